@@ -1,0 +1,84 @@
+"""One proven fact with file:line and the fields it printed; and the ordered story of a crash."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from advisor.words import Memory, Phase, Verdict
+
+EvidenceRole = Literal["cause", "echo", "victim", "pointer", "hint", "warning", "telemetry", "progress"]
+"""cause: proves or denies a shortage · echo: the same fact again · pointer: a wrapper that only points upwards
+· hint: ambiguous alone (SIGKILL) · warning: pressure, no crash · telemetry: a memory reading · progress: a phase mark."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One line (or group of lines) that proves something. `text` is clean; `line` is 1-based.
+
+    `fields` keep what was printed: sizes as int bytes (tried_bytes, total_bytes, free_bytes, …), the rest as printed.
+    """
+
+    signature: str
+    role: EvidenceRole
+    file: str
+    line: int
+    text: str
+    memory: Memory = "unknown"
+    phase: Phase = "unknown"
+    fields: Mapping[str, int | float | str] = field(default_factory=dict)
+    process: str = ""
+    """Who printed it: "WorkerDict pid=123", "rank3"; "" where the line does not say."""
+    repeats: int = 0
+    """How often the same fact came again (folded echoes)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A traceback frame near the cause, innermost last."""
+
+    file: str
+    line: int
+    function: str
+    log_line: int
+
+
+@dataclass(frozen=True, slots=True)
+class TopUser:
+    """A row of Ray's table of memory users."""
+
+    pid: int
+    used_bytes: int
+    command: str
+
+
+@dataclass(frozen=True, slots=True)
+class Crash:
+    """What the logs prove. `evidence[0]` is the first cause where there is one."""
+
+    verdict: Verdict
+    memory: Memory
+    phase: Phase
+    signature: str = ""
+    """Signature id of the first cause; "" where nothing was found."""
+    evidence: tuple[Evidence, ...] = ()
+    frames: tuple[Frame, ...] = ()
+    phase_because: str = ""
+    """One clause: "frame dp_actor.py update_policy, line 812"."""
+    top_users: tuple[TopUser, ...] = ()
+    libraries: Mapping[str, str] = field(default_factory=dict)
+    """Versions met in the log, distribution name → version."""
+    gpu_names: tuple[str, ...] = ()
+    gpu_total_bytes: int | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """Native keys the log itself prints resolved (config dump, `Error executing job with overrides`, `set -x`)."""
+    frameworks: tuple[str, ...] = ()
+    """Frameworks whose marks the log bears, strongest first."""
+    unclear_because: str = ""
+    settle_by: tuple[str, ...] = ()
+    """What would settle an unclear verdict."""
+    lines_read: int = 0
+
+
+NOTHING = Crash(verdict="unclear", memory="unknown", phase="unknown", unclear_because="no log was given")

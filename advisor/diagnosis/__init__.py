@@ -1,0 +1,1 @@
+"""Facts → the decision tree → a cause, with its path."""

@@ -1,0 +1,93 @@
+"""The path through the tree: each question, its answer, who answered, what was ruled out and by what."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from advisor.words import Basis, Memory, Phase
+
+AnsweredBy = Literal["log", "script", "machine", "user", "unknown"]
+UNKNOWN = "unknown"
+"""The answer "I don't know"; every question takes it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One answer a question offers."""
+
+    id: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One question on the path. `answer` is a Choice id, or UNKNOWN."""
+
+    question: str
+    asks: str
+    why: str
+    choices: tuple[Choice, ...]
+    answer: str
+    source: AnsweredBy
+    because: str = ""
+    """What answered it: "the log, line 41 207: …"."""
+    evidence: tuple[int, ...] = ()
+    """Indices into Crash.evidence."""
+    if_unknown: str = ""
+    suggested: str = ""
+    """What the evidence says, where the user answered otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class RuledOut:
+    """A cause that was considered, and the fact that excluded it."""
+
+    cause: str
+    title: str
+    because: str
+
+
+@dataclass(frozen=True, slots=True)
+class CaseMatch:
+    """A documented case and how many of its facts agree."""
+
+    id: str
+    title: str
+    source: str
+    agree: int
+    of: int
+    differs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """An advisory that concerns a library of this run."""
+
+    id: str
+    library: str
+    version: str
+    title: str
+    says: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """The cause, and how it was reached."""
+
+    cause: str
+    title: str
+    explains: str
+    basis: Basis
+    memory: Memory
+    phase: Phase
+    path: tuple[Step, ...]
+    ruled_out: tuple[RuledOut, ...] = ()
+    cases: tuple[CaseMatch, ...] = ()
+    advisories: tuple[Advice, ...] = ()
+    remarks: tuple[str, ...] = ()
+    """Sentences that belong to this crash: the victim, what the ledger explains and does not, contradictions."""
+    record_next_time: str = ""
+    open_questions: tuple[str, ...] = ()
+    """Question ids that were answered "I don't know"."""

@@ -1,0 +1,141 @@
+"""The ledger's nouns: a cell (phase x place x owner), a phase's sum, and the whole ledger."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from advisor.words import Basis, Phase
+
+Place = Literal["gpu", "host"]
+Owner = Literal[
+    "weights",
+    "gradients",
+    "optimizer",
+    "gathered",
+    "activations",
+    "logits",
+    "reference",
+    "critic",
+    "engine_weights",
+    "kv_cache",
+    "engine_rest",
+    "context",
+    "buffers",
+    "fragmentation",
+    "offloaded_weights",
+    "offloaded_optimizer",
+    "engine_copy",
+    "processes",
+    "object_store",
+    "swap",
+    "loading",
+    "unexplained",
+]
+LETTERS: dict[Owner, str] = {
+    "weights": "W",
+    "gradients": "G",
+    "optimizer": "O",
+    "gathered": "U",
+    "activations": "A",
+    "logits": "L",
+    "reference": "R",
+    "critic": "C",
+    "engine_weights": "E",
+    "kv_cache": "K",
+    "engine_rest": "e",
+    "context": "x",
+    "buffers": "b",
+    "fragmentation": "f",
+    "offloaded_weights": "W",
+    "offloaded_optimizer": "O",
+    "engine_copy": "E",
+    "processes": "p",
+    "object_store": "s",
+    "swap": "w",
+    "loading": "l",
+    "unexplained": "?",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """Bytes that one owner holds in one phase on one GPU (or one node), with the arithmetic that gave them."""
+
+    phase: Phase
+    place: Place
+    owner: Owner
+    low: int
+    expected: int
+    high: int
+    formula: str
+    """In words and numbers: "4 B x 7.62B parameters / 8 GPUs"."""
+    basis: Basis = "computed"
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseSum:
+    """One phase on one place."""
+
+    phase: Phase
+    place: Place
+    cells: tuple[Cell, ...]
+
+    @property
+    def low(self) -> int:
+        """Bytes."""
+        return sum(cell.low for cell in self.cells)
+
+    @property
+    def expected(self) -> int:
+        """Bytes."""
+        return sum(cell.expected for cell in self.cells)
+
+    @property
+    def high(self) -> int:
+        """Bytes."""
+        return sum(cell.high for cell in self.cells)
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A tensor of this run that has the size the allocator could not give."""
+
+    tensor: str
+    bytes: int
+    shape: str
+    formula: str
+    phase: Phase
+    matches: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """Phase x place x owner → bytes. Capacities are None where the machine is not known."""
+
+    gpu_capacity: int | None
+    host_limit: int | None
+    gpu: tuple[PhaseSum, ...]
+    host: tuple[PhaseSum, ...]
+    basis: Basis = "computed"
+    assumed: tuple[str, ...] = ()
+    """Inputs that were guessed, in words."""
+    missing: tuple[str, ...] = ()
+    """Inputs without which nothing could be computed; the sums are then empty."""
+
+    def phase(self, place: Place, phase: Phase) -> PhaseSum | None:
+        """The sum of one phase, None where the run has no such phase."""
+        return next((s for s in (self.gpu if place == "gpu" else self.host) if s.phase == phase), None)
+
+    def peak(self, place: Place) -> PhaseSum | None:
+        """The fullest phase by expected bytes."""
+        sums = self.gpu if place == "gpu" else self.host
+        return max(sums, key=lambda s: s.expected, default=None)
+
+    def fits(self, place: Place, margin: float) -> bool | None:
+        """Whether every phase leaves `margin` (a fraction) of the capacity free; None where either is unknown."""
+        capacity = self.gpu_capacity if place == "gpu" else self.host_limit
+        peak = self.peak(place)
+        if capacity is None or peak is None:
+            return None
+        return peak.expected <= capacity * (1 - margin)

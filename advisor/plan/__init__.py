@@ -1,0 +1,1 @@
+"""Remedies → the cheapest set that fits → edits."""

@@ -1,0 +1,88 @@
+"""The nouns of the plan: a change of one key, a step (one remedy with its changes), and the plan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from advisor.memory.cells import Ledger
+from advisor.words import Basis, Phase, Results
+
+StepKind = Literal["setting", "environment", "version", "machine", "data", "manual"]
+Tier = Literal["free", "slower", "host_ram", "changes_results", "version", "hardware"]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One native key's old and new value. `old` None: not set before; `new` None: to be removed.
+
+    `file` and `line` say where the new value goes; "" and None where no file of the user's is edited (versions, machines).
+    """
+
+    key: str
+    old: str | None
+    new: str | None
+    file: str = ""
+    line: int | None = None
+    how: str = ""
+    """"edited in place", "added as an override"."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanStep:
+    """One remedy as applied to this run."""
+
+    id: str
+    rank: int
+    title: str
+    kind: StepKind
+    tier: Tier
+    changes: tuple[Change, ...]
+    results: Results
+    basis: Basis
+    saves: Mapping[Phase, int]
+    """Bytes saved per phase on the GPU, or on the host where `place` is host; negative where it costs."""
+    place: Literal["gpu", "host", "none"]
+    why: str
+    costs: str
+    caveats: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+    documented: str = ""
+    """What a documented case used: "logic-rl-8: 4"."""
+    selected: bool = False
+    conflicts: tuple[str, ...] = ()
+    """Step ids that cannot be selected together with this one."""
+    group: str = ""
+    """Alternatives of one thing share a group; at most one of them is selected."""
+    host_saves: Mapping[Phase, int] = field(default_factory=dict)
+    """Bytes saved per phase on the host by a GPU remedy (negative: it costs host RAM), and the other way round for gpu."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotProposed:
+    """A remedy that people try, and why it is not in the plan."""
+
+    id: str
+    title: str
+    because: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Ordered steps, with the ledger before and after the selected ones."""
+
+    steps: tuple[PlanStep, ...]
+    before: Ledger | None
+    after: Ledger | None
+    margin: float
+    """Fraction of the capacity to be left free."""
+    fits: bool | None
+    """After the selected steps, on GPU and host; None where it cannot be computed."""
+    not_proposed: tuple[NotProposed, ...] = ()
+    shortfall: str = ""
+    """Where nothing fits: by how much, and what would."""
+
+    def selected(self) -> tuple[PlanStep, ...]:
+        """The steps that are switched on."""
+        return tuple(step for step in self.steps if step.selected)

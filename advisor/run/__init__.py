@@ -1,0 +1,1 @@
+"""What the run is: dialect, model shape, topology, knobs."""

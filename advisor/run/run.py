@@ -1,0 +1,134 @@
+"""The run as the ledger, the tree and the remedies see it: canonical knobs bound to the native settings that set them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from advisor.knowledge.schema import Mechanics
+from advisor.script.document import Setting
+from advisor.words import Basis
+
+KnobValue = int | float | bool | str
+KnobSource = Literal["script", "environment", "log", "default", "user", "derived", "assumed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Knob:
+    """A canonical knob's value in the knob's own unit, and what gave it.
+
+    `value` is None where the setting exists but could not be resolved.
+    """
+
+    name: str
+    value: KnobValue | None
+    source: KnobSource
+    key: str = ""
+    """The native setting that carries it; "" where none does."""
+    note: str = ""
+    """How the native value became this one: "(160 // 4) * 32"."""
+
+    @property
+    def basis(self) -> Basis:
+        """An assumed input makes whatever rests on it estimated."""
+        return "estimated" if self.source == "assumed" else "computed"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelShape:
+    """Geometry of a model and its parameter count (text and vision together). Tokens, heads and layers are counts."""
+
+    name: str
+    parameters: int
+    hidden: int
+    layers: int
+    intermediate: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    vocab: int
+    tied: bool
+    vision_parameters: int = 0
+    experts: int = 0
+    experts_per_token: int = 0
+    expert_intermediate: int = 0
+    kv_bytes_per_token: int = 0
+    """bf16, TP 1, all layers."""
+    basis: Basis = "computed"
+    note: str = ""
+    """Where the shape comes from: "models.yaml", "config.json of …", "estimated from '7B' in the name"."""
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """Which GPUs do what. Counts are GPUs in the whole job unless they say otherwise."""
+
+    nodes: int = 1
+    gpus_per_node: int = 1
+    actor_gpus: int = 1
+    """The group that shards and trains the actor."""
+    rollout_gpus: int = 1
+    """GPUs that host rollout engines."""
+    tensor_parallel: int = 1
+    """Of the rollout engine."""
+    sequence_parallel: int = 1
+    colocated: bool = True
+    """Rollout engine and actor share cards."""
+    roles_share_cards: bool = True
+    """Critic, reference and reward live on the actor's cards."""
+    known: bool = True
+    """False: GPU counts were assumed."""
+
+    @property
+    def data_parallel(self) -> int:
+        """Actor ranks that see different data."""
+        return max(1, self.actor_gpus // max(1, self.sequence_parallel))
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One training run. `knobs` hold what is known, with defaults of the era filled in and marked so."""
+
+    framework: str
+    """The contract's word; "unknown" where no dialect fits."""
+    title: str
+    era: str
+    algorithm: str
+    """grpo, ppo, reinforce_plus_plus, rloo, … ; "unknown"."""
+    model: ModelShape | None
+    model_name: str
+    topology: Topology
+    knobs: Mapping[str, Knob]
+    mechanics: Mechanics
+    settings: tuple[Setting, ...] = ()
+    """Every native setting, in order of precedence, as the script and the log have them."""
+    notes: tuple[str, ...] = ()
+    recognised_by: str = ""
+    """What told the framework: "program verl.trainer.main (run.sh:6)"."""
+    libraries: Mapping[str, str] = field(default_factory=dict)
+
+    def value(self, knob: str) -> KnobValue | None:
+        """The knob's value; None where unknown."""
+        found = self.knobs.get(knob)
+        return None if found is None else found.value
+
+    def number(self, knob: str) -> float | None:
+        """The knob as a number; None where unknown or not a number."""
+        found = self.value(knob)
+        return float(found) if isinstance(found, (int, float)) and not isinstance(found, bool) else None
+
+    def is_on(self, knob: str, default: bool = False) -> bool:
+        """A boolean knob; `default` where unknown."""
+        found = self.value(knob)
+        return found if isinstance(found, bool) else default
+
+    @property
+    def has_critic(self) -> bool:
+        """PPO with a value model."""
+        return self.is_on("critic.present", self.algorithm == "ppo")
+
+    @property
+    def has_reference(self) -> bool:
+        """A frozen reference policy is built."""
+        return self.is_on("reference.present", True)

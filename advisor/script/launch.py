@@ -1,0 +1,47 @@
+"""A launch: one training command as the shell would run it. (Built by `read_script`; see script/reader.py.)"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from advisor.script.document import Document, Setting, Span
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """argv and environment of one command, its settings in order of precedence (file before command line).
+
+    `program` is what runs: a module ("verl.trainer.main_ppo"), a file ("train.py") or "swift rlhf"; for a config file
+    given instead of a script it is "" and `settings` are the file's own.
+    `argv` holds None where a word could not be resolved.
+    `interpreter` is the python the command names, when it names one by path ("/opt/env/bin/python3").
+    """
+
+    index: int
+    program: str
+    argv: tuple[str | None, ...]
+    environment: Mapping[str, str]
+    settings: tuple[Setting, ...]
+    span: Span | None = None
+    launcher: Mapping[str, str] = field(default_factory=dict)
+    """Options of torchrun, accelerate or deepspeed before the program, keys with their dashes."""
+    interpreter: str | None = None
+    files: tuple[str, ...] = ()
+    """Paths of config files that the settings come from."""
+    notes: tuple[str, ...] = ()
+    """Warnings about the launch itself: "line 14: a comment ends the command; 3 settings below it are lost"."""
+
+    def effective(self) -> dict[str, Setting]:
+        """key → the setting in force."""
+        return {setting.key: setting for setting in self.settings if setting.effective}
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """A launch file with every file it was followed into, and the launches found in it."""
+
+    documents: tuple[Document, ...]
+    """The given file first."""
+    launches: tuple[Launch, ...]
+    notes: tuple[str, ...] = ()
