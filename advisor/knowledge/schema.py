@@ -55,6 +55,8 @@ class Signature(Strict):
     sample: str = ""
     confidence: str = ""
     source: str = ""
+    settle_by: tuple[str, ...] = ()
+    """For lines that prove nothing alone: what would settle it."""
 
 
 class FrameRule(Strict):
@@ -112,6 +114,8 @@ class Recognition(Strict):
     """Regexes over log lines."""
     priority: int = 50
     """Most specific first: lower is tried earlier."""
+    marks: tuple[str, ...] = ()
+    """At least one of these substrings (any case) stands in the script's text or in a resolved value."""
 
 
 class Era(Strict):
@@ -145,6 +149,8 @@ class SettingFact(Strict):
     must: tuple[Rule, ...] = ()
     """Divisibility and bounds, checked before a value is proposed."""
     no_effect_when: Rule | None = None
+    also: dict[str, Rule] = {}
+    """Further knobs the same key carries → how the value becomes each (swift's --deepspeed: stage and offload)."""
     moves: dict[str, str] = {}
     """phase → gpu, gpu-, host, host-, none (a minus: raising the value lowers it there)."""
     results: Results = "unchanged"
@@ -196,6 +202,8 @@ class Mechanics(Strict):
     wakes_beside: tuple[str, ...] = ()
     """What of the trainer is still on the card when the engine wakes: weights, gradients, master, moments."""
     sync_gathers: Literal["tensor", "unit", "full"] = "tensor"
+    sync_wakes: Literal["all", "weights"] = "all"
+    """What of a sleeping engine is awake during the weight sync: its whole share, or its weights only."""
     colocated: bool = True
     offload_lowers_update: bool = False
     """True: offload is CPU Adam. False (verl): states return to the card for the update."""
@@ -302,7 +310,7 @@ class RemedyEvidence(Strict):
     because: str = ""
 
 
-class Remedy(Strict):
+class Remedy(Strict, kw_only=True):
     """Something that can be changed, what it saves where, and what it costs."""
 
     id: str
@@ -316,6 +324,8 @@ class Remedy(Strict):
     """Signature or cause ids where it harms."""
     value: Rule | None = None
     """How the new value is found: {rule: halve | set | largest_that_fits | …}."""
+    also: dict[str, Rule] = {}
+    """Other knobs that must be set along with it: knob → value rule."""
     tier: Literal["free", "slower", "host_ram", "changes_results", "version", "hardware"]
     results: Results
     costs: str
@@ -323,6 +333,8 @@ class Remedy(Strict):
     """Two sentences for the user; {old}, {new}, {freed} and facts named in the code may be used."""
     caveats: tuple[str, ...] = ()
     applies_when: tuple[Rule, ...] = ()
+    environment: str = ""
+    """The variable to set where no dialect carries the knob (kind environment)."""
     evidence: tuple[RemedyEvidence, ...] = ()
     source: str = ""
 
@@ -341,6 +353,8 @@ class Advisory(Strict):
     cause: str | None = None
     safe: tuple[str, ...] = ()
     """Specifiers of the safe neighbours, preferred first."""
+    sets: dict[str, bool] = {}
+    """Knobs that hold while it applies (leak.gathered_weights)."""
     source: str = ""
     grade: Grade = "confirmed"
 
@@ -386,6 +400,26 @@ class ModelFact(Strict):
     aliases: tuple[str, ...] = ()
     """fnmatch patterns, case-insensitive, over the last path component."""
     source: str = ""
+    head_norm: Literal["none", "head", "full"] = "none"
+    """Norms on queries and keys: none, one weight a head dimension (Qwen3), one over the full width (OLMo 2)."""
+    norms_per_layer: int = 2
+    """4 where norms stand before and after each block (Gemma 2 and 3, GLM-4-0414)."""
+    dense_layers: int = 0
+    """Leading layers of a mixture-of-experts model whose MLP is dense, `intermediate` wide."""
+    shared_intermediate: int = 0
+    """Width of the experts that every token passes (all of them together)."""
+    shared_gate: bool = False
+    """A gate weighs the shared experts (Qwen1.5-MoE)."""
+    router_bias: bool = False
+    """The router keeps a bias for each expert that balances their load (DeepSeek-V3)."""
+    query_rank: int = 0
+    """MLA: rank of the query projection; 0: queries are projected at once."""
+    latent_rank: int = 0
+    """MLA: rank of the compressed keys and values; 0: no MLA."""
+    rope_dim: int = 0
+    """MLA: head dimensions that carry the position."""
+    value_dim: int = 0
+    """MLA: head dimension of the values."""
 
 
 class GpuFact(Strict):

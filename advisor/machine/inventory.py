@@ -39,18 +39,34 @@ class Gpu:
     processes: tuple[GpuProcess, ...] | None = None
     """None: not permitted or not known; () : none."""
     problem: str = ""
-    """One sentence where the card cannot be read ("GPU is lost")."""
+    """One sentence where the card cannot be read ("GPU is lost"), or where its size was assumed."""
+    reserved_bytes: int | None = None
+    """What the driver keeps of `total_bytes` for itself (NVML memory info v2)."""
+    mig: str = ""
+    """Profile, where this is a MIG instance: "3g.20gb"."""
+    parent: int | None = None
+    """NVML index of the card a MIG instance is cut from."""
+    ecc_errors: int | None = None
+    """Uncorrected memory errors since the driver was loaded."""
+    throttle: tuple[str, ...] = ()
+    """Why the clocks are held down, in words; () where they are not or the driver does not say."""
+
+    @property
+    def usable_bytes(self) -> int | None:
+        """What CUDA programs can have: the total less what the driver keeps; torch prints this as "total capacity"."""
+        return None if self.total_bytes is None else self.total_bytes - (self.reserved_bytes or 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """Host memory of one node. `limit_bytes` is the least of all limits that bind (cgroup), None where there is none."""
+    """Host memory of one node. `limit_bytes` is the least of all limits that bind (cgroup), None where none does."""
 
     total_bytes: int | None = None
     available_bytes: int | None = None
     used_bytes: int | None = None
     limit_bytes: int | None = None
     limit_used_bytes: int | None = None
+    """Working set charged to that limit: usage less the file cache that can be dropped."""
     limit_source: str = ""
     """Which limit it is: "cgroup v2 /sys/fs/cgroup/…/memory.max"."""
     oom_kills: int | None = None
@@ -82,10 +98,10 @@ class Machine:
     sources: Mapping[str, Source] = field(default_factory=dict)
     """Field ("gpus", "host.total", "host.limit", "shm", "nodes", "libraries.deepspeed") → how it is known."""
     problems: tuple[str, ...] = ()
-    """One sentence for each thing that could not be read ("NVML: no driver library (libnvidia-ml.so.1) on this machine")."""
+    """One sentence for each thing that could not be read ("NVML: no driver library … on this machine")."""
 
     @property
     def gpu_bytes(self) -> int | None:
-        """Capacity of the smallest card: the one that decides."""
-        sizes = [gpu.total_bytes for gpu in self.gpus if gpu.total_bytes is not None]
+        """Usable capacity of the smallest card: the one that decides."""
+        sizes = [gpu.usable_bytes for gpu in self.gpus if gpu.usable_bytes is not None]
         return min(sizes, default=None)

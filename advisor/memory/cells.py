@@ -31,6 +31,8 @@ Owner = Literal[
     "swap",
     "loading",
     "unexplained",
+    "driver",
+    "checkpoint",
 ]
 LETTERS: dict[Owner, str] = {
     "weights": "W",
@@ -55,6 +57,8 @@ LETTERS: dict[Owner, str] = {
     "swap": "w",
     "loading": "l",
     "unexplained": "?",
+    "driver": "d",
+    "checkpoint": "k",
 }
 
 

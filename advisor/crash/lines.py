@@ -1,0 +1,134 @@
+"""One line of a log: control sequences gone, the prefixes of Ray, torch, vLLM, SGLang, Slurm … peeled off and kept as labels.
+
+Frameworks print the same message behind a dozen prefixes; everything that matches or joins messages works on the peeled text,
+everything shown keeps the printed one.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+
+from advisor.hostile import clean
+
+SEGMENT_LIMIT = 1 << 16
+"""Bytes looked at of one physical line (or of one `\\r` redraw)."""
+TEXT_LIMIT = 16_000
+"""Characters kept of one line."""
+_PEELS = 6
+
+_TIME = r"(?:(?P<year>\d{4})-)?(?P<month>\d\d)-(?P<day>\d\d)[T ](?P<clock>\d\d:\d\d:\d\d)(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?"
+_LEVEL = r"(?:DEBUG|INFO|WARNING|WARN|ERROR|CRITICAL)"
+_PREFIXES = tuple(
+    re.compile(pattern)
+    for pattern in (
+        r"\((?P<who>(?:[^()]{0,80} )?pid=\d{1,10})(?:, ip=[^)]{1,60})?\)[ ]?",  # Ray workers, vLLM's processes
+        r"\((?P<who>raylet|gcs_server|autoscaler|log_monitor)(?:, ip=[^)]{1,60})?\)[ ]?",  # Ray daemons
+        r"\[(?P<who>rank\d{1,5})\]:[ ]?",  # torch's exception hook
+        r"\[default(?P<role>\d{1,4})\]:",  # torchrun --tee
+        r"\[\d{1,4},(?P<task>\d{1,5})\]<std(?:err|out)>:[ ]?",  # mpirun
+        r"(?P<task>\d{1,4}): (?=\S)",  # srun --label
+        r"(?P<who>worker[\w.-]{0,40}-\d{1,4}): ",  # pdsh
+        rf"\[?{_TIME}(?: (?P<who>(?:DP\d+ )?(?:TP\d+)?(?: ?EP\d+)?(?: ?PP\d+)?))?\][ ]?",  # SGLang, DeepSpeed
+        rf"{_LEVEL}:?[ ]?{_TIME}(?: \[[\w./-]{{1,80}}:\d+\]| [\w./-]{{1,80}}:\d+\]|:)[ ]?",  # vLLM, logging's default
+        rf"{_TIME} ?(?:- [\w.]{{1,80}} - {_LEVEL} - |\| {_LEVEL} *\| |std(?:err|out) [FP] )?",  # logging, kubectl
+        rf"\[{_LEVEL}\][ ]?",
+        r"\[[\w./-]{1,60}\.py:\d+(?::\w{1,60})?\][ ]?",  # DeepSpeed's call site
+        r"\[(?P<who>Rank \d{1,5})\] (?!Watchdog|To avoid|Exception|Some )",
+        r"[IWEF](?P<month>\d\d)(?P<day>\d\d) (?P<clock>\d\d:\d\d:\d\d)\.\d+ +\d+ \S{1,120}?\] ",  # glog
+        r"E {3}(?= *\S)",  # pytest
+        r"\((?P<who>\w+) pid=\d+\) ",
+    )
+)
+_FIRST = frozenset("([0123456789DIWECFw")
+"""Characters a known prefix may begin with."""
+_REPEATED = re.compile(r" *\[repeated (\d{1,6})x across cluster\](?: \(Ray deduplicates.*)?$")
+_SPLIT = re.compile(rb"[\r\n]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line (or `\\r` segment of one). `number` is 1-based and counts newlines only."""
+
+    number: int
+    text: str
+    """Clean and without prefixes."""
+    printed: str
+    """Clean, as printed."""
+    process: str = ""
+    """"WorkerDict pid=12 rank3"; "" where the line does not say."""
+    repeats: int = 0
+    """Ray's "[repeated 7x across cluster]"."""
+    stamp: str = ""
+    """"06-22 19:47:13", where the line carries a time."""
+
+
+def read_line(raw: bytes, number: int) -> Line:
+    """Decode, clean and peel one segment; bytes beyond SEGMENT_LIMIT are not looked at, invalid UTF-8 is replaced."""
+    decoded = raw[:SEGMENT_LIMIT].decode("utf-8", "replace")
+    if decoded.startswith('{"'):
+        decoded = _unwrapped(decoded)
+    return peel(clean(decoded, TEXT_LIMIT), number)
+
+
+def peel(printed: str, number: int = 1) -> Line:
+    """Take known prefixes off the front (six deep at most) and Ray's repeat count off the end."""
+    text, repeats = _without_repeats(printed)
+    labels: list[str] = []
+    stamp = ""
+    for _ in range(_PEELS):
+        stripped = text.lstrip() if text[:1] == " " else text
+        if stripped[:1] not in _FIRST or not stripped:
+            break
+        match = next((found for prefix in _PREFIXES if (found := prefix.match(stripped)) and found.end()), None)
+        if match is None:
+            break
+        groups = match.groupdict()
+        labels.extend(_labels(groups))
+        if groups.get("clock"):
+            stamp = f"{groups['month']}-{groups['day']} {groups['clock']}"
+        text = stripped[match.end() :]
+    return Line(number, text, printed, " ".join(labels), repeats, stamp)
+
+
+def segments(raw: bytes) -> list[bytes]:
+    """The `\\r` redraws of a physical line, and the lines of a message that was logged with literal `\\n`."""
+    parts = [part for part in _SPLIT.split(raw) if part]
+    if b"\\n" not in raw:
+        return parts
+    return [piece for part in parts for piece in _literal_lines(part)]
+
+
+def _literal_lines(part: bytes) -> list[bytes]:
+    if b"\\n  File" in part or b"MEM(GB)" in part or b"Traceback" in part:
+        return [piece for piece in part.replace(b"\\t", b"\t").split(b"\\n") if piece]
+    return [part]
+
+
+def _without_repeats(printed: str) -> tuple[str, int]:
+    if "[repeated " not in printed:
+        return printed, 0
+    match = _REPEATED.search(printed)
+    return (printed[: match.start()], int(match.group(1))) if match else (printed, 0)
+
+
+def _labels(groups: dict[str, str | None]) -> list[str]:
+    if groups.get("role"):
+        return [f"local rank {groups['role']}"]
+    if groups.get("task"):
+        return [f"task {groups['task']}"]
+    who = (groups.get("who") or "").strip()
+    return [who] if who else []
+
+
+def _unwrapped(text: str) -> str:
+    """The message of a docker json-file line; anything else as it is."""
+    if not text.startswith('{"log":'):
+        return text
+    try:
+        held = json.loads(text)
+    except ValueError:
+        return text
+    log = held.get("log") if isinstance(held, dict) else None
+    return log.rstrip("\n") if isinstance(log, str) else text

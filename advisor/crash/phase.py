@@ -1,0 +1,132 @@
+"""Which phase a failure belongs to: traceback frames first, then Ray's task, the message itself, the last progress mark."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from advisor.crash.evidence import Frame
+from advisor.crash.lines import Line
+from advisor.knowledge.schema import FrameRule, Progress
+from advisor.words import Phase
+
+_FRAME = re.compile(r'File "(?P<file>[^"\n]{1,400})", line (?P<line>\d{1,7}), in (?P<function>[\w.<>]{1,120})')
+_NOTEBOOK = re.compile(r"(?:File )?(?P<file>(?:/|~)[^\s:]{1,400}\.py):(?P<line>\d{1,7}), in (?P<function>[\w.<>]{1,120})")
+_RAY_TASK = re.compile(r"\bray::(?P<task>[\w.:<>]{1,160})")
+_BEGIN = "Traceback (most recent call last)"
+_CHAINED = ("direct cause of the following", "During handling of the above")
+_FOREIGN = 200
+"""Lines of other processes that may stand between the lines of one traceback."""
+_TEXT_LINES = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """What stands around a failure: frames from outermost to innermost, Ray tasks, and source lines next to them."""
+
+    frames: tuple[Frame, ...] = ()
+    tasks: tuple[str, ...] = ()
+    texts: tuple[str, ...] = ()
+
+
+def frame_in(line: Line) -> Frame | None:
+    """The traceback frame a line shows, in Python's or IPython's form."""
+    if " in " not in line.text:
+        return None
+    match = _FRAME.search(line.text) or _NOTEBOOK.search(line.text)
+    if match is None:
+        return None
+    return Frame(match["file"], int(match["line"]), match["function"], line.number)
+
+
+def trace_above(before: Sequence[Line], process: str) -> Trace:
+    """The traceback that ends just above a line of `process`; lines of other processes in between are skipped."""
+    frames: list[Frame] = []
+    tasks: list[str] = []
+    texts: list[str] = []
+    foreign = 0
+    for line in reversed(before):
+        if line.process != process and line.process and process:
+            foreign += 1
+            if foreign > _FOREIGN:
+                break
+            continue
+        tasks.extend(match["task"] for match in _RAY_TASK.finditer(line.text))
+        frame = frame_in(line)
+        if frame is not None:
+            frames.append(frame)
+        elif _BEGIN in line.text:
+            break
+        elif frames and not _continues(line):
+            break
+        elif len(texts) < _TEXT_LINES:
+            texts.append(line.text)
+    return Trace(tuple(reversed(frames)), tuple(tasks), tuple(texts))
+
+
+def _continues(line: Line) -> bool:
+    """Whether a line without a frame may stand inside a traceback."""
+    text = line.text
+    if not text.strip() or text[:1].isspace() or text.lstrip().startswith(("^", "~", "---", "-->", "...")):
+        return True
+    return "ray::" in text or any(mark in text for mark in _CHAINED) or "Error" in text[:120]
+
+
+def tasks_below(after: Sequence[Line]) -> tuple[str, ...]:
+    """Ray tasks named just below a failure ("Unhandled error …: ray::WorkerDict.method()")."""
+    return tuple(match["task"] for line in after[:6] for match in _RAY_TASK.finditer(line.text))
+
+
+def phase_of_frames(frames: Sequence[Frame], rules: Sequence[FrameRule], frameworks: Sequence[str]) -> tuple[Phase, str]:
+    """The phase of the weightiest rule, the innermost frame among equals; ("unknown", "") where no rule applies."""
+    best: tuple[int, int] = (-1, -1)
+    answer: tuple[Phase, str] = ("unknown", "")
+    names = [_name(frame) for frame in frames]
+    for rule in rules:
+        if rule.in_ != "frame" or not _concerns(rule, frameworks) or rule.weight < best[0]:
+            continue
+        for depth in range(len(names) - 1, -1, -1):
+            if (rule.weight, depth) <= best:
+                break
+            if re.search(rule.frame, names[depth]) and _is_under(rule, names[:depth]):
+                best, answer = (rule.weight, depth), (rule.phase, _shown(frames[depth]))
+                break
+    return answer
+
+
+def phase_of_texts(texts: Iterable[str], rules: Sequence[FrameRule], where: str, frameworks: Sequence[str]) -> tuple[Phase, str]:
+    """The phase that a Ray task (`where` "task") or a line of text ("text") means; the first text that any rule knows."""
+    chosen = [rule for rule in rules if rule.in_ == where and _concerns(rule, frameworks)]
+    chosen.sort(key=lambda rule: -rule.weight)
+    for text in texts:
+        for rule in chosen:
+            if re.search(rule.frame, text):
+                return rule.phase, ("Ray task " if where == "task" else "text ") + text.strip()[:120]
+    return "unknown", ""
+
+
+def last_progress(lines: Sequence[Line], marks: Sequence[Progress], frameworks: Sequence[str]) -> tuple[Phase, str]:
+    """The phase of the last progress mark in `lines`."""
+    chosen = [mark for mark in marks if _concerns(mark, frameworks)]
+    for line in reversed(lines):
+        for mark in chosen:
+            if re.search(mark.pattern, line.printed):
+                return mark.phase, f"last progress mark, line {line.number}"
+    return "unknown", ""
+
+
+def _concerns(rule: FrameRule | Progress, frameworks: Sequence[str]) -> bool:
+    return not rule.frameworks or not frameworks or any(name in rule.frameworks for name in frameworks)
+
+
+def _is_under(rule: FrameRule, outer: Sequence[str]) -> bool:
+    return not rule.under or any(re.search(rule.under, name) for name in outer)
+
+
+def _name(frame: Frame) -> str:
+    return f"{frame.file}:{frame.function.split('.')[-1]}" if "<" not in frame.function else f"{frame.file}:{frame.function}"
+
+
+def _shown(frame: Frame) -> str:
+    return f"frame {frame.file.rsplit('/', 1)[-1]} {frame.function}, line {frame.line}"

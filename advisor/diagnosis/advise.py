@@ -1,0 +1,72 @@
+"""Advisories: does a library version of this run leak, assert or clash in this situation?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from advisor.diagnosis.conditions import all_hold
+from advisor.diagnosis.diagnosis import Advice
+from advisor.diagnosis.facts import Fact, Facts
+from advisor.knowledge.schema import Advisory
+from advisor.run.dialect import version_in
+
+
+@dataclass(frozen=True, slots=True)
+class Concern:
+    """An advisory whose situation is this run's. `version` None: the library's version is not known."""
+
+    advisory: Advisory
+    version: str | None
+
+    @property
+    def applies(self) -> bool:
+        """The version is known to be a bad one."""
+        return self.version is not None and version_in(self.advisory.versions, self.version)
+
+    @property
+    def possible(self) -> bool:
+        """Nothing is known of the version."""
+        return self.version is None
+
+
+def concerns(advisories: Iterable[Advisory], facts: Facts, ignoring: frozenset[str] = frozenset()) -> tuple[Concern, ...]:
+    """Advisories whose `when` facts all hold; facts named in `ignoring` are not asked about."""
+    found: list[Concern] = []
+    for advisory in advisories:
+        rules = [rule for rule in advisory.when if rule.get("fact") not in ignoring]
+        if all_hold(rules, facts) is None:
+            continue
+        fact = facts.get(f"library.{advisory.library}")
+        found.append(Concern(advisory, str(fact.value) if fact is not None else None))
+    return tuple(found)
+
+
+def concern_facts(found: Iterable[Concern]) -> dict[str, Fact]:
+    """Facts for the tree: which causes an advisory proves, and whether all that could be checked were."""
+    facts: dict[str, Fact] = {}
+    blamed = [concern for concern in found if concern.advisory.cause is not None]
+    for concern in blamed:
+        if concern.applies:
+            because = f"{concern.advisory.library} {concern.version} is one of {concern.advisory.versions}"
+            facts[f"advisory.cause.{concern.advisory.cause}"] = Fact(True, "machine", because)
+    unknown = [concern for concern in blamed if concern.possible]
+    if not unknown:
+        clean = [c for c in blamed if not c.applies]
+        because = (
+            "; ".join(f"{c.advisory.library} {c.version} is not one of {c.advisory.versions}" for c in clean)
+            or "no known regression has this sharding and phase"
+        )
+        facts["advisory.checked"] = Fact(True, "machine", because)
+        for concern in clean:
+            facts.setdefault(f"advisory.clear.{concern.advisory.cause}", Fact(True, "machine", because))
+    return facts
+
+
+def advice_of(found: Iterable[Concern]) -> tuple[Advice, ...]:
+    """The advisories that apply, for the faces."""
+    return tuple(
+        Advice(a.id, a.library, concern.version or "", a.title, " ".join(a.says.split()), a.source)
+        for concern in found
+        if concern.applies and (a := concern.advisory)
+    )

@@ -1,0 +1,81 @@
+"""Match the documented cases to this situation: how many of a case's facts agree."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from advisor.diagnosis.diagnosis import CaseMatch
+from advisor.diagnosis.facts import Facts
+from advisor.knowledge.schema import Case
+from advisor.run.dialect import version_in
+from advisor.run.run import Run
+
+DECISIVE = ("framework",)
+"""A case of another framework is another case."""
+ENOUGH = 0.6
+"""Share of the facts that are known here which must agree."""
+
+
+@dataclass(frozen=True, slots=True)
+class Matched:
+    """A case with its count."""
+
+    case: Case
+    match: CaseMatch
+
+
+def match_cases(cases: Iterable[Case], facts: Facts, run: Run) -> tuple[Matched, ...]:
+    """Cases of the same framework of whose known facts most agree, best first."""
+    found = [matched for case in cases if (matched := _match(case, facts, run)) is not None]
+    return tuple(sorted(found, key=lambda m: (-m.match.agree / m.match.of, -m.match.agree)))
+
+
+def _match(case: Case, facts: Facts, run: Run) -> Matched | None:
+    agree = known = 0
+    differs: list[str] = []
+    for name, wanted in case.situation.items():
+        here = _here(name, facts, run)
+        if here is None:
+            if name in DECISIVE:
+                return None
+            continue
+        known += 1
+        if _same(name, here, str(wanted)):
+            agree += 1
+        elif name in DECISIVE:
+            return None
+        else:
+            differs.append(f"{name}: here {here}, there {wanted}")
+    if known == 0 or agree / known < ENOUGH:
+        return None
+    return Matched(case, CaseMatch(case.id, case.title, case.source, agree, known, tuple(differs)))
+
+
+def _here(name: str, facts: Facts, run: Run) -> str | None:
+    """The fact of this situation that a case calls `name`; None where it is not known."""
+    if name == "model":
+        return run.model_name or (run.model.name if run.model is not None else None)
+    if name == "gpu":
+        fact = facts.get("gpu.name")
+    elif name.startswith("version "):
+        fact = facts.get("library." + name.removeprefix("version "))
+    else:
+        fact = facts.get(name) or facts.get(f"knob.{name}")
+    return None if fact is None else str(fact.value)
+
+
+def _same(name: str, here: str, wanted: str) -> bool:
+    if name.startswith("version "):
+        return version_in(wanted, here)
+    if name in ("model", "gpu"):
+        return _words(wanted) <= _words(here)
+    if here.replace(".", "", 1).isdigit() and wanted.replace(".", "", 1).isdigit():
+        return float(here) == float(wanted)
+    return here.lower() == wanted.lower()
+
+
+def _words(text: str) -> set[str]:
+    """"Qwen2.5-VL-7B" → {qwen2.5, vl, 7b}: what two spellings of a name share."""
+    return {word for word in re.split(r"[\s/_\-]+", text.lower()) if word}

@@ -1,0 +1,70 @@
+"""Whether a fact holds: the few comparisons that the knowledge files may make."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from advisor.diagnosis.facts import Fact, Facts
+from advisor.knowledge.schema import Rule
+from advisor.run.dialect import version_in
+
+COMPARISONS = frozenset({"fact", "is", "is_not", "at_least", "below", "version", "any", "none_of", "absent"})
+
+
+def holds(rule: Rule, facts: Facts) -> Fact | None:
+    """The fact that makes the rule hold, None where it does not hold or is not known.
+
+    {fact: F} true · {fact: F, is: x or [x, …]} · {fact: F, is_not: …} · {fact: F, at_least: n} · {fact: F, below: n}
+    · {fact: library.L, version: ">=1,<2"} · {any: [rules]} · {none_of: [rules]} (all known to be otherwise) · {absent: F}.
+    """
+    if "any" in rule:
+        return next((found for part in rule["any"] if (found := holds(part, facts)) is not None), None)
+    if "none_of" in rule:
+        return _none_of(rule["none_of"], facts)
+    if "absent" in rule:
+        name = str(rule["absent"])
+        return None if name in facts else Fact(True, "script", f"{name} is not known")
+    fact = facts.get(str(rule["fact"]))
+    return fact if fact is not None and _compare(rule, fact) else None
+
+
+def all_hold(rules: Iterable[Rule], facts: Facts) -> list[Fact] | None:
+    """The facts that make all rules hold; None where one does not. No rules: an empty list."""
+    found: list[Fact] = []
+    for rule in rules:
+        fact = holds(rule, facts)
+        if fact is None:
+            return None
+        found.append(fact)
+    return found
+
+
+def _none_of(parts: Iterable[Rule], facts: Facts) -> Fact | None:
+    because: list[str] = []
+    for part in parts:
+        fact = facts.get(str(part.get("fact", "")))
+        if fact is None or holds(part, facts) is not None:
+            return None
+        because.append(fact.because)
+    return Fact(True, "script", "; ".join(because))
+
+
+def _compare(rule: Rule, fact: Fact) -> bool:
+    value = fact.value
+    if "is" in rule:
+        return _among(value, rule["is"])
+    if "is_not" in rule:
+        return not _among(value, rule["is_not"])
+    if "version" in rule:
+        return version_in(str(rule["version"]), str(value))
+    number = float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+    if "at_least" in rule:
+        return number is not None and number >= float(rule["at_least"])
+    if "below" in rule:
+        return number is not None and number < float(rule["below"])
+    return value is True
+
+
+def _among(value: object, wanted: object) -> bool:
+    options = wanted if isinstance(wanted, list) else [wanted]
+    return any(option == value or str(option).lower() == str(value).lower() for option in options)

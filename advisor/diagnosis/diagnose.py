@@ -1,0 +1,93 @@
+"""Put the diagnosis together: facts, advisories, the walk, what was ruled out, matching cases, remarks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from advisor.diagnosis.advise import Concern, advice_of, concern_facts, concerns
+from advisor.diagnosis.cases import Matched, match_cases
+from advisor.diagnosis.diagnosis import UNKNOWN, Diagnosis
+from advisor.diagnosis.facts import Fact, Known, gather_facts
+from advisor.diagnosis.remarks import remarks
+from advisor.diagnosis.tree import Walk, check_answers, ruled_out, walk
+from advisor.knowledge.schema import Cause, Knowledge
+from advisor.memory.calibrate import Correction
+from advisor.words import Basis, Memory, Phase
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosed:
+    """The diagnosis, and what the plan needs beside it."""
+
+    diagnosis: Diagnosis
+    cause: Cause
+    facts: Mapping[str, Fact]
+    concerns: tuple[Concern, ...]
+    matched: tuple[Matched, ...]
+
+
+def diagnose(
+    known: Known, knowledge: Knowledge, answers: Mapping[str, str], found: tuple[Correction, ...] = ()
+) -> Diagnosed:
+    """Diagnose from what is known and what the user answered. Raises AnswerError for answers the tree does not have."""
+    check_answers(knowledge.tree, answers)
+    facts = gather_facts(known)
+    for name in ("memory", "phase", "framework"):
+        _told(facts, name, answers)
+    worries = concerns(knowledge.advisories, facts, _unknown_phase(facts))
+    facts.update(concern_facts(worries))
+    walked = walk(knowledge.tree, facts, answers)
+    matched = match_cases(knowledge.cases, facts, known.run)
+    cause = walked.cause
+    diagnosis = Diagnosis(
+        cause=cause.id,
+        title=cause.title,
+        explains=" ".join(cause.explains.split()),
+        basis=_basis(walked),
+        memory=_memory(facts, cause),
+        phase=_phase(facts),
+        path=walked.steps,
+        ruled_out=ruled_out(knowledge.tree, walked, facts),
+        cases=tuple(m.match for m in matched[:3]),
+        advisories=advice_of(worries),
+        remarks=remarks(known.crash, known.run, known.ledger, facts, found, cause.id),
+        record_next_time=" ".join(cause.record_next_time.split()),
+        open_questions=tuple(step.question for step in walked.steps if step.answer == UNKNOWN),
+    )
+    return Diagnosed(diagnosis, cause, facts, worries, matched)
+
+
+def _told(facts: dict[str, Fact], name: str, answers: Mapping[str, str]) -> None:
+    given = answers.get(name)
+    if given is None:
+        return
+    if given == UNKNOWN:
+        facts.pop(name, None)
+    else:
+        facts[name] = Fact(given, "user", "you said so")
+
+
+def _unknown_phase(facts: Mapping[str, Fact]) -> frozenset[str]:
+    """Where the phase is not known, an advisory is not dismissed for it."""
+    return frozenset() if "phase" in facts else frozenset({"phase"})
+
+
+def _basis(walked: Walk) -> Basis:
+    """measured: the log answered everything · computed: script and machine helped · estimated: something stayed open or was said."""
+    sources = {step.source for step in walked.steps}
+    if sources & {"unknown", "user"} or not sources:
+        return "estimated"
+    return "measured" if sources == {"log"} else "computed"
+
+
+def _memory(facts: Mapping[str, Fact], cause: Cause) -> Memory:
+    fact = facts.get("memory")
+    if fact is not None and fact.value in ("gpu", "host", "shm", "none"):
+        return fact.value
+    return cause.memory
+
+
+def _phase(facts: Mapping[str, Fact]) -> Phase:
+    fact = facts.get("phase")
+    return fact.value if fact is not None else "unknown"  # type: ignore[return-value]

@@ -1,0 +1,225 @@
+"""Everything the tree, the advisories and the documented cases may ask about, by name, with who knows it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from advisor.crash.evidence import Crash, Evidence
+from advisor.diagnosis.diagnosis import AnsweredBy
+from advisor.machine.inventory import Machine
+from advisor.memory.cells import Ledger, Match
+from advisor.run.run import Run
+from advisor.units import show_bytes
+
+FactValue = str | int | float | bool
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A named fact. Facts that are not known are absent, never false."""
+
+    value: FactValue
+    source: AnsweredBy
+    because: str
+    evidence: tuple[int, ...] = ()
+
+
+Facts = Mapping[str, Fact]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What facts are drawn from."""
+
+    crash: Crash
+    run: Run
+    machine: Machine
+    ledger: Ledger
+    attribution: Sequence[Match] = field(default=())
+
+
+def gather_facts(known: Known) -> dict[str, Fact]:
+    """All facts that these sources prove, by name."""
+    facts: dict[str, Fact] = {}
+    facts.update(_crash_facts(known.crash))
+    facts.update(_run_facts(known.run))
+    facts.update(_machine_facts(known))
+    facts.update(_ledger_facts(known))
+    return facts
+
+
+def _line(evidence: Evidence) -> str:
+    return f"line {evidence.line:,}".replace(",", " ") + f" of {evidence.file}"
+
+
+def _crash_facts(crash: Crash) -> dict[str, Fact]:
+    facts: dict[str, Fact] = {}
+    first = crash.evidence[0] if crash.evidence else None
+    where = _line(first) if first is not None else "the log"
+    index = (0,) if first is not None else ()
+    if first is not None:
+        facts["verdict"] = Fact(crash.verdict, "log", where, index)
+        if crash.memory != "unknown":
+            facts["memory"] = Fact(crash.memory, "log", where, index)
+        facts["signature"] = Fact(crash.signature, "log", where, index)
+        facts.update(_printed(first, where))
+    elif crash.lines_read:
+        facts["verdict"] = Fact(crash.verdict, "log", f"no crash in {crash.lines_read:,} lines".replace(",", " "))
+        if crash.memory == "none":
+            facts["memory"] = Fact("none", "log", facts["verdict"].because)
+    if crash.phase != "unknown":
+        facts["phase"] = Fact(crash.phase, "log", crash.phase_because or where, index)
+    for number, evidence in enumerate(crash.evidence):
+        facts.setdefault(f"line.{evidence.signature}", Fact(True, "log", _line(evidence), (number,)))
+    if crash.top_users:
+        top = crash.top_users[0]
+        facts["host.top_user"] = Fact(top.command, "log", f"Ray's table of memory users: {show_bytes(top.used_bytes)}")
+    return facts
+
+
+def _printed(first: Evidence, where: str) -> dict[str, Fact]:
+    """Facts from the numbers that the first cause printed."""
+    fields = first.fields
+    facts: dict[str, Fact] = {}
+
+    def number(name: str) -> int | None:
+        found = fields.get(name)
+        return found if isinstance(found, int) else None
+
+    tried, free, total = number("tried_bytes"), number("free_bytes"), number("total_bytes")
+    idle = number("reserved_unallocated_bytes")
+    if tried is not None:
+        facts["gpu.tried_bytes"] = Fact(tried, "log", where, (0,))
+    if tried is not None and free is not None:
+        facts["gpu.free_exceeds_request"] = Fact(free > tried, "log", where, (0,))
+    if idle is not None and total and tried is not None:
+        fragmented = idle >= tried or idle / total > 0.10
+        because = f"{show_bytes(idle)} reserved but unallocated, {show_bytes(tried)} asked for ({where})"
+        facts["gpu.fragmented"] = Fact(fragmented, "log", because, (0,))
+    process = number("process_bytes")
+    if process is not None and free is not None and total:
+        others = max(0, total - free - process)
+        because = f"{show_bytes(others)} of {show_bytes(total)} held by other processes ({where})"
+        facts["gpu.others_bytes"] = Fact(others, "log", because, (0,))
+        facts["gpu.others_share"] = Fact(others / total, "log", because, (0,))
+    task, used = number("task_bytes"), number("node_used_bytes")
+    if task is not None and used:
+        because = f"the killed task held {show_bytes(task)} of {show_bytes(used)} ({where})"
+        facts["host.victim"] = Fact(task < used * 0.1, "log", because, (0,))
+    return facts
+
+
+def _run_facts(run: Run) -> dict[str, Fact]:
+    facts: dict[str, Fact] = {}
+    if run.framework != "unknown":
+        facts["framework"] = Fact(run.framework, "script", run.recognised_by)
+        facts["era"] = Fact(run.era, "script", run.recognised_by)
+    if run.algorithm != "unknown":
+        facts["algorithm"] = Fact(run.algorithm, "script", "the launch's settings")
+    for name, knob in run.knobs.items():
+        if knob.value is None:
+            continue
+        if knob.source == "default":
+            because = f"{knob.key} is not set; {run.framework}'s default"
+        elif knob.key:
+            because = f"{knob.key} = {knob.value}" + ("" if knob.source != "log" else ", printed in the log")
+        else:
+            because = knob.note
+        facts[f"knob.{name}"] = Fact(knob.value, "log" if knob.source == "log" else "script", because)
+    if run.model is not None:
+        facts["model"] = Fact(run.model.name, "script", run.model.note)
+        facts["model.parameters"] = Fact(run.model.parameters, "script", run.model.note)
+    facts.update(_mechanism_facts(run))
+    if run.topology.known:
+        facts["gpus"] = Fact(run.topology.actor_gpus, "script", "the launch's topology")
+    return facts
+
+
+def _mechanism_facts(run: Run) -> dict[str, Fact]:
+    """Facts that follow from how the framework works together with the run's settings."""
+    facts: dict[str, Fact] = {}
+
+    def add(name: str, value: bool, because: str) -> None:
+        facts[name] = Fact(value, "script", because)
+
+    if run.framework == "unknown":
+        return facts
+    add("cpu_adam", run.mechanics.offload_lowers_update, f"how {run.framework} offloads")
+    sleeping = run.topology.colocated and run.is_on("rollout.sleeps", run.mechanics.engine_sleeps)
+    add("sleeping_engine_in_process", sleeping, "a sleeping engine in the trainer's process")
+    stage = run.number("actor.zero_stage")
+    if stage is not None:
+        add("zero3", stage == 3, f"ZeRO stage {stage:g}")
+    checkpointing = run.knobs.get("actor.gradient_checkpointing")
+    if checkpointing is not None and isinstance(checkpointing.value, bool):
+        add("gradient_checkpointing", checkpointing.value, checkpointing.key or checkpointing.note)
+    add("colocated", run.topology.colocated, "the launch's topology")
+    add("lora", bool(run.number("actor.lora_rank")) and not run.is_on("actor.full_finetuning"), "the launch's settings")
+    add("sleep", sleeping, "the launch's settings")
+    facts.update(_batch_facts(run))
+    return facts
+
+
+def _batch_facts(run: Run) -> dict[str, Fact]:
+    """Which of batch, micro-batch and samples decides how much goes through one GPU in one pass."""
+    held, micro = run.number("actor.sequences_per_gpu"), run.number("actor.micro_batch")
+    if held is None or run.is_on("actor.dynamic_batch"):
+        return {}
+    binds = micro is None or micro >= held
+    knob = run.knobs.get("actor.micro_batch")
+    note = knob.note if knob is not None else ""
+    because = f"one GPU holds {held:g} sequences of a step" + (f"; a pass may take {micro:g} ({note})" if micro else "")
+    facts = {"batch.binds": Fact(binds, "script", because)}
+    facts["samples.bind"] = Fact(binds or "samples" in note, "script", because)
+    return facts
+
+
+def _machine_facts(known: Known) -> dict[str, Fact]:
+    facts: dict[str, Fact] = {}
+    machine = known.machine
+    for library, version in {**known.crash.libraries, **machine.libraries}.items():
+        source: AnsweredBy = "machine" if library in machine.libraries else "log"
+        facts[f"library.{library}"] = Fact(version, source, f"{library} {version}")
+    if machine.gpus:
+        facts["gpu.name"] = Fact(machine.gpus[0].name, "machine", "the machine")
+    if machine.gpu_bytes is not None:
+        facts["gpu.total_bytes"] = Fact(machine.gpu_bytes, "machine", "the machine")
+    host = machine.host
+    if host.limit_bytes is not None and host.total_bytes:
+        below = host.limit_bytes < host.total_bytes * 0.95
+        because = f"{host.limit_source or 'a limit'}: {show_bytes(host.limit_bytes)} of {show_bytes(host.total_bytes)}"
+        facts["host.limit_below_ram"] = Fact(below, "machine", because)
+    return facts
+
+
+def _ledger_facts(known: Known) -> dict[str, Fact]:
+    """What the ledger predicts, for questions that no line answers."""
+    facts: dict[str, Fact] = {}
+    ledger = known.ledger
+    phase = ledger.phase("gpu", known.crash.phase) or ledger.peak("gpu")
+    if phase is not None and ledger.gpu_capacity:
+        share = {cell.owner: 0 for cell in phase.cells}
+        for cell in phase.cells:
+            share[cell.owner] += cell.expected
+        groups = {
+            "states": ("weights", "gradients", "optimizer", "reference", "critic"),
+            "batch": ("activations", "logits"),
+            "engine": ("engine_weights", "kv_cache", "engine_rest"),
+        }
+        sizes = {name: sum(share.get(owner, 0) for owner in owners) for name, owners in groups.items()}
+        largest = max(sizes, key=lambda name: sizes[name])
+        because = f"the ledger of {phase.phase}: {largest} {show_bytes(sizes[largest])} of {show_bytes(phase.expected)}"
+        facts["ledger.largest"] = Fact(largest, "script", because)
+        for name, size in sizes.items():
+            facts[f"ledger.{name}_share"] = Fact(size / ledger.gpu_capacity, "script", because)
+    fits = ledger.fits("gpu", 0.0)
+    if fits is not None:
+        facts["ledger.gpu_fits"] = Fact(fits, "script", "the ledger")
+    matches = [m for m in known.attribution if m.matches]
+    if matches:
+        best = matches[0]
+        kind = "logits" if "logit" in best.tensor else "tensor"
+        because = f"{show_bytes(best.bytes)} is {best.tensor} {best.shape}"
+        facts["attribution"] = Fact(kind, "log", because, (0,))
+    return facts

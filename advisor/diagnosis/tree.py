@@ -1,0 +1,136 @@
+"""Walk decision_tree.yaml: each question answered by the user, else by a fact, else left open; ending in a cause."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from advisor.diagnosis.conditions import all_hold, holds
+from advisor.diagnosis.diagnosis import UNKNOWN, AnsweredBy, Choice, RuledOut, Step
+from advisor.diagnosis.facts import Fact, Facts
+from advisor.knowledge.schema import Answer, Cause, Question, Tree
+
+MOST_QUESTIONS = 12
+"""A tree that loops is a mistake in the file; the linter finds it, this stops it."""
+
+
+class AnswerError(ValueError):
+    """An answer to a question, or a choice, that the tree does not have: one sentence with what it has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """The steps of one walk and the cause it ended in."""
+
+    steps: tuple[Step, ...]
+    cause: Cause
+    rejected: tuple[tuple[str, str], ...]
+    """(cause id, why) for leaves that an answer led away from."""
+
+
+def walk(tree: Tree, facts: dict[str, Fact], answers: Mapping[str, str]) -> Walk:
+    """Walk from `start`. A user's answer about `memory`, `phase` or `framework` becomes a fact for what follows."""
+    questions = {question.id: question for question in tree.questions}
+    causes = {cause.id: cause for cause in tree.causes}
+    check_answers(tree, answers)
+    steps: list[Step] = []
+    rejected: list[tuple[str, str]] = []
+    at: str | None = tree.start
+    leaf: str | None = None
+    while at is not None and leaf is None and len(steps) < MOST_QUESTIONS:
+        question = questions[at]
+        step = _ask(question, facts, answers)
+        steps.append(step)
+        if step.source == "user" and question.id in ("memory", "phase", "framework"):
+            _retell(facts, question.id, step.answer)
+        taken = question.answers.get(step.answer)
+        rejected += _others(question, taken, step)
+        at, leaf = (taken.next, taken.leads_to) if taken else (question.unknown_next, question.unknown_leads_to)
+    return Walk(tuple(steps), causes[leaf or "unclear"], tuple(rejected))
+
+
+def check_answers(tree: Tree, answers: Mapping[str, str]) -> None:
+    """Raises AnswerError for a question or an answer that the tree does not have."""
+    questions = {question.id: question for question in tree.questions}
+    for name, answer in answers.items():
+        question = questions.get(name)
+        if question is None:
+            raise AnswerError(f"there is no question {name!r}; questions are {', '.join(questions)}")
+        if answer != UNKNOWN and answer not in question.answers:
+            raise AnswerError(f"{name} takes {', '.join(question.answers)} or {UNKNOWN}, not {answer!r}")
+
+
+def _ask(question: Question, facts: Facts, answers: Mapping[str, str]) -> Step:
+    suggested, fact = _shown(question, facts)
+    given = answers.get(question.id)
+    source: AnsweredBy = "user" if given is not None else fact.source if fact is not None else "unknown"
+    answer = given if given is not None else suggested or UNKNOWN
+    return Step(
+        question=question.id,
+        asks=question.asks,
+        why=question.why,
+        choices=tuple(Choice(key, option.title) for key, option in question.answers.items()),
+        answer=answer,
+        source=source,
+        because=_because(question, answer, given, fact),
+        evidence=fact.evidence if fact is not None and given is None else (),
+        if_unknown=question.if_unknown,
+        suggested=suggested if given is not None and suggested != given else "",
+    )
+
+
+def _because(question: Question, answer: str, given: str | None, fact: Fact | None) -> str:
+    if given is not None:
+        return "you said so"
+    return fact.because if fact is not None else ""
+
+
+def _shown(question: Question, facts: Facts) -> tuple[str, Fact | None]:
+    """The first answer that a fact gives by itself, and that fact."""
+    for key, option in question.answers.items():
+        for rule in option.shown_by:
+            fact = holds(rule, facts) if "all" not in rule else _every(rule["all"], facts)
+            if fact is not None:
+                return key, fact
+    return "", None
+
+
+def _every(rules: list[dict[str, object]], facts: Facts) -> Fact | None:
+    found = all_hold(rules, facts)
+    if not found:
+        return None
+    evidence = tuple(dict.fromkeys(index for fact in found for index in fact.evidence))
+    return Fact(True, found[0].source, "; ".join(dict.fromkeys(fact.because for fact in found)), evidence)
+
+
+def _retell(facts: dict[str, Fact], name: str, answer: str) -> None:
+    if answer == UNKNOWN:
+        facts.pop(name, None)
+    else:
+        facts[name] = Fact(answer, "user", "you said so")
+
+
+def _others(question: Question, taken: Answer | None, step: Step) -> list[tuple[str, str]]:
+    """Leaves that this answer led away from, with the reason."""
+    if taken is None or step.source == "unknown":
+        return []
+    why = f"{question.asks.rstrip('?')}: {taken.title} ({step.because})"
+    return [
+        (option.leads_to, why)
+        for option in question.answers.values()
+        if option is not taken and option.leads_to is not None and option.leads_to != taken.leads_to
+    ]
+
+
+def ruled_out(tree: Tree, walked: Walk, facts: Facts) -> tuple[RuledOut, ...]:
+    """Causes of the same memory that a fact excludes, and leaves the path led away from."""
+    causes = {cause.id: cause for cause in tree.causes}
+    found: dict[str, str] = {}
+    for cause_id, why in walked.rejected:
+        if cause_id != walked.cause.id:
+            found.setdefault(cause_id, why)
+    for cause in tree.causes:
+        against = next((fact for rule in cause.ruled_out_by if (fact := holds(rule, facts)) is not None), None)
+        if against is not None and cause.id != walked.cause.id:
+            found[cause.id] = against.because
+    return tuple(RuledOut(cause_id, causes[cause_id].title, why) for cause_id, why in found.items())

@@ -1,0 +1,55 @@
+"""Clean text that strangers wrote: logs, scripts, file names, process lists, hostnames.
+
+Everything that came from outside goes through `clean` when it is read, and is never parsed as markup afterwards.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+LINE_LIMIT = 4000
+"""Characters kept of one line; a log line of megabytes is cut, not carried."""
+
+_CONTROL_SEQUENCES = re.compile(
+    "\x1b\\][^\x07\x1b\x9c]*(?:\x07|\x1b\\\\|\x9c)?"  # OSC: titles, links, the clipboard
+    "|\x1b[PX^_][^\x1b\x9c]*(?:\x1b\\\\|\x9c)?"  # DCS, SOS, PM, APC
+    "|(?:\x1b\\[|\x9b)[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor
+    "|\x1b[ -/]*[0-~]"  # other escapes
+)
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # C0 without tab and newline, DEL, C1
+_BIDI = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
+_SURROGATES = re.compile("[\ud800-\udfff]")
+
+
+def clean(text: str, limit: int = LINE_LIMIT) -> str:
+    """`text` without control sequences, control characters, bidi controls and lone surrogates; tabs and newlines stay.
+
+    Longer than `limit` characters it is cut and ends in "…". O(len(text)).
+    """
+    if text.isascii() and text.isprintable():  # the common line: nothing to do
+        return text if len(text) <= limit else text[: limit - 1] + "…"
+    kept = text[: limit * 4]
+    kept = _CONTROL_SEQUENCES.sub("", kept)
+    kept = _CONTROLS.sub("", kept)
+    kept = _BIDI.sub("", kept)
+    kept = _SURROGATES.sub("\ufffd", kept)
+    return kept if len(kept) <= limit else kept[: limit - 1] + "…"
+
+
+def clean_line(text: str, limit: int = LINE_LIMIT) -> str:
+    """`clean` for what must stay on one line: newlines and tabs become spaces."""
+    return clean(text, limit).replace("\t", " ").replace("\n", " ")
+
+
+def cells(text: str) -> int:
+    """Terminal columns that cleaned text takes: wide characters count two, combining ones none."""
+    if text.isascii():
+        return len(text)
+    return sum(_width(character) for character in text)
+
+
+def _width(character: str) -> int:
+    if unicodedata.combining(character):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1

@@ -1,0 +1,161 @@
+"""GPUs described in words: "8xA100-40GB" → cards with the memory the driver really reports."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from fnmatch import fnmatch
+from typing import Protocol
+
+from advisor.hostile import clean_line
+from advisor.machine.inventory import Gpu
+from advisor.units import GIB, parse_size
+
+MOST_CARDS = 1024
+NAME_LIMIT = 80
+_COUNT = re.compile(r"(\d+)\s*[x*×]\s*", re.IGNORECASE)
+_COUNT_BEHIND = re.compile(
+    r"(?<=\S)\s*[x*×]\s*(\d{1,2})$", re.IGNORECASE
+)  # two digits: the X of "RTX 4090" is no count
+_SIZE = re.compile(r"(?<![a-z0-9.])(\d+(?:\.\d+)?)\s*(gib|gb|g|mib|mb|tib|tb)\b", re.IGNORECASE)
+_SIZE_GLUED = re.compile(r"(\d+(?:\.\d+)?)\s*(gib|gb)\b", re.IGNORECASE)
+_MAKERS = {"nvidia", "tesla", "geforce", "amd", "instinct", "huawei", "ascend", "gpu", "quadro"}
+_FORMS = {"sxm", "sxm2", "sxm3", "sxm4", "sxm5", "sxm6", "pcie", "pci", "nvl", "oam", "rtx"}
+_FORMS |= {"hbm", "hbm2", "hbm2e", "hbm3", "hbm3e", "gddr6", "gddr7"}
+EXAMPLES = "8xA100-40GB, 4xH100, 2xRTX-3090-24GB"
+
+
+class CardFact(Protocol):
+    """What knowledge knows of a card (`GpuFact`)."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def aliases(self) -> tuple[str, ...]: ...
+
+    @property
+    def total_bytes(self) -> int: ...
+
+
+def parse_gpus(text: str, gpus: Sequence[CardFact]) -> tuple[Gpu, ...]:
+    """The cards of one node: "8xA100-40GB", "4xH100", "h20", "1xNVIDIA A100-SXM4-80GB", or several with commas.
+
+    A known card gets the memory that programs see on it; an unknown name needs a size and gets exactly that. Raises
+    ValueError with a sentence and examples.
+    """
+    cards: list[Gpu] = []
+    for part in text.split(","):
+        cards += _one_kind(clean_line(part, 200).strip(), gpus, first=len(cards))
+    if len(cards) > MOST_CARDS:
+        raise ValueError(
+            f"{len(cards)} GPUs on one node are too many: give those of one node, and --nodes for the rest"
+        )
+    return tuple(cards)
+
+
+def gpus_from(value: object, gpus: Sequence[CardFact]) -> tuple[Gpu, ...]:
+    """Cards as a run file gives them: a text for `parse_gpus`, or a list of {name, total_bytes}. Raises ValueError."""
+    if isinstance(value, str):
+        return parse_gpus(value, gpus)
+    if not isinstance(value, list) or not value:
+        raise ValueError(f"gpus must be text like {EXAMPLES}, or a list of {{name, total_bytes}}")
+    return tuple(_from_entry(place, entry, gpus) for place, entry in enumerate(value))
+
+
+def _from_entry(place: int, entry: object, gpus: Sequence[CardFact]) -> Gpu:
+    if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
+        problem = f"gpus[{place}] needs a name, and total_bytes where the card is not a known one"
+        raise ValueError(problem)  # noqa: TRY004 - one kind of error for input
+    size = entry.get("total_bytes")
+    if size is None:
+        return _card(place, entry["name"], gpus)
+    if isinstance(size, bool) or not isinstance(size, int) or size <= 0:
+        raise ValueError(f"gpus[{place}].total_bytes must be a positive whole number of bytes, not {str(size)[:40]!r}")
+    return Gpu(place, clean_line(entry["name"], NAME_LIMIT), size)
+
+
+def known_card(name: str, gpus: Sequence[CardFact]) -> CardFact | None:
+    """What knowledge knows of a card under the name the driver or a log prints for it; None where several sizes fit."""
+    sized = _SIZE.search(name) or _SIZE_GLUED.search(name)
+    matches = _candidates(name, gpus)
+    if sized is not None:
+        return _of_size(matches, parse_size("".join(sized.groups())))
+    return matches[0] if len(matches) == 1 else None
+
+
+def _one_kind(part: str, gpus: Sequence[CardFact], first: int) -> list[Gpu]:
+    ahead, behind = _COUNT.match(part), _COUNT_BEHIND.search(part)
+    count = int(ahead.group(1)) if ahead else int(behind.group(1)) if behind else 1
+    name = part[ahead.end() :] if ahead else part[: behind.start()] if behind else part
+    if not 1 <= count <= MOST_CARDS:
+        raise ValueError(f"{part!r} asks for {count} GPUs; write it like {EXAMPLES}")
+    if not name or not re.search(r"[A-Za-z0-9]", name):
+        raise ValueError(f"no GPU is named in {part!r}; write it like {EXAMPLES}")
+    return [_card(first + place, name, gpus) for place in range(count)]
+
+
+def _card(index: int, name: str, gpus: Sequence[CardFact]) -> Gpu:
+    shown = clean_line(name, NAME_LIMIT).strip()
+    matches = _candidates(shown, gpus)
+    exact = next((card for card in matches if _exactly(shown, card)), None)
+    if exact is not None:
+        return Gpu(index, exact.name, exact.total_bytes)
+    sized = _SIZE.search(shown) or _SIZE_GLUED.search(shown)
+    if sized is not None:
+        size = parse_size("".join(sized.groups()))
+        card = _of_size(matches, size)
+        if size < GIB // 2:
+            raise ValueError(f"{shown!r} is too small for a GPU; write it like {EXAMPLES}")
+        return Gpu(index, card.name, card.total_bytes) if card else Gpu(index, shown, size)
+    if not matches:
+        raise ValueError(f"the GPU {shown!r} is not known: add its memory, like {shown}-24GB; known forms: {EXAMPLES}")
+    smallest = min(matches, key=lambda card: card.total_bytes)
+    return Gpu(index, smallest.name, smallest.total_bytes, problem=_assumed(matches, smallest))
+
+
+def _assumed(matches: Sequence[CardFact], taken: CardFact) -> str:
+    names = sorted({card.name for card in matches})
+    if len(names) == 1:
+        return ""
+    return f"Its memory was not given ({' or '.join(names)}); {taken.name} is assumed, name the other if it is that."
+
+
+# --- names ---------------------------------------------------------------------------------------------------------
+
+
+def _words(name: str) -> list[str]:
+    return [word for word in re.split(r"[\s_/()-]+", name.lower()) if word and word not in _MAKERS]
+
+
+def _full_key(name: str) -> str:
+    """Everything but the maker, glued: "NVIDIA A100-SXM4-80GB" → "a100sxm480gb"."""
+    return "".join(_words(name))
+
+
+def _chip_key(name: str) -> str:
+    """The chip alone, without maker, size and form factor: "NVIDIA A100-SXM4-80GB" → "a100"."""
+    return "".join(word for word in _words(_SIZE.sub(" ", name.lower())) if word not in _FORMS)
+
+
+def _exactly(name: str, card: CardFact) -> bool:
+    return any(_full_key(name) == _full_key(alias) for alias in (card.name, *card.aliases) if _SIZE.search(alias))
+
+
+def _candidates(name: str, gpus: Sequence[CardFact]) -> list[CardFact]:
+    """Cards that go by this name: by a full alias first, else by the chip."""
+    full = [card for card in gpus if any(_alias_fits(name, alias) for alias in (card.name, *card.aliases))]
+    if full:
+        return full
+    chip = _chip_key(name)
+    return [card for card in gpus if chip and any(chip == _chip_key(alias) for alias in (card.name, *card.aliases))]
+
+
+def _alias_fits(name: str, alias: str) -> bool:
+    return _full_key(name) == _full_key(alias) or ("*" in alias and fnmatch(name.lower(), alias.lower()))
+
+
+def _of_size(matches: Sequence[CardFact], size: int) -> CardFact | None:
+    """The card nearest to a nominal size; sellers' gigabytes and the driver's reserve differ by less than a tenth."""
+    near = [card for card in matches if abs(card.total_bytes - size) <= size * 0.1]
+    return min(near, key=lambda card: abs(card.total_bytes - size), default=None)

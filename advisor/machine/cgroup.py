@@ -1,0 +1,172 @@
+"""The memory limit that binds this process, in cgroup v1, v2 and hybrid trees.
+
+Path of the process = mount point + (path in /proc/self/cgroup minus the mount's root); without a cgroup namespace that
+folder may not exist in the container, and the mount point is then the container's own group. The limit may sit on any
+ancestor, so the least one up to the mount point binds; what lies above is not visible from here.
+Source: kernel Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/memory.rst, proc(5) mountinfo.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """`bytes` None: no limit is visible; `oom_kills` may be known all the same."""
+
+    bytes: int | None = None
+    used_bytes: int | None = None
+    """Working set: usage less inactive file cache, as kubelet and Ray count it."""
+    source: str = ""
+    oom_kills: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Version:
+    """File names of one cgroup version."""
+
+    label: str
+    limit: str
+    usage: str
+    cache: str
+    """Key of memory.stat for file cache that can be dropped."""
+    events: str
+
+
+_V1 = _Version("v1", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file", "memory.oom_control")
+_V2 = _Version("v2", "memory.max", "memory.current", "inactive_file", "memory.events")
+_OCTAL = re.compile(r"\\([0-7]{3})")
+
+
+@dataclass(frozen=True, slots=True)
+class _Mount:
+    version: _Version
+    root: str
+    """Which part of the hierarchy is mounted; "/" outside of containers."""
+    point: str
+
+
+def binding_limit(root: Path, ram_bytes: int | None) -> Limit | None:
+    """The least limit below `ram_bytes` over this process's groups; without one, a `Limit` with only the kill counter.
+
+    None where there is no memory controller at all. `root` stands for "/".
+    """
+    paths = _own_paths(root / "proc/self/cgroup")
+    found = [
+        limit
+        for mount in _mounts(root / "proc/self/mountinfo")
+        if mount.version in paths
+        for limit in _limits(root, mount, paths[mount.version], ram_bytes)
+    ]
+    binding = [limit for limit in found if limit.bytes is not None]
+    if binding:
+        return min(binding, key=lambda limit: limit.bytes or 0)
+    return found[0] if found else None
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text("utf-8", "replace").splitlines()
+    except OSError:
+        return []
+
+
+def _mounts(mountinfo: Path) -> Iterator[_Mount]:
+    """Mounts that can hold a memory controller. A line is "id parent dev root point options… - type source super"."""
+    for line in _lines(mountinfo):
+        before, separator, after = line.partition(" - ")
+        fields, kind = before.split(), after.split()
+        if not separator or len(fields) < 6 or len(kind) < 1:
+            continue
+        options = kind[2].split(",") if len(kind) > 2 else []
+        version = _V2 if kind[0] == "cgroup2" else _V1 if kind[0] == "cgroup" and "memory" in options else None
+        if version is not None:
+            yield _Mount(version, _unescape(fields[3]), _unescape(fields[4]))
+
+
+def _unescape(field: str) -> str:
+    return _OCTAL.sub(lambda match: chr(int(match.group(1), 8)), field)
+
+
+def _own_paths(cgroup: Path) -> dict[_Version, str]:
+    """This process's path in each version. Lines read "0::/path" (v2) and "4:memory,hugetlb:/path" (v1)."""
+    paths = {}
+    for line in _lines(cgroup):
+        number, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
+        if number == "0" and not controllers:
+            paths[_V2] = path
+        elif "memory" in controllers.split(","):
+            paths[_V1] = path
+    return paths
+
+
+def _limits(root: Path, mount: _Mount, path: str, ram_bytes: int | None) -> Iterator[Limit]:
+    """What each visible group says, the process's own first."""
+    for group in _groups(root, mount, path):
+        shown = "/" + str(group.relative_to(root))
+        limit = _limit_of(group, mount.version, shown, ram_bytes)
+        if limit is not None:
+            yield limit
+
+
+def _groups(root: Path, mount: _Mount, path: str) -> list[Path]:
+    """The folders from the process's own group up to the mount point."""
+    top = root / mount.point.lstrip("/")
+    inside = _relative(path, mount.root)
+    own = top / inside if inside is not None else top
+    if not own.is_dir():
+        own, inside = top, PurePosixPath()
+    levels = len((inside or PurePosixPath()).parts)
+    return [own, *list(own.parents)[:levels]]
+
+
+def _relative(path: str, mounted: str) -> PurePosixPath | None:
+    """`path` below the mounted part; None where it lies outside (".." of another namespace)."""
+    if ".." in PurePosixPath(path).parts:
+        return None
+    try:
+        return PurePosixPath(path).relative_to(mounted)
+    except ValueError:
+        return None
+
+
+def _limit_of(group: Path, version: _Version, shown: str, ram_bytes: int | None) -> Limit | None:
+    text = _first_line(group / version.limit)
+    kills = _keyed(group / version.events).get("oom_kill")
+    if text is None and kills is None:  # no memory controller at this level
+        return None
+    stat = _keyed(group / "memory.stat")
+    inherited = stat.get("hierarchical_memory_limit")  # v1 only; knows ancestors that are not mounted here
+    candidates = {version.limit: _number(text), "memory.stat hierarchical_memory_limit": inherited}
+    binding = {name: size for name, size in candidates.items() if size is not None and _binds(size, ram_bytes)}
+    if not binding:
+        return Limit(oom_kills=kills)
+    name = min(binding, key=lambda key: (binding[key], key != version.limit))
+    usage = _number(_first_line(group / version.usage))
+    working_set = None if usage is None else max(0, usage - stat.get(version.cache, 0))
+    return Limit(binding[name], working_set, f"cgroup {version.label} {shown.rstrip('/')}/{name}", kills)
+
+
+def _binds(size: int, ram_bytes: int | None) -> bool:
+    """v1 writes "no limit" as 2^63 less a page; above the RAM a limit never binds."""
+    return size < (ram_bytes if ram_bytes is not None else 2**60)
+
+
+def _first_line(path: Path) -> str | None:
+    lines = _lines(path)
+    return lines[0].strip() if lines else None
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text is not None and text.isdigit() else None
+
+
+def _keyed(path: Path) -> dict[str, int]:
+    """ "name number" lines → dict."""
+    pairs = (line.split() for line in _lines(path))
+    return {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2 and pair[1].isdigit()}

@@ -1,0 +1,72 @@
+"""Host memory of this node: RAM, swap, the cgroup limit that binds, the kernel's OOM-kill counter, /dev/shm."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from advisor.machine.cgroup import Limit, binding_limit
+from advisor.machine.inventory import Host
+from advisor.units import KIB
+
+SpaceOf = Callable[[str], os.statvfs_result]
+
+
+@dataclass(frozen=True, slots=True)
+class _Space:
+    total: int | None = None
+    used: int | None = None
+
+
+def read_host(root: Path = Path("/"), space_of: SpaceOf = os.statvfs) -> Host:
+    """Host memory as /proc and the cgroups under `root` say. What cannot be read is None. Never raises OSError.
+
+    /proc/meminfo is not namespaced: in a container it shows the node, and the cgroup limit is what binds.
+    """
+    memory = _meminfo(root / "proc/meminfo")
+    total, available = memory.get("MemTotal"), memory.get("MemAvailable")
+    limit = binding_limit(root, total) or Limit()
+    swap, swap_free = memory.get("SwapTotal"), memory.get("SwapFree")
+    shared = _space(root / "dev/shm", space_of)
+    return Host(
+        total_bytes=total,
+        available_bytes=available,
+        used_bytes=_less(total, available),
+        limit_bytes=limit.bytes,
+        limit_used_bytes=limit.used_bytes,
+        limit_source=limit.source,
+        oom_kills=limit.oom_kills,
+        swap_total_bytes=swap,
+        swap_used_bytes=_less(swap, swap_free),
+        shm_bytes=shared.total,
+        shm_used_bytes=shared.used,
+    )
+
+
+def _less(whole: int | None, part: int | None) -> int | None:
+    return None if whole is None or part is None else max(0, whole - part)
+
+
+def _meminfo(path: Path) -> dict[str, int]:
+    """Field → bytes. Lines read "MemTotal:  65842344 kB"."""
+    try:
+        lines = path.read_text("ascii", "replace").splitlines()
+    except OSError:
+        return {}
+    fields = {}
+    for line in lines:
+        name, _, rest = line.partition(":")
+        words = rest.split()
+        if words and words[0].isdigit():
+            fields[name] = int(words[0]) * (KIB if words[-1] == "kB" else 1)
+    return fields
+
+
+def _space(folder: Path, space_of: SpaceOf) -> _Space:
+    try:
+        found = space_of(str(folder))
+    except OSError:
+        return _Space()
+    return _Space(found.f_blocks * found.f_frsize, (found.f_blocks - found.f_bfree) * found.f_frsize)

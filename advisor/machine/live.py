@@ -1,0 +1,159 @@
+"""Live gauges: a cheap poller for one background thread, with history, peaks and marks for what is no longer fresh."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from advisor.machine.host import read_host
+from advisor.machine.inventory import Gpu, Host
+from advisor.machine.nvml import NvmlReader
+from advisor.machine.processes import with_details
+
+FAST_SECONDS, PROCESS_SECONDS, SLOW_SECONDS, REOPEN_SECONDS = 1.0, 2.0, 5.0, 30.0
+HISTORY = 300
+"""Readings kept a card: five minutes at one a second."""
+
+
+@dataclass(frozen=True, slots=True)
+class GpuGauge:
+    """One card's row."""
+
+    gpu: Gpu
+    """The last good reading; its `problem` says why there is no newer one."""
+    read_at: float | None
+    """When it was read, on the caller's clock; None: never."""
+    stale: bool = False
+    history: tuple[int | None, ...] = ()
+    """Used bytes, oldest first, one a reading; None where the card did not answer."""
+    peak_bytes: int | None = None
+    """The most ever seen."""
+
+    def age(self, now: float) -> float | None:
+        """Seconds since the last good reading."""
+        return None if self.read_at is None else max(0.0, now - self.read_at)
+
+
+@dataclass(frozen=True, slots=True)
+class GaugeSnapshot:
+    """All gauges at one moment. `taken` is on the caller's clock."""
+
+    taken: float
+    gpus: tuple[GpuGauge, ...] = ()
+    host: Host = field(default_factory=Host)
+    host_peak_bytes: int | None = None
+    problem: str = ""
+    """Why no card can be read at all; the last good rows stay, marked stale."""
+
+
+NEVER = GaugeSnapshot(taken=float("-inf"))
+"""What there is before the first poll."""
+
+
+@dataclass(slots=True)
+class _Track:
+    """What is remembered of one card."""
+
+    last: Gpu
+    read_at: float | None = None
+    peak: int | None = None
+    history: deque[int | None] = field(default_factory=lambda: deque(maxlen=HISTORY))
+
+
+@dataclass(slots=True)
+class Gauges:
+    """Polls when asked and not more often than it should. Not thread-safe: the thread that polls owns it.
+
+    Memory, utilisation, temperature and power every `FAST_SECONDS`, the process list every `PROCESS_SECONDS`, ECC,
+    throttling and limits every `SLOW_SECONDS`; NVML is opened again after a failure every `REOPEN_SECONDS`. Pausing is
+    the caller's: who does not poll spends nothing, and the last snapshot stays valid.
+    """
+
+    reader: NvmlReader = field(default_factory=NvmlReader)
+    host: Callable[[], Host] = read_host
+    details: Callable[[tuple[Gpu, ...]], tuple[Gpu, ...]] = with_details
+    latest: GaugeSnapshot = NEVER
+    _tracks: dict[tuple[int, str], _Track] = field(default_factory=dict)
+    _is_open: bool = False
+    _problem: str = ""
+    _due: dict[str, float] = field(default_factory=dict)
+
+    def poll(self, now: float) -> GaugeSnapshot:
+        """The gauges at `now` (seconds on a clock that never goes back). Within `FAST_SECONDS`: the last ones again."""
+        if now - self.latest.taken < FAST_SECONDS:
+            return self.latest
+        gpus = self._read(now)
+        host = self.host()
+        peak = max((size for size in (self.latest.host_peak_bytes, host.used_bytes) if size is not None), default=None)
+        self.latest = GaugeSnapshot(now, self._rows(gpus, now), host, peak, self._problem)
+        return self.latest
+
+    def close(self) -> None:
+        """Let go of NVML."""
+        self.reader.close()
+        self._is_open = False
+
+    def _is_due(self, what: str, now: float, every: float) -> bool:
+        if now < self._due.get(what, float("-inf")):
+            return False
+        self._due[what] = now + every
+        return True
+
+    def _read(self, now: float) -> tuple[Gpu, ...]:
+        if not self._is_open:
+            if not self._is_due("open", now, REOPEN_SECONDS):
+                return ()
+            self._problem = self.reader.open() or ""
+            self._is_open = not self._problem
+            if not self._is_open:
+                return ()
+        processes = self._is_due("processes", now, PROCESS_SECONDS)
+        gpus = self.reader.snapshot(slow=self._is_due("slow", now, SLOW_SECONDS), processes=processes)
+        if gpus and all(_is_silent(gpu) for gpu in gpus):
+            self._lose(gpus, now)
+        return self.details(gpus) if processes else self._same_details(gpus)
+
+    def _lose(self, gpus: tuple[Gpu, ...], now: float) -> None:
+        """No card answers: let go of NVML, so that a driver that comes back is found."""
+        self._problem = gpus[0].problem
+        self._due["open"] = now + REOPEN_SECONDS
+        self.close()
+
+    def _same_details(self, gpus: tuple[Gpu, ...]) -> tuple[Gpu, ...]:
+        """Between two process lists, the described processes of the last one."""
+        tracks = [self._tracks.get(_key(gpu)) for gpu in gpus]
+        return tuple(
+            replace(gpu, processes=track.last.processes) if track is not None and gpu.processes else gpu
+            for gpu, track in zip(gpus, tracks, strict=True)
+        )
+
+    def _rows(self, gpus: tuple[Gpu, ...], now: float) -> tuple[GpuGauge, ...]:
+        for gpu in gpus:
+            self._remember(gpu, now)
+        answered = {_key(gpu) for gpu in gpus if not _is_silent(gpu)}
+        return tuple(
+            GpuGauge(track.last, track.read_at, key not in answered, tuple(track.history), track.peak)
+            for key, track in self._tracks.items()
+        )
+
+    def _remember(self, gpu: Gpu, now: float) -> None:
+        key = _key(gpu)
+        track = self._tracks.get(key)
+        if track is None:
+            track = self._tracks[key] = _Track(gpu)
+        track.history.append(gpu.used_bytes)
+        if _is_silent(gpu):
+            track.last = replace(track.last, problem=gpu.problem)
+            return
+        track.last, track.read_at = gpu, now
+        track.peak = max((size for size in (track.peak, gpu.used_bytes) if size is not None), default=None)
+
+
+def _key(gpu: Gpu) -> tuple[int, str]:
+    return gpu.index, gpu.uuid if gpu.mig else ""
+
+
+def _is_silent(gpu: Gpu) -> bool:
+    """The card gave nothing. One without a size (unified memory) still tells its temperature and load."""
+    return bool(gpu.problem) and gpu.total_bytes is None and gpu.utilisation is None and gpu.temperature is None

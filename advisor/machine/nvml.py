@@ -1,0 +1,236 @@
+"""GPUs through NVML: one gate for every call, and a reader that survives whatever the driver answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from advisor.hostile import clean_line
+from advisor.machine.inventory import Gpu, GpuProcess
+from advisor.machine.trouble import Refused, Trouble, from_code
+
+NAME_LIMIT = 96
+SHARED_WITH_HOST = (
+    "NVML gives no memory size: this card shares its memory with the host (unified memory), or the driver hides it."
+)
+EMPTY_MIG = "MIG mode is on but no instance exists, so CUDA sees no device here; create one or turn MIG off."
+_ECC_UNCORRECTED, _ECC_VOLATILE, _TEMPERATURE_CORE = 1, 0, 0
+_THROTTLES = {
+    0x04: "power cap",
+    0x08: "hardware slowdown",
+    0x10: "clocks tied to other cards",
+    0x20: "temperature (driver)",
+    0x40: "temperature (hardware)",
+    0x80: "power brake",
+}
+"""Bits of nvmlClocksEventReasons that slow work down; idle and chosen clocks do not count. Source: nvml.h."""
+
+
+def query(nvml: Any, call: str, *arguments: Any, **options: Any) -> Any:
+    """What `nvml.call(…)` returns, or a `Refused`: the only place where NVML is called."""
+    function: Callable[..., Any] | None = getattr(nvml, call, None)
+    if function is None:  # an older nvidia-ml-py
+        return Refused(Trouble.FUNCTION_NOT_FOUND, call)
+    try:
+        return function(*arguments, **options)
+    except nvml.NVMLError as error:
+        return from_code(getattr(error, "value", None), call)
+    except (UnicodeDecodeError, OSError):  # a driver that answers garbage, or a library that does not load
+        return Refused(Trouble.UNKNOWN, call)
+
+
+def _known(answer: Any) -> Any:
+    return None if isinstance(answer, Refused) else answer
+
+
+def _text(answer: Any) -> str:
+    if isinstance(answer, bytes):  # nvidia-ml-py before 12
+        answer = answer.decode("utf-8", "replace")
+    return clean_line(answer, NAME_LIMIT) if isinstance(answer, str) else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """What of a card (or MIG instance) never changes, read once. `handle` None: NVML does not give one."""
+
+    index: int
+    handle: Any
+    name: str
+    uuid: str = ""
+    mig: str = ""
+    parent: int | None = None
+    parent_handle: Any = None
+    """Temperature and power exist on the whole card only."""
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Slow:
+    """Readings that cost the driver time and change little."""
+
+    power_limit_watts: float | None = None
+    ecc_errors: int | None = None
+    throttle: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class NvmlReader:
+    """Reads every card NVML knows. `nvml` None: pynvml, imported at `open`. Not thread-safe: one thread owns it."""
+
+    nvml: Any = None
+    driver: str = ""
+    _devices: tuple[Device, ...] = ()
+    _slow: dict[int, _Slow] = field(default_factory=dict)
+    _processes: dict[int, tuple[GpuProcess, ...] | None] = field(default_factory=dict)
+    _is_open: bool = False
+
+    def open(self) -> str | None:
+        """Start NVML and list the cards. Returns None, or the sentence that says why there is no NVML."""
+        if self.nvml is None:
+            try:
+                import pynvml
+            except ImportError:
+                return Refused(Trouble.BINDINGS_MISSING, "import").says
+            self.nvml = pynvml
+        started = query(self.nvml, "nvmlInit")
+        if isinstance(started, Refused):
+            return started.says
+        self._is_open = True
+        count = query(self.nvml, "nvmlDeviceGetCount")
+        if isinstance(count, Refused):
+            self.close()
+            return count.says
+        self.driver = _text(query(self.nvml, "nvmlSystemGetDriverVersion"))
+        self._devices = tuple(device for index in range(count) for device in self._find(index))
+        return None
+
+    def static(self) -> tuple[Device, ...]:
+        """What never changes of each card, MIG instances in place of the card they are cut from."""
+        return self._devices
+
+    def snapshot(self, slow: bool = True, processes: bool = True) -> tuple[Gpu, ...]:
+        """All cards now. `slow` or `processes` False: those fields repeat their last reading."""
+        return tuple(self._read(place, device, slow, processes) for place, device in enumerate(self._devices))
+
+    def close(self) -> None:
+        """Let go of NVML; the reader can be opened again."""
+        if self._is_open:
+            query(self.nvml, "nvmlShutdown")
+        self._is_open = False
+        self._devices, self._slow, self._processes = (), {}, {}
+
+    # --- finding the cards -----------------------------------------------------------------------------------------
+
+    def _find(self, index: int) -> list[Device]:
+        handle = query(self.nvml, "nvmlDeviceGetHandleByIndex", index)
+        if isinstance(handle, Refused):
+            return [Device(index, None, f"GPU {index}", problem=handle.says)]
+        name = query(self.nvml, "nvmlDeviceGetName", handle)
+        card = Device(
+            index, handle, _text(name) or f"GPU {index}", _text(query(self.nvml, "nvmlDeviceGetUUID", handle))
+        )
+        if isinstance(name, Refused) and name.is_lost:
+            return [replace(card, problem=name.says)]
+        mode = _known(query(self.nvml, "nvmlDeviceGetMigMode", handle))
+        if not mode or not mode[0]:
+            return [card]
+        return self._instances(card) or [replace(card, problem=EMPTY_MIG)]
+
+    def _instances(self, card: Device) -> list[Device]:
+        slots = _known(query(self.nvml, "nvmlDeviceGetMaxMigDeviceCount", card.handle)) or 0
+        found = []
+        for slot in range(slots):
+            handle = query(self.nvml, "nvmlDeviceGetMigDeviceHandleByIndex", card.handle, slot)
+            if isinstance(handle, Refused):  # an empty slot
+                continue
+            name = _text(query(self.nvml, "nvmlDeviceGetName", handle)) or card.name
+            profile = name.rpartition(" MIG ")[2] if " MIG " in name else f"instance {slot}"
+            uuid = _text(query(self.nvml, "nvmlDeviceGetUUID", handle))
+            found.append(Device(card.index, handle, name, uuid, profile, card.index, card.handle))
+        return found
+
+    # --- one reading -----------------------------------------------------------------------------------------------
+
+    def _read(self, place: int, device: Device, slow: bool, processes: bool) -> Gpu:
+        bare = Gpu(
+            index=device.index,
+            name=device.name,
+            total_bytes=None,
+            uuid=device.uuid,
+            problem=device.problem,
+            mig=device.mig,
+            parent=device.parent,
+        )
+        if device.handle is None or device.problem:
+            return bare
+        memory = self._memory(device.handle)
+        if isinstance(memory, Refused):
+            if memory.trouble is not Trouble.NOT_SUPPORTED:
+                return replace(bare, problem=memory.says)
+            bare = replace(bare, problem=SHARED_WITH_HOST)
+        else:
+            bare = replace(bare, total_bytes=memory[0], used_bytes=memory[1], reserved_bytes=memory[2])
+        if slow or place not in self._slow:
+            self._slow[place] = self._read_slow(device)
+        if processes or place not in self._processes:
+            self._processes[place] = self._read_processes(device.handle)
+        seldom = self._slow[place]
+        return replace(
+            bare,
+            utilisation=self._utilisation(device.handle),
+            temperature=_known(self._whole_card("nvmlDeviceGetTemperature", device, _TEMPERATURE_CORE)),
+            power_watts=_watts(self._whole_card("nvmlDeviceGetPowerUsage", device)),
+            power_limit_watts=seldom.power_limit_watts,
+            processes=self._processes[place],
+            ecc_errors=seldom.ecc_errors,
+            throttle=seldom.throttle,
+        )
+
+    def _memory(self, handle: Any) -> tuple[int, int, int | None] | Refused:
+        """(total, used, reserved) in bytes; v2 is asked first, since v1 counts the driver's reserve as used."""
+        version = getattr(self.nvml, "nvmlMemory_v2", None)
+        if version is not None:
+            newer = query(self.nvml, "nvmlDeviceGetMemoryInfo", handle, version=version)
+            if not isinstance(newer, Refused):
+                return int(newer.total), int(newer.used), int(newer.reserved)
+            if newer.is_lost:
+                return newer
+        older = query(self.nvml, "nvmlDeviceGetMemoryInfo", handle)
+        return older if isinstance(older, Refused) else (int(older.total), int(older.used), None)
+
+    def _utilisation(self, handle: Any) -> int | None:
+        rates = _known(query(self.nvml, "nvmlDeviceGetUtilizationRates", handle))
+        share = None if rates is None else int(rates.gpu)
+        return share if share is not None and 0 <= share <= 100 else None  # drivers have been seen to answer nonsense
+
+    def _whole_card(self, call: str, device: Device, *arguments: Any) -> Any:
+        return query(self.nvml, call, device.parent_handle or device.handle, *arguments)
+
+    def _read_slow(self, device: Device) -> _Slow:
+        ecc = self._whole_card("nvmlDeviceGetTotalEccErrors", device, _ECC_UNCORRECTED, _ECC_VOLATILE)
+        reasons = self._whole_card("nvmlDeviceGetCurrentClocksEventReasons", device)
+        if isinstance(reasons, Refused):  # the older name, before driver 535
+            reasons = self._whole_card("nvmlDeviceGetCurrentClocksThrottleReasons", device)
+        bits = _known(reasons) or 0
+        return _Slow(
+            power_limit_watts=_watts(self._whole_card("nvmlDeviceGetEnforcedPowerLimit", device)),
+            ecc_errors=_known(ecc),
+            throttle=tuple(words for bit, words in _THROTTLES.items() if bits & bit),
+        )
+
+    def _read_processes(self, handle: Any) -> tuple[GpuProcess, ...] | None:
+        """Processes by pid, compute and graphics together; None where the driver does not let us see them."""
+        compute = query(self.nvml, "nvmlDeviceGetComputeRunningProcesses", handle)
+        if isinstance(compute, Refused):
+            return None
+        graphics = _known(query(self.nvml, "nvmlDeviceGetGraphicsRunningProcesses", handle)) or []
+        used: dict[int, int | None] = {}
+        for process in [*compute, *graphics]:  # one process may be on both lists with the same memory
+            size = process.usedGpuMemory
+            used[process.pid] = max((s for s in (used.get(process.pid), size) if s is not None), default=None)
+        return tuple(GpuProcess(pid=pid, used_bytes=size) for pid, size in used.items())
+
+
+def _watts(answer: Any) -> float | None:
+    return None if isinstance(answer, Refused) or answer is None else answer / 1000

@@ -1,0 +1,134 @@
+"""Who holds the GPUs' memory: user, age, resident memory and command, and what a dead run left behind."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from advisor.hostile import clean_line
+from advisor.machine.inventory import Gpu, GpuProcess
+
+Answer = TypeVar("Answer")
+UNKNOWN_PROCESS = "unknown process"
+"""A pid that does not exist here: the driver counts host pids, a container has its own."""
+COMMAND_LIMIT = 200
+_SECRETS = re.compile(
+    r"""(?ix)
+    ( --?[\w.-]* (?:token|password|passwd|secret|(?:api|access|auth|wandb)[-_]?key) [=\s]+
+    | \b[\w.-]* (?:token|password|passwd|secret|(?:api|access|auth|wandb)[-_]?key) =
+    | (?<![\w.]) key=
+    )
+    (?!-) \S+
+    """
+)
+_BARE_SECRETS = re.compile(r"\b(?:hf_|sk-|ghp_|glpat-|AKIA)[\w-]{8,}|(?<![\w/])[0-9a-f]{40}(?![\w/])")
+_TRAINING = re.compile(
+    r"python|ray::|raylet|vllm|sglang|EngineCore|WorkerDict|torchrun|deepspeed|accelerate|pt_main_thread|megatron|swift",
+    re.IGNORECASE,
+)
+
+
+def redact(command: str) -> str:
+    """A command line without its obvious secrets: `--token X`, `key=X`, hf_…, sk-…, and 40-digit hexadecimal keys."""
+    return _BARE_SECRETS.sub("…", _SECRETS.sub(r"\1…", command))
+
+
+def readable(command: str) -> str:
+    """A command line fit to show: one clean line, secrets out, short."""
+    return clean_line(redact(clean_line(command)), COMMAND_LIMIT)
+
+
+def with_details(gpus: Sequence[Gpu]) -> tuple[Gpu, ...]:
+    """The same cards, their processes with user, start, resident memory and command as far as this system tells."""
+    if not any(gpu.processes for gpu in gpus):
+        return tuple(gpus)
+    seen: dict[int, GpuProcess] = {}
+    for gpu in gpus:
+        for process in gpu.processes or ():
+            if process.pid not in seen:
+                seen[process.pid] = _described(process)
+    return tuple(
+        replace(gpu, processes=tuple(replace(seen[p.pid], used_bytes=p.used_bytes) for p in gpu.processes))
+        if gpu.processes
+        else gpu
+        for gpu in gpus
+    )
+
+
+def _described(process: GpuProcess) -> GpuProcess:
+    import psutil
+
+    try:
+        system = psutil.Process(process.pid)
+        started = system.create_time()
+    except (psutil.Error, OSError, ValueError):
+        return replace(process, command=UNKNOWN_PROCESS)
+    with system.oneshot():
+        user, memory = _allowed(system.username), _allowed(system.memory_info)
+        words = _allowed(system.cmdline) or [_allowed(system.name) or UNKNOWN_PROCESS]
+    return replace(
+        process,
+        started=started,
+        user=None if user is None else clean_line(user, 64),
+        host_rss_bytes=None if memory is None else memory.rss,
+        command=readable(" ".join(words)),
+    )
+
+
+def _allowed(ask: Callable[[], Answer]) -> Answer | None:
+    """What the system answers, None where it refuses or the process is gone meanwhile."""
+    import psutil
+
+    try:
+        return ask()
+    except (psutil.Error, OSError, KeyError):  # KeyError: a user id without a name
+        return None
+
+
+def unseen_bytes(gpu: Gpu) -> int | None:
+    """Memory in use on the card that no listed process accounts for; None where the list or a size is unknown.
+
+    Large beside an empty list, the holders live in another container.
+    """
+    if gpu.used_bytes is None or gpu.processes is None:
+        return None
+    sizes = [process.used_bytes for process in gpu.processes]
+    if any(size is None for size in sizes):
+        return None
+    return max(0, gpu.used_bytes - sum(size for size in sizes if size is not None))
+
+
+@dataclass(frozen=True, slots=True)
+class Leftover:
+    """A process that holds GPU memory though no run should be going."""
+
+    gpu: int
+    """Index of the card."""
+    process: GpuProcess
+    age_seconds: float | None
+
+
+def leftovers(gpus: Sequence[Gpu], now: float, run_started: float | None = None) -> tuple[Leftover, ...]:
+    """Training-like processes on the cards while nothing should run: what a dead run left, largest first.
+
+    `now` and `run_started` are epoch seconds. With `run_started` (of the run that just ended or is to begin), a process
+    that began later is not counted. A process that cannot be identified counts: it holds memory all the same.
+    """
+    found = [
+        Leftover(gpu.index, process, None if process.started is None else max(0.0, now - process.started))
+        for gpu in gpus
+        for process in gpu.processes or ()
+        if _could_be_left(process, run_started)
+    ]
+    return tuple(sorted(found, key=lambda left: -(left.process.used_bytes or 0)))
+
+
+def _could_be_left(process: GpuProcess, run_started: float | None) -> bool:
+    if process.pid == os.getpid() or process.used_bytes == 0:
+        return False
+    if run_started is not None and process.started is not None and process.started > run_started:
+        return False
+    return process.command == UNKNOWN_PROCESS or bool(_TRAINING.search(process.command))

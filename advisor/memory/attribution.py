@@ -1,0 +1,233 @@
+"""Which tensor of this run has the size that could not be allocated, or how many tokens it must have had."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from advisor.crash.evidence import Crash
+from advisor.knowledge.schema import Mechanics
+from advisor.memory import constants as c
+from advisor.memory.allocator import can_mean, elements_window, identifies_nothing
+from advisor.memory.batches import Assumptions, Pass, critic_pass, scoring_pass, sequences_held, update_pass
+from advisor.memory.cells import Match
+from advisor.run.run import ModelShape, Run
+from advisor.words import Phase
+
+MATCHES_KEPT = 8
+"""How many matches are worth reading."""
+_DTYPES = ((c.BF16, "bf16"), (c.FP32, "fp32"))
+_NEAR: dict[Phase, tuple[Phase, ...]] = {
+    "actor_update": ("optimizer_step", "critic_update"),
+    "optimizer_step": ("actor_update",),
+    "rollout_generate": ("log_prob", "rollout_init", "weight_sync"),
+    "weight_sync": ("rollout_init", "model_load"),
+    "rollout_init": ("weight_sync", "model_load"),
+    "model_load": ("rollout_init",),
+    "critic_update": ("actor_update",),
+}
+"""Phases that a traceback of the first may belong to as well (old forks score inside generate_sequences)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A tensor this run makes: its dimensions, where it lives, and how telling a match with it is (more is better)."""
+
+    tensor: str
+    bytes: int
+    shape: str
+    formula: str
+    phases: tuple[Phase, ...]
+    weight: int
+
+
+def attribute(run: Run, crash: Crash) -> tuple[Match, ...]:
+    """Tensors whose rounded size is what the first cause asked for, those of the crash's phase first.
+
+    Where none has that size, the token counts that logits of this model would need (`matches` False). () where nothing
+    was asked for, the model is unknown, or the size is one that identifies nothing (2.00 and 20.00 MiB).
+    """
+    tried = tried_bytes(crash)
+    if tried is None or run.model is None or identifies_nothing(tried):
+        return ()
+    if crash.memory == "host":
+        return tuple(_match(x, x.phases[0], True) for x in _host_candidates(run, run.model) if x.bytes == tried)
+    found = [x for x in candidates(run, run.model) if can_mean(tried, x.bytes)]
+    if not found:
+        return _inverse(run.model, tried, crash.phase)
+    ranked = sorted(found, key=lambda x: (_distance(x, crash.phase), -x.weight))
+    return tuple(_match(x, _phase_of(x, crash.phase), True) for x in ranked[:MATCHES_KEPT])
+
+
+def tried_bytes(crash: Crash) -> int | None:
+    """Bytes that the first cause (or the next evidence that says so) asked for."""
+    for evidence in crash.evidence:
+        size = evidence.fields.get("tried_bytes")
+        if isinstance(size, int) and size > 0:
+            return size
+    return None
+
+
+def candidates(run: Run, shape: ModelShape) -> list[Candidate]:
+    """Every tensor of this run that is large enough to fail alone, without duplicates."""
+    assumed = Assumptions()
+    passes: list[tuple[Pass, Phase, str]] = [
+        (update_pass(run, assumed), "actor_update", "update"),
+        (scoring_pass(run, assumed), "log_prob", "log-prob"),
+    ]
+    if run.has_critic:
+        passes.append((critic_pass(run, assumed), "critic_update", "critic"))
+    found: dict[tuple[str, int, tuple[Phase, ...]], Candidate] = {}
+    for candidate in (*_logits(run, shape, passes), *_activations(shape, passes), *_weights(run, shape)):
+        key = (candidate.tensor, candidate.bytes, candidate.phases)
+        kept = found.get(key)
+        if kept is None or kept.weight < candidate.weight:
+            found[key] = candidate
+    return list(found.values())
+
+
+def _token_counts(run: Run, step: Pass) -> Iterator[tuple[int, str, int]]:
+    """Token counts a pass may have, with words and how likely each is to be the one that failed."""
+    seen: set[int] = set()
+    scope = run.mechanics.logits_scope
+    most = step.high * max(1, run.topology.sequence_parallel)
+    options: list[tuple[int, str, int]] = [
+        (round(step.tokens * step.logits_part(scope)), step.formula, 9),
+        (most, f"{step.sequences} x {step.length} tokens", 8),
+        (step.length, "one sequence of prompt and response", 6),
+    ]
+    if step.response:
+        options.append((step.sequences * (step.response + 1), f"{step.sequences} x (response + 1) tokens", 7))
+        options.append((step.sequences * step.response, f"{step.sequences} x response tokens", 7))
+        options.append((step.response, "one response", 5))
+    budget = run.number("actor.tokens_per_gpu")
+    if budget:
+        options.append((round(budget), f"token budget {budget:.0f}", 7))
+    held = sequences_held(run)
+    if held:
+        options.append((held * step.length, f"all {held} sequences of this GPU x {step.length} tokens", 5))
+    for tokens, words, weight in options:
+        if tokens > 0 and tokens not in seen:
+            seen.add(tokens)
+            yield tokens, words, weight
+
+
+def _logits(run: Run, shape: ModelShape, passes: list[tuple[Pass, Phase, str]]) -> Iterator[Candidate]:
+    for step, phase, role in passes:
+        if phase == "critic_update":
+            continue
+        for tokens, words, weight in _token_counts(run, step):
+            for size, dtype in _DTYPES:
+                what = "logits" if size == c.BF16 else "logits in fp32, or a softmax, entropy or gradient copy of them"
+                yield Candidate(
+                    f"{role} {what}",
+                    tokens * shape.vocab * size,
+                    f"{dtype} [{tokens}, {shape.vocab}]",
+                    f"{tokens} tokens x {shape.vocab} vocabulary x {size} B ({words})",
+                    (phase,),
+                    weight + 20,
+                )
+
+
+def _activations(shape: ModelShape, passes: list[tuple[Pass, Phase, str]]) -> Iterator[Candidate]:
+    """MLP and hidden activations of the pass, and attention scores where attention is not fused."""
+    for step, phase, role in passes:
+        for width, what in ((shape.intermediate, "MLP activation"), (shape.hidden, "hidden states")):
+            for size, dtype in _DTYPES:
+                yield Candidate(
+                    f"{role} {what}",
+                    step.high * width * size,
+                    f"{dtype} [{step.high}, {width}]",
+                    f"{step.high} tokens x {width} x {size} B ({step.formula})",
+                    (phase,),
+                    8,
+                )
+        for size, dtype in _DTYPES:
+            rows, length = (step.sequences, step.length) if step.padded else (1, step.length)
+            yield Candidate(
+                f"{role} attention scores (attention is not fused)",
+                rows * shape.heads * length * length * size,
+                f"{dtype} [{rows}, {shape.heads}, {length}, {length}]",
+                f"{rows} x {shape.heads} heads x {length}^2 x {size} B",
+                (phase,),
+                12,
+            )
+
+
+def _weights(run: Run, shape: ModelShape) -> Iterator[Candidate]:
+    """Matrices, fused matrices of the engine, and flat shards of the whole model."""
+    loads: tuple[Phase, ...] = ("model_load", "rollout_init", "weight_sync")
+    matrices = [
+        ("embedding or head", shape.vocab, shape.hidden, (*loads, "actor_update")),
+        ("MLP matrix", shape.intermediate, shape.hidden, loads),
+        ("fused gate and up of the engine", 2 * shape.intermediate, shape.hidden, ("rollout_init", "weight_sync")),
+        ("query or output projection", shape.heads * shape.head_dim, shape.hidden, loads),
+    ]
+    for what, rows, columns, phases in matrices:
+        for size, dtype in _DTYPES:
+            words = f"{rows} x {columns} x {size} B"
+            yield Candidate(f"{what} weight", rows * columns * size, f"{dtype} [{rows}, {columns}]", words, phases, 15)
+    yield from _flat(run, shape, run.mechanics)
+
+
+def _flat(run: Run, shape: ModelShape, mechanics: Mechanics) -> Iterator[Candidate]:
+    shards = max(1, int(run.number("actor.shard_size") or run.topology.actor_gpus))
+    groups = (
+        [(shape.parameters, "1")]
+        if shards == 1
+        else [(shape.parameters // shards, f"{shards}"), (shape.parameters, "1")]
+    )
+    if mechanics.trainer == "deepspeed" and shape.parameters // shards > c.SUB_GROUP:
+        groups.append((c.SUB_GROUP, "sub-group of 1e9"))
+    for elements, split in groups:
+        whole = split == "1"
+        for size, dtype in _DTYPES:
+            yield Candidate(
+                "the whole model in one buffer" if whole else "flat shard (weights, gradients, or one Adam moment)",
+                elements * size,
+                f"{dtype} [{elements}]",
+                f"{elements} elements x {size} B" + ("" if whole else f" (parameters / {split})"),
+                ("model_load", "weight_sync") if whole else ("optimizer_step", "model_load", "actor_update"),
+                10,
+            )
+
+
+def _host_candidates(run: Run, shape: ModelShape) -> Iterator[Candidate]:
+    """Flat fp32 buffers of the CPU optimizer; the CPU allocator prints exact bytes."""
+    yield from (x for x in _flat(run, shape, run.mechanics))
+    largest = shape.vocab * shape.hidden
+    for tensor in (largest, shape.intermediate * shape.hidden):
+        size = c.FP32 * (c.SUB_GROUP + tensor)
+        words = f"sub-group of 1e9 elements and a tensor of {tensor}, 4 B each"
+        yield Candidate("fp32 sub-group of CPU Adam", size, f"fp32 [{c.SUB_GROUP + tensor}]", words, ("model_load",), 9)
+
+
+def _inverse(shape: ModelShape, tried: int, phase: Phase) -> tuple[Match, ...]:
+    """The token counts at which logits of this model have that size."""
+    found = []
+    for size, dtype in reversed(_DTYPES):
+        least, most = elements_window(tried, shape.vocab * size)
+        tokens = f"{least}" if least == most else f"{least} to {most}"
+        words = f"{tried} B / ({shape.vocab} vocabulary x {size} B) = {tokens} tokens"
+        where: Phase = phase if phase in ("actor_update", "log_prob") else "unknown"
+        found.append(
+            Match(
+                f"logits of {tokens} tokens, if it is logits", tried, f"{dtype} [T, {shape.vocab}]", words, where, False
+            )
+        )
+    return tuple(found)
+
+
+def _distance(candidate: Candidate, phase: Phase) -> int:
+    """0: of the crash's phase (or that is unknown); 1: of a phase its traceback may stand for; 2: of another."""
+    if phase == "unknown" or phase in candidate.phases:
+        return 0
+    return 1 if any(near in candidate.phases for near in _NEAR.get(phase, ())) else 2
+
+
+def _phase_of(candidate: Candidate, phase: Phase) -> Phase:
+    return phase if phase in candidate.phases else candidate.phases[0]
+
+
+def _match(candidate: Candidate, phase: Phase, matches: bool) -> Match:
+    return Match(candidate.tensor, candidate.bytes, candidate.shape, candidate.formula, phase, matches)

@@ -1,0 +1,82 @@
+"""What the crash measured corrects what the ledger predicted: the difference becomes a cell of its own, "unexplained"."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from advisor.crash.evidence import Crash
+from advisor.memory.cells import Cell, Ledger, PhaseSum, Place
+from advisor.units import show_bytes
+from advisor.words import Phase
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """Bytes that the crash proves in `phase` (all phases of the place where it is unknown) beyond the prediction."""
+
+    place: Place
+    phase: Phase
+    extra: int
+    formula: str
+    measured: int
+    """Bytes that were needed (GPU) or used (host) when it died."""
+    every_phase: bool = False
+
+
+def corrections(ledger: Ledger, crash: Crash) -> tuple[Correction, ...]:
+    """What the first cause proves: on the GPU, in use + asked for; on the host, in use. None where nothing died of memory."""
+    if crash.verdict != "oom" or not crash.evidence:
+        return ()
+    if crash.memory == "gpu":
+        return _gpu(ledger, crash)
+    if crash.memory == "host":
+        return _host(ledger, crash)
+    return ()
+
+
+def _gpu(ledger: Ledger, crash: Crash) -> tuple[Correction, ...]:
+    phase = ledger.phase("gpu", crash.phase) or ledger.peak("gpu")
+    if phase is None or ledger.gpu_capacity is None:
+        return ()
+    fields = crash.evidence[0].fields
+    total, free, tried = (fields.get(name) for name in ("total_bytes", "free_bytes", "tried_bytes"))
+    if isinstance(total, int) and isinstance(free, int) and isinstance(tried, int) and free <= tried:
+        needed = total - free + tried
+        formula = f"{show_bytes(total)} - {show_bytes(free)} free + {show_bytes(tried)} asked for, less what is predicted"
+    else:
+        needed = ledger.gpu_capacity
+        formula = "it did not fit, so at least the whole card, less what is predicted"
+    extra = needed - phase.expected
+    return (Correction("gpu", phase.phase, extra, formula, needed),) if extra > 0 else ()
+
+
+def _host(ledger: Ledger, crash: Crash) -> tuple[Correction, ...]:
+    phase = ledger.phase("host", crash.phase) or ledger.peak("host")
+    if phase is None:
+        return ()
+    used = crash.evidence[0].fields.get("node_used_bytes")
+    if isinstance(used, int):
+        measured, formula = used, f"{show_bytes(used)} in use on the node, less what is predicted"
+    elif ledger.host_limit is not None:
+        measured, formula = ledger.host_limit, "it was killed, so at least the limit, less what is predicted"
+    else:
+        return ()
+    extra = measured - phase.expected
+    return (Correction("host", phase.phase, extra, formula, measured, every_phase=True),) if extra > 0 else ()
+
+
+def corrected(ledger: Ledger, found: tuple[Correction, ...]) -> Ledger:
+    """The ledger with an "unexplained" cell for each correction; it stays when settings change, so that "after" is honest."""
+    for correction in found:
+        sums = ledger.gpu if correction.place == "gpu" else ledger.host
+        fixed = tuple(_with(s, correction) for s in sums)
+        ledger = replace(ledger, gpu=fixed) if correction.place == "gpu" else replace(ledger, host=fixed)
+    return ledger
+
+
+def _with(phase: PhaseSum, correction: Correction) -> PhaseSum:
+    if not correction.every_phase and phase.phase != correction.phase:
+        return phase
+    size = correction.extra
+    cell = Cell(phase.phase, phase.place, "unexplained", size, size, size, correction.formula, "measured")
+    return replace(phase, cells=(*phase.cells, cell))

@@ -1,0 +1,248 @@
+"""Host RAM of one node, phase by phase: offloaded states, engine copies, processes, the driver's batch, loading."""
+
+from __future__ import annotations
+
+from advisor.memory import constants as c
+from advisor.memory.engine import sleeps
+from advisor.memory.inputs import Inputs, embedding_parameters, layer_parameters
+from advisor.memory.parts import Part, part
+from advisor.memory.states import Offload, Role, offload_of
+from advisor.memory.training import reference_on_host
+from advisor.units import show_bytes, show_params
+from advisor.words import Phase
+
+_BEFORE_UPDATES: tuple[Phase, ...] = ("model_load", "rollout_init")
+_ON_CARD: tuple[Phase, ...] = ("actor_update", "optimizer_step")
+
+
+def host_parts(inputs: Inputs, phase: Phase) -> list[Part]:
+    """Everything on one node in `phase`."""
+    parts = [*process_parts(inputs), *_states(inputs, "actor", phase), *_reference(inputs)]
+    if inputs.run.has_critic:
+        parts += _states(inputs, "critic", phase)
+    if phase == "model_load":
+        return [*parts, *loading_parts(inputs)]
+    parts += [*_engine_copies(inputs), *_swap(inputs)]
+    if phase != "rollout_init":
+        parts += batch_parts(inputs)
+    if phase == "checkpoint":
+        parts += _checkpoint(inputs)
+    return parts
+
+
+def pinned_rounding(inputs: Inputs) -> float:
+    """How much larger pinned copies are than the states: torch rounds each block to a power of two and keeps it.
+
+    FSDP moves one shard a unit (decoder layers, then embedding and head); DeepSpeed pins large flat buffers.
+    """
+    if inputs.trainer == "deepspeed":
+        block = max(1, round(c.FP32 * min(inputs.parameters / inputs.shards, c.SUB_GROUP)))
+        return _power_of_two(block) / block
+    layer = max(1, layer_parameters(inputs.shape) * c.FP32 // inputs.shards)
+    root = max(1, embedding_parameters(inputs.shape) * c.FP32 // inputs.shards)
+    nominal = inputs.shape.layers * layer + root
+    return (inputs.shape.layers * _power_of_two(layer) + _power_of_two(root)) / nominal
+
+
+def _power_of_two(size: int) -> int:
+    return 1 << (size - 1).bit_length()
+
+
+def process_parts(inputs: Inputs) -> list[Part]:
+    """Worker processes of every GPU on the node, the driver, and the named helpers (agents, loaders)."""
+    gpus = max(inputs.node_gpus, inputs.engine_gpus)
+    count = gpus * inputs.mechanics.processes_per_gpu
+    each = inputs.mechanics.host_process_bytes
+    helpers = int(sum(inputs.run.number(knob) or 0 for knob in ("host.agent_workers", "data.loader_workers")))
+    size = count * each + c.DRIVER_BYTES + helpers * c.WORKER_PROCESS_BYTES
+    words = f"{count} worker processes x {each / 1e9:g} GB + the driver {c.DRIVER_BYTES / 1e9:g} GB"
+    if helpers:
+        words += f" + {helpers} helper processes x {c.WORKER_PROCESS_BYTES / 1e9:g} GB"
+    return [part("processes", size, words, low=size * c.PROCESS_LOW, high=size * c.PROCESS_HIGH, basis="estimated")]
+
+
+def _states(inputs: Inputs, role: Role, phase: Phase) -> list[Part]:
+    """States of one role that rest, or are updated, in host RAM."""
+    offload = offload_of(inputs, role)
+    if inputs.mechanics.offload_lowers_update or offload.everything:
+        return _cpu_adam(inputs, role, offload)
+    parts: list[Part] = []
+    rounding = pinned_rounding(inputs)
+    back = phase in _ON_CARD
+    if offload.weights and phase != "model_load":
+        parts.append(_rested(inputs, role, "weights", inputs.per.weights, rounding, back))
+    if (offload.optimizer or offload.sleeps) and not _not_yet(inputs, phase) and not inputs.adapters:
+        parts.append(_rested(inputs, role, "optimizer", inputs.per.optimizer, rounding, back))
+    return parts
+
+
+def _not_yet(inputs: Inputs, phase: Phase) -> bool:
+    """Torch's moments appear at the first step; DeepSpeed's at initialisation."""
+    return phase == "model_load" or (phase in _BEFORE_UPDATES and inputs.mechanics.lazy_optimizer)
+
+
+def _rested(inputs: Inputs, role: Role, what: str, per: float, rounding: float, back: bool) -> Part:
+    """States that rest in pinned host memory; the pinned blocks stay in torch's cache while the states are on the card."""
+    size = per * inputs.parameters * inputs.node_part
+    words = f"{role} {what} off the card: {_per_node(inputs, per)}"
+    if back:
+        words += "; on the card now, the pinned blocks are kept"
+    words += f"; at most x {rounding:.2f} where blocks are rounded to powers of two"
+    owner = "offloaded_weights" if what == "weights" else "offloaded_optimizer"
+    low = 0 if back else size
+    return part(owner, size, words, low=low, high=size * rounding, basis=inputs.basis)  # type: ignore[arg-type]
+
+
+def _cpu_adam(inputs: Inputs, role: Role, offload: Offload) -> list[Part]:
+    """DeepSpeed's CPU Adam (or FSDP's CPU offload): the states live on the host all the time."""
+    parts: list[Part] = []
+    rounding = pinned_rounding(inputs)
+    nominal = inputs.parameters * inputs.node_part
+    if offload.adam_on_host and not inputs.adapters:
+        parts.append(
+            part(
+                "offloaded_optimizer",
+                c.CPU_ADAM * nominal,
+                f"{role} CPU Adam: {_per_node(inputs, c.CPU_ADAM)} (4 master, 8 moments, 4 + 2 gradients)",
+                low=c.CPU_ADAM_LOW * nominal,
+                high=c.CPU_ADAM * nominal * max(c.CPU_ADAM_MARGIN, rounding),
+                basis=inputs.basis,
+            )
+        )
+    elif offload.sleeps and not inputs.adapters:
+        parts.append(_rested(inputs, role, "optimizer", inputs.per.optimizer, rounding, back=False))
+    if offload.weights or offload.everything:
+        words = f"{role} weights: {_per_node(inputs, c.BF16)}"
+        size = c.BF16 * nominal
+        parts.append(part("offloaded_weights", size, words, high=size * rounding, basis=inputs.basis))
+    return parts
+
+
+def _per_node(inputs: Inputs, per: float) -> str:
+    copies = inputs.node_part
+    where = (
+        f" x {inputs.node_gpus} of {inputs.shards} GPUs"
+        if copies < 1
+        else f" x {copies:g} copies"
+        if copies > 1
+        else ""
+    )
+    return f"{per:g} B x {show_params(inputs.parameters)} parameters{where}"
+
+
+def _reference(inputs: Inputs) -> list[Part]:
+    if not inputs.has_reference or not reference_on_host(inputs):
+        return []
+    per = inputs.mechanics.reference_bytes
+    size = per * inputs.parameters * inputs.node_part
+    words = f"reference: {_per_node(inputs, per)}"
+    return [part("reference", size, words, high=size * pinned_rounding(inputs), basis=inputs.basis)]
+
+
+def _engine_copies(inputs: Inputs) -> list[Part]:
+    """Weights that sleeping engines keep in pinned host memory (sleep level 1), one copy an engine."""
+    level = inputs.run.number("rollout.sleep_level")
+    level = inputs.mechanics.sleep_level if level is None else level
+    if not inputs.has_engine or not inputs.run.topology.colocated or not sleeps(inputs) or level != 1:
+        return []
+    parallel = max(1, inputs.run.topology.tensor_parallel)
+    size = c.BF16 * inputs.parameters / parallel * inputs.engine_gpus
+    words = f"sleeping engines: 2 B x {show_params(inputs.parameters)} / TP {parallel} x {inputs.engine_gpus} GPUs"
+    return [part("engine_copy", size, words, high=size * 1.1, basis=inputs.basis)]
+
+
+def _swap(inputs: Inputs) -> list[Part]:
+    """The engine's swap space, which vLLM's V0 engine pins at start; V1 has none."""
+    if not inputs.has_engine:
+        return []
+    known = inputs.run.number("host.swap_space")
+    each = c.SWAP_BYTES_PER_GPU if known is None else known * 2**30
+    version = inputs.run.libraries.get("vllm")
+    old = None if version is None else _is_v0(version)
+    expected = each * inputs.engine_gpus if old or (known is not None and old is None) else 0
+    high = 0 if old is False else each * inputs.engine_gpus
+    words = f"swap space of vLLM's V0 engine: {show_bytes(each)} x {inputs.engine_gpus} GPUs"
+    basis = "computed" if old is not None else "estimated"
+    return [part("swap", expected, words, low=expected if old else 0, high=high, basis=basis)]  # type: ignore[arg-type]
+
+
+def _is_v0(version: str) -> bool:
+    """vLLM before 0.8 runs its V0 engine."""
+    from packaging.version import InvalidVersion, Version
+
+    try:
+        return Version(version) < Version("0.8.0")
+    except InvalidVersion:
+        return False
+
+
+def batch_bytes(inputs: Inputs) -> tuple[int, int, str]:
+    """Bytes of one step's batch: expected, and at the caps; and in words."""
+    run = inputs.run
+    prompts, samples = run.number("data.train_batch") or 0, run.number("rollout.samples_per_prompt") or 1
+    count, length = prompts * samples, inputs.update.length
+    text = count * (c.TOKEN_BYTES * length + c.RESPONSE_TOKEN_BYTES * (inputs.update.response or length))
+    words = f"{count:.0f} samples of {length} tokens"
+    if not inputs.shape.vision_parameters:
+        return round(text), round(text), words
+    cap = run.number("data.max_pixels") or c.TYPICAL_IMAGE_PIXELS
+    per_pixel = c.PATCH_BYTES / c.PATCH_PIXELS
+    image = min(cap, c.TYPICAL_IMAGE_PIXELS) * per_pixel
+    words += f", one image of {image / 1e6:.1f} MB in pixel values a prompt"
+    return round(text + prompts * image), round(text + prompts * cap * per_pixel), words
+
+
+def batch_parts(inputs: Inputs) -> list[Part]:
+    """The step's batch in the driver, and what of it lies in Ray's object store."""
+    expected, most, words = batch_bytes(inputs)
+    driver = part(
+        "driver",
+        c.BATCH_COPIES * expected,
+        f"the step's batch in the driver: {words}, {c.BATCH_COPIES} copies",
+        low=c.BATCH_COPIES_LOW * expected,
+        high=c.BATCH_COPIES_HIGH * most,
+        basis="estimated",
+    )
+    ceiling = inputs.run.number("host.object_store") or (inputs.ram_bytes * c.STORE_PART if inputs.ram_bytes else None)
+    limit = f"; it may grow to {show_bytes(ceiling)}" if ceiling else ""
+    used = float(expected) if ceiling is None else min(expected, ceiling)
+    top = float(c.BATCH_COPIES * most) if ceiling is None else min(c.BATCH_COPIES * most, ceiling)
+    said = f"the batch in Ray's object store: {words}{limit}"
+    return [driver, part("object_store", used, said, low=0, high=top, basis="estimated")]
+
+
+def loading_parts(inputs: Inputs) -> list[Part]:
+    """Checkpoint tensors in host RAM while roles load, one role after the other."""
+    size = inputs.parameters
+    per = c.FP32 if inputs.trainer == "fsdp" and inputs.per.weights > c.BF16 else c.BF16
+    whole = per * size
+    if inputs.mechanics.loads_full_model_per_rank or (inputs.trainer == "fsdp" and inputs.shape.tied):
+        reason = "tied embeddings cannot be built on the meta device" if inputs.shape.tied else "no sharded loading"
+        words = f"every rank loads the model ({reason}): {per} B x {show_params(size)} x {inputs.node_gpus} ranks"
+        loading = part("loading", whole * inputs.node_gpus, words, low=whole, basis=inputs.basis)
+    elif inputs.trainer == "fsdp":
+        loading = part("loading", whole, f"rank 0 loads the model: {per} B x {show_params(size)}", basis=inputs.basis)
+    else:
+        each = min(c.BF16 * size, c.SHARD_FILE)
+        words = f"each rank reads one checkpoint file: {show_bytes(each)} x {inputs.node_gpus}"
+        least = each if inputs.stage == 3 else c.BF16 * size
+        high = c.BF16 * size * inputs.node_gpus if inputs.stage < 3 else each * inputs.node_gpus
+        loading = part("loading", each * inputs.node_gpus, words, low=least, high=high, basis="estimated")
+    cache = part("loading", 0, f"page cache of the checkpoint: 2 B x {show_params(size)}", high=c.BF16 * size)
+    return [loading, cache]
+
+
+def _checkpoint(inputs: Inputs) -> list[Part]:
+    """Saving: the node's shards copied to the host, and one full copy where rank 0 writes a Hugging Face model."""
+    if inputs.adapters:
+        size = float(c.FP32 * inputs.adapters)
+        return [part("checkpoint", size, "adapters only")]
+    if inputs.trainer == "fsdp":
+        per = inputs.per.weights + inputs.per.optimizer
+        size = per * inputs.parameters * inputs.node_part
+        words = f"shards of weights and optimizer on their way to disk: {_per_node(inputs, per)}"
+        low = inputs.per.weights * inputs.parameters * inputs.node_part
+        return [part("checkpoint", size, words, low=low, high=size + c.FP32 * inputs.parameters, basis=inputs.basis)]
+    words = f"rank 0 collects the model: 2 B x {show_params(inputs.parameters)}"
+    size = float(c.BF16 * inputs.parameters)
+    return [part("checkpoint", size, words, high=2 * size, basis=inputs.basis)]

@@ -1,0 +1,212 @@
+"""What the formulas need of a run and a machine, resolved once: trainer kind, shards, bytes per parameter, passes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from advisor.crash.evidence import Crash
+from advisor.knowledge.schema import Mechanics
+from advisor.machine.inventory import Machine
+from advisor.memory.batches import Assumptions, Pass, critic_pass, scoring_pass, update_pass
+from advisor.memory.constants import (
+    ADAPTER_STATE_BYTES,
+    ASSUMED_RANK,
+    BF16,
+    FP32,
+    KAHAN_MOMENT_BYTES,
+    MOMENT_BYTES_8BIT,
+    NF4_BYTES,
+)
+from advisor.run.run import ModelShape, Run
+from advisor.words import Basis, weakest
+
+Trainer = Literal["fsdp", "deepspeed", "megatron", "ddp"]
+_HALF = ("bf16", "bfloat16", "fp16", "float16", "half")
+_NO_ENGINE = ("hf", "transformers", "huggingface", "none", "native")
+
+
+@dataclass(frozen=True, slots=True)
+class Bytes:
+    """Bytes per parameter of the trained model."""
+
+    weights: float
+    gradients: float
+    optimizer: float
+    """Master weights and moments."""
+    step_extra: float
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """Resolved inputs of one ledger. Counts of GPUs are of the whole job unless they say otherwise."""
+
+    run: Run
+    shape: ModelShape
+    mechanics: Mechanics
+    trainer: Trainer
+    stage: int
+    """ZeRO stage; FSDP counts as 3."""
+    shards: int
+    node_gpus: int
+    """Training GPUs on one node."""
+    engine_gpus: int
+    """GPUs on one node that hold rollout engines."""
+    per: Bytes
+    adapters: int
+    """LoRA parameters; 0: all weights are trained."""
+    gpu_bytes: int | None
+    ram_bytes: int | None
+    has_engine: bool
+    update: Pass
+    scoring: Pass
+    critic: Pass
+    basis: Basis
+    assumed: tuple[str, ...]
+
+    @property
+    def parameters(self) -> int:
+        """Of the policy, text and vision."""
+        return self.shape.parameters
+
+    @property
+    def node_part(self) -> float:
+        """Copies of the sharded states that one node holds: a part of one, or several where every GPU has its own."""
+        return self.node_gpus / self.shards if self.stage else float(self.node_gpus)
+
+    @property
+    def has_reference(self) -> bool:
+        """A reference model of its own (with LoRA the adapter is switched off instead)."""
+        return self.run.has_reference and not self.adapters
+
+
+def missing_inputs(run: Run, machine: Machine, crash: Crash | None) -> tuple[str, ...]:
+    """Inputs without which nothing can be computed, in words."""
+    missing = []
+    if run.model is None:
+        named = f" {run.model_name}" if run.model_name else ""
+        missing.append(f"the shape of the model{named} (--model NAME or a config.json)")
+    if not run.topology.known and not machine.gpus:
+        missing.append("the number of GPUs (--gpus 8xA100-80GB)")
+    return tuple(missing)
+
+
+def read_inputs(run: Run, machine: Machine, crash: Crash | None = None) -> Inputs:
+    """Resolve the inputs. The model's shape must be known (see `missing_inputs`)."""
+    if run.model is None:
+        raise ValueError("the model's shape is unknown")
+    assumed = Assumptions()
+    topology = run.topology
+    trainer = _trainer(run)
+    stage = _stage(run, trainer)
+    capacity = machine.gpu_bytes or (crash.gpu_total_bytes if crash is not None else None)
+    if capacity is None:
+        assumed.note("the card's size is unknown: the rollout engine's share is left out")
+    if not topology.known:
+        assumed.note(f"{topology.actor_gpus} training GPUs")
+    if run.model.basis == "estimated":
+        assumed.note(f"model shape: {run.model.note}")
+    if trainer == "megatron":
+        assumed.note("Megatron: states spread evenly over all training GPUs")
+    _note_guesses(run, assumed)
+    per_node = max(1, topology.gpus_per_node)
+    return Inputs(
+        run=run,
+        shape=run.model,
+        mechanics=run.mechanics,
+        trainer=trainer,
+        stage=stage,
+        shards=max(1, int(run.number("actor.shard_size") or topology.actor_gpus)),
+        node_gpus=max(1, min(per_node, topology.actor_gpus)),
+        engine_gpus=min(per_node, topology.rollout_gpus),
+        per=_bytes(run, trainer),
+        adapters=_adapters(run, run.model, assumed),
+        gpu_bytes=capacity,
+        ram_bytes=machine.host.total_bytes or machine.host.ceiling_bytes,
+        has_engine=topology.rollout_gpus > 0 and str(run.value("rollout.engine") or "vllm").lower() not in _NO_ENGINE,
+        update=update_pass(run, assumed),
+        scoring=scoring_pass(run, assumed),
+        critic=critic_pass(run, assumed),
+        basis=weakest(run.model.basis, "computed" if topology.known else "estimated"),
+        assumed=tuple(assumed.said),
+    )
+
+
+def _note_guesses(run: Run, assumed: Assumptions) -> None:
+    for knob in run.knobs.values():
+        if knob.source == "assumed" and knob.value is not None:
+            assumed.note(f"{knob.name} = {knob.value}")
+
+
+def _trainer(run: Run) -> Trainer:
+    """DeepSpeed without a configuration is plain data parallelism."""
+    if run.mechanics.trainer == "deepspeed" and run.value("actor.zero_stage") is None:
+        return "deepspeed" if run.value("deepspeed.config") else "ddp"
+    return run.mechanics.trainer
+
+
+def _stage(run: Run, trainer: Trainer) -> int:
+    if trainer in ("fsdp", "megatron"):
+        return 3
+    return 0 if trainer == "ddp" else int(run.number("actor.zero_stage") or 0)
+
+
+def _bytes(run: Run, trainer: Trainer) -> Bytes:
+    """Torch's optimizers keep everything in the weights' own precision; DeepSpeed and Megatron keep fp32 masters."""
+    mechanics = run.mechanics
+    precision = str(run.value("actor.load_precision") or "").lower().removeprefix("torch.")
+    weights, gradients = mechanics.weight_bytes, mechanics.gradient_bytes
+    master, moments, extra = mechanics.master_bytes, mechanics.moment_bytes, mechanics.step_extra_bytes
+    if trainer in ("fsdp", "ddp"):
+        if precision:
+            weights = float(BF16 if precision in _HALF else FP32)
+        if precision or trainer != mechanics.trainer:
+            gradients, master, moments = weights, 0.0, 2 * weights
+            extra = weights if extra else 0.0
+    optimizer = str(run.value("actor.optimizer") or "").lower()
+    if "8bit" in optimizer:
+        moments = MOMENT_BYTES_8BIT
+    elif optimizer in ("adamw_bf16", "anyprecision_adamw"):
+        moments = KAHAN_MOMENT_BYTES
+    elif optimizer == "sgd":
+        moments = 0.0
+    return Bytes(_quantised(run, weights), gradients, master + moments, extra)
+
+
+def _quantised(run: Run, weights: float) -> float:
+    """Bytes per parameter of a quantised base; embeddings and head stay in bf16."""
+    bits, shape = run.number("actor.quantized_bits"), run.model
+    if not bits or bits >= 16 or shape is None:
+        return weights
+    rest = embedding_parameters(shape) / shape.parameters
+    return rest * BF16 + (1 - rest) * (NF4_BYTES if bits <= 4 else bits / 8)
+
+
+def _adapters(run: Run, shape: ModelShape, assumed: Assumptions) -> int:
+    """LoRA parameters on all linear layers; 0 where all weights are trained."""
+    rank = run.number("actor.lora_rank")
+    full = run.value("actor.full_finetuning")
+    if full is True or (full is None and not rank):
+        return 0
+    if not rank:
+        assumed.note(f"LoRA rank {ASSUMED_RANK}")
+    h, queries, keys = shape.hidden, shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim
+    mlp = 3 * (h + shape.intermediate)
+    if shape.experts:
+        mlp = shape.experts * 3 * (h + shape.expert_intermediate)
+    return round(shape.layers * (rank or ASSUMED_RANK) * (2 * (h + queries) + 2 * (h + keys) + mlp))
+
+
+def embedding_parameters(shape: ModelShape) -> int:
+    """Embedding, and the head where it is a matrix of its own."""
+    return shape.vocab * shape.hidden * (1 if shape.tied else 2)
+
+
+def layer_parameters(shape: ModelShape) -> int:
+    """One decoder layer (the vision tower is left out)."""
+    return max(0, shape.parameters - shape.vision_parameters - embedding_parameters(shape)) // max(1, shape.layers)
+
+
+def adapter_bytes(inputs: Inputs) -> int:
+    """Weights, gradients and moments of the adapters on one GPU."""
+    return round(ADAPTER_STATE_BYTES * inputs.adapters / (inputs.shards if inputs.stage == 3 else 1))

@@ -1,0 +1,76 @@
+"""A part of a sum before it has a phase and a place: what the formulas of trainer, engine and host return."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from advisor.memory.cells import Cell, Owner, PhaseSum, Place
+from advisor.memory.constants import FRAGMENTATION, FRAGMENTATION_HIGH, FRAGMENTATION_LOW
+from advisor.units import show_bytes
+from advisor.words import Basis, Phase, weakest
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Bytes that one owner holds, with the arithmetic that gave them."""
+
+    owner: Owner
+    low: int
+    expected: int
+    high: int
+    formula: str
+    basis: Basis = "computed"
+    pooled: bool = True
+    """Allocated by torch's caching allocator, which fragments."""
+
+
+def part(
+    owner: Owner,
+    size: float,
+    formula: str,
+    *,
+    low: float | None = None,
+    high: float | None = None,
+    basis: Basis = "computed",
+    pooled: bool = True,
+) -> Part:
+    """A part of `size` bytes; `low` and `high` default to it and never cross it. Nothing is ever negative."""
+    expected = max(0, round(size))
+    least = expected if low is None else min(expected, max(0, round(low)))
+    most = expected if high is None else max(expected, round(high))
+    return Part(owner, least, expected, most, formula, basis, pooled)
+
+
+def total(parts: Iterable[Part]) -> int:
+    """Expected bytes of all parts."""
+    return sum(p.expected for p in parts)
+
+
+def weaker(parts: Iterable[Part], basis: Basis) -> list[Part]:
+    """The same parts, claiming no more than `basis`."""
+    return [replace(p, basis=weakest(p.basis, basis)) for p in parts]
+
+
+def phase_sum(phase: Phase, place: Place, parts: Iterable[Part]) -> PhaseSum:
+    """The parts as cells of one phase; empty ones are dropped, and on the GPU the allocator's own loss is added."""
+    kept = [p for p in parts if p.high > 0 or "cannot" in p.formula]
+    if place == "gpu":
+        kept.append(_fragmentation(kept))
+    return PhaseSum(
+        phase, place, tuple(Cell(phase, place, p.owner, p.low, p.expected, p.high, p.formula, p.basis) for p in kept)
+    )
+
+
+def _fragmentation(parts: Iterable[Part]) -> Part:
+    pooled = [p for p in parts if p.pooled]
+    low, expected, high = (sum(getattr(p, end) for p in pooled) for end in ("low", "expected", "high"))
+    return part(
+        "fragmentation",
+        expected * FRAGMENTATION,
+        f"{FRAGMENTATION:.0%} of {show_bytes(expected)} allocated by torch",
+        low=low * FRAGMENTATION_LOW,
+        high=high * FRAGMENTATION_HIGH,
+        basis="estimated",
+        pooled=False,
+    )

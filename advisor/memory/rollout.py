@@ -1,0 +1,62 @@
+"""The phases in which the rollout engine works: its start, generating, and the weight sync with its wake-up."""
+
+from __future__ import annotations
+
+from advisor.memory import constants as c
+from advisor.memory.engine import engine_of, hf_cache
+from advisor.memory.inputs import Inputs, layer_parameters
+from advisor.memory.parts import Part, part, total
+from advisor.memory.training import at_start, process_parts, states_in
+from advisor.units import show_params
+
+
+def init_parts(inputs: Inputs) -> list[Part]:
+    """The engine's start: what the trainer holds by then, and the whole share."""
+    if not inputs.run.topology.colocated:
+        return [*engine_of(inputs, 0).awake(), *process_parts(inputs, processes=1)]
+    engine = engine_of(inputs, at_start(inputs)).awake()
+    return [*states_in(inputs, "rollout_init"), *engine, *process_parts(inputs)]
+
+
+def generate_parts(inputs: Inputs) -> list[Part]:
+    """Generating: the awake engine, and the trainer's states that were not moved away."""
+    if not inputs.has_engine:
+        return [*states_in(inputs, "rollout_generate"), *hf_cache(inputs), *process_parts(inputs)]
+    if not inputs.run.topology.colocated:
+        return [*engine_of(inputs, 0).awake(), *process_parts(inputs, processes=1)]
+    engine = engine_of(inputs, at_start(inputs)).awake()
+    return [*states_in(inputs, "rollout_generate"), *engine, *process_parts(inputs)]
+
+
+def sync_parts(inputs: Inputs) -> list[Part]:
+    """Weight sync and wake-up: the fuller of copying (states, engine weights, gather) and the whole engine awake."""
+    gathered = gather_part(inputs)
+    states = states_in(inputs, "weight_sync")
+    if not inputs.run.topology.colocated:
+        trainer = [*states, gathered, *process_parts(inputs)]
+        bucket = part("buffers", c.SYNC_BUCKET, "transfer buffer")
+        rollout = [*engine_of(inputs, 0).awake(), bucket, *process_parts(inputs, processes=1)]
+        return max(trainer, rollout, key=total)
+    engine = engine_of(inputs, at_start(inputs))
+    copying = [*states, gathered, engine.weights, *process_parts(inputs)]
+    awake = [*states_in(inputs, "wake"), *engine.awake(), *process_parts(inputs)]
+    if "weights" in inputs.mechanics.wakes_beside:
+        awake.append(gathered)
+    return max(copying, awake, key=total)
+
+
+def gather_part(inputs: Inputs) -> Part:
+    """What the sync gathers beside the shards: one tensor at a time, one layer, or the whole model."""
+    kind = inputs.mechanics.sync_gathers
+    per = inputs.per.weights if inputs.trainer == "fsdp" else c.BF16
+    shape = inputs.shape
+    if kind == "full":
+        size = c.BF16 * inputs.parameters
+        return part("gathered", size, f"the whole model gathered: 2 B x {show_params(inputs.parameters)}")
+    if kind == "unit":
+        unit = max(layer_parameters(shape), shape.vocab * shape.hidden)
+        return part("gathered", per * unit, f"one unit gathered: {per:g} B x {show_params(unit)}")
+    tensor = max(shape.vocab * shape.hidden, shape.hidden * shape.intermediate)
+    copy = inputs.per.weights * inputs.parameters / inputs.shards if inputs.trainer == "fsdp" else 0
+    words = f"the largest tensor gathered and cast: ({per:g} + 2) B x {show_params(tensor)}"
+    return part("gathered", (per + c.BF16) * tensor, words, low=per * tensor, high=(per + c.BF16) * tensor + copy)

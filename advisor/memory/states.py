@@ -1,0 +1,147 @@
+"""Training states of actor and critic on one GPU, and which of them are on the card in which moment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from advisor.memory.cells import Owner
+from advisor.memory.constants import SUB_GROUP
+from advisor.memory.inputs import Inputs, adapter_bytes
+from advisor.memory.parts import Part, part
+from advisor.units import show_params
+from advisor.words import Phase
+
+Role = Literal["actor", "critic"]
+Moment = Phase | Literal["wake"]
+"""A phase, or the instant in weight_sync when the whole engine is back on the card."""
+_STEPPING: tuple[Moment, ...] = ("actor_update", "optimizer_step")
+
+
+@dataclass(frozen=True, slots=True)
+class Offload:
+    """Where a role's states may go. `adam_on_host`: the optimizer runs on the CPU (DeepSpeed), not only rests there."""
+
+    weights: bool
+    optimizer: bool
+    adam_on_host: bool
+    sleeps: bool
+    """The optimizer's state leaves the card between updates (OpenRLHF's sleep, Open-Reasoner-Zero)."""
+    everything: bool
+    """FSDP's CPU offload: weights stream in layer by layer."""
+
+
+def offload_of(inputs: Inputs, role: Role) -> Offload:
+    """The role's offload settings."""
+    run = inputs.run
+    optimizer = run.is_on(f"{role}.optimizer_offload")
+    everything = role == "actor" and run.is_on("actor.full_cpu_offload")
+    return Offload(
+        weights=run.is_on(f"{role}.param_offload"),
+        optimizer=optimizer,
+        adam_on_host=everything or (optimizer and inputs.mechanics.offload_lowers_update),
+        sleeps=run.is_on("actor.state_sleep"),
+        everything=everything,
+    )
+
+
+def weights_part(inputs: Inputs, owner: Owner = "weights") -> Part:
+    """Weights the trainer keeps on one GPU; with LoRA the frozen base, and the adapters."""
+    size = _share(inputs, inputs.per.weights, from_stage=3)
+    words = _words(inputs, inputs.per.weights, from_stage=3)
+    if not inputs.adapters:
+        return part(owner, size, words, basis=inputs.basis)
+    adapters = adapter_bytes(inputs)
+    return part(
+        owner, size + adapters, f"frozen base {words} + adapters {show_params(inputs.adapters)}", basis=inputs.basis
+    )
+
+
+def gradients_part(inputs: Inputs, owner: Owner = "gradients") -> Part:
+    """Gradients of the trained parameters on one GPU; those of adapters are counted with their weights."""
+    if inputs.adapters:
+        return part(owner, 0, "adapters only")
+    size, words = _share(inputs, inputs.per.gradients, 2), _words(inputs, inputs.per.gradients, 2)
+    return part(owner, size, words, basis=inputs.basis)
+
+
+def optimizer_part(inputs: Inputs, owner: Owner = "optimizer") -> Part:
+    """Master weights and moments on one GPU."""
+    if inputs.adapters:
+        return part(owner, 0, "adapters only")
+    size, words = _share(inputs, inputs.per.optimizer, 1), _words(inputs, inputs.per.optimizer, 1)
+    return part(owner, size, words, basis=inputs.basis)
+
+
+def step_part(inputs: Inputs) -> Part:
+    """Temporaries of the optimizer step: torch's foreach copies, or the upcast gradients of one ZeRO sub-group."""
+    if inputs.adapters or not inputs.per.step_extra or offload_of(inputs, "actor").adam_on_host:
+        return part("buffers", 0, "none")
+    elements = _share(inputs, 1, from_stage=1)
+    kind = "foreach temporaries"
+    if inputs.trainer == "deepspeed":
+        elements, kind = min(elements, SUB_GROUP), "fp32 gradients of one sub-group"
+    words = f"{kind}: {inputs.per.step_extra:g} B x {show_params(elements)} elements"
+    return part("buffers", inputs.per.step_extra * elements, words, low=0, basis=inputs.basis)
+
+
+def resident_states(inputs: Inputs, role: Role, moment: Moment) -> list[Part]:
+    """The role's states that are on the card in `moment`."""
+    own: tuple[Moment, ...] = _STEPPING if role == "actor" else ("critic_update",)
+    offload = offload_of(inputs, role)
+    stepping = moment in own
+    kept: list[Part] = []
+    if _weights_here(inputs, role, moment, offload, stepping):
+        kept.append(weights_part(inputs, "weights" if role == "actor" else "critic"))
+    if _gradients_here(inputs, moment, offload, stepping):
+        kept.append(gradients_part(inputs, "gradients" if role == "actor" else "critic"))
+    if _optimizer_here(inputs, moment, offload, stepping):
+        kept.append(optimizer_part(inputs, "optimizer" if role == "actor" else "critic"))
+    return kept
+
+
+def _weights_here(inputs: Inputs, role: Role, moment: Moment, offload: Offload, stepping: bool) -> bool:
+    if offload.everything:
+        return False
+    if not offload.weights:
+        return True
+    if inputs.mechanics.offload_lowers_update:
+        return False
+    loaded: tuple[Moment, ...] = ("model_load", "log_prob", "weight_sync") if role == "actor" else ("log_prob",)
+    woken = role == "actor" and moment == "wake" and "weights" in inputs.mechanics.wakes_beside
+    return stepping or moment in loaded or woken
+
+
+def _gradients_here(inputs: Inputs, moment: Moment, offload: Offload, stepping: bool) -> bool:
+    """DeepSpeed's ZeRO-3 keeps its gradient partition all the time; torch frees gradients after the step."""
+    if offload.adam_on_host:
+        return False
+    persistent = inputs.trainer == "deepspeed" and inputs.stage == 3 and moment != "model_load"
+    return stepping or persistent or (moment == "wake" and "gradients" in inputs.mechanics.wakes_beside)
+
+
+def _optimizer_here(inputs: Inputs, moment: Moment, offload: Offload, stepping: bool) -> bool:
+    if offload.adam_on_host:
+        return False
+    if stepping:
+        return True
+    mechanics = inputs.mechanics
+    if moment in ("model_load", "rollout_init") and mechanics.lazy_optimizer:
+        return False
+    if offload.optimizer:
+        return False
+    if offload.sleeps:
+        woken = "moments" in mechanics.wakes_beside or "master" in mechanics.wakes_beside
+        return moment == "model_load" or (woken and moment in ("wake", "weight_sync", "log_prob"))
+    return True
+
+
+def _share(inputs: Inputs, per_parameter: float, from_stage: int) -> float:
+    """Bytes on one GPU of something that is sharded from this ZeRO stage on."""
+    return per_parameter * inputs.parameters / (inputs.shards if inputs.stage >= from_stage else 1)
+
+
+def _words(inputs: Inputs, per_parameter: float, from_stage: int) -> str:
+    sharded = inputs.stage >= from_stage and inputs.shards > 1
+    split = f" / {inputs.shards} GPUs" if sharded else ""
+    return f"{per_parameter:g} B x {show_params(inputs.parameters)} parameters{split}"

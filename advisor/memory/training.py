@@ -1,0 +1,123 @@
+"""The phases in which the trainer works: loading, scoring, the updates of actor and critic, the optimizer's step."""
+
+from __future__ import annotations
+
+from advisor.memory import constants as c
+from advisor.memory.activations import scoring_parts, update_parts
+from advisor.memory.engine import engine_of, sleeping, sleeps
+from advisor.memory.inputs import Inputs, embedding_parameters
+from advisor.memory.parts import Part, part, total
+from advisor.memory.states import Moment, resident_states, step_part
+from advisor.units import show_params
+
+
+def process_parts(inputs: Inputs, *, processes: int | None = None) -> list[Part]:
+    """CUDA contexts, communicators and the buffers that stay: what is there in every phase."""
+    count = inputs.mechanics.processes_per_gpu if processes is None else processes
+    size = inputs.mechanics.context_bytes
+    contexts = part(
+        "context",
+        count * size,
+        f"CUDA context of {count} process{'' if count == 1 else 'es'} x {size / 1e6:.0f} MB",
+        low=count * size * c.CONTEXT_LOW,
+        high=count * size * c.CONTEXT_HIGH,
+        basis="estimated",
+        pooled=False,
+    )
+    if inputs.run.topology.actor_gpus <= 1 and inputs.run.topology.rollout_gpus <= 1:
+        return [contexts]
+    words = "NCCL communicators"
+    nccl = part("context", c.NCCL, words, low=c.NCCL_LOW, high=c.NCCL_HIGH, basis="estimated", pooled=False)
+    return [contexts, nccl]
+
+
+def buffers_part(inputs: Inputs) -> Part:
+    """Buckets and allowances that the trainer holds all the time."""
+    return part("buffers", inputs.mechanics.fixed_buffer_bytes, "buckets the trainer holds all the time")
+
+
+def reference_parts(inputs: Inputs) -> list[Part]:
+    """Reference weights on the actor's card; none where there is no reference, it lives elsewhere, or on the host."""
+    if not inputs.has_reference or reference_on_host(inputs) or not inputs.run.topology.roles_share_cards:
+        return []
+    shards = inputs.shards if inputs.stage == 3 else 1
+    per = inputs.mechanics.reference_bytes
+    words = f"{per:g} B x {show_params(inputs.parameters)} parameters{f' / {shards} GPUs' if shards > 1 else ''}"
+    return [part("reference", per * inputs.parameters / shards, words, basis=inputs.basis)]
+
+
+def reference_on_host(inputs: Inputs) -> bool:
+    """The reference streams from host RAM."""
+    return inputs.mechanics.reference_on == "host" or inputs.run.is_on("reference.offload")
+
+
+def states_in(inputs: Inputs, moment: Moment) -> list[Part]:
+    """Everything of the trainer that stays on the card in `moment`: actor, critic, reference, buffers."""
+    kept = resident_states(inputs, "actor", moment)
+    if inputs.run.has_critic and inputs.run.topology.roles_share_cards:
+        kept += resident_states(inputs, "critic", moment)
+    return [*kept, *reference_parts(inputs), buffers_part(inputs)]
+
+
+def beside_training(inputs: Inputs) -> list[Part]:
+    """The rollout engine while the trainer works: nothing (other cards), its residue (asleep), or its whole share."""
+    if not inputs.has_engine or not inputs.run.topology.colocated:
+        return []
+    if sleeps(inputs):
+        return sleeping(inputs)
+    return engine_of(inputs, at_start(inputs)).awake()
+
+
+def at_start(inputs: Inputs) -> int:
+    """Bytes others hold on the card when a colocated engine starts and measures free memory."""
+    return total([*states_in(inputs, "rollout_init"), *process_parts(inputs)])
+
+
+def load_parts(inputs: Inputs) -> list[Part]:
+    """Loading: the states that exist then, and the largest unit on its way to its shards."""
+    moving = []
+    if inputs.stage == 3 and inputs.shards > 1:
+        root = embedding_parameters(inputs.shape)
+        per = inputs.per.weights if inputs.trainer == "fsdp" else c.BF16
+        words = f"embedding and head on their way to the shards: {per:g} B x {show_params(root)}"
+        moving.append(part("loading", per * root, words, low=0))
+    return [*states_in(inputs, "model_load"), *moving, *process_parts(inputs)]
+
+
+def log_prob_parts(inputs: Inputs) -> list[Part]:
+    """Old and reference log-probabilities."""
+    return [
+        *states_in(inputs, "log_prob"),
+        *scoring_parts(inputs, inputs.scoring),
+        *beside_training(inputs),
+        *process_parts(inputs),
+    ]
+
+
+def actor_parts(inputs: Inputs) -> list[Part]:
+    """Forward and backward of the actor's update, from the second step on (all states exist)."""
+    return [
+        *states_in(inputs, "actor_update"),
+        *update_parts(inputs, inputs.update),
+        *beside_training(inputs),
+        *process_parts(inputs),
+    ]
+
+
+def critic_parts(inputs: Inputs) -> list[Part]:
+    """Forward and backward of the critic's update: no logits; its step's temporaries are smaller than its activations."""
+    states = states_in(inputs, "critic_update")
+    if not inputs.run.topology.roles_share_cards:
+        states = [*resident_states(inputs, "critic", "critic_update"), buffers_part(inputs)]
+    return [
+        *states,
+        *update_parts(inputs, inputs.critic, with_logits=False),
+        *beside_training(inputs),
+        *process_parts(inputs),
+    ]
+
+
+def step_parts(inputs: Inputs) -> list[Part]:
+    """The optimizer's step."""
+    states = states_in(inputs, "optimizer_step")
+    return [*states, step_part(inputs), *beside_training(inputs), *process_parts(inputs)]

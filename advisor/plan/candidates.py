@@ -1,0 +1,107 @@
+"""The values a setting may be given, best first. Named rules, referred to by `value` in remedies.yaml."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from advisor.knowledge.schema import Rule
+from advisor.run.bound import Native
+from advisor.run.build import BuiltRun
+from advisor.run.run import KnobValue
+
+MOST = 24
+"""Candidates looked at for one setting."""
+
+
+def _set(rule: Rule, native: Native, built: BuiltRun) -> Iterator[KnobValue]:
+    """The one value `to`."""
+    if native.value != rule["to"]:
+        yield rule["to"]
+
+
+def _lower(rule: Rule, native: Native, built: BuiltRun) -> Iterator[KnobValue]:
+    """Every lower value down to the floor, largest first."""
+    old = native.value
+    if isinstance(old, bool) or not isinstance(old, (int, float)):
+        return
+    floor = _bound(rule.get("floor", 1), built)
+    value = _below(float(old), rule["steps"])
+    while value >= floor - 1e-9 and value < old:
+        yield _like(old, value)
+        following = _below(value, rule["steps"])
+        if following >= value:
+            return
+        value = following
+    if floor < old and _like(old, floor) != old and floor > (value if value < old else floor - 1):
+        yield _like(old, floor)
+
+
+def _raise(rule: Rule, native: Native, built: BuiltRun) -> Iterator[KnobValue]:
+    """Every higher value up to the ceiling, smallest first."""
+    old = native.value if isinstance(native.value, (int, float)) and not isinstance(native.value, bool) else None
+    if old is None:
+        if "start" in rule:
+            yield rule["start"]
+        return
+    ceiling = _bound(rule.get("ceiling", float("inf")), built)
+    value = float(old)
+    for _ in range(MOST):
+        value = value * 2 if rule["steps"] == "double" else round(value + float(rule["steps"]), 4)
+        if value > ceiling + 1e-9 or value <= old:
+            return
+        yield _like(old, value)
+
+
+def _sequence_tokens(rule: Rule, native: Native, built: BuiltRun) -> Iterator[KnobValue]:
+    """One longest prompt and response, divided over sequence-parallel ranks where the key counts per rank."""
+    tokens = sequence_tokens(built)
+    if tokens is None:
+        return
+    if isinstance(native.value, int) and not isinstance(native.value, bool) and native.given and native.value <= tokens:
+        return
+    yield tokens
+
+
+CANDIDATES: dict[str, Callable[[Rule, Native, BuiltRun], Iterator[KnobValue]]] = {
+    "set": _set,
+    "lower": _lower,
+    "raise": _raise,
+    "sequence_tokens": _sequence_tokens,
+}
+
+
+def candidates(rule: Rule, native: Native, built: BuiltRun) -> list[KnobValue]:
+    """At most MOST values for `native`, the mildest first; [] where the rule has nothing to offer."""
+    found: list[KnobValue] = []
+    for value in CANDIDATES[str(rule["rule"])](rule, native, built):
+        found.append(value)
+        if len(found) >= MOST:
+            break
+    return found
+
+
+def sequence_tokens(built: BuiltRun) -> int | None:
+    """Tokens of one longest prompt and response; None where a length is not known."""
+    total = built.run.number("data.total_tokens")
+    return None if total is None else int(total)
+
+
+def _bound(bound: object, built: BuiltRun) -> float:
+    if isinstance(bound, dict):
+        return float(sequence_tokens(built) or 1)
+    return float(bound) if isinstance(bound, (int, float)) else 1.0
+
+
+def _below(value: float, steps: object) -> float:
+    """The next lower value: half, or the next multiple of the step below; under one whole step it is halved."""
+    if steps == "halve":
+        return value // 2 if value >= 2 else -1.0
+    step = float(steps) if isinstance(steps, (int, float)) else 1.0
+    if step >= 1 and value <= step:
+        return value // 2 if value >= 2 else -1.0
+    down = (round(value / step) - 1) * step if abs(value / step - round(value / step)) < 1e-6 else (value // step) * step
+    return round(down, 4)
+
+
+def _like(old: float, value: float) -> KnobValue:
+    return int(value) if isinstance(old, int) else round(value, 4)

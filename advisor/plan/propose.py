@@ -1,0 +1,199 @@
+"""One remedy on this run: which native keys would change, to which values, and what that saves; or why not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from advisor.diagnosis.conditions import all_hold
+from advisor.knowledge.schema import Case, Remedy, SettingFact
+from advisor.memory.cells import Place
+from advisor.memory.ledger import difference
+from advisor.plan.candidates import candidates
+from advisor.plan.plan import NotProposed
+from advisor.plan.what_if import Outcome, Overrides, Situation
+from advisor.run.bound import EnvironmentPrefix, Native
+from advisor.run.constraints import no_effect, violations
+from advisor.run.run import KnobValue
+from advisor.run.values import spell
+from advisor.words import Basis, Phase
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A remedy with its native changes (key → new text, None removes) on top of what was chosen before."""
+
+    remedy: Remedy
+    overrides: Mapping[str, str | None]
+    old: Mapping[str, str | None]
+    saves: Mapping[Phase, int]
+    other_saves: Mapping[Phase, int]
+    fits: bool | None
+    basis: Basis
+    documented: str = ""
+    caveats: tuple[str, ...] = ()
+    cases: tuple[Case, ...] = field(default=())
+    facts: tuple[SettingFact, ...] = field(default=())
+    """What the dialect says of the keys that change."""
+
+    def relieves(self, phases: Sequence[Phase]) -> bool:
+        """Whether it saves anything in one of the phases."""
+        return any(self.saves.get(phase, 0) > 0 for phase in phases)
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """One candidate value with what it leads to."""
+
+    value: KnobValue
+    overrides: dict[str, str | None]
+    outcome: Outcome
+    fits: bool | None
+    documented: str = ""
+
+
+def propose(remedy: Remedy, situation: Situation, base: Overrides) -> Proposal | NotProposed | None:
+    """The remedy applied on top of `base`; why not; or None where this framework simply has no such lever."""
+    against = _against(remedy, situation)
+    if against:
+        return NotProposed(remedy.id, remedy.title, against)
+    if all_hold(remedy.applies_when, situation.facts) is None:
+        return None
+    before = situation.outcome(base)
+    native = _carrier(remedy, before)
+    if native is None:
+        return None
+    idle = no_effect(before.built, native.key)
+    if idle:
+        return NotProposed(remedy.id, remedy.title, idle)
+    chosen, broken = _choose(remedy, native, situation, base, before)
+    if chosen is None:
+        return NotProposed(remedy.id, remedy.title, broken) if broken else None
+    other: Place = "host" if situation.place == "gpu" else "gpu"
+    facts = _facts(before, chosen)
+    return Proposal(
+        remedy,
+        chosen.overrides,
+        {key: _old(before, key) for key in chosen.overrides},
+        difference(before.ledger, chosen.outcome.ledger, situation.place),
+        difference(before.ledger, chosen.outcome.ledger, other),
+        chosen.fits,
+        _basis(chosen),
+        chosen.documented,
+        (*remedy.caveats, *(fact.caveat for fact in facts if fact.caveat)),
+        tuple(c for c in situation.cases if c.id in {e.case for e in remedy.evidence}),
+        facts,
+    )
+
+
+def _against(remedy: Remedy, situation: Situation) -> str:
+    """Why the remedy would harm here; "" where it does not."""
+    if situation.cause in remedy.never_for or situation.crash.signature in remedy.never_for:
+        return "it would make this crash worse"
+    return ""
+
+
+def _carrier(remedy: Remedy, before: Outcome) -> Native | None:
+    """The native key to change; an environment remedy brings its own variable where no dialect carries the knob."""
+    native = before.built.natives.carrier(remedy.knob) if remedy.knob is not None else None
+    if native is None and remedy.environment:
+        key = EnvironmentPrefix + remedy.environment
+        return before.built.natives.values.get(key) or Native(key, None, None, "default")
+    return native
+
+
+def _choose(
+    remedy: Remedy, native: Native, situation: Situation, base: Overrides, before: Outcome
+) -> tuple[Chosen | None, str]:
+    """The mildest value that fits; where none does, the one that a case documents, else one step; and what forbade others."""
+    assert remedy.value is not None
+    documented = _documented(native, situation)
+    tried: list[Chosen] = []
+    broken = ""
+    for value in _with_documented(candidates(remedy.value, native, before.built), documented, native):
+        overrides = _overrides(remedy, native, value, before)
+        outcome = situation.outcome({**base, **overrides})
+        wrong = violations(outcome.built, list(overrides))
+        already = violations(before.built, list(overrides))
+        new = [sentence for sentence in wrong if sentence not in already]
+        if new:
+            broken = broken or f"{native.key} {native.text} → {value}: {new[0]}"
+            continue
+        tried.append(Chosen(value, overrides, outcome, situation.fits(outcome.ledger), documented.get(str(value), "")))
+    if not tried:
+        return None, broken
+    return _best(tried), broken
+
+
+def _best(tried: list[Chosen]) -> Chosen:
+    """Mildest first in `tried`. A documented value at or beyond the first fitting one is preferred to it."""
+    first = next((i for i, chosen in enumerate(tried) if chosen.fits), None)
+    if first is not None:
+        beyond = next((c for c in tried[first:] if c.documented and c.fits), None)
+        return beyond or tried[first]
+    documented = [chosen for chosen in tried if chosen.documented]
+    return documented[-1] if documented else tried[0]
+
+
+def _documented(native: Native, situation: Situation) -> dict[str, str]:
+    """Value → case title, for values that matching cases report for this key."""
+    found: dict[str, str] = {}
+    for case in situation.cases:
+        for value in case.values.get(native.key.removeprefix(EnvironmentPrefix), []):
+            found.setdefault(str(value), f"{case.id} ({case.grade})")
+    return found
+
+
+def _with_documented(
+    values: list[KnobValue], documented: Mapping[str, str], native: Native
+) -> list[KnobValue]:
+    """Candidates with the documented values sorted in among them, in the same direction."""
+    old = native.value
+    if not values or isinstance(values[0], (bool, str)) or isinstance(old, bool) or not isinstance(old, (int, float)):
+        return values
+    lower = float(values[0]) < float(old)
+    extra = [float(text) for text in documented if _is_number(text)]
+    extra = [v for v in extra if (v < old) == lower and v != old]
+    merged = {float(v): v for v in [*(int(e) if isinstance(old, int) else e for e in extra), *values] if not isinstance(v, (bool, str))}
+    return [merged[v] for v in sorted(merged, reverse=lower)]
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _overrides(remedy: Remedy, native: Native, value: KnobValue, before: Outcome) -> dict[str, str | None]:
+    """Native key → new text for the remedy's knob and those that go along with it."""
+    overrides: dict[str, str | None] = {native.key: _spelled(native, value)}
+    for knob, rule in remedy.also.items():
+        other = before.built.natives.carrier(knob)
+        if other is not None:
+            for extra in candidates(rule, other, before.built)[:1]:
+                overrides[other.key] = _spelled(other, extra)
+    return overrides
+
+
+def _spelled(native: Native, value: KnobValue) -> str | None:
+    if native.fact is not None and native.fact.type == "flag":
+        return "true" if value else None
+    return spell(value, native.fact, native.text) if native.fact is not None else str(value)
+
+
+def _old(before: Outcome, key: str) -> str | None:
+    known = before.built.natives.values.get(key)
+    return known.text if known is not None else None
+
+
+def _basis(chosen: Chosen) -> Basis:
+    if chosen.outcome.ledger.missing:
+        return "documented" if chosen.documented else "estimated"
+    return chosen.outcome.ledger.basis
+
+
+def _facts(before: Outcome, chosen: Chosen) -> tuple[SettingFact, ...]:
+    known = [before.built.natives.values.get(key) for key in chosen.overrides]
+    return tuple(native.fact for native in known if native is not None and native.fact is not None)

@@ -1,0 +1,183 @@
+"""Order the remedies of a cause, pick the cheapest set that fits every phase on GPU and host, and say what was left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from advisor.knowledge.schema import Cause, Remedy
+from advisor.memory.ledger import difference
+from advisor.plan.plan import NotProposed, Plan, PlanStep
+from advisor.plan.propose import Proposal, propose
+from advisor.plan.steps import advice_step, step_of, version_steps
+from advisor.plan.what_if import Outcome, Overrides, Situation
+from advisor.units import show_bytes
+from advisor.words import PHASE_TITLES, Phase
+
+TIERS = ("free", "slower", "host_ram", "changes_results", "version", "hardware")
+
+
+def make_plan(situation: Situation, cause: Cause) -> Plan:
+    """The plan for a cause: steps in order, the selected ones a set that fits where one exists."""
+    proposals, refused = _propose_all(situation, cause)
+    steps: list[PlanStep] = [*version_steps(situation)]
+    chosen: dict[str, str | None] = {}
+    done = any(step.selected for step in steps)
+    for proposal in proposals:
+        wanted = not done and _wanted(proposal, situation, chosen)
+        if wanted:
+            proposal = _again(proposal, situation, chosen)
+            chosen.update(proposal.overrides)
+            done = _done(situation, chosen)
+        if isinstance(proposal, Proposal):
+            steps.append(step_of(proposal, situation, selected=wanted))
+    companions = _companions(situation, chosen)
+    for companion in companions:
+        chosen.update(companion.overrides)
+    steps = _with_companions(steps, [step_of(c, situation, selected=True) for c in companions])
+    steps += [advice_step(remedy, situation) for remedy in _advice(situation, cause)]
+    return finish(situation, steps, refused)
+
+
+def finish(situation: Situation, steps: list[PlanStep], refused: tuple[NotProposed, ...]) -> Plan:
+    """Number the steps and compute the ledger before and after the selected ones."""
+    ranked = tuple(replace(step, rank=number) for number, step in enumerate(steps, 1))
+    before, after = situation.outcome({}), situation.outcome(overrides_of(ranked))
+    fits = situation.fits(after.ledger) if any(step.selected for step in ranked) else situation.fits(before.ledger)
+    if any(step.selected and step.kind == "version" for step in ranked):
+        fits = None if fits is None else fits or None
+    return Plan(ranked, before.ledger, after.ledger, situation.margin, fits, refused, _shortfall(situation, after, fits))
+
+
+def overrides_of(steps: Iterable[PlanStep]) -> dict[str, str | None]:
+    """Native key → new text of all selected steps (variables as `$NAME`)."""
+    return {
+        ("$" if step.kind == "environment" else "") + change.key.lstrip("-"): change.new
+        for step in steps
+        if step.selected and step.kind in ("setting", "environment", "data")
+        for change in step.changes
+    }
+
+
+def _ordered(situation: Situation, cause: Cause) -> list[Remedy]:
+    """The cause's own remedies in its order; results-preserving ones of the same memory and phase after them."""
+    by_id = {remedy.id: remedy for remedy in situation.knowledge.remedies}
+    first = [by_id[name] for name in cause.remedies if name in by_id]
+    skip = {*cause.remedies, *cause.folklore}
+    rest = [r for r in situation.knowledge.remedies if r.id not in skip and r.value is not None and r.memory == situation.place]
+    rest = [r for r in rest if not r.id.endswith("-off")] if situation.place == "gpu" else []
+    rest.sort(key=lambda r: TIERS.index(r.tier))
+    return [r for r in [*first, *rest] if _concerns(r, situation) and r.value is not None and r.kind != "version"]
+
+
+def _concerns(remedy: Remedy, situation: Situation) -> bool:
+    if remedy.memory != situation.place and remedy.memory != "shm":
+        return False
+    return not remedy.phases or situation.phase == "unknown" or situation.phase in remedy.phases
+
+
+def _propose_all(situation: Situation, cause: Cause) -> tuple[list[Proposal], tuple[NotProposed, ...]]:
+    proposals: list[Proposal] = []
+    refused: list[NotProposed] = list(_folklore(situation, cause))
+    keys: set[str] = set()
+    for remedy in _ordered(situation, cause):
+        found = propose(remedy, situation, {})
+        if isinstance(found, NotProposed):
+            refused.append(found)
+        elif found is not None and not keys & set(found.overrides):
+            keys |= set(found.overrides)
+            proposals.append(found)
+    return proposals, tuple(refused)
+
+
+def _folklore(situation: Situation, cause: Cause) -> Iterable[NotProposed]:
+    """Often told, does not help: said where the framework has the setting at all."""
+    natives = situation.outcome({}).built.natives
+    for remedy in situation.knowledge.remedies:
+        if remedy.id not in cause.folklore or remedy.knob is None:
+            continue
+        native = natives.carrier(remedy.knob)
+        if native is not None or remedy.memory == "host":
+            named = f"{native.key}: " if native is not None else ""
+            yield NotProposed(remedy.id, remedy.title, named + " ".join(remedy.says.split()))
+
+
+def _wanted(proposal: Proposal, situation: Situation, chosen: Overrides) -> bool:
+    """Worth selecting while the run does not fit yet: it relieves the place that died, without changing results if others do."""
+    if proposal.fits is None:
+        return not chosen and proposal.remedy.results == "unchanged"
+    return proposal.relieves(_tight(situation, chosen))
+
+
+def _tight(situation: Situation, chosen: Overrides) -> list[Phase]:
+    """Phases of the place that do not fit yet."""
+    ledger = situation.outcome(chosen).ledger
+    capacity = ledger.gpu_capacity if situation.place == "gpu" else ledger.host_limit
+    sums = ledger.gpu if situation.place == "gpu" else ledger.host
+    return [s.phase for s in sums if capacity is not None and s.expected > capacity * (1 - situation.margin)]
+
+
+def _done(situation: Situation, chosen: Overrides) -> bool:
+    fits = situation.outcome(chosen).ledger.fits(situation.place, situation.margin)
+    return fits is None or fits
+
+
+def _again(proposal: Proposal, situation: Situation, chosen: Overrides) -> Proposal:
+    """The same remedy on top of what is already chosen: its value may now be milder."""
+    if not chosen:
+        return proposal
+    found = propose(proposal.remedy, situation, chosen)
+    return found if isinstance(found, Proposal) else proposal
+
+
+def _companions(situation: Situation, chosen: Overrides) -> list[Proposal]:
+    """Changes that the other place needs because the chosen ones moved bytes there."""
+    other = "host" if situation.place == "gpu" else "gpu"
+    start, now = situation.outcome({}).ledger, situation.outcome(chosen).ledger
+    if now.fits(other, situation.margin) is not False or not _grew(difference(start, now, other)):
+        return []
+    there = replace(situation, place=other, phase="unknown", cause="")
+    remedies = [r for r in situation.knowledge.remedies if r.memory == other and r.value is not None]
+    remedies = [r for r in remedies if r.results == "unchanged" and not (set(_keys(r, there)) & set(chosen))]
+    remedies.sort(key=lambda r: TIERS.index(r.tier) if r.tier != "host_ram" else 9)
+    found = [p for r in remedies if isinstance(p := propose(r, there, chosen), Proposal) and p.relieves(_tight(there, chosen))]
+    fitting = [p for p in found if p.fits]
+    picked = fitting or found
+    return [max(picked, key=lambda p: (p.fits is True, -TIERS.index(p.remedy.tier)))] if picked else []
+
+
+def _keys(remedy: Remedy, situation: Situation) -> list[str]:
+    native = situation.outcome({}).built.natives.carrier(remedy.knob) if remedy.knob else None
+    return [native.key] if native is not None else []
+
+
+def _grew(saved: dict[Phase, int]) -> bool:
+    return any(size < 0 for size in saved.values())
+
+
+def _with_companions(steps: list[PlanStep], companions: list[PlanStep]) -> list[PlanStep]:
+    """Companions stand right after the last selected step; the same remedy further down gives way to them."""
+    names = {step.id for step in companions}
+    kept = [step for step in steps if step.id not in names]
+    last = max((i for i, step in enumerate(kept) if step.selected), default=-1)
+    return [*kept[: last + 1], *companions, *kept[last + 1 :]]
+
+
+def _advice(situation: Situation, cause: Cause) -> list[Remedy]:
+    """Remedies that no file carries: machines, manual steps, in the cause's order."""
+    by_id = {remedy.id: remedy for remedy in situation.knowledge.remedies}
+    return [by_id[n] for n in cause.remedies if n in by_id and by_id[n].value is None]
+
+
+def _shortfall(situation: Situation, after: Outcome, fits: bool | None) -> str:
+    if fits is not False:
+        return ""
+    sentences: list[str] = []
+    for place, capacity in (("gpu", after.ledger.gpu_capacity), ("host", after.ledger.host_limit)):
+        peak = after.ledger.peak("gpu" if place == "gpu" else "host")
+        if peak is not None and capacity is not None and peak.expected > capacity * (1 - situation.margin):
+            over = peak.expected - int(capacity * (1 - situation.margin))
+            where = "each card" if place == "gpu" else "each node"
+            sentences.append(f"{show_bytes(over)} too much on {where} while {PHASE_TITLES[peak.phase]}")
+    return "; ".join(sentences)
+

@@ -1,0 +1,152 @@
+"""A proposal in the words of the plan: its changes, why, what it saves, what it costs, and from where that is known."""
+
+from __future__ import annotations
+
+from advisor.knowledge.schema import Advisory, Remedy
+from advisor.plan.plan import Change, PlanStep, StepKind
+from advisor.plan.propose import Proposal
+from advisor.plan.what_if import Situation
+from advisor.run.bound import EnvironmentPrefix
+from advisor.units import show_bytes
+from advisor.words import Basis, Phase, Results
+
+
+def step_of(proposal: Proposal, situation: Situation, selected: bool) -> PlanStep:
+    """The proposal as a step; the rank is given later."""
+    remedy = proposal.remedy
+    changes = tuple(
+        change_of(key, proposal.old.get(key), new, situation) for key, new in proposal.overrides.items()
+    )
+    environment = all(key.startswith(EnvironmentPrefix) for key in proposal.overrides)
+    kind: StepKind = "environment" if environment else remedy.kind if remedy.kind != "environment" else "setting"
+    return PlanStep(
+        id=remedy.id,
+        rank=0,
+        title=remedy.title,
+        kind=kind,
+        tier=remedy.tier,
+        changes=changes,
+        results=_results(proposal),
+        basis=proposal.basis,
+        saves=dict(proposal.saves),
+        place="host" if remedy.memory == "host" else "gpu",
+        why=_why(proposal, situation, changes[0]),
+        costs=remedy.costs,
+        caveats=proposal.caveats,
+        sources=tuple(dict.fromkeys([remedy.source, *(case.source for case in proposal.cases)])),
+        documented=proposal.documented,
+        selected=selected,
+        group=remedy.knob or remedy.id,
+        host_saves=dict(proposal.other_saves),
+    )
+
+
+def change_of(key: str, old: str | None, new: str | None, situation: Situation) -> Change:
+    """A change with its key as the user's file writes it: variables bare, options with their dashes."""
+    if key.startswith(EnvironmentPrefix):
+        return Change(key.removeprefix(EnvironmentPrefix), old, new)
+    framework = situation.inputs.recognised.framework
+    dashes = "--" if framework is not None and framework.syntax == "argparse" else ""
+    return Change(dashes + key, old, new)
+
+
+def _results(proposal: Proposal) -> Results:
+    """Changed where the remedy or one of the dialect's own facts says so."""
+    changed = proposal.remedy.results == "changed" or any(fact.results == "changed" for fact in proposal.facts)
+    return "changed" if changed else "unchanged"
+
+
+def _freed(saves: dict[Phase, int], phase: Phase) -> int:
+    return saves.get(phase) or max(saves.values(), default=0)
+
+
+class _Words(dict[str, str]):
+    """Unknown names of a sentence stay visible instead of failing."""
+
+    def __missing__(self, key: str) -> str:
+        return "{" + key + "}"
+
+
+def _why(proposal: Proposal, situation: Situation, change: Change) -> str:
+    freed = _freed(dict(proposal.saves), situation.phase)
+    cost = -min(proposal.other_saves.values(), default=0)
+    words = _Words(
+        old=change.old if change.old is not None else "what is not set",
+        new=change.new if change.new is not None else "removed",
+        key=change.key,
+        freed=show_bytes(freed) if freed > 0 else "an amount the ledger cannot compute here",
+        cost=show_bytes(cost) if cost > 0 else "nothing that the ledger sees",
+    )
+    return " ".join(proposal.remedy.says.split()).format_map(words)
+
+
+# --- versions ------------------------------------------------------------------------------------------------------
+
+
+def version_steps(situation: Situation) -> list[PlanStep]:
+    """Ways out of a bad library version: one step for each safe neighbour, the first one selected where it is the cause."""
+    remedy = next((r for r in situation.knowledge.remedies if r.kind == "version"), None)
+    if remedy is None:
+        return []
+    return [
+        _version_step(remedy, advisory, specifier, situation, first=number == 0)
+        for advisory in situation.advisories
+        for number, specifier in enumerate(advisory.safe)
+    ]
+
+
+def _version_step(remedy: Remedy, advisory: Advisory, specifier: str, situation: Situation, first: bool) -> PlanStep:
+    fact = situation.facts.get(f"library.{advisory.library}")
+    old = str(fact.value) if fact is not None else None
+    new = specifier.removeprefix("==")
+    proven = old is not None and advisory.cause == situation.cause
+    documented = next((f"{c.id} ({c.grade})" for c in situation.cases if new in map(str, c.values.get(advisory.library, []))), "")
+    basis: Basis = "documented" if documented or proven else "estimated"
+    words = _Words(library=advisory.library, old=old or f"at {advisory.versions}", new=new)
+    caveats = () if old is not None else (
+        f"only if the installed {advisory.library} is one of {advisory.versions}: check with `pip show {advisory.library}`",
+    )
+    return PlanStep(
+        id=f"use-{advisory.library}-{new.lstrip('<>=~ ')}",
+        rank=0,
+        title=f"Change {advisory.library} to {new}",
+        kind="version",
+        tier="version",
+        changes=(Change(advisory.library, old, new),),
+        results="unchanged",
+        basis=basis,
+        saves={},
+        place="gpu",
+        why=" ".join(advisory.says.split()) + " " + " ".join(remedy.says.split()).format_map(words),
+        costs=remedy.costs,
+        caveats=caveats,
+        sources=tuple(s for s in (advisory.source, remedy.source) if s),
+        documented=documented,
+        selected=proven and first,
+        group=f"version-{advisory.library}",
+    )
+
+
+# --- what no file carries ------------------------------------------------------------------------------------------
+
+
+def advice_step(remedy: Remedy, situation: Situation) -> PlanStep:
+    """A machine or manual remedy: said, never written into a script."""
+    return PlanStep(
+        id=remedy.id,
+        rank=0,
+        title=remedy.title,
+        kind=remedy.kind,
+        tier=remedy.tier,
+        changes=(),
+        results=remedy.results,
+        basis="documented" if remedy.evidence else "estimated",
+        saves={},
+        place="host" if remedy.memory == "host" else "gpu" if remedy.memory == "gpu" else "none",
+        why=" ".join(remedy.says.split()),
+        costs=remedy.costs,
+        caveats=remedy.caveats,
+        sources=(remedy.source,) if remedy.source else (),
+        selected=False,
+        group=remedy.id,
+    )

@@ -1,0 +1,73 @@
+"""What a set of new values would mean: the run bound again, and its ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from advisor.crash.evidence import Crash
+from advisor.diagnosis.facts import Facts
+from advisor.knowledge.schema import Advisory, Case, Knowledge
+from advisor.machine.inventory import Machine
+from advisor.memory.calibrate import Correction, corrected
+from advisor.memory.cells import Ledger, Place
+from advisor.memory.ledger import build_ledger
+from advisor.run.build import BuiltRun, RunInputs, build_run
+from advisor.words import Phase
+
+Overrides = Mapping[str, str | None]
+"""Native key (`$NAME` for a variable) → new text; None removes."""
+RAY_THRESHOLD = 0.95
+"""Ray's default kill threshold (docs: out-of-memory prevention)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The run and the ledger that a set of overrides gives."""
+
+    built: BuiltRun
+    ledger: Ledger
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What the plan is made for."""
+
+    inputs: RunInputs
+    machine: Machine
+    crash: Crash
+    knowledge: Knowledge
+    facts: Facts
+    cause: str
+    phase: Phase
+    place: Place
+    """The place that ran out."""
+    corrections: tuple[Correction, ...]
+    advisories: tuple[Advisory, ...]
+    """Advisories of this run that have safe versions."""
+    cases: tuple[Case, ...]
+    """Documented cases that match, best first."""
+    margin: float
+
+    def outcome(self, overrides: Overrides) -> Outcome:
+        """Bind and predict with these overrides on top of the run as it is."""
+        merged = {**self.inputs.overrides, **overrides}
+        built = build_run(replace(self.inputs, overrides=merged))
+        ledger = corrected(build_ledger(built.run, self.machine, self.crash), self.corrections)
+        return Outcome(built, _with_host_limit(ledger, built))
+
+    def fits(self, ledger: Ledger) -> bool | None:
+        """Whether every phase fits on GPU and host with the margin; None where the place that died cannot be computed."""
+        here = ledger.fits(self.place, self.margin)
+        other = ledger.fits("host" if self.place == "gpu" else "gpu", self.margin)
+        if here is None:
+            return None
+        return here and other is not False
+
+
+def _with_host_limit(ledger: Ledger, built: BuiltRun) -> Ledger:
+    """Where Ray runs the job, its threshold is the wall, not the end of the RAM."""
+    if ledger.host_limit is None or not built.natives.carriers("host.ray_memory_threshold"):
+        return ledger
+    threshold = built.run.number("host.ray_memory_threshold") or RAY_THRESHOLD
+    return replace(ledger, host_limit=int(ledger.host_limit * threshold))

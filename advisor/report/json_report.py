@@ -1,0 +1,297 @@
+"""The JSON contract. Numbers are raw (bytes, fractions); nothing depends on terminal, width or locale."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from advisor import __version__
+from advisor.crash.evidence import Crash, Evidence
+from advisor.diagnosis.diagnosis import Diagnosis, Step
+from advisor.machine.inventory import Machine
+from advisor.machine.inventory_json import to_json as machine_json
+from advisor.memory.cells import Cell, Ledger, Match, PhaseSum, Place
+from advisor.plan.plan import Change, Plan, PlanStep
+from advisor.run.run import Run
+from advisor.script.document import Setting
+from advisor.session import State
+
+SCHEMA = 1
+_DIGITS = 6
+
+
+def encode(value: Mapping[str, Any], indent: int | None = 2) -> str:
+    """ASCII-only JSON, keys in the order given, floats rounded to six digits; NaN and infinities become null."""
+    return json.dumps(_plain(value), indent=indent, allow_nan=False)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float):
+        return round(value, _DIGITS) if value - value == 0 else None  # inf - inf and nan - nan are nan
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return value
+
+
+def diagnose_json(state: State) -> dict[str, Any]:
+    """`diagnose --format json`: the whole sitting."""
+    return {
+        "schema": SCHEMA,
+        "tool": {"version": __version__, "knowledge": state.knowledge.digest},
+        "machine": machine_json(state.machine),
+        "run": run_json(state.run),
+        "crash": crash_json(state.crash),
+        "diagnosis": _diagnosis(state.diagnosis),
+        "memory": _memory(state.ledger, state.attribution),
+        "plan": [_step(step) for step in state.plan.steps],
+        "after": _memory(state.plan.after, ()),
+        "outcome": _outcome(state.plan),
+        "not_proposed": [
+            {"id": entry.id, "title": entry.title, "because": entry.because} for entry in state.plan.not_proposed
+        ],
+    }
+
+
+def estimate_json(state: State) -> dict[str, Any]:
+    """`estimate --format json`: the ledger as it is, and whether it fits with the margin kept free."""
+    return {
+        "schema": SCHEMA,
+        "run": run_json(state.run),
+        "machine": machine_json(state.machine),
+        "memory": _memory(state.ledger, state.attribution),
+        "margin": state.plan.margin,
+        "fits": fits(state.ledger, state.plan.margin),
+    }
+
+
+def fits(ledger: Ledger, margin: float) -> bool | None:
+    """GPU and host together: False where either does not fit, None where either is unknown and the other fits."""
+    places: tuple[Place, Place] = ("gpu", "host")
+    known = [ledger.fits(place, margin) for place in places]
+    if False in known:
+        return False
+    return None if None in known else True
+
+
+def scan_json(crash: Crash) -> dict[str, Any]:
+    """`scan --format json`."""
+    return {"schema": SCHEMA, "crash": crash_json(crash)}
+
+
+def machine_file(machine: Machine) -> dict[str, Any]:
+    """`machine --format json`, which `--machine FILE` reads."""
+    return {"schema": SCHEMA, **machine_json(machine)}
+
+
+# --- blocks --------------------------------------------------------------------------------------------------------
+
+
+def run_json(run: Run) -> dict[str, Any]:
+    """The contract's `run`, with the knobs the settings carry."""
+    return {
+        "framework": run.framework,
+        "era": run.era,
+        "algorithm": run.algorithm,
+        "model": {
+            "name": run.model_name or (run.model.name if run.model else None),
+            "parameters": run.model.parameters if run.model else None,
+        },
+        "settings": [setting_json(setting) for setting in run.settings],
+        "recognised_by": run.recognised_by,
+        "knobs": {
+            name: {"value": knob.value, "source": knob.source, "key": knob.key, "note": knob.note}
+            for name, knob in sorted(run.knobs.items())
+        },
+        "notes": list(run.notes),
+    }
+
+
+def setting_json(setting: Setting) -> dict[str, Any]:
+    """One place that sets a key; `start` and `end` are byte offsets in `file`."""
+    span = setting.span
+    return {
+        "key": setting.key,
+        "value": list(setting.value) if isinstance(setting.value, tuple) else setting.value,
+        "resolved": setting.resolved,
+        "effective": setting.effective,
+        "file": span.path if span else None,
+        "line": span.line if span else None,
+        "start": span.start if span else None,
+        "end": span.end if span else None,
+        "origin": setting.origin,
+        **({"reason": setting.reason} if setting.reason else {}),
+    }
+
+
+def crash_json(crash: Crash) -> dict[str, Any]:
+    """The contract's `crash`; `evidence[0]` is the first cause where there is one."""
+    return {
+        "verdict": crash.verdict,
+        "memory": crash.memory,
+        "phase": crash.phase,
+        "signature": crash.signature,
+        "evidence": [_evidence(entry) for entry in crash.evidence],
+        "phase_because": crash.phase_because,
+        "frames": [
+            {"file": f.file, "line": f.line, "function": f.function, "log_line": f.log_line} for f in crash.frames
+        ],
+        "top_users": [
+            {"pid": user.pid, "used_bytes": user.used_bytes, "command": user.command} for user in crash.top_users
+        ],
+        "libraries": dict(sorted(crash.libraries.items())),
+        "frameworks": list(crash.frameworks),
+        "unclear_because": crash.unclear_because,
+        "settle_by": list(crash.settle_by),
+        "lines_read": crash.lines_read,
+    }
+
+
+def _evidence(entry: Evidence) -> dict[str, Any]:
+    return {
+        "signature": entry.signature,
+        "file": entry.file,
+        "line": entry.line,
+        "text": entry.text,
+        "fields": dict(entry.fields),
+        "role": entry.role,
+        "memory": entry.memory,
+        "phase": entry.phase,
+        "process": entry.process,
+        "repeats": entry.repeats,
+    }
+
+
+def _diagnosis(diagnosis: Diagnosis) -> dict[str, Any]:
+    return {
+        "cause": diagnosis.cause,
+        "title": diagnosis.title,
+        "basis": diagnosis.basis,
+        "path": [_question(step) for step in diagnosis.path],
+        "ruled_out": [{"cause": r.cause, "title": r.title, "because": r.because} for r in diagnosis.ruled_out],
+        "cases": [case.id for case in diagnosis.cases],
+        "explains": diagnosis.explains,
+        "memory": diagnosis.memory,
+        "phase": diagnosis.phase,
+        "remarks": list(diagnosis.remarks),
+        "case_matches": [
+            {"id": c.id, "title": c.title, "source": c.source, "agree": c.agree, "of": c.of, "differs": list(c.differs)}
+            for c in diagnosis.cases
+        ],
+        "advisories": [
+            {
+                "id": a.id,
+                "library": a.library,
+                "version": a.version,
+                "title": a.title,
+                "says": a.says,
+                "source": a.source,
+            }
+            for a in diagnosis.advisories
+        ],
+        "record_next_time": diagnosis.record_next_time,
+        "open_questions": list(diagnosis.open_questions),
+    }
+
+
+def _question(step: Step) -> dict[str, Any]:
+    return {
+        "question": step.question,
+        "answer": step.answer,
+        "source": step.source,
+        "evidence": list(step.evidence),
+        "asks": step.asks,
+        "because": step.because,
+        "suggested": step.suggested,
+        "choices": [choice.id for choice in step.choices],
+    }
+
+
+def _memory(ledger: Ledger | None, attribution: Sequence[Match]) -> dict[str, Any]:
+    """The contract's `memory`; empty phases where nothing could be computed, and `missing` then says why."""
+    return {
+        "gpu": {
+            "capacity_bytes": ledger.gpu_capacity if ledger else None,
+            "phases": [_phase(each) for each in ledger.gpu] if ledger else [],
+        },
+        "host": {
+            "limit_bytes": ledger.host_limit if ledger else None,
+            "phases": [_phase(each) for each in ledger.host] if ledger else [],
+        },
+        "attribution": [
+            {
+                "tensor": match.tensor,
+                "bytes": match.bytes,
+                "shape": match.shape,
+                "matches": match.matches,
+                "phase": match.phase,
+                "formula": match.formula,
+            }
+            for match in attribution
+        ],
+        "basis": ledger.basis if ledger else None,
+        "assumed": list(ledger.assumed) if ledger else [],
+        "missing": list(ledger.missing) if ledger else [],
+    }
+
+
+def _phase(each: PhaseSum) -> dict[str, Any]:
+    return {
+        "phase": each.phase,
+        "low_bytes": each.low,
+        "expected_bytes": each.expected,
+        "high_bytes": each.high,
+        "items": [_item(cell) for cell in each.cells],
+    }
+
+
+def _item(cell: Cell) -> dict[str, Any]:
+    return {
+        "owner": cell.owner,
+        "bytes": cell.expected,
+        "low_bytes": cell.low,
+        "high_bytes": cell.high,
+        "formula": cell.formula,
+        "basis": cell.basis,
+    }
+
+
+def _step(step: PlanStep) -> dict[str, Any]:
+    return {
+        "id": step.id,
+        "rank": step.rank,
+        "title": step.title,
+        "kind": step.kind,
+        "changes": [_change(change) for change in step.changes],
+        "results": step.results,
+        "basis": step.basis,
+        "saves_bytes": dict(step.saves),
+        "why": step.why,
+        "costs": step.costs,
+        "caveats": list(step.caveats),
+        "sources": list(step.sources),
+        "selected": step.selected,
+        "place": step.place,
+        "other_place_saves_bytes": dict(step.host_saves),
+        "tier": step.tier,
+        "documented": step.documented,
+        "group": step.group,
+        "conflicts": list(step.conflicts),
+    }
+
+
+def _change(change: Change) -> dict[str, Any]:
+    return {
+        "key": change.key,
+        "old": change.old,
+        "new": change.new,
+        "file": change.file or None,
+        "line": change.line,
+        "how": change.how,
+    }
+
+
+def _outcome(plan: Plan) -> dict[str, Any]:
+    return {"fits": plan.fits, "margin": plan.margin, "shortfall": plan.shortfall}

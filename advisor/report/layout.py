@@ -1,0 +1,127 @@
+"""Laying out plain text: wrapping and padding by terminal columns, and a form for terminals without Unicode."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from advisor.hostile import cells, clean_line
+
+WIDTH = 78
+"""Columns of the text report: fits 80 with a margin, and a quoted mail."""
+
+_ASCII = str.maketrans(
+    {
+        "→": "->",
+        "−": "-",
+        "–": "-",
+        "—": "-",
+        "×": "x",
+        "…": "...",
+        "·": "|",
+        "≥": ">=",
+        "≤": "<=",
+        "’": "'",
+        "“": '"',
+        "”": '"',
+        "\u202f": " ",
+        "\u00a0": " ",
+    }
+)
+
+
+def plain_ascii(text: str) -> str:
+    """The same text in ASCII: signs are spelled, anything else becomes "?"."""
+    return text.translate(_ASCII).encode("ascii", "replace").decode("ascii")
+
+
+def wrap(text: str, indent: int = 0, hanging: int | None = None, width: int = WIDTH) -> list[str]:
+    """Lines of at most `width` columns; the first is indented by `indent`, the others by `hanging` (default: the same).
+
+    Wide characters count two columns; a word too long for a line is cut across lines.
+    """
+    hanging = indent if hanging is None else hanging
+    lines: list[str] = []
+    line, used = " " * indent, indent
+    empty = True
+    for word in _pieces(clean_line(text, 100_000).split(), width - max(indent, hanging)):
+        size = cells(word)
+        if not empty and used + 1 + size > width:
+            lines.append(line)
+            line, used, empty = " " * hanging, hanging, True
+        line += word if empty else " " + word
+        used += size + (0 if empty else 1)
+        empty = False
+    if not empty:
+        lines.append(line)
+    return lines
+
+
+def _pieces(words: Iterable[str], width: int) -> Iterator[str]:
+    """Words, those wider than a line cut into lines."""
+    for word in words:
+        if cells(word) <= width:
+            yield word
+            continue
+        piece, used = "", 0
+        for character in word:
+            size = cells(character)
+            if used + size > width:
+                yield piece
+                piece, used = "", 0
+            piece += character
+            used += size
+        yield piece
+
+
+def cut(text: str, width: int) -> str:
+    """`text` on one line in at most `width` columns, with "…" where it was longer."""
+    text = clean_line(text)
+    if cells(text) <= width:
+        return text
+    kept, used = "", 0
+    for character in text:
+        used += cells(character)
+        if used > width - 1:
+            break
+        kept += character
+    return kept + "…"
+
+
+def cut_front(text: str, width: int) -> str:
+    """Like `cut`, but what goes is the front: the end of a path or a key says most."""
+    text = clean_line(text)
+    if cells(text) <= width:
+        return text
+    return "…" + cut(text[::-1], width)[:-1][::-1]
+
+
+def pad(text: str, width: int) -> str:
+    """`text` filled with spaces to `width` columns; longer stays as it is."""
+    return text + " " * max(0, width - cells(text))
+
+
+def table(
+    rows: Sequence[Sequence[str]], indent: int = 2, right: frozenset[int] = frozenset(), gap: int = 2
+) -> list[str]:
+    """Columns as wide as their widest cell; those in `right` are aligned right. Rows must be equally long."""
+    if not rows:
+        return []
+    widths = [max(cells(row[i]) for row in rows) for i in range(len(rows[0]))]
+    lines = []
+    for row in rows:
+        fields = [
+            " " * max(0, w - cells(cell)) + cell if i in right else pad(cell, w)
+            for i, (cell, w) in enumerate(zip(row, widths, strict=True))
+        ]
+        lines.append((" " * indent + (" " * gap).join(fields)).rstrip())
+    return lines
+
+
+def section(title: str, lines: Sequence[str]) -> list[str]:
+    """A heading and its lines with a blank line before; nothing where there are no lines."""
+    return ["", title, *lines] if lines else []
+
+
+def join(lines: Iterable[str]) -> str:
+    """One text, no trailing spaces, ending in a newline."""
+    return "\n".join(line.rstrip() for line in lines) + "\n"

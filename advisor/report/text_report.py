@@ -1,0 +1,237 @@
+"""The report for a terminal, a pipe or a mail: at most 78 columns, verdict first, no colour."""
+
+from __future__ import annotations
+
+from advisor.crash.evidence import Crash, Evidence
+from advisor.diagnosis.diagnosis import Diagnosis
+from advisor.memory.cells import Ledger, PhaseSum, Place
+from advisor.plan.plan import Plan, PlanStep
+from advisor.report import phrases
+from advisor.report.json_report import fits
+from advisor.report.layout import WIDTH, cut, cut_front, join, section, table, wrap
+from advisor.run.run import Run
+from advisor.session import State
+from advisor.units import show_bytes, show_gib
+from advisor.words import PHASE_TITLES
+
+EVIDENCE_SHOWN = 8
+STEPS_EXPLAINED = 6
+
+
+def text_report(state: State) -> str:
+    """The whole diagnosis: verdict, proof, cause, questions, plan, memory, and what was left out and why."""
+    return join(
+        [
+            *_head(state),
+            *section("What the log proves", _proof(state.crash)),
+            *section("What this is", _subject(state)),
+            *section("Likely cause", _cause(state.diagnosis)),
+            *section("Questions", _questions(state.diagnosis)),
+            *section("Plan", _plan(state.plan)),
+            *section("Memory", _memory(state.ledger, state.plan)),
+            *section("Not proposed", _not_proposed(state.plan)),
+            *section("Ruled out", _ruled_out(state.diagnosis)),
+            *section("Documented cases", _cases(state.diagnosis)),
+            *section("To record next time", wrap(state.diagnosis.record_next_time, 2)),
+        ]
+    )
+
+
+def estimate_report(state: State) -> str:
+    """The ledger phase by phase and owner by owner, and whether it fits."""
+    ledger = state.ledger
+    return join(
+        [
+            *wrap(_fit_sentence(ledger, state.plan.margin)),
+            "",
+            *_subject(state),
+            *_ledger("GPU memory of one card, GiB", ledger, "gpu"),
+            *_ledger("Host RAM of one node, GiB", ledger, "host"),
+            *section("Assumed", [line for text in ledger.assumed for line in wrap(text, 2, 4)]),
+            *section("Not known", [line for text in ledger.missing for line in wrap(text, 2, 4)]),
+        ]
+    )
+
+
+def scan_report(crash: Crash) -> str:
+    """The evidence alone."""
+    if not crash.evidence:
+        return join(wrap(f"No sign of a memory crash in {crash.lines_read} lines."))
+    head = f"{crash.verdict} · memory {crash.memory} · phase {crash.phase} · {crash.lines_read} lines read"
+    return join([*wrap(head), "", *_proof(crash, most=100)])
+
+
+# --- parts ---------------------------------------------------------------------------------------------------------
+
+
+def _head(state: State) -> list[str]:
+    lines = wrap(phrases.verdict(state))
+    if state.crash.verdict == "unclear":
+        lines += wrap(state.crash.unclear_because)
+        lines += [line for hint in state.crash.settle_by for line in wrap(f"To settle it: {hint}", 2, 4)]
+    for remark in state.diagnosis.remarks:
+        lines += wrap(remark)
+    return lines
+
+
+def _proof(crash: Crash, most: int = EVIDENCE_SHOWN) -> list[str]:
+    lines: list[str] = []
+    for entry in crash.evidence[:most]:
+        lines += _entry(entry)
+    if len(crash.evidence) > most:
+        lines.append(f"  and {len(crash.evidence) - most} more lines (--format json has them all)")
+    if crash.phase_because:
+        lines += wrap(f"The phase: {crash.phase_because}", 2, 4)
+    for user in crash.top_users[:3]:
+        lines += wrap(f"{show_bytes(user.used_bytes)}  pid {user.pid}  {cut(user.command, 46)}", 4, 6)
+    return lines
+
+
+def _entry(entry: Evidence) -> list[str]:
+    again = f"  (and {entry.repeats} times more)" if entry.repeats else ""
+    head = f"  {cut_front(phrases.quote_place(entry), 44)}  {entry.signature} [{entry.role}]{again}"
+    return [cut(head, WIDTH), *wrap(cut(entry.text, 220), 4)]
+
+
+def _subject(state: State) -> list[str]:
+    lines = wrap(phrases.subject(state.run), 2, 4) + wrap(phrases.machine_line(state.machine), 2, 4)
+    if state.run.recognised_by:
+        lines += wrap(f"Recognised by {state.run.recognised_by}.", 2, 4)
+    for note in (*state.run.notes, *state.machine.problems):
+        lines += wrap(note, 2, 4)
+    return lines
+
+
+def _cause(diagnosis: Diagnosis) -> list[str]:
+    if not diagnosis.cause:
+        return []
+    lines = wrap(f"{diagnosis.title} ({diagnosis.basis})", 2, 4) + wrap(diagnosis.explains, 4)
+    for advice in diagnosis.advisories:
+        lines += wrap(f"{advice.library} {advice.version}: {advice.title}. {advice.says}", 2, 4)
+    return lines
+
+
+def _questions(diagnosis: Diagnosis) -> list[str]:
+    lines: list[str] = []
+    for step in diagnosis.path:
+        lines += wrap(f"{step.asks} {phrases.answer_title(step)} ({phrases.because(step)})", 2, 4)
+        if step.answer == "unknown":
+            lines += wrap(f"Answer it with --answer {step.question}=… To find out: {step.if_unknown}", 4)
+        if step.suggested and step.suggested != step.answer:
+            lines += wrap(f"The evidence says otherwise: {step.suggested}", 4)
+    return lines
+
+
+def _plan(plan: Plan) -> list[str]:
+    if not plan.steps:
+        return wrap(plan.shortfall, 2)
+    lines = wrap(phrases.fits_words(plan), 2)
+    for place, step in enumerate(plan.steps):
+        lines += ["", *_step(step, brief=place >= STEPS_EXPLAINED and not step.selected)]
+    return lines
+
+
+def _step(step: PlanStep, brief: bool) -> list[str]:
+    facts = " · ".join(filter(None, [f"results {phrases.results_word(step)}", phrases.saves_word(step), step.basis]))
+    lines = wrap(f"[{'x' if step.selected else ' '}] {step.title}", 2, 6)
+    lines += wrap(f"{facts} · {step.id}", 6)
+    for change in step.changes:
+        lines += wrap(phrases.change_line(change), 6, 8) + wrap(phrases.place_of(change), 8)
+    if brief:
+        return lines
+    lines += wrap(step.why, 6)
+    lines += wrap(f"Costs: {step.costs}", 6, 8) if step.costs else []
+    for caveat in step.caveats:
+        lines += wrap(f"Note: {caveat}", 6, 8)
+    return lines
+
+
+def _memory(ledger: Ledger, plan: Plan) -> list[str]:
+    lines: list[str] = []
+    for place, title in (("gpu", "GPU, one card"), ("host", "host, one node")):
+        lines += _before_after(title, ledger, plan.after, place)  # type: ignore[arg-type]
+    for text in ledger.assumed:
+        lines += wrap(f"Assumed: {text}", 2, 4)
+    for text in ledger.missing:
+        lines += wrap(f"Not known: {text}", 2, 4)
+    return lines
+
+
+def _before_after(title: str, before: Ledger, after: Ledger | None, place: Place) -> list[str]:
+    """Expected GiB of every phase now and after, and the range of the expectation now."""
+    phases = phrases.sums(before, place)
+    if not phases:
+        return []
+    room = phrases.capacity(before, place)
+    rows = [[f"{title} (of {show_gib(room)} GiB)", "now", "low–high", "after"]]
+    for each in phases:
+        later = after.phase(place, each.phase) if after else None
+        rows.append(
+            [
+                PHASE_TITLES[each.phase],
+                show_gib(each.expected),
+                f"{show_gib(each.low)}–{show_gib(each.high)}",
+                show_gib(later.expected if later else None),
+            ]
+        )
+    return table(rows, right=frozenset({1, 2, 3}))
+
+
+def _ledger(title: str, ledger: Ledger, place: Place) -> list[str]:
+    phases = phrases.sums(ledger, place)
+    lines: list[str] = []
+    for each in phases:
+        lines += ["", *_phase_lines(each)]
+    room = phrases.capacity(ledger, place)
+    return ["", f"{title}, of {show_gib(room)}", *lines] if phases else []
+
+
+def _phase_lines(each: PhaseSum) -> list[str]:
+    head = f"  {PHASE_TITLES[each.phase]}: {show_gib(each.expected)} ({show_gib(each.low)}–{show_gib(each.high)})"
+    rows = [
+        [cell.owner.replace("_", " "), show_gib(cell.expected, 2), cut(cell.formula, 50)]
+        for cell in sorted(each.cells, key=lambda cell: -cell.expected)
+    ]
+    return [head, *(cut(line, WIDTH) for line in table(rows, indent=4, right=frozenset({1})))]
+
+
+def _fit_sentence(ledger: Ledger, margin: float) -> str:
+    answer = fits(ledger, margin)
+    if answer is None:
+        return "Whether it fits cannot be said: " + ("; ".join(ledger.missing) or "the capacity is not known") + "."
+    places: tuple[Place, Place] = ("gpu", "host")
+    if answer:
+        return f"It fits, with {margin:.0%} of the memory left free in every phase."
+    tight = [place for place in places if ledger.fits(place, margin) is False]
+    return " ".join(_excess(ledger, place, margin) for place in tight)
+
+
+def _excess(ledger: Ledger, place: Place, margin: float) -> str:
+    peak, room = ledger.peak(place), phrases.capacity(ledger, place)
+    assert peak is not None
+    name = "GPU memory" if place == "gpu" else "Host RAM"
+    return (
+        f"{name} does not fit: {PHASE_TITLES[peak.phase]} is expected to take {show_bytes(peak.expected)} "
+        f"of {show_bytes(room)}, of which {margin:.0%} should stay free."
+    )
+
+
+def _not_proposed(plan: Plan) -> list[str]:
+    return [line for each in plan.not_proposed for line in wrap(f"{each.title}: {each.because}", 2, 4)]
+
+
+def _ruled_out(diagnosis: Diagnosis) -> list[str]:
+    return [line for each in diagnosis.ruled_out for line in wrap(f"{each.title}: {each.because}", 2, 4)]
+
+
+def _cases(diagnosis: Diagnosis) -> list[str]:
+    lines: list[str] = []
+    for case in diagnosis.cases:
+        lines += wrap(f"{case.title} ({case.id}): {case.agree} of {case.of} facts agree", 2, 4)
+        lines += wrap(f"differs in {', '.join(case.differs)}" if case.differs else "", 4) + wrap(case.source, 4)
+    return lines
+
+
+def run_line(run: Run) -> str:
+    """One line for progress on stderr."""
+    return cut(phrases.subject(run), WIDTH)

@@ -1,0 +1,145 @@
+"""The native values in force for a launch: default < file < command line, holes filled from the log, overrides on top."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+
+from advisor.knowledge.schema import Framework, Scalar, SettingFact
+from advisor.run.run import KnobSource, KnobValue
+from advisor.run.values import parse_value
+from advisor.script.document import Setting
+
+EnvironmentPrefix = "$"
+"""Environment variables stand in the same table as settings, with this before the name."""
+
+
+def native(key: str) -> str:
+    """A setting's key as the dialects write it: without the dashes of an option."""
+    return key.lstrip("-")
+
+
+@dataclass(frozen=True, slots=True)
+class Native:
+    """One native value in force. `text` None: unset; `given`: the user's files or the log set it."""
+
+    key: str
+    text: str | None
+    value: KnobValue | None
+    source: KnobSource
+    fact: SettingFact | None = None
+    setting: Setting | None = None
+
+    @property
+    def given(self) -> bool:
+        """Set by somebody, not a default."""
+        return self.source != "default"
+
+
+@dataclass(frozen=True, slots=True)
+class Natives:
+    """All native values of one launch, keyed as the dialect writes them; `$NAME` for environment variables."""
+
+    framework: Framework | None
+    era: str
+    values: Mapping[str, Native] = field(default_factory=dict)
+
+    def value(self, key: str) -> KnobValue | None:
+        """The typed value in force; None where unset."""
+        found = self.values.get(key)
+        return None if found is None else found.value
+
+    def number(self, key: str) -> float | None:
+        """The value as a number; None where unset or not one."""
+        found = self.value(key)
+        return float(found) if isinstance(found, (int, float)) and not isinstance(found, bool) else None
+
+    def given(self, key: str) -> bool:
+        """Whether the user's files or the log set this key."""
+        found = self.values.get(key)
+        return found is not None and found.given
+
+    def carrier(self, knob: str) -> Native | None:
+        """The native key that carries a knob: one that is set if there is one, else the first the era has."""
+        carriers = self.carriers(knob)
+        given = [c for c in carriers if c.given and c.value is not None]
+        return (given or carriers or [None])[0]
+
+    def carriers(self, knob: str) -> list[Native]:
+        """Every native key of this era that carries a knob, in the dialect's order."""
+        return [n for n in self.values.values() if n.fact is not None and n.fact.knob == knob]
+
+
+def in_era(fact: SettingFact, era: str) -> bool:
+    """Whether the key exists in that era."""
+    return not fact.eras or not era or era in fact.eras
+
+
+def default_of(fact: SettingFact, era: str) -> Scalar:
+    """The era's default; None where the framework has none."""
+    if isinstance(fact.default, dict):
+        return fact.default.get(era, fact.default.get("*"))
+    return fact.default
+
+
+def bind_natives(
+    framework: Framework | None,
+    era: str,
+    settings: Iterable[Setting],
+    environment: Mapping[str, str],
+    log_settings: Mapping[str, str],
+    overrides: Mapping[str, str | None],
+) -> Natives:
+    """The table of native values. `overrides` are the plan's what-ifs: key (`$NAME` for variables) → text, None removes."""
+    values: dict[str, Native] = {}
+    if framework is not None:
+        for table, prefix in ((framework.settings, ""), (framework.environment, EnvironmentPrefix)):
+            for key, fact in table.items():
+                if in_era(fact, era):
+                    default = default_of(fact, era)
+                    values[prefix + key] = _native(prefix + key, None if default is None else str(default), "default", fact)
+    for setting in settings:
+        if setting.effective:
+            key = native(setting.key)
+            text = setting.text if setting.resolved else None
+            source: KnobSource = "environment" if setting.origin == "environment" else "script"
+            values[key] = _native(key, text, source, _fact(framework, key, values), setting)
+    for name, text in environment.items():
+        key = EnvironmentPrefix + name
+        known = values.get(key)
+        values[key] = _native(key, text, "environment", known.fact if known else None)
+    for key, text in log_settings.items():
+        _fill_from_log(values, framework, key, text)
+    for key, override in overrides.items():
+        known = values.get(key)
+        setting_of = known.setting if known else None
+        values[key] = _native(key, override, "user", known.fact if known else None, setting_of)
+    return Natives(framework, era, values)
+
+
+def _fill_from_log(values: dict[str, Native], framework: Framework | None, key: str, text: str) -> None:
+    """What the run printed fills what the script leaves open; it never overrules a value the script decides."""
+    known = values.get(key)
+    if known is None or not known.given or known.text is None:
+        values[key] = _native(key, text, "log", _fact(framework, key, values), known.setting if known else None)
+
+
+def _fact(framework: Framework | None, key: str, values: Mapping[str, Native]) -> SettingFact | None:
+    known = values.get(key)
+    if known is not None and known.fact is not None:
+        return known.fact
+    return framework.settings.get(key) if framework is not None else None
+
+
+def _native(
+    key: str, text: str | None, source: KnobSource, fact: SettingFact | None, setting: Setting | None = None
+) -> Native:
+    kind = fact.type if fact is not None else "str"
+    return Native(key, text, None if text is None else parse_value(text, kind), source, fact, setting)
+
+
+def any_key(patterns: Iterable[str], keys: Iterable[str]) -> str | None:
+    """The first key that one of the fnmatch patterns fits."""
+    wanted = tuple(patterns)
+    return next((key for key in keys for pattern in wanted if fnmatchcase(key, pattern)), None)

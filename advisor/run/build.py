@@ -1,0 +1,140 @@
+"""Build the Run: bind native values, read the topology, fill the knobs, mark what was defaulted or assumed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+
+from advisor.knowledge.schema import Framework, Mechanics, ModelFact, Rule
+from advisor.machine.inventory import Machine
+from advisor.run.bound import EnvironmentPrefix, Natives, bind_natives
+from advisor.run.derive import derive_knobs
+from advisor.run.dialect import Recognised
+from advisor.run.normalise import Around, becomes
+from advisor.run.run import Knob, ModelShape, Run, Topology
+from advisor.run.shape import find_shape
+from advisor.run.topology import read_topology
+from advisor.script.launch import Launch
+
+
+@dataclass(frozen=True, slots=True)
+class RunInputs:
+    """All that decides a run; the plan varies only `overrides` (native key, `$NAME` for variables → text, None removes)."""
+
+    recognised: Recognised
+    launch: Launch | None
+    machine: Machine
+    models: Sequence[ModelFact]
+    log_settings: Mapping[str, str] = field(default_factory=dict)
+    model_name: str | None = None
+    overrides: Mapping[str, str | None] = field(default_factory=dict)
+    knobs: Mapping[str, Knob] = field(default_factory=dict)
+    """Knobs known from elsewhere (an advisory's leak); they win."""
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltRun:
+    """The run and the native table it was bound from."""
+
+    run: Run
+    natives: Natives
+
+
+def build_run(inputs: RunInputs) -> BuiltRun:
+    """Bind the dialect to the launch. Without a dialect the run is "unknown" with the machine's topology."""
+    framework, launch = inputs.recognised.framework, inputs.launch
+    natives = bind_natives(
+        framework,
+        inputs.recognised.era,
+        launch.settings if launch else (),
+        launch.environment if launch else {},
+        inputs.log_settings,
+        inputs.overrides,
+    )
+    topology = read_topology(natives, launch.launcher if launch else {}, inputs.machine)
+    mechanics = _mechanics(framework, inputs.recognised.era)
+    name = inputs.model_name or _text(natives, "model.path")
+    shape = find_shape(name, inputs.models) if name else None
+    knobs = _knobs(natives, topology)
+    derived = derive_knobs(knobs, natives, topology, mechanics, algorithm := _algorithm(framework, natives))
+    knobs = {**knobs, **derived, **inputs.knobs}
+    run = Run(
+        framework=framework.framework if framework else "unknown",
+        title=framework.title if framework else "no dialect known",
+        era=inputs.recognised.era,
+        algorithm=algorithm,
+        model=shape,
+        model_name=name or "",
+        topology=topology,
+        knobs=knobs,
+        mechanics=mechanics,
+        settings=launch.settings if launch else (),
+        notes=_notes(framework, launch, shape, name),
+        recognised_by=inputs.recognised.because,
+        libraries=inputs.machine.libraries,
+    )
+    return BuiltRun(run, natives)
+
+
+def _text(natives: Natives, knob: str) -> str | None:
+    carrier = natives.carrier(knob)
+    return None if carrier is None or carrier.value is None else str(carrier.value)
+
+
+def _mechanics(framework: Framework | None, era: str) -> Mechanics:
+    if framework is None:
+        return Mechanics()
+    changed = framework.per_era.get(era)
+    if not changed:
+        return framework.mechanics
+    merged = {**msgspec.structs.asdict(framework.mechanics), **changed}
+    return msgspec.convert(merged, Mechanics)
+
+
+def _algorithm(framework: Framework | None, natives: Natives) -> str:
+    """The algorithm by the dialect's rule: a fixed word, or a native key and its words."""
+    rule: Rule = (framework.algorithm if framework else None) or {}
+    if "fixed" in rule:
+        return str(rule["fixed"])
+    for key in _listed(rule.get("key")):
+        value = natives.value(key)
+        if value is not None:
+            words = rule.get("values", {})
+            return str(words.get(str(value).lower(), words.get(str(value), rule.get("otherwise", value))))
+    return str(rule.get("default", "unknown"))
+
+
+def _listed(places: object) -> list[str]:
+    return [places] if isinstance(places, str) else [str(p) for p in places] if isinstance(places, list) else []
+
+
+def _knobs(natives: Natives, topology: Topology) -> dict[str, Knob]:
+    around = Around(natives, topology)
+    knobs: dict[str, Knob] = {}
+    names = {n.fact.knob for n in natives.values.values() if n.fact is not None and n.fact.knob is not None}
+    for name in sorted(names):
+        carrier = natives.carrier(name)
+        if carrier is None or carrier.fact is None:
+            continue
+        if carrier.value is None:
+            if carrier.given:
+                knobs[name] = Knob(name, None, carrier.source, carrier.key, "the value could not be resolved")
+            continue
+        became = becomes(carrier.value, carrier.fact.becomes, around)
+        knobs[name] = Knob(name, became.value, carrier.source, carrier.key.removeprefix(EnvironmentPrefix), became.how)
+    return knobs
+
+
+def _notes(framework: Framework | None, launch: Launch | None, shape: ModelShape | None, name: str | None) -> tuple[str, ...]:
+    notes: list[str] = list(launch.notes) if launch is not None else []
+    if framework is None:
+        notes.append("No dialect is known for this launch: settings are listed, memory is not predicted.")
+    if shape is None:
+        notes.append(
+            f"The shape of the model {name!r} is not known: give a config.json with --model, or a name from models.yaml."
+            if name
+            else "The run names no model: give one with --model."
+        )
+    return tuple(notes)

@@ -1,0 +1,116 @@
+"""A model's config.json on this machine: where it lies, and the shape it gives. Nothing is downloaded or executed."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from advisor.hostile import clean
+from advisor.knowledge.schema import ModelFact
+from advisor.run.geometry import vision_parameters
+
+CONFIG_LIMIT = 4_000_000
+"""Bytes; a config.json is some kilobytes, a larger file is something else."""
+_HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*\Z")
+
+
+def local_config(name: str, environment: Mapping[str, str] | None = None) -> Path | None:
+    """The config.json of a folder, of a file, or of a name in the Hugging Face cache (HF_HUB_CACHE, HF_HOME)."""
+    environment = os.environ if environment is None else environment
+    path = Path(os.path.expanduser(name))
+    try:
+        for candidate in (path / "config.json", path):
+            if candidate.name.endswith(".json") and candidate.is_file():
+                return candidate
+        return _cached(name, environment)
+    except (OSError, ValueError):  # a name with a NUL, too long, or in a folder that may not be read
+        return None
+
+
+def _cached(name: str, environment: Mapping[str, str]) -> Path | None:
+    if not _HUB_NAME.match(name):
+        return None
+    home = environment.get("HF_HOME") or os.path.join(environment.get("XDG_CACHE_HOME") or "~/.cache", "huggingface")
+    hub = environment.get("HF_HUB_CACHE") or os.path.join(home, "hub")
+    folder = Path(os.path.expanduser(hub)) / ("models--" + name.replace("/", "--")) / "snapshots"
+    found = [file for file in folder.glob("*/config.json") if file.is_file()]
+    return max(found, key=lambda file: file.stat().st_mtime, default=None)
+
+
+def read_config(file: Path) -> ModelFact | None:
+    """The shape a config.json gives, `parameters` 0; None where it cannot be read or says no Llama-like decoder."""
+    try:
+        if file.stat().st_size > CONFIG_LIMIT:
+            return None
+        config = json.loads(file.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return None
+    if not isinstance(config, dict):
+        return None
+    try:
+        return _fact(config, str(file))
+    except (KeyError, TypeError, ValueError, ZeroDivisionError, OverflowError):
+        return None
+
+
+def _fact(config: Mapping[str, Any], file: str) -> ModelFact:
+    nested = config.get("text_config")
+    text: Mapping[str, Any] = nested if isinstance(nested, dict) and "hidden_size" in nested else config
+    vision = config.get("vision_config")
+    hidden, heads = int(text["hidden_size"]), int(text["num_attention_heads"])
+    kind = str(text.get("model_type") or config.get("model_type") or "")
+    latent = int(text.get("kv_lora_rank") or 0)
+    fact = ModelFact(
+        name=clean(str(config.get("_name_or_path") or Path(file).parent.name), limit=120),
+        hidden=hidden,
+        layers=int(text["num_hidden_layers"]),
+        intermediate=int(text["intermediate_size"]),
+        heads=heads,
+        kv_heads=int(text.get("num_key_value_heads") or heads),
+        head_dim=_head_dim(text, hidden, heads, latent),
+        vocab=int(text["vocab_size"]),
+        tied=bool(config.get("tie_word_embeddings", text.get("tie_word_embeddings", "gemma" in kind))),
+        parameters=0,
+        qkv_bias=bool(text.get("attention_bias", False)) or kind.startswith(("qwen2", "qwen1")),
+        head_norm="full" if kind.startswith("olmo2") else "head" if kind.startswith(("qwen3", "gemma3")) else "none",
+        norms_per_layer=4 if kind.startswith(("gemma2", "gemma3", "glm4")) else 2,
+        query_rank=int(text.get("q_lora_rank") or 0),
+        latent_rank=latent,
+        rope_dim=int(text.get("qk_rope_head_dim") or 0) if latent else 0,
+        value_dim=int(text.get("v_head_dim") or 0) if latent else 0,
+        vision_parameters=vision_parameters({"model_type": kind, **vision}, hidden) if isinstance(vision, dict) else 0,
+        source=file,
+        **_experts(text, kind),
+    )
+    if min(fact.hidden, fact.layers, fact.intermediate, fact.heads, fact.kv_heads, fact.head_dim, fact.vocab) < 1:
+        raise ValueError(file)
+    return fact
+
+
+def _head_dim(text: Mapping[str, Any], hidden: int, heads: int, latent: int) -> int:
+    if latent:
+        return int(text["qk_nope_head_dim"]) + int(text["qk_rope_head_dim"])
+    return int(text.get("head_dim") or hidden // heads)
+
+
+def _experts(text: Mapping[str, Any], kind: str) -> dict[str, Any]:
+    """Mixture-of-experts fields under the names that Qwen, Mixtral and DeepSeek give them; empty for a dense model."""
+    experts = int(text.get("num_experts") or text.get("n_routed_experts") or text.get("num_local_experts") or 0)
+    if not experts:
+        return {}
+    width = int(text.get("moe_intermediate_size") or text["intermediate_size"])
+    return {
+        "experts": experts,
+        "experts_per_token": int(text.get("num_experts_per_tok") or 1),
+        "expert_intermediate": width,
+        "dense_layers": int(text.get("first_k_dense_replace") or 0),
+        "shared_intermediate": int(
+            text.get("shared_expert_intermediate_size") or int(text.get("n_shared_experts") or 0) * width
+        ),
+        "shared_gate": kind.startswith("qwen2_moe"),
+        "router_bias": str(text.get("topk_method", "")) == "noaux_tc",
+    }

@@ -1,0 +1,77 @@
+"""Knobs that no single setting carries: they follow from the algorithm, other knobs, or the framework's own habits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from advisor.knowledge.schema import Mechanics
+from advisor.run.bound import Natives
+from advisor.run.run import Knob, KnobValue, Topology
+
+_FOLLOWERS = {
+    "logprob.dynamic_batch": "actor.dynamic_batch",
+    "logprob.tokens_per_gpu": "actor.tokens_per_gpu",
+    "reference.micro_batch": "logprob.micro_batch",
+    "critic.path": "model.path",
+}
+"""Knob → the knob whose value it takes where its own setting is unset (interpolations of the frameworks' own configs)."""
+
+
+def derive_knobs(
+    knobs: Mapping[str, Knob], natives: Natives, topology: Topology, mechanics: Mechanics, algorithm: str
+) -> dict[str, Knob]:
+    """Derived knobs by name; a knob that a setting already carries is never replaced."""
+    derived: dict[str, Knob] = {}
+
+    def add(name: str, value: KnobValue | None, note: str) -> None:
+        known = knobs.get(name)
+        if value is not None and (known is None or known.value is None and not known.key):
+            derived[name] = Knob(name, value, "derived", note=note)
+
+    def value_of(name: str) -> KnobValue | None:
+        known = knobs.get(name)
+        return known.value if known is not None else None
+
+    for follower, leader in _FOLLOWERS.items():
+        add(follower, value_of(leader), f"follows {leader}")
+    if algorithm != "unknown":
+        add("critic.present", algorithm == "ppo", f"{algorithm} {'has' if algorithm == 'ppo' else 'has no'} value model")
+    add("reference.present", _reference(knobs, mechanics), f"built {mechanics.reference_when}")
+    add("rollout.colocated", topology.colocated, "topology")
+    add("rollout.sleeps", mechanics.engine_sleeps, "the framework's habit")
+    add("rollout.sleep_level", mechanics.sleep_level, "the framework's habit")
+    add("reference.offload", mechanics.reference_on == "host", "the framework's habit")
+    prompt, response = _number(value_of("data.prompt_tokens")), _number(value_of("data.response_tokens"))
+    if prompt is not None and response is not None:
+        add("data.total_tokens", int(prompt + response), f"prompt {prompt:g} + response {response:g}")
+    _sequences(add, value_of, topology)
+    return derived
+
+
+def _number(value: KnobValue | None) -> float | None:
+    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+
+
+def _reference(knobs: Mapping[str, Knob], mechanics: Mechanics) -> bool:
+    """Whether a frozen reference is built: always, with a KL term, or with a KL term and full training."""
+    if mechanics.reference_when == "always":
+        return True
+    kl = knobs.get("algorithm.kl")
+    with_kl = True if kl is None or kl.value is None else bool(kl.value)
+    if mechanics.reference_when == "kl":
+        return with_kl
+    rank = knobs.get("actor.lora_rank")
+    full = knobs.get("actor.full_finetuning")
+    lora = bool(rank is not None and rank.value) and not (full is not None and full.value is True)
+    return with_kl and not lora
+
+
+def _sequences(
+    add: Callable[[str, KnobValue | None, str], None], value_of: Callable[[str], KnobValue | None], topology: Topology
+) -> None:
+    """Sequences of one step that one GPU holds: prompts x samples / data-parallel ranks."""
+    prompts, samples = _number(value_of("data.train_batch")), _number(value_of("rollout.samples_per_prompt")) or 1
+    if prompts:
+        ranks = topology.data_parallel
+        count = int(prompts * samples / ranks)
+        add("actor.sequences_per_gpu", count, f"{prompts:g} prompts * {samples:g} samples / {ranks} ranks = {count}")

@@ -1,0 +1,129 @@
+"""Which framework is this, and of which era? From the launch, else from the log, else unknown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.version import InvalidVersion, Version
+
+from advisor.knowledge.schema import Era, Framework, Recognition
+from advisor.run.bound import any_key, native
+from advisor.script.launch import Launch
+
+
+@dataclass(frozen=True, slots=True)
+class Recognised:
+    """The dialect that fits, and what told it. `framework` None: none does."""
+
+    framework: Framework | None
+    era: str
+    because: str
+    version: str | None = None
+
+
+def recognise(
+    launch: Launch | None,
+    source_text: str,
+    log_marks: Sequence[str],
+    log_settings: Mapping[str, str],
+    libraries: Mapping[str, str],
+    frameworks: Sequence[Framework],
+) -> Recognised:
+    """The first dialect, most specific first, whose marks all agree. `log_marks` are framework words proven by the log."""
+    found = _by_launch(launch, source_text, frameworks) if launch is not None else None
+    if found is None:
+        found = _by_log(log_marks, log_settings, frameworks)
+    if found is None:
+        return Recognised(None, "", "no known framework's marks in the script or the log")
+    framework, because = found
+    version = libraries.get(framework.package)
+    keys = set(log_settings)
+    if launch is not None:
+        keys |= {native(setting.key) for setting in launch.settings}
+    return Recognised(framework, era_of(framework, version, keys), because, version)
+
+
+def _by_launch(launch: Launch, text: str, frameworks: Sequence[Framework]) -> tuple[Framework, str] | None:
+    ordered = [(r.priority, i, f, r) for i, f in enumerate(frameworks) for r in f.recognised_by]
+    for _, _, framework, recognition in sorted(ordered, key=lambda row: row[:2]):
+        because = _fits(recognition, launch, text)
+        if because:
+            return framework, because
+    return None
+
+
+def _fits(recognition: Recognition, launch: Launch, text: str) -> str:
+    """What in the launch fits all given parts, in words; "" where one does not."""
+    keys = {native(setting.key) for setting in launch.settings}
+    reasons: list[str] = []
+    if recognition.programs:
+        if not any(fnmatchcase(launch.program, pattern) for pattern in recognition.programs):
+            return ""
+        reasons.append(f"program {launch.program}")
+    if recognition.python_bases:
+        shared = set(recognition.python_bases) & set(launch.bases)
+        if not shared:
+            return ""
+        reasons.append(f"class of {sorted(shared)[0]}")
+    if recognition.has:
+        key = any_key(recognition.has, sorted(keys))
+        if key is None:
+            return ""
+        reasons.append(f"setting {key}")
+    if recognition.lacks and any_key(recognition.lacks, keys) is not None:
+        return ""
+    if recognition.hints:
+        hint = next((h for h in recognition.hints if h in text), None)
+        if hint is None:
+            return ""
+        reasons.append(f"the text {hint!r}")
+    return ", ".join(reasons)
+
+
+def _by_log(
+    marks: Sequence[str], log_settings: Mapping[str, str], frameworks: Sequence[Framework]
+) -> tuple[Framework, str] | None:
+    for mark in marks:
+        for framework in frameworks:
+            if framework.framework == mark:
+                return framework, "lines that only it prints in the log"
+    for framework in frameworks:
+        known = [key for key in log_settings if key in framework.settings]
+        if len(known) >= 3:
+            return framework, f"settings printed in the log ({known[0]}, …)"
+    return None
+
+
+def era_of(framework: Framework, version: str | None, keys: set[str]) -> str:
+    """The era of an installed version, else of the keys that are set, else the newest one without marks of its own."""
+    if version is not None:
+        for era in framework.eras:
+            if era.versions and _contains(era.versions, version):
+                return era.id
+    fitting = [era for era in framework.eras if _marks_fit(era, keys)]
+    marked = [era for era in fitting if era.has]
+    chosen = marked or fitting or list(framework.eras)
+    return chosen[0].id if chosen else ""
+
+
+def _marks_fit(era: Era, keys: set[str]) -> bool:
+    if era.has and any_key(era.has, keys) is None:
+        return False
+    return not (era.lacks and any_key(era.lacks, keys) is not None)
+
+
+def _contains(specifier: str, version: str) -> bool:
+    number = re.match(r"v?(\d[\w.]*)", version)
+    try:
+        return number is not None and SpecifierSet(specifier, prereleases=True).contains(Version(number.group(1)))
+    except (InvalidSpecifier, InvalidVersion):
+        return False
+
+
+def version_in(specifier: str, version: str) -> bool:
+    """Whether a library version lies in a packaging specifier; local parts (+cu124) and pre-releases are tolerated."""
+    return _contains(specifier, version.split("+", 1)[0])

@@ -1,0 +1,103 @@
+"""Parameter counts from a model's geometry: Llama-like decoders, mixture of experts, MLA, Qwen's vision towers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from advisor.knowledge.schema import ModelFact
+
+
+def parameters_of(fact: ModelFact) -> int:
+    """Parameters of text and vision together. Checked against the published count of every model in models.yaml."""
+    embeddings = fact.vocab * fact.hidden * (1 if fact.tied else 2)
+    norms = fact.norms_per_layer * fact.hidden
+    dense = fact.dense_layers if fact.experts else fact.layers
+    layers = (
+        fact.layers * (attention_parameters(fact) + norms)
+        + dense * mlp_parameters(fact)
+        + (fact.layers - dense) * _experts_parameters(fact)
+    )
+    return embeddings + layers + fact.hidden + fact.vision_parameters
+
+
+def attention_parameters(fact: ModelFact) -> int:
+    """One layer's attention: projections, biases of q, k and v, norms on queries and keys."""
+    if fact.latent_rank:
+        return _latent_attention(fact)
+    queries, keys = fact.heads * fact.head_dim, fact.kv_heads * fact.head_dim
+    weights = fact.hidden * (2 * queries + 2 * keys)
+    bias = queries + 2 * keys if fact.qkv_bias else 0
+    norm = {"none": 0, "head": 2 * fact.head_dim, "full": queries + keys}[fact.head_norm]
+    return weights + bias + norm
+
+
+def mlp_parameters(fact: ModelFact) -> int:
+    """One dense gated MLP: gate, up and down."""
+    return 3 * fact.hidden * fact.intermediate
+
+
+def kv_bytes_per_token(fact: ModelFact) -> int:
+    """Bytes of bf16 cache a token needs over all layers at TP 1; MLA caches the latent and the rope part."""
+    if fact.kv_bytes_per_token is not None:
+        return fact.kv_bytes_per_token
+    width = fact.latent_rank + fact.rope_dim if fact.latent_rank else 2 * fact.kv_heads * fact.head_dim
+    return 2 * fact.layers * width
+
+
+def _latent_attention(fact: ModelFact) -> int:
+    """MLA: compressed queries (or direct ones), compressed keys and values, their norms, and the output projection."""
+    queries = fact.heads * fact.head_dim
+    down = fact.hidden * fact.query_rank + fact.query_rank + fact.query_rank * queries
+    query = down if fact.query_rank else fact.hidden * queries
+    latent = fact.hidden * (fact.latent_rank + fact.rope_dim) + fact.latent_rank
+    up = fact.latent_rank * fact.heads * (fact.head_dim - fact.rope_dim + fact.value_dim)
+    return query + latent + up + fact.heads * fact.value_dim * fact.hidden
+
+
+def _experts_parameters(fact: ModelFact) -> int:
+    """One mixture-of-experts MLP: the experts, the router, and the shared part with its gate."""
+    routed = fact.experts * 3 * fact.hidden * fact.expert_intermediate
+    shared = 3 * fact.hidden * fact.shared_intermediate + (fact.hidden if fact.shared_gate else 0)
+    router = fact.experts * (fact.hidden + (1 if fact.router_bias else 0))
+    return routed + router + shared
+
+
+def vision_parameters(config: Mapping[str, Any], text_hidden: int) -> int:
+    """Parameters of a vision tower from its `vision_config`; 0 where its form is not one of Qwen's.
+
+    Qwen2-VL, Qwen2.5-VL (gated MLP, RMS norms) and Qwen3-VL (learned positions, deepstack mergers).
+    """
+    kind = str(config.get("model_type", ""))
+    depth, patch = int(config.get("depth", 0)), int(config.get("patch_size", 14))
+    merge, temporal = int(config.get("spatial_merge_size", 2)) ** 2, int(config.get("temporal_patch_size", 2))
+    pixels = int(config.get("in_channels", config.get("in_chans", 3))) * temporal * patch * patch
+    if kind.startswith("qwen2_5_vl"):
+        hidden, wide = int(config.get("hidden_size", 1280)), int(config.get("intermediate_size", 3420))
+        block = _vision_attention(hidden) + 3 * hidden * wide + 2 * wide + hidden + 2 * hidden
+        return pixels * hidden + depth * block + _merger(hidden, merge, text_hidden, norm=hidden)
+    if kind.startswith("qwen3_vl"):
+        hidden, wide = int(config.get("hidden_size", 1152)), int(config.get("intermediate_size", 4304))
+        block = _vision_attention(hidden) + 2 * hidden * wide + wide + hidden + 4 * hidden
+        stem = pixels * hidden + hidden + int(config.get("num_position_embeddings", 2304)) * hidden
+        deep = len(config.get("deepstack_visual_indexes", (0, 0, 0)))
+        merger = _merger(hidden, merge, text_hidden, norm=2 * hidden)
+        stacked = _merger(hidden, merge, text_hidden, norm=2 * hidden * merge)
+        return stem + depth * block + merger + deep * stacked
+    if kind.startswith("qwen2_vl"):
+        hidden = int(config.get("embed_dim", 1280))
+        wide = int(hidden * float(config.get("mlp_ratio", 4)))
+        block = _vision_attention(hidden) + 2 * hidden * wide + wide + hidden + 4 * hidden
+        return pixels * hidden + depth * block + _merger(hidden, merge, text_hidden, norm=2 * hidden)
+    return 0
+
+
+def _vision_attention(hidden: int) -> int:
+    """Fused q, k, v and the output projection, with biases."""
+    return 4 * hidden * hidden + 4 * hidden
+
+
+def _merger(hidden: int, merge: int, out: int, norm: int) -> int:
+    """Norm, and two linear layers over merged patches, into the text model's width."""
+    wide = hidden * merge
+    return norm + wide * wide + wide + wide * out + out

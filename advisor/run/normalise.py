@@ -1,0 +1,97 @@
+"""How a framework turns a native value into the knob's unit. Named rules, referred to by `becomes` in the dialects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from advisor.knowledge.schema import Rule
+from advisor.run.bound import Natives
+from advisor.run.run import KnobValue, Topology
+
+
+@dataclass(frozen=True, slots=True)
+class Became:
+    """A knob's value and the arithmetic that gave it, in words."""
+
+    value: KnobValue | None
+    how: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What a rule may look at beside the value itself."""
+
+    natives: Natives
+    topology: Topology
+
+    @property
+    def samples(self) -> int:
+        """Samples per prompt; 1 where the run does not say."""
+        carrier = self.natives.carrier("rollout.samples_per_prompt")
+        value = carrier.value if carrier is not None else None
+        return int(value) if isinstance(value, (int, float)) and value else 1
+
+
+def _as_is(value: KnobValue, rule: Rule, around: Around) -> Became:
+    return Became(value)
+
+
+def _divide_by_dp(value: KnobValue, rule: Rule, around: Around) -> Became:
+    """value // dp: a global count becomes one per GPU."""
+    dp = around.topology.data_parallel
+    return Became(int(value) // dp, f"{value} // {dp} data-parallel ranks = {int(value) // dp}")
+
+
+def _divide_then_times_n(value: KnobValue, rule: Rule, around: Around) -> Became:
+    """(value // dp) * n: the forks of January 2025 count prompts and multiply by the samples."""
+    dp, n = around.topology.data_parallel, around.samples
+    became = (int(value) // dp) * n
+    return Became(became, f"({value} // {dp} data-parallel ranks) * {n} samples = {became}")
+
+
+def _times_n_then_divide(value: KnobValue, rule: Rule, around: Around) -> Became:
+    """(value * n) // dp: prompts become sequences, then one GPU's share."""
+    dp, n = around.topology.data_parallel, around.samples
+    became = int(value) * n // dp
+    return Became(became, f"{value} * {n} samples // {dp} data-parallel ranks = {became}")
+
+
+def _times(value: KnobValue, rule: Rule, around: Around) -> Became:
+    """value * the value of another key."""
+    other = around.natives.number(str(rule.get("key", "")))
+    if other is None:
+        return Became(value)
+    return Became(int(float(value) * other), f"{value} * {other:g} ({rule['key']})")
+
+
+def _words(value: KnobValue, rule: Rule, around: Around) -> Became:
+    """A word of the framework becomes the knob's value: {words: {zero3: 3}}; unknown words become `otherwise`."""
+    words = rule.get("words", {})
+    return Became(words.get(str(value).lower(), rule.get("otherwise")))
+
+
+def _negated(value: KnobValue, rule: Rule, around: Around) -> Became:
+    """A switch that means the opposite of the knob."""
+    return Became(not value if isinstance(value, bool) else None)
+
+
+BECOMES: dict[str, Callable[[KnobValue, Rule, Around], Became]] = {
+    "as_is": _as_is,
+    "divide_by_dp": _divide_by_dp,
+    "divide_then_times_n": _divide_then_times_n,
+    "times_n_then_divide": _times_n_then_divide,
+    "times": _times,
+    "words": _words,
+    "negated": _negated,
+}
+
+
+def becomes(value: KnobValue, rule: Rule | None, around: Around) -> Became:
+    """Apply a dialect's `becomes`. A value that is not a number is kept as it is by the arithmetic rules."""
+    if rule is None:
+        return Became(value)
+    arithmetic = str(rule["rule"]) not in ("as_is", "words", "negated")
+    if arithmetic and (isinstance(value, bool) or not isinstance(value, (int, float))):
+        return Became(value)
+    return BECOMES[str(rule["rule"])](value, rule, around)

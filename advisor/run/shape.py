@@ -1,0 +1,112 @@
+"""From a model's name or path to its shape: a config.json at hand wins, then models.yaml, then the size in the name."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from advisor.knowledge.schema import ModelFact
+from advisor.run.config_file import local_config, read_config
+from advisor.run.geometry import kv_bytes_per_token, parameters_of
+from advisor.run.run import ModelShape
+from advisor.units import show_params
+from advisor.words import Basis
+
+_SIZE = re.compile(r"(?<![a-z0-9.])(\d+(?:[.p]\d+)?)([bm])(?![a-z0-9])")
+_MIXTURE = re.compile(r"(?<![a-z0-9.])(\d+)x(\d+(?:\.\d+)?)b(?![a-z0-9])")
+_FAMILY = re.compile(r"[a-z]+")
+SHARED_PART_OF_EXPERTS = 0.84
+"""An "8x7B" has fewer than 56B parameters because attention is shared: Mixtral-8x7B 46.7 of 56, 8x22B 141 of 176."""
+Lookup = Callable[[str], "Path | None"]
+
+
+def find_shape(name: str, models: Sequence[ModelFact], lookup: Lookup = local_config) -> ModelShape | None:
+    """The shape of the model a run names; None where neither a config.json, models.yaml nor the name tells it.
+
+    `lookup` finds a config.json for a name or path (default: the folder itself, then the Hugging Face cache).
+    """
+    name = name.strip()
+    if not name:
+        return None
+    file = lookup(name)
+    fact = read_config(file) if file is not None else None
+    if fact is not None:
+        return _shape(fact, name, parameters_of(fact), "computed", f"config.json: {file}")
+    known = match_alias(name, models)
+    if known is not None:
+        return _shape(known, known.name, known.parameters, "computed", f"models.yaml: {known.name}")
+    return _estimated(name, models)
+
+
+def match_alias(name: str, models: Sequence[ModelFact]) -> ModelFact | None:
+    """The model whose most literal alias fits a component of `name`, the last component first."""
+    for part in _components(name):
+        fitting = [
+            (len(alias.strip("*")), fact) for fact in models for alias in _aliases(fact) if fnmatchcase(part, alias)
+        ]
+        if fitting:
+            return max(fitting, key=lambda pair: pair[0])[1]
+    return None
+
+
+def _aliases(fact: ModelFact) -> tuple[str, ...]:
+    return (*(alias.lower() for alias in fact.aliases), _plain(fact.name))
+
+
+def _components(name: str) -> list[str]:
+    """Path components from the last, so that a checkpoint below "Qwen2.5-7B/" is still recognised."""
+    return [_plain(part) for part in reversed(re.split(r"[/\\]|--", name)) if part]
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"[_\s]+", "-", text.strip().lower())
+
+
+def _shape(fact: ModelFact, name: str, parameters: int, basis: Basis, note: str) -> ModelShape:
+    return ModelShape(
+        name=name,
+        parameters=parameters,
+        hidden=fact.hidden,
+        layers=fact.layers,
+        intermediate=fact.intermediate,
+        heads=fact.heads,
+        kv_heads=fact.kv_heads,
+        head_dim=fact.head_dim,
+        vocab=fact.vocab,
+        tied=fact.tied,
+        vision_parameters=fact.vision_parameters,
+        experts=fact.experts,
+        experts_per_token=fact.experts_per_token,
+        expert_intermediate=fact.expert_intermediate,
+        kv_bytes_per_token=kv_bytes_per_token(fact),
+        basis=basis,
+        note=note,
+    )
+
+
+def _estimated(name: str, models: Sequence[ModelFact]) -> ModelShape | None:
+    """The shape of the dense model nearest in size, of the same family if there is one, at the size in the name."""
+    for part in _components(name):
+        size = size_in_name(part)
+        dense = [fact for fact in models if not fact.experts]
+        if size is None or not dense:
+            continue
+        family = _FAMILY.match(part)
+        kin = [fact for fact in dense if family and _plain(fact.name).startswith(family.group())] or dense
+        near = min(kin, key=lambda fact: abs(math.log(fact.parameters / size)))
+        note = f"estimated from {show_params(size)} in the name; proportions of {near.name}"
+        return _shape(near, name, size, "estimated", note)
+    return None
+
+
+def size_in_name(part: str) -> int | None:
+    """ "qwen-7b-chat" → 7e9, "orz-1p5b" → 1.5e9, "smol-360m" → 3.6e8, "mixtral-8x7b" → 4.7e10; None without a size."""
+    mixture = _MIXTURE.search(part)
+    if mixture is not None:
+        return round(int(mixture.group(1)) * float(mixture.group(2)) * 1e9 * SHARED_PART_OF_EXPERTS) or None
+    sizes = [float(n.replace("p", ".")) * (1e9 if unit == "b" else 1e6) for n, unit in _SIZE.findall(part)]
+    plausible = [size for size in sizes if 1e7 <= size <= 5e12]
+    return round(max(plausible)) if plausible else None

@@ -1,0 +1,185 @@
+"""Which GPUs do what: the named rules by which dialects say nodes, GPUs per node and roles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from advisor.knowledge.schema import Rule
+from advisor.machine.inventory import Machine
+from advisor.run.bound import EnvironmentPrefix, Natives
+from advisor.run.run import Topology
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Reads counts from the places a rule names; remembers which had to be assumed."""
+
+    natives: Natives
+    launcher: Mapping[str, str]
+    rule: Rule
+
+    def of(self, name: str) -> int | None:
+        """The count that the rule's `name` points at: a native key, `$VARIABLE`, a launcher option (`--x`), or a list of them."""
+        places = self.rule.get(name)
+        if places is None:
+            return None
+        if isinstance(places, int):
+            return places
+        for place in [places] if isinstance(places, str) else places:
+            found = self._at(str(place))
+            if found is not None:
+                return found
+        return None
+
+    def _at(self, place: str) -> int | None:
+        if place.startswith("--"):
+            return _whole(self.launcher.get(place))
+        for key in (place, EnvironmentPrefix + place):
+            known = self.natives.values.get(key)
+            if known is not None and known.value is not None and not isinstance(known.value, bool):
+                return _whole(str(known.value))
+        return None
+
+    def given(self, name: str) -> bool:
+        """Whether the user's files or the log set the place of `name`."""
+        places = self.rule.get(name)
+        listed = [places] if isinstance(places, str) else places if isinstance(places, list) else []
+        return any(
+            self.natives.given(p) or self.natives.given(EnvironmentPrefix + p) or p in self.launcher for p in listed
+        )
+
+    def is_on(self, name: str) -> bool:
+        """A boolean place."""
+        place = self.rule.get(name)
+        return isinstance(place, str) and self.natives.value(place) is True
+
+
+def _whole(text: str | None) -> int | None:
+    if text is None:
+        return None
+    try:
+        return int(float(text))
+    except ValueError:
+        return None
+
+
+def _list_length(text: str | None) -> int | None:
+    return len([part for part in text.split(",") if part.strip()]) if text else None
+
+
+def _nodes_times_gpus(counts: Counts, machine: Machine) -> Topology:
+    """verl family: trainer.nnodes x trainer.n_gpus_per_node; every role on all of them."""
+    per_node = counts.of("gpus_per_node")
+    if not counts.given("gpus_per_node") and machine.gpus:
+        per_node = len(machine.gpus)
+    nodes = counts.of("nodes")
+    if not counts.given("nodes") and machine.nodes is not None:
+        nodes = machine.nodes
+    total = (nodes or 1) * (per_node or 1)
+    return Topology(
+        nodes=nodes or 1,
+        gpus_per_node=per_node or 1,
+        actor_gpus=total,
+        rollout_gpus=total,
+        tensor_parallel=counts.of("tensor_parallel") or 1,
+        sequence_parallel=counts.of("sequence_parallel") or 1,
+        known=counts.given("gpus_per_node") or bool(machine.gpus),
+    )
+
+
+def _role_groups(counts: Counts, machine: Machine) -> Topology:
+    """OpenRLHF: every role its own group of nodes x GPUs unless colocated."""
+    nodes, per_node = counts.of("nodes") or 1, counts.of("gpus_per_node") or 1
+    engines, tensor_parallel = counts.of("engines"), counts.of("tensor_parallel") or 1
+    colocated = counts.is_on("colocate_all")
+    return Topology(
+        nodes=max(nodes, machine.nodes or 1),
+        gpus_per_node=len(machine.gpus) or per_node,
+        actor_gpus=nodes * per_node,
+        rollout_gpus=(engines or 0) * tensor_parallel or nodes * per_node,
+        tensor_parallel=tensor_parallel,
+        sequence_parallel=counts.of("sequence_parallel") or 1,
+        colocated=colocated,
+        roles_share_cards=colocated,
+        known=counts.given("nodes"),
+    )
+
+
+def _role_groups_of_gpus(counts: Counts, machine: Machine) -> Topology:
+    """Open-Reasoner-Zero: its "nodes" count GPUs, one a group."""
+    gpus = (counts.of("gpus") or 1) * (counts.of("per") or 1)
+    per_node = len(machine.gpus) or min(gpus, 8)
+    colocated = counts.is_on("colocate_all")
+    return Topology(
+        nodes=max(1, -(-gpus // per_node)),
+        gpus_per_node=per_node,
+        actor_gpus=gpus,
+        rollout_gpus=(counts.of("engines") or gpus) * (counts.of("tensor_parallel") or 1),
+        tensor_parallel=counts.of("tensor_parallel") or 1,
+        colocated=colocated,
+        roles_share_cards=colocated,
+        known=counts.given("gpus") or bool(machine.gpus),
+    )
+
+
+def _processes(counts: Counts, machine: Machine) -> Topology:
+    """ms-swift, TRL: one training process a GPU; an engine in the same process, on the card after the last, or elsewhere."""
+    visible = counts.natives.values.get(EnvironmentPrefix + "CUDA_VISIBLE_DEVICES")
+    seen = _list_length(visible.text if visible is not None else None)
+    processes = counts.of("processes")
+    per_node = seen or len(machine.gpus) or processes or 1
+    nodes = counts.of("nodes") or machine.nodes or 1
+    trainers = min(processes, per_node) if processes is not None else 1 if seen is None else seen
+    if processes is None and counts.rule.get("processes_default") == "all_gpus":
+        trainers = per_node
+    total = trainers * nodes
+    return Topology(
+        nodes=nodes,
+        gpus_per_node=per_node,
+        actor_gpus=total,
+        rollout_gpus=total,
+        tensor_parallel=counts.of("tensor_parallel") or 1,
+        sequence_parallel=counts.of("sequence_parallel") or 1,
+        colocated=True,
+        known=processes is not None or seen is not None or bool(machine.gpus),
+    )
+
+
+_RULES: dict[str, Callable[[Counts, Machine], Topology]] = {
+    "nodes_times_gpus": _nodes_times_gpus,
+    "role_groups": _role_groups,
+    "role_groups_of_gpus": _role_groups_of_gpus,
+    "processes": _processes,
+}
+TOPOLOGY_RULES = frozenset(_RULES)
+
+
+def read_topology(natives: Natives, launcher: Mapping[str, str], machine: Machine) -> Topology:
+    """The topology by the dialect's rule; without a dialect all GPUs of the machine train together."""
+    framework = natives.framework
+    if framework is None or not framework.topology:
+        count = max(1, len(machine.gpus)) * (machine.nodes or 1)
+        return Topology(
+            nodes=machine.nodes or 1, gpus_per_node=max(1, len(machine.gpus)), actor_gpus=count, rollout_gpus=count,
+            known=bool(machine.gpus),
+        )
+    rule = framework.topology
+    topology = _RULES[str(rule["rule"])](Counts(natives, launcher, rule), machine)
+    return _engine_place(topology, rule, natives)
+
+
+def _engine_place(topology: Topology, rule: Rule, natives: Natives) -> Topology:
+    """Whether the rollout engine sits on the training cards, as the rule's `engine` part says."""
+    engine = rule.get("engine")
+    if not isinstance(engine, dict):
+        return topology
+    if "off_when_false" in engine and natives.value(str(engine["off_when_false"])) is not True:
+        return replace(topology, colocated=False, rollout_gpus=topology.actor_gpus)
+    if natives.era in engine.get("separate_card_eras", []) and topology.gpus_per_node > topology.actor_gpus:
+        spare = topology.gpus_per_node - topology.actor_gpus
+        return replace(topology, colocated=False, rollout_gpus=spare)
+    mode = natives.value(str(engine.get("mode", "")))
+    if mode is not None and str(mode) in engine.get("separate_modes", []):
+        return replace(topology, colocated=False)
+    return topology

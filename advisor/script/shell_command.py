@@ -1,0 +1,218 @@
+"""Simple commands: assignments, words and redirections up to the operator or newline that ends them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from advisor.script.shell_words import Unterminated, Word, scan_word, skip_blanks
+
+_ASSIGNMENT = re.compile(rb"([A-Za-z_][A-Za-z0-9_]*)(?:\[([^\]\n]*)\])?(\+?)=")
+_REDIRECT = re.compile(rb"(?:\d+|\{\w+\})?(?:<<<|<<-?|&>>?|<&|>&|>>|>\||<>|<(?!\()|>(?!\())")
+_END = re.compile(rb"\n|;;&?|;&|;|\|\||\||&&|&(?!>)|\)")
+_DECLARES = {b"export", b"declare", b"typeset", b"local", b"readonly"}
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """`name=value`, `name+=value`, `name[index]=value` or `name=( … )` (then `elements`)."""
+
+    name: bytes
+    start: int
+    end: int
+    value: Word
+    append: bool = False
+    elements: tuple[Word, ...] | None = None
+    index: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Redirect:
+    """A redirection; a heredoc has the byte range of its `body`, and `expands` unless its delimiter is quoted."""
+
+    operator: bytes
+    target: Word
+    start: int
+    body: tuple[int, int] | None = None
+    expands: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Simple:
+    """One command. `end` is where its text ends, `resume` where the next one may begin.
+
+    `last` is the end of its last word; `comment` the byte where a comment ended it.
+    """
+
+    start: int
+    end: int
+    resume: int
+    assignments: tuple[Assignment, ...]
+    words: tuple[Word | Assignment, ...]
+    redirects: tuple[Redirect, ...]
+    last: int
+    comment: int | None = None
+    operator: bytes = b""
+
+
+def scan_command(data: bytes, at: int) -> Simple:
+    """The simple command that starts at byte `at`. Raises Unterminated for a quote or bracket that never closes."""
+    start = at
+    assignments: list[Assignment] = []
+    words: list[Word | Assignment] = []
+    redirects: list[Redirect] = []
+    comment: int | None = None
+    last = at
+    while True:
+        at = skip_blanks(data, at)
+        if data[at : at + 1] == b"#":
+            comment = at
+            at = _line_end(data, at)
+        redirect = _REDIRECT.match(data, at)
+        if redirect:
+            at = _redirect(data, redirect, redirects)
+            continue
+        ending = _END.match(data, at)
+        if ending or at >= len(data):
+            break
+        assignment = _assignment(data, at, words)
+        if assignment is not None and not words:
+            assignments.append(assignment)
+            at = last = assignment.end
+            continue
+        word: Word | Assignment = assignment or scan_word(data, at)
+        if word.end == at:  # an operator byte that begins no command: leave it to whoever reads on
+            at += 1
+            break
+        words.append(word)
+        at = last = word.end
+    operator = b"" if at >= len(data) or not (found := _END.match(data, at)) else found.group()
+    end, resume = max(at, start + 1), max(at + len(operator), start + 1)
+    parts = (tuple(assignments), tuple(words), tuple(redirects))
+    return Simple(start, end, resume, *parts, last, comment, operator)
+
+
+def _assignment(data: bytes, at: int, words: list[Word | Assignment]) -> Assignment | None:
+    """The assignment at byte `at`: before the command's name, or an argument of `export` and its like."""
+    if words:
+        head = words[0]
+        if not isinstance(head, Word) or head.literal() not in _DECLARES:
+            return None
+    found = _ASSIGNMENT.match(data, at)
+    if not found:
+        return None
+    append = bool(found.group(3))
+    if data[found.end() : found.end() + 1] == b"(":
+        elements, end = _elements(data, found.end())
+        value = Word(found.end(), end, ())
+        return Assignment(found.group(1), at, end, value, append, elements, found.group(2))
+    value = scan_word(data, found.end())
+    return Assignment(found.group(1), at, max(value.end, found.end()), value, append, None, found.group(2))
+
+
+def _elements(data: bytes, at: int) -> tuple[tuple[Word, ...], int]:
+    """The words of an array `( … )` that opens at byte `at`, and where it ends."""
+    opening, at = at, at + 1
+    words: list[Word] = []
+    while at < len(data):
+        at = skip_blanks(data, at)
+        byte = data[at : at + 1]
+        if byte == b"#":
+            at = _line_end(data, at)
+        elif byte == b"\n":
+            at += 1
+        elif byte == b")":
+            return tuple(words), at + 1
+        else:
+            word = scan_word(data, at)
+            if word.end == at:
+                at += 1
+                continue
+            words.append(word)
+            at = word.end
+    raise Unterminated("a parenthesis", opening)
+
+
+def _redirect(data: bytes, found: re.Match[bytes], redirects: list[Redirect]) -> int:
+    operator = found.group().lstrip(b"0123456789")
+    at = skip_blanks(data, found.end())
+    target = scan_word(data, at)
+    if operator in (b"<<", b"<<-"):
+        raw = data[target.start : target.end]
+        delimiter = re.sub(rb"[\\'\"]", b"", raw)
+        previous = max((r.body[1] for r in redirects if r.body), default=0)
+        body = heredoc_body(data, max(target.end, previous), delimiter, operator == b"<<-", first=not previous)
+        redirects.append(Redirect(operator, target, found.start(), body, raw == delimiter))
+    else:
+        redirects.append(Redirect(operator, target, found.start()))
+    return max(target.end, found.end())
+
+
+def heredoc_body(data: bytes, at: int, delimiter: bytes, tabs: bool, first: bool = True) -> tuple[int, int]:
+    """Byte range of the heredoc body that begins on the line after byte `at`; without its delimiter line it runs to the end."""
+    start = _end_of_logical_line(data, at) + 1 if first else _line_end(data, at) + 1
+    cursor = start
+    while cursor < len(data):
+        end = _line_end(data, cursor)
+        line = data[cursor:end].rstrip(b"\r")
+        if (line.lstrip(b"\t") if tabs else line) == delimiter:
+            return start, cursor
+        cursor = end + 1
+    return min(start, len(data)), len(data)
+
+
+def _end_of_logical_line(data: bytes, at: int) -> int:
+    """The newline that ends the line with byte `at`, past quotes and continuations."""
+    while at < len(data) and data[at : at + 1] != b"\n":
+        at = skip_blanks(data, at)
+        if data[at : at + 1] in (b"\n", b""):
+            break
+        if data[at : at + 1] == b"#":
+            return _line_end(data, at)
+        word = scan_word(data, at)
+        at = max(word.end, at + 1)
+    return at
+
+
+def _line_end(data: bytes, at: int) -> int:
+    end = data.find(b"\n", at)
+    return len(data) if end < 0 else end
+
+
+def scan_words(data: bytes, at: int, between: bytes = b"", end: int | None = None) -> Iterator[Word]:
+    """Words from byte `at` up to the end of the command; operators in `between` are passed over, not ends."""
+    limit = len(data) if end is None else end
+    while True:
+        at = skip_blanks(data, at)
+        if at >= limit:
+            return
+        byte = data[at : at + 1]
+        if byte and byte in between or (byte == b"(" and between):
+            at += 1
+            continue
+        if byte in b"\n;&|)":
+            return
+        word = scan_word(data, at)
+        if word.end == at:
+            return
+        yield word
+        at = word.end
+
+
+def check_balance(data: bytes) -> None:
+    """Raises Unterminated where a quote or bracket of the text never closes. Reads commands flatly, without grammar."""
+    at = 0
+    while at < len(data):
+        command = scan_command(data, at)
+        at = _past_heredoc(data, command)
+
+
+def _past_heredoc(data: bytes, command: Simple) -> int:
+    """Where reading goes on after a command: behind the bodies of its heredocs."""
+    bodies = [redirect for redirect in command.redirects if redirect.body]
+    if not bodies:
+        return command.resume
+    end = max(redirect.body[1] for redirect in bodies if redirect.body)
+    return _line_end(data, end) + 1
+

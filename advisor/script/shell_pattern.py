@@ -1,0 +1,86 @@
+"""Shell patterns (`*`, `?`, `[…]`) as regular expressions, and the operators of `${name…}` that use them."""
+
+from __future__ import annotations
+
+import re
+
+_LONGEST_PATTERN = 500
+
+
+def translate(pattern: bytes, quoted: bytes = b"", greedy: bool = True) -> re.Pattern[bytes]:
+    """A pattern as a regular expression. `quoted` has a non-zero byte for each byte of `pattern` that stands for itself."""
+    pattern = pattern[:_LONGEST_PATTERN]
+    out: list[bytes] = []
+    at = 0
+    star = b".*" if greedy else b".*?"
+    while at < len(pattern):
+        byte = pattern[at : at + 1]
+        plain = at < len(quoted) and quoted[at]
+        if byte == b"*" and not plain:
+            if not out or out[-1] != star:
+                out.append(star)
+        elif byte == b"?" and not plain:
+            out.append(b".")
+        elif byte == b"[" and not plain and (end := pattern.find(b"]", at + 2)) > 0:
+            out.append(_bracket(pattern[at + 1 : end]))
+            at = end
+        else:
+            out.append(re.escape(byte))
+        at += 1
+    try:
+        return re.compile(b"".join(out), re.S)
+    except re.error:
+        return re.compile(re.escape(pattern), re.S)
+
+
+def _bracket(body: bytes) -> bytes:
+    negated = body[:1] in (b"!", b"^")
+    inner = body[1:] if negated else body
+    inner = inner.replace(b"[:space:]", rb"\s").replace(b"[:digit:]", rb"\d").replace(b"[:alnum:]", b"A-Za-z0-9")
+    return b"[" + (b"^" if negated else b"") + inner.replace(b"[", rb"\[") + b"]"
+
+
+def strip(text: bytes, operator: bytes, pattern: bytes, quoted: bytes) -> bytes:
+    """`${x#p}` `${x##p}` `${x%p}` `${x%%p}`."""
+    expression = translate(pattern, quoted)
+    size = len(text)
+    if operator in (b"#", b"##"):
+        cuts = range(size, -1, -1) if operator == b"##" else range(size + 1)
+        found = next((cut for cut in cuts if expression.fullmatch(text, 0, cut)), None)
+        return text if found is None else text[found:]
+    cuts = range(size + 1) if operator == b"%%" else range(size, -1, -1)
+    found = next((cut for cut in cuts if expression.fullmatch(text, cut)), None)
+    return text if found is None else text[:found]
+
+
+def substitute(text: bytes, operator: bytes, pattern: bytes, quoted: bytes, new: bytes) -> bytes:
+    """`${x/p/new}` (first), `${x//p/new}` (all); a pattern that begins with `#` or `%` is anchored."""
+    if not pattern:
+        return text
+    if operator == b"/" and pattern[:1] == b"#":
+        return re.sub(rb"\A" + translate(pattern[1:], quoted[1:]).pattern, lambda _: new, text, count=1, flags=re.S)
+    if operator == b"/" and pattern[:1] == b"%":
+        return re.sub(translate(pattern[1:], quoted[1:]).pattern + rb"\Z", lambda _: new, text, count=1, flags=re.S)
+    return translate(pattern, quoted).sub(lambda _: new, text, count=0 if operator == b"//" else 1)
+
+
+def change_case(text: bytes, operator: bytes) -> bytes:
+    """`${x,,}` `${x,}` `${x^^}` `${x^}`."""
+    shown = text.decode("utf-8", "surrogateescape")
+    if operator == b",,":
+        shown = shown.lower()
+    elif operator == b"^^":
+        shown = shown.upper()
+    elif operator == b",":
+        shown = shown[:1].lower() + shown[1:]
+    else:
+        shown = shown[:1].upper() + shown[1:]
+    return shown.encode("utf-8", "surrogateescape")
+
+
+def matches(text: bytes, pattern: bytes, quoted: bytes) -> bool:
+    """Whether a pattern matches the whole text (`case`, `[[ x == p ]]`)."""
+    alternatives = re.fullmatch(rb"[@+*?!]\((.*)\)", pattern, re.S)
+    if alternatives and not any(quoted):
+        return any(translate(part).fullmatch(text) for part in alternatives.group(1).split(b"|"))
+    return translate(pattern, quoted).fullmatch(text) is not None

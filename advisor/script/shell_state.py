@@ -1,0 +1,114 @@
+"""What the shell knows at one point of a script: variables, functions, positional arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from advisor.script.shell_text import Piece, Pieces, Place, Text, unknown
+
+if TYPE_CHECKING:
+    from advisor.script.shell_tree import Block
+
+OUTSIDE = frozenset(
+    b"HOME USER LOGNAME HOSTNAME PWD OLDPWD RANDOM SRANDOM SECONDS EPOCHSECONDS EPOCHREALTIME UID EUID PPID BASHPID SHELL PATH "
+    b"LANG TERM TMPDIR HOSTTYPE OSTYPE MACHTYPE LINENO LD_LIBRARY_PATH PYTHONPATH SHLVL FUNCNAME PIPESTATUS BASH_VERSION "
+    b"IFS".split()
+)
+"""Variables that the machine or the shell sets: known to exist, never known to us."""
+
+
+class Exhausted(Exception):  # noqa: N818  (a bound, not a failure)
+    """The script asks for more work than reading it is worth."""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One argument that a command gets. `home` is the text that makes exactly this argument, where there is one."""
+
+    pieces: Pieces
+    home: Place | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A scalar's `value`, or an array's `elements` by index. Both None: declared but never set."""
+
+    value: Pieces | None = None
+    elements: Mapping[bytes, Field] | None = None
+    exported: bool = False
+
+    def scalar(self) -> Pieces | None:
+        """What `$name` gives: the value, or element 0 of an array."""
+        if self.elements is not None:
+            first = self.elements.get(b"0")
+            return None if first is None else first.pieces
+        return self.value
+
+
+@dataclass(slots=True)
+class State:
+    """Variables, functions and positional arguments. `positional` None: not given, so nothing is known of them."""
+
+    variables: dict[bytes, Variable] = field(default_factory=dict)
+    functions: dict[bytes, tuple[Block, Text]] = field(default_factory=dict)
+    positional: tuple[Field, ...] | None = None
+    files: dict[bytes, Pieces] = field(default_factory=dict)
+    """Files that the script itself writes from heredocs."""
+    script: bytes = b""
+    """Path of the script as a guess for `$0`."""
+    inside_function: bool = False
+
+    def copy(self) -> State:
+        """A state that can change on its own."""
+        return replace(
+            self, variables=dict(self.variables), functions=dict(self.functions), files=dict(self.files)
+        )
+
+    def assign(self, name: bytes, value: Pieces, exported: bool = False) -> None:
+        """Set a scalar; an exported variable stays exported."""
+        old = self.variables.get(name)
+        self.variables[name] = Variable(value, None, exported or (old is not None and old.exported))
+
+    def become(self, other: State) -> None:
+        """Take over another state's content."""
+        self.variables, self.functions = other.variables, other.functions
+        self.positional, self.files = other.positional, other.files
+
+
+def merge(left: State, right: State, reason: str) -> State:
+    """The state after a condition that cannot be decided: what differs is not known."""
+    out = left.copy()
+    for name in {**left.variables, **right.variables}:
+        a, b = left.variables.get(name), right.variables.get(name)
+        if _same(a, b):
+            continue
+        exported = bool(a and a.exported) or bool(b and b.exported)
+        deps: tuple[Place, ...] = ()
+        out.variables[name] = Variable((unknown(reason, deps),), None, exported)
+    out.functions = {**right.functions, **left.functions}
+    out.files = {**right.files, **left.files}
+    if left.positional != right.positional:
+        out.positional = None
+    return out
+
+
+def _same(a: Variable | None, b: Variable | None) -> bool:
+    if a is b:
+        return True
+    if a is None or b is None or a.exported != b.exported:
+        return False
+    if (a.elements is None) != (b.elements is None):
+        return False
+    if a.elements is not None and b.elements is not None:
+        return list(a.elements) == list(b.elements) and all(
+            _text(a.elements[k].pieces) == _text(b.elements[k].pieces) for k in a.elements
+        )
+    return _text(a.value) == _text(b.value)
+
+
+def _text(pieces: tuple[Piece, ...] | None) -> object:
+    if pieces is None:
+        return None
+    return tuple((piece.reason, piece.text) for piece in pieces if piece.reason), b"".join(p.text for p in pieces)

@@ -1,0 +1,184 @@
+"""Conditions of the shell, answered True, False or None (undecided)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from advisor.script import shell_arithmetic, shell_pattern
+from advisor.script.shell_arithmetic import Undecided
+from advisor.script.shell_expand import Expander
+from advisor.script.shell_text import Pieces, joined, known, sources
+from advisor.script.shell_words import Unterminated, Word, scan_word, skip_blanks
+
+_NUMERIC = {"-eq": b"==", "-ne": b"!=", "-lt": b"<", "-gt": b">", "-le": b"<=", "-ge": b">="}
+_BINARY = {*_NUMERIC, "=", "==", "!=", "=~", "<", ">", "-nt", "-ot", "-ef"}
+_OPERATORS = (b"&&", b"||", b"(", b")", b"!", b"<", b">")
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """A word of a condition with its value, or an operator (then `value` is None)."""
+
+    operator: str
+    value: Pieces | None = None
+    quoted: bool = False
+
+
+def read_double(expander: Expander, start: int, end: int) -> list[Operand]:
+    """The words and operators between `[[` and `]]`."""
+    data, out, at = expander.text.data, [], start
+    while True:
+        at = skip_blanks(data, at)
+        while data[at : at + 1] == b"\n":
+            at = skip_blanks(data, at + 1)
+        if at >= end or len(out) > 500:
+            return out
+        operator = next((op for op in _OPERATORS if data.startswith(op, at)), None)
+        if operator is not None and not (operator == b"!" and data[at + 1 : at + 2] not in b" \t"):
+            out.append(Operand(operator.decode()))
+            at += len(operator)
+            continue
+        regular = bool(out) and out[-1].operator == "=~"
+        try:
+            word = scan_word(data, at, b"()|<>" if regular else b"")
+        except Unterminated:
+            return out
+        if word.end == at:
+            return out
+        out.append(_operand(expander, word))
+        at = word.end
+
+
+def _operand(expander: Expander, word: Word) -> Operand:
+    literal = word.literal()
+    shown = literal.decode("utf-8", "replace") if literal is not None and len(literal) < 4 else ""
+    plain = expander.text.data[word.start : word.end] == literal
+    operator = shown if plain and (shown in _BINARY or shown.startswith("-")) else ""
+    return Operand(operator, expander.value(word), not plain)
+
+
+class Condition:
+    """Evaluates the operands of `[[ … ]]`, `[ … ]` or `test …`. `deps` are the literals that the answer rests on."""
+
+    def __init__(self, operands: Sequence[Operand], expander: Expander, double: bool) -> None:
+        self.operands = operands
+        self.expander = expander
+        self.double = double
+        self.at = 0
+        self.deps = sources(p for operand in operands for p in operand.value or ())
+
+    def answer(self) -> bool | None:
+        """True, False, or None where it cannot be decided."""
+        if not self.operands:
+            return False
+        found = self.either()
+        return found if self.at >= len(self.operands) else None
+
+    def peek(self, ahead: int = 0) -> str:
+        index = self.at + ahead
+        return self.operands[index].operator if index < len(self.operands) else ""
+
+    def either(self) -> bool | None:
+        left = self.both()
+        while self.peek() in ("||", "-o") and self.at + 1 < len(self.operands):
+            self.at += 1
+            right = self.both()
+            left = True if True in (left, right) else None if None in (left, right) else False
+        return left
+
+    def both(self) -> bool | None:
+        left = self.negated()
+        while self.peek() in ("&&", "-a") and self.at + 1 < len(self.operands):
+            self.at += 1
+            right = self.negated()
+            left = False if False in (left, right) else None if None in (left, right) else True
+        return left
+
+    def negated(self) -> bool | None:
+        if self.is_bang():
+            self.at += 1
+            inner = self.negated()
+            return None if inner is None else not inner
+        return self.primary()
+
+    def is_bang(self) -> bool:
+        operand = self.operands[self.at] if self.at < len(self.operands) else None
+        if operand is None or self.at + 1 >= len(self.operands):
+            return False
+        return operand.operator == "!" or (not operand.quoted and operand.value is not None and joined(operand.value) == b"!")
+
+    def primary(self) -> bool | None:
+        if self.at >= len(self.operands):
+            return None
+        if self.peek() == "(" and self.operands[self.at].value is None:
+            self.at += 1
+            inner = self.either()
+            self.at += 1
+            return inner
+        if self.peek(1) in _BINARY and self.at + 2 < len(self.operands):
+            return self.binary()
+        operator = self.peek()
+        if re.fullmatch(r"-[a-zA-Z]", operator) and self.at + 1 < len(self.operands) and self.peek(1) not in ("&&", "||"):
+            self.at += 2
+            return self.unary(operator, self.operands[self.at - 1].value or ())
+        self.at += 1
+        return _non_empty(self.operands[self.at - 1].value or ())
+
+    def unary(self, operator: str, value: Pieces) -> bool | None:
+        if operator == "-n":
+            return _non_empty(value)
+        if operator == "-z":
+            found = _non_empty(value)
+            return None if found is None else not found
+        if operator == "-v" and known(value):
+            return True if joined(value) in self.expander.state.variables else None
+        return None
+
+    def binary(self) -> bool | None:
+        left, operator, right = self.operands[self.at], self.peek(1), self.operands[self.at + 2]
+        self.at += 3
+        if left.value is None or right.value is None:
+            return None
+        if operator in _NUMERIC:
+            return self.numeric(left.value, _NUMERIC[operator], right.value)
+        if not known(left.value) or not known(right.value):
+            return None
+        text, other = joined(left.value), joined(right.value)
+        if operator in ("=", "==", "!="):
+            equal = self.equal(text, right) if self.double else text == other
+            return equal if operator != "!=" else not equal
+        if operator in ("<", ">"):
+            return text < other if operator == "<" else text > other
+        return _regular(text, other) if operator == "=~" else None
+
+    def equal(self, text: bytes, right: Operand) -> bool:
+        pattern, marks = self.expander.marked(right.value or ())
+        return pattern is not None and shell_pattern.matches(text, pattern, marks)
+
+    def numeric(self, left: Pieces, operator: bytes, right: Pieces) -> bool | None:
+        if not known(left) or not known(right):
+            return None
+        deps = list(self.deps)
+        try:
+            a = shell_arithmetic.evaluate(joined(left), self.expander.integer(deps), self.expander.store)
+            b = shell_arithmetic.evaluate(joined(right), self.expander.integer(deps), self.expander.store)
+        except Undecided:
+            return None
+        return bool(shell_arithmetic.evaluate(b"%d %s %d" % (a, operator, b), self.expander.integer(deps), self.expander.store))
+
+
+def _non_empty(value: Pieces) -> bool | None:
+    if any(piece.text for piece in value if not piece.reason):
+        return True
+    return False if known(value) else None
+
+
+def _regular(text: bytes, expression: bytes) -> bool | None:
+    if len(expression) > 100 or len(text) > 1000 or re.search(rb"[+*}]\)?[+*{]", expression):
+        return None  # an expression that could run for ever is not run
+    try:
+        return re.search(expression.replace(b"[:space:]", rb"\s").replace(b"[:digit:]", rb"\d"), text) is not None
+    except re.error:
+        return None

@@ -1,0 +1,187 @@
+"""Where text of a shell script stands: bytes of a document, or a string that a command runs as shell text."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Literal
+
+Context = Literal["plain", "double", "single", "ansi", "heredoc", "brace", "nested"]
+"""What surrounds a literal, which decides how a new value must be quoted there. "nested": a string that is run as shell text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Bytes `start:end` of document number `doc`, between the quotes where there are any."""
+
+    doc: int
+    start: int
+    end: int
+    context: Context = "plain"
+
+    def overlaps(self, other: Place) -> bool:
+        """Whether an edit of one touches the other; empty places count where they stand."""
+        if self.doc != other.doc:
+            return False
+        if self.start == self.end or other.start == other.end:
+            return self.start <= other.end and other.start <= self.end
+        return self.start < other.end and other.start < self.end
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A run of bytes of a value and where it comes from.
+
+    `place` is set where these very bytes stand in a document; `deps` are the literals that a computed text derives from.
+    `reason` is not empty where the text is not known; `text` is then at best a guess, used only to look for files.
+    """
+
+    text: bytes
+    place: Place | None = None
+    deps: tuple[Place, ...] = ()
+    reason: str = ""
+    quoted: bool = True
+
+    @property
+    def exact(self) -> bool:
+        """Byte n of the text is byte n of the place."""
+        return self.place is not None and self.place.end - self.place.start == len(self.text)
+
+    def sources(self) -> tuple[Place, ...]:
+        """Every literal that has a part in this text."""
+        return self.deps if self.place is None else (self.place, *self.deps)
+
+    def cut(self, start: int, end: int) -> Piece:
+        """The part `start:end`, still with its place where bytes correspond."""
+        if start == 0 and end == len(self.text):
+            return self
+        if self.place is not None and self.exact:
+            place = Place(self.place.doc, self.place.start + start, self.place.start + end, self.place.context)
+            return Piece(self.text[start:end], place, self.deps, self.reason, self.quoted)
+        return Piece(self.text[start:end], None, self.sources(), self.reason, self.quoted)
+
+
+Pieces = tuple[Piece, ...]
+
+
+def joined(pieces: Iterable[Piece]) -> bytes:
+    """The bytes of a value, guesses included."""
+    return b"".join(piece.text for piece in pieces)
+
+
+def known(pieces: Iterable[Piece]) -> bool:
+    """Whether every byte of a value is known."""
+    return not any(piece.reason for piece in pieces)
+
+
+def why_unknown(pieces: Iterable[Piece]) -> str:
+    """The first reason why a value is not known; "" where it is."""
+    return next((piece.reason for piece in pieces if piece.reason), "")
+
+
+def sources(pieces: Iterable[Piece]) -> tuple[Place, ...]:
+    """Every literal that has a part in a value, once."""
+    return tuple(dict.fromkeys(place for piece in pieces for place in piece.sources()))
+
+
+def cut(pieces: Pieces, start: int, end: int | None = None) -> Pieces:
+    """Bytes `start:end` of a value as pieces."""
+    out: list[Piece] = []
+    at = 0
+    for piece in pieces:
+        low, high = max(start - at, 0), len(piece.text) if end is None else min(end - at, len(piece.text))
+        if low < high or (low == high and not piece.text and low == 0):
+            out.append(piece.cut(low, high))
+        at += len(piece.text)
+    return tuple(out)
+
+
+def unknown(reason: str, deps: tuple[Place, ...] = (), guess: bytes = b"") -> Piece:
+    """A text that cannot be known from the files."""
+    return Piece(guess, None, deps, reason)
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Bytes of a `Text` from `start` on, and the piece they come from (its length gives the end)."""
+
+    start: int
+    piece: Piece
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Shell text to be parsed: a whole document, a part of one, or a string built at run time.
+
+    `holes` are pieces that are not known; they stand in `data` as `HOLE` followed by their number and a semicolon.
+    """
+
+    data: bytes
+    segments: tuple[Segment, ...]
+    nested: bool = False
+    holes: tuple[Piece, ...] = ()
+    starts: tuple[int, ...] = field(default=())
+
+    def place(self, start: int, end: int, context: Context) -> Place | None:
+        """Where bytes `start:end` stand in a document; None where they are no one run of its bytes."""
+        segment = self._segment(start)
+        if segment is None or segment.piece.place is None or end > segment.start + len(segment.piece.text):
+            return None
+        origin = segment.piece.place
+        if not segment.piece.exact:
+            return None
+        low = origin.start + start - segment.start
+        return Place(origin.doc, low, low + end - start, "nested" if self.nested else context)
+
+    def deps(self, start: int, end: int) -> tuple[Place, ...]:
+        """The literals that bytes `start:end` derive from."""
+        if len(self.segments) == 1:
+            place = self.place(start, end, "plain")
+            return self.segments[0].piece.sources() if place is None else (place,)
+        low = max(bisect_right(self.starts, start) - 1, 0)
+        high = bisect_right(self.starts, max(end - 1, start))
+        return sources(segment.piece for segment in self.segments[low:high])
+
+    def part(self, start: int, end: int) -> Text:
+        """Bytes `start:end` as a text of their own (a command substitution)."""
+        pieces = cut(tuple(segment.piece for segment in self.segments), start, end)
+        segments, at = [], 0
+        for piece in pieces:
+            segments.append(Segment(at, piece))
+            at += len(piece.text)
+        return Text(self.data[start:end], tuple(segments), self.nested, self.holes, tuple(s.start for s in segments))
+
+    def _segment(self, at: int) -> Segment | None:
+        if len(self.segments) == 1:
+            return self.segments[0]
+        index = bisect_right(self.starts, at) - 1
+        return self.segments[index] if index >= 0 else None
+
+
+HOLE = b"\x01"
+
+
+def document_text(doc: int, data: bytes) -> Text:
+    """The text of a whole document."""
+    piece = Piece(data, Place(doc, 0, len(data)))
+    return Text(data, (Segment(0, piece),), starts=(0,))
+
+
+def nested_text(pieces: Pieces) -> Text:
+    """A string that a command runs as shell text (`eval`, `bash -c`). Unknown pieces become holes."""
+    segments: list[Segment] = []
+    holes: list[Piece] = []
+    out: list[bytes] = []
+    at = 0
+    for piece in pieces:
+        stands = piece
+        if piece.reason:
+            stands = Piece(HOLE + b"%d;" % len(holes), None, piece.sources(), piece.reason)
+            holes.append(piece)
+        elif HOLE in piece.text:
+            stands = Piece(piece.text.replace(HOLE, b"?"), None, piece.sources())
+        segments.append(Segment(at, stands))
+        out.append(stands.text)
+        at += len(stands.text)
+    return Text(b"".join(out), tuple(segments), True, tuple(holes), tuple(s.start for s in segments))

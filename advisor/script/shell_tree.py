@@ -1,0 +1,320 @@
+"""The statements of a shell text. tree-sitter-bash gives the structure; words are split by our own scanner, to the byte."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from advisor.script.shell_command import Simple, check_balance, scan_command, scan_words
+from advisor.script.shell_words import Unterminated, Word
+
+if TYPE_CHECKING:
+    from tree_sitter import Node, Parser
+
+_MAX_DEPTH = 80
+
+
+@dataclass(frozen=True, slots=True)
+class If:
+    """Branches in order, each with its condition; `otherwise` is the else part."""
+
+    branches: tuple[tuple[Block, Block], ...]
+    otherwise: Block
+    start: int
+
+
+@dataclass(frozen=True, slots=True)
+class For:
+    """`for name in words`; `words` None: over the positional arguments; `header` is set for `for ((a; b; c))`."""
+
+    name: bytes
+    words: tuple[Word, ...] | None
+    body: Block
+    start: int
+    header: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class While:
+    """`while` or `until`."""
+
+    condition: Block
+    body: Block
+    until: bool
+    start: int
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """`case subject in` with its patterns and bodies."""
+
+    subject: Word
+    items: tuple[tuple[tuple[Word, ...], Block], ...]
+    start: int
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function's name and body."""
+
+    name: bytes
+    body: Block
+    start: int
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """`{ … }`, or `( … )` where `subshell`."""
+
+    body: Block
+    subshell: bool
+    start: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """Commands joined by `|`."""
+
+    elements: Block
+    start: int
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """`left && right` or `left || right`."""
+
+    left: Statement
+    operator: bytes
+    right: Statement
+    start: int
+
+
+@dataclass(frozen=True, slots=True)
+class Negation:
+    """`! statement`."""
+
+    body: Statement
+    start: int
+
+
+@dataclass(frozen=True, slots=True)
+class Test:
+    """`[[ … ]]` (`double`) or `(( … ))`: the bytes between the brackets."""
+
+    body: tuple[int, int]
+    double: bool
+    start: int
+
+
+Statement = Simple | If | For | While | Case | Function | Group | Pipeline | Chain | Negation | Test
+Block = tuple[Statement, ...]
+
+_COMMANDS = {
+    "command",
+    "declaration_command",
+    "unset_command",
+    "variable_assignment",
+    "variable_assignments",
+    "command_name",
+    "word",
+    "string",
+    "raw_string",
+    "concatenation",
+    "expansion",
+    "simple_expansion",
+    "variable_name",
+    "number",
+    "file_redirect",
+    "herestring_redirect",
+}
+"""Node types at whose start a simple command is scanned; the leaves among them occur where the grammar gave up."""
+
+
+@lru_cache(maxsize=1)
+def _parser() -> Parser:
+    import tree_sitter_bash  # noqa: PLC0415  (loaded when a script is read, not at start)
+    from tree_sitter import Language, Parser  # noqa: PLC0415
+
+    return Parser(Language(tree_sitter_bash.language()))
+
+
+def parse(data: bytes, *, strict: bool = False) -> Block:
+    """The statements of a shell text.
+
+    Raises Unterminated where `strict` and a quote or bracket never closes; otherwise reads as far as it can.
+    """
+    root = _parser().parse(data).root_node
+    if strict and root.has_error:
+        check_balance(data)
+    return _Converter(data).block(list(root.children), 0)
+
+
+class _Converter:
+    """Turns nodes into statements. `cursor` is the byte up to which commands are already scanned."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.cursor = 0
+
+    def block(self, nodes: list[Node], depth: int) -> Block:
+        out: list[Statement] = []
+        if depth > _MAX_DEPTH:
+            return ()
+        for node in nodes:
+            if node.start_byte < self.cursor or not node.is_named or node.type == "comment":
+                continue
+            out += self.statements(node, depth)
+        return tuple(out)
+
+    def statements(self, node: Node, depth: int) -> list[Statement]:
+        if node.type in _COMMANDS:
+            return self.simple(node)
+        if node.type == "redirected_statement":
+            body = node.child_by_field_name("body")
+            if body is None or body.type in _COMMANDS:
+                return self.simple(node)
+            return self.statements(body, depth + 1)
+        if node.type == "ERROR":
+            return list(self.block(list(node.children), depth + 1))
+        one = self.compound(node, depth + 1)
+        self.cursor = max(self.cursor, node.end_byte)
+        return [] if one is None else [one]
+
+    def simple(self, node: Node) -> list[Statement]:
+        out: list[Statement] = []
+        at = node.start_byte
+        while at < node.end_byte:
+            try:
+                command = scan_command(self.data, at)
+            except Unterminated:
+                self.cursor = max(self.cursor, node.end_byte)
+                break
+            if command.end <= at:
+                break
+            out.append(command)
+            self.cursor = max(self.cursor, command.end)
+            at = command.resume
+            if any(redirect.body for redirect in command.redirects):
+                break
+        return out
+
+    def one(self, node: Node | None, depth: int) -> Statement | None:
+        if node is None or node.start_byte < self.cursor:
+            return None
+        found = self.statements(node, depth)
+        return found[0] if len(found) == 1 else Group(tuple(found), False, node.start_byte) if found else None
+
+    def compound(self, node: Node, depth: int) -> Statement | None:
+        start = node.start_byte
+        children = list(node.children)
+        match node.type:
+            case "list":
+                return self.chain(children, depth, start)
+            case "pipeline":
+                return Pipeline(self.block(children, depth), start)
+            case "negated_command":
+                body = self.one(children[-1], depth)
+                return None if body is None else Negation(body, start)
+            case "if_statement":
+                return self.if_statement(children, depth, start)
+            case "for_statement" | "c_style_for_statement":
+                return self.for_statement(node, depth)
+            case "while_statement":
+                return self.while_statement(children, depth, start)
+            case "case_statement":
+                return self.case_statement(node, depth)
+            case "function_definition":
+                return self.function(node, depth)
+            case "subshell" | "do_group":
+                return Group(self.block(children, depth), node.type == "subshell", start)
+            case "compound_statement":
+                if children and children[0].type == "((":
+                    return Test((start + 2, node.end_byte - 2), False, start)
+                return Group(self.block(children, depth), False, start)
+            case "test_command":
+                return self.test(node)
+        return None
+
+    def chain(self, children: list[Node], depth: int, start: int) -> Statement | None:
+        operator = next((child for child in children if child.type in ("&&", "||")), None)
+        left = self.one(children[0], depth)
+        right = self.one(children[-1], depth)
+        if left is None or right is None or operator is None:
+            return left or right
+        return Chain(left, operator.type.encode(), right, start)
+
+    def if_statement(self, children: list[Node], depth: int, start: int) -> If:
+        branches: list[tuple[Block, Block]] = []
+        otherwise: Block = ()
+        condition, body = _split(children, "then")
+        plain = [node for node in body if node.type not in ("elif_clause", "else_clause")]
+        branches.append((self.block(condition, depth), self.block(plain, depth)))
+        for clause in body:
+            if clause.type == "elif_clause":
+                condition, rest = _split(list(clause.children), "then")
+                branches.append((self.block(condition, depth), self.block(rest, depth)))
+            elif clause.type == "else_clause":
+                otherwise = self.block(list(clause.children), depth)
+        return If(tuple(branches), otherwise, start)
+
+    def for_statement(self, node: Node, depth: int) -> For:
+        children = list(node.children)
+        body = node.child_by_field_name("body") or children[-1]
+        name = node.child_by_field_name("variable")
+        inside = next((child for child in children if child.type == "in"), None)
+        words = None if inside is None else tuple(scan_words(self.data, inside.end_byte))
+        header = None
+        if node.type == "c_style_for_statement":
+            opening = next(child for child in children if child.type == "((")
+            closing = next((child for child in children if child.type == "))"), opening)
+            header = (opening.end_byte, closing.start_byte)
+        self.cursor = max(self.cursor, body.start_byte)
+        block = self.block(list(body.children), depth)
+        return For(b"" if name is None else self.text(name), words, block, node.start_byte, header)
+
+    def while_statement(self, children: list[Node], depth: int, start: int) -> While:
+        body = next((child for child in children if child.type == "do_group"), children[-1])
+        condition = self.block(children[1 : children.index(body)], depth)
+        return While(condition, self.block(list(body.children), depth), children[0].type == "until", start)
+
+    def case_statement(self, node: Node, depth: int) -> Case | None:
+        subject = node.child_by_field_name("value")
+        if subject is None:
+            return None
+        items: list[tuple[tuple[Word, ...], Block]] = []
+        for item in node.children:
+            if item.type != "case_item":
+                continue
+            closing = next((child for child in item.children if child.type == ")"), None)
+            if closing is None:
+                continue
+            patterns = tuple(scan_words(self.data, item.start_byte, b"|", closing.start_byte))
+            self.cursor = max(self.cursor, closing.end_byte)
+            items.append((patterns, self.block([c for c in item.children if c.start_byte >= closing.end_byte], depth)))
+        word = next(iter(scan_words(self.data, subject.start_byte)), Word(0, 0, ()))
+        return Case(word, tuple(items), node.start_byte)
+
+    def function(self, node: Node, depth: int) -> Function | None:
+        name, body = node.child_by_field_name("name"), node.child_by_field_name("body")
+        if name is None or body is None:
+            return None
+        self.cursor = max(self.cursor, body.start_byte)
+        return Function(self.text(name), tuple(self.statements(body, depth)), node.start_byte)
+
+    def test(self, node: Node) -> Statement | None:
+        if self.data.startswith(b"[[", node.start_byte):
+            return Test((node.start_byte + 2, node.end_byte - 2), True, node.start_byte)
+        if self.data.startswith(b"((", node.start_byte):
+            return Test((node.start_byte + 2, node.end_byte - 2), False, node.start_byte)
+        found = self.simple(node)
+        return found[0] if found else None
+
+    def text(self, node: Node) -> bytes:
+        return self.data[node.start_byte : node.end_byte]
+
+
+def _split(children: list[Node], keyword: str) -> tuple[list[Node], list[Node]]:
+    """Nodes before and after a keyword."""
+    index = next((i for i, child in enumerate(children) if child.type == keyword), len(children))
+    return children[:index], children[index + 1 :]

@@ -1,0 +1,352 @@
+"""The app: it owns the sitting, calls the driver from workers, and moves between screens."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Callable
+from time import monotonic
+from typing import TYPE_CHECKING, ClassVar, Protocol
+
+from textual import on, work
+from textual.app import App
+from textual.binding import Binding, BindingType
+from textual.message import Message
+from textual.worker import get_current_worker
+
+from advisor.session import State
+from advisor.tui import changed
+from advisor.tui.breadcrumb import STAGES, Stage
+from advisor.tui.diff_view import DiffScreen
+from advisor.tui.driver import EXPECTED_TROUBLE, Driver, Preview, Saved
+from advisor.tui.explain import WhyNot
+from advisor.tui.frame import Frame
+from advisor.tui.gauges_view import GaugesView
+from advisor.tui.help_view import HelpView
+from advisor.tui.loading import LoadingScreen
+from advisor.tui.machine_view import MachineScreen, RunScreen
+from advisor.tui.plan_view import PlanScreen
+from advisor.tui.question import QuestionScreen
+from advisor.tui.save_view import OverwriteScreen, SavedScreen, SaveScreen
+from advisor.tui.sitting import Answered, GoBack, GoOn, SaveAsked, Sitting, Toggled
+from advisor.tui.verdict import VerdictScreen
+
+if TYPE_CHECKING:
+    from advisor.machine.live import GaugeSnapshot
+
+EVERY_SECONDS = 1.02
+"""A little above the poller's own second, so that no tick falls just short of it."""
+_SCREENS: dict[Stage, type[Frame]] = {
+    "machine": MachineScreen,
+    "run": RunScreen,
+    "crash": VerdictScreen,
+    "questions": QuestionScreen,
+    "plan": PlanScreen,
+    "save": DiffScreen,
+}
+
+
+class GaugeSource(Protocol):
+    """Where gauges come from; `machine.live.Gauges` is one."""
+
+    def poll(self, now: float) -> GaugeSnapshot:
+        """The gauges at `now` on a clock that never goes back."""
+        ...
+
+
+class GaugesRead(Message):
+    """A worker read the gauges."""
+
+    def __init__(self, snapshot: GaugeSnapshot) -> None:
+        super().__init__()
+        self.snapshot = snapshot
+
+
+class Noticed(Message):
+    """The session says what it is reading."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.text = text
+
+
+class AdvisorApp(App[int]):
+    """One sitting in the terminal. All changes of its state happen here, one after the other."""
+
+    CSS_PATH = "app.tcss"
+    TITLE = "rl-oom-advisor"
+    ENABLE_COMMAND_PALETTE = False
+    HORIZONTAL_BREAKPOINTS = [
+        (0, "-tiny"),
+        (60, "-narrow"),
+        (100, "-wide"),
+        (140, "-huge"),
+    ]
+    VERTICAL_BREAKPOINTS = [(0, "-flat"), (15, "-tall")]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("w", "why_not", "why not", tooltip="causes that were ruled out, remedies that are not proposed"),
+        Binding("g", "gauges", "gauges", tooltip="all GPUs, the host, and who sits on them"),
+        Binding("question_mark", "help", "help", tooltip="the keys of this screen"),
+        Binding("q", "leave", "quit", tooltip="quit; nothing is written unless you saved"),
+        Binding("ctrl+c", "leave", show=False, priority=True),
+        Binding("ctrl+q", "leave", show=False, priority=True),
+        Binding("ctrl+z", "suspend_process", show=False),
+    ]
+
+    def __init__(self, driver: Driver, gauges: GaugeSource | None, *, no_color: bool, plain_ascii: bool) -> None:
+        super().__init__(ansi_color=True if no_color else None)
+        self.sitting = Sitting(driver, plain_ascii)
+        self._gauges = gauges
+        self._polling = False
+        self._turn = asyncio.Lock()
+        self.trouble = ""
+        """Why nothing could be opened; printed after the app has gone."""
+        if gauges is None:
+            self.sitting.no_gauges = "no gauges"
+
+    def on_mount(self) -> None:
+        """Begin to read, and to watch."""
+        if self.sitting.plain_ascii:
+            self.add_class("-ascii")
+        self.push_screen(LoadingScreen(self.sitting))
+        self._open()
+        if self._gauges is not None:
+            self._tick()
+            self.set_interval(EVERY_SECONDS, self._tick)
+
+    # --- reading ---------------------------------------------------------------------------------------------------
+
+    @work(thread=True, exit_on_error=True, group="open")
+    def _open(self) -> None:
+        worker = get_current_worker()
+
+        def notice(text: str) -> None:
+            if not worker.is_cancelled:
+                self.post_message(Noticed(text))
+
+        try:
+            state = self.sitting.driver.open(notice)
+        except EXPECTED_TROUBLE as error:
+            self.call_from_thread(self._give_up, str(error))
+            return
+        if not worker.is_cancelled:
+            self.call_from_thread(self._opened, state)
+
+    def _give_up(self, why: str) -> None:
+        self.trouble = why
+        self.exit(2, return_code=2)
+
+    def _opened(self, state: State) -> None:
+        self.sitting.state = state
+        self._show("crash" if state.asked.logs else "machine")
+
+    @on(Noticed)
+    def _notice(self, message: Noticed) -> None:
+        self.sitting.reading = message.text
+        self._reload()
+
+    # --- gauges ----------------------------------------------------------------------------------------------------
+
+    def _tick(self) -> None:
+        if not self._polling:
+            self._polling = True
+            self._poll()
+
+    @work(thread=True, group="gauges")
+    def _poll(self) -> None:
+        assert self._gauges is not None
+        self.post_message(GaugesRead(self._gauges.poll(monotonic())))
+
+    @on(GaugesRead)
+    def _gauges_read(self, message: GaugesRead) -> None:
+        self._polling = False
+        self.sitting.snapshot = message.snapshot
+        if isinstance(self.screen, Frame):
+            self.screen.reload_strip()
+
+    # --- moving ----------------------------------------------------------------------------------------------------
+
+    def _show(self, stage: Stage, question: int = 0) -> None:
+        """Replace whatever is shown by the screen of `stage`."""
+        self.sitting.stage, self.sitting.question = stage, question
+        while len(self.screen_stack) > 2:
+            self.pop_screen()
+        self.switch_screen(_SCREENS[stage](self.sitting))
+        if stage == "save":
+            self._preview()
+
+    def _reload(self) -> None:
+        for screen in self.screen_stack:
+            if isinstance(screen, Frame):
+                screen.reload()
+
+    @on(GoOn)
+    def _go_on(self) -> None:
+        self._in_turn(self._forward)
+
+    @on(GoBack)
+    def _go_back(self) -> None:
+        self._in_turn(self._backward)
+
+    def _in_turn(self, move: Callable[[], None]) -> None:
+        """Move only after what was asked before is done, so that quick keys arrive where they would have."""
+
+        async def moved() -> None:
+            async with self._turn:
+                self.sitting.note = ""
+                move()
+
+        self.run_worker(moved(), group="turn")
+
+    def _forward(self) -> None:
+        sitting = self.sitting
+        asked = len(sitting.known.diagnosis.path)
+        if isinstance(self.screen, DiffScreen):
+            self.push_screen(SaveScreen(sitting))
+        elif sitting.stage == "questions" and sitting.question + 1 < asked:
+            self._show("questions", sitting.question + 1)
+        elif sitting.stage == "crash" and not asked:
+            self._show("plan")
+        elif sitting.stage != "save":
+            self._show(STAGES[STAGES.index(sitting.stage) + 1])
+
+    def _backward(self) -> None:
+        sitting = self.sitting
+        asked = len(sitting.known.diagnosis.path)
+        if isinstance(self.screen, SavedScreen) or (sitting.stage == "questions" and not asked):
+            self._show("plan" if isinstance(self.screen, SavedScreen) else "crash")
+        elif sitting.stage == "questions" and sitting.question > 0:
+            self._show("questions", sitting.question - 1)
+        elif sitting.stage == "plan":
+            self._show("questions", asked - 1) if asked else self._show("crash")
+        elif sitting.stage != "machine":
+            self._show(STAGES[STAGES.index(sitting.stage) - 1])
+
+    # --- what the user decides -------------------------------------------------------------------------------------
+
+    @on(Answered)
+    def _answered(self, message: Answered) -> None:
+        driver, choice = self.sitting.driver, message.choice
+
+        def answered(state: State) -> State:
+            return driver.answer(state, message.question, choice)
+
+        self._change(answered, changed.after_answer, self._forward if message.then_on else None)
+
+    @on(Toggled)
+    def _toggled(self, message: Toggled) -> None:
+        driver = self.sitting.driver
+        self._change(lambda state: driver.toggle(state, message.step_id), changed.after_toggle, None)
+
+    @work(group="turn")
+    async def _change(
+        self,
+        step: Callable[[State], State],
+        told: Callable[[State, State], str],
+        then: Callable[[], None] | None,
+    ) -> None:
+        """One change of the state: the driver works in a thread, the screens follow."""
+        async with self._turn:
+            sitting = self.sitting
+            before = sitting.known
+            try:
+                sitting.state = await asyncio.to_thread(step, before)
+            except EXPECTED_TROUBLE as error:
+                sitting.note = f"that could not be done: {error}"
+                then = None
+            else:
+                sitting.note = told(before, sitting.known)
+                sitting.preview = None
+            if then is not None:
+                then()
+            else:
+                self._reload()
+
+    @work(group="turn")
+    async def _preview(self) -> None:
+        async with self._turn:
+            sitting = self.sitting
+            if sitting.preview is not None:
+                return
+            try:
+                sitting.preview = await asyncio.to_thread(sitting.driver.preview, sitting.known)
+            except EXPECTED_TROUBLE as error:
+                sitting.preview = Preview("", refused=str(error))
+            self._reload()
+
+    @on(SaveAsked)
+    def _save_asked(self, message: SaveAsked) -> None:
+        self._save(message)
+
+    @work(group="turn")
+    async def _save(self, message: SaveAsked) -> None:
+        async with self._turn:
+            sitting = self.sitting
+            sitting.note = ""
+            try:
+                sitting.saved = await asyncio.to_thread(
+                    sitting.driver.save, sitting.known, message.destination, message.force
+                )
+            except FileExistsError:
+                self.push_screen(OverwriteScreen(sitting, message.destination))
+            except EXPECTED_TROUBLE as error:
+                sitting.note = f"nothing was written: {error}"
+                self._reload()
+            else:
+                self._show_saved()
+
+    def _show_saved(self) -> None:
+        while len(self.screen_stack) > 2:
+            self.pop_screen()
+        self.switch_screen(SavedScreen(self.sitting))
+
+    # --- keys of every screen --------------------------------------------------------------------------------------
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Overlays do not stack on themselves, and before the session is open there is nothing to look at."""
+        if action in ("why_not", "help", "gauges"):
+            opened = {"why_not": WhyNot, "help": HelpView, "gauges": GaugesView}[action]
+            if isinstance(self.screen, (opened, SaveScreen)):
+                return False
+            return action != "why_not" or self.sitting.state is not None
+        return True
+
+    def action_why_not(self) -> None:
+        """Causes that were ruled out and remedies that are not proposed."""
+        self.push_screen(WhyNot(self.sitting))
+
+    def action_gauges(self) -> None:
+        """All gauges."""
+        self.push_screen(GaugesView(self.sitting))
+
+    def action_help(self) -> None:
+        """Keys of the present screen."""
+        if isinstance(self.screen, Frame):
+            self.push_screen(HelpView(self.sitting, self.screen))
+
+    def action_leave(self) -> None:
+        """Quit."""
+        self.exit(0, return_code=0)
+
+
+def run_app(driver: Driver, gauges: GaugeSource | None, no_color: bool, ascii_only: bool) -> int:
+    """Run the app until the user leaves. Returns 0, or 2 where the input could not be read (said on stderr).
+
+    The caller has made sure that there is a terminal. After saving, the next command is printed where it can be copied.
+    """
+    if no_color:
+        os.environ["NO_COLOR"] = "1"  # Textual decides while the app is built
+    app = AdvisorApp(driver, gauges, no_color=no_color, plain_ascii=ascii_only)
+    app.run(mouse=False)
+    if app.trouble:
+        print(f"rl-oom-advisor: {app.trouble}", file=sys.stderr)
+    saved = app.sitting.saved
+    if saved is not None:
+        print(last_words(saved))
+    return app.return_code or 0
+
+
+def last_words(saved: Saved) -> str:
+    """What stays in the terminal after the app has gone."""
+    return f"written  {saved.path}\nreport   {saved.report}\nnext     {saved.next_command}"

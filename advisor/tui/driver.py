@@ -1,0 +1,65 @@
+"""What the app needs from the session: five verbs. The app calls nothing else below it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from advisor.script.document import EditRefused, ScriptError
+from advisor.session import State
+
+Notice = Callable[[str], None]
+"""Told what is being read: "reading train.log, 212 MB"."""
+
+EXPECTED_TROUBLE: tuple[type[Exception], ...] = (ScriptError, EditRefused, ValueError, OSError)
+"""What a driver may raise: one sentence for the user. Anything else is a bug and ends the app with a traceback."""
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What saving would write. `diff` is a unified diff; empty: no step of the plan edits a file."""
+
+    diff: str
+    proof: tuple[str, ...] = ()
+    """What was verified: "read back equal to the plan", "bash -n clean"."""
+    destination: Path | None = None
+    """Where it would be written; None: there is no script to write."""
+    refused: str = ""
+    """One sentence where the edit cannot be made exactly; `diff` is then empty."""
+    by_hand: tuple[str, ...] = ()
+    """Selected steps that no file edit carries out (versions, machines): one sentence each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """What was written, and the one command that comes next."""
+
+    path: Path
+    report: Path
+    next_command: str
+
+
+class Driver(Protocol):
+    """One sitting. Each call gives a new State and may take seconds: the app calls it from a worker thread."""
+
+    def open(self, notice: Notice) -> State:
+        """Read what was asked for and diagnose it."""
+        ...
+
+    def answer(self, state: State, question: str, choice: str | None) -> State:
+        """Answer one question; None takes the user's answer back."""
+        ...
+
+    def toggle(self, state: State, step_id: str) -> State:
+        """Switch one step of the plan on or off."""
+        ...
+
+    def preview(self, state: State) -> Preview:
+        """The patch of the selected steps; writes nothing."""
+        ...
+
+    def save(self, state: State, destination: Path, force: bool) -> Saved:
+        """Write script and report. Raises FileExistsError where the destination exists and `force` is False."""
+        ...

@@ -1,0 +1,149 @@
+"""The log around a proof: line numbers, and a letter in the gutter for every line that says something."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.widget import Widget
+from textual.worker import get_current_worker
+
+from advisor.crash.evidence import EvidenceRole
+from advisor.session import State
+from advisor.tui.driver import EXPECTED_TROUBLE
+from advisor.tui.frame import BACK, Overlay
+from advisor.tui.log_window import LogWindows, Window
+from advisor.tui.page import Lines, Page
+from advisor.tui.sitting import Sitting
+from advisor.tui.ui_text import Row, Span, Tone, grouped, line, pad_left, paragraph, span
+
+REACH = 300
+SHIFT = 16
+_LETTERS: dict[EvidenceRole, str] = {"telemetry": "M", "warning": "M", "progress": "P"}
+LEGEND = "E error  M memory reading  P progress  C config"
+
+
+def letter_of(role: EvidenceRole) -> str:
+    """The gutter letter of a piece of evidence."""
+    return _LETTERS.get(role, "E")
+
+
+def gutter(state: State, file: str) -> dict[int, str]:
+    """Line number → letter, for the evidence of one file; errors win over readings on the same line."""
+    found: dict[int, str] = {}
+    for evidence in state.crash.evidence:
+        if evidence.file == file and found.get(evidence.line) != "E":
+            found[evidence.line] = letter_of(evidence.role)
+    return found
+
+
+def window_rows(state: State, file: str, window: Window, width: int, shift: int = 0) -> list[Row]:
+    """`  41 207 E text`, one row a line; `shift` columns of the text are out of sight on the left."""
+    letters = gutter(state, file)
+    keys = tuple(key for key in state.crash.settings if len(key) >= 6)
+    number_width = len(grouped(window.first + len(window.lines)))
+    out = []
+    for at, text in enumerate(window.lines, start=window.first):
+        letter = letters.get(at) or ("C" if any(key in text for key in keys) else " ")
+        tone: Tone = "bad" if letter == "E" else "mark"
+        number = Span(pad_left(grouped(at), number_width), "dim")
+        out.append(Row(line(number, " ", Span(letter, tone), " ", span(text[shift:])), str(at)))
+    return out
+
+
+class EvidenceView(Overlay):
+    """The log, standing at one piece of evidence."""
+
+    TITLE_WORDS = "The log around a proof"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("n", "hop(1)", "next mark", tooltip="the next line with a letter"),
+        Binding("N,p", "hop(-1)", "previous", key_display="N", tooltip="the line with a letter before this one"),
+        Binding("left,right", "nothing", "shift", key_display="← →", tooltip="move long lines sideways"),
+        Binding("left,h", "shift(-1)", show=False),
+        Binding("right,l", "shift(1)", show=False),
+        Binding("enter,o", "back", "back", show=False, tooltip="return to the verdict"),
+        BACK,
+    ]
+
+    def __init__(self, sitting: Sitting, evidence: int) -> None:
+        super().__init__(sitting)
+        chosen = self.state.crash.evidence[evidence]
+        self._file, self._line = chosen.file, chosen.line
+        self._windows = LogWindows(Path(chosen.file))
+        self._window: Window | None = None
+        self._trouble = ""
+        self._shift = 0
+
+    def panes(self) -> Iterable[Widget]:
+        """One page: the log."""
+        yield self.page("log_rows", "main", str(self._line))
+
+    def on_mount(self) -> None:
+        """Begin to read."""
+        super().on_mount()
+        self._load()
+
+    def log_rows(self, width: int) -> list[Row]:
+        """The window, or what is being done about it."""
+        if self._trouble:
+            return paragraph(self._trouble, width)
+        if self._window is None:
+            return paragraph(f"reading {self._file} up to line {grouped(self._line)} …", width)
+        return window_rows(self.state, self._file, self._window, width, self._shift)
+
+    def _crumb(self, width: int) -> list[Row]:
+        return [Row(line(span(f"{self._file}  line {grouped(self._line)}   ", "strong"), span(LEGEND, "dim")))]
+
+    def _load(self) -> None:
+        self.run_worker(self._read, thread=True, exclusive=True, group="log")
+
+    def _read(self) -> None:
+        worker = get_current_worker()
+        try:
+            window, trouble = self._windows.around(self._line, REACH, lambda: worker.is_cancelled), ""
+        except EXPECTED_TROUBLE as error:
+            window, trouble = None, f"The log cannot be shown: {error}"
+        if not worker.is_cancelled:
+            self.app.call_from_thread(self._loaded, window, trouble)
+
+    def _loaded(self, window: Window | None, trouble: str) -> None:
+        self._window, self._trouble = window, trouble
+        page = self.query_one("#main", Page)
+        page.reload()
+        page.move_to(str(self._line))
+        page.middle()
+
+    def on_page_moved(self, message: Page.Moved) -> None:
+        """Follow the cursor; near an open end of the window, read on."""
+        window = self._window
+        if window is None or message.key is None or not message.key.isdigit():
+            return
+        self._line = int(message.key)
+        self.query_one("#crumb", Lines).reload()
+        at_top = self._line == window.first > 1
+        at_end = self._line == window.first + len(window.lines) - 1 and not window.ends
+        if at_top or at_end:
+            self._load()
+
+    def action_hop(self, by: int) -> None:
+        """The neighbouring marked line of this file."""
+        marked = sorted(gutter(self.state, self._file))
+        further = [at for at in marked if (at > self._line if by > 0 else at < self._line)]
+        if not further:
+            return
+        self._line = further[0 if by > 0 else -1]
+        window = self._window
+        if window and window.first <= self._line < window.first + len(window.lines):
+            self.query_one("#main", Page).move_to(str(self._line))
+        else:
+            self._load()
+
+    def action_shift(self, by: int) -> None:
+        """Move the text sideways."""
+        self._shift = max(0, self._shift + by * SHIFT)
+        self.query_one("#main", Page).reload()
+
+    def action_nothing(self) -> None:
+        """Stands in the key line for the two keys that shift."""

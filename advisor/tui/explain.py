@@ -1,0 +1,188 @@
+"""What stands behind the plan: one step in full, the arithmetic of a phase, and the list of why-nots."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual.binding import Binding, BindingType
+
+from advisor.memory.cells import LETTERS, Cell, Ledger, PhaseSum, Place
+from advisor.plan.plan import PlanStep
+from advisor.session import State
+from advisor.tui.frame import BACK, Reading
+from advisor.tui.memory_bars import OWNER_WORDS, phases_of
+from advisor.tui.sitting import Sitting
+from advisor.tui.ui_text import BLANK, Row, Span, heading, labelled, line, pad, pad_left, paragraph, rows, span
+from advisor.units import show_bytes
+from advisor.words import PHASE_TITLES, Phase
+
+_CLOSE = Binding("enter", "back", "back", show=False, tooltip="return")
+
+
+def step_rows(state: State, step: PlanStep, width: int) -> list[Row]:
+    """One step in full: what changes where, why, what it saves in each phase, its cost, how sure and from where."""
+    out = paragraph(step.title, width, tone="strong")
+    for change in step.changes:
+        old, new = (
+            change.old if change.old is not None else "unset",
+            change.new if change.new is not None else "removed",
+        )
+        out += labelled("change", f"{change.key}: {old} → {new}", width)
+        if change.file:
+            at = f"{change.file}:{change.line}" if change.line is not None else change.file
+            out += labelled("", f"{at} {change.how}".rstrip(), width, tone="dim")
+    out += [BLANK, *labelled("why", step.why, width)]
+    for name, saves in (("saves", step.saves), ("on the other", step.host_saves)):
+        for phase, count in saves.items():
+            out += labelled(name, f"{_signed(count)} in {PHASE_TITLES[phase]}", width)
+            name = ""
+    out += labelled("costs", step.costs or "nothing known", width)
+    changes = "training results change" if step.results == "changed" else "training results stay the same"
+    out += labelled("results", changes, width, tone="warn" if step.results == "changed" else "plain")
+    out += labelled("how sure", step.basis, width)
+    for caveat in step.caveats:
+        out += labelled("mind", caveat, width)
+    if step.documented:
+        out += labelled("documented", step.documented, width)
+    titles = {other.id: other.title for other in state.plan.steps}
+    if step.conflicts:
+        out += labelled("not with", "; ".join(titles.get(other, other) for other in step.conflicts), width)
+    for source in step.sources:
+        out += labelled("source", source, width, tone="dim")
+    return out
+
+
+def _signed(count: int) -> str:
+    return f"saves {show_bytes(count)}" if count >= 0 else f"costs {show_bytes(-count)}"
+
+
+def arithmetic_rows(state: State, phase: Phase, width: int) -> list[Row]:
+    """Each cell of one phase, GPU then host, with its formula; after the selected steps where they changed it."""
+    before, after = state.plan.before or state.ledger, state.plan.after
+    out = [Row(line(span(f"The arithmetic of {PHASE_TITLES[phase]}", "strong")))]
+    for place, title, capacity in (("gpu", "One GPU", before.gpu_capacity), ("host", "One host", before.host_limit)):
+        out += _place_rows(
+            before, after, "gpu" if place == "gpu" else "host", phase, f"{title} of {show_bytes(capacity)}", width
+        )
+    for guess in before.assumed:
+        out += labelled("assumed", guess, width)
+    for match in state.attribution:
+        if match.phase == phase:
+            word = "is what the log asked for" if match.matches else "is not what the log asked for"
+            text = f"{match.tensor} {match.shape}: {match.formula} = {show_bytes(match.bytes)}, {word}"
+            out += labelled("asked for", text, width)
+    return out
+
+
+def _place_rows(before: Ledger, after: Ledger | None, place: Place, phase: Phase, title: str, width: int) -> list[Row]:
+    now = before.phase(place, phase)
+    then = after.phase(place, phase) if after else None
+    if now is None:
+        return []
+    out = [BLANK, heading(title, "expected (low – high)", width)]
+    changed = {cell.owner: cell for cell in then.cells} if then else {}
+    for cell in now.cells:
+        out += _cell_rows(cell, width)
+        new = changed.get(cell.owner)
+        if new is not None and new.expected != cell.expected:
+            out += _cell_rows(new, width, "after")
+    fresh = [cell for cell in then.cells if cell.owner not in {old.owner for old in now.cells}] if then else []
+    for cell in fresh:
+        out += _cell_rows(cell, width, "after")
+    return [*out, *_sum_rows(now, then, width)]
+
+
+def _cell_rows(cell: Cell, width: int, word: str = "") -> list[Row]:
+    spread = f" ({show_bytes(cell.low)} – {show_bytes(cell.high)})" if cell.low != cell.high else ""
+    number = f"{show_bytes(cell.expected)}{spread}"
+    name = f"{LETTERS[cell.owner]} {OWNER_WORDS[cell.owner]}" if not word else f"  {word}"
+    room = max(12, width - len(number) - 1)
+    head = Row(line(Span(pad(name, room) + " ", "mark" if word else "plain"), span(number)))
+    return [head, *paragraph(f"{cell.formula} ({cell.basis})", width, 4, "dim")]
+
+
+def _sum_rows(now: PhaseSum, then: PhaseSum | None, width: int) -> list[Row]:
+    words = f"{show_bytes(now.expected)}"
+    if then is not None and then.expected != now.expected:
+        words += f" → {show_bytes(then.expected)}"
+    return rows(line(span(pad_left("sum  " + words, width), "strong")))
+
+
+def why_not_rows(state: State, width: int) -> list[Row]:
+    """Causes that were ruled out, and remedies that people try and the plan does not propose, each with the reason."""
+    out = [heading("Causes that were ruled out")]
+    for ruled in state.diagnosis.ruled_out:
+        out += [Row(line(span(f"  {ruled.title}", "strong"))), *paragraph(ruled.because, width, 4)]
+    if not state.diagnosis.ruled_out:
+        out += paragraph("none: nothing in the log or the script excludes another cause", width, 2)
+    out += [BLANK, heading("What the plan does not propose")]
+    for one in state.plan.not_proposed:
+        out += [Row(line(span(f"  {one.title}", "strong"))), *paragraph(one.because, width, 4)]
+    if not state.plan.not_proposed:
+        out += paragraph("nothing that is often tried was held back", width, 2)
+    others = state.diagnosis.cases[1:]
+    if others:
+        out += [BLANK, heading("Other documented cases that look like it")]
+    for case in others:
+        differs = f"; differs in {', '.join(case.differs)}" if case.differs else ""
+        out += paragraph(f"{case.title}: {case.agree} of {case.of} facts agree{differs}", width, 2)
+    return out
+
+
+class Explanation(Reading):
+    """One step in full."""
+
+    TITLE_WORDS = "A step explained"
+    BINDINGS: ClassVar[list[BindingType]] = [_CLOSE, Binding("e", "back", "back", show=False), BACK]
+
+    def __init__(self, sitting: Sitting, step_id: str) -> None:
+        super().__init__(sitting)
+        self._step_id = step_id
+
+    def page_rows(self, width: int) -> list[Row]:
+        """The step; gone from the plan, it says so."""
+        step = next((step for step in self.state.plan.steps if step.id == self._step_id), None)
+        return step_rows(self.state, step, width) if step else paragraph("This step is no longer in the plan.", width)
+
+
+class Arithmetic(Reading):
+    """The formulas of one phase; left and right change the phase."""
+
+    TITLE_WORDS = "The arithmetic"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        _CLOSE,
+        Binding("left,right", "nothing", "phase", key_display="← →", tooltip="another phase"),
+        Binding("left,h", "phase(-1)", show=False),
+        Binding("right,l", "phase(1)", show=False),
+        Binding("a", "back", "back", show=False),
+        BACK,
+    ]
+
+    def __init__(self, sitting: Sitting, phase: Phase) -> None:
+        super().__init__(sitting)
+        self._phase = phase
+
+    def page_rows(self, width: int) -> list[Row]:
+        """The cells of the phase."""
+        return arithmetic_rows(self.state, self._phase, width)
+
+    def action_phase(self, by: int) -> None:
+        """The neighbouring phase."""
+        known = phases_of(self.state.plan)
+        if self._phase in known:
+            self._phase = known[(known.index(self._phase) + by) % len(known)]
+            self.reload()
+
+    def action_nothing(self) -> None:
+        """Stands in the key line for the two keys that change the phase."""
+
+
+class WhyNot(Reading):
+    """Ruled-out causes and remedies that were not proposed."""
+
+    TITLE_WORDS = "Why not …"
+    BINDINGS: ClassVar[list[BindingType]] = [_CLOSE, Binding("w", "back", "back", show=False), BACK]
+
+    def page_rows(self, width: int) -> list[Row]:
+        """Both lists."""
+        return why_not_rows(self.state, width)

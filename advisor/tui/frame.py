@@ -1,0 +1,178 @@
+"""The frame of every screen: breadcrumb, panes, gauge strip, key line. A screen only says what its panes show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import ClassVar
+
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Container
+from textual.screen import Screen
+from textual.widget import Widget
+
+from advisor.session import State
+from advisor.tui.breadcrumb import breadcrumb
+from advisor.tui.gauge_strip import strip
+from advisor.tui.keys import Hint, hints, key_line
+from advisor.tui.page import Lines, Page
+from advisor.tui.sitting import GoBack, GoOn, Sitting
+from advisor.tui.ui_text import Row, line, paragraph, rows, span
+
+SMALLEST = (60, 15)
+TWO_PANES, THREE_PANES = 100, 140
+BACK = Binding("escape", "back", "back", tooltip="the screen before")
+
+
+class Frame(Screen[None]):
+    """Base of all screens. Subclasses give `panes` and bindings; the words of "enter" may follow the state."""
+
+    TITLE_WORDS: ClassVar[str] = ""
+    """What the help calls this screen."""
+    STACKED: ClassVar[bool] = False
+    """Below two panes' width: keep the second pane, under the first."""
+
+    def __init__(self, sitting: Sitting) -> None:
+        super().__init__()
+        self.sitting = sitting
+        self._built_columns = 0
+
+    @property
+    def state(self) -> State:
+        """The sitting as it stands."""
+        return self.sitting.known
+
+    @property
+    def columns(self) -> int:
+        """Panes side by side at the present width: 1, 2 or 3."""
+        width = self.app.size.width
+        return 1 + (width >= TWO_PANES) + (width >= THREE_PANES)
+
+    def panes(self) -> Iterable[Widget]:
+        """The panes, most important first. The second shows from 100 columns, the third from 140."""
+        raise NotImplementedError
+
+    def page(self, source: str, name: str, cursor: str | None = None) -> Page:
+        """A page whose rows come from the method `source` of this screen."""
+
+        def built(width: int) -> Sequence[Row]:
+            found: Sequence[Row] = getattr(self, source)(width)
+            return found
+
+        return Page(built, plain_ascii=self.sitting.plain_ascii, id=name, cursor=cursor)
+
+    def compose(self) -> ComposeResult:
+        """One line on top, the panes, two lines at the bottom."""
+        ascii_only = self.sitting.plain_ascii
+        yield Lines(self._too_small, plain_ascii=ascii_only, id="too-small")
+        yield Lines(self._crumb, plain_ascii=ascii_only, id="crumb")
+        yield Lines(self._note, plain_ascii=ascii_only, id="note")
+        with Container(id="panes", classes="stacked" if self.STACKED else ""):
+            yield from self.panes()
+        yield Lines(self._strip, plain_ascii=ascii_only, id="strip")
+        yield Lines(self._keys, plain_ascii=ascii_only, id="keys")
+
+    def on_mount(self) -> None:
+        """The first page takes the keys."""
+        self.query_one("#note").display = bool(self.sitting.note)
+        first = self.query(Page)
+        if first:
+            first.first().focus()
+
+    def reload(self) -> None:
+        """Show the sitting as it stands now."""
+        for lines in self.query(Lines):  # none before the screen is composed and after it is gone
+            if lines.id == "note":
+                lines.display = bool(self.sitting.note)
+            lines.reload()
+
+    def reload_strip(self) -> None:
+        """Only the gauges changed."""
+        for lines in self.query("#strip").results(Lines):
+            lines.reload()
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Another number of panes may mean other words in each."""
+        if self.columns != self._built_columns:
+            self._built_columns = self.columns
+            self.call_after_refresh(self.reload)
+
+    def _crumb(self, width: int) -> list[Row]:
+        sitting = self.sitting
+        return rows(breadcrumb(sitting.state, sitting.stage, sitting.question, width))
+
+    def _note(self, width: int) -> list[Row]:
+        return rows(line(span(self.sitting.note, "mark"))) if self.sitting.note else []
+
+    def _strip(self, width: int) -> list[Row]:
+        return rows(strip(self.sitting.snapshot, self.sitting.no_gauges, width, self.sitting.plain_ascii))
+
+    def _keys(self, width: int) -> list[Row]:
+        return rows(key_line(self.own_hints(), self.shared_hints(), width))
+
+    def _too_small(self, width: int) -> list[Row]:
+        size = self.app.size
+        return paragraph(
+            f"This terminal is {size.width}×{size.height}; {SMALLEST[0]}×{SMALLEST[1]} is the least that can be read. "
+            "Make it larger, or press q to quit.",
+            width,
+        )
+
+    def own_hints(self) -> list[Hint]:
+        """The keys of this screen, in words that may follow the state."""
+        words = self.words()
+        usable = [hint for hint in hints(type(self).BINDINGS) if self.check_action(hint.action.split("(")[0], ())]
+        return [
+            Hint(hint.keys, words.get(hint.action, hint.words), hint.explained, hint.shown, hint.action)
+            for hint in usable
+        ]
+
+    def shared_hints(self) -> list[Hint]:
+        """The keys of every screen that belong in the key line."""
+        return [hint for hint in hints(self.app.BINDINGS) if hint.shown]
+
+    def words(self) -> dict[str, str]:
+        """Action → its words just now, where they differ from the binding's."""
+        return {}
+
+
+class StageScreen(Frame):
+    """A stage of the sitting: Enter goes on, Esc goes back."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "go_on", "go on", tooltip="agree and go on"), BACK]
+
+    def action_go_on(self) -> None:
+        """The next stage."""
+        self.post_message(GoOn())
+
+    def action_back(self) -> None:
+        """The stage before."""
+        self.post_message(GoBack())
+
+
+class Overlay(Frame):
+    """Something looked at for a moment; Esc returns."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [BACK]
+
+    def action_back(self) -> None:
+        """Return to the screen underneath."""
+        self.dismiss()
+
+
+class Reading(Overlay):
+    """An overlay of one page. `READ_BY` is the name of the action that opened it; the same key closes it."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "back", "back", show=False, tooltip="return"),
+        BACK,
+    ]
+
+    def panes(self) -> Iterable[Widget]:
+        """One page over the whole width."""
+        yield self.page("page_rows", "main")
+
+    def page_rows(self, width: int) -> list[Row]:
+        """What is read."""
+        raise NotImplementedError

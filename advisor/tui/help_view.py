@@ -1,0 +1,63 @@
+"""Help: the keys of the screen underneath, made from its bindings, and what the signs mean."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual.binding import Binding, BindingType
+
+from advisor.memory.cells import LETTERS
+from advisor.tui.evidence_view import LEGEND
+from advisor.tui.frame import BACK, Frame, Reading
+from advisor.tui.keys import Hint, hints
+from advisor.tui.memory_bars import OWNER_WORDS
+from advisor.tui.page import Page
+from advisor.tui.sitting import Sitting
+from advisor.tui.ui_text import BLANK, Row, flow, heading, labelled, paragraph
+
+_BASES = (
+    ("measured", "the number was printed in this log or read on this GPU"),
+    ("computed", "a formula, and all its inputs are known"),
+    ("estimated", "a formula, and an input was assumed; the arithmetic (a) names it"),
+    ("documented", "a documented case did this"),
+)
+
+
+def help_rows(title: str, own: list[Hint], moving: list[Hint], everywhere: list[Hint], width: int) -> list[Row]:
+    """Keys, then signs."""
+    out = paragraph(title, width, tone="strong")
+    for head, group in (("Keys of this screen", own), ("Moving", moving), ("Keys everywhere", everywhere)):
+        if group:
+            out += [BLANK, heading(head)]
+            for hint in group:
+                out += labelled(f"  {hint.keys}", hint.explained, width, 16)
+    out += [BLANK, heading("How a number is known")]
+    for word, meaning in _BASES:
+        out += labelled(f"  {word}", meaning, width, 16)
+    letters = dict.fromkeys(
+        f"{LETTERS[owner]} {words}" for owner, words in OWNER_WORDS.items() if "offloaded" not in words
+    )
+    out += [BLANK, heading("Letters of the memory bars"), *flow(letters, width, 2)]
+    out += [*flow(["· free", "| the limit"], width, 2)]
+    return [*out, BLANK, heading("Letters beside log lines"), *flow(LEGEND.split("  "), width, 2)]
+
+
+class HelpView(Reading):
+    """Help for the screen it was asked on."""
+
+    TITLE_WORDS = "Help"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "back", "back", show=False),
+        Binding("question_mark", "back", "back", show=False),
+        BACK,
+    ]
+
+    def __init__(self, sitting: Sitting, about: Frame) -> None:
+        super().__init__(sitting)
+        self._about = about
+
+    def page_rows(self, width: int) -> list[Row]:
+        """Keys and signs."""
+        return help_rows(
+            self._about.TITLE_WORDS, self._about.own_hints(), hints(Page.BINDINGS), hints(self.app.BINDINGS), width
+        )

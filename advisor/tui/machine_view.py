@@ -1,0 +1,210 @@
+"""What the box has and what the run is, each fact with where it comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.widget import Widget
+
+from advisor.machine.inventory import Machine
+from advisor.run.run import Knob, Run
+from advisor.session import State
+from advisor.tui.facts import gpu_words, where
+from advisor.tui.frame import BACK, StageScreen
+from advisor.tui.gauges_view import SHM
+from advisor.tui.ui_text import (
+    BLANK,
+    Line,
+    Row,
+    cut,
+    cut_left,
+    heading,
+    labelled,
+    line,
+    pad,
+    paragraph,
+    rows,
+    span,
+    spread,
+)
+from advisor.units import show_bytes, show_params
+
+_SOURCE_WORDS = {"measured": "measured here", "described": "described by you", "log": "read in the log"}
+_KNOB_WORDS = {
+    "script": "the script",
+    "environment": "the environment",
+    "log": "the log",
+    "default": "framework default",
+    "user": "you",
+    "derived": "derived",
+    "assumed": "assumed",
+}
+
+
+def fact(label: str, value: str, source: str, width: int) -> Row:
+    """`label  value                     source`."""
+    return Row(spread(line(span(pad(label, 16), "title"), value), line(span(source, "dim")), width))
+
+
+def _source(machine: Machine, *fields: str) -> str:
+    found = next((machine.sources[name] for name in fields if name in machine.sources), None)
+    return _SOURCE_WORDS[found] if found else ""
+
+
+def machine_rows(machine: Machine, width: int) -> list[Row]:
+    """The box, fact by fact."""
+    host = machine.host
+    out = [
+        fact("GPUs", gpu_words(machine), _source(machine, "gpus"), width),
+        fact("nodes", str(machine.nodes) if machine.nodes is not None else "unknown", _source(machine, "nodes"), width),
+        fact("driver", machine.driver or "unknown", "", width),
+        fact("host RAM", show_bytes(host.total_bytes), _source(machine, "host.total", "host"), width),
+    ]
+    limit = show_bytes(host.limit_bytes) if host.limit_bytes is not None else "none found"
+    out.append(fact("memory limit", limit, cut_left(host.limit_source, 40) or _source(machine, "host.limit"), width))
+    if host.oom_kills:
+        out.append(fact("", f"the kernel has killed {host.oom_kills} times in this container", "cgroup", width))
+    swap = show_bytes(host.swap_total_bytes) if host.swap_total_bytes is not None else "unknown"
+    out.append(fact("swap", swap, _source(machine, "host.swap"), width))
+    out.append(fact(SHM, show_bytes(host.shm_bytes), _source(machine, "shm", "host.shm"), width))
+    for problem in machine.problems:
+        out += labelled("", problem, width, 16, "warn")
+    return out
+
+
+def library_rows(machine: Machine, run: Run, width: int) -> list[Row]:
+    """Libraries of the environment that trains."""
+    known = {**machine.libraries, **run.libraries}
+    out = [heading("Libraries that train", cut_left(machine.environment, 44), width)]
+    if not known:
+        return [*out, *paragraph("none found; give them with --lib deepspeed=0.16.3", width, 2, "dim")]
+    for name in sorted(known):
+        source = _source(machine, f"libraries.{name}", "libraries")
+        out.append(Row(spread(line(f"  {pad(name, 18)} {known[name]}"), line(span(source, "dim")), width)))
+    return out
+
+
+def gpu_rows(machine: Machine, width: int) -> list[Row]:
+    """Each card."""
+    out = []
+    for gpu in machine.gpus:
+        used = f"{show_bytes(gpu.used_bytes)} used of " if gpu.used_bytes is not None else ""
+        out += rows(line(cut(f"  {gpu.index}  {gpu.name}  {used}{show_bytes(gpu.total_bytes)}  {gpu.problem}", width)))
+    return out
+
+
+def run_rows(state: State, width: int) -> list[Row]:
+    """The run: framework, model, topology, and how each was told."""
+    run = state.run
+    model = run.model
+    shape = (
+        f"{run.model_name or 'unknown'}, {show_params(model.parameters)}" if model else (run.model_name or "unknown")
+    )
+    topology = run.topology
+    out = [
+        fact("framework", f"{run.title or run.framework} {run.era}".strip(), cut(run.recognised_by, 36), width),
+        fact("algorithm", run.algorithm, "", width),
+        fact("model", shape, cut(model.note, 36) if model else "", width),
+        fact(
+            "GPUs",
+            f"{topology.nodes * topology.gpus_per_node} in {topology.nodes} node{'s' if topology.nodes != 1 else ''}: "
+            f"actor {topology.actor_gpus}, rollout {topology.rollout_gpus} (TP {topology.tensor_parallel})",
+            "" if topology.known else "assumed",
+            width,
+        ),
+    ]
+    for note in run.notes:
+        out += labelled("", note, width, 16, "warn")
+    if state.script is None:
+        out += [BLANK, *paragraph(NO_SCRIPT, width, tone="warn")]
+    return out
+
+
+NO_SCRIPT = (
+    "No launch script was given. The log alone says what died; with the script the advisor also computes who held the "
+    "memory and writes the script that fits: rl-oom-advisor run.sh --log train.log"
+)
+
+
+def knob_rows(run: Run, width: int) -> list[Row]:
+    """The knobs of memory: value, native key and source."""
+    known = [knob for knob in run.knobs.values() if knob.value is not None or knob.key]
+    if not known:
+        return []
+    out = [heading("Knobs of memory", "native setting", width)]
+    places = {setting.key: where(setting) for setting in run.settings if setting.effective}
+    ordered = sorted(known, key=lambda knob: (knob.source in ("default", "assumed"), knob.name))
+    return [*out, *(Row(_knob_line(knob, places, width)) for knob in ordered)]
+
+
+def _knob_line(knob: Knob, places: dict[str, str], width: int) -> Line:
+    place = places.get(knob.key, "") if knob.source in ("script", "environment") else ""
+    source = place or _KNOB_WORDS[knob.source]
+    value = "unresolved" if knob.value is None else str(knob.value)
+    note = f" = {knob.note}" if knob.note else ""
+    left = line(f"  {pad(knob.name, 28)} {value}", span(note, "dim"))
+    right = f"{knob.key}  {source}" if width >= 100 and knob.key else source
+    return spread(left, line(span(cut_left(right, max(20, width // 2 - 4)), "dim")), width)
+
+
+class MachineScreen(StageScreen):
+    """Machine: the first screen when no log was given."""
+
+    TITLE_WORDS = "The machine"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "go_on", "the run", tooltip="go on to what the script runs"),
+    ]
+
+    def panes(self) -> Iterable[Widget]:
+        """The box; its libraries and cards."""
+        yield self.page("main_rows", "main")
+        yield self.page("side_rows", "second")
+        yield self.page("third_rows", "third")
+
+    def main_rows(self, width: int) -> list[Row]:
+        """The box."""
+        state = self.state
+        top = [*paragraph("What this box has", width, tone="strong"), *machine_rows(state.machine, width)]
+        if self.columns == 1:
+            top += [BLANK, *library_rows(state.machine, state.run, width), *gpu_rows(state.machine, width)]
+        return top
+
+    def side_rows(self, width: int) -> list[Row]:
+        """Libraries."""
+        state = self.state
+        top = library_rows(state.machine, state.run, width)
+        return top if self.columns == 3 else [*top, BLANK, *gpu_rows(state.machine, width)]
+
+    def third_rows(self, width: int) -> list[Row]:
+        """Cards."""
+        return [heading("Cards"), *gpu_rows(self.state.machine, width)]
+
+    def action_back(self) -> None:
+        """Nothing lies before the machine."""
+
+
+class RunScreen(StageScreen):
+    """Run: what the script runs, and how each fact is known."""
+
+    TITLE_WORDS = "The run"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "go_on", "the crash", tooltip="go on to the verdict"),
+        BACK,
+    ]
+
+    def panes(self) -> Iterable[Widget]:
+        """The run; its knobs."""
+        yield self.page("main_rows", "main")
+        yield self.page("side_rows", "second")
+
+    def main_rows(self, width: int) -> list[Row]:
+        """The run."""
+        state = self.state
+        top = [*paragraph("What the script runs", width, tone="strong"), *run_rows(state, width)]
+        return [*top, BLANK, *knob_rows(state.run, width)] if self.columns == 1 else top
+
+    def side_rows(self, width: int) -> list[Row]:
+        """Knobs."""
+        return knob_rows(self.state.run, width)

@@ -1,0 +1,180 @@
+"""Stacked memory bars of one line: letters for owners, "·" for free, "|" for the limit. Pure functions."""
+
+from __future__ import annotations
+
+from advisor.memory.cells import LETTERS, Ledger, Owner, PhaseSum, Place
+from advisor.plan.plan import Plan
+from advisor.tui.ui_text import BLANK, Row, Span, counted, flow, line, pad, span
+from advisor.units import GIB
+from advisor.words import PHASE_TITLES, Phase
+
+FREE, LIMIT = "·", "|"
+OWNER_WORDS: dict[Owner, str] = {
+    "weights": "weights",
+    "gradients": "gradients",
+    "optimizer": "optimizer",
+    "gathered": "gathered weights",
+    "activations": "activations",
+    "logits": "logits",
+    "reference": "reference",
+    "critic": "critic",
+    "engine_weights": "engine weights",
+    "kv_cache": "KV cache",
+    "engine_rest": "engine rest",
+    "context": "CUDA contexts",
+    "buffers": "buffers",
+    "fragmentation": "fragmentation",
+    "offloaded_weights": "offloaded weights",
+    "offloaded_optimizer": "offloaded optimizer",
+    "engine_copy": "sleeping engine",
+    "processes": "processes",
+    "object_store": "object store",
+    "swap": "swap space",
+    "loading": "loading",
+    "unexplained": "unproven",
+    "driver": "driver",
+    "checkpoint": "checkpoint",
+}
+
+
+def stacked(of: PhaseSum | None, capacity: int | None, scale: int, width: int) -> str:
+    """`width` columns standing for `scale` bytes; one letter a share of an owner, the limit at its place.
+
+    Rounding is cumulative, so the letters end where the sum ends and no owner's rounding pushes the next one.
+    """
+    drawn = [FREE] * width
+    if scale > 0 and of is not None:
+        reached = 0
+        for cell in of.cells:
+            start, reached = reached, reached + max(cell.expected, 0)
+            for column in range(_column(start, scale, width), _column(reached, scale, width)):
+                drawn[column] = LETTERS[cell.owner]
+    if capacity is not None and scale > 0:
+        at = min(_column(capacity, scale, width), width - 1)
+        drawn[at] = LIMIT
+        for column in range(at + 1, width):
+            drawn[column] = " " if drawn[column] == FREE else drawn[column]
+    return "".join(drawn)
+
+
+def _column(count: int, scale: int, width: int) -> int:
+    return min(width, round(count * width / scale))
+
+
+def scale_of(before: PhaseSum | None, after: PhaseSum | None, capacity: int | None) -> int:
+    """Bytes that the whole width stands for: the capacity, or more where something passes it."""
+    sums = [of.expected for of in (before, after) if of is not None]
+    largest = max(sums, default=0)
+    if capacity is None:
+        return largest
+    return capacity if largest <= capacity else round(largest * 1.02)
+
+
+def figures(of: PhaseSum | None, capacity: int | None, margin: float) -> list[Span]:
+    """Like "26.1 of 40.0 G  fits": what is expected, the limit, and the verdict in words."""
+    if of is None:
+        return [Span(" no such phase", "dim")]
+    total = f" {_g(of.expected)} of {_g(capacity)} G" if capacity is not None else f" {_g(of.expected)} G"
+    return [Span(total), *_judged(of.expected, capacity, margin)]
+
+
+def _judged(expected: int, capacity: int | None, margin: float) -> list[Span]:
+    if capacity is None:
+        return []
+    if expected > capacity:
+        return [Span("  too much", "bad")]
+    if expected > capacity * (1 - margin):
+        return [Span("  tight", "warn")]
+    return [Span("  fits", "good")]
+
+
+def _g(count: int) -> str:
+    return f"{count / GIB:.0f}" if count >= 100 * GIB else f"{count / GIB:.1f}"
+
+
+def pair(plan: Plan, place: Place, phase: Phase, width: int) -> list[Row]:
+    """Before and after of one phase on one place: two lines, or none where the ledger does not know it."""
+    before = plan.before.phase(place, phase) if plan.before else None
+    after = plan.after.phase(place, phase) if plan.after else None
+    if before is None and after is None:
+        return []
+    capacity = _capacity(plan.before or plan.after, place)
+    scale = scale_of(before, after, capacity)
+    bar = max(8, width - len("host  after  ") - 28)
+    name = "GPU" if place == "gpu" else "host"
+    out = []
+    for word, of in (("now", before), ("after", after)):
+        label = Span(pad(name if word == "now" else "", 5) + pad(word, 6))
+        out.append(Row(line(label, span(stacked(of, capacity, scale, bar)), *figures(of, capacity, plan.margin))))
+    return out
+
+
+def _capacity(ledger: Ledger | None, place: Place) -> int | None:
+    if ledger is None:
+        return None
+    return ledger.gpu_capacity if place == "gpu" else ledger.host_limit
+
+
+def phases_of(plan: Plan) -> list[Phase]:
+    """Phases the ledger knows, in its order, GPU first."""
+    ledger = plan.before or plan.after
+    if ledger is None:
+        return []
+    return list(dict.fromkeys(of.phase for of in (*ledger.gpu, *ledger.host)))
+
+
+def first_phase(plan: Plan, crashed: Phase) -> Phase | None:
+    """The phase to show first: the one that died, else the fullest on the GPU."""
+    known = phases_of(plan)
+    if crashed in known:
+        return crashed
+    ledger = plan.before or plan.after
+    peak = (ledger.peak("gpu") or ledger.peak("host")) if ledger else None
+    return peak.phase if peak else (known[0] if known else None)
+
+
+def phase_rows(plan: Plan, phase: Phase, width: int) -> list[Row]:
+    """One phase: its name, then GPU and host, each now and after."""
+    bars = [*pair(plan, "gpu", phase, width), *pair(plan, "host", phase, width)]
+    return [Row(line(span(PHASE_TITLES[phase], "title"))), *bars] if bars else []
+
+
+def legend(plan: Plan, phases: list[Phase], width: int) -> list[Row]:
+    """The letters that are drawn, in words."""
+    words: dict[str, str] = {}
+    for ledger in (plan.before, plan.after):
+        for of in (*ledger.gpu, *ledger.host) if ledger else ():
+            for cell in of.cells:
+                if of.phase in phases and cell.expected > 0:
+                    words.setdefault(LETTERS[cell.owner], OWNER_WORDS[cell.owner])
+    return flow((f"{letter} {word}" for letter, word in words.items()), width, tone="dim")
+
+
+def unexplained(plan: Plan) -> list[Row]:
+    """Nothing to draw: which inputs are missing."""
+    ledger = plan.before or plan.after
+    missing = (
+        "; ".join(ledger.missing) if ledger and ledger.missing else "the run or the machine is not known well enough"
+    )
+    return [Row(line(span("No memory ledger could be computed: " + missing, "dim")))]
+
+
+def all_phases(plan: Plan, width: int) -> list[Row]:
+    """Every phase, before and after, with the legend; for panes with room."""
+    out: list[Row] = []
+    for phase in phases_of(plan):
+        out += [*phase_rows(plan, phase, width), BLANK]
+    return [*out, *legend(plan, phases_of(plan), width)] if out else unexplained(plan)
+
+
+def fit_words(plan: Plan) -> Span:
+    """Whether the selected steps fit, in one clause."""
+    chosen = counted(len(plan.selected()), "change") + " on"
+    if plan.fits is None:
+        return Span(f"{chosen}: whether that fits cannot be computed", "warn")
+    margin = f"{plan.margin:.0%} margin"
+    return (
+        Span(f"{chosen}: fits with {margin}", "good")
+        if plan.fits
+        else Span(f"{chosen}: does not fit with {margin}", "bad")
+    )

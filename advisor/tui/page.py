@@ -1,0 +1,218 @@
+"""Widgets that draw lines: a bar of one line, and a page with a cursor. Their words are a function of the width."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import ClassVar
+
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.geometry import Size
+from textual.message import Message
+from textual.strip import Strip
+from textual.widget import Widget
+
+from advisor.tui.ui_text import TONES, Line, Row, Span, ascii_only, crop, keys_of, line
+
+RowSource = Callable[[int], Sequence[Row]]
+"""Columns → rows. Called again on every resize and whenever the state changed."""
+MARGIN = 1
+POINTER = 2
+"""Columns before a row the cursor can stand on: "▸ "."""
+
+
+class Lines(Widget):
+    """Draws what `source` returns for its width. Nothing is parsed as markup on the way."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {f"tone--{tone}" for tone in TONES} | {"tone--cursor"}
+    DEFAULT_CSS = """
+    Lines { height: 1; width: 1fr; color: $foreground; }
+    Lines .tone--strong { text-style: bold; }
+    Lines .tone--dim { color: $text-muted; &:nocolor { text-style: dim; } }
+    Lines .tone--good { color: $text-success; }
+    Lines .tone--bad { color: $text-error; text-style: bold; }
+    Lines .tone--warn { color: $text-warning; }
+    Lines .tone--mark { color: $text-accent; text-style: bold; }
+    Lines .tone--title { color: $text-primary; &:nocolor { text-style: bold; } }
+    Lines .tone--added { color: $text-success; }
+    Lines .tone--removed { color: $text-error; }
+    Lines .tone--cursor { background: $boost; text-style: bold; }
+    """
+
+    def __init__(self, source: RowSource, *, plain_ascii: bool = False, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._source = source
+        self._plain_ascii = plain_ascii
+        self._rows: list[Row] = []
+        self._built_for = -1
+        self.top = 0
+
+    @property
+    def rows(self) -> list[Row]:
+        """What is shown at the present width."""
+        self._build(self.size.width)
+        return self._rows
+
+    def reload(self) -> None:
+        """Ask the source again; draws only when something changed."""
+        before = self._rows
+        self._built_for = -1
+        self._build(self.size.width)
+        if before != self._rows:
+            self.refresh(layout=len(before) != len(self._rows) and self.styles.height is not None)
+            self.rows_changed()
+
+    def rows_changed(self) -> None:
+        """Told after the rows changed."""
+
+    def _build(self, width: int) -> None:
+        if width > 0 and width != self._built_for:
+            self._rows = list(self._source(width - 2 * MARGIN))
+            self._built_for = width
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        """Rows, for panes whose height follows their content."""
+        self._build(width)
+        return len(self._rows)
+
+    def render_line(self, y: int) -> Strip:
+        """One row as a strip; empty below the last."""
+        rows = self.rows
+        at = self.top + y
+        row = rows[at] if at < len(rows) else Row(())
+        return self._strip(row.line, self._base(row))
+
+    def _base(self, row: Row) -> Style:
+        return self.rich_style
+
+    def _strip(self, of: Line, base: Style, pointer: str = "") -> Strip:
+        width = self.size.width
+        segments = [Segment(" " * MARGIN + self._said(pointer), base)]
+        room = width - 2 * MARGIN - len(pointer)
+        segments += [Segment(self._said(part.text), base + self._tone(part)) for part in crop(of, room)]
+        return Strip(segments).adjust_cell_length(width, base)
+
+    def _said(self, text: str) -> str:
+        return ascii_only(text) if self._plain_ascii else text
+
+    def _tone(self, part: Span) -> Style:
+        return (
+            Style.null() if part.tone == "plain" else self.get_component_rich_style(f"tone--{part.tone}", partial=True)
+        )
+
+
+class Page(Lines, can_focus=True):
+    """Rows that scroll, with a cursor on those that have a key. Without keys, the arrows scroll."""
+
+    DEFAULT_CSS = """
+    Page { height: 1fr; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up,k", "step(-1)", "up", show=False, tooltip="the thing above; without a cursor, scroll up"),
+        Binding("down,j", "step(1)", "down", show=False, tooltip="the thing below; without a cursor, scroll down"),
+        Binding("pageup", "leaf(-1)", "a page up", show=False),
+        Binding("pagedown", "leaf(1)", "a page down", show=False),
+        Binding("home", "ends(-1)", "to the top", show=False),
+        Binding("end", "ends(1)", "to the end", show=False),
+    ]
+
+    class Moved(Message):
+        """The cursor stands on another key."""
+
+        def __init__(self, page: Page, key: str | None) -> None:
+            super().__init__()
+            self.page, self.key = page, key
+
+    def __init__(
+        self, source: RowSource, *, plain_ascii: bool = False, id: str | None = None, cursor: str | None = None
+    ) -> None:
+        super().__init__(source, plain_ascii=plain_ascii, id=id)
+        self.wanted = cursor
+
+    @property
+    def cursor(self) -> str | None:
+        """Key of the row the cursor stands on; the first one where that row is gone; None where there is none."""
+        keys = keys_of(self.rows)
+        return self.wanted if self.wanted in keys else next(iter(keys), None)
+
+    def move_to(self, key: str | None) -> None:
+        """Put the cursor on `key` and scroll there."""
+        self.wanted = key
+        self._show_cursor()
+        self.refresh()
+        self.post_message(self.Moved(self, key))
+
+    def middle(self) -> None:
+        """Scroll so that the cursor stands in the middle."""
+        at = next((index for index, row in enumerate(self.rows) if row.key == self.cursor), 0)
+        self.top = max(0, min(at - self.size.height // 2, self._deepest()))
+        self.refresh()
+
+    def rows_changed(self) -> None:
+        """Keep the view inside the rows."""
+        self.top = max(0, min(self.top, self._deepest()))
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Rows are built for the width."""
+        self.rows_changed()
+        self._show_cursor()
+
+    def render_line(self, y: int) -> Strip:
+        """A row, its pointer where the cursor stands, and "more" in the last one where rows are hidden below."""
+        rows = self.rows
+        at = self.top + y
+        row = rows[at] if at < len(rows) else Row(())
+        if y == self.size.height - 1 and at < len(rows) - 1 and y > 0:
+            more = f"↓ {len(rows) - at} more lines"
+            return self._strip(line(Span(more, "dim")), self.rich_style)
+        if row.key is None:
+            return self._strip(row.line, self.rich_style)
+        here = row.key == self.cursor
+        first = at == 0 or rows[at - 1].key != row.key
+        return self._strip(row.line, self._base(row), "▸ " if here and first else "  ")
+
+    def _base(self, row: Row) -> Style:
+        if row.key is None or row.key != self.cursor or not self.has_focus:
+            return self.rich_style
+        return self.rich_style + self.get_component_rich_style("tone--cursor", partial=True)
+
+    def _deepest(self) -> int:
+        return max(0, len(self.rows) - max(1, self.size.height))
+
+    def _show_cursor(self) -> None:
+        at = [index for index, row in enumerate(self.rows) if row.key is not None and row.key == self.cursor]
+        if not at or self.size.height < 1:
+            return
+        room = self.size.height - (1 if self._deepest() else 0)  # the last line may say "more"
+        if self.cursor == keys_of(self.rows)[0] and at[-1] < room:
+            self.top = 0
+        elif at[0] < self.top:
+            self.top = at[0]
+        elif at[-1] >= self.top + room:
+            self.top = min(at[-1] - room + 1, at[0], self._deepest())
+
+    def _scroll(self, by: int) -> None:
+        self.top = max(0, min(self.top + by, self._deepest()))
+        self.refresh()
+
+    def action_step(self, by: int) -> None:
+        """The neighbouring key; past the last one, or without keys, scroll."""
+        keys = keys_of(self.rows)
+        at = keys.index(self.cursor) + by if self.cursor in keys else -1
+        if 0 <= at < len(keys):
+            self.move_to(keys[at])
+        else:
+            self._scroll(by)
+
+    def action_leaf(self, by: int) -> None:
+        """A screenful."""
+        self._scroll(by * max(1, self.size.height - 2))
+
+    def action_ends(self, by: int) -> None:
+        """The first or the last row."""
+        keys = keys_of(self.rows)
+        if keys:
+            self.move_to(keys[0 if by < 0 else -1])
+        self._scroll(by * len(self.rows))

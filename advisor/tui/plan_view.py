@@ -1,0 +1,245 @@
+"""The plan: steps that are switched on and off, and memory bars that follow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.widget import Widget
+
+from advisor.plan.plan import Change, Plan, PlanStep
+from advisor.session import State
+from advisor.tui.explain import Arithmetic, Explanation, step_rows
+from advisor.tui.facts import short_name
+from advisor.tui.frame import StageScreen
+from advisor.tui.memory_bars import all_phases, first_phase, fit_words, legend, phase_rows, phases_of, unexplained
+from advisor.tui.page import Page
+from advisor.tui.sitting import Sitting, Toggled
+from advisor.tui.ui_text import BLANK, Row, Span, cut, cut_left, line, pad, pad_left, paragraph, span, wrap
+from advisor.units import GIB, show_bytes
+from advisor.words import Phase
+
+_RESULTS, _SAVES, _BASIS = 8, 13, 10
+RESULT_WORDS = {"unchanged": "same", "changed": "CHANGES"}
+
+
+def best_saving(step: PlanStep, phase: Phase | None) -> tuple[int, str] | None:
+    """(bytes, "GPU" or "host") that a step saves: in `phase`, else where it saves most; None where unknown."""
+    if step.place == "none" or not step.saves:
+        return None
+    place = "GPU" if step.place == "gpu" else "host"
+    if phase is not None and step.saves.get(phase):
+        return step.saves[phase], place
+    return max(step.saves.values(), key=abs), place
+
+
+def saving_words(step: PlanStep, phase: Phase | None) -> str:
+    """Like "−61 GB host"; a plus where the step costs memory; "" where it is not known."""
+    found = best_saving(step, phase)
+    if found is None or not found[0]:
+        return ""
+    saved, place = found
+    sign = "−" if saved > 0 else "+"
+    amount = abs(saved)
+    shown = (
+        f"{amount / GIB:.0f} GB"
+        if amount >= 10 * GIB
+        else (f"{amount / GIB:.1f} GB" if amount >= GIB else show_bytes(amount))
+    )
+    return f"{sign}{shown} {place}"
+
+
+def change_words(change: Change) -> str:
+    """Like "true → false"; "unset" and "removed" where a side is missing."""
+    return (
+        f"{change.old if change.old is not None else 'unset'} → {change.new if change.new is not None else 'removed'}"
+    )
+
+
+def place_words(change: Change) -> str:
+    """Like "run.sh:9 (added as an override)"."""
+    if not change.file:
+        return change.how
+    at = f"{short_name(change.file)}:{change.line}" if change.line is not None else short_name(change.file)
+    return f"{at} ({change.how})" if change.how else at
+
+
+def column_titles(width: int) -> Row:
+    """The head of the table of steps."""
+    name = pad("change", _name_width(width - 2))
+    head = f"      {name} {pad('results', _RESULTS)} {pad_left('saves', _SAVES)}  basis"
+    return Row(line(span(head, "title")))
+
+
+def _name_width(width: int) -> int:
+    return width - len("[x] ") - _RESULTS - _SAVES - _BASIS - 4
+
+
+def plan_rows(state: State, phase: Phase | None, width: int) -> list[Row]:
+    """The steps, two lines or more each; the cursor stands on steps."""
+    plan = state.plan
+    if not plan.steps:
+        return [
+            *paragraph("There is nothing to propose for this cause.", width, tone="strong"),
+            *_why_nothing(state, width),
+        ]
+    out = [column_titles(width)]
+    group = ""
+    for step in plan.steps:
+        if step.group and step.group == group:
+            out.append(Row(line(span("    or instead of it:", "dim"))))
+        group = step.group
+        out += _step(step, plan, phase, width - 2)
+    if plan.shortfall:
+        out += [BLANK, *paragraph(plan.shortfall, width, tone="warn")]
+    return out
+
+
+def _why_nothing(state: State, width: int) -> list[Row]:
+    out: list[Row] = []
+    for one in state.plan.not_proposed[:4]:
+        out += paragraph(f"{one.title}: {one.because}", width, 2)
+    if state.diagnosis.record_next_time:
+        out += [BLANK, *paragraph("Next time record: " + state.diagnosis.record_next_time, width)]
+    return out
+
+
+def _step(step: PlanStep, plan: Plan, phase: Phase | None, width: int) -> list[Row]:
+    first = step.changes[0] if step.changes else None
+    own_key = first is not None and step.kind in ("setting", "environment")
+    room = _name_width(width)
+    name = cut_left(first.key, room) if first and own_key else cut(step.title, room)
+    results = Span(pad(RESULT_WORDS[step.results], _RESULTS), "warn" if step.results == "changed" else "plain")
+    head = line(
+        Span("[x]" if step.selected else "[ ]", "mark" if step.selected else "plain"),
+        f" {pad(name, room)} ",
+        results,
+        f" {pad_left(saving_words(step, phase), _SAVES)}",
+        span(f"  {step.basis}", "dim"),
+    )
+    out = [Row(head, step.id)]
+    for number, change in enumerate(step.changes):
+        words = change_words(change) if number == 0 and own_key else f"{change.key}  {change_words(change)}"
+        out.append(
+            Row(line("      ", cut(words, max(20, width - 40)), span("   " + place_words(change), "dim")), step.id)
+        )
+    clash = _clash(step, plan)
+    note = clash or (step.caveats[0] if step.caveats else "")
+    if note:
+        out += [
+            Row(line("      ", span(part, "warn" if clash else "dim")), step.id) for part in wrap(note, width - 6)[:2]
+        ]
+    return out
+
+
+def _clash(step: PlanStep, plan: Plan) -> str:
+    """Why this step cannot be on together with what is on; "" where nothing stands against it."""
+    against = [other.title for other in plan.selected() if other.id in step.conflicts or step.id in other.conflicts]
+    return f"not together with: {'; '.join(against)}" if against and not step.selected else ""
+
+
+def bar_rows(plan: Plan, phase: Phase | None, width: int) -> list[Row]:
+    """Bars of one phase, the verdict on the fit, and the legend."""
+    if phase is None or not phase_rows(plan, phase, width):
+        return [*unexplained(plan), Row(line(fit_words(plan)))]
+    out = phase_rows(plan, phase, width)
+    out[0] = Row((*out[0].line, Span("   "), fit_words(plan)))
+    return [*out, *legend(plan, [phase], width)]
+
+
+class PlanScreen(StageScreen):
+    """Plan: space switches a step, the bars follow."""
+
+    TITLE_WORDS = "The plan"
+    STACKED = True
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("space", "switch", "toggle", tooltip="switch the marked step on or off"),
+        Binding("enter", "go_on", "diff", tooltip="see the exact change to the script"),
+        Binding("e", "explain", "explain", tooltip="the marked step in full: why, cost, sources"),
+        Binding("a", "arithmetic", "arithmetic", tooltip="how each number of the bars was computed"),
+        Binding("left,right", "nothing", "phase", key_display="← →", tooltip="bars of another phase"),
+        Binding("left,h", "phase(-1)", show=False),
+        Binding("right,l", "phase(1)", show=False),
+        Binding("escape", "back", "back", tooltip="the last question"),
+    ]
+
+    def __init__(self, sitting: Sitting) -> None:
+        super().__init__(sitting)
+        self._phase: Phase | None = None
+
+    @property
+    def phase(self) -> Phase | None:
+        """The phase the bars show: the chosen one, else the one that died or is fullest."""
+        plan = self.state.plan
+        return self._phase if self._phase in phases_of(plan) else first_phase(plan, self.state.diagnosis.phase)
+
+    def panes(self) -> Iterable[Widget]:
+        """Steps; bars; the marked step explained."""
+        yield self.page("main_rows", "main", self.sitting.cursors.get("plan"))
+        yield self.page("bar_rows", "second")
+        yield self.page("third_rows", "third")
+
+    def main_rows(self, width: int) -> list[Row]:
+        """The steps."""
+        return plan_rows(self.state, self.phase, width)
+
+    def bar_rows(self, width: int) -> list[Row]:
+        """The bars: of one phase where there is little room, else of all."""
+        plan = self.state.plan
+        if self.columns == 1:
+            return bar_rows(plan, self.phase, width)
+        return [Row(line(fit_words(plan))), BLANK, *all_phases(plan, width)]
+
+    def third_rows(self, width: int) -> list[Row]:
+        """The marked step in full."""
+        step = self.chosen
+        return step_rows(self.state, step, width) if step else []
+
+    @property
+    def chosen(self) -> PlanStep | None:
+        """The step the cursor stands on."""
+        pages = self.query("#main")
+        key = pages.first(Page).wanted if pages else None
+        steps = self.state.plan.steps
+        return next((step for step in steps if step.id == key), steps[0] if steps else None)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Nothing to toggle or explain in an empty plan; no arithmetic without a ledger."""
+        if action in ("switch", "explain"):
+            return bool(self.state.plan.steps)
+        if action in ("arithmetic", "nothing", "phase"):
+            return self.phase is not None
+        return True
+
+    def on_page_moved(self, message: Page.Moved) -> None:
+        """The explanation follows the cursor."""
+        if message.page.id == "main":
+            self.sitting.cursors["plan"] = message.key
+            if self.columns == 3:
+                self.query_one("#third", Page).reload()
+
+    def action_switch(self) -> None:
+        """Switch the marked step."""
+        if self.chosen is not None:
+            self.post_message(Toggled(self.chosen.id))
+
+    def action_explain(self) -> None:
+        """The marked step in full."""
+        if self.chosen is not None:
+            self.app.push_screen(Explanation(self.sitting, self.chosen.id))
+
+    def action_arithmetic(self) -> None:
+        """The formulas behind the bars."""
+        if self.phase is not None:
+            self.app.push_screen(Arithmetic(self.sitting, self.phase))
+
+    def action_phase(self, by: int) -> None:
+        """Bars of the neighbouring phase."""
+        known = phases_of(self.state.plan)
+        if self.phase in known:
+            self._phase = known[(known.index(self.phase) + by) % len(known)]
+            self.reload()
+
+    def action_nothing(self) -> None:
+        """Stands in the key line for the two keys that change the phase."""

@@ -1,0 +1,211 @@
+"""A question of the decision tree, answered already where there is evidence; Enter agrees."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.widget import Widget
+
+from advisor.diagnosis.diagnosis import UNKNOWN, Choice, Step
+from advisor.session import State
+from advisor.tui.frame import StageScreen
+from advisor.tui.page import Page
+from advisor.tui.sitting import Answered, Sitting
+from advisor.tui.ui_text import (
+    BLANK,
+    Line,
+    Row,
+    counted,
+    cut,
+    grouped,
+    heading,
+    labelled,
+    line,
+    pad,
+    paragraph,
+    span,
+    spread,
+)
+
+DONT_KNOW = Choice(UNKNOWN, "I don't know")
+LABEL = 18
+"""Columns of the labels at the left."""
+_BY = {"log": "the log", "script": "the script", "machine": "the machine", "user": "you"}
+
+
+def offered(step: Step) -> tuple[Choice, ...]:
+    """The answers to choose from; "I don't know" is always the last."""
+    return (*(choice for choice in step.choices if choice.id != UNKNOWN), DONT_KNOW)
+
+
+def answered_by(state: State, step: Step) -> str:
+    """Like "answered by the log, line 41 207"; "" for a question nobody answered."""
+    if step.source == "unknown":
+        return ""
+    lines = [state.crash.evidence[at].line for at in step.evidence if at < len(state.crash.evidence)]
+    place = f", line {grouped(lines[0])}" if step.source == "log" and lines else ""
+    return f"answered by {_BY[step.source]}{place}"
+
+
+def question_rows(state: State, step: Step, cursor: str | None, width: int) -> list[Row]:
+    """The question, its answers (the cursor stands on them), and what the chosen one needs to be known."""
+    out = [*paragraph(step.asks, width, tone="strong")]
+    for number, choice in enumerate(offered(step), start=1):
+        out.append(Row(_choice_line(state, step, number, choice, width - 2), choice.id))
+    if cursor == UNKNOWN or step.answer == UNKNOWN:
+        out += [BLANK, *labelled("How to find out", step.if_unknown or "nothing simple settles it", width, LABEL)]
+    return out
+
+
+def _choice_line(state: State, step: Step, number: int, choice: Choice, width: int) -> Line:
+    right: Line = ()
+    if choice.id == step.answer:
+        right = line(span(answered_by(state, step) or "chosen for now", "good"))
+    elif choice.id == step.suggested:
+        right = line(span("what the evidence says", "mark"))
+    elif choice.id == UNKNOWN:
+        right = line(span("how to find out …", "dim"))
+    mark = "●" if choice.id == step.answer else " "
+    return spread(line(span(f"{number}", "mark"), f" {mark} {choice.title}"), right, width)
+
+
+def because_rows(state: State, step: Step, width: int) -> list[Row]:
+    """Why it matters, what answered it, what it rules out, and what was answered before."""
+    out = labelled("Why this matters", step.why, width, LABEL)
+    if step.because:
+        out += labelled("Answered by", step.because, width, LABEL)
+    for ruled in state.diagnosis.ruled_out[:3]:
+        out += labelled("Ruled out", f"{ruled.title}: {ruled.because}", width, LABEL)
+    return out
+
+
+def earlier_rows(state: State, at: int, width: int) -> list[Row]:
+    """The answers before this one, one a line."""
+    out = []
+    for number, step in enumerate(state.diagnosis.path[:at]):
+        label = "Before this" if number == 0 else ""
+        left = line(
+            span(pad(label, LABEL), "title"), cut(f"{step.asks} ", width // 2), span(answer_title(step), "strong")
+        )
+        out.append(Row(spread(left, line(span(answered_by(state, step).removeprefix("answered "), "dim")), width)))
+    return out
+
+
+def answer_title(step: Step) -> str:
+    """The chosen answer in words."""
+    return next((choice.title for choice in offered(step) if choice.id == step.answer), step.answer)
+
+
+def path_rows(state: State, at: int, width: int) -> list[Row]:
+    """The whole path as a list, for terminals with room: where we are and what follows."""
+    out = [heading("The path")]
+    for number, step in enumerate(state.diagnosis.path):
+        mark = "●" if number == at else ("✓" if number < at else "·")
+        text = f"{mark} {step.asks}  {answer_title(step)}"
+        out += paragraph(text, width, 1, "strong" if number == at else "plain")
+    return [*out, BLANK, *labelled("Likely cause", state.diagnosis.title, width)]
+
+
+class QuestionScreen(StageScreen):
+    """One question; digits choose, Enter agrees and goes on."""
+
+    TITLE_WORDS = "A question"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "go_on", "agree", tooltip="take the marked answer and go on"),
+        Binding("0", "digit", "choose", key_display="1-9", tooltip="choose an answer and stay, to see what it changes"),
+        Binding("up,down", "nothing", "move", key_display="↑↓", tooltip="move between answers"),
+        Binding("u", "undo", "my answer back", tooltip="take your own answer back: the evidence answers again"),
+        Binding("escape", "back", "back", tooltip="the question before"),
+        *(Binding(str(digit), f"choose({digit})", show=False) for digit in range(1, 10)),
+    ]
+
+    def __init__(self, sitting: Sitting) -> None:
+        super().__init__(sitting)
+        self._at = sitting.question
+
+    @property
+    def step(self) -> Step | None:
+        """The question; None where the path became shorter."""
+        path = self.state.diagnosis.path
+        return path[self._at] if self._at < len(path) else None
+
+    def panes(self) -> Iterable[Widget]:
+        """Question; why; path."""
+        step = self.step
+        yield self.page("main_rows", "main", step.answer if step else None)
+        yield self.page("side_rows", "second")
+        yield self.page("third_rows", "third")
+
+    def main_rows(self, width: int) -> list[Row]:
+        """The question, and in one column the rest of it below."""
+        step = self.step
+        if step is None:
+            return paragraph("Nothing more to ask: Enter goes on to the plan.", width)
+        found = self.query("#main")
+        cursor = found.first(Page).wanted if found else step.answer
+        out = question_rows(self.state, step, cursor, width)
+        if self.columns == 1:
+            out += [BLANK, *because_rows(self.state, step, width), *earlier_rows(self.state, self._at, width)]
+        return out
+
+    def side_rows(self, width: int) -> list[Row]:
+        """Why it matters."""
+        step = self.step
+        if step is None:
+            return []
+        out = because_rows(self.state, step, width)
+        return out if self.columns == 3 else [*out, BLANK, *path_rows(self.state, self._at, width)]
+
+    def third_rows(self, width: int) -> list[Row]:
+        """The path."""
+        return path_rows(self.state, self._at, width)
+
+    def words(self) -> dict[str, str]:
+        """What Enter and the digits do just now."""
+        step = self.step
+        last = self._at + 1 >= len(self.state.diagnosis.path)
+        count = counted(len(offered(step)), "answer") if step else "choose"
+        return {"go_on": "agree, then the plan" if last else "agree", "digit": count}
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Only an answer of the user's own can be taken back."""
+        if action == "undo":
+            step = self.step
+            return step is not None and step.source == "user"
+        return True
+
+    def on_page_moved(self, message: Page.Moved) -> None:
+        """The way to find out follows the cursor."""
+        self.query_one("#main", Page).reload()
+
+    def action_go_on(self) -> None:
+        """Agree, or take the marked answer, and go on."""
+        step, cursor = self.step, self.query_one("#main", Page).cursor
+        if step is None or cursor is None or cursor == step.answer:
+            super().action_go_on()
+        else:
+            self.post_message(Answered(step.question, cursor, then_on=True))
+
+    def action_choose(self, number: int) -> None:
+        """Choose by digit and stay, to see what it changes."""
+        step = self.step
+        if step is None or number > len(offered(step)):
+            return
+        choice = offered(step)[number - 1].id
+        self.query_one("#main", Page).move_to(choice)
+        if choice != step.answer:
+            self.post_message(Answered(step.question, choice, then_on=False))
+
+    def action_undo(self) -> None:
+        """Let the evidence answer again."""
+        step = self.step
+        if step is not None and step.source == "user":
+            self.post_message(Answered(step.question, None, then_on=False))
+
+    def action_digit(self) -> None:
+        """Stands in the key line for the nine digits."""
+
+    def action_nothing(self) -> None:
+        """The page itself moves the cursor; this stands in the help."""

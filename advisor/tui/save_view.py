@@ -1,0 +1,155 @@
+"""Saving: where to, the question before overwriting, and the one command that comes next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import ClassVar
+
+from textual import on
+from textual.binding import Binding, BindingType
+from textual.widget import Widget
+from textual.widgets import Input
+
+from advisor.tui.driver import Saved
+from advisor.tui.frame import BACK, Frame, Overlay, StageScreen
+from advisor.tui.keys import Hint
+from advisor.tui.page import Page
+from advisor.tui.sitting import SaveAsked, Sitting
+from advisor.tui.ui_text import BLANK, Row, labelled, paragraph
+
+
+def save_rows(destination: str, script: str, width: int) -> list[Row]:
+    """What will be written where."""
+    report = Path(destination).with_suffix(".md").name if destination else ""
+    return [
+        *paragraph("Write the script that fits", width, tone="strong"),
+        *paragraph(
+            f"{script} itself is not touched. The report that explains every change goes beside it: {report}", width
+        ),
+        BLANK,
+        *paragraph("Enter writes to:", width, tone="title"),
+    ]
+
+
+def overwrite_rows(destination: Path, width: int) -> list[Row]:
+    """The question before a file is replaced."""
+    return [
+        *paragraph(f"{destination} exists already.", width, tone="strong"),
+        *paragraph("y replaces it · n or Esc goes back to choose another name", width),
+    ]
+
+
+def saved_rows(saved: Saved, width: int) -> list[Row]:
+    """Done: what to run next, and where to read why."""
+    return [
+        *paragraph("Written.", width, tone="good"),
+        BLANK,
+        *labelled("Script", str(saved.path), width),
+        *labelled("Report", str(saved.report), width),
+        BLANK,
+        *labelled("Next", saved.next_command, width, tone="strong"),
+        BLANK,
+        *paragraph("Enter or q ends; the command is printed again then, for copying.", width, tone="dim"),
+    ]
+
+
+class SaveScreen(Frame):
+    """Save, second half: the destination can be edited."""
+
+    TITLE_WORDS = "Saving"
+    STACKED = True
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "write", "write", tooltip="write script and report"),
+        Binding("escape", "back", "back", tooltip="the diff; nothing is written"),
+        Binding("ctrl+c", "app.leave", "quit", tooltip="quit; letters belong to the file name here"),
+    ]
+
+    def panes(self) -> Iterable[Widget]:
+        """What will be written, and the field."""
+        preview = self.sitting.preview
+        destination = preview.destination if preview else None
+        yield self.page("main_rows", "main")
+        yield Input(str(destination or ""), id="destination", compact=True, select_on_focus=False)
+
+    def on_mount(self) -> None:
+        """The field takes the keys."""
+        super().on_mount()
+        self.query_one(Input).cursor_blink = False
+        self.query_one(Input).focus()
+
+    def main_rows(self, width: int) -> list[Row]:
+        """What will be written where."""
+        script = self.state.asked.script
+        fields = self.query(Input)
+        return save_rows(fields.first().value if fields else "", script.name if script else "the script", width)
+
+    def shared_hints(self) -> list[Hint]:
+        """No single letters: they are typed."""
+        return []
+
+    @on(Input.Changed)
+    def _follow(self) -> None:
+        self.query_one("#main", Page).reload()
+
+    @on(Input.Submitted)
+    def _submitted(self, event: Input.Submitted) -> None:
+        event.stop()
+        self.action_write()
+
+    def action_write(self) -> None:
+        """Ask the app to write; it comes back with a question where the file exists."""
+        value = self.query_one(Input).value.strip()
+        if value:
+            self.post_message(SaveAsked(Path(value).expanduser(), force=False))
+
+    def action_back(self) -> None:
+        """Return to the diff."""
+        self.dismiss()
+
+
+class OverwriteScreen(Overlay):
+    """The question before a file is replaced; nothing is the default."""
+
+    TITLE_WORDS = "Overwriting"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("y", "overwrite", "replace it", tooltip="replace the file"),
+        Binding("n,enter", "back", "keep it", key_display="n", tooltip="go back and choose another name"),
+        BACK,
+    ]
+
+    def __init__(self, sitting: Sitting, destination: Path) -> None:
+        super().__init__(sitting)
+        self._destination = destination
+
+    def panes(self) -> Iterable[Widget]:
+        """The question."""
+        yield self.page("main_rows", "main")
+
+    def main_rows(self, width: int) -> list[Row]:
+        """The question."""
+        return overwrite_rows(self._destination, width)
+
+    def action_overwrite(self) -> None:
+        """Write over it."""
+        self.dismiss()
+        self.app.post_message(SaveAsked(self._destination, force=True))
+
+
+class SavedScreen(StageScreen):
+    """Done."""
+
+    TITLE_WORDS = "Written"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "app.leave", "done", tooltip="end; the next command is printed again"),
+        Binding("escape", "back", "back", tooltip="the plan, to try another set of changes"),
+    ]
+
+    def panes(self) -> Iterable[Widget]:
+        """What was written."""
+        yield self.page("main_rows", "main")
+
+    def main_rows(self, width: int) -> list[Row]:
+        """What was written."""
+        saved = self.sitting.saved
+        return saved_rows(saved, width) if saved else []

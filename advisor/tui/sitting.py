@@ -1,0 +1,80 @@
+"""What the screens share: the state of the sitting, where in it we are, and the messages by which they ask for more."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from textual.message import Message
+
+from advisor.session import State
+from advisor.tui.breadcrumb import Stage
+from advisor.tui.driver import Driver, Preview, Saved
+
+if TYPE_CHECKING:
+    from advisor.machine.live import GaugeSnapshot
+
+
+@dataclass(slots=True)
+class Sitting:
+    """Only the app changes it; screens read it and post messages."""
+
+    driver: Driver
+    plain_ascii: bool = False
+    state: State | None = None
+    """None while the files are being read."""
+    stage: Stage = "machine"
+    question: int = 0
+    """Index into the diagnosis' path."""
+    reading: str = ""
+    """What is being read just now."""
+    note: str = ""
+    """One line: what the last answer or toggle changed, or why something could not be done."""
+    snapshot: GaugeSnapshot | None = None
+    """The last gauges; None before the first, and where there are none."""
+    no_gauges: str = ""
+    """Why there are no gauges."""
+    preview: Preview | None = None
+    """None: not made for the present plan yet."""
+    saved: Saved | None = None
+    cursors: dict[str, str | None] = field(default_factory=dict)
+    """Stage → where its cursor stood."""
+
+    @property
+    def known(self) -> State:
+        """The state, on screens that exist only once there is one."""
+        assert self.state is not None
+        return self.state
+
+
+class GoOn(Message):
+    """Enter: the next stage. `keep_note`: the note was made by the same keystroke and has not been seen yet."""
+
+
+class GoBack(Message):
+    """Esc: the stage before."""
+
+
+class Answered(Message):
+    """The user answered a question (None: took the answer back). `then_on`: and goes to the next one."""
+
+    def __init__(self, question: str, choice: str | None, then_on: bool) -> None:
+        super().__init__()
+        self.question, self.choice, self.then_on = question, choice, then_on
+
+
+class Toggled(Message):
+    """The user switched a step of the plan."""
+
+    def __init__(self, step_id: str) -> None:
+        super().__init__()
+        self.step_id = step_id
+
+
+class SaveAsked(Message):
+    """The user wants the script written."""
+
+    def __init__(self, destination: Path, force: bool) -> None:
+        super().__init__()
+        self.destination, self.force = destination, force

@@ -1,0 +1,208 @@
+"""The verdict: what died, where and why, each claim beside the line that proves it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.widget import Widget
+
+from advisor.crash.evidence import Crash, Evidence, EvidenceRole
+from advisor.session import State
+from advisor.tui.evidence_view import EvidenceView, letter_of
+from advisor.tui.facts import deciding_settings, gpu_words, host_words, library_words, where
+from advisor.tui.frame import StageScreen
+from advisor.tui.page import Page
+from advisor.tui.ui_text import (
+    BLANK,
+    Row,
+    Tone,
+    cut,
+    cut_left,
+    flow,
+    grouped,
+    heading,
+    labelled,
+    line,
+    pad,
+    paragraph,
+    rows,
+    span,
+    spread,
+)
+from advisor.units import show_bytes
+from advisor.words import MEMORY_TITLES, PHASE_TITLES
+
+_FIRST_FIELDS = ("tried_bytes", "used_bytes", "total_bytes", "free_bytes")
+_FIELD_WORDS = {"tried_bytes": "asked", "free_bytes": "free", "total_bytes": "of"}
+_RANK: dict[EvidenceRole, int] = {"cause": 0, "victim": 1, "telemetry": 2, "progress": 3}
+
+
+def headline(crash: Crash) -> str:
+    """The first line of the first screen: which memory ran out, and during what."""
+    during = f" during {PHASE_TITLES[crash.phase]}" if crash.phase != "unknown" else ""
+    if crash.verdict == "oom":
+        return f"{MEMORY_TITLES[crash.memory]} ran out{during}."
+    if crash.verdict == "not_oom":
+        return f"This was not a shortage of memory{during}."
+    if not crash.evidence and not crash.lines_read:
+        return "No log was given, so nothing is proved about a crash."
+    return f"The log does not prove what ran out{during}: {crash.unclear_because or 'no decisive line was found'}."
+
+
+def evidence_words(state: State, evidence: Evidence) -> str:
+    """The signature's title and what the line printed; the line itself where the signature is not known."""
+    signature = next((s for s in state.knowledge.signatures.signatures if s.id == evidence.signature), None)
+    numbers = ", ".join(_field(name, evidence.fields[name]) for name in _FIRST_FIELDS if name in evidence.fields)
+    again = f" (× {evidence.repeats + 1})" if evidence.repeats else ""
+    if signature is None or not numbers:
+        return f"{evidence.text}{again}"
+    return f"{signature.title}: {numbers}{again}"
+
+
+def _field(name: str, value: int | float | str) -> str:
+    shown = show_bytes(value) if isinstance(value, int) else str(value)
+    return f"{_FIELD_WORDS.get(name, name.removesuffix('_bytes'))} {shown}"
+
+
+def ordered_evidence(crash: Crash) -> list[int]:
+    """Indices of evidence as they are shown: the first cause, then victims, readings and phase marks, then the rest."""
+    return sorted(range(len(crash.evidence)), key=lambda at: (_RANK.get(crash.evidence[at].role, 4), at))
+
+
+def verdict_rows(state: State, width: int) -> list[Row]:
+    """The headline and the sentences that belong to this crash."""
+    top = paragraph(headline(state.crash), width, tone="strong")
+    for remark in state.diagnosis.remarks[:2]:
+        top += paragraph(remark, width)
+    if state.crash.verdict == "unclear" and state.crash.settle_by:
+        top += paragraph("What would settle it: " + "; ".join(state.crash.settle_by), width)
+    return top
+
+
+def proof_rows(state: State, width: int, most: int = 6) -> list[Row]:
+    """What the log proves; the cursor stands on these."""
+    if not state.crash.evidence:
+        return []
+    out = [heading("What the log proves", "line", width)]
+    many = len({evidence.file for evidence in state.crash.evidence}) > 1
+    for at in ordered_evidence(state.crash)[:most]:
+        evidence = state.crash.evidence[at]
+        letter = letter_of(evidence.role)
+        number = grouped(evidence.line)
+        if many:
+            number = f"{cut_left(evidence.file, 14)} {number}"
+        words = cut(evidence_words(state, evidence), width - 5 - len(number) - 2)
+        tone: Tone = "bad" if letter == "E" else "plain"
+        row = spread(line(span(letter, tone), f" {words}"), line(span(number, "dim")), width - 2)
+        out.append(Row(row, f"evidence {at}"))
+    return out
+
+
+def script_rows(state: State, width: int, most: int = 3) -> list[Row]:
+    """The settings that decide, each with the place where it is decided."""
+    found = deciding_settings(state, most)
+    if not found:
+        missing = "No launch script was given." if state.script is None else "No setting of the script bears on it."
+        return [heading("What the script decides"), *paragraph(missing, width, 2, "dim")]
+    out = [heading("What the script decides")]
+    value_width = 12
+    place_width = min(26, max(len(where(setting)) for setting in found))
+    key_width = max(12, min(width - value_width - place_width - 6, max(len(s.key) for s in found)))
+    for setting in found:
+        value = setting.text if setting.resolved else "unresolved"
+        out += rows(
+            line(
+                f"  {pad(cut_left(setting.key, key_width), key_width)}  {pad(value, value_width)}  ",
+                span(cut_left(where(setting), place_width), "dim"),
+            )
+        )
+    return out
+
+
+def box_rows(state: State, width: int) -> list[Row]:
+    """What this box has, in one or two lines."""
+    facts = [gpu_words(state.machine), host_words(state.machine), *library_words(state.machine, state.run)]
+    return [heading("What this box has"), *flow(facts, width, 2, gap=" · ")]
+
+
+def cause_rows(state: State, width: int) -> list[Row]:
+    """The likely cause, how sure, and the documented case that looks like it."""
+    diagnosis = state.diagnosis
+    out = labelled("Likely cause", f"{diagnosis.title} ({diagnosis.basis})", width, tone="strong")
+    for remark in diagnosis.remarks[2:3]:
+        out += labelled("", remark, width)
+    for advice in diagnosis.advisories[:1]:
+        out += labelled("Known fault", f"{advice.library} {advice.version}: {advice.title}", width, tone="warn")
+    for case in diagnosis.cases[:1]:
+        out += labelled("Looks like", f"{case.title}; {case.agree} of {case.of} facts agree", width)
+    return out
+
+
+def explanation_rows(state: State, width: int) -> list[Row]:
+    """The cause explained in full, for terminals wide enough to show it at once."""
+    diagnosis = state.diagnosis
+    out = [heading("Why"), *paragraph(diagnosis.explains, width, 2)]
+    for remark in diagnosis.remarks[3:]:
+        out += [BLANK, *paragraph(remark, width, 2)]
+    return out
+
+
+class VerdictScreen(StageScreen):
+    """Crash: the first screen when a log is there."""
+
+    TITLE_WORDS = "The verdict"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "go_on", "questions", tooltip="go through the questions; most are answered already"),
+        Binding("up,down", "nothing", "evidence", key_display="↑↓", tooltip="choose a line of evidence"),
+        Binding("o", "open_line", "open line", tooltip="the log around the chosen line"),
+        Binding("escape", "back", "back", show=False, tooltip="the run, then the machine"),
+    ]
+
+    def panes(self) -> Iterable[Widget]:
+        """Verdict and proof; then cause and facts; then the explanation."""
+        yield self.page("main_rows", "main", self.sitting.cursors.get("crash"))
+        yield self.page("side_rows", "second")
+        yield self.page("third_rows", "third")
+
+    def main_rows(self, width: int) -> list[Row]:
+        """Everything in one column, or what was proved beside the rest."""
+        state = self.state
+        found = [*verdict_rows(state, width), BLANK, *proof_rows(state, width, 6 if self.columns == 1 else 30)]
+        if self.columns == 1:
+            found += [*script_rows(state, width), *box_rows(state, width), BLANK, *cause_rows(state, width)]
+        return found
+
+    def side_rows(self, width: int) -> list[Row]:
+        """Cause and facts."""
+        state = self.state
+        top = [*cause_rows(state, width), BLANK, *script_rows(state, width, 12), BLANK, *box_rows(state, width)]
+        return top if self.columns == 3 else [*top, BLANK, *explanation_rows(state, width)]
+
+    def third_rows(self, width: int) -> list[Row]:
+        """The explanation."""
+        return explanation_rows(self.state, width)
+
+    def words(self) -> dict[str, str]:
+        """Where Enter leads."""
+        return {"go_on": "questions" if self.state.diagnosis.path else "plan"}
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Without evidence there is no line to open."""
+        if action in ("open_line", "nothing"):
+            return bool(self.state.crash.evidence)
+        return True
+
+    def on_page_moved(self, message: Page.Moved) -> None:
+        """Coming back finds the cursor where it was."""
+        self.sitting.cursors["crash"] = message.key
+
+    def action_open_line(self) -> None:
+        """The log around the chosen evidence."""
+        key = self.query_one("#main", Page).cursor
+        if key is not None:
+            self.app.push_screen(EvidenceView(self.sitting, int(key.removeprefix("evidence "))))
+
+    def action_nothing(self) -> None:
+        """The page itself moves the cursor; this stands in the help."""

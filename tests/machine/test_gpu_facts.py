@@ -1,0 +1,60 @@
+"""knowledge/gpus.yaml: plausible, unambiguous, sourced."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import msgspec
+import pytest
+import yaml
+
+from advisor.knowledge.schema import GpuFact
+from advisor.machine.cards import known_card, parse_gpus
+from advisor.units import GIB
+
+FILE = Path(__file__).parents[2] / "knowledge" / "gpus.yaml"
+FACTS = msgspec.convert(yaml.safe_load(FILE.read_text("utf-8")), tuple[GpuFact, ...])
+
+
+@pytest.mark.parametrize("card", FACTS, ids=lambda card: card.name)
+def test_a_card_shows_a_little_less_than_it_is_sold_with(card: GpuFact):
+    sold = re.search(r"(\d+)GB$", card.name)
+    assert sold is not None, "the name ends in what the card is sold with"
+    assert 0.9 * int(sold.group(1)) <= card.total_bytes / GIB <= int(sold.group(1))
+    assert card.source
+
+
+@pytest.mark.parametrize("card", FACTS, ids=lambda card: card.name)
+def test_a_card_is_found_by_each_of_its_names(card: GpuFact):
+    assert parse_gpus(f"8x{card.name}", FACTS)[0].total_bytes == card.total_bytes
+    for alias in card.aliases:
+        found = parse_gpus(alias, FACTS)[0]
+        assert (found.name, found.problem) == (card.name, "")
+
+
+def test_no_name_is_given_to_two_cards():
+    names = [name.lower() for card in FACTS for name in {card.name, *card.aliases}]
+    assert sorted(names) == sorted(set(names))
+
+
+@pytest.mark.parametrize(
+    ("printed", "name"),
+    [
+        ("NVIDIA A100-SXM4-40GB", "A100-40GB"),
+        ("NVIDIA A100 80GB PCIe", "A100-80GB"),
+        ("NVIDIA A800-SXM4-80GB", "A800-80GB"),
+        ("NVIDIA H100 80GB HBM3", "H100-80GB"),
+        ("NVIDIA H100 NVL", "H100-94GB"),
+        ("NVIDIA H20", "H20-96GB"),
+        ("NVIDIA H200", "H200-141GB"),
+        ("NVIDIA GeForce RTX 4090", "RTX-4090-24GB"),
+        ("NVIDIA RTX A6000", "RTX-A6000-48GB"),
+        ("Tesla V100-SXM2-32GB", "V100-32GB"),
+        ("AMD Instinct MI300X", "MI300X-192GB"),
+    ],
+)
+def test_the_names_drivers_print_are_known(printed: str, name: str):
+    card = known_card(printed, FACTS)
+    assert card is not None
+    assert card.name == name
