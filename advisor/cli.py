@@ -80,7 +80,7 @@ def _app(parsed: argparse.Namespace) -> int:
         from advisor import commands
 
         parsed.format = "text"
-        return commands.diagnose(parsed)
+        return commands.COMMANDS["diagnose"](parsed)
     from advisor import guided
 
     return guided.run(parsed)
@@ -112,7 +112,9 @@ def _recorded(error: Exception) -> str:
 
     said = " ".join(f"{type(error).__name__}: {error}".split())[:300]
     try:
-        with tempfile.NamedTemporaryFile("w", prefix=f"{PROGRAM}-", suffix=".txt", delete=False, encoding="utf-8") as file:
+        with tempfile.NamedTemporaryFile(
+            "w", prefix=f"{PROGRAM}-", suffix=".txt", delete=False, encoding="utf-8"
+        ) as file:
             file.write(f"{PROGRAM} {__version__}, Python {sys.version}\n\n")
             file.write("".join(traceback.format_exception(error)))
     except OSError:
@@ -142,7 +144,9 @@ def _app_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
     _add_input(parser)
     _add_machine(parser)
-    parser.add_argument("--no-color", action="store_true", help="no colours (NO_COLOR in the environment does the same)")
+    parser.add_argument(
+        "--no-color", action="store_true", help="no colours (NO_COLOR in the environment does the same)"
+    )
     return parser
 
 
@@ -162,14 +166,20 @@ def _add_logs(parser: argparse.ArgumentParser) -> None:
 
 def _add_machine(parser: argparse.ArgumentParser) -> None:
     about = parser.add_argument_group("about the machine", "what is given here overrides what is measured")
-    about.add_argument("--machine", action="append", default=[], metavar="FILE", help="what `machine --format json` wrote")
+    about.add_argument(
+        "--machine", action="append", default=[], metavar="FILE", help="what `machine --format json` wrote"
+    )
     about.add_argument("--gpus", metavar="8xA100-40GB", help="cards of one node")
     about.add_argument("--nodes", type=int, metavar="N", help="nodes alike")
     about.add_argument("--host-ram", metavar="760GB", help="memory of one node")
     about.add_argument("--shm", metavar="64GB", help="size of /dev/shm")
-    about.add_argument("--lib", action="append", default=[], metavar="NAME=VERSION", help="installed library; repeatable")
+    about.add_argument(
+        "--lib", action="append", default=[], metavar="NAME=VERSION", help="installed library; repeatable"
+    )
     about.add_argument("--model", metavar="NAME-or-PATH", help="the model, or its config.json")
-    about.add_argument("--margin", type=_fraction, default=0.08, metavar="0.08", help="memory to leave free (a fraction)")
+    about.add_argument(
+        "--margin", type=_fraction, default=0.08, metavar="0.08", help="memory to leave free (a fraction)"
+    )
 
 
 def _fraction(text: str) -> float:
@@ -201,7 +211,9 @@ def _diagnose(parser: argparse.ArgumentParser) -> None:
 
 def _fix(parser: argparse.ArgumentParser) -> None:
     _add_sitting(parser)
-    parser.add_argument("-o", "--output", metavar="OUT", help="where to write (default: NAME.fits.EXT beside the script)")
+    parser.add_argument(
+        "-o", "--output", metavar="OUT", help="where to write (default: NAME.fits.EXT beside the script)"
+    )
     parser.add_argument(
         "--accept",
         default="recommended",
@@ -227,14 +239,18 @@ def _settings(parser: argparse.ArgumentParser) -> None:
 def _set(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("script", metavar="SCRIPT", help="launch script or config file")
     parser.add_argument("changes", nargs="+", metavar="KEY=VALUE", help="a setting by its own name, and its new value")
-    parser.add_argument("-o", "--output", metavar="OUT", help="where to write (default: NAME.fits.EXT beside the script)")
+    parser.add_argument(
+        "-o", "--output", metavar="OUT", help="where to write (default: NAME.fits.EXT beside the script)"
+    )
     parser.add_argument("--launch", type=int, metavar="N", help="only this launch, counted from 1")
     parser.add_argument("--force", action="store_true", help="overwrite what is there")
 
 
 def _estimate(parser: argparse.ArgumentParser) -> None:
     _add_input(parser)
-    parser.add_argument("--run", metavar="FILE", help="a run file (`settings --format yaml` writes one) instead of a script")
+    parser.add_argument(
+        "--run", metavar="FILE", help="a run file (`settings --format yaml` writes one) instead of a script"
+    )
     _add_machine(parser)
     _add_format(parser, "text", "json")
 
@@ -245,7 +261,9 @@ def _machine(parser: argparse.ArgumentParser) -> None:
 
 
 def _explain(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("id", metavar="ID", help="as the reports name it: a knob, setting, cause, remedy, crash line, case")
+    parser.add_argument(
+        "id", metavar="ID", help="as the reports name it: a knob, setting, cause, remedy, crash line, case"
+    )
     parser.add_argument("--ascii", action="store_true", help="no signs beyond ASCII")
 
 

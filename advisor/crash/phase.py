@@ -12,7 +12,9 @@ from advisor.knowledge.schema import FrameRule, Progress
 from advisor.words import Phase
 
 _FRAME = re.compile(r'File "(?P<file>[^"\n]{1,400})", line (?P<line>\d{1,7}), in (?P<function>[\w.<>]{1,120})')
-_NOTEBOOK = re.compile(r"(?:File )?(?P<file>(?:/|~)[^\s:]{1,400}\.py):(?P<line>\d{1,7}), in (?P<function>[\w.<>]{1,120})")
+_NOTEBOOK = re.compile(
+    r"(?:File )?(?P<file>(?:/|~)[^\s:]{1,400}\.py):(?P<line>\d{1,7}), in (?P<function>[\w.<>]{1,120})"
+)
 _RAY_TASK = re.compile(r"\bray::(?P<task>[\w.:<>]{1,160})")
 _BEGIN = "Traceback (most recent call last)"
 _CHAINED = ("direct cause of the following", "During handling of the above")
@@ -47,7 +49,7 @@ def trace_above(before: Sequence[Line], process: str) -> Trace:
     texts: list[str] = []
     foreign = 0
     for line in reversed(before):
-        if line.process != process and line.process and process:
+        if line.process != process:
             foreign += 1
             if foreign > _FOREIGN:
                 break
@@ -78,7 +80,9 @@ def tasks_below(after: Sequence[Line]) -> tuple[str, ...]:
     return tuple(match["task"] for line in after[:6] for match in _RAY_TASK.finditer(line.text))
 
 
-def phase_of_frames(frames: Sequence[Frame], rules: Sequence[FrameRule], frameworks: Sequence[str]) -> tuple[Phase, str]:
+def phase_of_frames(
+    frames: Sequence[Frame], rules: Sequence[FrameRule], frameworks: Sequence[str]
+) -> tuple[Phase, str]:
     """The phase of the weightiest rule, the innermost frame among equals; ("unknown", "") where no rule applies."""
     best: tuple[int, int] = (-1, -1)
     answer: tuple[Phase, str] = ("unknown", "")
@@ -95,7 +99,9 @@ def phase_of_frames(frames: Sequence[Frame], rules: Sequence[FrameRule], framewo
     return answer
 
 
-def phase_of_texts(texts: Iterable[str], rules: Sequence[FrameRule], where: str, frameworks: Sequence[str]) -> tuple[Phase, str]:
+def phase_of_texts(
+    texts: Iterable[str], rules: Sequence[FrameRule], where: str, frameworks: Sequence[str]
+) -> tuple[Phase, str]:
     """The phase that a Ray task (`where` "task") or a line of text ("text") means; the first text that any rule knows."""
     chosen = [rule for rule in rules if rule.in_ == where and _concerns(rule, frameworks)]
     chosen.sort(key=lambda rule: -rule.weight)
@@ -112,7 +118,7 @@ def last_progress(lines: Sequence[Line], marks: Sequence[Progress], frameworks: 
     for line in reversed(lines):
         for mark in chosen:
             if re.search(mark.pattern, line.printed):
-                return mark.phase, f"last progress mark, line {line.number}"
+                return mark.phase, f"last progress mark, line {line.number}" if mark.phase != "unknown" else ""
     return "unknown", ""
 
 
@@ -125,7 +131,11 @@ def _is_under(rule: FrameRule, outer: Sequence[str]) -> bool:
 
 
 def _name(frame: Frame) -> str:
-    return f"{frame.file}:{frame.function.split('.')[-1]}" if "<" not in frame.function else f"{frame.file}:{frame.function}"
+    return (
+        f"{frame.file}:{frame.function.split('.')[-1]}"
+        if "<" not in frame.function
+        else f"{frame.file}:{frame.function}"
+    )
 
 
 def _shown(frame: Frame) -> str:

@@ -132,7 +132,9 @@ def scan(source: Source, catalogue: Catalogue) -> Scanned:
     scanned = Scanned(source.name)
     kept: dict[str, _Kept] = {}
     window = _Window()
-    matcher = ahocorasick_rs.BytesAhoCorasick(list(catalogue.triggers), matchkind=ahocorasick_rs.MatchKind.LeftmostFirst)
+    matcher = ahocorasick_rs.BytesAhoCorasick(
+        list(catalogue.triggers), matchkind=ahocorasick_rs.MatchKind.LeftmostFirst
+    )
     overlap = max(map(len, catalogue.triggers), default=1) - 1
     searched, done = 0, -1
     pending: deque[int] = deque()
@@ -200,7 +202,7 @@ def _examine(
         if matched is None:
             continue
         ready, match, first, last = matched
-        end = max(end, starts[last] if starts[last] != line_offset else end)
+        end = max(end, _line_end(window, starts[last]))
         key = ready.signature.id
         counts[key] = counts.get(key, 0) + 1 + lines[first].repeats
         if counts[key] > _FLOOD:
@@ -283,7 +285,9 @@ def _leading(lines: list[Line], index: int, span: int) -> list[int]:
     found: list[int] = []
     size = 0
     for i in range(index - 1, max(index - span * 3, -1), -1):
-        if lines[i].process != mine and not (mine == "" and (not found or lines[i].process == lines[found[-1]].process)):
+        if lines[i].process != mine and not (
+            mine == "" and (not found or lines[i].process == lines[found[-1]].process)
+        ):
             continue
         found.append(i)
         size += len(lines[i].text)

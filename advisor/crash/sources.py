@@ -172,4 +172,6 @@ def _rank(name: str) -> int | None:
     plain = name.removesuffix(".gz").removesuffix(".xz").removesuffix(".zst")
     if any(fnmatch.fnmatch(plain, pattern) for pattern in _UNWANTED):
         return None
-    return next((i for i, group in enumerate(_WANTED) if any(fnmatch.fnmatch(plain, pattern) for pattern in group)), None)
+    return next(
+        (i for i, group in enumerate(_WANTED) if any(fnmatch.fnmatch(plain, pattern) for pattern in group)), None
+    )

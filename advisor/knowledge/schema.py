@@ -193,6 +193,8 @@ class Mechanics(Strict):
     """Live bytes per token x vocabulary entry at the peak of forward + backward."""
     logits_forward_bytes: float = 4
     """The same in a no-grad pass."""
+    logits_factor_without_deepspeed: float = 1
+    """Times both where a run of a `deepspeed` trainer goes without it: accelerate then hands out the logits in fp32."""
     engine_share_of: Literal["total", "free"] = "total"
     engine_sleeps: bool = True
     sleep_level: int = 1
@@ -204,6 +206,8 @@ class Mechanics(Strict):
     sync_gathers: Literal["tensor", "unit", "full"] = "tensor"
     sync_wakes: Literal["all", "weights"] = "all"
     """What of a sleeping engine is awake during the weight sync: its whole share, or its weights only."""
+    states_sleep: bool = False
+    """Optimizer states always leave the card between updates (Open-Reasoner-Zero); elsewhere `actor.state_sleep` says."""
     colocated: bool = True
     offload_lowers_update: bool = False
     """True: offload is CPU Adam. False (verl): states return to the card for the update."""

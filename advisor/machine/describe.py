@@ -45,13 +45,15 @@ def described(
         host = replace(host, total_bytes=_size("--host-ram", host_ram), limit_bytes=None, limit_source="")
     if shm is not None:
         host = replace(host, shm_bytes=_size("--shm", shm))
+    cards = _gpus(gpus, facts) if gpus is not None else ()
     return _sourced(
         replace(
             base,
             nodes=nodes if nodes is not None else base.nodes,
-            gpus=_gpus(gpus, facts) if gpus is not None else base.gpus,
+            gpus=cards or base.gpus,
             host=host,
             libraries={**base.libraries, **_named_versions(libraries)},
+            problems=(*base.problems, *dict.fromkeys(f"{card.name}: {card.problem}" for card in cards if card.problem)),
         ),
         "described",
     )
@@ -187,7 +189,9 @@ def merge(measured: Machine, description: Machine, log: Machine | None = None) -
     """
     log = log or Machine()
     elsewhere = _ran_elsewhere(measured, description, log)
-    here = replace(measured, gpus=(), host=Host(), nodes=None) if elsewhere else measured
+    here = replace(measured, gpus=(), host=Host()) if elsewhere else measured
+    if elsewhere or log.nodes is not None:  # a box can count no node but itself
+        here = replace(here, nodes=None)
     order = [description, log, here] if elsewhere else [description, here, log]
     gpus_of = next((machine for machine in order if machine.gpus), Machine())
     host = _merged_host([machine.host for machine in order])

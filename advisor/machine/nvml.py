@@ -194,8 +194,6 @@ class NvmlReader:
             newer = query(self.nvml, "nvmlDeviceGetMemoryInfo", handle, version=version)
             if not isinstance(newer, Refused):
                 return int(newer.total), int(newer.used), int(newer.reserved)
-            if newer.is_lost:
-                return newer
         older = query(self.nvml, "nvmlDeviceGetMemoryInfo", handle)
         return older if isinstance(older, Refused) else (int(older.total), int(older.used), None)
 

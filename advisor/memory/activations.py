@@ -1,4 +1,4 @@
-"""What a pass needs beside the states: kept activations, logits, gathered units; the fullest instant of the pass decides."""
+"""What a pass needs beside the states: kept activations, logits, gathered units; its fullest instant decides."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Instant:
 
 
 def kept_bytes_per_token(shape: ModelShape) -> int:
-    """Bytes one token keeps for the backward of one decoder layer, without checkpointing (FlashAttention, eager norms)."""
+    """Bytes one token keeps for the backward of one decoder layer, not checkpointed (FlashAttention, eager norms)."""
     mlp = c.MLP_COPIES * shape.intermediate
     if shape.experts:
         width = shape.experts_per_token * shape.expert_intermediate
@@ -47,6 +47,13 @@ def update_parts(inputs: Inputs, step: Pass, *, with_logits: bool = True) -> lis
             layer * shape.layers,
             step,
             f"activations of {shape.layers} layers, no checkpointing: {layer / 1000:.0f} kB x {shape.layers}",
+        )
+    if inputs.run.is_on("actor.activation_offload"):
+        kept = replace(
+            kept,
+            low=0,
+            expected=round(kept.expected * 2 / shape.layers),
+            formula=f"{kept.formula}; offloaded to the host, two layers on the card",
         )
     working = _tokens_part(
         round(c.RECOMPUTE_FACTOR * layer), step, f"one layer recomputed: {c.RECOMPUTE_FACTOR} x {layer / 1000:.0f} kB"
@@ -134,7 +141,7 @@ def _tokens_part(per_token: int, step: Pass, words: str) -> Part:
 
 
 def _vision_part(inputs: Inputs, step: Pass, checkpointed: bool) -> Part:
-    """The vision tower on one image a sequence; the cap on pixels bounds it, images of the usual data sets expect less."""
+    """The vision tower on one image a sequence; the cap on pixels bounds it, images of usual data sets are smaller."""
     if not inputs.shape.vision_parameters:
         return part("activations", 0, "no vision tower")
     cap = inputs.run.number("data.max_pixels") or c.TYPICAL_IMAGE_PIXELS
@@ -182,7 +189,7 @@ def _cast_weights(inputs: Inputs) -> list[Part]:
 
 
 def _zero_gathered(inputs: Inputs, backward: bool) -> list[Part]:
-    """ZeRO-3: live parameters up to its cap, the largest module beside it; or all of them where they are not released."""
+    """ZeRO-3: live parameters up to its cap, the largest module beside it; or all of them where none is released."""
     everything = c.BF16 * inputs.parameters
     live = min(inputs.parameters, c.LIVE_PARAMETERS) + min(inputs.parameters, c.PREFETCH_PARAMETERS)
     module = inputs.shape.vocab * inputs.shape.hidden

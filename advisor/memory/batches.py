@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from advisor.memory.constants import ASSUMED_LENGTH, BALANCE_SLACK, FILL_LOW, FILL_OF_MANY
+from advisor.memory.constants import ASSUMED_LENGTH, BALANCE_SLACK, FILL, FILL_LOW, SHORTEST_PADDED
 from advisor.run.run import Run
 from advisor.words import Basis
 
@@ -108,13 +108,13 @@ def _pass(
     if packed:
         tokens = round(packed / parallel)
         words = f"one packed row of {packed:.0f} tokens" + _shared(parallel)
-        return Pass(round(tokens * FILL_LOW), tokens, tokens, 1, int(packed), None, False, words, basis)
+        return Pass(round(tokens * SHORTEST_PADDED), tokens, tokens, 1, int(packed), None, False, words, basis)
     if budget:
         tokens = round(max(budget, length / parallel))
         words = f"token budget {budget:.0f}" + ("" if tokens <= budget else f", raised to one sequence of {length}")
         sequences = max(1, round(tokens * parallel / length))
         whole = None if response is None else int(response)
-        low, high = round(tokens * FILL_LOW), round(tokens * BALANCE_SLACK)
+        low, high = round(tokens * SHORTEST_PADDED), round(tokens * BALANCE_SLACK)
         return Pass(low, tokens, high, sequences, length, whole, False, words, basis)
     if micro is None and not caps:
         assumed.note(f"sequences per {role} pass: 1")
@@ -125,11 +125,12 @@ def _pass(
     words = f"{sequences} x {length} tokens{capped}" + _shared(parallel)
     whole = None if response is None else int(response)
     if not _without_padding(run):
-        low = cap if run.mechanics.trainer == "fsdp" else round(cap * FILL_LOW)
+        low = cap if run.mechanics.trainer == "fsdp" else round(cap * SHORTEST_PADDED)
         return Pass(low, cap, cap, sequences, length, whole, True, words + ", padded", basis)
-    fill = FILL_OF_MANY if sequences > 1 else 1.0
-    words += f", without padding: {fill:.0%} of it real" if sequences > 1 else ""
-    return Pass(round(cap * FILL_LOW), round(cap * fill), cap, sequences, length, whole, False, words, basis)
+    real = round(cap * (1 + FILL * (sequences - 1)) / sequences)
+    if sequences > 1:
+        words += f", without padding: one at the cap, the others at {FILL:.0%} of it"
+    return Pass(round(cap * FILL_LOW), real, cap, sequences, length, whole, False, words, basis)
 
 
 def _without_padding(run: Run) -> bool:

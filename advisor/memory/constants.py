@@ -1,4 +1,4 @@
-"""Every constant of the ledger: unit, reason, source. Nothing here belongs to one framework (that is `Mechanics`) or model.
+"""Every constant of the ledger: unit, reason, source. None belongs to one framework (that is `Mechanics`) or model.
 
 Sources named "torch", "deepspeed", "vllm", "verl", "OpenRLHF" are those projects' own code; "judgement" says that no
 source gives the number and names what it rests on.
@@ -14,17 +14,17 @@ FP32 = 4
 
 # --- what every CUDA process holds --------------------------------------------------------------------------------
 CONTEXT_LOW, CONTEXT_HIGH = 0.7, 1.5
-"""Factors on Mechanics.context_bytes: contexts are 0.4-0.8 GiB by card and driver (measured: 226 MiB L4, 501 MiB A100)."""
+"""Factors on Mechanics.context_bytes: a context is 0.2-0.8 GiB by card and driver (226 MiB L4, 501 MiB A100)."""
 NCCL_LOW, NCCL, NCCL_HIGH = 256 * MIB, 512 * MIB, GIB
-"""Bytes per GPU of communicator buffers in a job of several GPUs: 0.2-0.6 GiB a communicator (NCCL's default buffers)."""
+"""Bytes per GPU of communicators in a job of several GPUs: 0.2-0.6 GiB each (NCCL's default buffers)."""
 FRAGMENTATION_LOW, FRAGMENTATION, FRAGMENTATION_HIGH = 0.0, 0.04, 0.10
 """Part of what torch allocated that its allocator holds beside it: 3-6 % usual, 10-15 % with variable lengths and no
 expandable segments (judgement over torch's reserved-minus-allocated readings)."""
 
 # --- activations (bytes per token and layer; HF Llama and Qwen layers in bf16 with FlashAttention) -------------------
 HIDDEN_COPIES, HEAD_COPIES, KV_COPIES, MLP_COPIES = 18, 4, 4, 8
-"""Bytes per element kept for backward: two RMSNorms in fp32 (16) and the layer's input (2); q and the attention's output;
-k and v; gate, up, silu and product in bf16 (8). transformers, modeling_llama.py and modeling_qwen2.py."""
+"""Bytes per element kept for backward: two RMSNorms in fp32 (16) and the layer's input (2); q and the attention's
+output; k and v; gate, up, silu and product in bf16 (8). transformers, modeling_llama.py and modeling_qwen2.py."""
 EXPERT_COPY_FACTOR = 3
 """Copies of [tokens * experts per token, hidden] in bf16 for dispatch and return (2-4; judgement, low confidence)."""
 RECOMPUTE_FACTOR = 1.4
@@ -46,9 +46,12 @@ TYPICAL_IMAGE_PIXELS = 512 * 512
 """An image of the usual vision data sets (geo3k, clevr): below half a megapixel; EasyR1's min_pixels (judgement)."""
 
 # --- tokens in a pass --------------------------------------------------------------------------------------------
-FILL_OF_MANY, FILL_LOW = 0.75, 0.4
-"""Without padding, a pass of several sequences holds this part of (sequences x longest length) in the fullest pass, and in
-a light one (judgement: responses end before the cap, and not all at once)."""
+FILL, FILL_LOW = 0.3, 0.2
+"""Part of the longest length that a sequence without padding has on average, and where they are short. One sequence of
+a pass is taken to reach the cap (judgement: mean response lengths of RL runs are a quarter to a third of their cap
+before training lengthens them; the cap itself is the cell's high)."""
+SHORTEST_PADDED = 0.4
+"""Part of the cap that rows have where a batch is padded to its own longest row only (transformers' collators)."""
 BALANCE_SLACK = 1.05
 """A balanced partition may exceed the token budget a little (verl, seqlen_balancing.py)."""
 ASSUMED_LENGTH = 4096
@@ -61,8 +64,8 @@ verl (dp_actor.py) and OpenRLHF's eager entropy, counted by autograd's own alloc
 LOGITS_LOW, LOGITS_HIGH = 0.75, 1.34
 """One copy fewer or more than Mechanics says (12 against 16 bytes)."""
 FUSED_CHUNK_TOKENS, FUSED_CHUNK_BYTES = 2048, 10
-"""A loss without full logits holds one chunk: tokens, and bytes per token x vocabulary entry (verl's fused kernels: 512 to
-2048 tokens, 2 + 4 + 4 bytes)."""
+"""A loss without full logits holds one chunk: tokens, and bytes per token x vocabulary entry (verl's fused kernels:
+512 to 2048 tokens, 2 + 4 + 4 bytes)."""
 
 # --- DeepSpeed -----------------------------------------------------------------------------------------------------
 LIVE_PARAMETERS = 1_000_000_000
@@ -72,8 +75,8 @@ PREFETCH_PARAMETERS = 50_000_000
 SUB_GROUP = 1_000_000_000
 """Elements: sub_group_size (same file); the optimizer step upcasts the gradients of one group at a time."""
 CPU_ADAM_LOW, CPU_ADAM, CPU_ADAM_MARGIN = 16, 18, 1.5
-"""Bytes per parameter of CPU Adam: 4 master + 8 moments + 4 gradients (+ 2 bf16 gradients, pinned); DeepSpeed's estimator
-multiplies by 1.5 for buffers (stage3.py, additional_buffer_factor)."""
+"""Bytes per parameter of CPU Adam: 4 master + 8 moments + 4 gradients (+ 2 bf16 gradients, pinned); DeepSpeed's
+estimator multiplies by 1.5 for buffers (stage3.py, additional_buffer_factor)."""
 SHARD_FILE = 5_000_000_000
 """Bytes: the usual size of one safetensors file, read by every rank under zero.Init (transformers max_shard_size)."""
 

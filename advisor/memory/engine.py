@@ -1,4 +1,4 @@
-"""The rollout engine's budget on one card: its share, split into weights, profile and KV cache, and what lies outside."""
+"""The rollout engine's budget on one card: its share (weights, profiling pass, KV cache), and what lies outside."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from advisor.words import Basis
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """One engine's parts on one card while it is awake, and the card's bytes its share stands for (None: card unknown)."""
+    """One awake engine's parts on one card, and the bytes its share stands for (None: card unknown)."""
 
     weights: Part
     cache: Part
@@ -47,11 +47,11 @@ def engine_of(inputs: Inputs, beside: int) -> Engine:
     )
     graphs = _graphs(inputs)
     if inputs.gpu_bytes is None:
-        return Engine(weights, _one_sequence(inputs, parallel), (graphs,), None)
+        return Engine(weights, _one_sequence(inputs), (graphs,), None)
     card = inputs.gpu_bytes
     if inputs.mechanics.engine_share_of == "free":
         free = max(0, card - beside - weights.expected)
-        cache = _cache(inputs, parallel, share * free, f"{words} of {show_bytes(free)} free", basis, 0)
+        cache = _cache(inputs, share * free, f"{words} of {show_bytes(free)} free", basis, 0)
         return Engine(weights, cache, (graphs,), weights.expected + cache.expected)
     profile = _profile(inputs, parallel)
     static = str(inputs.run.value("rollout.engine") or "").lower() == "sglang"
@@ -62,7 +62,7 @@ def engine_of(inputs: Inputs, beside: int) -> Engine:
     )
     # vLLM charges what else is on the card at start to its own share, so the cache may be smaller by that
     charged = min(beside, max(0, round(room)))
-    cache = _cache(inputs, parallel, room, f"{words} of {show_bytes(card)}{less}", basis, charged)
+    cache = _cache(inputs, room, f"{words} of {show_bytes(card)}{less}", basis, charged)
     return Engine(weights, cache, (profile, graphs), round(budget))
 
 
@@ -88,7 +88,7 @@ def cache_bytes_per_token(inputs: Inputs) -> int:
     return (shape.kv_bytes_per_token or whole) // min(parallel, max(1, shape.kv_heads))
 
 
-def _cache(inputs: Inputs, parallel: int, room: float, words: str, basis: Basis, charged: int) -> Part:
+def _cache(inputs: Inputs, room: float, words: str, basis: Basis, charged: int) -> Part:
     if room <= 0:
         need = cache_bytes_per_token(inputs) * inputs.update.length
         said = f"{words} = {show_bytes(room)}: the engine cannot start, there is no room for KV blocks"
@@ -98,7 +98,7 @@ def _cache(inputs: Inputs, parallel: int, room: float, words: str, basis: Basis,
     return part("kv_cache", room, said, low=room - charged, basis=basis, pooled=False)
 
 
-def _one_sequence(inputs: Inputs, parallel: int) -> Part:
+def _one_sequence(inputs: Inputs) -> Part:
     size = cache_bytes_per_token(inputs) * inputs.update.length
     words = f"cache of one sequence of {inputs.update.length} tokens; the card's size is unknown"
     return part("kv_cache", size, words, basis="estimated", pooled=False)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from advisor.memory import constants as c
+from advisor.memory.cells import Owner
 from advisor.memory.engine import sleeps
 from advisor.memory.inputs import Inputs, embedding_parameters, layer_parameters
 from advisor.memory.parts import Part, part
 from advisor.memory.states import Offload, Role, offload_of
 from advisor.memory.training import reference_on_host
 from advisor.units import show_bytes, show_params
-from advisor.words import Phase
+from advisor.words import Basis, Phase
 
 _BEFORE_UPDATES: tuple[Phase, ...] = ("model_load", "rollout_init")
 _ON_CARD: tuple[Phase, ...] = ("actor_update", "optimizer_step")
@@ -82,15 +83,14 @@ def _not_yet(inputs: Inputs, phase: Phase) -> bool:
 
 
 def _rested(inputs: Inputs, role: Role, what: str, per: float, rounding: float, back: bool) -> Part:
-    """States that rest in pinned host memory; the pinned blocks stay in torch's cache while the states are on the card."""
+    """States resting in pinned host memory; torch keeps the pinned blocks while the states are on the card."""
     size = per * inputs.parameters * inputs.node_part
     words = f"{role} {what} off the card: {_per_node(inputs, per)}"
     if back:
-        words += "; on the card now, the pinned blocks are kept"
-    words += f"; at most x {rounding:.2f} where blocks are rounded to powers of two"
-    owner = "offloaded_weights" if what == "weights" else "offloaded_optimizer"
-    low = 0 if back else size
-    return part(owner, size, words, low=low, high=size * rounding, basis=inputs.basis)  # type: ignore[arg-type]
+        words += "; on the card now, torch keeps the pinned blocks"
+    words += f"; at most x {rounding:.2f}: pinned blocks are rounded to powers of two"
+    owner: Owner = "offloaded_weights" if what == "weights" else "offloaded_optimizer"
+    return part(owner, size, words, high=size * rounding, basis=inputs.basis)
 
 
 def _cpu_adam(inputs: Inputs, role: Role, offload: Offload) -> list[Part]:
@@ -111,7 +111,7 @@ def _cpu_adam(inputs: Inputs, role: Role, offload: Offload) -> list[Part]:
         )
     elif offload.sleeps and not inputs.adapters:
         parts.append(_rested(inputs, role, "optimizer", inputs.per.optimizer, rounding, back=False))
-    if offload.weights or offload.everything:
+    if offload.weights or offload.weights_sleep or offload.everything:
         words = f"{role} weights: {_per_node(inputs, c.BF16)}"
         size = c.BF16 * nominal
         parts.append(part("offloaded_weights", size, words, high=size * rounding, basis=inputs.basis))
@@ -120,13 +120,9 @@ def _cpu_adam(inputs: Inputs, role: Role, offload: Offload) -> list[Part]:
 
 def _per_node(inputs: Inputs, per: float) -> str:
     copies = inputs.node_part
-    where = (
-        f" x {inputs.node_gpus} of {inputs.shards} GPUs"
-        if copies < 1
-        else f" x {copies:g} copies"
-        if copies > 1
-        else ""
-    )
+    where = f" x {copies:g} copies" if copies > 1 else ""
+    if copies < 1:
+        where = f" x {inputs.node_gpus} of {inputs.shards} GPUs"
     return f"{per:g} B x {show_params(inputs.parameters)} parameters{where}"
 
 
@@ -162,8 +158,8 @@ def _swap(inputs: Inputs) -> list[Part]:
     expected = each * inputs.engine_gpus if old or (known is not None and old is None) else 0
     high = 0 if old is False else each * inputs.engine_gpus
     words = f"swap space of vLLM's V0 engine: {show_bytes(each)} x {inputs.engine_gpus} GPUs"
-    basis = "computed" if old is not None else "estimated"
-    return [part("swap", expected, words, low=expected if old else 0, high=high, basis=basis)]  # type: ignore[arg-type]
+    basis: Basis = "computed" if old is not None else "estimated"
+    return [part("swap", expected, words, low=expected if old else 0, high=high, basis=basis)]
 
 
 def _is_v0(version: str) -> bool:

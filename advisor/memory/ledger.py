@@ -72,8 +72,13 @@ def difference(before: Ledger, after: Ledger, place: Place) -> dict[Phase, int]:
 
 
 def explained_host(ledger: Ledger, phase: Phase = "unknown") -> tuple[int, int, int]:
-    """Low, expected and high bytes of one node that the settings explain in `phase`; its fullest one where unknown."""
-    found: PhaseSum | None = ledger.phase("host", phase) or ledger.peak("host")
+    """Low, expected and high bytes of one node that the settings explain in `phase`.
+
+    Where the phase is unknown: in the fullest phase of a step (loading and checkpoints are rare, and would show).
+    """
+    usual = [s for s in ledger.host if s.phase not in ("model_load", "checkpoint")]
+    fullest = max(usual, key=lambda s: s.expected, default=None)
+    found: PhaseSum | None = ledger.phase("host", phase) or fullest
     if found is None:
         return 0, 0, 0
     known = [cell for cell in found.cells if cell.owner != "unexplained"]

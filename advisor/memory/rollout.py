@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from advisor.memory import constants as c
-from advisor.memory.engine import engine_of, hf_cache
+from advisor.memory.engine import engine_of, hf_cache, sleeps
 from advisor.memory.inputs import Inputs, layer_parameters
 from advisor.memory.parts import Part, part, total
 from advisor.memory.training import at_start, process_parts, states_in
@@ -38,10 +38,11 @@ def sync_parts(inputs: Inputs) -> list[Part]:
         rollout = [*engine_of(inputs, 0).awake(), bucket, *process_parts(inputs, processes=1)]
         return max(trainer, rollout, key=total)
     engine = engine_of(inputs, at_start(inputs))
-    copying = [*states, gathered, engine.weights, *process_parts(inputs)]
-    awake = [*states_in(inputs, "wake"), *engine.awake(), *process_parts(inputs)]
-    if "weights" in inputs.mechanics.wakes_beside:
-        awake.append(gathered)
+    mechanics = inputs.mechanics
+    at_once = mechanics.sync_wakes == "all"
+    whole = not sleeps(inputs) or (at_once and "weights" in mechanics.wakes_beside)
+    copying = [*states, gathered, *(engine.awake() if whole else [engine.weights]), *process_parts(inputs)]
+    awake = [*states_in(inputs, "wake" if at_once else "rollout_generate"), *engine.awake(), *process_parts(inputs)]
     return max(copying, awake, key=total)
 
 

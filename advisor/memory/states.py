@@ -23,6 +23,9 @@ class Offload:
     """Where a role's states may go. `adam_on_host`: the optimizer runs on the CPU (DeepSpeed), not only rests there."""
 
     weights: bool
+    """In host RAM between phases (verl), or for good (DeepSpeed, beside CPU Adam)."""
+    weights_sleep: bool
+    """DeepSpeed's weights leave the card for the rollout only (ms-swift's offload_model)."""
     optimizer: bool
     adam_on_host: bool
     sleeps: bool
@@ -36,11 +39,13 @@ def offload_of(inputs: Inputs, role: Role) -> Offload:
     run = inputs.run
     optimizer = run.is_on(f"{role}.optimizer_offload")
     everything = role == "actor" and run.is_on("actor.full_cpu_offload")
+    weights, for_good = run.is_on(f"{role}.param_offload"), inputs.mechanics.offload_lowers_update
     return Offload(
-        weights=run.is_on(f"{role}.param_offload"),
+        weights=weights and (optimizer or not for_good),
+        weights_sleep=weights and for_good and not optimizer,
         optimizer=optimizer,
-        adam_on_host=everything or (optimizer and inputs.mechanics.offload_lowers_update),
-        sleeps=run.is_on("actor.state_sleep"),
+        adam_on_host=everything or (optimizer and for_good),
+        sleeps=run.is_on("actor.state_sleep", inputs.mechanics.states_sleep),
         everything=everything,
     )
 
@@ -95,7 +100,7 @@ def resident_states(inputs: Inputs, role: Role, moment: Moment) -> list[Part]:
         kept.append(weights_part(inputs, "weights" if role == "actor" else "critic"))
     if _gradients_here(inputs, moment, offload, stepping):
         kept.append(gradients_part(inputs, "gradients" if role == "actor" else "critic"))
-    if _optimizer_here(inputs, moment, offload, stepping):
+    if _optimizer_here(inputs, role, moment, offload, stepping):
         kept.append(optimizer_part(inputs, "optimizer" if role == "actor" else "critic"))
     return kept
 
@@ -104,7 +109,7 @@ def _weights_here(inputs: Inputs, role: Role, moment: Moment, offload: Offload, 
     if offload.everything:
         return False
     if not offload.weights:
-        return True
+        return not (offload.weights_sleep and moment == "rollout_generate")
     if inputs.mechanics.offload_lowers_update:
         return False
     loaded: tuple[Moment, ...] = ("model_load", "log_prob", "weight_sync") if role == "actor" else ("log_prob",)
@@ -120,7 +125,7 @@ def _gradients_here(inputs: Inputs, moment: Moment, offload: Offload, stepping: 
     return stepping or persistent or (moment == "wake" and "gradients" in inputs.mechanics.wakes_beside)
 
 
-def _optimizer_here(inputs: Inputs, moment: Moment, offload: Offload, stepping: bool) -> bool:
+def _optimizer_here(inputs: Inputs, role: Role, moment: Moment, offload: Offload, stepping: bool) -> bool:
     if offload.adam_on_host:
         return False
     if stepping:
@@ -131,7 +136,7 @@ def _optimizer_here(inputs: Inputs, moment: Moment, offload: Offload, stepping: 
     if offload.optimizer:
         return False
     if offload.sleeps:
-        woken = "moments" in mechanics.wakes_beside or "master" in mechanics.wakes_beside
+        woken = role == "actor" and not {"moments", "master"}.isdisjoint(mechanics.wakes_beside)
         return moment == "model_load" or (woken and moment in ("wake", "weight_sync", "log_prob"))
     return True
 

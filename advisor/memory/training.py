@@ -105,7 +105,7 @@ def actor_parts(inputs: Inputs) -> list[Part]:
 
 
 def critic_parts(inputs: Inputs) -> list[Part]:
-    """Forward and backward of the critic's update: no logits; its step's temporaries are smaller than its activations."""
+    """Forward and backward of the critic's update: no logits; its step needs less than its activations."""
     states = states_in(inputs, "critic_update")
     if not inputs.run.topology.roles_share_cards:
         states = [*resident_states(inputs, "critic", "critic_update"), buffers_part(inputs)]

@@ -67,7 +67,8 @@ def is_training(program: str) -> bool:
 
 def find(words: Sequence[str]) -> Found | None:
     """What a command line runs, behind any wrappers; None where it runs nothing that we can name."""
-    at, environment, runtime = 0, [], None
+    at, runtime = 0, None
+    environment: list[int] = []
     for _ in range(12):
         if at >= len(words):
             return None

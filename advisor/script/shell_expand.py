@@ -16,7 +16,9 @@ _HOLE = re.compile(HOLE + rb"(\d+);")
 _BRACES = re.compile(rb"\{([^{}]*(?:,|\.\.)[^{}]*)\}")
 _NOT_BLANK = re.compile(rb"[^ \t\n]+")
 _IDENTIFIER = re.compile(rb"[A-Za-z_]\w*=~(?:/|$)")
-_MAX_EXPANDED = 1_000_000
+_MAX_PATTERN_TEXT = 5_000
+_MAX_STARS = 6
+"""Patterns on longer texts, or with more stars, could take for ever: they stay unread."""
 
 Substitute = Callable[[Text, State], Pieces]
 """Runs the text of a command substitution as far as it can be known."""
@@ -327,6 +329,8 @@ class Expander:
 
     def apply(self, part: Parameter, text: bytes) -> bytes | None:
         operator = part.operator
+        if len(text) > _MAX_PATTERN_TEXT or self.raw(part.argument).count(b"*") > _MAX_STARS:
+            return None
         if operator in (b",", b",,", b"^", b"^^"):
             return shell_pattern.change_case(text, operator)
         raw = self.raw(part.argument)

@@ -59,6 +59,7 @@ class State:
     script: bytes = b""
     """Path of the script as a guess for `$0`."""
     inside_function: bool = False
+    local_names: set[bytes] = field(default_factory=set)
 
     def copy(self) -> State:
         """A state that can change on its own."""

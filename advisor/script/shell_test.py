@@ -28,7 +28,8 @@ class Operand:
 
 def read_double(expander: Expander, start: int, end: int) -> list[Operand]:
     """The words and operators between `[[` and `]]`."""
-    data, out, at = expander.text.data, [], start
+    data, at = expander.text.data, start
+    out: list[Operand] = []
     while True:
         at = skip_blanks(data, at)
         while data[at : at + 1] == b"\n":

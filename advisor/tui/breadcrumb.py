@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal, get_args
 
 from advisor.session import State
-from advisor.tui.ui_text import Line, Span, Tone, line, span, spread
+from advisor.tui.ui_text import Line, Span, Tone, crop, line, span, spread, width_of
 
 Stage = Literal["machine", "run", "crash", "questions", "plan", "save"]
 STAGES: tuple[Stage, ...] = get_args(Stage)
@@ -20,7 +20,8 @@ def breadcrumb(state: State | None, at: Stage, question: int, width: int) -> Lin
         text, tone = _crumb(stage, at, f"{question + 1}/{total}" if stage == at == "questions" and total else "")
         left.append(span(text, tone))
         left.append(Span("  "))
-    return spread(tuple(left[:-1]), line(span(run_name(state), "dim")), width)
+    crumbs, name = tuple(left[:-1]), line(span(run_name(state), "dim"))
+    return spread(crumbs, name, width) if width_of(crumbs) + width_of(name) < width else crop(crumbs, width)
 
 
 def _crumb(stage: Stage, at: Stage, count: str) -> tuple[str, Tone]:

@@ -7,13 +7,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from advisor.crash.sources import LogError
+from advisor.knowledge.load import KnowledgeError
 from advisor.script.document import EditRefused, ScriptError
 from advisor.session import State
 
 Notice = Callable[[str], None]
 """Told what is being read: "reading train.log, 212 MB"."""
 
-EXPECTED_TROUBLE: tuple[type[Exception], ...] = (ScriptError, EditRefused, ValueError, OSError)
+EXPECTED_TROUBLE: tuple[type[Exception], ...] = (
+    ScriptError,
+    LogError,
+    KnowledgeError,
+    EditRefused,
+    ValueError,
+    OSError,
+)
 """What a driver may raise: one sentence for the user. Anything else is a bug and ends the app with a traceback."""
 
 

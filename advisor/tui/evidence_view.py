@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
+from textual.message import Message
 from textual.widget import Widget
 from textual.worker import get_current_worker
 
 from advisor.crash.evidence import EvidenceRole
+from advisor.crash.sources import LogError, Source, open_sources
 from advisor.session import State
 from advisor.tui.driver import EXPECTED_TROUBLE
 from advisor.tui.frame import BACK, Overlay
@@ -53,6 +54,16 @@ def window_rows(state: State, file: str, window: Window, width: int, shift: int 
     return out
 
 
+def source_of(state: State, file: str) -> Source:
+    """The log that a piece of evidence names. Raises LogError where it cannot be read a second time."""
+    if file == "standard input":
+        raise LogError("it came from standard input and is gone; save it to a file to look around in it")
+    for source in open_sources(state.asked.logs):
+        if source.name == file:
+            return source
+    raise LogError("it is not among the logs any more")
+
+
 class EvidenceView(Overlay):
     """The log, standing at one piece of evidence."""
 
@@ -67,11 +78,18 @@ class EvidenceView(Overlay):
         BACK,
     ]
 
+    class Loaded(Message):
+        """A worker read a window, or could not."""
+
+        def __init__(self, window: Window | None, trouble: str) -> None:
+            super().__init__()
+            self.window, self.trouble = window, trouble
+
     def __init__(self, sitting: Sitting, evidence: int) -> None:
         super().__init__(sitting)
         chosen = self.state.crash.evidence[evidence]
         self._file, self._line = chosen.file, chosen.line
-        self._windows = LogWindows(Path(chosen.file))
+        self._windows: LogWindows | None = None
         self._window: Window | None = None
         self._trouble = ""
         self._shift = 0
@@ -102,14 +120,16 @@ class EvidenceView(Overlay):
     def _read(self) -> None:
         worker = get_current_worker()
         try:
+            self._windows = self._windows or LogWindows(source_of(self.state, self._file))
             window, trouble = self._windows.around(self._line, REACH, lambda: worker.is_cancelled), ""
         except EXPECTED_TROUBLE as error:
-            window, trouble = None, f"The log cannot be shown: {error}"
+            window, trouble = None, f"{self._file} cannot be shown: {getattr(error, 'strerror', None) or error}"
         if not worker.is_cancelled:
-            self.app.call_from_thread(self._loaded, window, trouble)
+            self.post_message(self.Loaded(window, trouble))
 
-    def _loaded(self, window: Window | None, trouble: str) -> None:
-        self._window, self._trouble = window, trouble
+    def on_evidence_view_loaded(self, message: Loaded) -> None:
+        """Show the window and stand on the line."""
+        self._window, self._trouble = message.window, message.trouble
         page = self.query_one("#main", Page)
         page.reload()
         page.move_to(str(self._line))

@@ -32,10 +32,11 @@ def step_rows(state: State, step: PlanStep, width: int) -> list[Row]:
             at = f"{change.file}:{change.line}" if change.line is not None else change.file
             out += labelled("", f"{at} {change.how}".rstrip(), width, tone="dim")
     out += [BLANK, *labelled("why", step.why, width)]
-    for name, saves in (("saves", step.saves), ("on the other", step.host_saves)):
+    other = "GPU" if step.place == "host" else "host"
+    for place, saves in (("GPU" if step.place == "gpu" else "host", step.saves), (other, step.host_saves)):
         for phase, count in saves.items():
-            out += labelled(name, f"{_signed(count)} in {PHASE_TITLES[phase]}", width)
-            name = ""
+            verb = "saves" if count >= 0 else "needs"
+            out += labelled(verb, f"{show_bytes(abs(count))} {place} in {PHASE_TITLES[phase]}", width)
     out += labelled("costs", step.costs or "nothing known", width)
     changes = "training results change" if step.results == "changed" else "training results stay the same"
     out += labelled("results", changes, width, tone="warn" if step.results == "changed" else "plain")
@@ -50,10 +51,6 @@ def step_rows(state: State, step: PlanStep, width: int) -> list[Row]:
     for source in step.sources:
         out += labelled("source", source, width, tone="dim")
     return out
-
-
-def _signed(count: int) -> str:
-    return f"saves {show_bytes(count)}" if count >= 0 else f"costs {show_bytes(-count)}"
 
 
 def arithmetic_rows(state: State, phase: Phase, width: int) -> list[Row]:

@@ -47,7 +47,7 @@ def hints(bindings: Iterable[BindingType]) -> list[Hint]:
 
 
 def key_line(first: list[Hint], last: list[Hint], width: int) -> Line:
-    """As many of `first` as fit; of `last`, the final two (help, quit) are always there, the others where room is left."""
+    """As many of `first` as fit. Of `last`, the final two (help, quit) are always there."""
     tail = _joined(last[-2:])
     first = [*first, *last[:-2]]
     room = width - width_of(tail) - 2

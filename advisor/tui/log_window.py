@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import gzip
+import io
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import BinaryIO, cast
+from itertools import islice
 
+from advisor.crash.sources import Source
 from advisor.hostile import clean_line
 
 BLOCK = 4 * 2**20
@@ -29,60 +29,63 @@ class Window:
 
 @dataclass(slots=True)
 class LogWindows:
-    """Windows of one log. Remembers where blocks of lines begin, so that the second look is quick.
+    """Windows of one log. Remembers where some lines begin, so that the second look is quick.
 
-    Raises OSError where the file cannot be read (it may have moved since it was diagnosed).
+    Raises OSError or LogError where the log cannot be read (it may have moved since it was diagnosed).
     """
 
-    path: Path
+    source: Source
     _lines: list[int] = field(default_factory=lambda: [0])
     _offsets: list[int] = field(default_factory=lambda: [0])
 
     def around(self, number: int, reach: int, stop: Stop = lambda: False) -> Window:
-        """Up to `reach` lines on either side of line `number`. `stop` is asked once a block."""
+        """Up to `reach` lines on either side of line `number`. `stop` is asked once a block.
+
+        O(bytes before the window), as fast as newlines are counted.
+        """
         first = max(1, number - reach)
-        with self._open() as file:
-            self._seek(file, first, stop)
-            lines: list[str] = []
-            while len(lines) < number + reach - first + 1:
-                raw = file.readline(LONGEST)
-                if not raw:
-                    return Window(first, tuple(lines), ends=True)
-                lines.append(shown(raw))
-                while len(raw) == LONGEST and not raw.endswith(b"\n"):
-                    raw = file.readline(LONGEST)
-            return Window(first, tuple(lines), ends=not file.readline(1))
+        with self.source.open() as stream:
+            wanted = number + reach - first + 1
+            lines = _lines_of(self._skip(stream, first - 1, stop), stream)
+            found = tuple(shown(raw) for raw in islice(lines, wanted))
+            return Window(first, found, ends=next(lines, None) is None)
 
-    def _open(self) -> BinaryIO:
-        if self.path.suffix == ".gz":
-            return cast(BinaryIO, gzip.open(self.path))
-        return self.path.open("rb")
-
-    def _seek(self, file: BinaryIO, first: int, stop: Stop) -> None:
-        """Stand at the beginning of line `first`, or at the end. O(bytes before it), as fast as newlines count."""
-        known = bisect_right(self._lines, first - 1) - 1
-        passed, offset = self._lines[known], self._offsets[known]
-        file.seek(offset)
-        while passed < first - 1 and not stop():
-            block = file.read(BLOCK)
-            if not block:
-                return
+    def _skip(self, stream: io.BufferedIOBase | io.RawIOBase, lines: int, stop: Stop) -> bytes:
+        """Pass `lines` lines; what was read beyond them comes back."""
+        passed = offset = 0
+        if isinstance(stream, io.RawIOBase | io.BufferedReader):  # a plain file; compressed ones only go forward
+            known = bisect_right(self._lines, lines) - 1
+            passed, offset = self._lines[known], self._offsets[known]
+            stream.seek(offset)
+        while block := stream.read(BLOCK):
             count = block.count(b"\n")
-            if passed + count >= first - 1:
-                file.seek(offset + _after_newline(block, first - 1 - passed))
-                return
+            if passed + count >= lines:
+                return block[_after_newline(block, lines - passed) :]
+            if stop():
+                break
             passed, offset = passed + count, offset + len(block)
-            if count:  # remember where the line begins that the next block continues
-                self._remember(passed, offset - (len(block) - block.rfind(b"\n") - 1))
+            if count and passed > self._lines[-1]:  # where the line begins that the next block continues
+                self._lines.append(passed)
+                self._offsets.append(offset - (len(block) - block.rfind(b"\n") - 1))
+        return b""
 
-    def _remember(self, lines: int, offset: int) -> None:
-        if lines > self._lines[-1]:
-            self._lines.append(lines)
-            self._offsets.append(offset)
+
+def _lines_of(rest: bytes, stream: io.BufferedIOBase | io.RawIOBase) -> Iterator[bytes]:
+    """The lines of what was read already and of the stream after it, each cut to LONGEST bytes."""
+    kept = b""
+    while rest:
+        *whole, last = rest.split(b"\n")
+        for part in whole:
+            yield (kept + part)[:LONGEST]
+            kept = b""
+        kept = (kept + last)[:LONGEST]
+        rest = stream.read(BLOCK) or b""
+    if kept:
+        yield kept
 
 
 def _after_newline(block: bytes, number: int) -> int:
-    """Offset just after the `number`-th newline of `block`."""
+    """Offset just after the `number`-th newline of `block`; 0 for none."""
     at = 0
     for _ in range(number):
         at = block.index(b"\n", at) + 1

@@ -11,6 +11,7 @@ from textual import events
 from textual.binding import Binding, BindingType
 from textual.geometry import Size
 from textual.message import Message
+from textual.reactive import reactive
 from textual.strip import Strip
 from textual.widget import Widget
 
@@ -41,13 +42,15 @@ class Lines(Widget):
     Lines .tone--cursor { background: $boost; text-style: bold; }
     """
 
+    top: reactive[int] = reactive(0)
+    """Index of the first row in sight."""
+
     def __init__(self, source: RowSource, *, plain_ascii: bool = False, id: str | None = None) -> None:
         super().__init__(id=id)
         self._source = source
         self._plain_ascii = plain_ascii
         self._rows: list[Row] = []
         self._built_for = -1
-        self.top = 0
 
     @property
     def rows(self) -> list[Row]:
@@ -195,7 +198,6 @@ class Page(Lines, can_focus=True):
 
     def _scroll(self, by: int) -> None:
         self.top = max(0, min(self.top + by, self._deepest()))
-        self.refresh()
 
     def action_step(self, by: int) -> None:
         """The neighbouring key; past the last one, or without keys, scroll."""

@@ -14,13 +14,15 @@ from advisor.tui.explain import Arithmetic, Explanation, step_rows
 from advisor.tui.facts import short_name
 from advisor.tui.frame import StageScreen
 from advisor.tui.memory_bars import all_phases, first_phase, fit_words, legend, phase_rows, phases_of, unexplained
-from advisor.tui.page import Page
+from advisor.tui.page import POINTER, Page
 from advisor.tui.sitting import Sitting, Toggled
-from advisor.tui.ui_text import BLANK, Row, Span, cut, cut_left, line, pad, pad_left, paragraph, span, wrap
+from advisor.tui.ui_text import BLANK, Line, Row, Span, cut_left, line, pad, pad_left, paragraph, span, wrap
 from advisor.units import GIB, show_bytes
 from advisor.words import Phase
 
 _RESULTS, _SAVES, _BASIS = 8, 13, 10
+NARROW = 28
+"""Columns a name needs; with fewer, the numbers go on a line of their own."""
 RESULT_WORDS = {"unchanged": "same", "changed": "CHANGES"}
 
 
@@ -67,8 +69,10 @@ def place_words(change: Change) -> str:
 
 def column_titles(width: int) -> Row:
     """The head of the table of steps."""
-    name = pad("change", _name_width(width - 2))
-    head = f"      {name} {pad('results', _RESULTS)} {pad_left('saves', _SAVES)}  basis"
+    room = _name_width(width - POINTER)
+    if room < NARROW:
+        return Row(line(span("      change; results, saves, basis", "title")))
+    head = f"      {pad('change', room)} {pad('results', _RESULTS)} {pad_left('saves', _SAVES)}  basis"
     return Row(line(span(head, "title")))
 
 
@@ -90,7 +94,7 @@ def plan_rows(state: State, phase: Phase | None, width: int) -> list[Row]:
         if step.group and step.group == group:
             out.append(Row(line(span("    or instead of it:", "dim"))))
         group = step.group
-        out += _step(step, plan, phase, width - 2)
+        out += _step(step, plan, phase, width - POINTER)
     if plan.shortfall:
         out += [BLANK, *paragraph(plan.shortfall, width, tone="warn")]
     return out
@@ -108,22 +112,11 @@ def _why_nothing(state: State, width: int) -> list[Row]:
 def _step(step: PlanStep, plan: Plan, phase: Phase | None, width: int) -> list[Row]:
     first = step.changes[0] if step.changes else None
     own_key = first is not None and step.kind in ("setting", "environment")
-    room = _name_width(width)
-    name = cut_left(first.key, room) if first and own_key else cut(step.title, room)
-    results = Span(pad(RESULT_WORDS[step.results], _RESULTS), "warn" if step.results == "changed" else "plain")
-    head = line(
-        Span("[x]" if step.selected else "[ ]", "mark" if step.selected else "plain"),
-        f" {pad(name, room)} ",
-        results,
-        f" {pad_left(saving_words(step, phase), _SAVES)}",
-        span(f"  {step.basis}", "dim"),
-    )
-    out = [Row(head, step.id)]
+    name = first.key if first and own_key else step.title
+    out = [Row(one, step.id) for one in _head(step, name, saving_words(step, phase), width)]
     for number, change in enumerate(step.changes):
         words = change_words(change) if number == 0 and own_key else f"{change.key}  {change_words(change)}"
-        out.append(
-            Row(line("      ", cut(words, max(20, width - 40)), span("   " + place_words(change), "dim")), step.id)
-        )
+        out.append(Row(line("      ", words, span(f"   {place_words(change)}", "dim")), step.id))
     clash = _clash(step, plan)
     note = clash or (step.caveats[0] if step.caveats else "")
     if note:
@@ -131,6 +124,19 @@ def _step(step: PlanStep, plan: Plan, phase: Phase | None, width: int) -> list[R
             Row(line("      ", span(part, "warn" if clash else "dim")), step.id) for part in wrap(note, width - 6)[:2]
         ]
     return out
+
+
+def _head(step: PlanStep, name: str, saves: str, width: int) -> list[Line]:
+    """Switch, name, and the three columns; under the name where there is no room beside it."""
+    box = Span("[x]" if step.selected else "[ ]", "mark" if step.selected else "plain")
+    results = Span(RESULT_WORDS[step.results], "warn" if step.results == "changed" else "plain")
+    room = _name_width(width)
+    if room < NARROW:
+        numbers = line("      ", results, f"  {saves}" if saves else "", span(f"  {step.basis}", "dim"))
+        return [line(box, f" {cut_left(name, width - 4)}"), numbers]
+    gap = " " * (_RESULTS - len(results.text) + 1)
+    numbers = line(results, f"{gap}{pad_left(saves, _SAVES)}", span(f"  {step.basis}", "dim"))
+    return [line(box, f" {pad(cut_left(name, room), room)} ", *numbers)]
 
 
 def _clash(step: PlanStep, plan: Plan) -> str:

@@ -33,7 +33,12 @@ def measured(gpus: int = 8, size: int = 40 * GIB, **more: object) -> Machine:
     return replace(machine, **more)  # type: ignore[arg-type]
 
 
-LAPTOP = measured(gpus=0, problems=("NVML: no driver library",))
+LAPTOP = measured(
+    gpus=0,
+    driver="",
+    problems=("NVML: no driver library",),
+    sources={name: source for name, source in measured().sources.items() if name != "gpus"},
+)
 
 
 def test_flags_describe_a_machine():
@@ -51,6 +56,11 @@ def test_flags_describe_a_machine():
     assert machine.sources == dict.fromkeys(
         ["nodes", "gpus", "host.total", "shm", "libraries.deepspeed", "libraries.flash-attn"], "described"
     )
+
+
+def test_an_assumed_size_is_a_problem_said_once():
+    (problem,) = described(FACTS, gpus="8xA100").problems
+    assert "A100-40GB is assumed" in problem
 
 
 def test_nothing_described_is_nothing_known():
@@ -78,8 +88,8 @@ def test_a_wrong_flag_is_named(flag: str, arguments: dict[str, object]):
 def test_a_machine_file_is_described_and_flags_override_it(tmp_path: Path):
     file = tmp_path / "machine.json"
     file.write_text(json.dumps(to_json(measured())))
-    machine = described(FACTS, machine_files=[file], host_ram="96GB", libraries=["ray=2.9"])
-    assert (len(machine.gpus), machine.host.ceiling_bytes) == (8, 96 * GIB)
+    machine = described(FACTS, machine_files=[file], host_ram="760GB", libraries=["ray=2.9"])
+    assert (len(machine.gpus), machine.host.ceiling_bytes) == (8, 760 * GIB)
     assert machine.libraries == {"torch": "2.5.1", "ray": "2.9"}
     assert set(machine.sources.values()) == {"described"}
 
@@ -169,6 +179,12 @@ def test_measured_wins_over_the_log():
     assert merged.libraries == {"torch": "2.5.1", "ray": "2.40.0", "vllm": "0.8.2"}
     assert merged.sources["libraries.vllm"] == "log"
     assert "79.00 GiB" in " ".join(merged.problems), "the log seems to be of another machine"
+
+
+def test_a_box_counts_only_itself_so_the_logs_nodes_win():
+    merged = merge(measured(), Machine(), from_log(nodes=4))
+    assert (merged.nodes, merged.sources["nodes"]) == (4, "log")
+    assert merge(measured(), described(FACTS, nodes=2), from_log(nodes=4)).nodes == 2
 
 
 def test_on_a_box_without_gpus_the_log_counts_before_the_box():

@@ -213,6 +213,13 @@ def test_verl_and_easyr1_are_told_apart(tmp_path: Path):
     assert read_libraries([tmp_path / "b"]) == {"verl": "0.2.0.dev0", "easyr1": "0.2.0.dev0"}
 
 
+def test_verl_with_both_ways_to_start_is_verl(tmp_path: Path):
+    install(tmp_path, "verl", "0.2.0")
+    verl(tmp_path, "main_ppo.py", "0.2.0")
+    (tmp_path / "verl/trainer/main.py").write_text("")
+    assert read_libraries([tmp_path]) == {"verl": "0.2.0"}
+
+
 def test_an_editable_install_is_followed_to_its_source(tmp_path: Path):
     source = tmp_path / "Easy R1"
     verl(source, "main.py", "0.3.1")

@@ -74,7 +74,7 @@ def test_secrets_do_not_reach_the_screen(command: str, secret: str):
 @pytest.mark.parametrize(
     "command",
     [
-        "python -m verl.trainer.main_ppo data.train_batch_size=256 actor_rollout_ref.rollout.max_num_batched_tokens=8192",
+        "python -m verl.trainer.main_ppo data.train_batch_size=256 rollout.max_num_batched_tokens=8192",
         "python train.py --max_tokens_per_gpu 16384 --tokenizer Qwen/Qwen2.5-7B data.prompt_key=problem",
     ],
 )

@@ -1,0 +1,51 @@
+"""scan, machine, explain: what the logs, this box and the knowledge say, without a diagnosis."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from advisor.commands.streams import emit, tell, usable
+from advisor.exits import Exit, Refusal
+from advisor.hostile import clean_line
+from advisor.knowledge import load_knowledge
+from advisor.report.explain_report import UnknownIdError, explain_report
+from advisor.report.json_report import encode, machine_file, scan_json
+from advisor.report.machine_report import machine_report
+from advisor.report.text_report import scan_report
+
+
+def scan(parsed: argparse.Namespace) -> int:
+    """The crash as the logs alone prove it; exit 4 where they prove nothing."""
+    from advisor.crash.story import read_logs
+
+    knowledge = usable(load_knowledge)
+    frames = [rule for framework in knowledge.frameworks for rule in framework.frames]
+    progress = [mark for framework in knowledge.frameworks for mark in framework.progress]
+    logs = [Path(log) for log in parsed.logs]
+    crash = usable(lambda: read_logs(logs, knowledge.signatures, frames, progress))
+    emit(encode(scan_json(crash)) + "\n" if parsed.format == "json" else scan_report(crash), parsed.ascii)
+    if crash.signature:
+        return Exit.DONE
+    tell(f"rl-oom-advisor: nothing in {crash.lines_read} lines says why the run died")
+    return Exit.NOTHING_FOUND
+
+
+def machine(parsed: argparse.Namespace) -> int:
+    """This box, measured."""
+    from advisor.machine.measure import measure
+
+    found = measure()
+    emit(encode(machine_file(found)) + "\n" if parsed.format == "json" else machine_report(found), parsed.ascii)
+    return Exit.DONE
+
+
+def explain(parsed: argparse.Namespace) -> int:
+    """What the knowledge says of one id."""
+    knowledge = usable(load_knowledge)
+    try:
+        emit(explain_report(knowledge, parsed.id), parsed.ascii)
+    except UnknownIdError as error:
+        close = f"; close to it: {', '.join(error.close)}" if error.close else ""
+        raise Refusal(f"nothing is known by the name {clean_line(error.wanted, 120)}{close}") from error
+    return Exit.DONE

@@ -1,0 +1,48 @@
+"""Writing a patched script and the report that explains it."""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+
+from advisor.exits import Refusal
+from advisor.hostile import clean_line
+from advisor.plan.patch import Patch, fits_name, report_name
+from advisor.report.markdown_report import markdown_report
+from advisor.script.document import Rewrite
+from advisor.session import State
+
+
+def destination_of(patch: Patch, output: str | None) -> Path:
+    """Where the patched file goes: as asked, else NAME.fits.EXT beside the file that changes."""
+    return Path(output) if output else fits_name(only_rewrite(patch.rewrites).document.path)
+
+
+def only_rewrite(rewrites: tuple[Rewrite, ...]) -> Rewrite:
+    """The one file that changes. Raises Refusal where several would have to: a copy of one would not load the others."""
+    first, *others = rewrites
+    if others:
+        names = ", ".join(clean_line(str(rewrite.document.path), 200) for rewrite in rewrites)
+        raise Refusal(f"the changes are decided in several files ({names}); only one can be written")
+    return first
+
+
+def save(state: State, patch: Patch, destination: Path, force: bool) -> Path:
+    """Write the script and the Markdown report beside it; returns the report's path.
+
+    Raises FileExistsError before anything is written where either is there and `force` is False.
+    """
+    from advisor.script.write import write_file
+
+    rewrite, report = only_rewrite(patch.rewrites), report_name(destination)
+    refuse_existing(destination, force)
+    refuse_existing(report, force)
+    write_file(destination, rewrite.new, rewrite.document.mode, force=force)
+    write_file(report, markdown_report(state, destination.name).encode(), 0o644, force=force)
+    return report
+
+
+def refuse_existing(path: Path, force: bool) -> None:
+    """Raises FileExistsError unless `force`."""
+    if not force and (path.exists() or path.is_symlink()):
+        raise FileExistsError(errno.EEXIST, "it is there already; --force overwrites it", str(path))

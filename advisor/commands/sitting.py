@@ -1,0 +1,94 @@
+"""diagnose, estimate, fix: the commands that hold a whole sitting."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from advisor import session
+from advisor.commands.asking import asked_from
+from advisor.commands.saving import destination_of, save
+from advisor.commands.streams import emit, tell, usable
+from advisor.exits import Exit, Refusal
+from advisor.hostile import clean_line
+from advisor.plan.patch import Patch
+from advisor.report.diff_report import diff_report
+from advisor.report.json_report import diagnose_json, encode, estimate_json, fits
+from advisor.report.markdown_report import markdown_report
+from advisor.report.phrases import change_line
+from advisor.report.text_report import estimate_report, text_report
+from advisor.session import State
+
+DIAGNOSES: Mapping[str, Callable[[State], str]] = {
+    "text": text_report,
+    "markdown": markdown_report,
+    "json": lambda state: encode(diagnose_json(state)) + "\n",
+}
+ESTIMATES: Mapping[str, Callable[[State], str]] = {
+    "text": estimate_report,
+    "json": lambda state: encode(estimate_json(state)) + "\n",
+}
+
+
+def diagnose(parsed: argparse.Namespace) -> int:
+    """Exit 4 where logs were given and prove nothing; the answer is printed all the same."""
+    state = _open(parsed)
+    emit(DIAGNOSES[parsed.format](state), parsed.ascii)
+    return _whether_found(state)
+
+
+def estimate(parsed: argparse.Namespace) -> int:
+    """Exit 3 where the run does not fit."""
+    state = _open(parsed)
+    emit(ESTIMATES[parsed.format](state), parsed.ascii)
+    return Exit.DOES_NOT_FIT if fits(state.ledger, state.plan.margin) is False else Exit.DONE
+
+
+def fix(parsed: argparse.Namespace) -> int:
+    """Write the patched script and its report, or print the diff and write nothing."""
+    state = _open(parsed)
+    if state.asked.script is None:
+        raise Refusal("fix needs the SCRIPT that started the run; diagnose takes a log alone")
+    if state.crash.verdict == "not_oom":
+        raise Refusal("this was not a shortage of memory: nothing to fix (diagnose says more)", Exit.NOTHING_FOUND)
+    patch = session.patch(state)
+    if patch.refused:
+        raise Refusal(f"{clean_line(str(state.asked.script))}: {patch.refused}")
+    for sentence in patch.by_hand:
+        tell(f"by hand: {sentence}")
+    if not patch.rewrites:
+        tell("no selected change edits the script: nothing was written")
+        return _whether_found(state)
+    destination = destination_of(patch, parsed.output)
+    if parsed.diff:
+        emit(diff_report(patch.rewrites, [str(destination)]), parsed.ascii)
+        return Exit.DONE
+    report = usable(lambda: save(state, patch, destination, parsed.force))
+    _say_what_changed(state, patch, destination, report, parsed.ascii)
+    return Exit.DONE
+
+
+def _say_what_changed(state: State, patch: Patch, destination: Path, report: Path, ascii_only: bool) -> None:
+    for step in state.plan.selected():
+        for change in step.changes:
+            emit(f"{change_line(change)}\n", ascii_only)
+    tell(f"written {clean_line(str(destination))}" + (f" ({', '.join(patch.proof)})" if patch.proof else ""))
+    tell(f"report  {clean_line(str(report))}")
+    if state.plan.fits is False:
+        tell(f"it does not fit with these changes alone: {state.plan.shortfall}")
+
+
+def _open(parsed: argparse.Namespace) -> State:
+    asked = asked_from(parsed)
+    if asked.script is None and not asked.logs:
+        raise Refusal("give a SCRIPT, a --log, or --demo for the bundled crash")
+    return usable(lambda: session.open_session(asked))
+
+
+def _whether_found(state: State) -> int:
+    if not state.asked.logs or state.crash.signature:
+        return Exit.DONE
+    names = ", ".join(clean_line(str(log), 200) for log in state.asked.logs)
+    tell(f"rl-oom-advisor: {names}: nothing here says why the run died ({state.crash.lines_read} lines read)")
+    return Exit.NOTHING_FOUND

@@ -1,0 +1,49 @@
+"""stdout is data, stderr is narration; and the one place where unusable input becomes a sentence."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import TypeVar
+
+from advisor.crash.sources import LogError
+from advisor.exits import Exit, Refusal
+from advisor.hostile import clean_line
+from advisor.knowledge import KnowledgeError
+from advisor.report.layout import plain_ascii
+from advisor.script.document import EditRefused, ScriptError
+
+T = TypeVar("T")
+
+
+def emit(text: str, ascii_only: bool = False) -> None:
+    """To stdout; signs that its encoding lacks are spelled."""
+    try:
+        text.encode(sys.stdout.encoding or "ascii")
+    except UnicodeEncodeError:
+        ascii_only = True
+    sys.stdout.write(plain_ascii(text) if ascii_only else text)
+
+
+def tell(text: str) -> None:
+    """One line of narration, to stderr."""
+    encoding = sys.stderr.encoding or "ascii"
+    print(text.encode(encoding, "replace").decode(encoding), file=sys.stderr)
+
+
+def usable(read: Callable[[], T]) -> T:
+    """The result of `read`. Raises Refusal for what it raises on unusable input; a fault in the knowledge is ours."""
+    try:
+        return read()
+    except KnowledgeError as error:
+        raise Refusal(str(error), Exit.FAILED) from error
+    except (ScriptError, LogError, EditRefused, ValueError) as error:
+        raise Refusal(str(error)) from error
+    except OSError as error:
+        raise Refusal(unreadable(error)) from error
+
+
+def unreadable(error: OSError) -> str:
+    """ "run.sh: permission denied"."""
+    name = clean_line(str(error.filename), 300) if error.filename else "a file"
+    return f"{name}: {(error.strerror or str(error)).lower()}"

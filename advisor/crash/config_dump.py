@@ -1,0 +1,166 @@
+"""The resolved configuration that training logs print, as flat native keys: what really ran, whatever the script says.
+
+Read: verl's pprint of a dict, EasyR1's JSON dump, hydra's "overrides: […]", `set -x` command lines, DeepSpeed's
+"key ...... value" lines, and `Arguments(key=value, …)` blocks of transformers-based trainers. Nothing is executed:
+only literals are parsed, and only up to a bounded size.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import shlex
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from advisor.crash.lines import Line
+from advisor.crash.patterns import as_text
+
+_LITERAL_LIMIT = 200_000
+_BLOCK_LINES = 1_500
+_KEYS = 3_000
+_OVERRIDES = re.compile(r"Error executing job with overrides: (\[.*\])")
+_DEEPSPEED = re.compile(r"^ {0,4}([a-z_][\w.]{1,60}) \.{3,60} (.{0,200})$")
+_TRACED = re.compile(r"^\++ (?:\w+=\S* )*(?:\S*/)?(?:python[\d.]*|torchrun|accelerate|deepspeed|swift|ray)\b")
+_PAIR = re.compile(r"^\s*([A-Za-z_][\w.]{0,60})=(.{0,400}?),?\s*\)?$")
+_ARGUMENTS = re.compile(r"^(?:\w{0,40}(?:Arguments|Config|Namespace)|args: ?\w{0,40})\($")
+_HYDRA = re.compile(r"^[+~]{0,2}([A-Za-z_][\w./@-]{0,200})=(.*)$", re.DOTALL)
+_ASKED = re.compile(r"^--?([A-Za-z][\w.-]{1,80})(?:=(.*))?$", re.DOTALL)
+_OMITTED = frozenset(("[...]", "{...}"))
+
+
+def settings_in(lines: Sequence[Line]) -> dict[str, str]:
+    """Flat native keys → text. A full dump outranks overrides, overrides outrank a traced command line."""
+    found: dict[str, str] = {}
+    for source in (_dumps, _argument_blocks, _deepspeed_lines, _overrides, _command_lines):
+        for key, value in source(lines):
+            if len(found) < _KEYS:
+                found.setdefault(key, value)
+    return found
+
+
+def _dumps(lines: Sequence[Line]) -> Iterator[tuple[str, str]]:
+    """Python or JSON dictionaries printed over several lines by one process."""
+    index = 0
+    while index < len(lines):
+        text = lines[index].text.strip()
+        opens = text == "{" or text.startswith(("{'", '{"')) or text.endswith("= {")
+        if not opens:
+            index += 1
+            continue
+        end, literal = _balanced(lines, index)
+        held = _parsed(literal)
+        if isinstance(held, Mapping) and _is_configuration(held, end - index):
+            yield from flatten(held)
+            index = max(end, index)
+        index += 1
+
+
+def _is_configuration(held: Mapping[Any, Any], lines: int) -> bool:
+    """A metrics line is a flat dictionary on one line; a configuration is nested or spans many."""
+    return len(held) > 1 and (lines > 3 or any(isinstance(value, Mapping) for value in held.values()))
+
+
+def _balanced(lines: Sequence[Line], index: int) -> tuple[int, str]:
+    """The text of a block from its first brace to the one that closes it, lines of other processes left out."""
+    process = lines[index].process
+    first = lines[index].text
+    parts = [first[first.index("{") :]]
+    depth = _depth(parts[0])
+    size = len(parts[0])
+    for at in range(index + 1, min(index + _BLOCK_LINES, len(lines))):
+        if depth <= 0 or size > _LITERAL_LIMIT:
+            return at - 1, "\n".join(parts)
+        if lines[at].process == process:
+            parts.append(lines[at].text)
+            depth += _depth(lines[at].text)
+            size += len(lines[at].text)
+    return (index if depth > 0 else len(lines) - 1), "\n".join(parts)
+
+
+_STRINGS = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"")
+
+
+def _depth(text: str) -> int:
+    bare = _STRINGS.sub("", text)
+    return bare.count("{") - bare.count("}")
+
+
+def _parsed(literal: str) -> Any:
+    """A dict or list from JSON or Python literals; None where it is neither, too large or too deep."""
+    if len(literal) > _LITERAL_LIMIT:
+        return None
+    try:
+        return json.loads(literal)
+    except (ValueError, RecursionError):
+        pass
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # "invalid escape sequence" in a stranger's strings
+            return ast.literal_eval(literal)
+    except (ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
+        return None
+
+
+def flatten(tree: Mapping[Any, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """{"a": {"b": 1}} → ("a.b", "1"); empty dictionaries and what pprint left out are skipped."""
+    for key, value in tree.items():
+        name = f"{prefix}{key}"
+        if isinstance(value, Mapping):
+            yield from flatten(value, name + ".")
+        elif (text := as_text(value)) not in _OMITTED:
+            yield name, text
+
+
+def _argument_blocks(lines: Sequence[Line]) -> Iterator[tuple[str, str]]:
+    """`RLHFArguments(` … `)` with one `key=value,` a line."""
+    inside: str | None = None
+    for line in lines:
+        text = line.text.strip()
+        if _ARGUMENTS.match(text):
+            inside = line.process
+        elif inside is not None and line.process == inside:
+            match = _PAIR.match(text)
+            if match:
+                yield match[1], match[2].strip("'\"")
+            elif text.startswith(")"):
+                inside = None
+
+
+def _deepspeed_lines(lines: Sequence[Line]) -> Iterator[tuple[str, str]]:
+    for line in lines:
+        if " ..." in line.text and (match := _DEEPSPEED.match(line.text)):
+            yield match[1], match[2].strip()
+
+
+def _overrides(lines: Sequence[Line]) -> Iterator[tuple[str, str]]:
+    for line in lines:
+        match = _OVERRIDES.search(line.text) if "overrides: [" in line.text else None
+        held = _parsed(match[1]) if match else None
+        if isinstance(held, list):
+            yield from _assignments([item for item in held if isinstance(item, str)])
+
+
+def _command_lines(lines: Sequence[Line]) -> Iterator[tuple[str, str]]:
+    for line in lines:
+        if line.text.startswith("+") and _TRACED.match(line.text):
+            try:
+                words = shlex.split(line.text.lstrip("+ "))
+            except ValueError:
+                words = line.text.split()
+            yield from _assignments(words)
+
+
+def _assignments(words: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """`a.b=c`, `+a.b=c`, `--flag value`, `--flag=value`, and a bare `--flag` as "true"; the last one of a key counts."""
+    found: dict[str, str] = {}
+    for index, word in enumerate(words):
+        asked = _ASKED.match(word)
+        if asked:
+            after = words[index + 1] if index + 1 < len(words) else "--"
+            found[asked[1]] = asked[2] if asked[2] is not None else ("true" if after.startswith("-") else after)
+        elif hydra := _HYDRA.match(word):
+            found[hydra[1]] = hydra[2].strip("'\"")
+    yield from found.items()

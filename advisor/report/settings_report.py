@@ -1,0 +1,118 @@
+"""Settings of launches as JSON, text, or a run file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from advisor.hostile import clean_line
+from advisor.report.json_report import SCHEMA, setting_json
+from advisor.report.layout import cut, join, wrap
+from advisor.script.document import Setting
+from advisor.script.launch import Launch, Script
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """One script as read: a framework word for every launch, and the key that names the model there ("" where none)."""
+
+    name: str
+    script: Script
+    frameworks: tuple[str, ...]
+    model_keys: tuple[str, ...]
+
+
+def settings_json(read: Sequence[Read]) -> dict[str, Any]:
+    """`settings --format json`: all launches of all scripts, in order."""
+    return {
+        "schema": SCHEMA,
+        "launches": [launch for each in read for launch in _launches(each)],
+        "notes": [note for each in read for note in each.script.notes],
+    }
+
+
+def error_json(name: str, sentence: str) -> dict[str, Any]:
+    """A line of `settings --format jsonl` for a script that cannot be read."""
+    return {"schema": SCHEMA, "script": clean_line(name), "error": sentence}
+
+
+def script_json(read: Read) -> dict[str, Any]:
+    """A line of `settings --format jsonl`."""
+    return {"schema": SCHEMA, "script": read.name, "launches": _launches(read), "notes": list(read.script.notes)}
+
+
+def _launches(read: Read) -> list[dict[str, Any]]:
+    return [
+        _launch(read.name, launch, framework)
+        for launch, framework in zip(read.script.launches, read.frameworks, strict=True)
+    ]
+
+
+def _launch(name: str, launch: Launch, framework: str) -> dict[str, Any]:
+    return {
+        "argv0": launch.argv[0] if launch.argv else None,
+        "framework": framework,
+        "environment": dict(launch.environment),
+        "settings": [setting_json(setting) for setting in launch.settings],
+        "script": name,
+        "program": launch.program,
+        "launcher": dict(launch.launcher),
+        "interpreter": launch.interpreter,
+        "line": launch.span.line if launch.span else None,
+        "notes": list(launch.notes),
+    }
+
+
+def settings_text(read: Sequence[Read]) -> str:
+    """Every launch, its settings, and where each is decided."""
+    lines: list[str] = []
+    for each in read:
+        lines += wrap(each.name)
+        if not each.script.launches:
+            lines += wrap("no training command was found", 2)
+        for launch, framework in zip(each.script.launches, each.frameworks, strict=True):
+            lines += ["", *_text(launch, framework)]
+        for note in each.script.notes:
+            lines += wrap(f"Note: {note}", 2, 4)
+        lines.append("")
+    return join(lines[:-1])
+
+
+def _text(launch: Launch, framework: str) -> list[str]:
+    at = f", line {launch.span.line}" if launch.span else ""
+    lines = wrap(f"launch {launch.index + 1}: {launch.program or 'a config file'} ({framework}{at})", 2, 4)
+    for name, value in sorted(launch.environment.items()):
+        lines += wrap(f"{name}={cut(value, 60)}", 4, 6)
+    for setting in launch.settings:
+        lines += wrap(_line(setting), 4, 8)
+    for note in launch.notes:
+        lines += wrap(f"Note: {note}", 4, 6)
+    return lines
+
+
+def _line(setting: Setting) -> str:
+    value = cut(setting.text, 120) if setting.resolved else f"unresolved ({setting.reason})"
+    where = f"  {setting.span.path}:{setting.span.line}" if setting.span else ""
+    return f"{setting.key} = {value}{where}{'' if setting.effective else '  (overridden)'}"
+
+
+def run_file(read: Read) -> str:
+    """Run files, one YAML document a launch: what is in force and resolved. The machine is for the user to add."""
+    import yaml
+
+    documents = []
+    for launch, framework, model_key in zip(read.script.launches, read.frameworks, read.model_keys, strict=True):
+        inside = {key.lstrip("-"): _yaml_value(s) for key, s in launch.effective().items() if s.resolved}
+        stated: dict[str, Any] = {"framework": framework}
+        if model_key in inside:
+            stated["model"] = inside[model_key]
+        stated["settings"] = inside
+        documents.append(stated)
+    return yaml.safe_dump_all(documents, sort_keys=False, allow_unicode=True, width=120)
+
+
+def _yaml_value(setting: Setting) -> str | list[str]:
+    if isinstance(setting.value, tuple) and setting.value:
+        return list(setting.value)
+    return setting.text

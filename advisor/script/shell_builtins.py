@@ -1,0 +1,444 @@
+"""What the shell's own commands do to its state, and what a few harmless commands would print."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from advisor.script import shell_pattern, shell_test
+from advisor.script.shell_command import Assignment, Simple
+from advisor.script.shell_expand import Expander
+from advisor.script.shell_state import Field, Variable
+from advisor.script.shell_text import Piece, Pieces, cut, joined, known, sources, unknown, why_unknown
+from advisor.script.shell_words import Word
+
+if TYPE_CHECKING:
+    from advisor.script.shell_run import Flow, Shell
+    from advisor.script.shell_tree import Statement
+
+_MAX_SEQUENCE = 1000
+_DEFAULT_SEPARATORS = b" \t\n"
+
+pattern_matches = shell_pattern.matches
+
+Result = "tuple[Flow, bool | None]"
+Builtin = Callable[["Shell", Simple, "list[Field]", Expander], "tuple[Flow, bool | None]"]
+
+
+def _next(status: bool | None = True) -> tuple[Flow, bool | None]:
+    from advisor.script.shell_run import Flow  # noqa: PLC0415
+
+    return Flow.NEXT, status
+
+
+def _declare(shell: Shell, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
+    """`export`, `declare`, `local`, `readonly`: assignments with attributes."""
+    name = joined(fields[0].pieces)
+    options = b"".join(joined(f.pieces) for f in fields[1:] if joined(f.pieces).startswith(b"-"))
+    exported = name == b"export" or b"x" in options
+    local = name in (b"local", b"declare", b"typeset") and expander.state.inside_function and b"g" not in options
+    for word in command.words:
+        if isinstance(word, Assignment):
+            if local:
+                expander.state.local_names.add(word.name)
+            shell.assign(word, expander, exported)
+    for item in fields[1:]:
+        text = joined(item.pieces)
+        if not re.fullmatch(rb"[A-Za-z_]\w*", text):
+            continue
+        if local:
+            expander.state.local_names.add(text)
+        _mark(shell, expander, text, exported, local, b"a" in options or b"A" in options)
+    return _next()
+
+
+def _mark(shell: Shell, expander: Expander, name: bytes, exported: bool, local: bool, array: bool) -> None:
+    """`export NAME`, `local NAME`, `declare -a NAME`: no value given."""
+    variables = expander.state.variables
+    old = variables.get(name)
+    if local or (old is None and array):
+        variables[name] = Variable(None, {} if array else None, exported)
+    elif old is not None and exported:
+        shell.used(sources(old.scalar() or ()), "$" + name.decode("utf-8", "replace"))
+        variables[name] = Variable(old.value, old.elements, True)
+
+
+def _unset(shell: Shell, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
+    for item in fields[1:]:
+        name = joined(item.pieces)
+        expander.state.variables.pop(name, None)
+        if name.isidentifier() if isinstance(name, str) else True:
+            expander.state.variables[name] = Variable(())
+    return _next()
+
+
+def _set(shell: Shell, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
+    texts = [joined(item.pieces) for item in fields]
+    if b"--" in texts:
+        expander.state.positional = tuple(fields[texts.index(b"--") + 1 :])
+    return _next()
+
+
+def _shift(shell: Shell, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
+    given = expander.state.positional
+    text = joined(fields[1].pieces) if len(fields) > 1 else b"1"
+    if given is not None and text.isdigit():
+        expander.state.positional = given[int(text[:6]) :]
+    return _next()
+
+
+def _read(shell: Shell, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
+    """`read` from a heredoc or a here-string; anything else is not known."""
+    from advisor.script.shell_run import heredoc  # noqa: PLC0415
+
+    whole, array, names = False, False, []
+    texts = [joined(item.pieces) for item in fields[1:]]
+    skip = False
+    for index, text in enumerate(texts):
+        if skip:
+            skip = False
+        elif text.startswith(b"-") and len(text) > 1:
+            array = array or b"a" in text
+            if text[-1:] in b"dnNpitu":
+                skip = True
+                whole = whole or (text[-1:] == b"d" and texts[index + 1 : index + 2] == [b""])
+        else:
+            names.append(text)
+    body = heredoc(command, expander)
+    separators = _separators(command, expander)
+    if body is None:
+        for name in names:
+            expander.state.assign(name, (unknown("it is read when the script runs"),))
+    else:
+        _store_read(names or [b"REPLY"], body if whole else _first_line(body), array, separators, expander)
+    return _next(None)
+
+
+def _separators(command: Simple, expander: Expander) -> bytes:
+    for assignment in command.assignments:
+        if assignment.name == b"IFS":
+            return joined(expander.value(assignment.value))
+    return _DEFAULT_SEPARATORS
+
+
+def _store_read(names: list[bytes], body: Pieces, array: bool, separators: bytes, expander: Expander) -> None:
+    state = expander.state
+    if not known(body) and (array or len(names) > 1):
+        for name in names:
+            state.assign(name, (unknown(why_unknown(body)),))
+        return
+    if array:
+        parts = _split(body, separators)
+        state.variables[names[0]] = Variable(None, {b"%d" % i: Field(part) for i, part in enumerate(parts)})
+        return
+    if len(names) == 1:
+        state.assign(names[0], _trimmed(body, separators))
+        return
+    parts = _split(body, separators, len(names))
+    for index, name in enumerate(names):
+        state.assign(name, parts[index] if index < len(parts) else ())
+
+
+def _first_line(body: Pieces) -> Pieces:
+    text = joined(body)
+    end = text.find(b"\n")
+    return body if end < 0 or not known(body) else cut(body, 0, end)
+
+
+def _trimmed(body: Pieces, separators: bytes) -> Pieces:
+    blanks = bytes(b for b in separators if b in _DEFAULT_SEPARATORS)
+    text = joined(body)
+    if not blanks or not text:
+        return body
+    start = len(text) - len(text.lstrip(blanks))
+    return cut(body, start, max(len(text.rstrip(blanks)), start))
+
+
+def trimmed_end(body: Pieces) -> Pieces:
+    """Without the newlines at the end, as `$( … )` gives it."""
+    text = joined(body)
+    if not text.endswith(b"\n"):
+        return tuple(piece for piece in body if piece.text or piece.reason)
+    ending = len(text) - len(text.rstrip(b"\n"))
+    if body and body[-1].reason:
+        return body
+    return tuple(piece for piece in cut(body, 0, len(text) - ending) if piece.text or piece.reason)
+
+
+def _split(body: Pieces, separators: bytes, most: int = 0) -> list[Pieces]:
+    text = joined(body).rstrip(b"\n")
+    out: list[Pieces] = []
+    at = 0
+    blank = all(b in _DEFAULT_SEPARATORS for b in separators)
+    while at <= len(text) and separators:
+        if blank:
+            while at < len(text) and text[at] in separators:
+                at += 1
+            if at >= len(text):
+                break
+        end = next((i for i in range(at, len(text)) if text[i] in separators), len(text))
+        if most and len(out) == most - 1:
+            end = len(text.rstrip(bytes(b for b in separators if b in _DEFAULT_SEPARATORS) or b"\n"))
+        out.append(cut(body, at, end))
+        at = end + 1
+        if most and len(out) == most:
+            break
+    return out
+
+
+def _eval(shell: Shell, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
+    pieces: list[Piece] = []
+    for index, item in enumerate(fields[1:]):
+        pieces += [Piece(b" ")] if index else []
+        pieces += item.pieces
+    return shell.nested(tuple(pieces), expander.state), None
+
+
+def _source(shell: Shell, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
+    from advisor.script.shell_run import Flow  # noqa: PLC0415
+
+    if len(fields) < 2:
+        return _next(None)
+    state = expander.state
+    positional = state.positional
+    if len(fields) > 2:
+        state.positional = tuple(fields[2:])
+    flow = shell.follow(fields[1].pieces, state)
+    state.positional = positional
+    return (Flow.EXIT if flow is Flow.EXIT else Flow.NEXT), None
+
+
+def _exit(shell: Shell, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
+    from advisor.script.shell_run import Flow  # noqa: PLC0415
+
+    name = joined(fields[0].pieces)
+    flow = {b"exit": Flow.EXIT, b"return": Flow.RETURN, b"break": Flow.BREAK}.get(name, Flow.CONTINUE)
+    return flow, True
+
+
+def _test(shell: Shell, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
+    given = Expander(expander.text, shell.as_given(expander.state), expander.substitute)
+    words = [word for word in command.words[1:] if isinstance(word, Word)]
+    if joined(fields[0].pieces) == b"[" and words and words[-1].literal() == b"]":
+        words = words[:-1]
+    operands: list[shell_test.Operand] = []
+    for word in words:
+        literal = word.literal()
+        quoted = expander.text.data[word.start : word.end] != literal
+        for item in given.fields(word):
+            shown = joined(item.pieces).decode("utf-8", "replace") if literal is not None and not quoted else ""
+            operands.append(shell_test.Operand(shown[:4], item.pieces, quoted))
+    if not operands and words:
+        operands = [shell_test.Operand("", ())]
+    return _next(shell.decide(shell_test.Condition(operands, given, False)))
+
+
+def _let(shell: Shell, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
+    for word in command.words[1:]:
+        if isinstance(word, Word):
+            expander.arithmetic((word.start, word.end))
+    return _next(None)
+
+
+def _echo(shell: Shell, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
+    """Printing matters only inside `$( … )`, or where it goes to a file."""
+    if shell.capture is not None:
+        if any(redirect.operator in (b">", b">>", b">&", b"&>") for redirect in command.redirects):
+            return _next()
+        shell.capture.extend(_printed(fields))
+    return _next()
+
+
+def _printed(fields: list[Field]) -> list[Piece]:
+    arguments = list(fields[1:])
+    if joined(fields[0].pieces) == b"printf":
+        return _printf(arguments)
+    newline = True
+    while arguments and re.fullmatch(rb"-[neE]+", joined(arguments[0].pieces)):
+        newline = newline and b"n" not in joined(arguments[0].pieces)
+        arguments.pop(0)
+    out: list[Piece] = []
+    for index, item in enumerate(arguments):
+        out += [Piece(b" ")] if index else []
+        out += item.pieces
+    return [*out, Piece(b"\n")] if newline else out
+
+
+def _printf(arguments: list[Field]) -> list[Piece]:
+    deps = sources(p for item in arguments for p in item.pieces)
+    if not arguments or not all(known(item.pieces) for item in arguments):
+        return [unknown("the output of printf", deps)]
+    pattern = joined(arguments[0].pieces)
+    values = [joined(item.pieces) for item in arguments[1:]]
+    if not re.fullmatch(rb"(?:[^%\\]|%s|%d|%%|\\n|\\t)*", pattern) or pattern.count(b"%") - 2 * pattern.count(b"%%") != len(values):
+        return [unknown("the output of printf", deps)]
+    remaining = iter(values)
+
+    def fill(found: re.Match[bytes]) -> bytes:
+        return {b"%%": b"%", b"\\n": b"\n", b"\\t": b"\t"}.get(found.group()) or next(remaining, b"")
+
+    return [Piece(re.sub(rb"%%|%s|%d|\\n|\\t", fill, pattern), None, deps)]
+
+
+def _nothing(shell: Shell, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
+    return _next(joined(fields[0].pieces) != b"false")
+
+
+def _unknown_status(shell: Shell, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
+    if shell.capture is not None and joined(fields[0].pieces) == b"pwd":
+        shell.capture.append(unknown("the folder that the script is started from", (), posixpath.dirname(expander.state.script)))
+    return _next(None)
+
+
+def _mapfile(shell: Shell, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
+    name = joined(fields[-1].pieces)
+    expander.state.assign(name, (unknown("it is read when the script runs"),))
+    return _next(None)
+
+
+def _exec(shell: Shell, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
+    from advisor.script.shell_run import Flow  # noqa: PLC0415
+
+    if len(fields) < 2:
+        return _next()
+    shell.external(command, tuple(fields), expander)
+    return Flow.EXIT, None
+
+
+BUILTINS: dict[bytes, Builtin] = {
+    **dict.fromkeys((b"export", b"declare", b"typeset", b"local", b"readonly"), _declare),
+    **dict.fromkeys((b"exit", b"return", b"break", b"continue"), _exit),
+    **dict.fromkeys((b"[", b"test"), _test),
+    **dict.fromkeys((b"source", b"."), _source),
+    **dict.fromkeys((b"echo", b"printf"), _echo),
+    **dict.fromkeys((b":", b"true", b"false", b"trap", b"ulimit", b"umask", b"shopt", b"alias", b"wait", b"popd", b"hash"), _nothing),
+    **dict.fromkeys((b"pwd", b"type", b"cd", b"pushd", b"getopts", b"kill", b"jobs"), _unknown_status),
+    **dict.fromkeys((b"mapfile", b"readarray"), _mapfile),
+    b"unset": _unset,
+    b"set": _set,
+    b"shift": _shift,
+    b"read": _read,
+    b"eval": _eval,
+    b"let": _let,
+    b"exec": _exec,
+}
+
+
+def elements(words: tuple[Word, ...], start: list[Field], expander: Expander) -> dict[bytes, Field]:
+    """The elements of `( … )`, behind those that `+=` keeps; `[name]=value` sets one by name."""
+    out = {b"%d" % number: item for number, item in enumerate(start)}
+    for word in words:
+        raw = expander.text.data[word.start : word.end]
+        named = re.match(rb"\[([^\]]+)\]=", raw)
+        if named:
+            pieces = expander.value(word)
+            out[named.group(1).strip(b"'\"")] = Field(cut(pieces, joined(pieces).find(b"]=") + 2))
+            continue
+        for item in expander.fields(word):
+            out[b"%d" % len(out)] = item
+    return out
+
+
+def output(fields: tuple[Field, ...], command: Simple, expander: Expander) -> list[Piece] | None:
+    """What a command without side effects would print; None where that cannot be known."""
+    from advisor.script.shell_run import heredoc  # noqa: PLC0415
+
+    texts = [joined(item.pieces) for item in fields]
+    pieces = tuple(p for item in fields[1:] for p in item.pieces)
+    name, deps = texts[0], sources(pieces)
+    if name == b"cat" and len(texts) == 1:
+        body = heredoc(command, expander)
+        return None if body is None else list(body)
+    if name in (b"basename", b"dirname") and len(texts) > 1:
+        return _path_output(name, fields, deps)
+    if not known(pieces):
+        return [unknown(why_unknown(pieces), deps)]
+    if name == b"expr":
+        return _expr(texts[1:], expander, deps)
+    if name == b"seq" and 1 < len(texts) < 5 and all(re.fullmatch(rb"-?\d{1,7}", text) for text in texts[1:]):
+        return _seq([int(text) for text in texts[1:]], deps)
+    return None
+
+
+def _path_output(name: bytes, fields: tuple[Field, ...], deps: tuple[object, ...]) -> list[Piece] | None:
+    path = joined(fields[1].pieces)
+    if name == b"dirname":
+        result = posixpath.dirname(path.rstrip(b"/") or path) or b"."
+    else:
+        result = posixpath.basename(path.rstrip(b"/"))
+        suffix = joined(fields[2].pieces) if len(fields) > 2 else b""
+        if suffix and result.endswith(suffix) and result != suffix:
+            result = result[: -len(suffix)]
+    places = sources(p for item in fields[1:] for p in item.pieces)
+    reason = why_unknown(fields[1].pieces)
+    return [unknown(reason, places, result)] if reason else [Piece(result, None, places)]
+
+
+def _expr(texts: list[bytes], expander: Expander, deps: tuple[object, ...]) -> list[Piece] | None:
+    if not all(re.fullmatch(rb"-?\d+|[-+*/%()]|[<>]=?|=|!=", text) for text in texts) or len(texts) < 3:
+        return None
+    from advisor.script import shell_arithmetic  # noqa: PLC0415
+
+    expression = b" ".join(b"==" if text == b"=" else text for text in texts)
+    try:
+        value = shell_arithmetic.evaluate(expression, expander.integer([]), expander.store)
+    except shell_arithmetic.Undecided:
+        return None
+    return [Piece(b"%d" % value, None, deps)]  # type: ignore[arg-type]
+
+
+def _seq(numbers: list[int], deps: tuple[object, ...]) -> list[Piece] | None:
+    first, step, last = (1, 1, numbers[0]) if len(numbers) == 1 else (numbers[0], 1, numbers[1])
+    if len(numbers) == 3:
+        first, step, last = numbers
+    if step == 0 or abs(last - first) // abs(step) > _MAX_SEQUENCE:
+        return None
+    values = range(first, last + (1 if step > 0 else -1), step)
+    return [Piece(b"\n".join(b"%d" % value for value in values), None, deps)]  # type: ignore[arg-type]
+
+
+def filtered(element: Statement, fed: Pieces, expander: Expander) -> Pieces | None:
+    """What a filter of a pipeline (`tr`, `cut`, `wc`) makes of its input; None where that cannot be known."""
+    if not isinstance(element, Simple) or not element.words or not known(fed):
+        return None
+    words = [word.literal() if isinstance(word, Word) else None for word in element.words]
+    arguments = [word for word in words if word is not None]
+    if len(arguments) != len(words):
+        return None
+    text, deps = joined(fed), sources(fed)
+    result = _filter(arguments, text)
+    return None if result is None else (Piece(result, None, deps),)
+
+
+def _filter(arguments: list[bytes], text: bytes) -> bytes | None:
+    match arguments:
+        case [b"tr", b"-d", characters] if b"-" not in characters and b"[" not in characters:
+            return text.translate(None, characters.replace(b"\\n", b"\n"))
+        case [b"tr", old, new] if len(old) == len(new) == 1:
+            return text.replace(old, new)
+        case [b"tr", (b"A-Z" | b"[:upper:]"), (b"a-z" | b"[:lower:]")]:
+            return text.lower()
+        case [b"tr", (b"a-z" | b"[:lower:]"), (b"A-Z" | b"[:upper:]")]:
+            return text.upper()
+        case [b"wc", b"-w"]:
+            return b"%d\n" % len(text.split())
+        case [b"wc", b"-l"]:
+            return b"%d\n" % text.count(b"\n")
+        case [b"cut", *options]:
+            return _cut(b" ".join(options), text)
+        case [b"cat"] | [b"xargs"]:
+            return text
+    return None
+
+
+def _cut(options: bytes, text: bytes) -> bytes | None:
+    found = re.fullmatch(rb"-d ?(.) -f ?(\d)|-f ?(\d) -d ?(.)", options)
+    if not found:
+        return None
+    delimiter, number = found.group(1) or found.group(4), int(found.group(2) or found.group(3))
+    lines = text.rstrip(b"\n").split(b"\n")
+    parts = [line.split(delimiter) for line in lines]
+    kept = [p[0] if len(p) == 1 else (p[number - 1] if number <= len(p) else b"") for p in parts]
+    return b"\n".join(kept) + b"\n"

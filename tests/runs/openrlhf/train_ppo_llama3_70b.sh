@@ -1,0 +1,38 @@
+set -x
+
+ray job submit --address="http://127.0.0.1:8265" \
+   --runtime-env-json='{"working_dir": "/openrlhf"}' \
+   -- python3 -m openrlhf.cli.train_ppo_ray \
+   --ref_num_nodes 4 \
+   --ref_num_gpus_per_node 8 \
+   --actor_num_nodes 4 \
+   --actor_num_gpus_per_node 8 \
+   --colocate_actor_ref \
+   --vllm_num_engines 4 \
+   --vllm_tensor_parallel_size 8 \
+   --pretrain /data/models/Meta-Llama-3-70B-Instruct \
+   --remote_rm_url http://10.0.0.8:5000/get_reward \
+   --save_path /openrlhf/checkpoint/llama3-70b-rlhf \
+   --micro_train_batch_size 1 \
+   --train_batch_size 128 \
+   --micro_rollout_batch_size 2 \
+   --rollout_batch_size 256 \
+   --n_samples_per_prompt 4 \
+   --max_samples 1000000 \
+   --max_epochs 1 \
+   --prompt_max_len 1024 \
+   --generate_max_len 1024 \
+   --advantage_estimator group_norm \
+   --zero_stage 3 \
+   --bf16 \
+   --actor_learning_rate 5e-7 \
+   --init_kl_coef 0.01 \
+   --prompt_data OpenRLHF/prompt-collection-v0.1 \
+   --input_key context_messages \
+   --apply_chat_template \
+   --normalize_reward \
+   --packing_samples \
+   --adam_offload \
+   --flash_attn \
+   --gradient_checkpointing \
+   --save_steps 20
