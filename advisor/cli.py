@@ -69,18 +69,18 @@ def _run(arguments: list[str]) -> int:
     parsed = _parser(name).parse_args(arguments[1:] if name else arguments)
     if not name:
         return _app(parsed)
-    from advisor import commands
+    from advisor.commands import command
 
-    return commands.COMMANDS[name](parsed)
+    return command(name)(parsed)
 
 
 def _app(parsed: argparse.Namespace) -> int:
     """The guided app where there is a terminal, else the same diagnosis as text."""
     if not _has_terminal():
-        from advisor import commands
+        from advisor.commands import command
 
         parsed.format = "text"
-        return commands.COMMANDS["diagnose"](parsed)
+        return command("diagnose")(parsed)
     from advisor import guided
 
     return guided.run(parsed)

@@ -221,8 +221,11 @@ def _machine(asked: Asked, knowledge: Knowledge, crash: Crash, script: Script | 
 
 def _again(state: State, answers: dict[str, str]) -> State:
     recognised, index = _pick_launch(
-        state.script, state.crash, replace(state.asked, launch=state.launch_index if state.script else None),
-        state.knowledge, state.machine.libraries,
+        state.script,
+        state.crash,
+        replace(state.asked, launch=state.launch_index if state.script else None),
+        state.knowledge,
+        state.machine.libraries,
     )
     return _think(state.asked, state.knowledge, state.machine, state.script, index, recognised, state.crash, answers)
 
@@ -280,8 +283,6 @@ def _situation(
         cases=tuple(m.case for m in done.matched),
         margin=margin,
     )
-
-
 
 
 def _plan(situation: Situation, done: Diagnosed, ledger: Ledger) -> Plan:

@@ -14,7 +14,7 @@ _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B|bytes)?\s*$", re.IGNOR
 
 
 def parse_size(text: str) -> int:
-    """"760GB", "13.91 GiB", "608 bytes" → bytes. Raises ValueError with the text it could not read."""
+    """ "760GB", "13.91 GiB", "608 bytes" → bytes. Raises ValueError with the text it could not read."""
     match = _SIZE.match(text)
     if match is None:
         raise ValueError(f"not a size: {text!r} (write it like 80GB or 512MiB)")
@@ -36,7 +36,7 @@ def show_bytes(count: int | float | None) -> str:
 
 
 def show_gib(count: int | float | None, digits: int = 1) -> str:
-    """"18.9" for a column whose header says GiB; "?" for None."""
+    """ "18.9" for a column whose header says GiB; "?" for None."""
     return "?" if count is None else f"{count / GIB:.{digits}f}"
 
 

@@ -1,18 +1,23 @@
 """What each headless command does. Data to stdout, narration to stderr; nothing here reaches the terminal app."""
 
-from advisor.commands.facts import explain, machine, scan
-from advisor.commands.files import set_values, settings
-from advisor.commands.sitting import diagnose, estimate, fix
+from __future__ import annotations
 
-COMMANDS = {
-    "diagnose": diagnose,
-    "fix": fix,
-    "scan": scan,
-    "settings": settings,
-    "set": set_values,
-    "estimate": estimate,
-    "machine": machine,
-    "explain": explain,
-}
+import argparse
+from collections.abc import Callable
 
-__all__ = ["COMMANDS"]
+Command = Callable[[argparse.Namespace], int]
+
+
+def command(name: str) -> Command:
+    """The function behind a command word. Each group is imported when it is asked for."""
+    if name in ("scan", "machine", "explain"):
+        from advisor.commands import facts
+
+        return {"scan": facts.scan, "machine": facts.machine, "explain": facts.explain}[name]
+    if name in ("settings", "set"):
+        from advisor.commands import files
+
+        return {"settings": files.settings, "set": files.set_values}[name]
+    from advisor.commands import sitting
+
+    return {"diagnose": sitting.diagnose, "estimate": sitting.estimate, "fix": sitting.fix}[name]

@@ -63,7 +63,7 @@ def _read(name: str, knowledge: Knowledge) -> Read:
     return Read(clean_line(name), script, tuple(words), tuple(models))
 
 
-# --- set ---------------------------------------------------------------------------------------------------------------
+# --- set ----------------------------------------------------------------------------------------------------------
 
 
 def set_values(parsed: argparse.Namespace) -> int:

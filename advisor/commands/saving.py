@@ -19,7 +19,7 @@ def destination_of(patch: Patch, output: str | None) -> Path:
 
 
 def only_rewrite(rewrites: tuple[Rewrite, ...]) -> Rewrite:
-    """The one file that changes. Raises Refusal where several would have to: a copy of one would not load the others."""
+    """The one file that changes. Raises Refusal where several would: a copy of one would not load the others."""
     first, *others = rewrites
     if others:
         names = ", ".join(clean_line(str(rewrite.document.path), 200) for rewrite in rewrites)

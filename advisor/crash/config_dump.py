@@ -154,7 +154,7 @@ def _command_lines(lines: Sequence[Line]) -> Iterator[tuple[str, str]]:
 
 
 def _assignments(words: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """`a.b=c`, `+a.b=c`, `--flag value`, `--flag=value`, and a bare `--flag` as "true"; the last one of a key counts."""
+    """`a.b=c`, `+a.b=c`, `--flag value`, `--flag=value`, a bare `--flag` as "true"; of a repeated key the last."""
     found: dict[str, str] = {}
     for index, word in enumerate(words):
         asked = _ASKED.match(word)

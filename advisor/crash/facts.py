@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from math import prod
 
 from advisor.crash.evidence import TopUser
 from advisor.crash.lines import Line
@@ -11,18 +12,21 @@ from advisor.units import GIB
 
 _WHEEL = re.compile(r"site-packages/(?P<name>[A-Za-z][\w.]{1,60})-(?P<version>\d[\w.+]{0,30})\.(?:dist-info|egg)")
 _PIP = re.compile(r"^(?P<name>[A-Za-z][\w.-]{1,40})(?:==| {2,}|: )(?P<version>\d{1,4}\.\d[\w.+]{0,25})\s*$")
-_PIP_NAMES = frozenset(
-    (
-        "torch vllm sglang ray deepspeed transformers trl ms-swift swift verl openrlhf flash-attn flash_attn accelerate peft"
-        " xformers triton liger-kernel megatron-core nvidia-nccl-cu12 numpy bitsandbytes unsloth"
-    ).split()
+_PIP_NAMES = re.compile(
+    r"torch|vllm|sglang|ray|deepspeed|transformers|trl|ms-swift|swift|verl|openrlhf|flash[-_]attn|accelerate|peft"
+    r"|xformers|triton|liger-kernel|megatron-core|nvidia-nccl-cu12|numpy|bitsandbytes|unsloth",
+    re.IGNORECASE,
 )
+_CARD = r"(?:RTX )?(?:GH|PRO |[ABHLTPV])\d{1,4}[GS]?|RTX \d{4}"
+_FORM = r"(?:[- ](?:SXM\d?|PCIe|PCIE|HBM3e?|NVL|Ti|Ada|\d{2,3} ?GB))"
 _GPU = re.compile(
-    r"\b(?:NVIDIA )?(?:Tesla |GeForce |Quadro |Graphics )?"
-    r"(?P<name>(?:A100|A800|H100|H200|H800|H20|GH200|B200|B300|A10G?|A30|A40|A6000|A5000|L4|L40S?|T4|V100|P100|RTX ?(?:A?\d{4})(?: ?Ti| Ada)?"
-    r")(?:[- ](?:SXM\d?|PCIe|PCIE|HBM3e?|NVL|\d{2,3} ?GB)){1,4}|(?:RTX (?:PRO )?A?\d{4}(?: Ti| Ada(?: Generation)?)?)|(?<=Tesla )\w{2,4}|(?<=NVIDIA )(?:L4|L40S?|A10G?|A40|H20|T4|A30|RTX A\d{4}))\b"
-)  # fmt: skip
+    rf"\b(?:NVIDIA |Tesla |GeForce |Quadro ){{1,2}}(?P<named>(?:{_CARD}){_FORM}{{0,4}})\b"
+    rf"|\b(?P<bare>(?:{_CARD}){_FORM}{{1,4}})\b"
+)
 _ROW = re.compile(r"^\s*(?P<pid>\d{1,10})\s+(?P<mem>\d{1,6}\.\d{1,4})\s+(?P<command>\S.{0,300})$")
+_SHAPE = re.compile(r"torch\.Size\(\[([\d, ]{1,80})\]\)")
+_DTYPE = re.compile(r"\btorch\.(float64|float32|int64|int32|bfloat16|float16|uint8|int8)\b")
+_ITEM = {"float64": 8, "int64": 8, "float32": 4, "int32": 4, "bfloat16": 2, "float16": 2, "uint8": 1, "int8": 1}
 _HEADER = "MEM(GB)"
 _ROWS = 12
 
@@ -44,14 +48,14 @@ def pip_lines(lines: Iterable[Line]) -> dict[str, str]:
     found: dict[str, str] = {}
     for line in lines:
         match = _PIP.match(line.text)
-        if match and match["name"].lower() in _PIP_NAMES:
+        if match and _PIP_NAMES.fullmatch(match["name"]):
             found.setdefault(match["name"].lower().replace("_", "-"), match["version"])
     return found
 
 
 def gpu_names_in(text: str) -> tuple[str, ...]:
     """Cards named in the log, each once."""
-    return tuple(dict.fromkeys(match["name"].strip() for match in _GPU.finditer(text)))[:8]
+    return tuple(dict.fromkeys(match["named"] or match["bare"] for match in _GPU.finditer(text)))[:8]
 
 
 def frameworks_in(text: str, marks: Sequence[tuple[str, str]]) -> tuple[str, ...]:
@@ -62,6 +66,8 @@ def frameworks_in(text: str, marks: Sequence[tuple[str, str]]) -> tuple[str, ...
 def top_users(lines: Sequence[Line]) -> tuple[tuple[TopUser, ...], tuple[Line, ...]]:
     """Rows of the first table under a "PID MEM(GB) COMMAND" header, largest first, and the lines they stand on."""
     begin = next((i for i, line in enumerate(lines) if _HEADER in line.text), None)
+    if begin is None:  # a log cut at its beginning may lack the header
+        begin = next((i - 1 for i, line in enumerate(lines) if "ray::" in line.text and _ROW.match(line.text)), None)
     if begin is None:
         return (), ()
     users: list[TopUser] = []
@@ -76,3 +82,12 @@ def top_users(lines: Sequence[Line]) -> tuple[tuple[TopUser, ...], tuple[Line, .
         if len(users) == _ROWS:
             break
     return tuple(sorted(users, key=lambda user: -user.used_bytes)), tuple(rows)
+
+
+def printed_tensor_bytes(lines: Sequence[Line]) -> int | None:
+    """Size of the last tensor whose shape and dtype these lines print; None where one of the two is missing."""
+    text = "\n".join(line.text for line in lines)
+    shapes, dtypes = _SHAPE.findall(text), _DTYPE.findall(text)
+    if not shapes or not dtypes:
+        return None
+    return prod(int(size) for size in shapes[-1].split(",") if size.strip()) * _ITEM[dtypes[-1]]

@@ -1,7 +1,7 @@
-"""One line of a log: control sequences gone, the prefixes of Ray, torch, vLLM, SGLang, Slurm … peeled off and kept as labels.
+"""One line of a log: control sequences gone, the prefixes of Ray, torch, vLLM, SGLang, Slurm … peeled off as labels.
 
-Frameworks print the same message behind a dozen prefixes; everything that matches or joins messages works on the peeled text,
-everything shown keeps the printed one.
+Frameworks print the same message behind a dozen prefixes. What matches or joins messages works on the peeled text,
+what is shown keeps the printed one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ TEXT_LIMIT = 16_000
 """Characters kept of one line."""
 _PEELS = 6
 
-_TIME = r"(?:(?P<year>\d{4})-)?(?P<month>\d\d)-(?P<day>\d\d)[T ](?P<clock>\d\d:\d\d:\d\d)(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?"
+_TIME = (
+    r"(?:(?P<year>\d{4})-)?(?P<month>\d\d)-(?P<day>\d\d)[T ](?P<clock>\d\d:\d\d:\d\d)"
+    r"(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?"
+)
 _LEVEL = r"(?:DEBUG|INFO|WARNING|WARN|ERROR|CRITICAL)"
 _PREFIXES = tuple(
     re.compile(pattern)
@@ -44,6 +47,7 @@ _PREFIXES = tuple(
 _FIRST = frozenset("([0123456789DIWECFw")
 """Characters a known prefix may begin with."""
 _REPEATED = re.compile(r" *\[repeated (\d{1,6})x across cluster\](?: \(Ray deduplicates.*)?$")
+_VISIBLE_ESCAPE = re.compile(r"\^\[\[[0-9;]{0,12}m")
 _SPLIT = re.compile(rb"[\r\n]+")
 
 
@@ -69,6 +73,8 @@ def read_line(raw: bytes, number: int) -> Line:
     decoded = raw[:SEGMENT_LIMIT].decode("utf-8", "replace")
     if decoded.startswith('{"'):
         decoded = _unwrapped(decoded)
+    if "^[[" in decoded:  # escapes made visible by a terminal or a web page
+        decoded = _VISIBLE_ESCAPE.sub("", decoded)
     return peel(clean(decoded, TEXT_LIMIT), number)
 
 

@@ -1,4 +1,4 @@
-"""Signatures made ready to match: regexes compiled, printed sizes turned into bytes, the literals to search a long log for."""
+"""Signatures made ready to match: regexes compiled, printed sizes as bytes, the literals to search a long log for."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def trigger_set(anchors: Iterable[str]) -> tuple[bytes, ...]:
 
 
 def expand(signature: Signature) -> str:
-    """The regex with `{size}` and `{num}` filled in; where a message may be wrapped, spaces match any white space or none."""
+    """The regex with `{size}` and `{num}` filled in; where a message may wrap, spaces match any white space or none."""
     pattern = signature.pattern.replace("{size}", _SIZE).replace("{num}", _NUM)
     return _stretch(pattern) if signature.span_lines > 1 else pattern
 

@@ -1,4 +1,4 @@
-"""Which phase a failure belongs to: traceback frames first, then Ray's task, the message itself, the last progress mark."""
+"""Which phase a failure belongs to: traceback frames, then Ray's task, the message itself, the last progress mark."""
 
 from __future__ import annotations
 
@@ -58,9 +58,7 @@ def trace_above(before: Sequence[Line], process: str) -> Trace:
         frame = frame_in(line)
         if frame is not None:
             frames.append(frame)
-        elif _BEGIN in line.text:
-            break
-        elif frames and not _continues(line):
+        elif _BEGIN in line.text or (frames and not _continues(line)):
             break
         elif len(texts) < _TEXT_LINES:
             texts.append(line.text)
@@ -102,7 +100,7 @@ def phase_of_frames(
 def phase_of_texts(
     texts: Iterable[str], rules: Sequence[FrameRule], where: str, frameworks: Sequence[str]
 ) -> tuple[Phase, str]:
-    """The phase that a Ray task (`where` "task") or a line of text ("text") means; the first text that any rule knows."""
+    """The phase that a Ray task (`where` "task") or a line of text ("text") means; the first text a rule knows."""
     chosen = [rule for rule in rules if rule.in_ == where and _concerns(rule, frameworks)]
     chosen.sort(key=lambda rule: -rule.weight)
     for text in texts:

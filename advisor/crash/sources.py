@@ -40,9 +40,9 @@ _WANTED = (
     ("*.log", "*.out", "*.err", "log*.txt", "*.log.*", "kern*", "dmesg*", "messages", "*.txt"),
 )
 _UNWANTED = (
-    "python-core-*", "dashboard*", "monitor.*", "log_monitor.*", "gcs_server.*", "*agent*", "debug*.log", "runtime_env*",
-    "requirements*", "ray_client*", "*.pkl", "*.json.log",
-)  # fmt: skip
+    *("python-core-*", "dashboard*", "monitor.*", "log_monitor.*", "gcs_server.*", "*agent*", "ray_client*"),
+    *("debug*.log", "runtime_env*", "requirements*", "*.pkl"),
+)
 
 
 class LogError(Exception):
@@ -59,7 +59,7 @@ class Source:
 
 
 def open_sources(paths: Sequence[Path]) -> list[Source]:
-    """What the paths name, in their order; a folder becomes its logs, newest first. Raises LogError for what cannot be read."""
+    """What the paths name, in their order; a folder becomes its logs. Raises LogError for what cannot be read."""
     found: list[Source] = []
     for path in paths:
         if str(path) == "-":
@@ -81,7 +81,8 @@ def text_source(text: str, name: str) -> Source:
 def read_chunks(source: Source) -> Iterator[bytes]:
     """The bytes of a source, decompressed, 1 MiB at most at a time.
 
-    A compressed file that breaks off yields what could be read; one that yields nothing raises LogError, as does a binary file.
+    A compressed file that breaks off yields what could be read; one that yields nothing raises LogError, as does a
+    binary file.
     """
     begun = False
     try:
@@ -150,7 +151,7 @@ def _refuse_binary(chunk: bytes, name: str) -> None:
 
 
 def _logs_in(folder: Path) -> list[Path]:
-    """The text logs of a Ray session, torchelastic, Slurm, W&B or plain folder: most telling names first, then newest."""
+    """The text logs of a Ray session, torchelastic, Slurm, W&B or plain folder: telling names first, then newest."""
     ranked: list[tuple[int, float, Path]] = []
     seen = 0
     for root, folders, files in os.walk(folder):

@@ -1,4 +1,4 @@
-"""From logs to the ordered story of a crash: first cause apart from its echoes, its phase, and what the log says on the way."""
+"""From logs to the story of a crash: first cause apart from its echoes, its phase, and what the log says on the way."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 
 from advisor.crash import verdict as judging
 from advisor.crash.config_dump import settings_in
-from advisor.crash.evidence import Crash, Evidence, EvidenceRole, Frame, TopUser
-from advisor.crash.facts import frameworks_in, gpu_names_in, libraries_in, pip_lines, top_users
+from advisor.crash.evidence import Crash, Evidence, EvidenceRole, TopUser
+from advisor.crash.facts import frameworks_in, gpu_names_in, libraries_in, pip_lines, printed_tensor_bytes, top_users
 from advisor.crash.lines import Line
 from advisor.crash.patterns import Catalogue, catalogue
 from advisor.crash.phase import (
@@ -30,6 +30,7 @@ from advisor.words import Phase
 
 _EVIDENCE = 40
 _TEXT = 4_000
+_NEAR_LINES = 30
 _STEPS_OF_A_RUN = 3
 """So many different steps on the log, and nothing that failed: the run was going on."""
 _FACT_CHARACTERS = 2_000_000
@@ -43,7 +44,6 @@ _ORDER: dict[str, int] = {
     "telemetry": 6,
     "progress": 7,
 }
-_PHASE_WITHOUT_FRAMES = frozenset(("run-finished", "training-step"))
 
 
 def read_logs(
@@ -121,7 +121,8 @@ class _Story:
             memory = memory_by_frames(memory, cause.id, trace)
         evidence = self._evidence(judgement, users, rows, phase)
         if cause is not None and evidence:
-            evidence = (replace(evidence[0], memory=memory, phase=phase), *evidence[1:])
+            fields = {**self._pinned(cause, trace), **evidence[0].fields}
+            evidence = (replace(evidence[0], memory=memory, phase=phase, fields=fields), *evidence[1:])
         because_unclear, settle_by = self._unclear(judgement, trace)
         return Crash(
             verdict=judgement.verdict,
@@ -221,6 +222,13 @@ class _Story:
         folded.sort(key=lambda evidence: _ORDER[evidence.role])
         return tuple([*told, *folded][:_EVIDENCE])
 
+    def _pinned(self, cause: Placed, trace: Trace) -> dict[str, int]:
+        """The size of a tensor that could not be pinned, where the program printed it just before."""
+        if not judging.is_pinning(trace):
+            return {}
+        size = printed_tensor_bytes(cause.find.before[-_NEAR_LINES:])
+        return {"tried_bytes": size} if size is not None else {}
+
     def _unclear(self, judgement: Judgement, trace: Trace) -> tuple[str, tuple[str, ...]]:
         if judgement.verdict != "unclear":
             return "", ()
@@ -309,7 +317,7 @@ def _as_evidence(
 
 
 def _victim(cause: Evidence, users: Sequence[TopUser]) -> list[Evidence]:
-    """The killed Ray task, where it was not what filled the node: a larger process exists, or it held under a quarter."""
+    """The killed Ray task, where it did not fill the node: a larger process exists, or it held under a quarter."""
     held, pid, node = (cause.fields.get(name) for name in ("task_bytes", "pid", "node_used_bytes"))
     if not isinstance(held, int) or not isinstance(node, int):
         return []
@@ -323,7 +331,7 @@ def _victim(cause: Evidence, users: Sequence[TopUser]) -> list[Evidence]:
 def _folded(
     rest: Sequence[Placed], cause: Placed | None, logs: Sequence[Scanned], told: list[Evidence]
 ) -> list[Evidence]:
-    """The other finds, equal ones (numbers aside) as one with a count; repeats of the cause are counted on the cause."""
+    """The other finds, equal ones (numbers aside) as one with a count; repeats of the cause count on the cause."""
     seen: dict[tuple[str, str], int] = {}
     folded: list[Evidence] = []
     if cause is not None:
@@ -353,6 +361,3 @@ def _echoes(one: Placed, cause: Placed) -> bool:
 
 def _masked(text: str) -> str:
     return re.sub(r"\d+(?:\.\d+)?", "#", text)[:600]
-
-
-__all__ = ["Frame", "read_logs", "read_text"]

@@ -1,4 +1,4 @@
-"""Which find is the first cause, and what it proves: look-alikes set aside, contradictions shown, bare kills left unclear."""
+"""Which find is the first cause and what it proves: look-alikes set aside, contradictions shown, kills left unclear."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Judgement:
 
 
 def judge(placed: Sequence[Placed], finished: bool, going: bool) -> Judgement:
-    """Decide from finds in order of time. `finished`: the log shows the end of a run; `going`: several steps were done."""
+    """Decide from finds in order of time. `finished`: the log shows a run's end; `going`: several steps were done."""
     short = first_shortage(placed)
     other = _first(placed, "cause", "not_oom", besides=OTHER_EXCEPTION)
     if short is not None and not (other is not None and _before(other, short)):
@@ -106,9 +106,9 @@ def first_shortage(placed: Sequence[Placed]) -> Placed | None:
     for one in causes[1:]:
         same = one.log == first.log and one.find.signature.memory == first.find.signature.memory
         near = one.find.first.number - first.find.first.number <= _NEARBY
-        if same and near and one.find.signature.phase == first.find.signature.phase == "unknown":
-            if any(name in one.find.fields for name in _DETAILS):
-                return one
+        alike = one.find.signature.phase == first.find.signature.phase == "unknown"
+        if same and near and alike and any(name in one.find.fields for name in _DETAILS):
+            return one
     return first
 
 
@@ -142,20 +142,26 @@ def _pool_trouble(placed: Sequence[Placed], short: Placed) -> Placed | None:
     return next((one for one in placed if one.id == POOL_TROUBLE and _before(one, short)), None)
 
 
+def is_pinning(trace: Trace) -> bool:
+    """Whether the failure happened while host memory was being pinned."""
+    around = [frame.function for frame in trace.frames] + list(trace.texts)
+    return any(mark in text for text in around for mark in _PINNED)
+
+
 def memory_by_frames(memory: Memory, signature: str, trace: Trace) -> Memory:
-    """For the driver's bare "out of memory": pinned host memory in a pin frame, unknown where offloading is being set up."""
+    """For the driver's bare "out of memory": the host in a frame that pins, unknown where offloading is set up."""
     if signature != "cuda-error-oom":
         return memory
-    around = [frame.function for frame in trace.frames] + list(trace.texts)
-    if any(mark in text for text in around for mark in _PINNED):
+    if is_pinning(trace):
         return "host"
+    around = [frame.function for frame in trace.frames] + list(trace.texts)
     if any(mark in text for text in around for mark in _OFFLOADING):
         return "unknown"
     return memory
 
 
 def with_processes(find: Find) -> Find:
-    """The per-process list of torch's message as `process_bytes` and `other_process_bytes`; a contradiction is named."""
+    """torch's list of processes as `process_bytes` and `other_process_bytes`; a contradiction is named."""
     fields = dict(find.fields)
     rows = fields.pop("processes", None)
     if isinstance(rows, str) and rows:
@@ -166,7 +172,7 @@ def with_processes(find: Find) -> Find:
 
 
 def _process_bytes(rows: str, fields: dict[str, Field]) -> dict[str, int]:
-    """A container hides its own process number, so torch lists itself among the others: the one that holds what it allocated."""
+    """In a container torch lists itself among the others: it is the one that holds what it allocated."""
     compact = re.sub(r"\s+", "", rows)
     own = re.search(r"thisprocesshas(\d[\d.]*(?:bytes|[KMGTPE]iB))", compact)
     sizes = [parse_size(size) for size in re.findall(r"Process\d+has(\d[\d.]*(?:bytes|[KMGTPE]iB))", compact)]

@@ -30,7 +30,9 @@ class Concern:
         return self.version is None
 
 
-def concerns(advisories: Iterable[Advisory], facts: Facts, ignoring: frozenset[str] = frozenset()) -> tuple[Concern, ...]:
+def concerns(
+    advisories: Iterable[Advisory], facts: Facts, ignoring: frozenset[str] = frozenset()
+) -> tuple[Concern, ...]:
     """Advisories whose `when` facts all hold; facts named in `ignoring` are not asked about."""
     found: list[Concern] = []
     for advisory in advisories:

@@ -13,7 +13,7 @@ from advisor.run.dialect import version_in
 from advisor.run.run import Run
 
 DECISIVE = ("framework",)
-"""A case of another framework is another case."""
+"""A case of another framework is another case, and so is one whose library version is known to be another."""
 ENOUGH = 0.6
 """Share of the facts that are known here which must agree."""
 
@@ -44,7 +44,7 @@ def _match(case: Case, facts: Facts, run: Run) -> Matched | None:
         known += 1
         if _same(name, here, str(wanted)):
             agree += 1
-        elif name in DECISIVE:
+        elif name in DECISIVE or name.startswith("version "):
             return None
         else:
             differs.append(f"{name}: here {here}, there {wanted}")
@@ -77,5 +77,5 @@ def _same(name: str, here: str, wanted: str) -> bool:
 
 
 def _words(text: str) -> set[str]:
-    """"Qwen2.5-VL-7B" → {qwen2.5, vl, 7b}: what two spellings of a name share."""
+    """ "Qwen2.5-VL-7B" → {qwen2.5, vl, 7b}: what two spellings of a name share."""
     return {word for word in re.split(r"[\s/_\-]+", text.lower()) if word}

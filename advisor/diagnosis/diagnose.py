@@ -13,7 +13,7 @@ from advisor.diagnosis.remarks import remarks
 from advisor.diagnosis.tree import Walk, check_answers, ruled_out, walk
 from advisor.knowledge.schema import Cause, Knowledge
 from advisor.memory.calibrate import Correction
-from advisor.words import Basis, Memory, Phase
+from advisor.words import MEMORIES, PHASES, Basis, Memory, Phase
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +83,9 @@ def _basis(walked: Walk) -> Basis:
 
 def _memory(facts: Mapping[str, Fact], cause: Cause) -> Memory:
     fact = facts.get("memory")
-    if fact is not None and fact.value in ("gpu", "host", "shm", "none"):
-        return fact.value
-    return cause.memory
+    return next((word for word in MEMORIES if fact is not None and fact.value == word), cause.memory)
 
 
 def _phase(facts: Mapping[str, Fact]) -> Phase:
     fact = facts.get("phase")
-    return fact.value if fact is not None else "unknown"  # type: ignore[return-value]
+    return next((word for word in PHASES if fact is not None and fact.value == word), "unknown")

@@ -94,7 +94,7 @@ def _printed(first: Evidence, where: str) -> dict[str, Fact]:
     if tried is not None and free is not None:
         facts["gpu.free_exceeds_request"] = Fact(free > tried, "log", where, (0,))
     if idle is not None and total and tried is not None:
-        fragmented = idle >= tried or idle / total > 0.10
+        fragmented = idle / total > 0.10 or (idle >= tried and idle / total > 0.03)
         because = f"{show_bytes(idle)} reserved but unallocated, {show_bytes(tried)} asked for ({where})"
         facts["gpu.fragmented"] = Fact(fragmented, "log", because, (0,))
     process = number("process_bytes")
@@ -199,7 +199,7 @@ def _ledger_facts(known: Known) -> dict[str, Fact]:
     ledger = known.ledger
     phase = ledger.phase("gpu", known.crash.phase) or ledger.peak("gpu")
     if phase is not None and ledger.gpu_capacity:
-        share = {cell.owner: 0 for cell in phase.cells}
+        share: dict[str, int] = dict.fromkeys((cell.owner for cell in phase.cells), 0)
         for cell in phase.cells:
             share[cell.owner] += cell.expected
         groups = {

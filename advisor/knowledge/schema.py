@@ -27,7 +27,7 @@ class Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 # --- signatures.yaml ---------------------------------------------------------------------------------------------
 
 
-class Signature(Strict):
+class Signature(Strict, frozen=True):
     """What a crash line looks like and what it proves. Regexes run on cleaned text; groups named *_bytes hold sizes."""
 
     id: str
@@ -59,7 +59,7 @@ class Signature(Strict):
     """For lines that prove nothing alone: what would settle it."""
 
 
-class FrameRule(Strict):
+class FrameRule(Strict, frozen=True):
     """A traceback frame (or Ray method, or engine text) and the phase it means."""
 
     frame: str
@@ -74,7 +74,7 @@ class FrameRule(Strict):
     source: str = ""
 
 
-class Progress(Strict):
+class Progress(Strict, frozen=True):
     """A progress line and the phase it means ("Update policy: 31%|")."""
 
     pattern: str
@@ -82,7 +82,7 @@ class Progress(Strict):
     frameworks: tuple[str, ...] = ()
 
 
-class Signatures(Strict):
+class Signatures(Strict, frozen=True):
     """signatures.yaml"""
 
     signatures: tuple[Signature, ...]
@@ -97,7 +97,7 @@ class Signatures(Strict):
 # --- frameworks/*.yaml -------------------------------------------------------------------------------------------
 
 
-class Recognition(Strict):
+class Recognition(Strict, frozen=True):
     """How a launch of this framework is told apart. All given parts must agree; hints only raise the confidence."""
 
     programs: tuple[str, ...] = ()
@@ -118,7 +118,7 @@ class Recognition(Strict):
     """At least one of these substrings (any case) stands in the script's text or in a resolved value."""
 
 
-class Era(Strict):
+class Era(Strict, frozen=True):
     """A stretch of versions in which keys, defaults and mechanics stay put. First match wins, newest first."""
 
     id: str
@@ -131,7 +131,7 @@ class Era(Strict):
     source: str = ""
 
 
-class SettingFact(Strict):
+class SettingFact(Strict, frozen=True):
     """A native key of one dialect."""
 
     knob: str | None = None
@@ -158,14 +158,14 @@ class SettingFact(Strict):
     source: str = ""
 
 
-class EnvironmentFact(SettingFact):
+class EnvironmentFact(SettingFact, frozen=True):
     """An environment variable; same grain as a setting."""
 
     reaches_workers_by: str = ""
     """Where it has to be set so that the workers see it."""
 
 
-class Mechanics(Strict):
+class Mechanics(Strict, frozen=True):
     """How this framework holds memory: what the ledger needs and no setting says. Bytes are per parameter.
 
     Each field is one value; `per_era` of the dialect overrides fields by era id.
@@ -223,7 +223,7 @@ class Mechanics(Strict):
     source: str = ""
 
 
-class Framework(Strict):
+class Framework(Strict, frozen=True):
     """One dialect: frameworks/*.yaml"""
 
     framework: str
@@ -254,7 +254,7 @@ class Framework(Strict):
 # --- decision_tree.yaml ------------------------------------------------------------------------------------------
 
 
-class Answer(Strict):
+class Answer(Strict, frozen=True):
     """One answer to a question."""
 
     title: str
@@ -266,7 +266,7 @@ class Answer(Strict):
     because: str = ""
 
 
-class Question(Strict):
+class Question(Strict, frozen=True):
     """A question of the tree. "I don't know" is always offered beside `answers`."""
 
     id: str
@@ -279,7 +279,7 @@ class Question(Strict):
     unknown_leads_to: str | None = None
 
 
-class Cause(Strict):
+class Cause(Strict, frozen=True):
     """A leaf: what was wrong, what proves it, what rules it out, and what relieves it."""
 
     id: str
@@ -295,7 +295,7 @@ class Cause(Strict):
     record_next_time: str = ""
 
 
-class Tree(Strict):
+class Tree(Strict, frozen=True):
     """decision_tree.yaml"""
 
     start: str
@@ -306,7 +306,7 @@ class Tree(Strict):
 # --- remedies.yaml, advisories.yaml, cases/*.yaml, models.yaml, gpus.yaml, knobs.yaml ------------------------------
 
 
-class RemedyEvidence(Strict):
+class RemedyEvidence(Strict, frozen=True):
     """What a documented case says of a remedy."""
 
     case: str
@@ -314,7 +314,7 @@ class RemedyEvidence(Strict):
     because: str = ""
 
 
-class Remedy(Strict, kw_only=True):
+class Remedy(Strict, frozen=True, kw_only=True):
     """Something that can be changed, what it saves where, and what it costs."""
 
     id: str
@@ -343,7 +343,7 @@ class Remedy(Strict, kw_only=True):
     source: str = ""
 
 
-class Advisory(Strict):
+class Advisory(Strict, frozen=True):
     """A library version that leaks, asserts or clashes."""
 
     id: str
@@ -363,7 +363,7 @@ class Advisory(Strict):
     grade: Grade = "confirmed"
 
 
-class Case(Strict):
+class Case(Strict, frozen=True):
     """A documented case: what was reported, and what the mechanism supports."""
 
     id: str
@@ -380,7 +380,7 @@ class Case(Strict):
     """Native key → values that were reported to work, best first."""
 
 
-class ModelFact(Strict):
+class ModelFact(Strict, frozen=True):
     """A model's shape. All counts are of the text model unless `vision_*`."""
 
     name: str
@@ -426,7 +426,7 @@ class ModelFact(Strict):
     """MLA: head dimension of the values."""
 
 
-class GpuFact(Strict):
+class GpuFact(Strict, frozen=True):
     """A card: names it goes by, and what the driver reports as its memory."""
 
     name: str
@@ -436,7 +436,7 @@ class GpuFact(Strict):
     source: str = ""
 
 
-class KnobFact(Strict):
+class KnobFact(Strict, frozen=True):
     """A canonical knob: one vocabulary for remedies, tree and ledger."""
 
     id: str
@@ -446,7 +446,7 @@ class KnobFact(Strict):
     says: str = ""
 
 
-class Knowledge(Strict):
+class Knowledge(Strict, frozen=True):
     """All of it."""
 
     digest: str

@@ -11,6 +11,7 @@ from advisor.memory import constants as c
 from advisor.memory.allocator import can_mean, elements_window, identifies_nothing
 from advisor.memory.batches import Assumptions, Pass, critic_pass, scoring_pass, sequences_held, update_pass
 from advisor.memory.cells import Match
+from advisor.memory.inputs import shards_of
 from advisor.run.run import ModelShape, Run
 from advisor.words import Phase
 
@@ -157,21 +158,24 @@ def _activations(shape: ModelShape, passes: list[tuple[Pass, Phase, str]]) -> It
 def _weights(run: Run, shape: ModelShape) -> Iterator[Candidate]:
     """Matrices, fused matrices of the engine, and flat shards of the whole model."""
     loads: tuple[Phase, ...] = ("model_load", "rollout_init", "weight_sync")
-    matrices = [
-        ("embedding or head", shape.vocab, shape.hidden, (*loads, "actor_update")),
-        ("MLP matrix", shape.intermediate, shape.hidden, loads),
-        ("fused gate and up of the engine", 2 * shape.intermediate, shape.hidden, ("rollout_init", "weight_sync")),
-        ("query or output projection", shape.heads * shape.head_dim, shape.hidden, loads),
+    engine: tuple[Phase, ...] = ("rollout_init", "weight_sync")
+    matrices: list[tuple[str, int, int, tuple[Phase, ...], int]] = [
+        ("embedding or head", shape.vocab, shape.hidden, (*loads, "actor_update"), 15),
+        ("MLP matrix", shape.intermediate, shape.hidden, loads, 15),
+        ("fused gate and up of the engine", 2 * shape.intermediate, shape.hidden, engine, 17),
+        ("query or output projection", shape.heads * shape.head_dim, shape.hidden, loads, 14),
     ]
-    for what, rows, columns, phases in matrices:
+    for what, rows, columns, phases, weight in matrices:
         for size, dtype in _DTYPES:
             words = f"{rows} x {columns} x {size} B"
-            yield Candidate(f"{what} weight", rows * columns * size, f"{dtype} [{rows}, {columns}]", words, phases, 15)
+            yield Candidate(
+                f"{what} weight", rows * columns * size, f"{dtype} [{rows}, {columns}]", words, phases, weight
+            )
     yield from _flat(run, shape, run.mechanics)
 
 
 def _flat(run: Run, shape: ModelShape, mechanics: Mechanics) -> Iterator[Candidate]:
-    shards = max(1, int(run.number("actor.shard_size") or run.topology.actor_gpus))
+    shards = shards_of(run)
     groups = (
         [(shape.parameters, "1")]
         if shards == 1

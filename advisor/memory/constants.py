@@ -6,7 +6,7 @@ source gives the number and names what it rests on.
 
 from __future__ import annotations
 
-from advisor.units import GIB, KIB, MIB
+from advisor.units import GIB, MIB
 
 # --- bytes of an element ------------------------------------------------------------------------------------------
 BF16 = 2
@@ -34,8 +34,6 @@ FORWARD_FACTOR = 0.6
 """The same without gradients: norms and MLP temporaries die one after the other (judgement)."""
 ACTIVATION_LOW, ACTIVATION_HIGH = 0.7, 1.3
 """Fused norms and MLPs (Liger, torch.compile) keep about half of the eager ones; dropouts and LoRA inputs add."""
-SCORE_BYTES = 6
-"""Bytes per attention score where attention is not fused: bf16 scores, fp32 softmax (transformers' eager attention)."""
 VISION_LAYERS, VISION_HIDDEN = 32, 1280
 VISION_KEPT_BYTES = 26 * 1280 + 8 * 3420
 """A Qwen2.5-VL tower: layers, width, and bytes per patch and layer that a recomputed layer keeps."""
@@ -127,5 +125,3 @@ LARGE_FROM, LARGE_SEGMENT, LARGE_ROUND = 10 * MIB, 20 * MIB, 2 * MIB
 """Up to 1 MiB a 2 MiB segment is asked for; below 10 MiB one of 20 MiB; above, the size rounded up to 2 MiB."""
 PRINT_STEP_GIB, PRINT_STEP_MIB = GIB * 0.005, MIB * 0.005
 """Half a unit in the last printed place of "13.91 GiB" and of "594.00 MiB"."""
-BLOCK = KIB // 2
-"""Bytes: the allocator's smallest block."""

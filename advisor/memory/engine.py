@@ -13,12 +13,11 @@ from advisor.words import Basis
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """One awake engine's parts on one card, and the bytes its share stands for (None: card unknown)."""
+    """One awake engine's parts on one card."""
 
     weights: Part
     cache: Part
     rest: tuple[Part, ...]
-    share_bytes: int | None
 
     def awake(self) -> list[Part]:
         """Everything an awake engine holds."""
@@ -47,12 +46,12 @@ def engine_of(inputs: Inputs, beside: int) -> Engine:
     )
     graphs = _graphs(inputs)
     if inputs.gpu_bytes is None:
-        return Engine(weights, _one_sequence(inputs), (graphs,), None)
+        return Engine(weights, _one_sequence(inputs), (graphs,))
     card = inputs.gpu_bytes
     if inputs.mechanics.engine_share_of == "free":
         free = max(0, card - beside - weights.expected)
         cache = _cache(inputs, share * free, f"{words} of {show_bytes(free)} free", basis, 0)
-        return Engine(weights, cache, (graphs,), weights.expected + cache.expected)
+        return Engine(weights, cache, (graphs,))
     profile = _profile(inputs, parallel)
     static = str(inputs.run.value("rollout.engine") or "").lower() == "sglang"
     budget = share * card
@@ -63,7 +62,7 @@ def engine_of(inputs: Inputs, beside: int) -> Engine:
     # vLLM charges what else is on the card at start to its own share, so the cache may be smaller by that
     charged = min(beside, max(0, round(room)))
     cache = _cache(inputs, room, f"{words} of {show_bytes(card)}{less}", basis, charged)
-    return Engine(weights, cache, (profile, graphs), round(budget))
+    return Engine(weights, cache, (profile, graphs))
 
 
 def sleeping(inputs: Inputs) -> list[Part]:

@@ -116,7 +116,7 @@ def read_inputs(run: Run, machine: Machine, crash: Crash | None = None) -> Input
         mechanics=run.mechanics,
         trainer=trainer,
         stage=stage,
-        shards=max(1, int(run.number("actor.shard_size") or topology.actor_gpus)),
+        shards=shards_of(run),
         node_gpus=max(1, min(per_node, topology.actor_gpus)),
         engine_gpus=min(per_node, topology.rollout_gpus),
         per=_bytes(run, trainer),
@@ -130,6 +130,13 @@ def read_inputs(run: Run, machine: Machine, crash: Crash | None = None) -> Input
         basis=weakest(run.model.basis, "computed" if topology.known else "estimated"),
         assumed=tuple(assumed.said),
     )
+
+
+def shards_of(run: Run) -> int:
+    """GPUs over which one copy of the training states is spread; a shard size of -1 (or none) means all of them."""
+    everyone = max(1, run.topology.actor_gpus)
+    size = run.number("actor.shard_size")
+    return everyone if size is None or size < 1 else min(int(size), everyone)
 
 
 def _note_guesses(run: Run, assumed: Assumptions) -> None:

@@ -113,8 +113,9 @@ def _weights_here(inputs: Inputs, role: Role, moment: Moment, offload: Offload, 
     if inputs.mechanics.offload_lowers_update:
         return False
     loaded: tuple[Moment, ...] = ("model_load", "log_prob", "weight_sync") if role == "actor" else ("log_prob",)
-    woken = role == "actor" and moment == "wake" and "weights" in inputs.mechanics.wakes_beside
-    return stepping or moment in loaded or woken
+    # Where the weights are still there when the engine wakes (verl up to 0.3), they are when it starts, too.
+    beside = role == "actor" and moment in ("wake", "rollout_init") and "weights" in inputs.mechanics.wakes_beside
+    return stepping or moment in loaded or beside
 
 
 def _gradients_here(inputs: Inputs, moment: Moment, offload: Offload, stepping: bool) -> bool:

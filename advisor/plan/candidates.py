@@ -53,13 +53,18 @@ def _raise(rule: Rule, native: Native, built: BuiltRun) -> Iterator[KnobValue]:
 
 
 def _sequence_tokens(rule: Rule, native: Native, built: BuiltRun) -> Iterator[KnobValue]:
-    """One longest prompt and response, divided over sequence-parallel ranks where the key counts per rank."""
+    """Room for `times` longest prompts and responses, halved down to one; never more than is given already."""
     tokens = sequence_tokens(built)
     if tokens is None:
         return
-    if isinstance(native.value, int) and not isinstance(native.value, bool) and native.given and native.value <= tokens:
-        return
-    yield tokens
+    given = (
+        native.value if native.given and isinstance(native.value, int) and not isinstance(native.value, bool) else None
+    )
+    times = int(rule.get("times", 1))
+    while times >= 1:
+        if given is None or times * tokens < given:
+            yield times * tokens
+        times //= 2
 
 
 CANDIDATES: dict[str, Callable[[Rule, Native, BuiltRun], Iterator[KnobValue]]] = {
@@ -99,7 +104,9 @@ def _below(value: float, steps: object) -> float:
     step = float(steps) if isinstance(steps, (int, float)) else 1.0
     if step >= 1 and value <= step:
         return value // 2 if value >= 2 else -1.0
-    down = (round(value / step) - 1) * step if abs(value / step - round(value / step)) < 1e-6 else (value // step) * step
+    down = (
+        (round(value / step) - 1) * step if abs(value / step - round(value / step)) < 1e-6 else (value // step) * step
+    )
     return round(down, 4)
 
 

@@ -47,7 +47,12 @@ def wanted_of(step: PlanStep) -> list[Wanted]:
     """The edits one step asks for, each with the comment that will stand in the file."""
     kind = "environment" if step.kind == "environment" else "setting"
     return [
-        Wanted(change.key, change.new, f"{step.id}: {_brief(change)}", "environment" if kind == "environment" else "setting")
+        Wanted(
+            change.key,
+            change.new,
+            f"{step.id}: {_brief(change)}",
+            "environment" if kind == "environment" else "setting",
+        )
         for change in step.changes
     ]
 
@@ -87,7 +92,9 @@ def _placed_change(change: Change, rewrites: Sequence[Rewrite]) -> Change:
         span = done.touched.get(change.key) or done.touched.get(change.key.lstrip("-"))
         if span is not None:
             inside = any(edit.start < edit.end and b"\n" not in edit.new for edit in done.edits)
-            return replace(change, file=span.path, line=span.line, how="edited in place" if inside else "added as an override")
+            return replace(
+                change, file=span.path, line=span.line, how="edited in place" if inside else "added as an override"
+            )
     return replace(change, file=str(rewrites[0].document.path)) if rewrites else change
 
 

@@ -13,7 +13,8 @@ from advisor.plan.candidates import candidates
 from advisor.plan.plan import NotProposed
 from advisor.plan.what_if import Outcome, Overrides, Situation
 from advisor.run.bound import EnvironmentPrefix, Native
-from advisor.run.constraints import no_effect, violations
+from advisor.run.constraints import violations
+from advisor.run.noops import no_effect
 from advisor.run.run import KnobValue
 from advisor.run.values import spell
 from advisor.words import Basis, Phase
@@ -42,6 +43,15 @@ class Proposal:
 
 
 @dataclass(frozen=True, slots=True)
+class Reported:
+    """What a documented case says of one value. `rank`: the best of its list is 0."""
+
+    text: str
+    rank: int
+    confirmed: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Chosen:
     """One candidate value with what it leads to."""
 
@@ -49,7 +59,7 @@ class Chosen:
     overrides: dict[str, str | None]
     outcome: Outcome
     fits: bool | None
-    documented: str = ""
+    documented: Reported | None = None
 
 
 def propose(remedy: Remedy, situation: Situation, base: Overrides) -> Proposal | NotProposed | None:
@@ -63,7 +73,7 @@ def propose(remedy: Remedy, situation: Situation, base: Overrides) -> Proposal |
     native = _carrier(remedy, before)
     if native is None:
         return None
-    idle = no_effect(before.built, native.key)
+    idle = "" if remedy.also else no_effect(before.built, native.key)
     if idle:
         return NotProposed(remedy.id, remedy.title, idle)
     chosen, broken = _choose(remedy, native, situation, base, before)
@@ -79,7 +89,7 @@ def propose(remedy: Remedy, situation: Situation, base: Overrides) -> Proposal |
         difference(before.ledger, chosen.outcome.ledger, other),
         chosen.fits,
         _basis(chosen),
-        chosen.documented,
+        chosen.documented.text if chosen.documented is not None else "",
         (*remedy.caveats, *(fact.caveat for fact in facts if fact.caveat)),
         tuple(c for c in situation.cases if c.id in {e.case for e in remedy.evidence}),
         facts,
@@ -119,34 +129,35 @@ def _choose(
         if new:
             broken = broken or f"{native.key} {native.text} → {value}: {new[0]}"
             continue
-        tried.append(Chosen(value, overrides, outcome, situation.fits(outcome.ledger), documented.get(str(value), "")))
+        fits = situation.fits(outcome.ledger)
+        tried.append(Chosen(value, overrides, outcome, fits, documented.get(str(value))))
     if not tried:
         return None, broken
     return _best(tried), broken
 
 
 def _best(tried: list[Chosen]) -> Chosen:
-    """Mildest first in `tried`. A documented value at or beyond the first fitting one is preferred to it."""
-    first = next((i for i, chosen in enumerate(tried) if chosen.fits), None)
-    if first is not None:
-        beyond = next((c for c in tried[first:] if c.documented and c.fits), None)
-        return beyond or tried[first]
-    documented = [chosen for chosen in tried if chosen.documented]
-    return documented[-1] if documented else tried[0]
+    """The value a matching case ran with, where it also fits or was confirmed; else the mildest that fits; else one step."""
+    reported = sorted(
+        (c for c in tried if c.documented is not None), key=lambda c: c.documented.rank if c.documented else 0
+    )
+    for chosen in reported:
+        if chosen.fits or (chosen.documented is not None and chosen.documented.confirmed) or chosen.fits is None:
+            return chosen
+    return next((chosen for chosen in tried if chosen.fits), reported[0] if reported else tried[0])
 
 
-def _documented(native: Native, situation: Situation) -> dict[str, str]:
-    """Value → case title, for values that matching cases report for this key."""
-    found: dict[str, str] = {}
+def _documented(native: Native, situation: Situation) -> dict[str, Reported]:
+    """Value → what matching cases report of it for this key, best match first."""
+    found: dict[str, Reported] = {}
     for case in situation.cases:
         for value in case.values.get(native.key.removeprefix(EnvironmentPrefix), []):
-            found.setdefault(str(value), f"{case.id} ({case.grade})")
+            text = f"{case.id} ({case.grade})"
+            found.setdefault(str(value), Reported(text, len(found), case.grade == "confirmed"))
     return found
 
 
-def _with_documented(
-    values: list[KnobValue], documented: Mapping[str, str], native: Native
-) -> list[KnobValue]:
+def _with_documented(values: list[KnobValue], documented: Mapping[str, Reported], native: Native) -> list[KnobValue]:
     """Candidates with the documented values sorted in among them, in the same direction."""
     old = native.value
     if not values or isinstance(values[0], (bool, str)) or isinstance(old, bool) or not isinstance(old, (int, float)):
@@ -154,7 +165,13 @@ def _with_documented(
     lower = float(values[0]) < float(old)
     extra = [float(text) for text in documented if _is_number(text)]
     extra = [v for v in extra if (v < old) == lower and v != old]
-    merged = {float(v): v for v in [*(int(e) if isinstance(old, int) else e for e in extra), *values] if not isinstance(v, (bool, str))}
+    if not extra:
+        return values
+    merged = {
+        float(v): v
+        for v in [*(int(e) if isinstance(old, int) else e for e in extra), *values]
+        if not isinstance(v, (bool, str))
+    }
     return [merged[v] for v in sorted(merged, reverse=lower)]
 
 

@@ -6,7 +6,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from advisor.knowledge.schema import Cause, Remedy
+from advisor.memory.cells import Place
 from advisor.memory.ledger import difference
+from advisor.plan.fit import died_in
 from advisor.plan.plan import NotProposed, Plan, PlanStep
 from advisor.plan.propose import Proposal, propose
 from advisor.plan.steps import advice_step, step_of, version_steps
@@ -14,6 +16,7 @@ from advisor.plan.what_if import Outcome, Overrides, Situation
 from advisor.units import show_bytes
 from advisor.words import PHASE_TITLES, Phase
 
+PLACES: tuple[Place, ...] = ("gpu", "host")
 TIERS = ("free", "slower", "host_ram", "changes_results", "version", "hardware")
 
 
@@ -42,11 +45,12 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
 def finish(situation: Situation, steps: list[PlanStep], refused: tuple[NotProposed, ...]) -> Plan:
     """Number the steps and compute the ledger before and after the selected ones."""
     ranked = tuple(replace(step, rank=number) for number, step in enumerate(steps, 1))
-    before, after = situation.outcome({}), situation.outcome(overrides_of(ranked))
-    fits = situation.fits(after.ledger) if any(step.selected for step in ranked) else situation.fits(before.ledger)
-    if any(step.selected and step.kind == "version" for step in ranked):
-        fits = None if fits is None else fits or None
-    return Plan(ranked, before.ledger, after.ledger, situation.margin, fits, refused, _shortfall(situation, after, fits))
+    mended = any(step.selected and step.kind == "version" for step in ranked)
+    before, after = situation.outcome({}), situation.outcome(overrides_of(ranked), mended)
+    fits = situation.fits(after.ledger)
+    return Plan(
+        ranked, before.ledger, after.ledger, situation.margin, fits, refused, _shortfall(situation, after, fits)
+    )
 
 
 def overrides_of(steps: Iterable[PlanStep]) -> dict[str, str | None]:
@@ -64,8 +68,12 @@ def _ordered(situation: Situation, cause: Cause) -> list[Remedy]:
     by_id = {remedy.id: remedy for remedy in situation.knowledge.remedies}
     first = [by_id[name] for name in cause.remedies if name in by_id]
     skip = {*cause.remedies, *cause.folklore}
-    rest = [r for r in situation.knowledge.remedies if r.id not in skip and r.value is not None and r.memory == situation.place]
-    rest = [r for r in rest if not r.id.endswith("-off")] if situation.place == "gpu" else []
+    rest = [
+        r
+        for r in situation.knowledge.remedies
+        if r.id not in skip and r.value is not None and r.memory == situation.place
+    ]
+    rest = [r for r in rest if r.kind == "setting"] if situation.place == "gpu" else []
     rest.sort(key=lambda r: TIERS.index(r.tier))
     return [r for r in [*first, *rest] if _concerns(r, situation) and r.value is not None and r.kind != "version"]
 
@@ -83,11 +91,29 @@ def _propose_all(situation: Situation, cause: Cause) -> tuple[list[Proposal], tu
     for remedy in _ordered(situation, cause):
         found = propose(remedy, situation, {})
         if isinstance(found, NotProposed):
-            refused.append(found)
+            if remedy.id in cause.remedies:
+                refused.append(found)
         elif found is not None and not keys & set(found.overrides):
+            idle = _saves_elsewhere(found, situation, own=remedy.id in cause.remedies)
+            if idle:
+                refused += [NotProposed(remedy.id, remedy.title, idle)] if remedy.id in cause.remedies else []
+                continue
             keys |= set(found.overrides)
             proposals.append(found)
     return proposals, tuple(refused)
+
+
+def _saves_elsewhere(proposal: Proposal, situation: Situation, own: bool) -> str:
+    """Why a remedy is no use for the phase that died; "" where it is, or where the ledger does not know the setting."""
+    if proposal.fits is None or proposal.documented:
+        return ""
+    phase = died_in(situation.outcome({}).ledger, situation.place, situation.phase)
+    if proposal.saves.get(phase, 0) > 0:
+        return ""
+    elsewhere = [PHASE_TITLES[p] for p, size in proposal.saves.items() if size > 0]
+    if not elsewhere and own:
+        return ""
+    return f"it saves nothing in {PHASE_TITLES[phase]}" + (f", only in {', '.join(elsewhere)}" if elsewhere else "")
 
 
 def _folklore(situation: Situation, cause: Cause) -> Iterable[NotProposed]:
@@ -111,15 +137,11 @@ def _wanted(proposal: Proposal, situation: Situation, chosen: Overrides) -> bool
 
 def _tight(situation: Situation, chosen: Overrides) -> list[Phase]:
     """Phases of the place that do not fit yet."""
-    ledger = situation.outcome(chosen).ledger
-    capacity = ledger.gpu_capacity if situation.place == "gpu" else ledger.host_limit
-    sums = ledger.gpu if situation.place == "gpu" else ledger.host
-    return [s.phase for s in sums if capacity is not None and s.expected > capacity * (1 - situation.margin)]
+    return situation.unfit(situation.outcome(chosen).ledger, situation.place) or []
 
 
 def _done(situation: Situation, chosen: Overrides) -> bool:
-    fits = situation.outcome(chosen).ledger.fits(situation.place, situation.margin)
-    return fits is None or fits
+    return not _tight(situation, chosen)
 
 
 def _again(proposal: Proposal, situation: Situation, chosen: Overrides) -> Proposal:
@@ -132,15 +154,19 @@ def _again(proposal: Proposal, situation: Situation, chosen: Overrides) -> Propo
 
 def _companions(situation: Situation, chosen: Overrides) -> list[Proposal]:
     """Changes that the other place needs because the chosen ones moved bytes there."""
-    other = "host" if situation.place == "gpu" else "gpu"
+    other: Place = "host" if situation.place == "gpu" else "gpu"
     start, now = situation.outcome({}).ledger, situation.outcome(chosen).ledger
-    if now.fits(other, situation.margin) is not False or not _grew(difference(start, now, other)):
+    if not situation.unfit(now, other) or not _grew(difference(start, now, other)):
         return []
     there = replace(situation, place=other, phase="unknown", cause="")
     remedies = [r for r in situation.knowledge.remedies if r.memory == other and r.value is not None]
     remedies = [r for r in remedies if r.results == "unchanged" and not (set(_keys(r, there)) & set(chosen))]
     remedies.sort(key=lambda r: TIERS.index(r.tier) if r.tier != "host_ram" else 9)
-    found = [p for r in remedies if isinstance(p := propose(r, there, chosen), Proposal) and p.relieves(_tight(there, chosen))]
+    found = [
+        p
+        for r in remedies
+        if isinstance(p := propose(r, there, chosen), Proposal) and p.relieves(_tight(there, chosen))
+    ]
     fitting = [p for p in found if p.fits]
     picked = fitting or found
     return [max(picked, key=lambda p: (p.fits is True, -TIERS.index(p.remedy.tier)))] if picked else []
@@ -172,12 +198,13 @@ def _advice(situation: Situation, cause: Cause) -> list[Remedy]:
 def _shortfall(situation: Situation, after: Outcome, fits: bool | None) -> str:
     if fits is not False:
         return ""
-    sentences: list[str] = []
-    for place, capacity in (("gpu", after.ledger.gpu_capacity), ("host", after.ledger.host_limit)):
-        peak = after.ledger.peak("gpu" if place == "gpu" else "host")
-        if peak is not None and capacity is not None and peak.expected > capacity * (1 - situation.margin):
-            over = peak.expected - int(capacity * (1 - situation.margin))
-            where = "each card" if place == "gpu" else "each node"
-            sentences.append(f"{show_bytes(over)} too much on {where} while {PHASE_TITLES[peak.phase]}")
-    return "; ".join(sentences)
+    return "; ".join(_too_much(situation, after, place) for place in PLACES if situation.unfit(after.ledger, place))
 
+
+def _too_much(situation: Situation, after: Outcome, place: Place) -> str:
+    ledger = after.ledger
+    capacity = (ledger.gpu_capacity if place == "gpu" else ledger.host_limit) or 0
+    sums = [s for phase in situation.unfit(ledger, place) or [] if (s := ledger.phase(place, phase)) is not None]
+    worst = max(sums, key=lambda s: s.expected)
+    over = worst.expected - int(capacity * (1 - situation.margin))
+    return f"{show_bytes(over)} too much on each {'card' if place == 'gpu' else 'node'} in {PHASE_TITLES[worst.phase]}"

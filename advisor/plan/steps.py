@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from advisor.knowledge.schema import Advisory, Remedy
+from advisor.memory.ledger import difference
 from advisor.plan.plan import Change, PlanStep, StepKind
 from advisor.plan.propose import Proposal
 from advisor.plan.what_if import Situation
@@ -14,9 +15,7 @@ from advisor.words import Basis, Phase, Results
 def step_of(proposal: Proposal, situation: Situation, selected: bool) -> PlanStep:
     """The proposal as a step; the rank is given later."""
     remedy = proposal.remedy
-    changes = tuple(
-        change_of(key, proposal.old.get(key), new, situation) for key, new in proposal.overrides.items()
-    )
+    changes = tuple(change_of(key, proposal.old.get(key), new, situation) for key, new in proposal.overrides.items())
     environment = all(key.startswith(EnvironmentPrefix) for key in proposal.overrides)
     kind: StepKind = "environment" if environment else remedy.kind if remedy.kind != "environment" else "setting"
     return PlanStep(
@@ -100,12 +99,19 @@ def _version_step(remedy: Remedy, advisory: Advisory, specifier: str, situation:
     old = str(fact.value) if fact is not None else None
     new = specifier.removeprefix("==")
     proven = old is not None and advisory.cause == situation.cause
-    documented = next((f"{c.id} ({c.grade})" for c in situation.cases if new in map(str, c.values.get(advisory.library, []))), "")
+    documented = next(
+        (f"{c.id} ({c.grade})" for c in situation.cases if new in map(str, c.values.get(advisory.library, []))), ""
+    )
     basis: Basis = "documented" if documented or proven else "estimated"
     words = _Words(library=advisory.library, old=old or f"at {advisory.versions}", new=new)
-    caveats = () if old is not None else (
-        f"only if the installed {advisory.library} is one of {advisory.versions}: check with `pip show {advisory.library}`",
+    caveats = (
+        ()
+        if old is not None
+        else (
+            f"only if the installed {advisory.library} is one of {advisory.versions}: check with `pip show {advisory.library}`",
+        )
     )
+    healed = difference(situation.outcome({}).ledger, situation.outcome({}, mended=True).ledger, "gpu")
     return PlanStep(
         id=f"use-{advisory.library}-{new.lstrip('<>=~ ')}",
         rank=0,
@@ -115,7 +121,7 @@ def _version_step(remedy: Remedy, advisory: Advisory, specifier: str, situation:
         changes=(Change(advisory.library, old, new),),
         results="unchanged",
         basis=basis,
-        saves={},
+        saves={phase: size for phase, size in healed.items() if size},
         place="gpu",
         why=" ".join(advisory.says.split()) + " " + " ".join(remedy.says.split()).format_map(words),
         costs=remedy.costs,

@@ -12,6 +12,7 @@ from advisor.machine.inventory import Machine
 from advisor.memory.calibrate import Correction, corrected
 from advisor.memory.cells import Ledger, Place
 from advisor.memory.ledger import build_ledger
+from advisor.plan.fit import died_in, unfit
 from advisor.run.build import BuiltRun, RunInputs, build_run
 from advisor.words import Phase
 
@@ -49,20 +50,25 @@ class Situation:
     """Documented cases that match, best first."""
     margin: float
 
-    def outcome(self, overrides: Overrides) -> Outcome:
-        """Bind and predict with these overrides on top of the run as it is."""
+    def outcome(self, overrides: Overrides, mended: bool = False) -> Outcome:
+        """Bind and predict with these overrides on top of the run as it is. `mended`: without what bad versions leak."""
         merged = {**self.inputs.overrides, **overrides}
-        built = build_run(replace(self.inputs, overrides=merged))
+        knobs = {} if mended else self.inputs.knobs
+        built = build_run(replace(self.inputs, overrides=merged, knobs=knobs))
         ledger = corrected(build_ledger(built.run, self.machine, self.crash), self.corrections)
         return Outcome(built, _with_host_limit(ledger, built))
 
+    def unfit(self, ledger: Ledger, place: Place) -> list[Phase] | None:
+        """Phases of a place that do not fit with the margin; None where it cannot be computed."""
+        before = self.outcome({}).ledger
+        return unfit(
+            before, ledger, place, died_in(before, place, self.phase) if place == self.place else None, self.margin
+        )
+
     def fits(self, ledger: Ledger) -> bool | None:
-        """Whether every phase fits on GPU and host with the margin; None where the place that died cannot be computed."""
-        here = ledger.fits(self.place, self.margin)
-        other = ledger.fits("host" if self.place == "gpu" else "gpu", self.margin)
-        if here is None:
-            return None
-        return here and other is not False
+        """Whether every phase fits on GPU and host; None where the place that died cannot be computed."""
+        here = self.unfit(ledger, self.place)
+        return None if here is None else not here and not self.unfit(ledger, "host" if self.place == "gpu" else "gpu")
 
 
 def _with_host_limit(ledger: Ledger, built: BuiltRun) -> Ledger:

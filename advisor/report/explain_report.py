@@ -108,8 +108,8 @@ def _setting(framework: Framework, kind: str, name: str, facts: Mapping[str, Set
     lines += wrap(f"carries the knob {fact.knob}" if fact.knob else "known, but not a lever against memory shortage", 2)
     lines += wrap(f"unit: {fact.unit}" if fact.unit else "", 2) + wrap(_default(fact), 2)
     lines += wrap(f"exists in {', '.join(fact.eras)}" if fact.eras else "", 2)
-    for phase, moved in fact.moves.items():
-        lines += wrap(_moves(phase, moved), 2)
+    for effect in _effects(fact):
+        lines += wrap(effect, 2, 4)
     lines += wrap(f"training results: {fact.results} when it changes", 2)
     for rule in fact.must:
         lines += wrap(f"must: {rule['says']}" if rule.get("says") else "", 2, 4)
@@ -125,12 +125,21 @@ def _default(fact: SettingFact) -> str:
     )
 
 
-def _moves(phase: str, moved: str) -> str:
-    where = "in every phase" if phase == "all" else f"in {PHASE_TITLES.get(phase, phase)}"  # type: ignore[call-overload]
+def _effects(fact: SettingFact) -> list[str]:
+    """One clause an effect, with the phases that have it: "raising it lowers GPU memory in the actor update, …"."""
+    phases: dict[str, list[str]] = {}
+    for phase, moved in fact.moves.items():
+        title = "every phase" if phase == "all" else PHASE_TITLES.get(phase, phase)  # type: ignore[call-overload]
+        phases.setdefault(moved, []).append(title)
+    return [f"{_effect(moved, fact.type)} in {', '.join(titles)}" for moved, titles in phases.items()]
+
+
+def _effect(moved: str, kind: str) -> str:
     if moved == "none":
-        return f"does not move memory {where}"
+        return "does not move memory"
     memory = "GPU memory" if moved.startswith("gpu") else "host RAM"
-    return f"raising it (or turning it on) {'lowers' if moved.endswith('-') else 'raises'} {memory} {where}"
+    turning = "turning it on" if kind in ("bool", "flag") else "raising it"
+    return f"{turning} {'lowers' if moved.endswith('-') else 'raises'} {memory}"
 
 
 def _causes(knowledge: Knowledge, name: str) -> Iterator[Block]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from advisor import __version__
 from advisor.crash.evidence import Crash, Evidence
@@ -15,7 +15,9 @@ from advisor.memory.cells import Cell, Ledger, Match, PhaseSum, Place
 from advisor.plan.plan import Change, Plan, PlanStep
 from advisor.run.run import Run
 from advisor.script.document import Setting
-from advisor.session import State
+
+if TYPE_CHECKING:
+    from advisor.session import State
 
 SCHEMA = 1
 _DIGITS = 6

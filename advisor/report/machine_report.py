@@ -34,7 +34,7 @@ def machine_report(machine: Machine) -> str:
             *wrap(nodes),
             *table([_gpu(gpu) for gpu in machine.gpus]),
             *section("Host", _host(machine.host)),
-            *section(f"Libraries of {cut(machine.environment, 60) or 'no Python'}", _libraries(machine)),
+            *section(_whose(machine), _libraries(machine)),
             *section("Not known", [line for problem in machine.problems for line in wrap(problem, 2, 4)]),
         ]
     )
@@ -46,12 +46,17 @@ def _title(machine: Machine) -> str:
     return f"{count or 'No'} GPU{'' if count == 1 else 's'}{driver}"
 
 
+def _whose(machine: Machine) -> str:
+    return f"Libraries of {cut(machine.environment, 62)}" if machine.environment else "Libraries"
+
+
 def _gpu(gpu: Gpu) -> list[str]:
     load = "" if gpu.utilisation is None else f"{gpu.utilisation} %"
+    used = "" if gpu.used_bytes is None else f"{show_bytes(gpu.used_bytes)} of "
     return [
         str(gpu.index),
         cut(gpu.name, 30),
-        f"{show_bytes(gpu.used_bytes)} of {show_bytes(gpu.total_bytes)}",
+        used + show_bytes(gpu.total_bytes),
         load,
         cut(gpu.mig, 12),
     ]

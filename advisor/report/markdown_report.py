@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from advisor import __version__
 from advisor.crash.evidence import Crash, Evidence
@@ -12,9 +13,11 @@ from advisor.hostile import clean_line
 from advisor.memory.cells import Ledger, Place
 from advisor.plan.plan import Change, Plan, PlanStep
 from advisor.report import phrases
-from advisor.session import State
-from advisor.units import show_bytes, show_gib
+from advisor.units import show_gib
 from advisor.words import PHASE_TITLES
+
+if TYPE_CHECKING:
+    from advisor.session import State
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~!])")
 _RUNS_OF_TICKS = re.compile(r"`+")
@@ -54,8 +57,8 @@ def markdown_report(state: State, wrote: str = "") -> str:
 
 
 def _section(title: str, lines: Iterable[str]) -> str:
-    body = [line for line in lines if line]
-    return "\n".join([f"## {title}", "", *body, ""]) if body else ""
+    body = list(lines)
+    return "\n".join([f"## {title}", "", *body, ""]) if any(body) else ""
 
 
 def _head(state: State, wrote: str) -> str:
@@ -141,10 +144,7 @@ def _brief(changes: Sequence[Change]) -> str:
 def _proof(crash: Crash) -> str:
     lines = [_quote(entry) for entry in crash.evidence[:12]]
     lines += [f"- The phase: {text(crash.phase_because)}"] if crash.phase_because else []
-    lines += [
-        f"- Held by pid {user.pid}: {show_bytes(user.used_bytes)} {code(user.command, 120)}"
-        for user in crash.top_users[:10]
-    ]
+    lines += [f"- Held: {text(held)}" for held in phrases.holders(crash)]
     return _section("What the log proves", lines)
 
 

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from advisor.crash.evidence import Crash, Evidence
 from advisor.diagnosis.diagnosis import Step
+from advisor.hostile import clean_line
 from advisor.machine.inventory import Machine
 from advisor.memory.cells import Ledger, PhaseSum, Place
 from advisor.plan.plan import Change, Plan, PlanStep
 from advisor.run.run import Run
-from advisor.session import State
-from advisor.units import show_bytes, show_params
+from advisor.units import show_bytes, show_gib, show_params
 from advisor.words import MEMORY_TITLES, PHASE_TITLES, Basis, Phase
+
+if TYPE_CHECKING:
+    from advisor.session import State
 
 BASIS_WORDS: dict[Basis, str] = {
     "measured": "measured: printed by the log or read on this machine",
@@ -170,11 +174,36 @@ def fits_words(plan: Plan) -> str:
     return f"The selected changes do not leave {margin} of the memory free. {plan.shortfall}".strip()
 
 
+def sentence(words: str) -> str:
+    """With a capital and a full stop; "" stays empty."""
+    return words and words[0].upper() + words[1:] + ("" if words[-1] in ".!?" else ".")
+
+
+def holders(crash: Crash, most: int = 4) -> list[str]:
+    """Who held host RAM, alike commands together: "8 × ray::WorkerDict.update_actor, 68.31–68.71 GiB each"."""
+    by_command: dict[str, list[int]] = {}
+    for user in crash.top_users:
+        by_command.setdefault(clean_line(user.command, 60), []).append(user.used_bytes)
+    return [_held(command, sizes) for command, sizes in list(by_command.items())[:most]]
+
+
+def _held(command: str, sizes: list[int]) -> str:
+    if len(sizes) == 1:
+        return f"{command}, {show_bytes(sizes[0])}"
+    return f"{len(sizes)} × {command}, {show_gib(min(sizes), 2)}–{show_gib(max(sizes), 2)} GiB each"
+
+
 def quote_place(entry: Evidence) -> str:
     """ "train.log:41207"."""
     return f"{entry.file}:{entry.line}" if entry.file else f"line {entry.line}"
 
 
-def first_cause(crash: Crash) -> Evidence | None:
-    """The line that proves the verdict."""
-    return crash.evidence[0] if crash.evidence else None
+def printed(entry: Evidence) -> str:
+    """The sizes and other fields that a line printed: "tried 2.00 GiB · free 278.19 MiB · gpu 0"."""
+    shown = []
+    for name, value in entry.fields.items():
+        if name.endswith("_bytes") and not isinstance(value, str):
+            shown.append(f"{name.removesuffix('_bytes').replace('_', ' ')} {show_bytes(value)}")
+        else:
+            shown.append(f"{name.replace('_', ' ')} {clean_line(str(value), 60)}")
+    return " · ".join(shown)

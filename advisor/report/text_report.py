@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from advisor.crash.evidence import Crash, Evidence
 from advisor.diagnosis.diagnosis import Diagnosis
 from advisor.memory.cells import Ledger, PhaseSum, Place
@@ -10,11 +12,17 @@ from advisor.report import phrases
 from advisor.report.json_report import fits
 from advisor.report.layout import WIDTH, cut, cut_front, join, section, table, wrap
 from advisor.run.run import Run
-from advisor.session import State
 from advisor.units import show_bytes, show_gib
 from advisor.words import PHASE_TITLES
 
+if TYPE_CHECKING:
+    from advisor.session import State
+
 EVIDENCE_SHOWN = 8
+QUOTED_CAUSE, QUOTED = 400, 160
+"""Characters of a line that are quoted."""
+TELLING = frozenset({"cause", "victim", "hint", "pointer", "warning"})
+ANY_ROLE = TELLING | {"echo", "telemetry", "progress"}
 STEPS_EXPLAINED = 6
 
 
@@ -24,11 +32,11 @@ def text_report(state: State) -> str:
         [
             *_head(state),
             *section("What the log proves", _proof(state.crash)),
-            *section("What this is", _subject(state)),
+            *section("Run and machine", _subject(state)),
             *section("Likely cause", _cause(state.diagnosis)),
             *section("Questions", _questions(state.diagnosis)),
             *section("Plan", _plan(state.plan)),
-            *section("Memory", _memory(state.ledger, state.plan)),
+            *section("Memory, GiB", _memory(state.ledger, state.plan)),
             *section("Not proposed", _not_proposed(state.plan)),
             *section("Ruled out", _ruled_out(state.diagnosis)),
             *section("Documented cases", _cases(state.diagnosis)),
@@ -58,7 +66,7 @@ def scan_report(crash: Crash) -> str:
     if not crash.evidence:
         return join(wrap(f"No sign of a memory crash in {crash.lines_read} lines."))
     head = f"{crash.verdict} · memory {crash.memory} · phase {crash.phase} · {crash.lines_read} lines read"
-    return join([*wrap(head), "", *_proof(crash, most=100)])
+    return join([*wrap(head), "", *_proof(crash, most=100, roles=ANY_ROLE)])
 
 
 # --- parts ---------------------------------------------------------------------------------------------------------
@@ -67,30 +75,36 @@ def scan_report(crash: Crash) -> str:
 def _head(state: State) -> list[str]:
     lines = wrap(phrases.verdict(state))
     if state.crash.verdict == "unclear":
-        lines += wrap(state.crash.unclear_because)
+        lines += wrap(phrases.sentence(state.crash.unclear_because))
         lines += [line for hint in state.crash.settle_by for line in wrap(f"To settle it: {hint}", 2, 4)]
     for remark in state.diagnosis.remarks:
         lines += wrap(remark)
     return lines
 
 
-def _proof(crash: Crash, most: int = EVIDENCE_SHOWN) -> list[str]:
+def _proof(crash: Crash, most: int = EVIDENCE_SHOWN, roles: frozenset[str] = TELLING) -> list[str]:
+    """The telling lines; a message that proves two things is quoted once."""
+    told = [entry for entry in crash.evidence if entry.role in roles]
     lines: list[str] = []
-    for entry in crash.evidence[:most]:
-        lines += _entry(entry)
-    if len(crash.evidence) > most:
-        lines.append(f"  and {len(crash.evidence) - most} more lines (--format json has them all)")
+    before = ""
+    for entry in told[:most]:
+        lines += _entry(entry, quote=entry.text != before)
+        before = entry.text
+    left = len(crash.evidence) - len(told[:most])
+    if left:
+        lines.append(f"  and {left} more {'line' if left == 1 else 'lines'} (--format json has all)")
     if crash.phase_because:
         lines += wrap(f"The phase: {crash.phase_because}", 2, 4)
-    for user in crash.top_users[:3]:
-        lines += wrap(f"{show_bytes(user.used_bytes)}  pid {user.pid}  {cut(user.command, 46)}", 4, 6)
+    for held in phrases.holders(crash):
+        lines += wrap(f"Held: {held}", 2, 4)
     return lines
 
 
-def _entry(entry: Evidence) -> list[str]:
-    again = f"  (and {entry.repeats} times more)" if entry.repeats else ""
-    head = f"  {cut_front(phrases.quote_place(entry), 44)}  {entry.signature} [{entry.role}]{again}"
-    return [cut(head, WIDTH), *wrap(cut(entry.text, 220), 4)]
+def _entry(entry: Evidence, quote: bool) -> list[str]:
+    again = f", {entry.repeats} times more" if entry.repeats else ""
+    head = f"  {cut_front(phrases.quote_place(entry), 40)}  {entry.signature} ({entry.role}{again})"
+    quoted = wrap(cut(entry.text, QUOTED_CAUSE if entry.role == "cause" else QUOTED), 4) if quote else []
+    return [cut(head, WIDTH), *quoted, *wrap(phrases.printed(entry) if entry.role == "cause" else "", 4)]
 
 
 def _subject(state: State) -> list[str]:
@@ -174,7 +188,7 @@ def _before_after(title: str, before: Ledger, after: Ledger | None, place: Place
                 show_gib(later.expected if later else None),
             ]
         )
-    return table(rows, right=frozenset({1, 2, 3}))
+    return ["", *table(rows, right=frozenset({1, 2, 3}))]
 
 
 def _ledger(title: str, ledger: Ledger, place: Place) -> list[str]:

@@ -64,11 +64,18 @@ class Natives:
         """The native key that carries a knob: one that is set if there is one, else the first the era has."""
         carriers = self.carriers(knob)
         given = [c for c in carriers if c.given and c.value is not None]
-        return (given or carriers or [None])[0]
+        return next(iter(given or carriers), None)
 
     def carriers(self, knob: str) -> list[Native]:
         """Every native key of this era that carries a knob, in the dialect's order."""
-        return [n for n in self.values.values() if n.fact is not None and n.fact.knob == knob]
+        return [n for n in self.values.values() if n.fact is not None and (n.fact.knob == knob or knob in n.fact.also)]
+
+    def knobs(self) -> list[str]:
+        """Every knob that a key of this era carries, sorted."""
+        facts = [n.fact for n in self.values.values() if n.fact is not None]
+        return sorted(
+            {fact.knob for fact in facts if fact.knob is not None} | {knob for fact in facts for knob in fact.also}
+        )
 
 
 def in_era(fact: SettingFact, era: str) -> bool:
@@ -98,7 +105,9 @@ def bind_natives(
             for key, fact in table.items():
                 if in_era(fact, era):
                     default = default_of(fact, era)
-                    values[prefix + key] = _native(prefix + key, None if default is None else str(default), "default", fact)
+                    values[prefix + key] = _native(
+                        prefix + key, None if default is None else str(default), "default", fact
+                    )
     for setting in settings:
         if setting.effective:
             key = native(setting.key)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from advisor.knowledge.schema import Framework, Mechanics, ModelFact, Rule
+from advisor.knowledge.schema import Framework, Mechanics, ModelFact, Rule, SettingFact
 from advisor.machine.inventory import Machine
 from advisor.run.bound import EnvironmentPrefix, Natives, bind_natives
 from advisor.run.derive import derive_knobs
@@ -98,7 +98,7 @@ def _algorithm(framework: Framework | None, natives: Natives) -> str:
     rule: Rule = (framework.algorithm if framework else None) or {}
     if "fixed" in rule:
         return str(rule["fixed"])
-    for key in _listed(rule.get("key")):
+    for key in [*_listed(rule.get("key")), *_listed(rule.get("also"))]:
         value = natives.value(key)
         if value is not None:
             words = rule.get("values", {})
@@ -113,8 +113,7 @@ def _listed(places: object) -> list[str]:
 def _knobs(natives: Natives, topology: Topology) -> dict[str, Knob]:
     around = Around(natives, topology)
     knobs: dict[str, Knob] = {}
-    names = {n.fact.knob for n in natives.values.values() if n.fact is not None and n.fact.knob is not None}
-    for name in sorted(names):
+    for name in natives.knobs():
         carrier = natives.carrier(name)
         if carrier is None or carrier.fact is None:
             continue
@@ -122,12 +121,19 @@ def _knobs(natives: Natives, topology: Topology) -> dict[str, Knob]:
             if carrier.given:
                 knobs[name] = Knob(name, None, carrier.source, carrier.key, "the value could not be resolved")
             continue
-        became = becomes(carrier.value, carrier.fact.becomes, around)
+        became = becomes(carrier.value, _rule_for(name, carrier.fact), around)
         knobs[name] = Knob(name, became.value, carrier.source, carrier.key.removeprefix(EnvironmentPrefix), became.how)
     return knobs
 
 
-def _notes(framework: Framework | None, launch: Launch | None, shape: ModelShape | None, name: str | None) -> tuple[str, ...]:
+def _rule_for(knob: str, fact: SettingFact) -> Rule | None:
+    """How the value becomes this knob: a key may carry several."""
+    return fact.becomes if fact.knob == knob else fact.also[knob]
+
+
+def _notes(
+    framework: Framework | None, launch: Launch | None, shape: ModelShape | None, name: str | None
+) -> tuple[str, ...]:
     notes: list[str] = list(launch.notes) if launch is not None else []
     if framework is None:
         notes.append("No dialect is known for this launch: settings are listed, memory is not predicted.")

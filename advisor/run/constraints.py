@@ -8,6 +8,7 @@ from math import prod
 
 from advisor.knowledge.schema import Rule
 from advisor.run.build import BuiltRun
+from advisor.run.normalise import Around, becomes
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,16 +47,22 @@ def _divides(rule: Rule, place: Place) -> str:
     of, by = _numbers(place, rule["value_of"]), _numbers(place, rule["by"])
     if of is None or by is None or prod(by) == 0 or prod(of) % prod(by) == 0:
         return ""
-    return str(rule.get("says") or f"{' x '.join(map(str, rule['value_of']))} must be a multiple of {' x '.join(map(str, rule['by']))}")
+    return str(
+        rule.get("says")
+        or f"{' x '.join(map(str, rule['value_of']))} must be a multiple of {' x '.join(map(str, rule['by']))}"
+    )
 
 
 def _at_least(rule: Rule, place: Place) -> str:
-    """value >= sum(keys) (or >= `value`)."""
-    number = place.number(place.key)
+    """value (x the key `times`) >= sum(keys) + `value`."""
+    number, factor = place.number(place.key), place.number(str(rule["times"])) if "times" in rule else 1.0
     floor = _numbers(place, rule.get("keys", []))
-    if number is None or floor is None or number >= sum(floor) + float(rule.get("value", 0)):
+    if number is None or factor is None or floor is None:
         return ""
-    return str(rule.get("says") or f"{place.key} must be at least {sum(floor) + float(rule.get('value', 0)):g}")
+    least = sum(floor) + float(rule.get("value", 0))
+    if number * factor >= least:
+        return ""
+    return str(rule.get("says") or f"{place.key} must be at least {least:g}")
 
 
 def _at_most_key(rule: Rule, place: Place) -> str:
@@ -77,7 +84,71 @@ def _at_least_key(rule: Rule, place: Place) -> str:
 def _fixed(rule: Rule, place: Place) -> str:
     """Pinned by the framework itself."""
     found = place.built.natives.value(place.key)
-    return "" if found is None or found == rule["value"] else str(rule.get("says") or f"{place.key} is pinned to {rule['value']}")
+    return (
+        ""
+        if found is None or found == rule["value"]
+        else str(rule.get("says") or f"{place.key} is pinned to {rule['value']}")
+    )
+
+
+def _fixed_while(rule: Rule, place: Place) -> str:
+    """Pinned to a value while another key has the value `is`."""
+    other, found = place.built.natives.value(str(rule["key"])), place.built.natives.value(place.key)
+    if other != rule["is"] or found is None or found == rule["value"]:
+        return ""
+    return str(rule.get("says") or f"{place.key} is pinned to {rule['value']} while {rule['key']} is {rule['is']}")
+
+
+def _equal(rule: Rule, place: Place) -> str:
+    """All keys (or products "a*b") are equal, while the boolean key `when` is on."""
+    natives = place.built.natives
+    if "when" in rule and natives.value(str(rule["when"])) is not True:
+        return ""
+    found = [_numbers(place, str(name).split("*")) for name in rule["keys"]]
+    known = [prod(numbers) for numbers in found if numbers is not None]
+    return "" if len(set(known)) <= 1 else str(rule.get("says") or f"{' and '.join(rule['keys'])} must be equal")
+
+
+def _excludes_key(rule: Rule, place: Place) -> str:
+    """Refused together with another key."""
+    natives = place.built.natives
+    if natives.value(place.key) is None or natives.value(str(rule["key"])) is None:
+        return ""
+    return str(rule.get("says") or f"{place.key} and {rule['key']} cannot both be set")
+
+
+def _must_not_hold(rule: Rule, place: Place) -> str:
+    """The value must not contain a text."""
+    known = place.built.natives.values.get(place.key)
+    held = known is not None and known.text is not None and str(rule["text"]) in known.text
+    return str(rule.get("says") or f"{place.key} must not hold {rule['text']}") if held else ""
+
+
+def _normalised(term: Rule, place: Place) -> float | None:
+    """A native value after the framework's own arithmetic: {key: K, becomes: RULE}; None where it is not known."""
+    value = place.built.natives.value(str(term["key"]))
+    if value is None or isinstance(value, (bool, str)):
+        return None
+    became = becomes(value, {"rule": str(term["becomes"])}, Around(place.built.natives, place.built.run.topology))
+    return float(became.value) if isinstance(became.value, (int, float)) else None
+
+
+def _normalised_divides(rule: Rule, place: Place) -> str:
+    """normalised(value_of) % normalised(by) == 0, and neither became zero."""
+    of, by = _normalised(rule["value_of"], place), _normalised(rule["by"], place)
+    if of is None or by is None or (by and of % by == 0):
+        return ""
+    return str(rule.get("says") or f"{rule['value_of']['key']} must be a multiple of {rule['by']['key']} per GPU")
+
+
+def _normalised_equal(rule: Rule, place: Place) -> str:
+    """normalised(value_of) == normalised(to), while the key itself has the value `when`."""
+    if "when" in rule and place.built.natives.value(place.key) != rule["when"]:
+        return ""
+    of, to = _normalised(rule["value_of"], place), _normalised(rule["to"], place)
+    if of is None or to is None or of == to:
+        return ""
+    return str(rule.get("says") or f"{rule['value_of']['key']} and {rule['to']['key']} must be equal per GPU")
 
 
 MUST: dict[str, Callable[[Rule, Place], str]] = {
@@ -86,6 +157,12 @@ MUST: dict[str, Callable[[Rule, Place], str]] = {
     "at_most_key": _at_most_key,
     "at_least_key": _at_least_key,
     "fixed": _fixed,
+    "fixed_while": _fixed_while,
+    "equal": _equal,
+    "excludes_key": _excludes_key,
+    "must_not_hold": _must_not_hold,
+    "normalised_divides": _normalised_divides,
+    "normalised_equal": _normalised_equal,
 }
 
 
@@ -96,85 +173,21 @@ def violations(built: BuiltRun, keys: Sequence[str]) -> list[str]:
         return []
     rules = [(key, rule) for key in keys for rule in _rules_of(built, key)]
     rules += [(str(rule.get("key", "")), rule) for rule in framework.must if _in_era(rule, built.run.era)]
-    broken = [check(rule, Place(built, key)) for key, rule in rules if (check := MUST.get(str(rule["rule"]))) is not None]
+    broken = [
+        check(rule, Place(built, key)) for key, rule in rules if (check := MUST.get(str(rule["rule"]))) is not None
+    ]
     return list(dict.fromkeys(said for said in broken if said))
 
 
 def _rules_of(built: BuiltRun, key: str) -> Sequence[Rule]:
     known = built.natives.values.get(key)
-    return [r for r in known.fact.must if _in_era(r, built.run.era)] if known is not None and known.fact is not None else ()
+    return (
+        [r for r in known.fact.must if _in_era(r, built.run.era)]
+        if known is not None and known.fact is not None
+        else ()
+    )
 
 
 def _in_era(rule: Rule, era: str) -> bool:
     eras = rule.get("eras")
     return not eras or era in eras
-
-
-# --- no-ops ------------------------------------------------------------------------------------------------------
-
-
-def _always(rule: Rule, place: Place) -> str:
-    return str(rule.get("because", "this version ignores it"))
-
-
-def _key_is(rule: Rule, place: Place) -> str:
-    """Ignored while another key has that value."""
-    found = place.built.natives.value(str(rule["key"]))
-    if found is None or str(found).lower() != str(rule["value"]).lower():
-        return ""
-    return str(rule.get("because") or f"ignored while {rule['key']} is {rule['value']}")
-
-
-def _key_is_not(rule: Rule, place: Place) -> str:
-    """Ignored unless another key has that value."""
-    found = place.built.natives.value(str(rule["key"]))
-    if found is not None and str(found).lower() == str(rule["value"]).lower():
-        return ""
-    return str(rule.get("because") or f"has no effect unless {rule['key']} is {rule['value']}")
-
-
-def _zero3(rule: Rule, place: Place) -> str:
-    return str(rule.get("because")) if place.built.run.number("actor.zero_stage") == 3 else ""
-
-
-def _not_zero3(rule: Rule, place: Place) -> str:
-    stage = place.built.run.number("actor.zero_stage")
-    return str(rule.get("because")) if stage is not None and stage != 3 else ""
-
-
-def _at_least_batch_per_gpu(rule: Rule, place: Place) -> str:
-    """A micro-batch that is not below the sequences one GPU holds anyway does not bind."""
-    run = place.built.run
-    known = place.built.natives.values.get(place.key)
-    knob = known.fact.knob if known is not None and known.fact is not None else None
-    micro, held = run.number(knob or ""), run.number("actor.sequences_per_gpu")
-    if micro is None or held is None or micro < held:
-        return ""
-    how = run.knobs[knob].note if knob in run.knobs else ""
-    return (
-        f"{place.key} allows {micro:g} sequences per GPU pass ({how or 'as given'}), and one GPU holds only {held:g} of a step: "
-        "it is not what binds"
-    )
-
-
-NO_EFFECT: dict[str, Callable[[Rule, Place], str]] = {
-    "always": _always,
-    "key_is": _key_is,
-    "key_is_not": _key_is_not,
-    "zero3": _zero3,
-    "not_zero3": _not_zero3,
-    "at_least_batch_per_gpu": _at_least_batch_per_gpu,
-}
-
-
-def no_effect(built: BuiltRun, key: str) -> str:
-    """Why changing this key would do nothing here, in one clause; "" where it does something."""
-    known = built.natives.values.get(key)
-    rule = known.fact.no_effect_when if known is not None and known.fact is not None else None
-    if rule is None:
-        return ""
-    eras = rule.get("eras")
-    if eras and built.run.era not in eras:
-        return ""
-    check = NO_EFFECT.get(str(rule["rule"]))
-    return check(rule, Place(built, key)) if check is not None else ""

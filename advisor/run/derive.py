@@ -35,7 +35,9 @@ def derive_knobs(
     for follower, leader in _FOLLOWERS.items():
         add(follower, value_of(leader), f"follows {leader}")
     if algorithm != "unknown":
-        add("critic.present", algorithm == "ppo", f"{algorithm} {'has' if algorithm == 'ppo' else 'has no'} value model")
+        add(
+            "critic.present", algorithm == "ppo", f"{algorithm} {'has' if algorithm == 'ppo' else 'has no'} value model"
+        )
     add("reference.present", _reference(knobs, mechanics), f"built {mechanics.reference_when}")
     add("rollout.colocated", topology.colocated, "topology")
     add("rollout.sleeps", mechanics.engine_sleeps, "the framework's habit")

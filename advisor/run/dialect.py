@@ -76,12 +76,21 @@ def _fits(recognition: Recognition, launch: Launch, text: str) -> str:
         reasons.append(f"setting {key}")
     if recognition.lacks and any_key(recognition.lacks, keys) is not None:
         return ""
-    if recognition.hints:
-        hint = next((h for h in recognition.hints if h in text), None)
-        if hint is None:
+    if recognition.marks:
+        mark = _mark(recognition.marks, launch, text)
+        if mark is None:
             return ""
-        reasons.append(f"the text {hint!r}")
+        reasons.append(f"the text {mark!r}")
+    if not reasons:
+        return ""
+    reasons += [f"the text {hint!r}" for hint in recognition.hints if hint in text][:1]
     return ", ".join(reasons)
+
+
+def _mark(marks: Sequence[str], launch: Launch, text: str) -> str | None:
+    """The first mark that stands in the script's text or in a resolved value, any case."""
+    places = [text.lower(), *(setting.text.lower() for setting in launch.settings)]
+    return next((mark for mark in marks if any(mark.lower() in place for place in places)), None)
 
 
 def _by_log(

@@ -68,12 +68,19 @@ def _times(value: KnobValue, rule: Rule, around: Around) -> Became:
 def _words(value: KnobValue, rule: Rule, around: Around) -> Became:
     """A word of the framework becomes the knob's value: {words: {zero3: 3}}; unknown words become `otherwise`."""
     words = rule.get("words", {})
-    return Became(words.get(str(value).lower(), rule.get("otherwise")))
+    return Became(words.get(str(value).lower(), words.get(str(value), rule.get("otherwise"))))
 
 
 def _negated(value: KnobValue, rule: Rule, around: Around) -> Became:
     """A switch that means the opposite of the knob."""
     return Became(not value if isinstance(value, bool) else None)
+
+
+def _by_era(value: KnobValue, rule: Rule, around: Around) -> Became:
+    """Another rule for each era: {eras: {ID: rule, "*": rule}}."""
+    eras = rule["eras"]
+    chosen = eras.get(around.natives.era, eras.get("*"))
+    return becomes(value, chosen, around)
 
 
 BECOMES: dict[str, Callable[[KnobValue, Rule, Around], Became]] = {
@@ -84,6 +91,7 @@ BECOMES: dict[str, Callable[[KnobValue, Rule, Around], Became]] = {
     "times": _times,
     "words": _words,
     "negated": _negated,
+    "by_era": _by_era,
 }
 
 
@@ -91,7 +99,7 @@ def becomes(value: KnobValue, rule: Rule | None, around: Around) -> Became:
     """Apply a dialect's `becomes`. A value that is not a number is kept as it is by the arithmetic rules."""
     if rule is None:
         return Became(value)
-    arithmetic = str(rule["rule"]) not in ("as_is", "words", "negated")
+    arithmetic = str(rule["rule"]) not in ("as_is", "words", "negated", "by_era")
     if arithmetic and (isinstance(value, bool) or not isinstance(value, (int, float))):
         return Became(value)
     return BECOMES[str(rule["rule"])](value, rule, around)

@@ -94,12 +94,17 @@ def _estimated(name: str, models: Sequence[ModelFact]) -> ModelShape | None:
         dense = [fact for fact in models if not fact.experts]
         if size is None or not dense:
             continue
-        family = _FAMILY.match(part)
-        kin = [fact for fact in dense if family and _plain(fact.name).startswith(family.group())] or dense
+        kin = [fact for fact in dense if _family(fact) in part] or dense
         near = min(kin, key=lambda fact: abs(math.log(fact.parameters / size)))
         note = f"estimated from {show_params(size)} in the name; proportions of {near.name}"
         return _shape(near, name, size, "estimated", note)
     return None
+
+
+def _family(fact: ModelFact) -> str:
+    """ "Qwen2.5-7B" → "qwen"."""
+    word = _FAMILY.match(_plain(fact.name))
+    return word.group() if word else _plain(fact.name)
 
 
 def size_in_name(part: str) -> int | None:

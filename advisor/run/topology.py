@@ -161,7 +161,10 @@ def read_topology(natives: Natives, launcher: Mapping[str, str], machine: Machin
     if framework is None or not framework.topology:
         count = max(1, len(machine.gpus)) * (machine.nodes or 1)
         return Topology(
-            nodes=machine.nodes or 1, gpus_per_node=max(1, len(machine.gpus)), actor_gpus=count, rollout_gpus=count,
+            nodes=machine.nodes or 1,
+            gpus_per_node=max(1, len(machine.gpus)),
+            actor_gpus=count,
+            rollout_gpus=count,
             known=bool(machine.gpus),
         )
     rule = framework.topology

@@ -29,8 +29,12 @@ class Launch:
     interpreter: str | None = None
     files: tuple[str, ...] = ()
     """Paths of config files that the settings come from."""
+    bases: tuple[str, ...] = ()
+    """Base classes of the config dataclass, where the launch is a Python file."""
     notes: tuple[str, ...] = ()
     """Warnings about the launch itself: "line 14: a comment ends the command; 3 settings below it are lost"."""
+    exports: tuple[Setting, ...] = ()
+    """The environment as settings, each with the literal that decides it."""
 
     def effective(self) -> dict[str, Setting]:
         """key → the setting in force."""
@@ -45,3 +49,5 @@ class Script:
     """The given file first."""
     launches: tuple[Launch, ...]
     notes: tuple[str, ...] = ()
+    positional: tuple[str, ...] = ()
+    """Arguments that the script was read with."""

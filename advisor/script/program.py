@@ -30,7 +30,7 @@ _LAUNCH_MODULES = {
 }
 _TRAINS = re.compile(
     r"train|ppo|grpo|dpo|kto|rlhf|sft|dapo|distill|finetune|pretrain|realhf\.apps|areal|run_agentic"
-    r"|(^|[./])(async_)?main(_\w+)?(\.py)?$|start_\w+|run_\w*(rm|vlm)|^(swift|megatron) pt$"
+    r"|(^|[./_])main(_\w+)?(\.py)?$|start_\w+|run_\w*(rm|vlm)|^(swift|megatron) pt$"
 )
 _OTHER_WORK = re.compile(
     r"convert|merge|preprocess|infer\b|inference|eval|generat|download|check_|json_dump|server|serve_|serve$|unittest|pytest"

@@ -67,10 +67,7 @@ def _mark(shell: Shell, expander: Expander, name: bytes, exported: bool, local: 
 
 def _unset(shell: Shell, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
     for item in fields[1:]:
-        name = joined(item.pieces)
-        expander.state.variables.pop(name, None)
-        if name.isidentifier() if isinstance(name, str) else True:
-            expander.state.variables[name] = Variable(())
+        expander.state.variables[joined(item.pieces)] = Variable()
     return _next()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from itertools import product
 
 from advisor.script import shell_arithmetic, shell_pattern
@@ -12,7 +13,7 @@ from advisor.script.shell_state import OUTSIDE, Field, State
 from advisor.script.shell_text import HOLE, Context, Piece, Pieces, Place, Text, joined, known, sources, unknown, why_unknown
 from advisor.script.shell_words import Arithmetic, Literal, Parameter, Part, Substitution, Unterminated, Word, scan_quoted
 
-_HOLE = re.compile(HOLE + rb"(\d+);")
+_HOLE = re.compile(HOLE + rb"(\d+)\x02")
 _BRACES = re.compile(rb"\{([^{}]*(?:,|\.\.)[^{}]*)\}")
 _NOT_BLANK = re.compile(rb"[^ \t\n]+")
 _IDENTIFIER = re.compile(rb"[A-Za-z_]\w*=~(?:/|$)")
@@ -110,7 +111,7 @@ class Expander:
         """Split an unquoted expansion at blanks."""
         for piece in pieces:
             if piece.reason:
-                _append(out, open_field, [piece])
+                _append(out, open_field, [replace(piece, quoted=False)])
                 open_field = True
                 continue
             at = 0
@@ -139,7 +140,8 @@ class Expander:
         for found in _HOLE.finditer(part.text):
             out.append(Piece(part.text[at : found.start()], None, self.text.deps(part.start, part.end), "", part.quoted))
             number = int(found.group(1))
-            out.append(self.text.holes[number] if number < len(self.text.holes) else unknown("a value that is not known"))
+            hole = self.text.holes[number] if number < len(self.text.holes) else unknown("a value that is not known")
+            out.append(replace(hole, quoted=part.quoted))
             at = found.end()
         out.append(Piece(part.text[at:], None, (), "", part.quoted))
         return [piece for piece in out if piece.text or piece.reason]
@@ -251,6 +253,8 @@ class Expander:
             return (unknown("where the script is started from", (), self.state.script),), ""
         if name in OUTSIDE:
             return (unknown(f"${name.decode()} is set by the machine"),), ""
+        if name in self.state.assigned:
+            return None, ""
         return None, f"${name.decode()} is not set in the script"
 
     def positional(self, number: int) -> tuple[Pieces | None, str]:
@@ -305,6 +309,8 @@ class Expander:
         context: Context = "double" if part.quoted else "brace"
         parts = scan_quoted(self.text.data, *part.argument, context)
         pieces = list(self.pieces(parts))
+        if not part.quoted and pieces and re.match(rb"~(/|$)", pieces[0].text) and not pieces[0].reason:
+            pieces.insert(0, unknown("the home folder"))
         return [Piece(p.text, _in_braces(p.place, self.text, part), p.deps, p.reason, p.quoted) for p in pieces]
 
     def transformed(self, part: Parameter, pieces: Pieces) -> list[Piece]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 
 from advisor.script import shell_builtins, shell_test
@@ -33,6 +33,8 @@ from advisor.script.shell_words import Unterminated, Word, scan_quoted
 _MAX_WORDS = 200_000
 _MAX_DEPTH = 25
 _MAX_ROUNDS = 200
+_COMMENT_LINE = re.compile(rb"^[ \t]*#.*$", re.M)
+_ARGUMENTS = re.compile(rb"\$\{?[1-9#@*]")
 _ASSIGNED = re.compile(rb"(?:^|[\s;(])(?:(?:export|local|declare|readonly)\s+(?:-\w+\s+)?)?([A-Za-z_]\w*)\+?=", re.M)
 
 Load = Callable[[bytes, bytes], "tuple[int, bytes] | None"]
@@ -81,14 +83,13 @@ class Shell:
     commands: list[Command] = field(default_factory=list)
     uses: list[Use] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    assigned: set[bytes] = field(default_factory=set)
     words: int = 0
     depth: int = 0
     capture: list[Piece] | None = None
 
     def script(self, doc: int, data: bytes, state: State) -> None:
         """Follow a whole document."""
-        self.assigned |= set(_ASSIGNED.findall(data))
+        state.assigned |= set(_ASSIGNED.findall(_COMMENT_LINE.sub(b"", data)))
         text = document_text(doc, data)
         try:
             self.block(parse(data, strict=doc == 0), text, state)
@@ -171,7 +172,12 @@ class Shell:
         if not runs:
             return flow, status
         if status is not None:
-            return self.statement(statement.right, text, state)
+            inside = state.copy()
+            ending = self.statement(statement.right, text, inside)
+            if ending[0] is Flow.EXIT and self.asks_for_arguments((statement.left,), (statement.right,), text, state):
+                return flow, False
+            state.become(inside)
+            return ending
         if not isinstance(statement.left, Test) and not _is_test(statement.left):
             # a command we cannot run is taken to succeed
             return self.statement(statement.right, text, state) if statement.operator == b"&&" else (flow, None)
@@ -192,7 +198,12 @@ class Shell:
         condition, body = left[0]
         status = self.condition(condition, text, state)
         if status is True:
-            return self.block(body, text, state)
+            inside = state.copy()
+            flow = self.block(body, text, inside)
+            if flow is not Flow.EXIT or not self.asks_for_arguments(condition, body, text, state):
+                state.become(inside)
+                return flow
+            status = False  # it stops because no arguments were given; with them it goes on
         if status is False:
             return self.branches(left[1:], otherwise, text, state)
         start = condition[0].start if condition else 0
@@ -211,6 +222,13 @@ class Shell:
             state.become(merge(left[0], right[0], reason))
             return left[1] if left[1] is right[1] else Flow.NEXT
         return Flow.NEXT
+
+    def asks_for_arguments(self, condition: Block, body: Block, text: Text, state: State) -> bool:
+        """Whether a condition looks at arguments of the script, and none were given to us."""
+        if state.positional is not None or not condition:
+            return False
+        end = body[0].start if body else condition[0].start + 200
+        return _ARGUMENTS.search(text.data, condition[0].start, end) is not None
 
     def condition(self, condition: Block, text: Text, state: State) -> bool | None:
         status: bool | None = None
@@ -320,15 +338,8 @@ class Shell:
         return condition.answer()
 
     def as_given(self, state: State) -> State:
-        """For conditions: arguments that were not given are empty, and so is a variable that the script sets only later."""
-        variables = state.variables
-        missing = {name: Variable(()) for name in self.assigned if name not in variables}
-        if state.positional is not None and not missing:
-            return state
-        inner = state.copy()
-        inner.variables = {**missing, **variables}
-        inner.positional = state.positional or ()
-        return inner
+        """For conditions: arguments that were not given are empty."""
+        return state if state.positional is not None else replace(state, positional=())
 
     def used(self, places: tuple[Place, ...], label: str) -> None:
         """Note that literals have a part in something that is no command."""
@@ -415,7 +426,7 @@ class Shell:
             own |= {split_assignment(fields[index])[0] for index in found.environment}
         number = len(self.commands)
         self.commands.append(Command(number, fields, environment, own, command, expander.text, found, expander.state.files))
-        for index, item in enumerate(fields):
+        for index, item in enumerate(fields if found is None or found.kind == "program" else ()):
             self.uses += [Use(place, number, index) for place in sources(item.pieces)]
         for name in own:
             self.uses += [Use(p, number, -1, "$" + name.decode("utf-8", "replace")) for p in sources(environment[name])]
@@ -427,6 +438,7 @@ class Shell:
         """Shell text or a script file that a command runs in a shell of its own."""
         variables = {name: Variable(value, None, True) for name, value in environment.items()}
         inside = State(variables, {}, tuple(fields[found.arguments + 1 :]), dict(state.files), state.script)
+        inside.assigned = set(state.assigned)
         if found.kind == "text":
             inside.positional = tuple(fields[found.arguments + 2 :]) or None
             self.nested(fields[found.arguments].pieces, inside)
@@ -455,7 +467,7 @@ class Shell:
             self.notes.append(f"{shown or 'a script'} is run by this script and was not found; what it sets is not known.")
             return Flow.NEXT
         doc, data = loaded
-        self.assigned |= set(_ASSIGNED.findall(data))
+        state.assigned |= set(_ASSIGNED.findall(_COMMENT_LINE.sub(b"", data)))
         self.depth += 4
         try:
             return self.block(parse(data), document_text(doc, data), state)

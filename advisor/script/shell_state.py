@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from advisor.script.shell_text import Piece, Pieces, Place, Text, unknown
+from advisor.script.shell_text import Piece, Pieces, Place, Text, joined, known, sources, unknown
 
 if TYPE_CHECKING:
     from advisor.script.shell_tree import Block
@@ -60,6 +60,8 @@ class State:
     """Path of the script as a guess for `$0`."""
     inside_function: bool = False
     local_names: set[bytes] = field(default_factory=set)
+    assigned: set[bytes] = field(default_factory=set)
+    """Every name that the script sets anywhere: before that it is empty, not somebody else's."""
 
     def copy(self) -> State:
         """A state that can change on its own."""
@@ -86,13 +88,20 @@ def merge(left: State, right: State, reason: str) -> State:
         if _same(a, b):
             continue
         exported = bool(a and a.exported) or bool(b and b.exported)
-        deps: tuple[Place, ...] = ()
-        out.variables[name] = Variable((unknown(reason, deps),), None, exported)
+        out.variables[name] = Variable((_either(a, b, reason),), None, exported)
     out.functions = {**right.functions, **left.functions}
     out.files = {**right.files, **left.files}
     if left.positional != right.positional:
         out.positional = None
     return out
+
+
+def _either(a: Variable | None, b: Variable | None, reason: str) -> Piece:
+    """A value that is one of two; the last one known is the guess."""
+    values = [v for variable in (a, b) if variable is not None and (v := variable.scalar())]
+    deps = tuple(dict.fromkeys(place for value in values for place in sources(value)))
+    guesses = [joined(value) for value in values if known(value)]
+    return unknown(reason, deps, guesses[-1] if guesses else b"")
 
 
 def _same(a: Variable | None, b: Variable | None) -> bool:

@@ -114,7 +114,7 @@ class Segment:
 class Text:
     """Shell text to be parsed: a whole document, a part of one, or a string built at run time.
 
-    `holes` are pieces that are not known; they stand in `data` as `HOLE` followed by their number and a semicolon.
+    `holes` are pieces that are not known; they stand in `data` as `HOLE`, their number and a byte 2.
     """
 
     data: bytes
@@ -177,7 +177,7 @@ def nested_text(pieces: Pieces) -> Text:
     for piece in pieces:
         stands = piece
         if piece.reason:
-            stands = Piece(HOLE + b"%d;" % len(holes), None, piece.sources(), piece.reason)
+            stands = Piece(HOLE + b"%d\x02" % len(holes), None, piece.sources(), piece.reason)
             holes.append(piece)
         elif HOLE in piece.text:
             stands = Piece(piece.text.replace(HOLE, b"?"), None, piece.sources())

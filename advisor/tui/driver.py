@@ -15,14 +15,7 @@ from advisor.session import State
 Notice = Callable[[str], None]
 """Told what is being read: "reading train.log, 212 MB"."""
 
-EXPECTED_TROUBLE: tuple[type[Exception], ...] = (
-    ScriptError,
-    LogError,
-    KnowledgeError,
-    EditRefused,
-    ValueError,
-    OSError,
-)
+EXPECTED_TROUBLE = (ScriptError, LogError, KnowledgeError, EditRefused, ValueError, OSError)
 """What a driver may raise: one sentence for the user. Anything else is a bug and ends the app with a traceback."""
 
 

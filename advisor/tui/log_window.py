@@ -7,6 +7,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
+from typing import BinaryIO
 
 from advisor.crash.sources import Source
 from advisor.hostile import clean_line
@@ -50,10 +51,10 @@ class LogWindows:
             found = tuple(shown(raw) for raw in islice(lines, wanted))
             return Window(first, found, ends=next(lines, None) is None)
 
-    def _skip(self, stream: io.BufferedIOBase | io.RawIOBase, lines: int, stop: Stop) -> bytes:
+    def _skip(self, stream: BinaryIO, lines: int, stop: Stop) -> bytes:
         """Pass `lines` lines; what was read beyond them comes back."""
         passed = offset = 0
-        if isinstance(stream, io.RawIOBase | io.BufferedReader):  # a plain file; compressed ones only go forward
+        if _goes_back(stream):
             known = bisect_right(self._lines, lines) - 1
             passed, offset = self._lines[known], self._offsets[known]
             stream.seek(offset)
@@ -70,7 +71,12 @@ class LogWindows:
         return b""
 
 
-def _lines_of(rest: bytes, stream: io.BufferedIOBase | io.RawIOBase) -> Iterator[bytes]:
+def _goes_back(stream: object) -> bool:
+    """A plain file; decompressors only go forward at a reasonable price."""
+    return isinstance(stream, io.FileIO | io.BufferedReader | io.BytesIO)
+
+
+def _lines_of(rest: bytes, stream: BinaryIO) -> Iterator[bytes]:
     """The lines of what was read already and of the stream after it, each cut to LONGEST bytes."""
     kept = b""
     while rest:

@@ -100,7 +100,7 @@ def pair(plan: Plan, place: Place, phase: Phase, width: int) -> list[Row]:
         return []
     capacity = _capacity(plan.before or plan.after, place)
     scale = scale_of(before, after, capacity)
-    bar = max(8, width - len("host  after  ") - 28)
+    bar = max(8, width - 11 - 25)  # label before, figures behind
     name = "GPU" if place == "gpu" else "host"
     out = []
     for word, of in (("now", before), ("after", after)):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
@@ -34,8 +34,6 @@ from advisor.tui.ui_text import (
 from advisor.units import show_bytes
 from advisor.words import MEMORY_TITLES, PHASE_TITLES
 
-_FIRST_FIELDS = ("tried_bytes", "used_bytes", "total_bytes", "free_bytes")
-_FIELD_WORDS = {"tried_bytes": "asked", "free_bytes": "free", "total_bytes": "of"}
 _RANK: dict[EvidenceRole, int] = {"cause": 0, "victim": 1, "telemetry": 2, "progress": 3}
 
 
@@ -43,7 +41,8 @@ def headline(crash: Crash) -> str:
     """The first line of the first screen: which memory ran out, and during what."""
     during = f" during {PHASE_TITLES[crash.phase]}" if crash.phase != "unknown" else ""
     if crash.verdict == "oom":
-        return f"{MEMORY_TITLES[crash.memory]} ran out{during}."
+        gpu = crash.evidence[0].fields.get("gpu") if crash.evidence and crash.memory == "gpu" else None
+        return f"{MEMORY_TITLES[crash.memory]} ran out{f' on GPU {gpu}' if gpu is not None else ''}{during}."
     if crash.verdict == "not_oom":
         return f"This was not a shortage of memory{during}."
     if not crash.evidence and not crash.lines_read:
@@ -52,18 +51,30 @@ def headline(crash: Crash) -> str:
 
 
 def evidence_words(state: State, evidence: Evidence) -> str:
-    """The signature's title and what the line printed; the line itself where the signature is not known."""
+    """What the line printed in numbers, and what it means; the line itself where it printed none."""
     signature = next((s for s in state.knowledge.signatures.signatures if s.id == evidence.signature), None)
-    numbers = ", ".join(_field(name, evidence.fields[name]) for name in _FIRST_FIELDS if name in evidence.fields)
+    numbers = ", ".join(_numbers(evidence.fields))
     again = f" (× {evidence.repeats + 1})" if evidence.repeats else ""
-    if signature is None or not numbers:
+    if not numbers or evidence.role not in ("cause", "echo"):
         return f"{evidence.text}{again}"
-    return f"{signature.title}: {numbers}{again}"
+    return f"{numbers}{again}: {signature.title if signature else evidence.text}"
 
 
-def _field(name: str, value: int | float | str) -> str:
-    shown = show_bytes(value) if isinstance(value, int) else str(value)
-    return f"{_FIELD_WORDS.get(name, name.removesuffix('_bytes'))} {shown}"
+def _numbers(fields: Mapping[str, int | float | str]) -> list[str]:
+    out = []
+    if "tried_bytes" in fields:
+        out.append(f"asked {_shown(fields['tried_bytes'])}")
+    for part, whole, word in (("free_bytes", "total_bytes", "free"), ("node_used_bytes", "node_total_bytes", "in use")):
+        if part in fields:
+            of = f" of {_shown(fields[whole])}" if whole in fields else ""
+            out.append(f"{_shown(fields[part])}{of} {word}")
+    if "threshold" in fields:
+        out.append(f"threshold {fields['threshold']}")
+    return out
+
+
+def _shown(value: int | float | str) -> str:
+    return show_bytes(value) if isinstance(value, int) else str(value)
 
 
 def ordered_evidence(crash: Crash) -> list[int]:
@@ -72,12 +83,10 @@ def ordered_evidence(crash: Crash) -> list[int]:
 
 
 def verdict_rows(state: State, width: int) -> list[Row]:
-    """The headline and the sentences that belong to this crash."""
+    """The headline, and the most important sentence that belongs to this crash."""
     top = paragraph(headline(state.crash), width, tone="strong")
-    for remark in state.diagnosis.remarks[:2]:
+    for remark in state.diagnosis.remarks[:1]:
         top += paragraph(remark, width)
-    if state.crash.verdict == "unclear" and state.crash.settle_by:
-        top += paragraph("What would settle it: " + "; ".join(state.crash.settle_by), width)
     return top
 
 
@@ -131,8 +140,6 @@ def cause_rows(state: State, width: int) -> list[Row]:
     """The likely cause, how sure, and the documented case that looks like it."""
     diagnosis = state.diagnosis
     out = labelled("Likely cause", f"{diagnosis.title} ({diagnosis.basis})", width, tone="strong")
-    for remark in diagnosis.remarks[2:3]:
-        out += labelled("", remark, width)
     for advice in diagnosis.advisories[:1]:
         out += labelled("Known fault", f"{advice.library} {advice.version}: {advice.title}", width, tone="warn")
     for case in diagnosis.cases[:1]:
@@ -141,11 +148,16 @@ def cause_rows(state: State, width: int) -> list[Row]:
 
 
 def explanation_rows(state: State, width: int) -> list[Row]:
-    """The cause explained in full, for terminals wide enough to show it at once."""
+    """The cause explained in full, and the other sentences that belong to this crash."""
     diagnosis = state.diagnosis
     out = [heading("Why"), *paragraph(diagnosis.explains, width, 2)]
-    for remark in diagnosis.remarks[3:]:
+    for remark in diagnosis.remarks[1:]:
         out += [BLANK, *paragraph(remark, width, 2)]
+    for advice in diagnosis.advisories:
+        out += [BLANK, *paragraph(f"{advice.library} {advice.version}: {advice.says}", width, 2)]
+    if state.crash.verdict == "unclear":
+        for way in state.crash.settle_by:
+            out += [BLANK, *paragraph(f"This would settle it: {way}", width, 2)]
     return out
 
 
@@ -172,6 +184,7 @@ class VerdictScreen(StageScreen):
         found = [*verdict_rows(state, width), BLANK, *proof_rows(state, width, 6 if self.columns == 1 else 30)]
         if self.columns == 1:
             found += [*script_rows(state, width), *box_rows(state, width), BLANK, *cause_rows(state, width)]
+            found += [BLANK, *explanation_rows(state, width)]
         return found
 
     def side_rows(self, width: int) -> list[Row]:

@@ -55,9 +55,9 @@ def rules(dialect: Framework) -> Iterator[Rule]:
 
 def keys_of(rule: Rule) -> Iterator[str]:
     """The settings a rule speaks of."""
-    for name in ("key", "keys", "value_of", "by", "equals"):
+    for name in ("key", "keys", "value_of", "by", "to", "times"):
         value = rule.get(name, [])
-        yield from [value] if isinstance(value, str) else value
+        yield from [value["key"]] if isinstance(value, dict) else [value] if isinstance(value, str) else value
     if "unless" in rule:
         yield rule["unless"]["key"]
 
@@ -108,6 +108,11 @@ def test_every_constraint_says_in_words_what_it_asks(dialect: Framework) -> None
     constraints = [*dialect.must, *(rule for fact in facts(dialect).values() for rule in fact.must)]
     assert constraints
     assert not [rule for rule in constraints if rule["rule"] not in silent and not rule.get("says")]
+
+
+def test_no_sentence_was_cut_at_a_comma(dialect: Framework) -> None:
+    """In a flow mapping an unquoted comma ends the value and starts a key without one."""
+    assert not [rule for rule in rules(dialect) if None in rule.values()]
 
 
 def test_defaults_have_the_type_of_their_setting(dialect: Framework) -> None:
@@ -189,7 +194,10 @@ def test_easyr1_is_not_seen_in_the_log_of_verl() -> None:
 def test_logic_rl_asks_for_its_own_marks_and_never_for_per_gpu_micro_batches() -> None:
     (recognition,) = FAMILY["logic_rl"].recognised_by
     assert any(mark in "data.train_files=data/kk/instruct/5ppl/train.parquet" for mark in recognition.marks)
-    assert not any(mark in "trainer.project_name=TinyZero data/countdown/train.parquet" for mark in recognition.marks)
+    other = (
+        "VLLM_ATTENTION_BACKEND=XFORMERS trainer.project_name=TinyZero data/countdown/train.parquet grad_offload=True"
+    )
+    assert not any(mark in other for mark in (*recognition.marks, *recognition.hints))
     key = "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu"
     assert any(fnmatchcase(key, pattern) for pattern in recognition.lacks)
 
@@ -266,7 +274,6 @@ def test_one_era_holds_each_released_version(name: str, version: str, era: str) 
 
 MICRO = {
     "update": "actor_rollout_ref.actor.ppo_micro_batch_size",
-    "mini": "actor_rollout_ref.actor.ppo_mini_batch_size",
     "scoring": "actor_rollout_ref.rollout.log_prob_micro_batch_size",
     "critic": "critic.ppo_micro_batch_size",
 }
@@ -287,6 +294,12 @@ def becomes(fact: SettingFact, era: str) -> Rule:
     return rule["eras"].get(era, rule["eras"]["*"]) if rule["rule"] == "by_era" else rule
 
 
+def normalised(dialect: Framework, era: str) -> Rule:
+    """The dialect's rule that the mini-batch of one GPU is a multiple of its micro-batch."""
+    found = [r for r in dialect.must if r["rule"] == "normalised_divides" and era in r.get("eras", [era])]
+    return found[-1]
+
+
 @pytest.mark.parametrize("name", ["logic_rl", "verl"])
 @pytest.mark.parametrize(
     ("gpus", "batch", "n", "mini", "micro", "scoring", "update_pass", "scoring_pass"),
@@ -305,8 +318,9 @@ def test_sequences_per_pass_of_the_january_forks(
 ) -> None:
     settings = FAMILY[name].settings
     per_gpu = batch * n // gpus
-    values = {"update": micro, "mini": mini, "scoring": scoring}
+    values = {"update": micro, "scoring": scoring}
     now = {key: sequences(becomes(settings[MICRO[key]], "v0.1-fork"), v, gpus, n) for key, v in values.items()}
+    now["mini"] = sequences({"rule": normalised(FAMILY[name], "v0.1-fork")["value_of"]["becomes"]}, mini, gpus, n)
     assert min(now["update"], now["mini"], per_gpu) == update_pass
     assert min(now["scoring"], per_gpu) == scoring_pass
 
@@ -319,7 +333,9 @@ def test_the_critic_of_the_january_forks_is_not_multiplied_by_n(name: str) -> No
 def test_later_verl_divides_the_old_micro_batch_only_and_takes_the_new_one_as_it_is() -> None:
     settings = FAMILY["verl"].settings
     assert sequences(becomes(settings[MICRO["update"]], "v0.4"), 64, 8, 16) == 8
-    assert sequences(becomes(settings[MICRO["mini"]], "v0.4"), 64, 8, 5) == 40
+    rule = normalised(FAMILY["verl"], "v0.4")
+    assert sequences({"rule": rule["value_of"]["becomes"]}, 64, 8, 5) == 40
+    assert sequences({"rule": rule["by"]["becomes"]}, 64, 8, 5) == 8
     per_gpu = settings["actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu"]
     assert sequences(becomes(per_gpu, "v0.4"), 4, 8, 16) == 4
     assert "v0.1-fork" not in per_gpu.eras
@@ -327,8 +343,9 @@ def test_later_verl_divides_the_old_micro_batch_only_and_takes_the_new_one_as_it
 
 def test_easyr1_multiplies_the_mini_batch_and_leaves_the_micro_batches() -> None:
     settings = FAMILY["easyr1"].settings
-    mini = settings["worker.actor.global_batch_size"]
-    assert sequences(becomes(mini, ""), 128, 8, 5) == 80
+    mini = normalised(FAMILY["easyr1"], "v0.3.2")["value_of"]
+    assert mini["key"] == "worker.actor.global_batch_size"
+    assert sequences({"rule": mini["becomes"]}, 128, 8, 5) == 80
     for key in ("update", "experience"):
         micro = settings[f"worker.actor.micro_batch_size_per_device_for_{key}"]
         assert sequences(becomes(micro, ""), 4, 8, 5) == 4
@@ -346,6 +363,14 @@ def test_logic_rl_offers_a_token_budget_that_holds_a_whole_sequence() -> None:
     followers = ("rollout.log_prob_use_dynamic_bsz", "ref.log_prob_use_dynamic_bsz")
     for follower in followers:
         assert settings[f"actor_rollout_ref.{follower}"].default == "${actor_rollout_ref.actor.use_dynamic_bsz}"
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_batches_in_prompts_reach_the_ledger_as_prompts(name: str) -> None:
+    for fact in FAMILY[name].settings.values():
+        if fact.knob in ("actor.mini_batch", "data.train_batch"):
+            assert fact.unit == "prompts, all GPUs"
+            assert fact.becomes is None
 
 
 def test_switches_that_do_nothing_are_marked() -> None:

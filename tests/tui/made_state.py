@@ -155,7 +155,7 @@ def evidence(log: str = "/home/ana/train.log") -> tuple[Evidence, ...]:
             41_207,
             "Memory on the node (IP: 10.0.0.1) was 726.33GB / 760.00GB (0.955697), which exceeds the threshold of 0.95",
             "host",
-            fields={"used_bytes": 726 * G, "total_bytes": 760 * G, "threshold": 0.95},
+            fields={"node_used_bytes": 726 * G, "node_total_bytes": 760 * G, "threshold": 0.95},
         ),
         Evidence("ray-top-users", "telemetry", log, 41_211, "8 × WorkerDict.update_actor, 68.4 GB each"),
         Evidence("progress", "progress", log, 41_198, "Update policy:  31%|███       | 5/16 [02:11<04:50]"),
@@ -250,7 +250,7 @@ def gpu_crash() -> State:
     state = host_crash()
     cause = Evidence(
         "torch-oom", "cause", "/home/ana/train.log", 812, "[rank3]: torch.OutOfMemoryError: CUDA out of memory.", "gpu",
-        fields={"tried_bytes": 2 * G, "free_bytes": G, "total_bytes": 40 * G}, repeats=7,
+        fields={"gpu": "3", "tried_bytes": 2 * G, "free_bytes": G, "total_bytes": 40 * G}, repeats=7,
     )  # fmt: skip
     crash = Crash("oom", "gpu", "actor_update", "torch-oom", (cause,), lines_read=900)
     told = replace(

@@ -1,0 +1,147 @@
+"""Match signatures on the line a literal was found in, and on the lines around it where a message may be wrapped."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from advisor.crash.lines import Line
+from advisor.crash.patterns import Catalogue, Ready
+from advisor.crash.window import Placed, Window
+
+_BELOW_CHARACTERS, _ABOVE_CHARACTERS = 4_000, 1_500
+_WIDE = 160
+"""Pieces of a wrapped message that are this wide show its beginning within one line up or down."""
+_FOREIGN, _FOREIGN_WIDE = 24, 3
+"""Lines of other processes that may stand between the pieces of one message, and between wide ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Matched:
+    """A signature that matched, and the lines its message covers, in order."""
+
+    ready: Ready
+    match: re.Match[str]
+    lines: tuple[Placed, ...]
+
+
+class _Pieces:
+    """Lines of one process taken from a stream of lines as far as they are asked for."""
+
+    def __init__(self, lines: Iterator[Placed], process: str | None, characters: int, foreign: int) -> None:
+        self._lines = lines
+        self._process = process
+        """None: that of the first line that names one (what a line without a prefix goes on with)."""
+        self._left = characters
+        self._foreign = foreign
+        self._found: list[Placed] = []
+
+    def take(self, count: int) -> list[Placed]:
+        while len(self._found) < count and self._left > 0 and self._foreign > 0:
+            placed = next(self._lines, None)
+            if placed is None:
+                break
+            process = placed[1].process
+            if self._process is None and process:
+                self._process = process
+            if process in (self._process, ""):
+                self._found.append(placed)
+                self._left -= len(placed[1].text)
+            else:
+                self._foreign -= 1
+        return self._found[:count]
+
+
+class Surroundings:
+    """A line and, when they are asked for, the pieces of its process above and below it."""
+
+    def __init__(self, window: Window, begin: int, end: int, number: int, index: int = 0) -> None:
+        self.window = window
+        self.begin, self.end, self.number = begin, end, number
+        self.own = window.lines_at(begin, end, number)
+        self.index = index
+
+    @property
+    def line(self) -> Line:
+        return self.own[self.index]
+
+    @property
+    def placed(self) -> Placed:
+        return self.window.start + self.begin, self.line
+
+    def below(self, count: int) -> list[Placed]:
+        """At most `count` lines that may go on with the message: of the same process, or without a prefix."""
+        return self._below.take(count)
+
+    def above(self, count: int) -> list[Placed]:
+        """At most `count` lines whose message this one may go on with, in order."""
+        return self._above.take(count)[::-1]
+
+    @property
+    def is_wide(self) -> bool:
+        return len(self.line.text) > _WIDE
+
+    @property
+    def _foreign(self) -> int:
+        return _FOREIGN_WIDE if self.is_wide else _FOREIGN
+
+    @cached_property
+    def _below(self) -> _Pieces:
+        return _Pieces(self._after(), self.line.process, _BELOW_CHARACTERS, self._foreign)
+
+    @cached_property
+    def _above(self) -> _Pieces:
+        return _Pieces(self._before(), self.line.process or None, _ABOVE_CHARACTERS, self._foreign)
+
+    def _after(self) -> Iterator[Placed]:
+        for line in self.own[self.index + 1 :]:
+            yield self.window.start + self.begin, line
+        yield from self.window.below(self.end, self.number)
+
+    def _before(self) -> Iterator[Placed]:
+        for line in reversed(self.own[: self.index]):
+            yield self.window.start + self.begin, line
+        yield from self.window.above(self.begin, self.number)
+
+
+def match_around(around: Surroundings, catalogue: Catalogue) -> Matched | None:
+    """The first signature, look-alikes first, whose message covers the line."""
+    for ready in catalogue.candidates(around.line.text):
+        found = _single(ready, around) if ready.signature.span_lines <= 1 else _joined(ready, around)
+        if found is not None:
+            return found
+    return None
+
+
+def _single(ready: Ready, around: Surroundings) -> Matched | None:
+    match = ready.regex.search(around.line.text)
+    return Matched(ready, match, (around.placed,)) if match else None
+
+
+def _joined(ready: Ready, around: Surroundings) -> Matched | None:
+    """A message that may go on below; failing that, one that began above."""
+    span = ready.signature.span_lines - 1
+    wide = around.is_wide
+    if wide and _within(ready, around, around.above(1), around.below(1)) is None:
+        return None
+    below = around.below(span)
+    return _within(ready, around, [], below) or _within(ready, around, around.above(1 if wide else span), below)
+
+
+def _within(ready: Ready, around: Surroundings, above: list[Placed], below: list[Placed]) -> Matched | None:
+    members = [*above, around.placed, *below]
+    offsets: list[int] = []
+    size = 0
+    for _, line in members:
+        offsets.append(size)
+        size += len(line.text)
+    at = len(above)
+    for match in ready.regex.finditer("".join(line.text for _, line in members)):
+        first = bisect_right(offsets, match.start()) - 1
+        last = bisect_right(offsets, max(match.end() - 1, match.start())) - 1
+        if first <= at <= last:
+            return Matched(ready, match, tuple(members[first : last + 1]))
+    return None

@@ -1,0 +1,52 @@
+"""Does it fit? Phases that the run has already passed are proven as long as nothing was added to them."""
+
+from __future__ import annotations
+
+from advisor.memory.cells import Ledger, PhaseSum, Place
+from advisor.words import PHASES, Phase
+
+_ORDER: tuple[Phase, ...] = (
+    "model_load",
+    "rollout_init",
+    "weight_sync",
+    "rollout_generate",
+    "log_prob",
+    "critic_update",
+    "actor_update",
+    "optimizer_step",
+    "checkpoint",
+)
+"""Phases as a first step passes them."""
+
+
+def unfit(before: Ledger, after: Ledger, place: Place, died_in: Phase | None, margin: float) -> list[Phase] | None:
+    """Phases of `place` that do not fit after a change; None where it cannot be computed.
+
+    `died_in`: the phase that ran out on this place; None: another place did, so every phase here was lived with.
+    A phase counts as fitting when it leaves `margin` of the capacity, or when the run passed it and it did not grow.
+    """
+    capacity = after.gpu_capacity if place == "gpu" else after.host_limit
+    sums = after.gpu if place == "gpu" else after.host
+    if capacity is None or not sums:
+        return None
+    limit = capacity * (1 - margin)
+    return [s.phase for s in sums if s.expected > limit and not _proven(s, before, place, died_in)]
+
+
+def _proven(now: PhaseSum, before: Ledger, place: Place, died_in: Phase | None) -> bool:
+    then = before.phase(place, now.phase)
+    if then is None or now.expected > then.expected:
+        return False
+    return died_in is None or _rank(now.phase) < _rank(died_in)
+
+
+def _rank(phase: Phase) -> int:
+    return _ORDER.index(phase) if phase in _ORDER else len(PHASES)
+
+
+def died_in(before: Ledger, place: Place, phase: Phase) -> Phase:
+    """The phase that ran out: the one the log shows, else the fullest by prediction."""
+    if before.phase(place, phase) is not None:
+        return phase
+    peak = before.peak(place)
+    return peak.phase if peak is not None else "unknown"

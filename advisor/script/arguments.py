@@ -1,0 +1,106 @@
+"""Arguments of a program as settings: `key=value` words (hydra, OmegaConf) and `--key value…` options (argparse)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from advisor.script.document import Value
+from advisor.script.shell_state import Field
+from advisor.script.shell_text import Pieces, cut, joined, known, why_unknown
+
+_ASSIGNMENT = re.compile(r"(\+\+|\+|~)?([A-Za-z_][\w./@:\-\[\]]*)=", re.S)
+_DELETION = re.compile(r"~([A-Za-z_][\w./@:\-\[\]]*)$")
+_OPTION = re.compile(r"--?[A-Za-z]")
+_UNKNOWN = "\0"
+
+Style = Literal["assignment", "option", "joined"]
+"""`key=value`, `--key value`, `--key=value`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """One setting among the arguments. `fields` are the words that make it, the key's first; `values` its values."""
+
+    key: str
+    marker: str
+    style: Style
+    fields: tuple[int, ...]
+    values: tuple[Pieces, ...]
+
+    @property
+    def value(self) -> Value | None:
+        """The value as the program gets it; None where a part is not known."""
+        if not all(known(pieces) for pieces in self.values):
+            return None
+        texts = [joined(pieces).decode("utf-8", "replace") for pieces in self.values]
+        return texts[0] if len(texts) == 1 else tuple(texts)
+
+    @property
+    def reason(self) -> str:
+        """Why the value is not known."""
+        return next((why for pieces in self.values if (why := why_unknown(pieces))), "")
+
+
+def shown(item: Field) -> str:
+    """The text of an argument as far as it is known; an unknown part stands as NUL."""
+    return "".join(_UNKNOWN if piece.reason else piece.text.decode("utf-8", "replace") for piece in item.pieces)
+
+
+def _is_option(text: str) -> bool:
+    return bool(_OPTION.match(text))
+
+
+def read_arguments(fields: Sequence[Field], start: int) -> list[Argument]:
+    """Settings among `fields[start:]`, in order. An option takes the words up to the next option;
+    where `key=value` words occur as well it takes at most one.
+    """
+    texts = [shown(item) for item in fields]
+    mixed = any(_ASSIGNMENT.match(texts[i]) and not _follows_option(texts, i, start) for i in range(start, len(texts)))
+    out: list[Argument] = []
+    at = start
+    while at < len(texts):
+        text = texts[at]
+        if _is_option(text):
+            argument, at = _option(fields, texts, at, mixed)
+            out.append(argument)
+            continue
+        found = _ASSIGNMENT.match(text)
+        if found and _UNKNOWN not in found.group():
+            value = cut(fields[at].pieces, len(found.group().encode("utf-8")))
+            out.append(Argument(found.group(2), found.group(1) or "", "assignment", (at,), (value,)))
+        elif deletion := _DELETION.match(text):
+            out.append(Argument(deletion.group(1), "~", "assignment", (at,), ((),)))
+        at += 1
+    return out
+
+
+def _follows_option(texts: Sequence[str], at: int, start: int) -> bool:
+    return at > start and _is_option(texts[at - 1]) and "=" not in texts[at - 1]
+
+
+def _option(fields: Sequence[Field], texts: Sequence[str], at: int, mixed: bool) -> tuple[Argument, int]:
+    text = texts[at]
+    key, equals, _ = text.partition("=")
+    if equals and text.startswith("--") and _UNKNOWN not in key:
+        value = cut(fields[at].pieces, len(key.encode("utf-8")) + 1)
+        return Argument(key, "", "joined", (at,), (value,)), at + 1
+    values: list[int] = []
+    end = at + 1
+    while end < len(texts) and not _is_option(texts[end]):
+        dotted = _ASSIGNMENT.match(texts[end])
+        if mixed and (values or (dotted and "." in dotted.group(2))):
+            break
+        if values and _is_loose(fields[end]):
+            break
+        values.append(end)
+        end += 1
+    pieces = tuple(fields[index].pieces for index in values)
+    return Argument(text.rstrip(_UNKNOWN), "", "option", (at, *values), pieces), end
+
+
+def _is_loose(item: Field) -> bool:
+    """A variable without quotes of which nothing is known: it may be more options, or nothing."""
+    return bool(item.pieces) and all(piece.reason and not piece.quoted for piece in item.pieces)

@@ -1,0 +1,97 @@
+"""The files a script is made of: loaded once, bounded, never run."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from advisor.hostile import clean_line
+from advisor.script.document import Document, DocumentKind, ScriptError
+
+LARGEST = 10_000_000
+"""Bytes; a launch file is not larger."""
+_ANCESTORS = 4
+_MAX_FILES = 40
+
+
+def load(path: Path, kind: DocumentKind) -> Document:
+    """Read one file. Raises ScriptError, in one sentence, where it is no readable text file."""
+    name = clean_line(str(path))
+    try:
+        info = path.stat()
+        if stat.S_ISDIR(info.st_mode):
+            raise ScriptError(f"{name} is a directory, not a launch file.")
+        if not stat.S_ISREG(info.st_mode):
+            raise ScriptError(f"{name} is not a regular file.")
+        if info.st_size > LARGEST:
+            raise ScriptError(f"{name} has {info.st_size} bytes; a launch file has at most {LARGEST}.")
+        data = path.read_bytes()
+    except FileNotFoundError as error:
+        raise ScriptError(f"{name} does not exist.") from error
+    except PermissionError as error:
+        raise ScriptError(f"{name} cannot be read: permission denied.") from error
+    except (OSError, ValueError) as error:
+        raise ScriptError(f"{name} cannot be read: {clean_line(str(error))}.") from error
+    if not data:
+        raise ScriptError(f"{name} is empty.")
+    if b"\0" in data:
+        line = data.count(b"\n", 0, data.index(b"\0")) + 1
+        raise ScriptError(f"{name} is a binary file: line {line} holds a NUL byte.")
+    return Document(path, data, kind, stat.S_IMODE(info.st_mode))
+
+
+@dataclass(slots=True)
+class Files:
+    """Documents in the order they were followed. `given` replaces the disk: then nothing else is found."""
+
+    documents: list[Document] = field(default_factory=list)
+    given: Mapping[str, Document] | None = None
+
+    def add(self, path: Path, kind: DocumentKind) -> int:
+        """The number of a document, loaded if need be. Raises ScriptError."""
+        for number, document in enumerate(self.documents):
+            if _same(document.path, path):
+                return number
+        document = load(path, kind) if self.given is None else self.known(path)
+        self.documents.append(document)
+        return len(self.documents) - 1
+
+    def known(self, path: Path) -> Document:
+        found = (self.given or {}).get(os.path.abspath(path))
+        if found is None:
+            raise ScriptError(f"{clean_line(str(path))} does not exist.")
+        return found
+
+    def find(self, name: str, base: Path, kind: DocumentKind) -> int | None:
+        """A file that a script names: beside it, in up to four folders above it, or in the working folder."""
+        if not name or "\0" in name or len(name) > 1000 or len(self.documents) >= _MAX_FILES:
+            return None
+        for candidate in self.candidates(name, base):
+            try:
+                return self.add(candidate, kind)
+            except ScriptError:
+                continue
+        return None
+
+    def candidates(self, name: str, base: Path) -> list[Path]:
+        """Where a named file may stand; a home folder is never searched."""
+        path = Path(name)
+        if path.is_absolute():
+            return [path] if self.exists(path) else []
+        folders = [base, *list(base.resolve().parents)[:_ANCESTORS], Path()]
+        return [candidate for folder in folders if self.exists(candidate := folder / path)]
+
+    def exists(self, path: Path) -> bool:
+        if self.given is not None:
+            return os.path.abspath(path) in self.given
+        try:
+            return path.is_file()
+        except (OSError, ValueError):
+            return False
+
+
+def _same(left: Path, right: Path) -> bool:
+    return os.path.abspath(left) == os.path.abspath(right)

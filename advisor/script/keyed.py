@@ -1,0 +1,80 @@
+"""What YAML and JSON files have in common: values with a dotted key and a byte range, and the tables that hold them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Literal
+
+from advisor.hostile import clean
+from advisor.script.document import Document, Origin, Setting, Span, Value
+from advisor.script.literal import line_at, line_starts
+
+Style = Literal["plain", "single", "double", "block", "list", "empty"]
+MAX_ENTRIES = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A value at bytes `start:end` under a dotted `key`, whose own name stands at `name`. Quotes belong to the range.
+
+    `flow`: it stands in braces or brackets, where commas end it.
+    """
+
+    key: str
+    value: Value
+    start: int
+    end: int
+    style: Style
+    name: int
+    flow: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A mapping: where its keys stand, and where its last entry ends."""
+
+    key: str
+    start: int
+    end: int
+    indent: int
+    flow: bool
+    empty: bool = False
+    closer: int = 0
+    """Byte of the closing brace of a flow mapping."""
+
+
+@dataclass(slots=True)
+class Keyed:
+    """A config file read to the byte."""
+
+    entries: list[Entry] = field(default_factory=list)
+    tables: dict[str, Table] = field(default_factory=dict)
+
+    def find(self, key: str) -> Entry | None:
+        """The entry in force for a key: the last one."""
+        return next((entry for entry in reversed(self.entries) if entry.key == key), None)
+
+
+def settings_of(document: Document, entries: Iterable[Entry], origin: Origin = "file", prefix: str = "") -> list[Setting]:
+    """Entries as settings; a repeated key is in force where it stands last."""
+    listed = list(entries)
+    starts = line_starts(document.data)
+    sharing: dict[tuple[int, int], list[str]] = {}
+    last: dict[str, int] = {}
+    for number, entry in enumerate(listed):
+        sharing.setdefault((entry.start, entry.end), []).append(prefix + entry.key)
+        last[entry.key] = number
+    out: list[Setting] = []
+    for number, entry in enumerate(listed):
+        key = prefix + entry.key
+        others = tuple(clean(other) for other in dict.fromkeys(sharing[entry.start, entry.end]) if other != key)
+        span = Span(str(document.path), line_at(starts, entry.start), entry.start, entry.end)
+        effective = last[entry.key] == number
+        out.append(Setting(clean(key), _clean(entry.value), origin, True, effective, span, shared_with=others))
+    return out
+
+
+def _clean(value: Value) -> Value:
+    limit = 100_000
+    return clean(value, limit) if isinstance(value, str) else tuple(clean(text, limit) for text in value)

@@ -1,0 +1,311 @@
+"""Shell scripts: the launches in them, with settings, environment and the literals that decide both."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from advisor.hostile import clean
+from advisor.script import config_files
+from advisor.script.arguments import Argument, read_arguments, shown
+from advisor.script.document import Setting, Span, Value
+from advisor.script.files import Files
+from advisor.script.launch import Launch
+from advisor.script.literal import Target, Uses, line_at, line_starts, target
+from advisor.script.program import Found, is_training
+from advisor.script.shell_command import Simple, scan_command
+from advisor.script.shell_run import Command, Shell
+from advisor.script.shell_state import Field, State
+from advisor.script.shell_text import Piece, Pieces, Place, Text, joined, known, why_unknown
+from advisor.script.shell_words import Unterminated
+
+_LONGEST_VALUE = 100_000
+_LOOKS_LIKE_SETTING = re.compile(rb"\s*(?:--?[A-Za-z]|[+~]{0,2}[A-Za-z_][\w.]*=)")
+
+
+@dataclass(frozen=True, slots=True)
+class ShellLaunch:
+    """A launch as an editor needs it: its command, arguments and files beside the public noun."""
+
+    command: Command
+    found: Found
+    arguments: tuple[Argument, ...]
+    launch: Launch
+    group: tuple[int, ...]
+    """Numbers of the commands that the same text makes (rounds of a loop)."""
+
+
+@dataclass
+class ShellReading:
+    """A shell script followed from end to end."""
+
+    files: Files
+    shell: Shell
+    launches: list[ShellLaunch] = field(default_factory=list)
+
+    @cached_property
+    def data(self) -> list[bytes]:
+        """Bytes of the documents."""
+        return [document.data for document in self.files.documents]
+
+    @cached_property
+    def starts(self) -> list[list[int]]:
+        """Line starts of the documents."""
+        return [line_starts(data) for data in self.data]
+
+    @cached_property
+    def uses(self) -> Uses:
+        """Uses of all literals."""
+        out = Uses()
+        out.add(self.shell.uses)
+        return out
+
+    @cached_property
+    def keys(self) -> dict[tuple[int, int], str]:
+        """(command, argument) → the key of the setting it belongs to."""
+        return {(l.command.number, index): a.key for l in self.launches for a in l.arguments for index in a.fields}
+
+    def span(self, place: Place) -> Span:
+        """A place as the public noun."""
+        path = str(self.files.documents[place.doc].path)
+        return Span(path, line_at(self.starts[place.doc], place.start), place.start, place.end)
+
+    def shared(self, place: Place, own: ShellLaunch, indices: tuple[int, ...]) -> tuple[str, ...]:
+        """What else the bytes of a place decide, beside the arguments `indices` of a launch (and of its other rounds)."""
+        out: list[str] = []
+        for use in self.uses.of(place):
+            if use.number in own.group and use.field in indices:
+                continue
+            out.append(use.label or self.label(use.number, use.field))
+        return tuple(dict.fromkeys(out))
+
+    def label(self, number: int, index: int) -> str:
+        key = self.keys.get((number, index))
+        if key is not None:
+            return key
+        command = self.shell.commands[number]
+        place = command.text.place(command.simple.start, command.simple.start, "plain")
+        return "another command" if place is None else f"the command in line {line_at(self.starts[place.doc], place.start)}"
+
+    def literal(self, pieces: Pieces) -> Target | None:
+        """The literal that alone decides a value."""
+        return target(pieces, self.data)
+
+
+def read_shell(files: Files, path: Path, positional: tuple[str, ...]) -> ShellReading:
+    """Follow the shell script `path`. Raises ScriptError for the given file; Unterminated where its quotes do not match."""
+    doc = files.add(path, "shell")
+    data = files.documents[doc].data
+
+    def load(name: bytes, script: bytes) -> tuple[int, bytes] | None:
+        number = files.find(name.decode("utf-8", "surrogateescape"), path.parent, "shell")
+        if number is None or files.documents[number].kind != "shell":
+            return None
+        return number, files.documents[number].data
+
+    given = tuple(Field((Piece(text.encode("utf-8", "surrogateescape")),)) for text in positional) or None
+    state = State(positional=given, script=str(path).encode("utf-8", "surrogateescape"))
+    shell = Shell(load)
+    shell.script(doc, data, state)
+    reading = ShellReading(files, shell)
+    _find_launches(reading, path.parent)
+    return reading
+
+
+def _find_launches(reading: ShellReading, base: Path) -> None:
+    seen: dict[object, int] = {}
+    rounds: dict[tuple[int, int], list[int]] = {}
+    candidates: list[tuple[Command, Found, tuple[Argument, ...]]] = []
+    for command in reading.shell.commands:
+        found = command.found
+        if found is None or found.kind != "program" or not is_training(found.program):
+            continue
+        rounds.setdefault(_origin(command), []).append(command.number)
+        identity = (_origin(command), tuple(shown(item) for item in command.fields), _shown_environment(command.environment))
+        if identity in seen:
+            continue
+        seen[identity] = command.number
+        candidates.append((command, found, tuple(read_arguments(command.fields, found.arguments))))
+    for command, found, arguments in candidates:
+        group = tuple(rounds[_origin(command)])
+        empty = Launch(len(reading.launches), found.program, (), {}, ())
+        reading.launches.append(ShellLaunch(command, found, arguments, empty, group))
+    reading.launches[:] = [_complete(reading, launch, base) for launch in reading.launches]
+
+
+def _origin(command: Command) -> tuple[int, int]:
+    """Where a command is written; text built at run time has an identity of its own."""
+    place = command.text.place(command.simple.start, command.simple.start, "plain")
+    return (-1 - id(command.text), command.simple.start) if place is None else (place.doc, place.start)
+
+
+def _shown_environment(environment: Mapping[bytes, Pieces]) -> tuple[tuple[bytes, bytes], ...]:
+    return tuple(sorted((name, joined(value)) for name, value in environment.items()))
+
+
+def _complete(reading: ShellReading, draft: ShellLaunch, base: Path) -> ShellLaunch:
+    """The launch with its public noun filled in."""
+    own = [_setting(reading, draft, argument) for argument in draft.arguments]
+    followed = config_files.follow(reading.files, draft.found.program, draft.launch, _launcher(draft), own, draft.command, base)
+    settings = effective([*followed.settings, *own])
+    command, found = draft.command, draft.found
+    launch = Launch(
+        draft.launch.index,
+        clean(found.program),
+        tuple(_text(item.pieces) for item in command.fields),
+        environment(draft),
+        tuple(settings),
+        _command_span(reading, command),
+        {key: value for key, value in _launcher(draft).items()},
+        found.interpreter,
+        followed.files,
+        notes=(*_lost_settings(command.simple, command.text, reading), *followed.notes),
+        exports=_exports(reading, draft),
+    )
+    return ShellLaunch(command, found, draft.arguments, launch, draft.group)
+
+
+def effective(settings: list[Setting]) -> list[Setting]:
+    """Later settings win; earlier ones of the same key are marked as not in force."""
+    from dataclasses import replace  # noqa: PLC0415
+
+    last = {setting.key: number for number, setting in enumerate(settings)}
+    return [s if last[s.key] == n else replace(s, effective=False) for n, s in enumerate(settings)]
+
+
+def _text(pieces: Pieces) -> str | None:
+    return clean(joined(pieces).decode("utf-8", "replace"), _LONGEST_VALUE) if known(pieces) else None
+
+
+def _clean_value(value: Value | None) -> Value | None:
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return clean(value, _LONGEST_VALUE)
+    return tuple(clean(text, _LONGEST_VALUE) for text in value)
+
+
+def _setting(reading: ShellReading, draft: ShellLaunch, argument: Argument) -> Setting:
+    value = _clean_value(argument.value)
+    place = setting_place(reading, draft, argument)
+    return Setting(
+        clean(argument.key),
+        value,
+        "command",
+        value is not None,
+        span=None if place is None else reading.span(place),
+        reason=clean(argument.reason),
+        shared_with=() if place is None else reading.shared(place, draft, argument.fields),
+        marker=argument.marker,
+    )
+
+
+def setting_place(reading: ShellReading, draft: ShellLaunch, argument: Argument) -> Place | None:
+    """The bytes that decide a setting: its value's literal, all its values together, or the flag itself."""
+    if len(argument.values) == 1:
+        found = reading.literal(argument.values[0])
+        return None if found is None else found.place
+    homes = [draft.command.fields[index].home for index in argument.fields[1:] or argument.fields]
+    if any(home is None for home in homes):
+        return None
+    first, last = homes[0], homes[-1]
+    if first is None or last is None or first.doc != last.doc or last.end < first.start:
+        return None
+    return Place(first.doc, first.start, last.end, first.context)
+
+
+def _command_span(reading: ShellReading, command: Command) -> Span | None:
+    place = command.text.place(command.simple.start, command.simple.end, "plain")
+    if place is None:
+        sources = command.text.deps(command.simple.start, command.simple.end)
+        place = sources[0] if sources else None
+    return None if place is None else reading.span(place)
+
+
+def _launcher(draft: ShellLaunch) -> dict[str, str]:
+    """Options of the launcher, as text; a bare flag is "true"."""
+    start, end = draft.found.launcher
+    out: dict[str, str] = {}
+    for argument in read_arguments(draft.command.fields[:end], start):
+        if argument.key in ("-m", "--module") and not argument.values:
+            continue
+        value = argument.value
+        if value is not None:
+            out[argument.key] = value if isinstance(value, str) else " ".join(value) or "true"
+    return out
+
+
+def runtime_environment(draft: ShellLaunch) -> dict[str, str]:
+    """What `--runtime-env-json` gives the workers; values that are not known stay out."""
+    if draft.found.runtime is None:
+        return {}
+    text = shown(draft.command.fields[draft.found.runtime])
+    text = text.removeprefix("--runtime-env-json=")
+    try:
+        parsed = json.loads(text.replace("\0", "\ufffd"), strict=False)
+    except (ValueError, RecursionError):
+        return {}
+    variables = parsed.get("env_vars") if isinstance(parsed, dict) else None
+    if not isinstance(variables, dict):
+        return {}
+    return {clean(str(k)): clean(str(v)) for k, v in variables.items() if "\ufffd" not in str(v)}
+
+
+def environment(draft: ShellLaunch) -> dict[str, str]:
+    """Exported variables, the command's own prefix, and Ray's runtime environment on top."""
+    out: dict[str, str] = {}
+    for name, pieces in draft.command.environment.items():
+        text = _text(pieces)
+        if text is not None:
+            out[clean(name.decode("utf-8", "replace"))] = text
+    return {**out, **runtime_environment(draft)}
+
+
+def _exports(reading: ShellReading, draft: ShellLaunch) -> tuple[Setting, ...]:
+    out: list[Setting] = []
+    for name, pieces in draft.command.environment.items():
+        found = reading.literal(pieces)
+        text = _text(pieces)
+        key = clean(name.decode("utf-8", "replace"))
+        span = None if found is None else reading.span(found.place)
+        out.append(Setting(key, text, "environment", text is not None, span=span, reason=why_unknown(pieces)))
+    return tuple(out)
+
+
+def _lost_settings(simple: Simple, text: Text, reading: ShellReading) -> list[str]:
+    """Lines that look like settings of a command but come after what ended it."""
+    if simple.operator != b"\n" and simple.comment is None:
+        return []
+    count = _settings_below(text.data, simple.end)
+    if not count:
+        return []
+    at = simple.last if simple.comment is None else simple.comment
+    place = text.place(at, at, "plain")
+    line = "" if place is None else f"line {line_at(reading.starts[place.doc], place.start)}: "
+    cause = "a comment" if simple.comment is not None else "a line without `\\` at its end"
+    lost = "1 setting" if count == 1 else f"{count} settings"
+    return [f"{line}{cause} ends the command; {lost} below it {'is' if count == 1 else 'are'} lost."]
+
+
+def _settings_below(data: bytes, at: int) -> int:
+    """Settings in the command that follows directly below; 0 where it is a command of its own."""
+    at = at + 1 if data[at : at + 1] == b"\n" else at
+    while (line := re.compile(rb"[ \t]*#[^\n]*\n").match(data, at)) is not None:
+        at = line.end()
+    found = _LOOKS_LIKE_SETTING.match(data, at)
+    if not found or b"\n" in found.group():
+        return 0
+    start = at + len(data[at : found.end()]) - len(data[at : found.end()].lstrip())
+    try:
+        following = scan_command(data, start)
+    except Unterminated:
+        return 0
+    indented = start > at
+    if following.assignments and not following.words and not indented:
+        return 0
+    words = [data[item.start : item.end] for item in (*following.assignments, *following.words)]
+    return sum(1 for word in words if _LOOKS_LIKE_SETTING.match(word))

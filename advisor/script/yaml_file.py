@@ -1,0 +1,126 @@
+"""YAML files: every scalar with its byte range. Nodes are composed, never constructed: no tag runs anything."""
+
+from __future__ import annotations
+
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
+
+from advisor.hostile import clean_line
+from advisor.script.document import Document, ScriptError
+from advisor.script.keyed import MAX_ENTRIES, Entry, Keyed, Style, Table
+
+if TYPE_CHECKING:
+    from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+
+_STYLES: dict[str | None, Style] = {"'": "single", '"': "double", "|": "block", ">": "block"}
+_MAX_DEPTH = 60
+_BOM = b"\xef\xbb\xbf"
+
+
+def read_yaml(document: Document) -> Keyed:
+    """The scalars of a YAML file under dotted keys; lists of scalars are tuples.
+
+    Raises ScriptError with the line of a syntax error (tabs among them).
+    """
+    import yaml  # noqa: PLC0415  (loaded when a YAML file is read)
+
+    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    name = clean_line(str(document.path))
+    body = document.data.removeprefix(_BOM)
+    try:
+        text = body.decode("utf-8")
+        nodes = [node for node in yaml.compose_all(text, Loader=loader) if node is not None]
+    except UnicodeDecodeError as error:
+        line = body.count(b"\n", 0, error.start) + 1
+        raise ScriptError(f"{name}, line {line}: not UTF-8 text.") from error
+    except yaml.YAMLError as error:
+        raise ScriptError(_sentence(name, document.data, error)) from error
+    except RecursionError as error:
+        raise ScriptError(f"{name}: nested too deeply to be a config file.") from error
+    reader = _Reader(document.data, text, len(document.data) - len(body))
+    for node in nodes:
+        reader.node("", node, node, 0)
+    return reader.keyed
+
+
+def _sentence(name: str, data: bytes, error: Any) -> str:
+    mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+    problem = clean_line(str(getattr(error, "problem", None) or "it cannot be parsed"), 200)
+    if mark is None:
+        return f"{name}: {problem}."
+    lines = data.split(b"\n")
+    line = lines[mark.line] if mark.line < len(lines) else b""
+    if b"\t" in line[: len(line) - len(line.lstrip())]:
+        problem = "a tab is used for indentation, which YAML does not allow"
+    return f"{name}, line {mark.line + 1}: {problem}."
+
+
+class _Reader:
+    """Walks nodes and notes byte ranges."""
+
+    def __init__(self, data: bytes, text: str, shift: int) -> None:
+        self.data = data
+        self.shift = shift
+        self.keyed = Keyed()
+        self.offsets: list[int] | None = None
+        if not text.isascii():
+            self.offsets = [0, *accumulate(len(character.encode("utf-8")) for character in text)]
+
+    def at(self, index: int) -> int:
+        """Byte offset of a character index."""
+        return self.shift + (index if self.offsets is None else self.offsets[min(index, len(self.offsets) - 1)])
+
+    def node(self, key: str, node: Node, name: Node, depth: int, flow: bool = False) -> int:
+        """Note everything below a node; returns the byte where its content ends."""
+        if depth > _MAX_DEPTH or len(self.keyed.entries) > MAX_ENTRIES:
+            return self.at(node.end_mark.index)
+        if node.id == "mapping":
+            return self.mapping(key, node, depth, flow)  # type: ignore[arg-type]
+        if node.id == "sequence":
+            return self.sequence(key, node, name, depth, flow)  # type: ignore[arg-type]
+        return self.scalar(key, node, name, flow)  # type: ignore[arg-type]
+
+    def mapping(self, key: str, node: MappingNode, depth: int, flow: bool) -> int:
+        inside = flow or bool(node.flow_style)
+        end = start = self.at(node.start_mark.index)
+        for name, value in node.value:
+            if name.id != "scalar":
+                continue
+            below = f"{key}.{name.value}" if key else name.value
+            if name.value == "<<":
+                below = key
+            end = max(end, self.node(below, value, name, depth + 1, inside), self.at(name.end_mark.index))
+        closer = self.at(node.end_mark.index) - 1
+        if key not in self.keyed.tables:
+            column = node.value[0][0].start_mark.column if node.value else node.start_mark.column
+            self.keyed.tables[key] = Table(key, start, end, column, inside, not node.value, closer)
+        return closer + 1 if node.flow_style else end
+
+    def sequence(self, key: str, node: SequenceNode, name: Node, depth: int, flow: bool) -> int:
+        start, end = self.at(node.start_mark.index), self.at(node.end_mark.index)
+        if all(item.id == "scalar" for item in node.value):
+            if not node.flow_style and node.value:
+                end = max(self.at(item.end_mark.index) for item in node.value)
+            values = tuple(item.value for item in node.value)
+            self.add(Entry(key, values or "[]", start, end, "list", self.at(name.start_mark.index), flow))
+            return end
+        last = start
+        for number, item in enumerate(node.value):
+            last = max(last, self.node(f"{key}.{number}", item, name, depth + 1, flow or bool(node.flow_style)))
+        return end if node.flow_style else last
+
+    def scalar(self, key: str, node: ScalarNode, name: Node, flow: bool) -> int:
+        start, end = self.at(node.start_mark.index), self.at(node.end_mark.index)
+        style: Style = _STYLES.get(node.style, "plain")
+        value = node.value
+        if style == "plain" and not value:
+            style, value = "empty", "null"
+            start = end = self.at(name.end_mark.index)
+            colon = self.data.find(b":", start)
+            start = end = colon + 1 if colon >= 0 else end
+        self.add(Entry(key, value, start, end, style, self.at(name.start_mark.index), flow))
+        return end
+
+    def add(self, entry: Entry) -> None:
+        if entry.key and len(self.keyed.entries) <= MAX_ENTRIES:
+            self.keyed.entries.append(entry)

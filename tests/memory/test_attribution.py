@@ -1,0 +1,125 @@
+"""From "Tried to allocate" to the tensor of this run that has that size."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from advisor.crash.evidence import NOTHING
+from advisor.memory.allocator import can_mean, segment_request
+from advisor.memory.attribution import MATCHES_KEPT, attribute
+from advisor.run.run import KnobValue, Run, Topology
+from advisor.units import GIB, MIB, parse_size, show_bytes
+from advisor.words import Phase
+
+from .runs import DEEPSPEED, FSDP, crash, make_run, openrlhf
+
+
+def padded(model: str, micro: int, length: int) -> Run:
+    knobs: dict[str, KnobValue | None] = {
+        "actor.micro_batch": micro,
+        "logprob.micro_batch": micro,
+        "data.total_tokens": length,
+        "actor.entropy": True,
+    }
+    return make_run(model, FSDP, Topology(1, 8, 8, 8), knobs)
+
+
+@pytest.mark.parametrize(
+    ("printed", "model", "micro", "length"),
+    [("13.91 GiB", "Qwen3-32B", 3, 8192), ("13.92 GiB", "Qwen2.5-32B", 3, 8192)],
+)
+def test_the_entropy_copy_of_the_logits_is_found(printed: str, model: str, micro: int, length: int) -> None:
+    best = attribute(padded(model, micro, length), crash(parse_size(printed), "actor_update"))[0]
+    assert best.matches
+    assert best.phase == "actor_update"
+    assert "logits in fp32" in best.tensor
+    assert best.shape == f"fp32 [24576, {151936 if model.startswith('Qwen3') else 152064}]"
+
+
+def test_one_vocabulary_is_told_from_the_other() -> None:
+    matches = attribute(padded("Qwen2.5-32B", 3, 8192), crash(parse_size("13.91 GiB")))
+    assert not any(match.matches and "24576" in match.shape for match in matches)
+
+
+@pytest.mark.parametrize(
+    ("printed", "model", "phase", "tensor", "shape"),
+    [
+        ("518.00 MiB", "Qwen2-7B", "rollout_init", "fused gate and up", "fp32 [37888, 3584]"),
+        ("172.00 MiB", "Llama-2-7B", "model_load", "MLP matrix", "fp32 [11008, 4096]"),
+        ("350.00 MiB", "microsoft/phi-4", "rollout_init", "fused gate and up", "bf16 [35840, 5120]"),
+        ("1002.00 MiB", "Llama-3-8B", "model_load", "embedding or head", "bf16 [128256, 4096]"),
+        ("1.02 GiB", "Qwen2.5-7B", "model_load", "embedding or head", "bf16 [152064, 3584]"),
+        ("594.00 MiB", "Qwen2.5-3B", "weight_sync", "embedding or head", "bf16 [151936, 2048]"),
+        ("14.19 GiB", "Qwen2.5-7B", "weight_sync", "whole model", "bf16 [7615616512]"),
+    ],
+)
+def test_weights_are_found_by_their_size(printed: str, model: str, phase: Phase, tensor: str, shape: str) -> None:
+    matches = attribute(padded(model, 1, 3000), crash(parse_size(printed), phase))
+    assert (tensor in matches[0].tensor, matches[0].shape) == (True, shape)
+
+
+def test_the_phase_of_the_crash_ranks_first() -> None:
+    run = make_run("Qwen2.5-7B", FSDP, Topology(1, 8, 8, 8), {"data.total_tokens": 3584, "actor.micro_batch": 1})
+    size = parse_size("1.02 GiB")
+    update, load = (attribute(run, crash(size, phase))[0] for phase in ("actor_update", "model_load"))
+    assert "logits" in update.tensor
+    assert "embedding or head" in load.tensor
+
+
+@pytest.mark.parametrize("printed", ["2.00 MiB", "20.00 MiB"])
+def test_sizes_that_stand_for_any_small_tensor_identify_nothing(printed: str) -> None:
+    assert attribute(padded("Qwen2.5-7B", 1, 4096), crash(parse_size(printed), "actor_update")) == ()
+
+
+def test_where_nothing_matches_the_tokens_that_logits_would_need_are_told() -> None:
+    tried = parse_size("36.98 GiB")
+    matches = attribute(padded("Qwen3-8B", 1, 4096), crash(tried, "actor_update"))
+    assert matches
+    assert not any(match.matches for match in matches)
+    assert matches[0].formula.endswith("= 65323 to 65343 tokens")
+
+
+def test_nothing_is_attributed_without_a_size_or_a_model() -> None:
+    assert attribute(padded("Qwen2.5-7B", 1, 4096), NOTHING) == ()
+    assert attribute(make_run(None, FSDP, Topology(), {}), crash(5 * GIB)) == ()
+
+
+def test_the_host_allocator_prints_exact_bytes() -> None:
+    run = make_run("Llama-2-7B", DEEPSPEED, Topology(1, 4, 4, 0), {"actor.zero_stage": 3})
+    exact = attribute(run, crash(6_738_415_616 // 4 * 4, "model_load", "host"))
+    assert exact[0].matches
+    assert attribute(run, crash(6_738_415_616 // 4 * 4 + 1, "model_load", "host")) == ()
+
+
+def test_openrlhf_shards_are_found() -> None:
+    matches = attribute(openrlhf(False), crash(4 * 70_553_706_496 // 32, "optimizer_step"))
+    assert "flat shard" in matches[0].tensor
+
+
+@given(st.integers(1, 80 * GIB))
+def test_a_tensor_always_matches_what_it_makes_the_allocator_print(size: int) -> None:
+    assert can_mean(parse_size(show_bytes(segment_request(size))), size)
+
+
+@given(st.integers(32 * MIB, 80 * GIB), st.integers(32 * MIB, 80 * GIB))
+def test_a_tensor_of_another_size_does_not_match(size: int, other: int) -> None:
+    assume(abs(size - other) > GIB // 64)
+    assert not can_mean(parse_size(show_bytes(segment_request(size))), other)
+
+
+@given(
+    st.sampled_from(["Qwen2.5-1.5B", "Qwen2.5-7B", "Llama-3.1-8B", "Qwen3-32B"]),
+    st.integers(1, 16),
+    st.integers(200, 9000),
+    st.sampled_from([2, 4]),
+)
+def test_the_true_logits_are_among_the_first_three(model: str, micro: int, length: int, width: int) -> None:
+    run = padded(model, micro, length)
+    assert run.model is not None
+    size = micro * length * run.model.vocab * width
+    assume(size >= 64 * MIB)
+    matches = attribute(run, crash(parse_size(show_bytes(segment_request(size))), "actor_update"))
+    assert len(matches) <= MATCHES_KEPT
+    assert any(match.bytes == size for match in matches[:3])

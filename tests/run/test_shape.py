@@ -1,0 +1,202 @@
+"""A model's name or path becomes a shape: config.json first, then models.yaml, then the size in the name."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.knowledge.schema import ModelFact
+from advisor.run.config_file import CONFIG_LIMIT, local_config, read_config
+from advisor.run.geometry import kv_bytes_per_token, parameters_of, vision_parameters
+from advisor.run.shape import find_shape, match_alias, size_in_name
+
+MODELS = msgspec.convert(
+    yaml.safe_load((Path(__file__).resolve().parents[2] / "knowledge" / "models.yaml").read_bytes()), list[ModelFact]
+)
+INEXACT = {"Moonlight-16B-A3B": 2e-7}
+"""Relative error allowed where the published total holds 1 728 more parameters than the shape explains."""
+QWEN_7B = {
+    "model_type": "qwen2",
+    "hidden_size": 3584,
+    "num_hidden_layers": 28,
+    "intermediate_size": 18944,
+    "num_attention_heads": 28,
+    "num_key_value_heads": 4,
+    "vocab_size": 152064,
+    "tie_word_embeddings": False,
+}
+
+
+def nowhere(_: str) -> None:
+    return None
+
+
+@pytest.mark.parametrize("fact", MODELS, ids=lambda fact: fact.name)
+def test_the_published_count_follows_from_the_shape(fact: ModelFact) -> None:
+    allowed = INEXACT.get(fact.name, 0) * fact.parameters
+    assert abs(parameters_of(fact) - fact.parameters) <= allowed
+
+
+def test_every_model_has_a_source_and_an_alias_of_its_own() -> None:
+    assert all(fact.source and fact.aliases for fact in MODELS)
+    aliases = [alias for fact in MODELS for alias in fact.aliases]
+    assert len(aliases) == len(set(aliases))
+    assert all(match_alias(alias.replace("*", ""), MODELS) == fact for fact in MODELS for alias in fact.aliases)
+
+
+@pytest.mark.parametrize(
+    ("name", "model"),
+    [
+        ("Qwen/Qwen2.5-VL-7B-Instruct", "Qwen2.5-VL-7B"),
+        ("Qwen2.5-7B-Instruct-1M", "Qwen2.5-7B"),
+        ("/data/models/Qwen2.5-Math-7B/", "Qwen2.5-7B"),
+        ("Qwen2.5-Coder-32B-Instruct", "Qwen2.5-32B"),
+        ("deepseek-ai/DeepSeek-R1-Distill-Qwen-7B", "Qwen2.5-7B"),
+        ("deepseek-ai/DeepSeek-R1-Distill-Qwen-1.5B", "DeepSeek-R1-Distill-Qwen-1.5B"),
+        ("DeepSeek-R1-Distill-Llama-70B", "Llama-3.1-70B"),
+        ("deepseek-ai/DeepSeek-R1", "DeepSeek-V3"),
+        ("llama3_70b", "Llama-3.1-70B"),
+        ("meta-llama/Meta-Llama-3-8B-Instruct", "Llama-3.1-8B"),
+        ("Llama 3.2 1B", "Llama-3.2-1B"),
+        ("QwQ-32B", "Qwen2.5-32B"),
+        ("Qwen3-30B-A3B-Instruct-2507", "Qwen3-30B-A3B"),
+        ("microsoft/Phi-4-mini-instruct", "Phi-4-mini"),
+        ("microsoft/phi-4", "Phi-4"),
+        ("checkpoints/Qwen2.5-3B/global_step_40/actor/huggingface", "Qwen2.5-3B"),
+        (
+            "/root/.cache/hub/models--Qwen--Qwen2.5-0.5B/snapshots/060db6499f32faf8b98477b0a26969ef7d8b9987",
+            "Qwen2.5-0.5B",
+        ),
+    ],
+)
+def test_a_name_finds_the_most_literal_model(name: str, model: str) -> None:
+    found = find_shape(name, MODELS, nowhere)
+    assert found is not None
+    assert (found.name, found.basis, found.note) == (model, "computed", f"models.yaml: {model}")
+
+
+def test_qwen_sizes_do_not_run_into_each_other() -> None:
+    sizes = {
+        size: find_shape(f"Qwen2.5-{size}-Instruct", MODELS, nowhere) for size in ("3B", "7B", "14B", "32B", "72B")
+    }
+    assert {size: found and found.name for size, found in sizes.items()} == {s: f"Qwen2.5-{s}" for s in sizes}
+
+
+def test_an_unknown_name_with_a_size_gives_an_estimate_that_says_so() -> None:
+    found = find_shape("acme/SuperReasoner-9B-Chat", MODELS, nowhere)
+    assert found is not None
+    assert (found.basis, found.parameters) == ("estimated", 9_000_000_000)
+    assert "9.00B" in found.note
+
+
+def test_an_estimate_takes_the_proportions_of_its_own_family() -> None:
+    qwen, llama = (find_shape(f"my-{family}-8b-sft", MODELS, nowhere) for family in ("qwen", "llama"))
+    assert qwen is not None
+    assert llama is not None
+    assert (qwen.vocab, llama.vocab) == (151936, 128256)
+
+
+@pytest.mark.parametrize("name", ["", "   ", "policy", "actor/huggingface", "gpt-4"])
+def test_a_name_without_a_size_stays_unknown(name: str) -> None:
+    assert find_shape(name, MODELS, nowhere) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "size"),
+    [
+        ("qwen-7b-chat", 7e9),
+        ("orz-1p5b", 1.5e9),
+        ("smol-360m", 3.6e8),
+        ("mixtral-8x7b", 47.04e9),
+        ("a3b", None),
+        ("30b-a3b", 30e9),
+        ("v2-4bit", None),
+    ],
+)
+def test_the_size_is_read_from_the_name(name: str, size: float | None) -> None:
+    assert size_in_name(name) == (None if size is None else round(size))
+
+
+def test_a_local_config_wins_over_the_name(tmp_path: Path) -> None:
+    folder = tmp_path / "Qwen2.5-0.5B"
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps(QWEN_7B))
+    found = find_shape(str(folder), MODELS)
+    assert found is not None
+    assert (found.parameters, found.head_dim) == (7_615_616_512, 128)
+    assert found.note.startswith("config.json: ")
+
+
+def test_a_hub_name_is_found_in_the_cache_that_hf_home_names(tmp_path: Path) -> None:
+    snapshot = tmp_path / "hub" / "models--acme--odd" / "snapshots" / "abc"
+    snapshot.mkdir(parents=True)
+    (snapshot / "config.json").write_text(json.dumps(QWEN_7B))
+    assert local_config("acme/odd", {"HF_HOME": str(tmp_path)}) == snapshot / "config.json"
+    assert local_config("acme/odd", {"HF_HUB_CACHE": str(tmp_path / "hub")}) == snapshot / "config.json"
+    assert local_config("acme/odd", {"HF_HOME": str(tmp_path / "other")}) is None
+    assert local_config("../odd", {"HF_HOME": str(tmp_path)}) is None
+
+
+def test_vision_models_count_their_tower(tmp_path: Path) -> None:
+    config = {**QWEN_7B, "model_type": "qwen2_5_vl", "vision_config": {"model_type": "qwen2_5_vl", "depth": 32}}
+    config["vision_config"] |= {"hidden_size": 1280, "intermediate_size": 3420, "spatial_patch_size": 14}  # type: ignore[index,operator]
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    fact = read_config(tmp_path / "config.json")
+    assert fact is not None
+    assert parameters_of(fact) == 8_292_166_656
+
+
+@pytest.mark.parametrize("model", [m for m in MODELS if m.name.startswith("Qwen3-VL")], ids=lambda m: m.name)
+def test_the_towers_of_qwen3_vl_follow_from_their_config(model: ModelFact) -> None:
+    small = {"depth": 24, "hidden_size": 1024, "intermediate_size": 4096}
+    large = {"depth": 27, "hidden_size": 1152, "intermediate_size": 4304}
+    config = {"model_type": "qwen3_vl", "patch_size": 16, **(small if model.vision_parameters < 5e8 else large)}
+    assert vision_parameters(config, model.hidden) == model.vision_parameters
+
+
+def test_mla_caches_only_the_latent() -> None:
+    deepseek = next(fact for fact in MODELS if fact.name == "DeepSeek-V3")
+    assert kv_bytes_per_token(deepseek) == 61 * (512 + 64) * 2
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", '{"hidden_size": 0}', '{"hidden_size": "x"}', "null", "[" * 100_000])
+def test_a_broken_config_falls_back_to_the_name(tmp_path: Path, text: str) -> None:
+    folder = tmp_path / "Qwen2.5-7B"
+    folder.mkdir()
+    (folder / "config.json").write_text(text)
+    found = find_shape(str(folder), MODELS)
+    assert found is not None
+    assert found.note == "models.yaml: Qwen2.5-7B"
+
+
+def test_a_huge_config_is_not_read(tmp_path: Path) -> None:
+    file = tmp_path / "config.json"
+    file.write_text(json.dumps(QWEN_7B) + " " * CONFIG_LIMIT)
+    assert read_config(file) is None
+
+
+@given(st.text(max_size=80))
+def test_no_name_raises(name: str) -> None:
+    found = find_shape(name, MODELS)
+    assert found is None or found.parameters > 0
+
+
+@given(
+    st.fixed_dictionaries(
+        {key: st.one_of(st.integers(-5, 10**6), st.text(max_size=3), st.none(), st.floats()) for key in QWEN_7B}
+    )
+)
+def test_no_config_raises(config: dict[str, object]) -> None:
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "config.json"
+        file.write_text(json.dumps(config))
+        fact = read_config(file)
+        assert fact is None or parameters_of(fact) > 0

@@ -1,0 +1,144 @@
+"""The door: usage, exit codes, streams. Run as users run it, in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+from advisor import __version__, cli
+from advisor.exits import Exit, Refusal
+
+
+def advisor(*arguments, **options):
+    """Run the console script's door; stdin is empty unless given."""
+    options.setdefault("stdin", subprocess.DEVNULL)
+    return subprocess.run(
+        [sys.executable, "-m", "advisor", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        **options,
+    )
+
+
+def test_version_is_data():
+    done = advisor("--version")
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"rl-oom-advisor {__version__}\n", "")
+
+
+@pytest.mark.parametrize("command", [[], *([name] for name in cli.COMMANDS)], ids=lambda c: c[0] if c else "app")
+def test_help_is_data_and_fits_a_terminal(command):
+    done = advisor(*command, "--help", env={**os.environ, "COLUMNS": "80"})
+    assert (done.returncode, done.stderr) == (0, "")
+    assert max(map(len, done.stdout.splitlines())) <= 96
+
+
+def test_help_names_every_command_and_no_other():
+    text = advisor("--help").stdout
+    assert all(f"  {name}" in text for name in cli.COMMANDS)
+    assert "watch" not in text
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["diagnose", "--fromat", "json"],
+        ["diagnose", "--format", "xml"],
+        ["diagnose"],
+        [],
+        ["set", "run.sh"],
+        ["set", "run.sh", "no-equals-sign"],
+        ["diagnose", "--log", "x.log", "--answer", "memory"],
+        ["diagnose", "--log", "x.log", "--margin", "3"],
+        ["diagnose", "run.sh", "--launch", "0"],
+        ["explain"],
+        ["scan"],
+    ],
+    ids=" ".join,
+)
+def test_wrong_usage_is_one_sentence_on_stderr(arguments):
+    done = advisor(*arguments)
+    assert (done.returncode, done.stdout) == (Exit.UNUSABLE, "")
+    assert done.stderr.startswith("rl-oom-advisor: ")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_word_that_is_no_command_is_a_script():
+    done = advisor("watch")
+    assert done.returncode == Exit.UNUSABLE
+    assert "watch" in done.stderr
+
+
+def test_a_closed_pipe_is_no_error():
+    process = subprocess.Popen(
+        [sys.executable, "-m", "advisor", "--help"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    process.stdout.close()
+    assert process.stderr.read() == ""
+    assert process.wait(30) == 0
+
+
+def test_a_fault_of_the_program_is_recorded_and_said_in_a_sentence(monkeypatch, tmp_path, capsys):
+    def broken(_: list[str]) -> int:
+        raise ZeroDivisionError("deep inside")
+
+    monkeypatch.setattr(cli, "_run", broken)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    assert cli.main(["diagnose"]) == Exit.FAILED
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err.count("\n") == 1
+    (record,) = tmp_path.iterdir()
+    assert str(record) in told.err
+    assert "ZeroDivisionError: deep inside" in record.read_text()
+
+
+def test_a_refusal_keeps_its_code(monkeypatch, capsys):
+    def refusing(_: list[str]) -> int:
+        raise Refusal("nothing here", Exit.NOTHING_FOUND)
+
+    monkeypatch.setattr(cli, "_run", refusing)
+    assert cli.main([]) == Exit.NOTHING_FOUND
+    assert capsys.readouterr().err == "rl-oom-advisor: nothing here\n"
+
+
+@pytest.mark.parametrize("flag", ["--version", "--help"])
+def test_the_first_answer_comes_at_once(flag):
+    def seconds() -> float:
+        started = time.perf_counter()
+        advisor(flag)
+        return time.perf_counter() - started
+
+    bare = min(_bare_python() for _ in range(3))
+    assert min(seconds() for _ in range(3)) - bare < 0.15
+
+
+def _bare_python() -> float:
+    started = time.perf_counter()
+    subprocess.run([sys.executable, "-c", "pass"], check=True)
+    return time.perf_counter() - started
+
+
+def test_machine_json_is_one_object_whatever_the_locale():
+    done = advisor("machine", "--format", "json", env={**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0"})
+    assert done.returncode == 0
+    assert {"nodes", "gpus", "host", "libraries", "sources"} <= set(json.loads(done.stdout))
+
+
+def test_explain_of_nothing_known_gives_close_names():
+    done = advisor("explain", "rollout.memory_shar")
+    assert (done.returncode, done.stdout) == (Exit.UNUSABLE, "")
+    assert "rollout.memory_share" in done.stderr
+
+
+def test_explain_of_a_knob_is_data_even_in_ascii():
+    done = advisor("explain", "rollout.memory_share", "--ascii")
+    assert done.returncode == 0
+    assert done.stdout.isascii()
+    assert done.stdout.startswith("rollout.memory_share: a knob")

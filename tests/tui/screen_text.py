@@ -1,0 +1,63 @@
+"""The screen as plain text, golden files of it, and a way to open the app in a test."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from textual.pilot import Pilot
+
+from advisor.session import State
+from advisor.tui.app import AdvisorApp
+
+from .made_state import MadeDriver, MadeGauges
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def screen_text(app: AdvisorApp) -> str:
+    """What a person sees, without colours. The one place that knows Textual's compositor."""
+    strips = app.screen._compositor.render_strips()
+    return "\n".join("".join(segment.text for segment in strip).rstrip() for strip in strips) + "\n"
+
+
+def same_as_golden(name: str, text: str) -> None:
+    """Compare with the committed picture; UPDATE_GOLDEN=1 writes it anew, to be reviewed as a diff."""
+    path = GOLDEN / f"{name}.txt"
+    if os.environ.get("UPDATE_GOLDEN"):
+        path.write_text(text, encoding="utf-8")
+    assert text == path.read_text(encoding="utf-8"), f"{path.name} looks different; UPDATE_GOLDEN=1 accepts it"
+
+
+async def settle(pilot: Pilot[int]) -> None:
+    """Wait until every worker is done and every message handled."""
+    for _ in range(3):
+        await pilot.app.workers.wait_for_complete()
+        await pilot.pause()
+
+
+async def press(pilot: Pilot[int], *keys: str) -> None:
+    """Press keys one after the other, waiting for what each of them starts."""
+    for key in keys:
+        await pilot.press(key)
+        await settle(pilot)
+
+
+@asynccontextmanager
+async def opened(
+    state: State | None = None,
+    size: tuple[int, int] = (80, 24),
+    *,
+    driver: MadeDriver | None = None,
+    gauges: MadeGauges | None = None,
+    plain_ascii: bool = False,
+    no_color: bool = False,
+) -> AsyncIterator[Pilot[int]]:
+    """The app with its first screen up."""
+    made = driver or (MadeDriver(state) if state is not None else MadeDriver())
+    app = AdvisorApp(made, gauges or MadeGauges(), no_color=no_color, plain_ascii=plain_ascii)
+    async with app.run_test(size=size, notifications=True) as pilot:
+        await settle(pilot)
+        yield pilot

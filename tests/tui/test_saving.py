@@ -1,0 +1,108 @@
+"""Saving: nothing is overwritten unasked, and the next command is shown."""
+
+from pathlib import Path
+
+from textual.widgets import Input
+
+from advisor.tui.app import last_words
+from advisor.tui.diff_view import DiffScreen, counts, diff_rows
+from advisor.tui.driver import Preview, Saved
+from advisor.tui.plan_view import PlanScreen
+from advisor.tui.save_view import OverwriteScreen, SavedScreen, SaveScreen
+from advisor.tui.ui_text import texts
+
+from .made_state import DIFF, MadeDriver
+from .screen_text import opened, press, screen_text
+
+TO_SAVE = ["enter"] * 6
+
+
+async def test_saving_writes_and_shows_the_next_command(tmp_path: Path) -> None:
+    driver = MadeDriver(folder=tmp_path)
+    async with opened(driver=driver) as pilot:
+        await press(pilot, *TO_SAVE)
+        assert isinstance(pilot.app.screen, SaveScreen)
+        await press(pilot, "enter")
+        assert isinstance(pilot.app.screen, SavedScreen)
+        assert "bash run.fits.sh" in screen_text(pilot.app)
+        assert "run.fits.md" in screen_text(pilot.app)
+        assert (tmp_path / "run.fits.sh").exists()
+        await press(pilot, "escape")
+        assert isinstance(pilot.app.screen, PlanScreen)
+
+
+async def test_a_file_that_exists_is_replaced_only_after_y(tmp_path: Path) -> None:
+    (tmp_path / "run.fits.sh").write_text("mine\n")
+    driver = MadeDriver(folder=tmp_path)
+    async with opened(driver=driver) as pilot:
+        await press(pilot, *TO_SAVE, "enter")
+        assert isinstance(pilot.app.screen, OverwriteScreen)
+        assert "exists already" in screen_text(pilot.app)
+        await press(pilot, "enter")
+        assert isinstance(pilot.app.screen, SaveScreen)
+        await press(pilot, "enter", "n")
+        assert isinstance(pilot.app.screen, SaveScreen)
+        assert (tmp_path / "run.fits.sh").read_text() == "mine\n"
+        await press(pilot, "enter", "y")
+        assert isinstance(pilot.app.screen, SavedScreen)
+        assert (tmp_path / "run.fits.sh").read_text() == "fits\n"
+        assert driver.calls[-1] == "save run.fits.sh True"
+
+
+async def test_the_destination_can_be_edited_and_letters_are_letters(tmp_path: Path) -> None:
+    driver = MadeDriver(folder=tmp_path)
+    async with opened(driver=driver) as pilot:
+        await press(pilot, *TO_SAVE)
+        pilot.app.screen.query_one(Input).value = str(tmp_path) + "/"
+        await press(pilot, "end", *"qwg?y.sh")
+        assert isinstance(pilot.app.screen, SaveScreen)
+        assert "qwg?y.md" in screen_text(pilot.app)
+        await press(pilot, "enter")
+        assert (tmp_path / "qwg?y.sh").exists()
+
+
+async def test_a_folder_that_cannot_be_written_is_told_and_can_be_changed(tmp_path: Path) -> None:
+    driver = MadeDriver(folder=tmp_path / "nowhere")
+    async with opened(driver=driver) as pilot:
+        await press(pilot, *TO_SAVE, "enter")
+        assert isinstance(pilot.app.screen, SaveScreen)
+        assert "nothing was written" in screen_text(pilot.app)
+        await press(pilot, "escape")
+        assert isinstance(pilot.app.screen, DiffScreen)
+
+
+async def test_a_refused_edit_shows_its_reason_and_cannot_be_saved() -> None:
+    class Refusing(MadeDriver):
+        def preview(self, state: object) -> Preview:
+            return Preview("", refused="run.sh:9 the value is computed by a command")
+
+    async with opened(driver=Refusing()) as pilot:
+        await press(pilot, *["enter"] * 6)
+        assert isinstance(pilot.app.screen, DiffScreen)
+        assert "the value is computed by a command" in screen_text(pilot.app)
+
+
+async def test_the_diff_follows_the_plan() -> None:
+    driver = MadeDriver()
+    async with opened(driver=driver) as pilot:
+        await press(pilot, *["enter"] * 5, "escape", "space", "down", "space", "enter")
+        assert driver.calls.count("preview") == 2
+        assert "change no file" in screen_text(pilot.app)
+
+
+def test_a_diff_has_line_numbers_and_signs() -> None:
+    shown = texts(diff_rows(DIFF)).splitlines()
+    assert shown[0] == "    7        data.train_files=[a, b] \\"
+    assert shown[2] == "    9  -     trainer.n_gpus_per_node=8"
+    assert shown[3] == "    9  +     trainer.n_gpus_per_node=8 \\"
+    assert shown[-1].startswith("   11  +")
+    assert counts(DIFF) == "3 lines added, 1 removed"
+
+
+def test_lines_that_begin_with_signs_are_not_taken_for_file_names() -> None:
+    diff = "--- a\n+++ b\n@@ -1,2 +1,2 @@\n--- x\n+++ y\n same\n"
+    assert texts(diff_rows(diff)).splitlines() == ["    1  - -- x", "    1  + ++ y", "    2    same"]
+
+
+def test_the_last_words_can_be_copied() -> None:
+    assert last_words(Saved(Path("a.fits.sh"), Path("a.fits.md"), "bash a.fits.sh")).endswith("bash a.fits.sh")
