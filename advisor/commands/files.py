@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Sequence
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from advisor.commands.asking import launch_index
-from advisor.commands.saving import only_rewrite, refuse_existing
 from advisor.commands.streams import emit, tell, unreadable, usable
 from advisor.exits import Exit, Refusal
 from advisor.hostile import clean, clean_line
@@ -16,7 +16,7 @@ from advisor.plan.patch import fits_name
 from advisor.report.json_report import encode
 from advisor.report.settings_report import Read, error_json, run_file, script_json, settings_json, settings_text
 from advisor.run.dialect import recognise
-from advisor.script.document import Edit, EditRefused, Rewrite, ScriptError, Setting, Value, Wanted, apply_edits
+from advisor.script.document import Document, ScriptError, Setting, Value, Wanted
 from advisor.script.launch import Launch, Script
 
 RECOGNISED_IN = 200_000
@@ -68,20 +68,19 @@ def _read(name: str, knowledge: Knowledge) -> Read:
 
 def set_values(parsed: argparse.Namespace) -> int:
     """Write the script with these values; nothing is written where one of them cannot be set exactly."""
-    from advisor.script.edit import check
     from advisor.script.reader import read_script
     from advisor.script.write import write_file
 
     given = [_pair(text) for text in parsed.changes]
+    index = launch_index(parsed.launch)
     script = usable(lambda: read_script(Path(parsed.script)))
-    done = usable(lambda: only_rewrite(rewritten(script, given, launch_index(parsed.launch), parsed.script)))
-    usable(lambda: check(done))
+    document, new = usable(lambda: rewritten(script, given, index))
     if parsed.output == "-":
-        emit(done.new.decode("utf-8", "surrogateescape"))
+        sys.stdout.flush()
+        sys.stdout.buffer.write(new)
         return Exit.DONE
-    destination = Path(parsed.output) if parsed.output else fits_name(done.document.path)
-    usable(lambda: refuse_existing(destination, parsed.force))
-    usable(lambda: write_file(destination, done.new, done.document.mode, force=parsed.force))
+    destination = Path(parsed.output) if parsed.output else fits_name(document.path)
+    usable(lambda: write_file(destination, new, document.mode, force=parsed.force))
     tell(f"written {clean_line(str(destination))}")
     return Exit.DONE
 
@@ -93,24 +92,60 @@ def _pair(text: str) -> tuple[str, str]:
     return key.strip(), value
 
 
-def rewritten(script: Script, given: Sequence[tuple[str, str]], launch: int | None, name: str) -> tuple[Rewrite, ...]:
-    """The edits of all launches concerned, joined by file. Raises Refusal, EditRefused."""
-    from advisor.script.edit import rewrite
+def rewritten(script: Script, given: Sequence[tuple[str, str]], index: int | None) -> tuple[Document, bytes]:
+    """The one file that changes and its new bytes, for the launch asked for or all that have the keys.
 
+    One launch after the other; every result is read again before the next. Raises Refusal, EditRefused.
+    """
+    from advisor.script.edit import read_again, rewrite
+
+    name = clean_line(str(script.documents[0].path))
     if not script.launches:
-        raise Refusal(f"{clean_line(name)}: no training command was found in it")
-    if launch is not None and launch >= len(script.launches):
-        raise Refusal(f"--launch {launch + 1}: {clean_line(name)} has {len(script.launches)}")
-    chosen = script.launches if launch is None else (script.launches[launch],)
-    wanted: dict[int, list[Wanted]] = {}
+        raise Refusal(f"{name}: no training command was found in it")
+    if index is not None and index >= len(script.launches):
+        raise Refusal(f"--launch {index + 1}: {name} has {len(script.launches)}")
+    chosen = range(len(script.launches)) if index is None else [index]
+    now = script
+    for each, pairs in _by_launch(script, given, chosen).items():
+        wanted = [_wanted(now.launches[each], key, value) for key, value in pairs]
+        done = rewrite(now, each, [one for one in wanted if not _is_so(now.launches[each], one)])
+        now = read_again(now, done) if done else now
+    return _only_changed(script, now)
+
+
+def _by_launch(
+    script: Script, given: Sequence[tuple[str, str]], chosen: Sequence[int]
+) -> dict[int, list[tuple[str, str]]]:
+    """Launch index → what to set there: where the key is known, else in the first launch chosen."""
+    found: dict[int, list[tuple[str, str]]] = {}
     for key, value in given:
-        for one in _with_key(chosen, key) or chosen[:1]:
-            wanted.setdefault(one.index, []).append(_wanted(one, key, value))
-    return _joined([done for index, each in wanted.items() for done in rewrite(script, index, each)])
+        having = [index for index in chosen if _has(script.launches[index], key)]
+        for index in having or chosen[:1]:
+            found.setdefault(index, []).append((key, value))
+    return found
 
 
-def _with_key(launches: Sequence[Launch], key: str) -> list[Launch]:
-    return [launch for launch in launches if _found(launch, key) is not None or key in launch.environment]
+def _only_changed(before: Script, after: Script) -> tuple[Document, bytes]:
+    """The file whose bytes differ (the script itself where none does). Raises Refusal where several do."""
+    new = {document.path: document.data for document in after.documents}
+    changed = [document for document in before.documents if new.get(document.path, document.data) != document.data]
+    if len(changed) > 1:
+        names = ", ".join(clean_line(str(document.path), 200) for document in changed)
+        raise Refusal(f"these settings are decided in several files ({names}); only one can be written")
+    document = changed[0] if changed else before.documents[0]
+    return document, new.get(document.path, document.data)
+
+
+def _has(launch: Launch, key: str) -> bool:
+    return _found(launch, key) is not None or key in launch.environment
+
+
+def _is_so(launch: Launch, wanted: Wanted) -> bool:
+    """Already in force: two launches of one loop share their literals, so the first edit may have done both."""
+    if wanted.kind == "environment":
+        return launch.environment.get(wanted.key) == wanted.value
+    setting = _found(launch, wanted.key)
+    return setting is not None and setting.resolved and setting.value == wanted.value
 
 
 def _found(launch: Launch, key: str) -> Setting | None:
@@ -138,23 +173,3 @@ def _as_before(setting: Setting, value: str) -> Value | None:
         if len(setting.value) > 1:
             return tuple(value.split())
     return value
-
-
-def _joined(rewrites: Iterable[Rewrite]) -> tuple[Rewrite, ...]:
-    """One rewrite a file; the same edit asked for by two launches is made once."""
-    by_file: dict[Path, list[Rewrite]] = {}
-    for done in rewrites:
-        by_file.setdefault(done.document.path, []).append(done)
-    return tuple(each[0] if len(each) == 1 else _merged(each) for each in by_file.values())
-
-
-def _merged(rewrites: Sequence[Rewrite]) -> Rewrite:
-    edits: list[Edit] = []
-    for done in rewrites:
-        edits += [edit for edit in done.edits if edit not in edits]
-    document = rewrites[0].document
-    try:
-        new = apply_edits(document.data, tuple(edits))
-    except EditRefused as refusal:
-        raise EditRefused(f"{clean_line(str(document.path))}: {refusal}") from refusal
-    return Rewrite(document, new, tuple(sorted(edits, key=lambda edit: edit.start)))

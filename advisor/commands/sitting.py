@@ -18,6 +18,7 @@ from advisor.report.json_report import diagnose_json, encode, estimate_json, fit
 from advisor.report.markdown_report import markdown_report
 from advisor.report.phrases import change_line
 from advisor.report.text_report import estimate_report, text_report
+from advisor.run_file import Sizing, size_run_file, sizing_of
 from advisor.session import State
 
 DIAGNOSES: Mapping[str, Callable[[State], str]] = {
@@ -25,9 +26,9 @@ DIAGNOSES: Mapping[str, Callable[[State], str]] = {
     "markdown": markdown_report,
     "json": lambda state: encode(diagnose_json(state)) + "\n",
 }
-ESTIMATES: Mapping[str, Callable[[State], str]] = {
+ESTIMATES: Mapping[str, Callable[[Sizing], str]] = {
     "text": estimate_report,
-    "json": lambda state: encode(estimate_json(state)) + "\n",
+    "json": lambda sizing: encode(estimate_json(sizing)) + "\n",
 }
 
 
@@ -40,9 +41,14 @@ def diagnose(parsed: argparse.Namespace) -> int:
 
 def estimate(parsed: argparse.Namespace) -> int:
     """Exit 3 where the run does not fit."""
-    state = _open(parsed)
-    emit(ESTIMATES[parsed.format](state), parsed.ascii)
-    return Exit.DOES_NOT_FIT if fits(state.ledger, state.plan.margin) is False else Exit.DONE
+    if parsed.run is None:
+        sizing = sizing_of(_open(parsed))
+    elif parsed.script or parsed.demo:
+        raise Refusal("give a SCRIPT or --run FILE, not both")
+    else:
+        sizing = usable(lambda: size_run_file(Path(parsed.run), asked_from(parsed)))
+    emit(ESTIMATES[parsed.format](sizing), parsed.ascii)
+    return Exit.DOES_NOT_FIT if fits(sizing.ledger, sizing.margin) is False else Exit.DONE
 
 
 def fix(parsed: argparse.Namespace) -> int:

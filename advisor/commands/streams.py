@@ -44,6 +44,7 @@ def usable(read: Callable[[], T]) -> T:
 
 
 def unreadable(error: OSError) -> str:
-    """ "run.sh: permission denied"."""
-    name = clean_line(str(error.filename), 300) if error.filename else "a file"
-    return f"{name}: {(error.strerror or str(error)).lower()}"
+    """ "run.sh: permission denied"; what was raised in words of its own keeps them."""
+    if error.filename is None:
+        return str(error)
+    return f"{clean_line(str(error.filename), 300)}: {(error.strerror or str(error)).lower()}"

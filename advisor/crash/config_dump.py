@@ -60,7 +60,7 @@ def _dumps(lines: Sequence[Line]) -> Iterator[tuple[str, str]]:
 
 def _is_configuration(held: Mapping[Any, Any], lines: int) -> bool:
     """A metrics line is a flat dictionary on one line; a configuration is nested or spans many."""
-    return len(held) > 1 and (lines > 3 or any(isinstance(value, Mapping) for value in held.values()))
+    return bool(held) and (lines > 2 or any(isinstance(value, Mapping) for value in held.values()))
 
 
 def _balanced(lines: Sequence[Line], index: int) -> tuple[int, str]:

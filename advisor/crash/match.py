@@ -16,7 +16,7 @@ _BELOW_CHARACTERS, _ABOVE_CHARACTERS = 4_000, 1_500
 _WIDE = 160
 """Pieces of a wrapped message that are this wide show its beginning within one line up or down."""
 _FOREIGN, _FOREIGN_WIDE = 24, 3
-"""Lines of other processes that may stand between the pieces of one message, and between wide ones."""
+"""Lines of other processes that may stand between two pieces of one message, and between two wide ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +36,12 @@ class _Pieces:
         self._process = process
         """None: that of the first line that names one (what a line without a prefix goes on with)."""
         self._left = characters
-        self._foreign = foreign
+        self._most_foreign = foreign
+        self._foreign = 0
         self._found: list[Placed] = []
 
     def take(self, count: int) -> list[Placed]:
-        while len(self._found) < count and self._left > 0 and self._foreign > 0:
+        while len(self._found) < count and self._left > 0 and self._foreign <= self._most_foreign:
             placed = next(self._lines, None)
             if placed is None:
                 break
@@ -50,8 +51,9 @@ class _Pieces:
             if process in (self._process, ""):
                 self._found.append(placed)
                 self._left -= len(placed[1].text)
+                self._foreign = 0
             else:
-                self._foreign -= 1
+                self._foreign += 1
         return self._found[:count]
 
 

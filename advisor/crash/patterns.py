@@ -30,7 +30,10 @@ class Ready:
 
     def fits(self, text: str) -> bool:
         """Whether the text holds one of the anchors."""
-        return any(anchor in text for anchor in self.signature.anchors)
+        for anchor in self.signature.anchors:  # a plain loop: this runs for every signature on every hit
+            if anchor in text:
+                return True
+        return False
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,9 +73,9 @@ def _continues(line: Line) -> bool:
     return "ray::" in text or any(mark in text for mark in _CHAINED) or "Error" in text[:120]
 
 
-def tasks_below(after: Sequence[Line]) -> tuple[str, ...]:
-    """Ray tasks named just below a failure ("Unhandled error …: ray::WorkerDict.method()")."""
-    return tuple(match["task"] for line in after[:6] for match in _RAY_TASK.finditer(line.text))
+def tasks_in(lines: Sequence[Line]) -> tuple[str, ...]:
+    """Ray tasks that lines name ("Unhandled error …: ray::WorkerDict.method()")."""
+    return tuple(match["task"] for line in lines for match in _RAY_TASK.finditer(line.text))
 
 
 def phase_of_frames(

@@ -19,7 +19,7 @@ from advisor.crash.phase import (
     last_progress,
     phase_of_frames,
     phase_of_texts,
-    tasks_below,
+    tasks_in,
     trace_above,
 )
 from advisor.crash.scan import Find, Scanned, scan
@@ -30,7 +30,7 @@ from advisor.words import Phase
 
 _EVIDENCE = 40
 _TEXT = 4_000
-_NEAR_LINES = 30
+_NEAR_LINES, _TASK_LINES = 30, 6
 _STEPS_OF_A_RUN = 3
 """So many different steps on the log, and nothing that failed: the run was going on."""
 _FACT_CHARACTERS = 2_000_000
@@ -164,7 +164,8 @@ class _Story:
                 line for line in self.lines[cause.log] if line.number < cause.find.first.number
             )
             trace = trace_above(before, cause.find.first.process)
-            return replace(trace, tasks=trace.tasks + tasks_below(cause.find.after))
+            named = tasks_in([cause.find.first]) + trace.tasks + tasks_in(cause.find.after[:_TASK_LINES])
+            return replace(trace, tasks=named)
         log = cause.log if cause is not None else 0
         lines = self.lines[log] if self.lines else []
         if cause is not None:

@@ -84,7 +84,8 @@ def _without_shortage(placed: Sequence[Placed], finished: bool, going: bool) -> 
     loose = [one for one in placed if one.find.signature.role == "pointer" or one.id == TRACEBACK]
     if loose and not finished:
         return _unclear(loose[0])
-    if finished or going:
+    warned = any(one.find.signature.role == "warning" for one in placed)
+    if finished or going or (warned and not loose):
         return Judgement("not_oom", "none", None)
     return Judgement("unclear", "unknown", None)
 
@@ -177,15 +178,12 @@ def _process_bytes(rows: str, fields: dict[str, Field]) -> dict[str, int]:
     own = re.search(r"thisprocesshas(\d[\d.]*(?:bytes|[KMGTPE]iB))", compact)
     sizes = [parse_size(size) for size in re.findall(r"Process\d+has(\d[\d.]*(?:bytes|[KMGTPE]iB))", compact)]
     mine = parse_size(own.group(1)) if own else None
-    if mine is None and sizes:
-        pool = sum(
-            value
-            for name in ("allocated_bytes", "reserved_unallocated_bytes")
-            if isinstance(value := fields.get(name), int)
-        )
+    if mine is None:
+        parts = (fields.get(name) for name in ("allocated_bytes", "reserved_unallocated_bytes", "private_bytes"))
+        pool = sum(part for part in parts if isinstance(part, int))
         holders = [size for size in sizes if size >= pool > 0]
-        mine = min(holders) if holders else None
-        if mine is not None:
-            sizes.remove(mine)
-    found = {"other_process_bytes": sum(sizes)} if sizes else {}
-    return {**found, "process_bytes": mine} if mine is not None else found
+        if not holders:  # the message was cut before it says what this process allocated
+            return {}
+        mine = min(holders)
+        sizes.remove(mine)
+    return {"process_bytes": mine, **({"other_process_bytes": sum(sizes)} if sizes else {})}

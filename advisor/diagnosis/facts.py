@@ -164,8 +164,10 @@ def _mechanism_facts(run: Run) -> dict[str, Fact]:
 def _batch_facts(run: Run) -> dict[str, Fact]:
     """Which of batch, micro-batch and samples decides how much goes through one GPU in one pass."""
     held, micro = run.number("actor.sequences_per_gpu"), run.number("actor.micro_batch")
-    if held is None or run.is_on("actor.dynamic_batch"):
+    if run.is_on("actor.dynamic_batch"):
         return {}
+    if held is None:
+        return _divisor_fact(run)
     binds = micro is None or micro >= held
     knob = run.knobs.get("actor.micro_batch")
     note = knob.note if knob is not None else ""
@@ -173,6 +175,13 @@ def _batch_facts(run: Run) -> dict[str, Fact]:
     facts = {"batch.binds": Fact(binds, "script", because)}
     facts["samples.bind"] = Fact(binds or "samples" in note, "script", because)
     return facts
+
+
+def _divisor_fact(run: Run) -> dict[str, Fact]:
+    """Where a batch must divide by the samples, they limit how small it can be."""
+    if not run.is_on("samples.limit_batch"):
+        return {}
+    return {"samples.bind": Fact(True, "script", run.knobs["samples.limit_batch"].note)}
 
 
 def _machine_facts(known: Known) -> dict[str, Fact]:
@@ -185,6 +194,10 @@ def _machine_facts(known: Known) -> dict[str, Fact]:
         facts["gpu.name"] = Fact(machine.gpus[0].name, "machine", "the machine")
     if machine.gpu_bytes is not None:
         facts["gpu.total_bytes"] = Fact(machine.gpu_bytes, "machine", "the machine")
+    if machine.gpu_bytes and known.run.model is not None:
+        share = 2 * known.run.model.parameters / machine.gpu_bytes
+        because = f"all weights in bf16 are {show_bytes(2 * known.run.model.parameters)}, the card has {show_bytes(machine.gpu_bytes)}"
+        facts["gathered_weights.share"] = Fact(round(share, 3), "script", because)
     host = machine.host
     if host.limit_bytes is not None and host.total_bytes:
         below = host.limit_bytes < host.total_bytes * 0.95

@@ -55,7 +55,7 @@ def attribute(run: Run, crash: Crash) -> tuple[Match, ...]:
         return tuple(_match(x, x.phases[0], True) for x in _host_candidates(run, run.model) if x.bytes == tried)
     found = [x for x in candidates(run, run.model) if can_mean(tried, x.bytes)]
     if not found:
-        return _inverse(run.model, tried, crash.phase)
+        return _inverse(run, run.model, tried, crash.phase)
     ranked = sorted(found, key=lambda x: (_distance(x, crash.phase), -x.weight))
     return tuple(_match(x, _phase_of(x, crash.phase), True) for x in ranked[:MATCHES_KEPT])
 
@@ -158,12 +158,13 @@ def _activations(shape: ModelShape, passes: list[tuple[Pass, Phase, str]]) -> It
 def _weights(run: Run, shape: ModelShape) -> Iterator[Candidate]:
     """Matrices, fused matrices of the engine, and flat shards of the whole model."""
     loads: tuple[Phase, ...] = ("model_load", "rollout_init", "weight_sync")
+    gathers: tuple[Phase, ...] = (*loads, "actor_update", "log_prob", "critic_update")
     engine: tuple[Phase, ...] = ("rollout_init", "weight_sync")
     matrices: list[tuple[str, int, int, tuple[Phase, ...], int]] = [
-        ("embedding or head", shape.vocab, shape.hidden, (*loads, "actor_update"), 15),
-        ("MLP matrix", shape.intermediate, shape.hidden, loads, 15),
+        ("embedding or head", shape.vocab, shape.hidden, gathers, 15),
+        ("MLP matrix", shape.intermediate, shape.hidden, gathers, 15),
         ("fused gate and up of the engine", 2 * shape.intermediate, shape.hidden, engine, 17),
-        ("query or output projection", shape.heads * shape.head_dim, shape.hidden, loads, 14),
+        ("query or output projection", shape.heads * shape.head_dim, shape.hidden, gathers, 14),
     ]
     for what, rows, columns, phases, weight in matrices:
         for size, dtype in _DTYPES:
@@ -206,20 +207,26 @@ def _host_candidates(run: Run, shape: ModelShape) -> Iterator[Candidate]:
         yield Candidate("fp32 sub-group of CPU Adam", size, f"fp32 [{c.SUB_GROUP + tensor}]", words, ("model_load",), 9)
 
 
-def _inverse(shape: ModelShape, tried: int, phase: Phase) -> tuple[Match, ...]:
-    """The token counts at which logits of this model have that size."""
-    found = []
-    for size, dtype in reversed(_DTYPES):
+def _inverse(run: Run, shape: ModelShape, tried: int, phase: Phase) -> tuple[Match, ...]:
+    """The token counts at which logits of this model have that size; those that a pass may hold come first."""
+    assumed = Assumptions()
+    step = scoring_pass(run, assumed) if phase == "log_prob" else update_pass(run, assumed)
+    where: Phase = phase if phase in ("actor_update", "log_prob") else "unknown"
+    found: list[tuple[bool, Match]] = []
+    for size, dtype in _DTYPES:
         least, most = elements_window(tried, shape.vocab * size)
         tokens = f"{least}" if least == most else f"{least} to {most}"
         words = f"{tried} B / ({shape.vocab} vocabulary x {size} B) = {tokens} tokens"
-        where: Phase = phase if phase in ("actor_update", "log_prob") else "unknown"
-        found.append(
-            Match(
-                f"logits of {tokens} tokens, if it is logits", tried, f"{dtype} [T, {shape.vocab}]", words, where, False
+        fits = least <= step.high
+        if fits:
+            words += (
+                f": {most / step.sequences:.0f} on average, for {step.sequences} sequences of at most {step.length}"
             )
-        )
-    return tuple(found)
+        else:
+            words += f": more than a pass should hold ({step.formula})"
+        tensor = f"logits of {tokens} tokens, if it is logits"
+        found.append((fits, Match(tensor, tried, f"{dtype} [T, {shape.vocab}]", words, where, False)))
+    return tuple(match for _, match in sorted(found, key=lambda pair: not pair[0]))
 
 
 def _distance(candidate: Candidate, phase: Phase) -> int:

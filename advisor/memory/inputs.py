@@ -23,7 +23,7 @@ from advisor.words import Basis, weakest
 
 Trainer = Literal["fsdp", "deepspeed", "megatron", "ddp"]
 _HALF = ("bf16", "bfloat16", "fp16", "float16", "half")
-_NO_ENGINE = ("hf", "transformers", "huggingface", "none", "native")
+_NO_ENGINE = ("false", "hf", "transformers", "huggingface", "none", "native")
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,13 +123,19 @@ def read_inputs(run: Run, machine: Machine, crash: Crash | None = None) -> Input
         adapters=_adapters(run, run.model, assumed),
         gpu_bytes=capacity,
         ram_bytes=machine.host.total_bytes or machine.host.ceiling_bytes,
-        has_engine=topology.rollout_gpus > 0 and str(run.value("rollout.engine") or "vllm").lower() not in _NO_ENGINE,
+        has_engine=topology.rollout_gpus > 0 and _engine_name(run) not in _NO_ENGINE,
         update=update_pass(run, assumed),
         scoring=scoring_pass(run, assumed),
         critic=critic_pass(run, assumed),
         basis=weakest(run.model.basis, "computed" if topology.known else "estimated"),
         assumed=tuple(assumed.said),
     )
+
+
+def _engine_name(run: Run) -> str:
+    """The rollout engine; vLLM where nothing says."""
+    engine = run.value("rollout.engine")
+    return "vllm" if engine is None or engine is True else str(engine).lower()
 
 
 def shards_of(run: Run) -> int:

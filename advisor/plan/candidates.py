@@ -20,19 +20,16 @@ def _set(rule: Rule, native: Native, built: BuiltRun) -> Iterator[KnobValue]:
 
 
 def _lower(rule: Rule, native: Native, built: BuiltRun) -> Iterator[KnobValue]:
-    """Every lower value down to the floor, largest first."""
+    """Every lower value down to the floor, largest first; the floor itself last."""
     old = native.value
     if isinstance(old, bool) or not isinstance(old, (int, float)):
         return
     floor = _bound(rule.get("floor", 1), built)
-    value = _below(float(old), rule["steps"])
-    while value >= floor - 1e-9 and value < old:
-        yield _like(old, value)
-        following = _below(value, rule["steps"])
-        if following >= value:
-            return
+    value = float(old)
+    while (following := _below(value, rule["steps"])) < value and following > floor:
         value = following
-    if floor < old and _like(old, floor) != old and floor > (value if value < old else floor - 1):
+        yield _like(old, value)
+    if floor < value:
         yield _like(old, floor)
 
 
@@ -53,16 +50,14 @@ def _raise(rule: Rule, native: Native, built: BuiltRun) -> Iterator[KnobValue]:
 
 
 def _sequence_tokens(rule: Rule, native: Native, built: BuiltRun) -> Iterator[KnobValue]:
-    """Room for `times` longest prompts and responses, halved down to one; never more than is given already."""
+    """Room for `times` longest prompts and responses, halved down to one; never more than the budget now in force."""
     tokens = sequence_tokens(built)
     if tokens is None:
         return
-    given = (
-        native.value if native.given and isinstance(native.value, int) and not isinstance(native.value, bool) else None
-    )
+    present = native.value if isinstance(native.value, int) and not isinstance(native.value, bool) else None
     times = int(rule.get("times", 1))
     while times >= 1:
-        if given is None or times * tokens < given:
+        if present is None or times * tokens < present:
             yield times * tokens
         times //= 2
 

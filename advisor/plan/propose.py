@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from advisor.diagnosis.conditions import all_hold
 from advisor.knowledge.schema import Case, Remedy, SettingFact
@@ -13,11 +13,12 @@ from advisor.plan.candidates import candidates
 from advisor.plan.plan import NotProposed
 from advisor.plan.what_if import Outcome, Overrides, Situation
 from advisor.run.bound import EnvironmentPrefix, Native
-from advisor.run.constraints import violations
+from advisor.run.constraints import divisors_of, violations
 from advisor.run.noops import no_effect
 from advisor.run.run import KnobValue
-from advisor.run.values import spell
-from advisor.words import Basis, Phase
+from advisor.run.normalise import unbecome
+from advisor.run.values import parse_value, spell
+from advisor.words import Basis, Phase, Results
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,12 @@ class Proposal:
     cases: tuple[Case, ...] = field(default=())
     facts: tuple[SettingFact, ...] = field(default=())
     """What the dialect says of the keys that change."""
+
+    @property
+    def results(self) -> Results:
+        """Changed where the remedy or one of the dialect's own facts says so."""
+        changed = self.remedy.results == "changed" or any(fact.results == "changed" for fact in self.facts)
+        return "changed" if changed else "unchanged"
 
     def relieves(self, phases: Sequence[Phase]) -> bool:
         """Whether it saves anything in one of the phases."""
@@ -109,7 +116,17 @@ def _carrier(remedy: Remedy, before: Outcome) -> Native | None:
     if native is None and remedy.environment:
         key = EnvironmentPrefix + remedy.environment
         return before.built.natives.values.get(key) or Native(key, None, None, "default")
-    return native
+    if native is None or not _speaks_in_words(native, remedy.knob):
+        return native
+    return replace(native, value=before.built.run.value(remedy.knob or ""))
+
+
+def _speaks_in_words(native: Native, knob: str | None) -> bool:
+    """Whether the key's text is a word or a negation that stands for the knob's value."""
+    if native.fact is None or knob is None:
+        return False
+    rule = native.fact.becomes if native.fact.knob == knob else native.fact.also.get(knob)
+    return rule is not None and rule["rule"] in ("words", "negated")
 
 
 def _choose(
@@ -122,6 +139,10 @@ def _choose(
     broken = ""
     for value in _with_documented(candidates(remedy.value, native, before.built), documented, native):
         overrides = _overrides(remedy, native, value, before)
+        overrides = overrides and _with_divisor(overrides, native, situation, base)
+        if overrides is None:
+            broken = broken or f"{native.key} has no word for it that leaves the rest of what it carries alone"
+            continue
         outcome = situation.outcome({**base, **overrides})
         wrong = violations(outcome.built, list(overrides))
         already = violations(before.built, list(overrides))
@@ -134,6 +155,25 @@ def _choose(
     if not tried:
         return None, broken
     return _best(tried), broken
+
+
+def _with_divisor(
+    overrides: dict[str, str | None], native: Native, situation: Situation, base: Overrides
+) -> dict[str, str | None]:
+    """The overrides with the one other key that must divide the new value lowered along, where that mends it."""
+    built = situation.outcome({**base, **overrides}).built
+    if not violations(built, list(overrides)):
+        return overrides
+    for key in divisors_of(built, native.key):
+        other = built.natives.values[key]
+        if not isinstance(other.value, int) or isinstance(other.value, bool):
+            continue
+        reported = [int(text) for text in _documented(other, situation) if text.isdigit()]
+        for value in [*reported, *range(other.value - 1, 1, -1)]:
+            both = {**overrides, key: str(value)}
+            if value < other.value and not violations(situation.outcome({**base, **both}).built, list(both)):
+                return both
+    return overrides
 
 
 def _best(tried: list[Chosen]) -> Chosen:
@@ -183,15 +223,28 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _overrides(remedy: Remedy, native: Native, value: KnobValue, before: Outcome) -> dict[str, str | None]:
-    """Native key → new text for the remedy's knob and those that go along with it."""
-    overrides: dict[str, str | None] = {native.key: _spelled(native, value)}
+def _overrides(remedy: Remedy, native: Native, value: KnobValue, before: Outcome) -> dict[str, str | None] | None:
+    """Native key → new text for the remedy's knob and those that go along with it; None where the key has no word for it."""
+    if native.fact is not None and remedy.knob is not None and _speaks_in_words(native, remedy.knob):
+        word = unbecome(native.fact, remedy.knob, value, before.built.natives, native.key)
+        if word is None:
+            return None
+        overrides: dict[str, str | None] = {native.key: _respelled(word, native)}
+    else:
+        overrides = {native.key: _spelled(native, value)}
     for knob, rule in remedy.also.items():
         other = before.built.natives.carrier(knob)
         if other is not None:
             for extra in candidates(rule, other, before.built)[:1]:
                 overrides[other.key] = _spelled(other, extra)
     return overrides
+
+
+def _respelled(word: str, native: Native) -> str | None:
+    """A word of the framework in the spelling that the file already uses; None removes a flag."""
+    assert native.fact is not None
+    parsed = parse_value(word, native.fact.type)
+    return _spelled(native, parsed) if isinstance(parsed, bool) else word
 
 
 def _spelled(native: Native, value: KnobValue) -> str | None:
@@ -206,8 +259,10 @@ def _old(before: Outcome, key: str) -> str | None:
 
 
 def _basis(chosen: Chosen) -> Basis:
+    if chosen.documented is not None and not chosen.fits:
+        return "documented"
     if chosen.outcome.ledger.missing:
-        return "documented" if chosen.documented else "estimated"
+        return "estimated"
     return chosen.outcome.ledger.basis
 
 

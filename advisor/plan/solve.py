@@ -17,6 +17,8 @@ from advisor.units import show_bytes
 from advisor.words import PHASE_TITLES, Phase
 
 PLACES: tuple[Place, ...] = ("gpu", "host")
+MOST_BY_HAND = 6
+"""Steps named for a launch without a dialect: a list, not a catalogue."""
 TIERS = ("free", "slower", "host_ram", "changes_results", "version", "hardware")
 
 
@@ -100,7 +102,14 @@ def _propose_all(situation: Situation, cause: Cause) -> tuple[list[Proposal], tu
                 continue
             keys |= set(found.overrides)
             proposals.append(found)
-    return proposals, tuple(refused)
+    phase = died_in(situation.outcome({}).ledger, situation.place, situation.phase)
+    return sorted(proposals, key=lambda p: _order(p, phase)), tuple(refused)
+
+
+def _order(proposal: Proposal, phase: Phase) -> tuple[bool, bool]:
+    """What helps where it died comes first, and of that what leaves the results alone; else as the cause has it."""
+    helps = proposal.fits is None or proposal.saves.get(phase, 0) > 0
+    return (not helps, proposal.results == "changed")
 
 
 def _saves_elsewhere(proposal: Proposal, situation: Situation, own: bool) -> str:
@@ -190,9 +199,17 @@ def _with_companions(steps: list[PlanStep], companions: list[PlanStep]) -> list[
 
 
 def _advice(situation: Situation, cause: Cause) -> list[Remedy]:
-    """Remedies that no file carries: machines, manual steps, in the cause's order."""
+    """Remedies that no file carries, in the cause's order: machines, manual steps, data where the framework has no switch.
+
+    Without a dialect every remedy of the cause is one.
+    """
     by_id = {remedy.id: remedy for remedy in situation.knowledge.remedies}
-    return [by_id[n] for n in cause.remedies if n in by_id and by_id[n].value is None]
+    natives = situation.outcome({}).built.natives
+    wanted = [by_id[name] for name in cause.remedies if name in by_id and by_id[name].kind != "version"]
+    if natives.framework is None:
+        concerning = [r for r in wanted if _concerns(r, situation) and not (r.environment and r.value is not None)]
+        return sorted(concerning, key=lambda r: r.results == "changed")[:MOST_BY_HAND]
+    return [r for r in wanted if r.value is None or (r.kind == "data" and not natives.carriers(r.knob or ""))]
 
 
 def _shortfall(situation: Situation, after: Outcome, fits: bool | None) -> str:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from advisor.knowledge.schema import Advisory, Remedy
 from advisor.memory.ledger import difference
+from advisor.plan.fit import died_in
 from advisor.plan.plan import Change, PlanStep, StepKind
 from advisor.plan.propose import Proposal
 from advisor.plan.what_if import Situation
 from advisor.run.bound import EnvironmentPrefix
 from advisor.units import show_bytes
-from advisor.words import Basis, Phase, Results
+from advisor.words import PHASE_TITLES, Basis, Phase
 
 
 def step_of(proposal: Proposal, situation: Situation, selected: bool) -> PlanStep:
@@ -25,13 +26,13 @@ def step_of(proposal: Proposal, situation: Situation, selected: bool) -> PlanSte
         kind=kind,
         tier=remedy.tier,
         changes=changes,
-        results=_results(proposal),
+        results=proposal.results,
         basis=proposal.basis,
         saves=dict(proposal.saves),
         place="host" if remedy.memory == "host" else "gpu",
         why=_why(proposal, situation, changes[0]),
         costs=remedy.costs,
-        caveats=proposal.caveats,
+        caveats=(*_unseen(proposal, situation), *proposal.caveats),
         sources=tuple(dict.fromkeys([remedy.source, *(case.source for case in proposal.cases)])),
         documented=proposal.documented,
         selected=selected,
@@ -49,10 +50,12 @@ def change_of(key: str, old: str | None, new: str | None, situation: Situation) 
     return Change(dashes + key, old, new)
 
 
-def _results(proposal: Proposal) -> Results:
-    """Changed where the remedy or one of the dialect's own facts says so."""
-    changed = proposal.remedy.results == "changed" or any(fact.results == "changed" for fact in proposal.facts)
-    return "changed" if changed else "unchanged"
+def _unseen(proposal: Proposal, situation: Situation) -> tuple[str, ...]:
+    """A documented step that the ledger does not support where this run died says so."""
+    phase = died_in(situation.outcome({}).ledger, situation.place, situation.phase)
+    if not proposal.documented or proposal.fits is None or proposal.saves.get(phase, 0) > 0:
+        return ()
+    return (f"the ledger sees no saving in {PHASE_TITLES[phase]}; it is here because {proposal.documented} reports it",)
 
 
 def _freed(saves: dict[Phase, int], phase: Phase) -> int:
@@ -142,17 +145,29 @@ def advice_step(remedy: Remedy, situation: Situation) -> PlanStep:
         id=remedy.id,
         rank=0,
         title=remedy.title,
-        kind=remedy.kind,
+        kind=remedy.kind if remedy.kind in ("machine", "data") else "manual",
         tier=remedy.tier,
         changes=(),
         results=remedy.results,
         basis="documented" if remedy.evidence else "estimated",
         saves={},
         place="host" if remedy.memory == "host" else "gpu" if remedy.memory == "gpu" else "none",
-        why=" ".join(remedy.says.split()),
+        why=_by_hand(remedy, situation),
         costs=remedy.costs,
         caveats=remedy.caveats,
         sources=(remedy.source,) if remedy.source else (),
         selected=False,
         group=remedy.id,
+    )
+
+
+def _by_hand(remedy: Remedy, situation: Situation) -> str:
+    """The remedy's sentences; where it means a setting that no dialect names, which setting to look for."""
+    if remedy.knob is None or remedy.kind == "data":
+        return " ".join(remedy.says.split())
+    knob = next((k for k in situation.knowledge.knobs if k.id == remedy.knob), None)
+    named = f"{knob.title.lower()} ({knob.unit})" if knob is not None else remedy.knob
+    return (
+        f"No dialect is known for this launch, so no key can be named: look for the setting that carries {named}. "
+        "With `set` it can then be changed in the script."
     )

@@ -17,6 +17,7 @@ from advisor.run.run import Run
 from advisor.script.document import Setting
 
 if TYPE_CHECKING:
+    from advisor.run_file import Sizing
     from advisor.session import State
 
 SCHEMA = 1
@@ -57,15 +58,15 @@ def diagnose_json(state: State) -> dict[str, Any]:
     }
 
 
-def estimate_json(state: State) -> dict[str, Any]:
+def estimate_json(sizing: Sizing) -> dict[str, Any]:
     """`estimate --format json`: the ledger as it is, and whether it fits with the margin kept free."""
     return {
         "schema": SCHEMA,
-        "run": run_json(state.run),
-        "machine": machine_json(state.machine),
-        "memory": _memory(state.ledger, state.attribution),
-        "margin": state.plan.margin,
-        "fits": fits(state.ledger, state.plan.margin),
+        "run": run_json(sizing.run),
+        "machine": machine_json(sizing.machine),
+        "memory": _memory(sizing.ledger, sizing.attribution),
+        "margin": sizing.margin,
+        "fits": fits(sizing.ledger, sizing.margin),
     }
 
 

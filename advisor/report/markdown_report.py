@@ -192,7 +192,7 @@ def _table(place: Place, title: str, before: Ledger, after: Ledger | None) -> li
         later = after.phase(place, each.phase) if after else None
         lines.append(
             f"| {PHASE_TITLES[each.phase]} | {show_gib(each.expected)} | {show_gib(each.low)}–{show_gib(each.high)} | "
-            f"{show_gib(later.expected if later else None)} |"
+            f"{show_gib(later.expected) if later else '–'} |"
         )
     return [*lines, ""]
 

@@ -164,6 +164,13 @@ def capacity(ledger: Ledger, place: Place) -> int | None:
     return ledger.gpu_capacity if place == "gpu" else ledger.host_limit
 
 
+def room_word(phase: PhaseSum, room: int | None, margin: float) -> str:
+    """ "over" where the expectation exceeds the capacity, "tight" where it eats into the margin, else ""."""
+    if room is None or phase.expected <= room * (1 - margin):
+        return ""
+    return "over" if phase.expected > room else "tight"
+
+
 def fits_words(plan: Plan) -> str:
     """What the plan promises, in a sentence."""
     margin = f"{plan.margin:.0%}"
@@ -199,11 +206,10 @@ def quote_place(entry: Evidence) -> str:
 
 
 def printed(entry: Evidence) -> str:
-    """The sizes and other fields that a line printed: "tried 2.00 GiB · free 278.19 MiB · gpu 0"."""
-    shown = []
-    for name, value in entry.fields.items():
-        if name.endswith("_bytes") and not isinstance(value, str):
-            shown.append(f"{name.removesuffix('_bytes').replace('_', ' ')} {show_bytes(value)}")
-        else:
-            shown.append(f"{name.replace('_', ' ')} {clean_line(str(value), 60)}")
-    return " · ".join(shown)
+    """The sizes that a line printed: "tried 2.00 GiB · total 79.15 GiB · free 278.19 MiB"."""
+    sizes = [
+        f"{name.removesuffix('_bytes').replace('_', ' ')} {show_bytes(value)}"
+        for name, value in entry.fields.items()
+        if name.endswith("_bytes") and not isinstance(value, str)
+    ]
+    return " · ".join(sizes)

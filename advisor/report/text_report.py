@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from advisor.crash.evidence import Crash, Evidence
 from advisor.diagnosis.diagnosis import Diagnosis
+from advisor.machine.inventory import Machine
 from advisor.memory.cells import Ledger, PhaseSum, Place
 from advisor.plan.plan import Plan, PlanStep
 from advisor.report import phrases
@@ -16,6 +17,7 @@ from advisor.units import show_bytes, show_gib
 from advisor.words import PHASE_TITLES
 
 if TYPE_CHECKING:
+    from advisor.run_file import Sizing
     from advisor.session import State
 
 EVIDENCE_SHOWN = 8
@@ -32,7 +34,7 @@ def text_report(state: State) -> str:
         [
             *_head(state),
             *section("What the log proves", _proof(state.crash)),
-            *section("Run and machine", _subject(state)),
+            *section("Run and machine", _subject(state.run, state.machine)),
             *section("Likely cause", _cause(state.diagnosis)),
             *section("Questions", _questions(state.diagnosis)),
             *section("Plan", _plan(state.plan)),
@@ -45,14 +47,14 @@ def text_report(state: State) -> str:
     )
 
 
-def estimate_report(state: State) -> str:
+def estimate_report(sizing: Sizing) -> str:
     """The ledger phase by phase and owner by owner, and whether it fits."""
-    ledger = state.ledger
+    ledger = sizing.ledger
     return join(
         [
-            *wrap(_fit_sentence(ledger, state.plan.margin)),
+            *wrap(_fit_sentence(ledger, sizing.margin)),
             "",
-            *_subject(state),
+            *_subject(sizing.run, sizing.machine),
             *_ledger("GPU memory of one card, GiB", ledger, "gpu"),
             *_ledger("Host RAM of one node, GiB", ledger, "host"),
             *section("Assumed", [line for text in ledger.assumed for line in wrap(text, 2, 4)]),
@@ -107,11 +109,11 @@ def _entry(entry: Evidence, quote: bool) -> list[str]:
     return [cut(head, WIDTH), *quoted, *wrap(phrases.printed(entry) if entry.role == "cause" else "", 4)]
 
 
-def _subject(state: State) -> list[str]:
-    lines = wrap(phrases.subject(state.run), 2, 4) + wrap(phrases.machine_line(state.machine), 2, 4)
-    if state.run.recognised_by:
-        lines += wrap(f"Recognised by {state.run.recognised_by}.", 2, 4)
-    for note in (*state.run.notes, *state.machine.problems):
+def _subject(run: Run, machine: Machine) -> list[str]:
+    lines = wrap(phrases.subject(run), 2, 4) + wrap(phrases.machine_line(machine), 2, 4)
+    if run.recognised_by:
+        lines += wrap(f"Recognised by {run.recognised_by}.", 2, 4)
+    for note in (*run.notes, *machine.problems):
         lines += wrap(note, 2, 4)
     return lines
 
@@ -163,7 +165,7 @@ def _step(step: PlanStep, brief: bool) -> list[str]:
 def _memory(ledger: Ledger, plan: Plan) -> list[str]:
     lines: list[str] = []
     for place, title in (("gpu", "GPU, one card"), ("host", "host, one node")):
-        lines += _before_after(title, ledger, plan.after, place)  # type: ignore[arg-type]
+        lines += _before_after(title, ledger, plan, place)  # type: ignore[arg-type]
     for text in ledger.assumed:
         lines += wrap(f"Assumed: {text}", 2, 4)
     for text in ledger.missing:
@@ -171,21 +173,22 @@ def _memory(ledger: Ledger, plan: Plan) -> list[str]:
     return lines
 
 
-def _before_after(title: str, before: Ledger, after: Ledger | None, place: Place) -> list[str]:
-    """Expected GiB of every phase now and after, and the range of the expectation now."""
+def _before_after(title: str, before: Ledger, plan: Plan, place: Place) -> list[str]:
+    """Expected GiB of every phase now and after, the range of the expectation now, and a word where room is short."""
     phases = phrases.sums(before, place)
     if not phases:
         return []
     room = phrases.capacity(before, place)
-    rows = [[f"{title} (of {show_gib(room)} GiB)", "now", "low–high", "after"]]
+    rows = [[f"{title} (of {show_gib(room)})", "now", "low–high", "after", ""]]
     for each in phases:
-        later = after.phase(place, each.phase) if after else None
+        later = plan.after.phase(place, each.phase) if plan.after else None
         rows.append(
             [
                 PHASE_TITLES[each.phase],
                 show_gib(each.expected),
                 f"{show_gib(each.low)}–{show_gib(each.high)}",
-                show_gib(later.expected if later else None),
+                show_gib(later.expected) if later else "",
+                phrases.room_word(later or each, room, plan.margin),
             ]
         )
     return ["", *table(rows, right=frozenset({1, 2, 3}))]
@@ -244,8 +247,3 @@ def _cases(diagnosis: Diagnosis) -> list[str]:
         lines += wrap(f"{case.title} ({case.id}): {case.agree} of {case.of} facts agree", 2, 4)
         lines += wrap(f"differs in {', '.join(case.differs)}" if case.differs else "", 4) + wrap(case.source, 4)
     return lines
-
-
-def run_line(run: Run) -> str:
-    """One line for progress on stderr."""
-    return cut(phrases.subject(run), WIDTH)

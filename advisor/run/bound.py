@@ -124,7 +124,21 @@ def bind_natives(
         known = values.get(key)
         setting_of = known.setting if known else None
         values[key] = _native(key, override, "user", known.fact if known else None, setting_of)
+    for key, known in list(values.items()):
+        values[key] = _followed(known, values)
     return Natives(framework, era, values)
+
+
+def _followed(known: Native, values: Mapping[str, Native], depth: int = 4) -> Native:
+    """A default "${a.b}" takes the value of key a.b, as the framework's own config interpolates it."""
+    text = known.text or ""
+    if known.given or not (text.startswith("${") and text.endswith("}")) or depth == 0:
+        return known
+    leader = values.get(text[2:-1])
+    if leader is None:
+        return Native(known.key, None, None, "default", known.fact)
+    leader = _followed(leader, values, depth - 1)
+    return _native(known.key, leader.text, "default", known.fact)
 
 
 def _fill_from_log(values: dict[str, Native], framework: Framework | None, key: str, text: str) -> None:

@@ -9,7 +9,7 @@ import msgspec
 
 from advisor.knowledge.schema import Framework, Mechanics, ModelFact, Rule, SettingFact
 from advisor.machine.inventory import Machine
-from advisor.run.bound import EnvironmentPrefix, Natives, bind_natives
+from advisor.run.bound import EnvironmentPrefix, Native, Natives, bind_natives
 from advisor.run.derive import derive_knobs
 from advisor.run.dialect import Recognised
 from advisor.run.normalise import Around, becomes
@@ -17,6 +17,10 @@ from advisor.run.run import Knob, ModelShape, Run, Topology
 from advisor.run.shape import find_shape
 from advisor.run.topology import read_topology
 from advisor.script.launch import Launch
+
+
+ANY_SWITCH = frozenset({"algorithm.kl"})
+"""Knobs with several switches of which one is enough."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +118,7 @@ def _knobs(natives: Natives, topology: Topology) -> dict[str, Knob]:
     around = Around(natives, topology)
     knobs: dict[str, Knob] = {}
     for name in natives.knobs():
-        carrier = natives.carrier(name)
+        carrier = _switched_on(natives, name) or natives.carrier(name)
         if carrier is None or carrier.fact is None:
             continue
         if carrier.value is None:
@@ -124,6 +128,15 @@ def _knobs(natives: Natives, topology: Topology) -> dict[str, Knob]:
         became = becomes(carrier.value, _rule_for(name, carrier.fact), around)
         knobs[name] = Knob(name, became.value, carrier.source, carrier.key.removeprefix(EnvironmentPrefix), became.how)
     return knobs
+
+
+def _switched_on(natives: Natives, knob: str) -> Native | None:
+    """A knob that any of several switches turns on (a KL term in the loss or in the reward): the one that does."""
+    if knob not in ANY_SWITCH:
+        return None
+    return next(
+        (n for n in natives.carriers(knob) if n.value is True and n.fact is not None and not n.fact.becomes), None
+    )
 
 
 def _rule_for(knob: str, fact: SettingFact) -> Rule | None:

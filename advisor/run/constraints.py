@@ -173,10 +173,14 @@ def violations(built: BuiltRun, keys: Sequence[str]) -> list[str]:
         return []
     rules = [(key, rule) for key in keys for rule in _rules_of(built, key)]
     rules += [(str(rule.get("key", "")), rule) for rule in framework.must if _in_era(rule, built.run.era)]
-    broken = [
-        check(rule, Place(built, key)) for key, rule in rules if (check := MUST.get(str(rule["rule"]))) is not None
-    ]
+    broken = [MUST[str(rule["rule"])](rule, Place(built, key)) for key, rule in rules if not _excused(rule, built)]
     return list(dict.fromkeys(said for said in broken if said))
+
+
+def divisors_of(built: BuiltRun, key: str) -> list[str]:
+    """Other native keys that must divide the value of `key`, by the dialect's rules."""
+    named = [str(name) for rule in _rules_of(built, key) if rule["rule"] == "divides" for name in rule["by"]]
+    return [name for name in named if name != key and name in built.natives.values]
 
 
 def _rules_of(built: BuiltRun, key: str) -> Sequence[Rule]:
@@ -186,6 +190,12 @@ def _rules_of(built: BuiltRun, key: str) -> Sequence[Rule]:
         if known is not None and known.fact is not None
         else ()
     )
+
+
+def _excused(rule: Rule, built: BuiltRun) -> bool:
+    """`unless: {key, value}`: the framework skips the check while another key has that value."""
+    unless = rule.get("unless")
+    return isinstance(unless, dict) and built.natives.value(str(unless["key"])) == unless["value"]
 
 
 def _in_era(rule: Rule, era: str) -> bool:

@@ -47,7 +47,22 @@ def derive_knobs(
     if prompt is not None and response is not None:
         add("data.total_tokens", int(prompt + response), f"prompt {prompt:g} + response {response:g}")
     _sequences(add, value_of, topology)
+    limit = _samples_limit(natives)
+    if limit:
+        add("samples.limit_batch", True, limit)
     return derived
+
+
+def _samples_limit(natives: Natives) -> str:
+    """The rule by which a micro-batch must divide by the samples per prompt, in words; "" where there is none."""
+    samples, micro = natives.carrier("rollout.samples_per_prompt"), natives.carrier("actor.micro_batch")
+    if samples is None or micro is None or micro.fact is None:
+        return ""
+    for rule in micro.fact.must:
+        eras = rule.get("eras")
+        if samples.key in rule.get("by", []) and (not eras or natives.era in eras):
+            return str(rule.get("says", f"{micro.key} must be a multiple of {samples.key}"))
+    return ""
 
 
 def _number(value: KnobValue | None) -> float | None:

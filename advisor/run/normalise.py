@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from advisor.knowledge.schema import Rule
+from advisor.knowledge.schema import Rule, SettingFact
 from advisor.run.bound import Natives
 from advisor.run.run import KnobValue, Topology
 
@@ -67,8 +67,7 @@ def _times(value: KnobValue, rule: Rule, around: Around) -> Became:
 
 def _words(value: KnobValue, rule: Rule, around: Around) -> Became:
     """A word of the framework becomes the knob's value: {words: {zero3: 3}}; unknown words become `otherwise`."""
-    words = rule.get("words", {})
-    return Became(words.get(str(value).lower(), words.get(str(value), rule.get("otherwise"))))
+    return Became(_word(rule, str(value)))
 
 
 def _negated(value: KnobValue, rule: Rule, around: Around) -> Became:
@@ -93,6 +92,31 @@ BECOMES: dict[str, Callable[[KnobValue, Rule, Around], Became]] = {
     "negated": _negated,
     "by_era": _by_era,
 }
+
+
+def unbecome(fact: SettingFact, knob: str, target: KnobValue, natives: Natives, key: str) -> str | None:
+    """The framework's own word under which `knob` takes the value `target` and the other knobs of the key stay put.
+
+    For keys that speak in words or negations; None where no word does it.
+    """
+    rules: dict[str, Rule | None] = {**fact.also, **({fact.knob: fact.becomes} if fact.knob is not None else {})}
+    rule = rules[knob]
+    if rule is None or rule["rule"] not in ("words", "negated"):
+        return str(target)
+    if rule["rule"] == "negated":
+        return str(not target).lower() if isinstance(target, bool) else None
+    present = natives.values[key].text or ""
+    others = [r for name, r in rules.items() if name != knob and r is not None and r["rule"] == "words"]
+    for word, became in rule["words"].items():
+        if became == target and all(_word(r, str(word)) == _word(r, present) for r in others):
+            return str(word)
+    return None
+
+
+def _word(rule: Rule, word: str) -> KnobValue | None:
+    words: Mapping[str, KnobValue | None] = rule.get("words", {})
+    otherwise: KnobValue | None = rule.get("otherwise")
+    return words.get(word.lower(), words.get(word, otherwise))
 
 
 def becomes(value: KnobValue, rule: Rule | None, around: Around) -> Became:

@@ -50,9 +50,10 @@ class Counts:
         )
 
     def is_on(self, name: str) -> bool:
-        """A boolean place."""
-        place = self.rule.get(name)
-        return isinstance(place, str) and self.natives.value(place) is True
+        """Whether one of the boolean places is on."""
+        places = self.rule.get(name)
+        listed = [places] if isinstance(places, str) else places if isinstance(places, list) else []
+        return any(self.natives.value(place) is True for place in listed)
 
 
 def _whole(text: str | None) -> int | None:
@@ -92,7 +93,8 @@ def _role_groups(counts: Counts, machine: Machine) -> Topology:
     """OpenRLHF: every role its own group of nodes x GPUs unless colocated."""
     nodes, per_node = counts.of("nodes") or 1, counts.of("gpus_per_node") or 1
     engines, tensor_parallel = counts.of("engines"), counts.of("tensor_parallel") or 1
-    colocated = counts.is_on("colocate_all")
+    together = counts.is_on("colocate_all") or counts.is_on("colocate_all_dotted")
+    apart = counts.is_on("engines_apart_when")
     return Topology(
         nodes=max(nodes, machine.nodes or 1),
         gpus_per_node=len(machine.gpus) or per_node,
@@ -100,8 +102,8 @@ def _role_groups(counts: Counts, machine: Machine) -> Topology:
         rollout_gpus=(engines or 0) * tensor_parallel or nodes * per_node,
         tensor_parallel=tensor_parallel,
         sequence_parallel=counts.of("sequence_parallel") or 1,
-        colocated=colocated,
-        roles_share_cards=colocated,
+        colocated=together and not apart,
+        roles_share_cards=together,
         known=counts.given("nodes"),
     )
 

@@ -2,26 +2,111 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from advisor.script.document import Setting
+from advisor.hostile import clean_line
+from advisor.script.document import ScriptError, Setting
 from advisor.script.files import Files
-from advisor.script.launch import Launch
+from advisor.script.json_file import read_json
+from advisor.script.keyed import Keyed, settings_of
 from advisor.script.shell_run import Command
+from advisor.script.shell_text import joined
+from advisor.script.yaml_file import read_yaml
+
+_YAML = (".yaml", ".yml")
+_OVERLAY_KEYS = ("--config-path", "-cp", "--config-name", "-cn", "--config-dir", "-cd")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Followed:
     """Settings from files, in order of precedence, the files' paths, and what could not be found."""
 
-    settings: tuple[Setting, ...] = ()
+    settings: list[Setting] = field(default_factory=list)
     files: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
 
-def follow(
-    files: Files, program: str, launch: Launch, launcher: Mapping[str, str], own: Sequence[Setting], command: Command, base: Path
-) -> Followed:
-    return Followed()
+@dataclass(frozen=True, slots=True)
+class _Named:
+    """A file that a launch names, with the prefix of its keys and what to call it in a note."""
+
+    key: str
+    name: str
+    prefix: str = ""
+
+
+def follow(files: Files, launcher: Mapping[str, str], own: Sequence[Setting], positional: Sequence[str], command: Command, base: Path) -> Followed:
+    """Settings of the config files of one launch.
+
+    `own` are its command-line settings, `positional` its other arguments, `base` the script's folder.
+    A dialect's own meaning of the keys is not known here: the shapes of names decide.
+    """
+    out = Followed()
+    for named in _named(launcher, own, positional):
+        written = command.files.get(named.name.encode("utf-8", "surrogateescape"))
+        if written is not None:
+            out.notes += (f"{clean_line(named.name)} is written by the script itself ({len(joined(written))} bytes) and is not followed.",)
+            continue
+        _read(files, named, base, out)
+    return out
+
+
+def _named(launcher: Mapping[str, str], own: Sequence[Setting], positional: Sequence[str]) -> Iterator[_Named]:
+    accelerate = launcher.get("--config_file") or launcher.get("--config-file")
+    if accelerate:
+        yield _Named("--config_file", accelerate, "accelerate:")
+    values = {setting.key: setting.value for setting in own if isinstance(setting.value, str)}
+    overlay = _overlay(values)
+    if overlay:
+        yield overlay
+    for word in positional:
+        if word.endswith((*_YAML, ".json")):
+            yield _Named("", word)
+    for key, value in values.items():
+        bare = key.lstrip("-").replace("-", "_")
+        if bare in ("config", "config_file") and value.endswith((*_YAML, ".json")):
+            yield _Named(key, value)
+        elif bare in ("deepspeed", "deepspeed_config") and value.endswith(".json"):
+            yield _Named(key, value, "deepspeed:")
+
+
+def _overlay(values: Mapping[str, str]) -> _Named | None:
+    """Hydra's `--config-path` and `--config-name`."""
+    name = values.get("--config-name") or values.get("-cn")
+    if not name:
+        return None
+    folder = values.get("--config-path") or values.get("-cp") or values.get("--config-dir") or values.get("-cd") or ""
+    name = name if name.endswith(_YAML) else name + ".yaml"
+    return _Named("--config-name", f"{folder}/{name}" if folder else name)
+
+
+def _read(files: Files, named: _Named, base: Path, out: Followed) -> None:
+    kind = "json" if named.name.endswith(".json") else "yaml"
+    number = files.find(named.name, base, "json" if kind == "json" else "yaml")
+    shown = clean_line(named.name)
+    if number is None:
+        what = f"{named.key} names {shown}" if named.key else f"The launch names {shown}"
+        out.notes += (f"{what}, which was not found; its settings are not known.",)
+        return
+    document = files.documents[number]
+    try:
+        keyed = read_json(document) if kind == "json" else read_yaml(document)
+    except ScriptError as error:
+        out.notes += (str(error),)
+        return
+    out.settings += _listed(document_settings(files, number, keyed, named.prefix), named)
+    out.files += (str(document.path),)
+
+
+def document_settings(files: Files, number: int, keyed: Keyed, prefix: str) -> list[Setting]:
+    """A followed file's entries as settings."""
+    return settings_of(files.documents[number], keyed.entries, "file", prefix)
+
+
+def _listed(settings: list[Setting], named: _Named) -> list[Setting]:
+    """Hydra's own sections are no settings of the run."""
+    if named.key != "--config-name":
+        return settings
+    return [s for s in settings if s.key not in ("defaults",) and not s.key.startswith(("defaults.", "hydra."))]

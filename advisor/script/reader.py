@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from advisor.hostile import clean_line
-from advisor.script.document import DocumentKind, ScriptError
-from advisor.script.files import Files
-from advisor.script.launch import Script
-from advisor.script.shell_words import Unterminated
+from advisor.script.document import Document, DocumentKind, ScriptError
+from advisor.script.files import Files, load
+from advisor.script.keyed import Keyed, settings_of
+from advisor.script.launch import Launch, Script
+
+_SUFFIXES: dict[str, DocumentKind] = {
+    ".sh": "shell",
+    ".bash": "shell",
+    ".slurm": "shell",
+    ".sbatch": "shell",
+    ".yaml": "yaml",
+    ".yml": "yaml",
+    ".json": "json",
+    ".py": "python",
+}
+_SHEBANG = re.compile(rb"#!\s*\S*?(?:/env\s+(?:-S\s+)?)?(\w+)[\d.]*\s")
 
 
 def read_script(path: Path, *, positional: tuple[str, ...] = ()) -> Script:
@@ -17,15 +30,58 @@ def read_script(path: Path, *, positional: tuple[str, ...] = ()) -> Script:
     `positional` are arguments that the script is given. Raises ScriptError, one sentence with file and line,
     where the file is missing, unreadable, empty, binary, too large, or not well-formed.
     """
-    return read_files(Files(), path, positional)
+    return read_documents(Files(), Path(path), positional)
 
 
-def read_files(files: Files, path: Path, positional: tuple[str, ...]) -> Script:
-    from advisor.script.shell import read_shell
+def read_documents(files: Files, path: Path, positional: tuple[str, ...]) -> Script:
+    """`read_script` over files that may already be in memory."""
+    kind = _SUFFIXES.get(path.suffix.lower())
+    if kind is None:
+        document = files.known(path) if files.given is not None else load(path, "shell")
+        kind = kind_of(document)
+    if kind == "shell":
+        return _shell(files, path, positional)
+    number = files.add(path, kind)
+    launch = config_launch(files.documents[number])
+    return Script(tuple(files.documents), (launch,), (), positional)
+
+
+def kind_of(document: Document) -> DocumentKind:
+    """The kind of a file whose name does not tell: by its shebang, or by its first character."""
+    shebang = _SHEBANG.match(document.data[:200])
+    if shebang and shebang.group(1).startswith(b"python"):
+        return "python"
+    return "json" if document.data.lstrip()[:1] == b"{" and document.path.suffix else "shell"
+
+
+def _shell(files: Files, path: Path, positional: tuple[str, ...]) -> Script:
+    from advisor.script.shell import read_shell  # noqa: PLC0415  (brings tree-sitter)
+    from advisor.script.shell_words import Unterminated  # noqa: PLC0415
+
     try:
         reading = read_shell(files, path, positional)
-    except Unterminated as e:
-        data = files.documents[0].data
-        line = files.documents[0].line_of(e.at)
-        raise ScriptError(f"{clean_line(str(path))}, line {line}: {e.what} opens here and never closes.") from e
-    return Script(tuple(files.documents), tuple(l.launch for l in reading.launches), tuple(reading.shell.notes), positional)
+    except Unterminated as error:
+        line = files.documents[0].line_of(error.at)
+        raise ScriptError(f"{clean_line(str(path))}, line {line}: {error.what} opens here and never closes.") from error
+    notes = [clean_line(note) for note in dict.fromkeys(reading.shell.notes)]
+    if b"\r\n" in files.documents[0].data:
+        notes.append("The file has Windows line endings; bash on Linux takes the carriage returns for text.")
+    return Script(tuple(files.documents), tuple(item.launch for item in reading.launches), tuple(notes), positional)
+
+
+def read_keyed(document: Document) -> Keyed:
+    """A YAML or JSON document to the byte. Raises ScriptError."""
+    from advisor.script.json_file import read_json  # noqa: PLC0415
+    from advisor.script.yaml_file import read_yaml  # noqa: PLC0415
+
+    return read_json(document) if document.kind == "json" else read_yaml(document)
+
+
+def config_launch(document: Document) -> Launch:
+    """A YAML, JSON or Python file as one launch. Raises ScriptError where it is not well-formed."""
+    if document.kind == "python":
+        from advisor.script.python_file import python_launch, read_python  # noqa: PLC0415
+
+        return python_launch(read_python(document))
+    settings = settings_of(document, read_keyed(document).entries)
+    return Launch(0, "", (), {}, tuple(settings), files=(str(document.path),))

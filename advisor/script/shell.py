@@ -150,7 +150,8 @@ def _shown_environment(environment: Mapping[bytes, Pieces]) -> tuple[tuple[bytes
 def _complete(reading: ShellReading, draft: ShellLaunch, base: Path) -> ShellLaunch:
     """The launch with its public noun filled in."""
     own = [_setting(reading, draft, argument) for argument in draft.arguments]
-    followed = config_files.follow(reading.files, draft.found.program, draft.launch, _launcher(draft), own, draft.command, base)
+    followed = config_files.follow(reading.files, _launcher(draft), own, _positional(draft), draft.command, base)
+    followed.settings = _as_written(followed.settings, own)
     settings = effective([*followed.settings, *own])
     command, found = draft.command, draft.found
     launch = Launch(
@@ -160,7 +161,7 @@ def _complete(reading: ShellReading, draft: ShellLaunch, base: Path) -> ShellLau
         environment(draft),
         tuple(settings),
         _command_span(reading, command),
-        {key: value for key, value in _launcher(draft).items()},
+        _launcher(draft),
         found.interpreter,
         followed.files,
         notes=(*_lost_settings(command.simple, command.text, reading), *followed.notes),
@@ -274,6 +275,21 @@ def _exports(reading: ShellReading, draft: ShellLaunch) -> tuple[Setting, ...]:
         span = None if found is None else reading.span(found.place)
         out.append(Setting(key, text, "environment", text is not None, span=span, reason=why_unknown(pieces)))
     return tuple(out)
+
+
+def _positional(draft: ShellLaunch) -> list[str]:
+    """Arguments that belong to no setting, as far as they are known."""
+    taken = {index for argument in draft.arguments for index in argument.fields}
+    rest = range(draft.found.arguments, len(draft.command.fields))
+    return [text for i in rest if i not in taken and (text := _text(draft.command.fields[i].pieces)) is not None]
+
+
+def _as_written(settings: list[Setting], own: list[Setting]) -> list[Setting]:
+    """A file's keys in the spelling of the command line, where that has dashes: `--lr` overrides `lr`."""
+    from dataclasses import replace  # noqa: PLC0415
+
+    options = {s.key.lstrip("-").replace("-", "_"): s.key for s in own if s.key.startswith("--")}
+    return [replace(s, key=options.get(s.key, s.key)) for s in settings]
 
 
 def _lost_settings(simple: Simple, text: Text, reading: ShellReading) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from advisor.hostile import clean_line
 from advisor.script.document import Document, ScriptError
@@ -74,11 +74,12 @@ class _Reader:
         """Note everything below a node; returns the byte where its content ends."""
         if depth > _MAX_DEPTH or len(self.keyed.entries) > MAX_ENTRIES:
             return self.at(node.end_mark.index)
-        if node.id == "mapping":
-            return self.mapping(key, node, depth, flow)  # type: ignore[arg-type]
-        if node.id == "sequence":
-            return self.sequence(key, node, name, depth, flow)  # type: ignore[arg-type]
-        return self.scalar(key, node, name, flow)  # type: ignore[arg-type]
+        kind = type(node).__name__
+        if kind == "MappingNode":
+            return self.mapping(key, cast("MappingNode", node), depth, flow)
+        if kind == "SequenceNode":
+            return self.sequence(key, cast("SequenceNode", node), name, depth, flow)
+        return self.scalar(key, cast("ScalarNode", node), name, flow)
 
     def mapping(self, key: str, node: MappingNode, depth: int, flow: bool) -> int:
         inside = flow or bool(node.flow_style)

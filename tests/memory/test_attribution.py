@@ -13,7 +13,7 @@ from advisor.run.run import KnobValue, Run, Topology
 from advisor.units import GIB, MIB, parse_size, show_bytes
 from advisor.words import Phase
 
-from .runs import DEEPSPEED, FSDP, crash, make_run, openrlhf
+from .runs import DEEPSPEED, FSDP, crash, logic_rl, make_run, openrlhf
 
 
 def padded(model: str, micro: int, length: int) -> Run:
@@ -78,7 +78,20 @@ def test_where_nothing_matches_the_tokens_that_logits_would_need_are_told() -> N
     matches = attribute(padded("Qwen3-8B", 1, 4096), crash(tried, "actor_update"))
     assert matches
     assert not any(match.matches for match in matches)
-    assert matches[0].formula.endswith("= 65323 to 65343 tokens")
+    fp32 = next(match for match in matches if match.shape.startswith("fp32"))
+    assert "= 65323 to 65343 tokens: more than a pass should hold" in fp32.formula
+
+
+def test_without_padding_the_mean_length_of_the_pass_is_told() -> None:
+    matches = attribute(logic_rl(), crash(parse_size("18.13 GiB"), "actor_update"))
+    assert not matches[0].matches
+    assert matches[0].shape == "bf16 [T, 152064]"
+    assert "1000 on average, for 64 sequences of at most 2448" in matches[0].formula
+
+
+def test_a_gathered_matrix_may_fail_in_the_update() -> None:
+    best = attribute(openrlhf(True), crash(parse_size("448.00 MiB"), "actor_update"))[0]
+    assert (best.tensor, best.shape, best.phase) == ("MLP matrix weight", "bf16 [28672, 8192]", "actor_update")
 
 
 def test_nothing_is_attributed_without_a_size_or_a_model() -> None:

@@ -16,6 +16,7 @@ from advisor.report.json_report import (
     machine_file,
     scan_json,
 )
+from advisor.run_file import sizing_of
 from advisor.units import GIB
 from tests.report.sitting import OFFLOAD, crash, ledger, machine, sitting, unknown_sitting
 
@@ -31,7 +32,7 @@ def test_a_diagnosis_keeps_the_contract(state, validate):
 
 @pytest.mark.parametrize("state", [sitting(), unknown_sitting()], ids=["known", "unknown"])
 def test_an_estimate_keeps_the_contract(state, validate):
-    validate(read_back(estimate_json(state)), "estimate")
+    validate(read_back(estimate_json(sizing_of(state))), "estimate")
 
 
 def test_a_scan_and_a_machine_keep_the_contract(validate):

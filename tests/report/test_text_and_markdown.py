@@ -12,6 +12,7 @@ from advisor.hostile import cells
 from advisor.report.machine_report import machine_report
 from advisor.report.markdown_report import code, markdown_report, text
 from advisor.report.text_report import estimate_report, scan_report, text_report
+from advisor.run_file import sizing_of
 from tests.report.sitting import crash, machine, plan, sitting, unknown_sitting
 
 HOSTILE = "\x1b[2J\x1b]0;owned\x07 <script>alert(1)</script> [x](http://e.vil) |a| \u202egnp `tick` # 显存"
@@ -41,7 +42,7 @@ def test_the_markdown_report_reads_like_this(golden):
 
 
 def test_an_estimate_reads_like_this(golden):
-    golden("estimate.txt", estimate_report(sitting()))
+    golden("estimate.txt", estimate_report(sizing_of(sitting())))
 
 
 def test_a_scan_reads_like_this(golden):
@@ -55,7 +56,9 @@ def test_a_machine_reads_like_this(golden):
 @pytest.mark.parametrize(
     "state", [sitting(), unknown_sitting(), hostile_sitting()], ids=["known", "unknown", "hostile"]
 )
-@pytest.mark.parametrize("report", [text_report, estimate_report])
+@pytest.mark.parametrize(
+    "report", [text_report, lambda state: estimate_report(sizing_of(state))], ids=["text", "estimate"]
+)
 def test_no_line_is_wider_than_78_columns(report, state):
     assert [line for line in report(state).splitlines() if cells(line) > 78] == []
 
@@ -132,7 +135,7 @@ def test_a_plan_that_does_not_suffice_says_by_how_much():
 def test_an_estimate_that_does_not_fit_names_the_phase():
     known = sitting()
     small = replace(known, ledger=replace(known.ledger, gpu_capacity=10 * 2**30))
-    first = " ".join(estimate_report(small).split("\n\n")[0].split())
+    first = " ".join(estimate_report(sizing_of(small)).split("\n\n")[0].split())
     assert first.startswith("GPU memory does not fit: generating rollouts is expected to take 12.00 GiB of 10.00 GiB")
 
 

@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from textual.events import Key
+from textual.keys import _character_to_key
 from textual.pilot import Pilot
 
 from advisor.session import State
@@ -32,17 +34,25 @@ def same_as_golden(name: str, text: str) -> None:
 
 
 async def settle(pilot: Pilot[int]) -> None:
-    """Wait until every worker is done and every message handled."""
+    """Wait until every worker is done and every message handled; no sleeping."""
     for _ in range(3):
         await pilot.app.workers.wait_for_complete()
-        await pilot.pause()
+        await pilot._wait_for_screen()
+
+
+async def hit(pilot: Pilot[int], key: str) -> None:
+    """One key, and all that follows from it. Pilot.press does the same, but sleeps to find out that nothing is going on."""
+    name = _character_to_key(key) if len(key) == 1 and not key.isalnum() else key
+    character = key if len(key) == 1 else {"space": " ", "question_mark": "?", "slash": "/"}.get(key)
+    pilot.app.post_message(Key(name, character))
+    await settle(pilot)
 
 
 async def press(pilot: Pilot[int], *keys: str) -> None:
-    """Press keys one after the other, waiting for what each of them starts."""
+    """Press keys one after the other, waiting for what each of them starts; then for the last layout."""
     for key in keys:
-        await pilot.press(key)
-        await settle(pilot)
+        await hit(pilot, key)
+    await pilot.pause()
 
 
 @asynccontextmanager
@@ -60,4 +70,5 @@ async def opened(
     app = AdvisorApp(made, gauges or MadeGauges(), no_color=no_color, plain_ascii=plain_ascii)
     async with app.run_test(size=size, notifications=True) as pilot:
         await settle(pilot)
+        await pilot.pause()
         yield pilot

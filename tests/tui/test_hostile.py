@@ -11,7 +11,7 @@ from advisor.session import State
 from advisor.tui.driver import Preview, Saved
 
 from .made_state import MadeDriver, MadeGauges, host_crash, snapshot, step
-from .screen_text import opened, press, screen_text
+from .screen_text import hit, opened, press, screen_text
 
 HOSTILE = [
     "[/red]", "[/tmp/x]", "[rank0]: torch.OutOfMemoryError", "[red]x[/red]", "[bold", "back\\[slash", "x=[1, 2]",
@@ -102,11 +102,11 @@ async def test_hostile_text_passes_through_every_screen(text: str) -> None:
     async with opened(driver=driver, gauges=gauges) as pilot:
         await clean(pilot)
         for key in ("w", "escape", "g", "escape", "question_mark", "escape", "o", "escape", "escape", "escape"):
-            await press(pilot, key)
+            await hit(pilot, key)
             await clean(pilot)
         await press(pilot, "enter", "enter", "enter", "4", "enter", "enter", "enter")
         for key in ("e", "escape", "a", "escape", "space", "enter", "enter", "enter"):
-            await press(pilot, key)
+            await hit(pilot, key)
             await clean(pilot)
 
 

@@ -1,7 +1,7 @@
-# GRPO with LoRA on four cards
+# GRPO with LoRA: three cards train, the fourth generates
 MASTER_PORT=29501 \
 CUDA_VISIBLE_DEVICES=0,1,2,3 \
-NPROC_PER_NODE=4 \
+NPROC_PER_NODE=3 \
 swift rlhf \
     --rlhf_type grpo \
     --model Qwen/Qwen2.5-7B-Instruct \

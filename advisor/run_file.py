@@ -1,0 +1,151 @@
+"""A run without a launch script, for sizing ahead: a YAML run file, or the run of a sitting, with its ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from advisor.crash.evidence import NOTHING
+from advisor.hostile import clean_line
+from advisor.knowledge import Knowledge, load_knowledge
+from advisor.machine.describe import described, gpus_from, merge
+from advisor.machine.inventory import Machine
+from advisor.machine.measure import measure
+from advisor.memory.cells import Ledger, Match
+from advisor.memory.ledger import build_ledger
+from advisor.run.build import RunInputs, build_run
+from advisor.run.dialect import Recognised, era_of
+from advisor.run.run import Knob, Run
+from advisor.script.document import Setting, Value
+from advisor.script.launch import Launch
+
+if TYPE_CHECKING:
+    from advisor.session import Asked, State
+
+FILE_LIMIT = 4 * 2**20
+"""Bytes; a run file has a page."""
+_FIELDS = {"framework", "model", "gpus", "nodes", "host_ram", "libraries", "settings", "knobs"}
+
+
+@dataclass(frozen=True, slots=True)
+class Sizing:
+    """A run, its machine and the memory it is expected to take. `margin` is the fraction to be left free."""
+
+    run: Run
+    machine: Machine
+    ledger: Ledger
+    margin: float
+    attribution: tuple[Match, ...] = ()
+
+
+def sizing_of(state: State) -> Sizing:
+    """What a sitting says of size."""
+    return Sizing(state.run, state.machine, state.ledger, state.plan.margin, state.attribution)
+
+
+def size_run_file(path: Path, asked: Asked) -> Sizing:
+    """Size the run a file describes; what the command line says of the machine wins. Raises ValueError, OSError."""
+    knowledge = load_knowledge()
+    stated = _read(path)
+    name = clean_line(str(path))
+    try:
+        machine = _machine(stated, asked, knowledge)
+        inputs = _inputs(stated, asked, machine, knowledge, name)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from error
+    run = build_run(inputs).run
+    return Sizing(run, machine, build_ledger(run, machine, NOTHING), asked.margin)
+
+
+def _read(path: Path) -> Mapping[str, Any]:
+    import yaml
+
+    name = clean_line(str(path))
+    with path.open("rb") as file:
+        data = file.read(FILE_LIMIT + 1)
+    if len(data) > FILE_LIMIT:
+        raise ValueError(f"{name}: too large for a run file")
+    try:
+        stated = yaml.load(data, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - a safe loader
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f", line {mark.line + 1}" if mark is not None else ""
+        raise ValueError(
+            f"{name}{where}: not YAML ({getattr(error, 'problem', None) or 'cannot be parsed'})"
+        ) from error
+    if not isinstance(stated, dict) or not stated.get("framework"):
+        raise ValueError(f"{name}: a run file is a mapping that names at least its framework")
+    unknown = sorted(str(key) for key in stated if key not in _FIELDS)
+    if unknown:
+        raise ValueError(f"{name}: {clean_line(unknown[0], 60)} is none of {', '.join(sorted(_FIELDS))}")
+    return stated
+
+
+def _machine(stated: Mapping[str, Any], asked: Asked, knowledge: Knowledge) -> Machine:
+    """This box, under what the file says, under what the command line says."""
+    nodes = stated.get("nodes")
+    if nodes is not None and (not isinstance(nodes, int) or isinstance(nodes, bool)):
+        raise ValueError(f"nodes must be a whole number, not {clean_line(str(nodes), 40)!r}")
+    versions = _mapping(stated, "libraries")
+    from_file = described(
+        knowledge.gpus,
+        nodes=nodes,
+        host_ram=None if stated.get("host_ram") is None else str(stated["host_ram"]),
+        libraries=[f"{library}={version}" for library, version in versions.items()],
+    )
+    if stated.get("gpus") is not None:
+        cards = gpus_from(stated["gpus"], knowledge.gpus)
+        from_file = replace(from_file, gpus=cards, sources={**from_file.sources, "gpus": "described"})
+    from_command = described(
+        knowledge.gpus,
+        gpus=asked.gpus,
+        nodes=asked.nodes,
+        host_ram=asked.host_ram,
+        shm=asked.shm,
+        libraries=asked.libraries,
+        machine_files=asked.machine_files,
+    )
+    return merge(merge(measure(), from_file), from_command)
+
+
+def _inputs(stated: Mapping[str, Any], asked: Asked, machine: Machine, knowledge: Knowledge, name: str) -> RunInputs:
+    word = str(stated["framework"])
+    framework = next((each for each in knowledge.frameworks if each.framework == word), None)
+    given = _mapping(stated, "settings")
+    settings = tuple(Setting(str(key), _value(value), "file") for key, value in given.items())
+    version = machine.libraries.get(framework.package) if framework is not None else None
+    era = era_of(framework, version, {setting.key for setting in settings}) if framework is not None else ""
+    because = f"the word {clean_line(word, 40)} in {name}" + ("" if framework is not None else ", which is not known")
+    knobs = {
+        str(knob): Knob(str(knob), value, "user")
+        for knob, value in _mapping(stated, "knobs").items()
+        if value is not None
+    }
+    model = asked.model or stated.get("model")
+    return RunInputs(
+        Recognised(framework, era, because, version),
+        Launch(0, "", (), {}, settings),
+        machine,
+        knowledge.models,
+        model_name=None if model is None else str(model),
+        knobs=knobs,
+    )
+
+
+def _mapping(stated: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    value = stated.get(key) or {}
+    if not isinstance(value, dict):
+        problem = f"{key} must be a mapping, not {clean_line(str(value), 40)!r}"
+        raise ValueError(problem)  # noqa: TRY004 - one kind of error for input
+    return value
+
+
+def _value(value: object) -> Value:
+    """A YAML scalar as the text a program would get."""
+    if isinstance(value, list):
+        return tuple(clean_line(str(item)) for item in value)
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    return clean_line(str(value))

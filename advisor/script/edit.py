@@ -1,0 +1,124 @@
+"""Edits of a launch file: from what is wanted to new bytes, proved by reading them again. Nothing is written here."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from advisor.hostile import clean_line
+from advisor.script.changes import Changes
+from advisor.script.document import Document, EditRefused, Rewrite, ScriptError, Wanted
+from advisor.script.files import Files
+from advisor.script.keyed_edit import KeyedEditor
+from advisor.script.launch import Script
+from advisor.script.reader import read_keyed
+
+FOLLOWED = ("deepspeed:", "accelerate:")
+"""Keys of followed files that no argument of the launch can override."""
+
+
+def rewrite(script: Script, launch_index: int, wanted: Sequence[Wanted]) -> tuple[Rewrite, ...]:
+    """The documents with the wanted changes, for one launch of the script.
+
+    A literal that decides only one setting is edited in place; else an override is added at the launch. Every result has been
+    read again: raises EditRefused, in one sentence, where a change cannot be made without moving something else.
+    """
+    if not 0 <= launch_index < len(script.launches):
+        raise EditRefused(f"The script has no launch number {launch_index}.")
+    asked = [_checked(item) for item in wanted]
+    document = script.documents[0]
+    changes = Changes(script.documents)
+    try:
+        if document.kind == "shell":
+            _shell(script, launch_index, asked, changes)
+        elif document.kind == "python":
+            _python(document, asked, changes)
+        else:
+            _keyed(script, 0, asked, changes)
+    except ScriptError as error:
+        raise EditRefused(str(error)) from error
+    rewrites = changes.rewrites()
+    from advisor.script.proof import differences  # noqa: PLC0415
+
+    problems = differences(script, launch_index, asked, rewrites)
+    if problems:
+        raise EditRefused(f"The change cannot be made without side effects: {problems[0]}")
+    return rewrites
+
+
+def _checked(wanted: Wanted) -> Wanted:
+    values = () if wanted.value is None else (wanted.value,) if isinstance(wanted.value, str) else wanted.value
+    if any("\0" in text for text in (wanted.key, *values)):
+        raise EditRefused("A value with a NUL byte cannot be written.")
+    return wanted
+
+
+def _python(document: Document, wanted: Sequence[Wanted], changes: Changes) -> None:
+    from advisor.script.python_edit import PythonEditor  # noqa: PLC0415
+    from advisor.script.python_file import read_python  # noqa: PLC0415
+
+    editor = PythonEditor(read_python(document), changes)
+    for item in wanted:
+        _only_settings(item, document)
+        editor.setting(item)
+
+
+def _keyed(script: Script, number: int, wanted: Sequence[Wanted], changes: Changes, prefix: str = "") -> None:
+    document = script.documents[number]
+    editor = KeyedEditor(read_keyed(document), document, number, changes, prefix)
+    for item in wanted:
+        _only_settings(item, document)
+        editor.setting(item)
+
+
+def _only_settings(wanted: Wanted, document: Document) -> None:
+    if wanted.kind == "environment":
+        raise EditRefused(f"{clean_line(str(document.path))} starts no command, so it has no place for the variable {clean_line(wanted.key)}.")
+
+
+def _shell(script: Script, launch_index: int, wanted: Sequence[Wanted], changes: Changes) -> None:
+    from advisor.script.shell import read_shell  # noqa: PLC0415
+    from advisor.script.shell_edit import ShellEditor  # noqa: PLC0415
+    from advisor.script.shell_environment import edit_environment  # noqa: PLC0415
+
+    files = in_memory(script, {})
+    reading = read_shell(files, script.documents[0].path, script.positional)
+    launch = reading.launches[launch_index]
+    editor = ShellEditor(reading, launch, changes)
+    for item in wanted:
+        prefix = next((p for p in FOLLOWED if item.key.startswith(p)), None)
+        if item.kind == "environment":
+            edit_environment(editor, item)
+        elif prefix is not None:
+            _keyed(script, _followed(script, launch_index, prefix), [item], changes, prefix)
+        else:
+            editor.setting(item)
+
+
+def _followed(script: Script, launch_index: int, prefix: str) -> int:
+    """The number of the followed file whose keys have this prefix."""
+    for setting in script.launches[launch_index].settings:
+        if setting.key.startswith(prefix) and setting.span is not None:
+            for number, document in enumerate(script.documents):
+                if str(document.path) == setting.span.path:
+                    return number
+    raise EditRefused(f"The launch names no {prefix.rstrip(':')} file that was found.")
+
+
+def in_memory(script: Script, new: Mapping[str, bytes]) -> Files:
+    """The script's documents, some with new bytes, as the only files there are."""
+    given: dict[str, Document] = {}
+    for document in script.documents:
+        data = new.get(str(document.path), document.data)
+        given[os.path.abspath(document.path)] = replace(document, data=data)
+    return Files([], given)
+
+
+def read_again(script: Script, rewrites: Sequence[Rewrite]) -> Script:
+    """The script as it would be read with the new bytes. Raises ScriptError where they are not well-formed."""
+    from advisor.script.reader import read_documents  # noqa: PLC0415
+
+    files = in_memory(script, {str(item.document.path): item.new for item in rewrites})
+    return read_documents(files, Path(script.documents[0].path), script.positional)

@@ -1,0 +1,179 @@
+"""Edits of YAML and JSON files: values in place, keys added below their table, keys taken away."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from advisor.hostile import clean_line
+from advisor.script.changes import Changes, comment_text, encoded
+from advisor.script.document import Document, EditRefused, Value, Wanted
+from advisor.script.keyed import Entry, Keyed, Table
+
+_JSON_BARE = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?\Z|true\Z|false\Z|null\Z")
+_TRUTH = {"True": "true", "False": "false", "None": "null"}
+
+
+class KeyedEditor:
+    """Collects the edits of one YAML or JSON document."""
+
+    def __init__(self, keyed: Keyed, document: Document, number: int, changes: Changes, prefix: str = "") -> None:
+        self.keyed = keyed
+        self.document = document
+        self.data = document.data
+        self.number = number
+        self.changes = changes
+        self.prefix = prefix
+
+    def setting(self, wanted: Wanted) -> None:
+        """Set, add or remove one key."""
+        key = wanted.key.removeprefix(self.prefix)
+        entry = self.keyed.find(key)
+        if wanted.value is None:
+            if entry is not None:
+                self.remove(entry, wanted)
+        elif entry is None:
+            self.add(key, wanted, wanted.value)
+        elif entry.value != wanted.value:
+            self.change(entry, wanted, wanted.value)
+
+    def change(self, entry: Entry, wanted: Wanted, value: Value) -> None:
+        name = clean_line(wanted.key)
+        sharing = [other.key for other in self.keyed.entries if other.start == entry.start and other.key != entry.key]
+        if sharing and entry.start != entry.end:
+            raise EditRefused(f"{name} is an alias that also sets {clean_line(', '.join(sharing), 200)}.")
+        if entry.style == "block":
+            raise EditRefused(f"{name} is a text of several lines; edit it by hand.")
+        if entry.style == "list" and b"#" in self.data[entry.start : entry.end] and not self.is_json:
+            raise EditRefused(f"{name} is a list with comments in it; edit it by hand.")
+        new = encoded(self.text(value, entry.style, entry.flow))
+        lead = b" " if entry.style == "empty" else b""
+        self.changes.replace(self.number, entry.start, entry.end, lead + new, wanted.key, (len(lead), len(lead) + len(new)))
+        self.comment(wanted, entry.start, entry.end)
+
+    @property
+    def is_json(self) -> bool:
+        return self.document.kind == "json"
+
+    def text(self, value: Value, style: str, flow: bool) -> str:
+        """A value in the file's own syntax, in the quotes that the old one had."""
+        if isinstance(value, tuple):
+            return "[" + ", ".join(self.text(item, "plain", True) for item in value) + "]"
+        if self.is_json:
+            shown = _TRUTH.get(value, value)
+            return shown if style != "double" and _JSON_BARE.match(shown) else json.dumps(value, ensure_ascii=False)
+        if style == "single" and "\n" not in value and value.isprintable():
+            return "'" + value.replace("'", "''") + "'"
+        if style != "double" and _plain_yaml(value, flow):
+            return value
+        return json.dumps(value, ensure_ascii=not value.isprintable())
+
+    def add(self, key: str, wanted: Wanted, value: Value) -> None:
+        """A new key below the deepest table that exists on its way."""
+        parts = key.split(".")
+        for depth in range(len(parts) - 1, -1, -1):
+            table = self.keyed.tables.get(".".join(parts[:depth]))
+            if table is not None:
+                self.insert(table, parts[depth:], wanted, value)
+                return
+        raise EditRefused(f"{clean_line(str(self.document.path))} has no table that {clean_line(key)} could stand in.")
+
+    def insert(self, table: Table, names: list[str], wanted: Wanted, value: Value) -> None:
+        if any(self.keyed.find(".".join(filter(None, (table.key, *names[:n])))) for n in range(1, len(names))):
+            raise EditRefused(f"A part of {clean_line(wanted.key)} is already a plain value.")
+        shown = self.text(value, "plain", table.flow)
+        if table.flow:
+            self.insert_flow(table, names, wanted, shown)
+            return
+        lines: list[str] = []
+        for depth, name in enumerate(names):
+            last = depth == len(names) - 1
+            label = name if _plain_yaml(name, False) else json.dumps(name)
+            lines.append(" " * (table.indent + 2 * depth) + f"{label}:" + (f" {shown}" if last else ""))
+        newline = "\r\n" if b"\r\n" in self.data else "\n"
+        at = self.data.find(b"\n", table.end)
+        text = encoded(newline.join(lines))
+        if at < 0:
+            at, new = len(self.data), encoded(newline) + text
+        else:
+            at, new = at + 1, text + encoded(newline)
+        end = new.rindex(encoded(shown)) + len(encoded(shown))
+        if wanted.comment:
+            head = b" " * table.indent + b"# " + comment_text(wanted.comment) + encoded(newline)
+            cut = len(encoded(newline)) if at == len(self.data) and not self.data.endswith(b"\n") else 0
+            new, end = new[:cut] + head + new[cut:], end + len(head)
+        self.changes.replace(self.number, at, at, new, wanted.key, (end - len(encoded(shown)), end))
+
+    def insert_flow(self, table: Table, names: list[str], wanted: Wanted, shown: str) -> None:
+        """Behind the last entry between braces; in JSON on a line of its own where the others are."""
+        labels = [json.dumps(name) for name in names]
+        text = ": {".join(labels) + f": {shown}" + "}" * (len(names) - 1)
+        if table.empty:
+            at, lead = table.closer, ""
+        else:
+            at = table.end
+            broken = self.data[:at].rfind(b"\n", table.start) >= 0 and self.is_json
+            newline = "\r\n" if b"\r\n" in self.data else "\n"
+            lead = "," + (newline + " " * table.indent if broken else " ")
+        new = encoded(lead + text)
+        end = len(new) - (len(names) - 1)
+        self.changes.replace(self.number, at, at, new, wanted.key, (end - len(encoded(shown)), end))
+
+    def remove(self, entry: Entry, wanted: Wanted) -> None:
+        name = clean_line(wanted.key)
+        if entry.flow or self.is_json:
+            raise EditRefused(f"{name} stands between commas; take it away by hand.")
+        start = self.data.rfind(b"\n", 0, entry.name) + 1
+        if self.data[start : entry.name].strip():
+            raise EditRefused(f"{name} shares its line with others; take it away by hand.")
+        end = self.data.find(b"\n", max(entry.end - 1, entry.name))
+        end = len(self.data) if end < 0 else end + 1
+        siblings = [e for e in self.keyed.entries if e.key != entry.key and e.key.rpartition(".")[0] == entry.key.rpartition(".")[0]]
+        if not siblings:
+            raise EditRefused(f"{name} is the only key of its table; take it away by hand.")
+        if end == len(self.data) and not self.data.endswith(b"\n") and start:
+            start -= 2 if self.data[start - 2 : start] == b"\r\n" else 1
+        self.changes.replace(self.number, start, end, b"")
+
+    def comment(self, wanted: Wanted, start: int, end: int) -> None:
+        """A short comment behind the edited line, or above it where there is no room; JSON has none."""
+        if not wanted.comment or self.is_json:
+            return
+        stop = self.data.find(b"\n", end)
+        stop = len(self.data) if stop < 0 else stop
+        rest = self.data[end:stop].rstrip(b"\r")
+        line = self.data.rfind(b"\n", 0, start) + 1
+        if not rest.strip() and b"\n" not in self.data[start:end]:
+            at = end + len(rest)
+            self.changes.replace(self.number, at, at, b"  # " + comment_text(wanted.comment))
+            return
+        indent = self.data[line:start]
+        blanks = indent[: len(indent) - len(indent.lstrip())]
+        if self.covered(line):
+            return
+        newline = b"\r\n" if b"\r\n" in self.data else b"\n"
+        self.changes.replace(self.number, line, line, blanks + b"# " + comment_text(wanted.comment) + newline)
+
+    def covered(self, at: int) -> bool:
+        """Whether a line begins inside a value, where a comment would become text."""
+        return any(entry.start < at <= entry.end for entry in self.keyed.entries)
+
+
+def _plain_yaml(text: str, flow: bool) -> bool:
+    """Whether a text can stand without quotes and still be read as itself."""
+    import yaml  # noqa: PLC0415
+
+    if not text or (flow and re.search(r"[,\[\]{}]", text)) or not text.isprintable():
+        return False
+    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    try:
+        node: Any = yaml.compose(f"[{text}]" if flow else f"k: {text}", Loader=loader)
+    except yaml.YAMLError:
+        return False
+    if node is None:
+        return False
+    inner = node.value[0] if flow and node.value else node.value[0][1] if node.value else None
+    if flow and len(node.value) != 1:
+        return False
+    return inner is not None and type(inner).__name__ == "ScalarNode" and inner.style is None and inner.value == text and bool(text)

@@ -1,0 +1,188 @@
+"""Proof of an edit: the new bytes are read again and compared with what was wanted."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from advisor.hostile import clean_line
+from advisor.script.document import EditRefused, Rewrite, ScriptError, Setting, Value, Wanted, apply_edits
+from advisor.script.edit import FOLLOWED, read_again
+from advisor.script.launch import Launch, Script
+
+_SECONDS = 10
+_UNSET = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that was checked. `held` None: it could not be checked here."""
+
+    what: str
+    held: bool | None
+    detail: str = ""
+
+
+def check(script: Script, launch_index: int, wanted: Sequence[Wanted], rewrites: Sequence[Rewrite]) -> tuple[Check, ...]:
+    """Read the new bytes and say what holds: read back equal, nothing else moved, line endings kept, syntax valid."""
+    problems = differences(script, launch_index, wanted, rewrites)
+    missing = [problem for problem in problems if problem.startswith("wanted ")]
+    moved = [problem for problem in problems if not problem.startswith("wanted ")]
+    return (
+        Check("read back equal to the plan", not missing, "; ".join(missing)[:500]),
+        Check("nothing else moved", not moved, "; ".join(moved)[:500]),
+        _endings(rewrites),
+        *(_syntax(item) for item in rewrites),
+    )
+
+
+def _endings(rewrites: Sequence[Rewrite]) -> Check:
+    for item in rewrites:
+        old, new = item.document.data, item.new
+        lines = new.count(b"\n") - new.count(b"\r\n") if b"\r\n" in old and b"\n" not in old.replace(b"\r\n", b"") else 0
+        if lines or old.endswith(b"\n") != new.endswith(b"\n"):
+            return Check("line endings kept", False, clean_line(str(item.document.path)))
+        if apply_edits(old, item.edits) != new:
+            return Check("line endings kept", False, "the edits do not give the new bytes")
+    return Check("line endings kept", True)
+
+
+def _syntax(item: Rewrite) -> Check:
+    """A shell script through `bash -n`, which parses and runs nothing; the others were parsed when they were read."""
+    name = clean_line(item.document.path.name)
+    if item.document.kind != "shell":
+        return Check(f"{name} is well-formed {item.document.kind}", True)
+    bash = shutil.which("bash")
+    if bash is None:
+        return Check("bash -n", None, "bash is not installed here")
+    before, after = _parses(bash, item.document.data), _parses(bash, item.new)
+    return Check("bash -n clean", after if before else None, "" if before else "the original does not pass it either")
+
+
+def _parses(bash: str, data: bytes) -> bool:
+    try:
+        done = subprocess.run(  # noqa: S603  (the text goes to a parser on standard input; -n runs nothing)
+            [bash, "--noprofile", "--norc", "-n"],
+            input=data.replace(b"\r\n", b"\n"),
+            capture_output=True,
+            timeout=_SECONDS,
+            check=False,
+            env={"PATH": "/nonexistent"},
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return done.returncode == 0
+
+
+def differences(script: Script, launch_index: int, wanted: Sequence[Wanted], rewrites: Sequence[Rewrite]) -> list[str]:
+    """What does not come out as wanted ("wanted …"), and what else moved. Empty: the edit is exact."""
+    try:
+        again = read_again(script, rewrites)
+    except (ScriptError, EditRefused) as error:
+        return [f"the result is not well-formed: {error}"]
+    if len(again.launches) != len(script.launches):
+        return [f"the result has {len(again.launches)} launches, not {len(script.launches)}"]
+    out: list[str] = []
+    target = script.launches[launch_index]
+    for old, new in zip(script.launches, again.launches, strict=True):
+        together = old.index == launch_index or (old.span is not None and old.span == target.span)
+        out += _compare(old, new, wanted if together else ())
+    return out
+
+
+def _compare(old: Launch, new: Launch, wanted: Sequence[Wanted]) -> list[str]:
+    """One launch before and after."""
+    out: list[str] = []
+    expected, followers = _expected(old, wanted)
+    found = _values(new)
+    asked = {_bare(item.key): item for item in wanted if item.kind == "setting"}
+    for key in {**expected, **found}:
+        if expected.get(key, _UNSET) == found.get(key, _UNSET) or (key in followers and key not in asked):
+            continue
+        label = "wanted" if key in asked else "changed"
+        out.append(f"{label} {clean_line(key)}: {_shown(expected.get(key, _UNSET))}, got {_shown(found.get(key, _UNSET))}")
+    out += _compare_environment(old, new, wanted)
+    for what, before, after in (
+        ("program", old.program, new.program),
+        ("launcher options", dict(old.launcher), dict(new.launcher)),
+        ("arguments that are no settings", _rest(old), _rest(new)),
+    ):
+        if before != after:
+            out.append(f"the {what} changed")
+    return out
+
+
+def _expected(old: Launch, wanted: Sequence[Wanted]) -> tuple[dict[str, Value | None], set[str]]:
+    """Values in force after the change, and keys that follow a changed field of the same Python file by its own rules."""
+    out = _values(old)
+    followers: set[str] = set()
+    for item in wanted:
+        if item.kind == "environment":
+            continue
+        key = _bare(item.key)
+        if item.value is None:
+            out.pop(key, None)
+        else:
+            out[key] = _normal(item.value, out.get(key), key)
+        if not old.argv and old.program:
+            followers |= {_bare(k) for s in old.settings if _bare(s.key) == key for k in s.shared_with}
+            followers |= {_bare(s.key) for s in old.settings if s.span is None}
+    return out, followers
+
+
+def _normal(value: Value, old: Value | None, key: str) -> Value:
+    """`key=value` arguments carry a list as one text."""
+    return "[" + ",".join(value) + "]" if isinstance(value, tuple) and isinstance(old, str) and "." in key and value else value
+
+
+def _values(launch: Launch) -> dict[str, Value | None]:
+    return {_bare(setting.key): _value(setting) for setting in launch.settings if setting.effective}
+
+
+def _value(setting: Setting) -> Value | None:
+    return setting.value if setting.resolved else None
+
+
+def _bare(key: str) -> str:
+    """A key without markers and dashes, so that an added `--key` is the `key` that was asked for."""
+    return key if key.startswith(FOLLOWED) else key.lstrip("+~").lstrip("-")
+
+
+def _shown(value: object) -> str:
+    if value is _UNSET:
+        return "not set"
+    return "unknown" if value is None else clean_line(json.dumps(value), 80)
+
+
+def _compare_environment(old: Launch, new: Launch, wanted: Sequence[Wanted]) -> list[str]:
+    expected: dict[str, str] = dict(old.environment)
+    for item in wanted:
+        if item.kind != "environment":
+            continue
+        if item.value is None:
+            expected.pop(item.key, None)
+        elif isinstance(item.value, str):
+            expected[item.key] = item.value
+    asked = {item.key for item in wanted if item.kind == "environment"}
+    return [
+        f"{'wanted' if name in asked else 'changed'} ${clean_line(name)}: {expected.get(name)!r}, got {new.environment.get(name)!r}"
+        for name in {**expected, **new.environment}
+        if _environment_of(expected, name) != _environment_of(new.environment, name)
+    ]
+
+
+def _environment_of(environment: Mapping[str, str], name: str) -> str | None:
+    return environment.get(name)
+
+
+def _rest(launch: Launch) -> tuple[str | None, ...]:
+    """The words of a command up to its first setting."""
+    out: list[str | None] = []
+    for word in launch.argv:
+        if word is not None and (word.startswith("--") or "=" in word):
+            break
+        out.append(word)
+    return tuple(out)

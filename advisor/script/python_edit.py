@@ -1,0 +1,137 @@
+"""Edits of a Python config file: the literal of the branch that is taken, a new field, a field taken away."""
+
+from __future__ import annotations
+
+import ast
+import keyword
+import re
+
+from advisor.hostile import clean_line
+from advisor.script.changes import Changes, comment_text, encoded
+from advisor.script.document import EditRefused, Value, Wanted
+from advisor.script.python_file import FieldSource, PythonReading, text_of
+
+_NUMBER = re.compile(r"-?(?:\d+(?:_\d+)*|(?:\d+\.\d*|\.\d+)(?:[eE][-+]?\d+)?|\d+[eE][-+]?\d+)\Z")
+_NAMES = {"true": "True", "false": "False", "null": "None", "none": "None", "True": "True", "False": "False", "None": "None"}
+_TYPES = {"True": "bool", "False": "bool"}
+
+
+class PythonEditor:
+    """Collects the edits of one Python document."""
+
+    def __init__(self, reading: PythonReading, changes: Changes) -> None:
+        self.reading = reading
+        self.data = reading.document.data
+        self.changes = changes
+        self.newline = b"\r\n" if b"\r\n" in self.data else b"\n"
+
+    def setting(self, wanted: Wanted) -> None:
+        """Set, add or remove one field."""
+        source = self.reading.find(wanted.key)
+        if wanted.value is None:
+            if source is not None:
+                self.remove(source, wanted)
+        elif source is None:
+            self.add(wanted, wanted.value)
+        elif not source.found.known or text_of(self.reading, source.found) != wanted.value:
+            self.change(source, wanted, wanted.value)
+
+    def change(self, source: FieldSource, wanted: Wanted, value: Value) -> None:
+        """Replace what decides the field in its own statement: its literal, or the name or sum that stands there."""
+        node = source.own
+        if isinstance(node, ast.IfExp):
+            raise EditRefused(f"{clean_line(wanted.key)} depends on a condition that only running the file would tell.")
+        if isinstance(node, ast.Call) and len(node.args) == 1 and _called(node).endswith("ListConfig"):
+            node = node.args[0]
+        new = encoded(literal(value, self.old_literal(node)))
+        self.changes.replace(0, self.reading.start(node), self.reading.end(node), new, wanted.key)
+        self.comment(wanted, source.node)
+
+    def old_literal(self, node: ast.expr) -> bytes:
+        return self.reading.raw(node)
+
+    def add(self, wanted: Wanted, value: Value) -> None:
+        """A new field behind the last one of the class, or a new argument of the call."""
+        if not wanted.key.isidentifier() or keyword.iskeyword(wanted.key):
+            raise EditRefused(f"{clean_line(wanted.key)} is not the name of a field.")
+        shown = literal(value, b"")
+        holder = self.reading.holder
+        if isinstance(holder, ast.ClassDef):
+            self.add_field(holder, wanted, shown)
+        elif isinstance(holder, ast.Call) and holder.keywords:
+            last = max(holder.keywords, key=lambda item: self.reading.end(item))
+            at = self.reading.end(last)
+            head = b", " + encoded(wanted.key) + b"="
+            new = head + encoded(shown)
+            self.changes.replace(0, at, at, new, wanted.key, (len(head), len(new)))
+        else:
+            raise EditRefused(f"The file has no config class that {clean_line(wanted.key)} could be added to.")
+
+    def add_field(self, holder: ast.ClassDef, wanted: Wanted, shown: str) -> None:
+        fields = [s for s in holder.body if isinstance(s, (ast.AnnAssign, ast.Assign))]
+        last = fields[-1]
+        end = self.reading.end(last)
+        at = self.data.find(b"\n", end)
+        line = self.reading.offset(last.lineno, 0)
+        indent = self.data[line : self.reading.start(last)]
+        if indent.strip() or b";" in self.data[end : len(self.data) if at < 0 else at]:
+            raise EditRefused("The config class is written on one line; add the field by hand.")
+        kind = _TYPES.get(shown) or ("int" if re.fullmatch(r"-?\d+", shown) else "float" if _NUMBER.match(shown) else "str")
+        head = indent + encoded(f"{wanted.key}: {kind} = ")
+        text = head + encoded(shown)
+        note = b"  # " + comment_text(wanted.comment) if wanted.comment else b""
+        if at < 0:
+            lead, at, tail = self.newline, len(self.data), b""
+        else:
+            lead, at, tail = b"", at + 1, self.newline
+        low = len(lead) + len(head)
+        self.changes.replace(0, at, at, lead + text + note + tail, wanted.key, (low, low + len(encoded(shown))))
+
+    def remove(self, source: FieldSource, wanted: Wanted) -> None:
+        node = source.node
+        holder = self.reading.holder
+        name = clean_line(wanted.key)
+        if not isinstance(node, (ast.AnnAssign, ast.Assign)) or not isinstance(holder, ast.ClassDef) or len(holder.body) < 2:
+            raise EditRefused(f"{name} cannot be taken away without leaving a gap; do it by hand.")
+        start, end = self.reading.offset(node.lineno, 0), self.data.find(b"\n", self.reading.end(node))
+        end = len(self.data) if end < 0 else end + 1
+        rest = self.data[self.reading.end(node) : end].strip()
+        if self.data[start : self.reading.start(node)].strip() or (rest and not rest.startswith(b"#")):
+            raise EditRefused(f"{name} shares its line with others; take it away by hand.")
+        self.changes.replace(0, start, end, b"")
+
+    def comment(self, wanted: Wanted, node: ast.AST) -> None:
+        """Behind the statement, or above it where its line already ends in something."""
+        if not wanted.comment:
+            return
+        end = self.reading.end(node)
+        stop = self.data.find(b"\n", end)
+        stop = len(self.data) if stop < 0 else stop
+        rest = self.data[end:stop].rstrip(b"\r")
+        if not rest.strip(b" \t,"):
+            at = end + len(rest)
+            self.changes.replace(0, at, at, b"  # " + comment_text(wanted.comment))
+            return
+        line = self.reading.offset(node.lineno, 0)  # type: ignore[attr-defined]
+        indent = self.data[line : self.reading.start(node)]
+        if not indent.strip():
+            self.changes.replace(0, line, line, indent + b"# " + comment_text(wanted.comment) + self.newline)
+
+
+def _called(node: ast.Call) -> str:
+    return node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+
+
+def literal(value: Value, old: bytes) -> str:
+    """A value as a Python literal; text keeps the quotes that the old literal had."""
+    quoted = old[:1] in (b"'", b'"')
+    if isinstance(value, tuple):
+        return "[" + ", ".join(literal(item, b'"' if b'"' in old or b"'" in old else b"") for item in value) + "]"
+    if not quoted and value in _NAMES:
+        return _NAMES[value]
+    if not quoted and _NUMBER.match(value) and not re.fullmatch(r"-?0\d+", value):
+        return value
+    sign = "'" if old[:1] == b"'" else '"'
+    body = value.replace("\\", "\\\\").replace(sign, "\\" + sign).replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")
+    body = "".join(c if c.isprintable() else f"\\x{ord(c):02x}" if ord(c) < 256 else f"\\U{ord(c):08x}" for c in body)
+    return sign + body + sign

@@ -1,0 +1,226 @@
+"""Python config files: fields of a config dataclass, or keyword arguments of `…Config(…)` and `…Arguments(…)` calls."""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from advisor.hostile import clean, clean_line
+from advisor.script.document import Document, ScriptError, Setting, Span, Value
+from advisor.script.launch import Launch
+from advisor.script.python_value import Evaluated, Evaluator
+
+_NEWLINE = re.compile(rb"\r\n|\n|\r")
+_CONFIG_NAME = re.compile(r"(Config|Arguments|Args)$")
+_NOT_SETTINGS = {"ListConfig", "DictConfig"}
+
+
+@dataclass(frozen=True, slots=True)
+class FieldSource:
+    """A setting of a Python file: the statement or keyword that sets it, and the expression that counts.
+
+    `own` is the field's own expression, after the branches that are taken.
+    """
+
+    key: str
+    node: ast.AnnAssign | ast.Assign | ast.keyword
+    own: ast.expr
+    found: Evaluated
+
+
+@dataclass(slots=True)
+class PythonReading:
+    """A Python file read to the byte."""
+
+    document: Document
+    lines: list[int]
+    shift: int
+    fields: list[FieldSource] = field(default_factory=list)
+    bases: tuple[str, ...] = ()
+    holder: ast.ClassDef | ast.Call | None = None
+
+    def start(self, node: ast.AST) -> int:
+        """Byte where a node begins."""
+        return self.offset(node.lineno, node.col_offset)  # type: ignore[attr-defined]
+
+    def end(self, node: ast.AST) -> int:
+        """Byte behind a node."""
+        return self.offset(node.end_lineno, node.end_col_offset)  # type: ignore[attr-defined]
+
+    def offset(self, line: int, column: int) -> int:
+        return self.lines[line - 1] + column + (self.shift if line == 1 else 0)
+
+    def find(self, key: str) -> FieldSource | None:
+        """The field in force for a key."""
+        return next((source for source in reversed(self.fields) if source.key == key), None)
+
+    def raw(self, node: ast.AST) -> bytes:
+        """The bytes of a node."""
+        return self.document.data[self.start(node) : self.end(node)]
+
+
+def read_python(document: Document) -> PythonReading:
+    """Read a Python file. Raises ScriptError with the line of a syntax error."""
+    name = clean_line(str(document.path))
+    try:
+        document.data.decode("utf-8")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(document.data)
+    except UnicodeDecodeError as error:
+        raise ScriptError(f"{name}, line {document.line_of(error.start)}: not UTF-8 text.") from error
+    except SyntaxError as error:
+        problem = clean_line(error.msg or "invalid syntax", 200)
+        raise ScriptError(f"{name}, line {error.lineno or 1}: {problem}.") from error
+    except (RecursionError, MemoryError, ValueError) as error:
+        raise ScriptError(f"{name}: not a Python file that can be parsed.") from error
+    lines = [0, *(found.end() for found in _NEWLINE.finditer(document.data))]
+    reading = PythonReading(document, lines, 3 if document.data.startswith(b"\xef\xbb\xbf") else 0)
+    try:
+        _read_module(reading, tree)
+    except RecursionError as error:
+        raise ScriptError(f"{name}: nested too deeply to be a config file.") from error
+    return reading
+
+
+def _read_module(reading: PythonReading, tree: ast.Module) -> None:
+    names: dict[str, Evaluated] = {}
+    classes: dict[str, ast.ClassDef] = {}
+    for statement in tree.body:
+        if isinstance(statement, ast.ClassDef):
+            classes[statement.name] = statement
+        for key, value in _assignments(statement):
+            names[key] = Evaluator(names).evaluate(value)
+    candidates = [node for node in classes.values() if _is_config(node)]
+    if candidates:
+        holder = max(candidates, key=lambda node: (sum(1 for _ in _fields(node)), node.lineno))
+        _read_class(reading, holder, classes, names)
+        return
+    calls = list(_config_calls(tree))
+    if calls:
+        _read_calls(reading, calls, names)
+        return
+    for statement in tree.body:  # a fragment of a config class
+        if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name) and statement.value is not None:
+            _add(reading, statement.target.id, statement, statement.value, names)
+
+
+def _assignments(statement: ast.stmt) -> Iterator[tuple[str, ast.expr]]:
+    if isinstance(statement, ast.Assign) and len(statement.targets) == 1 and isinstance(statement.targets[0], ast.Name):
+        yield statement.targets[0].id, statement.value
+    elif isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name) and statement.value is not None:
+        yield statement.target.id, statement.value
+
+
+def _fields(node: ast.ClassDef) -> Iterator[tuple[str, ast.AnnAssign | ast.Assign, ast.expr]]:
+    for statement in node.body:
+        for key, value in _assignments(statement):
+            if isinstance(statement, (ast.AnnAssign, ast.Assign)):
+                yield key, statement, value
+
+
+def _is_config(node: ast.ClassDef) -> bool:
+    decorated = any("dataclass" in ast.unparse(decorator) for decorator in node.decorator_list)
+    named = _CONFIG_NAME.search(node.name) is not None
+    return (decorated or named) and any(True for _ in _fields(node))
+
+
+def _read_class(
+    reading: PythonReading, node: ast.ClassDef, classes: dict[str, ast.ClassDef], names: dict[str, Evaluated]
+) -> None:
+    reading.holder = node
+    reading.bases = tuple(clean(ast.unparse(base), 200) for base in node.bases)
+    chain, current, seen = [node], node, {node.name}
+    while True:
+        parent = next((b.id for b in current.bases if isinstance(b, ast.Name) and b.id in classes), None)
+        if parent is None or parent in seen:
+            break
+        seen.add(parent)
+        current = classes[parent]
+        chain.append(current)
+    for holder in reversed(chain):
+        scope = dict(names)
+        for key, statement, value in _fields(holder):
+            scope[key] = _add(reading, key, statement, value, scope)
+
+
+def _add(
+    reading: PythonReading, key: str, statement: ast.AnnAssign | ast.Assign | ast.keyword, value: ast.expr, scope: dict[str, Evaluated]
+) -> Evaluated:
+    found = Evaluator(scope).evaluate(value)
+    reading.fields.append(FieldSource(key, statement, _taken(value, scope), found))
+    return found
+
+
+def _taken(node: ast.expr, scope: dict[str, Evaluated]) -> ast.expr:
+    """The branch of (nested) conditional expressions that counts; the whole where it cannot be told."""
+    for _ in range(40):
+        if not isinstance(node, ast.IfExp):
+            break
+        test = Evaluator(scope).evaluate(node.test)
+        if not test.known:
+            break
+        node = node.body if test.value else node.orelse
+    return node
+
+
+def _config_calls(tree: ast.Module) -> Iterator[ast.Call]:
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call) or not any(keyword.arg for keyword in node.keywords):
+            continue
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        if _CONFIG_NAME.search(name) and name not in _NOT_SETTINGS:
+            yield node
+
+
+def _read_calls(reading: PythonReading, calls: list[ast.Call], names: dict[str, Evaluated]) -> None:
+    calls.sort(key=lambda call: len(call.keywords))
+    reading.holder = calls[-1]
+    called = [call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "") for call in calls]
+    reading.bases = tuple(dict.fromkeys(clean(name, 200) for name in reversed(called)))
+    for call in calls:
+        for keyword in call.keywords:
+            if keyword.arg:
+                _add(reading, keyword.arg, keyword, keyword.value, names)
+
+
+def python_launch(reading: PythonReading) -> Launch:
+    """The file as one launch whose settings are the fields."""
+    path = str(reading.document.path)
+    last = {source.key: number for number, source in enumerate(reading.fields)}
+    rests_on: dict[int, list[str]] = {}
+    for source in reading.fields:
+        for node in source.found.sources:
+            rests_on.setdefault(reading.start(node), []).append(source.key)
+    settings: list[Setting] = []
+    for number, source in enumerate(reading.fields):
+        literal = source.found.literal
+        span = None
+        shared: tuple[str, ...] = ()
+        if literal is not None:
+            start = reading.start(literal)
+            span = Span(path, literal.lineno, start, reading.end(literal))
+            shared = tuple(dict.fromkeys(key for key in rests_on.get(start, ()) if key != source.key))
+        value = None if not source.found.known else text_of(reading, source.found)
+        settings.append(
+            Setting(
+                clean(source.key), value, "file", value is not None, last[source.key] == number, span,
+                clean(source.found.reason), shared,
+            )
+        )  # fmt: skip
+    assumed = dict.fromkeys(name for source in reading.fields for name in source.found.assumed)
+    notes = tuple(f"${clean(name, 100)} is taken as not set in the environment." for name in assumed)
+    program = clean_line(reading.document.path.stem)
+    return Launch(0, program, (), {}, tuple(settings), files=(path,), bases=reading.bases, notes=notes)
+
+
+def text_of(reading: PythonReading, found: Evaluated) -> Value:
+    """A value as text: numbers as they are written, True, False and None by name, lists as tuples."""
+    if isinstance(found.value, list):
+        return tuple(clean(str(text_of(reading, item)), 100_000) for item in found.value)
+    if isinstance(found.value, (int, float)) and not isinstance(found.value, bool) and found.literal is not None:
+        return reading.raw(found.literal).decode("utf-8", "replace")
+    return clean(str(found.value), 100_000)

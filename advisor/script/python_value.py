@@ -1,0 +1,198 @@
+"""Values of Python expressions in config classes, as far as they follow from the file alone. Nothing is executed."""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+_MAX_DEPTH = 40
+_LONGEST = 100_000
+_ARITHMETIC: dict[type[ast.operator], Callable[[float, float], float]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+}
+_COMPARISONS: dict[type[ast.cmpop], Callable[[object, object], bool]] = {
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Is: operator.is_,
+    ast.IsNot: operator.is_not,
+}
+_ORDERED: dict[type[ast.cmpop], Callable[[float, float], bool]] = {
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+}
+
+PythonValue = int | float | str | bool | None | list["Evaluated"]
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluated:
+    """What an expression is worth. `literal` is the one node that decides it, None where it is computed.
+
+    `reason` is not empty where the value is not known. `sources` are all literals it rests on; `assumed` names environment
+    variables that were taken as not set.
+    """
+
+    value: PythonValue = None
+    literal: ast.expr | None = None
+    reason: str = ""
+    sources: tuple[ast.expr, ...] = ()
+    assumed: tuple[str, ...] = field(default=())
+
+    @property
+    def known(self) -> bool:
+        """Whether the value follows from the file."""
+        return not self.reason
+
+
+class Evaluator:
+    """Evaluates expressions over names that are already known."""
+
+    def __init__(self, names: Mapping[str, Evaluated]) -> None:
+        self.names = names
+
+    def evaluate(self, node: ast.expr, depth: int = 0) -> Evaluated:
+        """The value of one expression; unknown, with a reason, where it needs running."""
+        if depth > _MAX_DEPTH:
+            return Evaluated(reason="an expression nested too deeply")
+        match node:
+            case ast.Constant(value=(int() | float() | str() | bool() | None) as value):
+                return Evaluated(value, node, sources=(node,))
+            case ast.Name(id=name):
+                return self.names.get(name, Evaluated(reason=f"{name} is not set in this file"))
+            case ast.UnaryOp():
+                return self.unary(node, depth)
+            case ast.IfExp():
+                return self.choice(node, depth)
+            case ast.BinOp():
+                return self.binary(node, depth)
+            case ast.Compare(ops=[comparison], comparators=[right]):
+                return self.compare(self.evaluate(node.left, depth + 1), comparison, self.evaluate(right, depth + 1))
+            case ast.BoolOp():
+                return self.boolean(node, depth)
+            case ast.JoinedStr():
+                return self.joined(node, depth)
+            case ast.List(elts=items) | ast.Tuple(elts=items):
+                return self.items(node, items, depth)
+            case ast.Call():
+                return self.call(node, depth)
+        return Evaluated(reason="an expression that only running it would tell")
+
+    def unary(self, node: ast.UnaryOp, depth: int) -> Evaluated:
+        inner = self.evaluate(node.operand, depth + 1)
+        if not inner.known:
+            return inner
+        if isinstance(node.op, ast.Not):
+            return Evaluated(not inner.value, None, "", inner.sources, inner.assumed)
+        if isinstance(node.op, ast.USub) and isinstance(inner.value, (int, float)):
+            literal = node if isinstance(node.operand, ast.Constant) else None
+            return Evaluated(-inner.value, literal, "", (node,) if literal else inner.sources, inner.assumed)
+        return Evaluated(reason="an expression that only running it would tell", sources=inner.sources)
+
+    def choice(self, node: ast.IfExp, depth: int) -> Evaluated:
+        test = self.evaluate(node.test, depth + 1)
+        if not test.known:
+            return Evaluated(reason=test.reason, sources=test.sources)
+        chosen = self.evaluate(node.body if test.value else node.orelse, depth + 1)
+        return Evaluated(chosen.value, chosen.literal, chosen.reason, chosen.sources, (*test.assumed, *chosen.assumed))
+
+    def binary(self, node: ast.BinOp, depth: int) -> Evaluated:
+        left, right = self.evaluate(node.left, depth + 1), self.evaluate(node.right, depth + 1)
+        sources, assumed = (*left.sources, *right.sources), (*left.assumed, *right.assumed)
+        if not left.known or not right.known:
+            return Evaluated(reason=left.reason or right.reason, sources=sources)
+        a, b = left.value, right.value
+        if isinstance(a, str) and isinstance(b, str) and isinstance(node.op, ast.Add) and len(a) + len(b) < _LONGEST:
+            return Evaluated(a + b, None, "", sources, assumed)
+        rule = _ARITHMETIC.get(type(node.op))
+        if rule is None or not isinstance(a, (int, float)) or not isinstance(b, (int, float)) or abs(a) + abs(b) > 1e30:
+            return Evaluated(reason="an expression that only running it would tell", sources=sources)
+        if not b and isinstance(node.op, (ast.Div, ast.FloorDiv, ast.Mod)):
+            return Evaluated(reason="a division by zero", sources=sources)
+        return Evaluated(rule(a, b), None, "", sources, assumed)
+
+    def compare(self, left: Evaluated, comparison: ast.cmpop, right: Evaluated) -> Evaluated:
+        sources, assumed = (*left.sources, *right.sources), (*left.assumed, *right.assumed)
+        if not left.known or not right.known:
+            return Evaluated(reason=left.reason or right.reason, sources=sources)
+        rule, ordered = _COMPARISONS.get(type(comparison)), _ORDERED.get(type(comparison))
+        if rule is not None:
+            return Evaluated(rule(left.value, right.value), None, "", sources, assumed)
+        if ordered is not None and isinstance(left.value, (int, float)) and isinstance(right.value, (int, float)):
+            return Evaluated(ordered(left.value, right.value), None, "", sources, assumed)
+        return Evaluated(reason="a comparison that only running it would tell", sources=sources)
+
+    def boolean(self, node: ast.BoolOp, depth: int) -> Evaluated:
+        out = Evaluated()
+        for operand in node.values:
+            out = self.evaluate(operand, depth + 1)
+            if not out.known or bool(out.value) is isinstance(node.op, ast.Or):
+                return out
+        return out
+
+    def joined(self, node: ast.JoinedStr, depth: int) -> Evaluated:
+        out: list[str] = []
+        sources: list[ast.expr] = []
+        assumed: list[str] = []
+        for part in node.values:
+            inner = part.value if isinstance(part, ast.FormattedValue) else part
+            found = self.evaluate(inner, depth + 1)
+            sources += found.sources
+            assumed += found.assumed
+            formatted = isinstance(part, ast.FormattedValue) and (part.format_spec is not None or part.conversion not in (-1, 115))
+            if not found.known or formatted or isinstance(found.value, list):
+                return Evaluated(reason=found.reason or "a formatted text", sources=tuple(sources))
+            out.append(str(found.value))
+        return Evaluated("".join(out)[:_LONGEST], None, "", tuple(sources), tuple(assumed))
+
+    def items(self, node: ast.expr, items: list[ast.expr], depth: int) -> Evaluated:
+        found = [self.evaluate(item, depth + 1) for item in items]
+        sources = tuple(source for item in found for source in item.sources)
+        unknown = next((item.reason for item in found if not item.known), "")
+        if unknown:
+            return Evaluated(reason=unknown, sources=sources)
+        return Evaluated(found, node, "", (node,), tuple(name for item in found for name in item.assumed))
+
+    def call(self, node: ast.Call, depth: int) -> Evaluated:
+        name = ast.unparse(node.func) if isinstance(node.func, (ast.Name, ast.Attribute)) else ""
+        if name in ("os.environ.get", "os.getenv", "environ.get", "getenv") and node.args:
+            return self.from_environment(node, depth)
+        if name.endswith("ListConfig") and len(node.args) == 1:
+            return self.evaluate(node.args[0], depth + 1)
+        if name in ("field", "dataclasses.field"):
+            return self.field_default(node, depth)
+        if name in ("int", "float", "str", "bool") and len(node.args) == 1:
+            return self.converted(name, self.evaluate(node.args[0], depth + 1))
+        return Evaluated(reason=f"{name or 'a call'}(…) is known only when it runs")
+
+    def converted(self, name: str, inner: Evaluated) -> Evaluated:
+        value = inner.value
+        if not inner.known or isinstance(value, list) or value is None or (name in ("int", "float") and isinstance(value, str)):
+            return Evaluated(reason=inner.reason or "a conversion that only running it would tell", sources=inner.sources)
+        rules: dict[str, Callable[[int | float | str | bool], PythonValue]] = {"int": int, "float": float, "str": str, "bool": bool}
+        return Evaluated(rules[name](value), None, "", inner.sources, inner.assumed)
+
+    def from_environment(self, node: ast.Call, depth: int) -> Evaluated:
+        variable = self.evaluate(node.args[0], depth + 1)
+        if not isinstance(variable.value, str):
+            return Evaluated(reason="an environment variable")
+        if len(node.args) < 2:
+            return Evaluated(reason=f"${variable.value} is not known")
+        default = self.evaluate(node.args[1], depth + 1)
+        return Evaluated(default.value, default.literal, default.reason, default.sources, (variable.value, *default.assumed))
+
+    def field_default(self, node: ast.Call, depth: int) -> Evaluated:
+        for keyword in node.keywords:
+            if keyword.arg == "default":
+                return self.evaluate(keyword.value, depth + 1)
+            if keyword.arg == "default_factory" and isinstance(keyword.value, ast.Lambda):
+                return self.evaluate(keyword.value.body, depth + 1)
+        return Evaluated(reason="a field without a default")

@@ -1,0 +1,228 @@
+"""Edits of a shell script: in place where one literal decides one setting, as an override at the launch elsewhere."""
+
+from __future__ import annotations
+
+import re
+
+from advisor.hostile import clean_line
+from advisor.script.arguments import Argument
+from advisor.script.changes import Changes, comment_text, encoded
+from advisor.script.document import EditRefused, Value, Wanted
+from advisor.script.literal import Target, target
+from advisor.script.shell import ShellLaunch, ShellReading, setting_place
+from advisor.script.shell_command import Assignment
+from advisor.script.shell_quote import is_safe, quote, within
+from advisor.script.shell_site import Site
+from advisor.script.shell_text import Pieces, Place
+from advisor.script.shell_words import Word
+
+_GAP = re.compile(rb"(?:[ \t]|\\\r?\n|\r?\n)*\Z")
+_KEY = re.compile(r"(\+\+|\+|~)?(.*)\Z", re.S)
+_DEFAULT_INDENT = b"    "
+
+
+class ShellEditor:
+    """Collects the edits for one launch."""
+
+    def __init__(self, reading: ShellReading, launch: ShellLaunch, changes: Changes) -> None:
+        self.reading = reading
+        self.launch = launch
+        self.changes = changes
+        self.site = Site(reading.data[0])
+        self.words = [place for word in launch.command.simple.words if isinstance(word, Word) and (place := self.word_place(word))]
+
+    def word_place(self, word: Word) -> Place | None:
+        return self.launch.command.text.place(word.start, word.end, "plain")
+
+    # -- settings
+
+    def setting(self, wanted: Wanted) -> None:
+        """Set, add or remove one setting."""
+        marker, key = self.spelled(wanted.key)
+        existing = [argument for argument in self.launch.arguments if argument.key == key]
+        if wanted.value is None:
+            self.remove(existing, wanted)
+        elif existing:
+            self.change(existing[-1], wanted, wanted.value)
+        else:
+            self.add(self.absent_marker(marker, key), key, wanted, wanted.value)
+
+    def spelled(self, key: str) -> tuple[str, str]:
+        """The marker and the key as this launch spells it: `zero_stage` is `--zero_stage` where options are used."""
+        found = _KEY.match(key)
+        marker, bare = (found.group(1) or "", found.group(2)) if found else ("", key)
+        keys = {argument.key for argument in self.launch.arguments}
+        if bare in keys or bare.startswith("-"):
+            return marker, bare
+        return marker, next((known for known in (f"--{bare}", f"-{bare}") if known in keys), bare)
+
+    def absent_marker(self, marker: str, key: str) -> str:
+        return "" if key.startswith("-") else marker
+
+    def change(self, argument: Argument, wanted: Wanted, value: Value) -> None:
+        if argument.value == value:
+            return
+        place = setting_place(self.reading, self.launch, argument)
+        alone = place is not None and place.doc == 0 and not self.reading.shared(place, self.launch, argument.fields)
+        if not (alone and self.in_place(argument, wanted, value)):
+            marker = "++" if argument.marker == "+" else argument.marker
+            self.add(marker, argument.key, wanted, value, argument.style == "joined")
+
+    def in_place(self, argument: Argument, wanted: Wanted, value: Value) -> bool:
+        """Edit the deciding literal; False where the new value cannot stand there."""
+        if isinstance(value, str) and len(argument.values) == 1:
+            return self.replace_literal(argument.values[0], value, wanted, argument.style == "option")
+        if argument.style == "assignment":
+            return isinstance(value, tuple) and self.replace_literal(argument.values[0], listed(value), wanted, False)
+        if argument.style == "joined":
+            return False
+        return self.replace_values(argument, wanted, value)
+
+    def replace_literal(self, pieces: Pieces, value: str, wanted: Wanted, alone: bool) -> bool:
+        found = target(pieces, self.reading.data)
+        if found is None or found.place.doc != 0:
+            return False
+        own = any(word.doc == 0 and word.start <= found.place.start and found.place.end <= word.end for word in self.words)
+        context = "plain" if found.quotes else found.place.context
+        new = within(value, context, own_word=own, alone=alone and self.is_bare(found))
+        if new is None:
+            return False
+        self.write(found.place, encoded(new), wanted)
+        return True
+
+    def is_bare(self, found: Target) -> bool:
+        return found.quotes or found.place.context == "plain"
+
+    def replace_values(self, argument: Argument, wanted: Wanted, value: Value) -> bool:
+        """The words after an option: other words, none, or one instead of several."""
+        fields = self.launch.command.fields
+        homes = [fields[index].home for index in argument.fields]
+        if any(home is None or home.doc != 0 or home.context not in ("plain", "heredoc") for home in homes):
+            return False
+        first, last = homes[0], homes[-1]
+        if first is None or last is None or last.end < first.end:
+            return False
+        texts = [value] if isinstance(value, str) else list(value)
+        own = all(any(word == home for word in self.words) for home in homes)
+        if not own and not all(is_safe(text) for text in texts):
+            return False
+        if self.reading.shared(first, self.launch, argument.fields):
+            return False
+        new = b"".join(b" " + encoded(quote(text)) for text in texts)
+        self.changes.replace(0, first.end, last.end, new, wanted.key, (min(1, len(new)), len(new)))
+        self.comment(wanted, first.start)
+        return True
+
+    def write(self, place: Place, new: bytes, wanted: Wanted) -> None:
+        self.changes.replace(place.doc, place.start, place.end, new, wanted.key)
+        self.comment(wanted, place.start)
+
+    def remove(self, existing: list[Argument], wanted: Wanted) -> None:
+        if not existing:
+            if any(setting.key.lstrip("-") == wanted.key.lstrip("-") for setting in self.launch.launch.settings):
+                raise EditRefused(f"{clean_line(wanted.key)} is set in a config file; it cannot be taken away at the launch.")
+            return
+        for argument in existing:
+            for index in argument.fields:
+                self.remove_word(index, argument, wanted)
+        home = self.launch.command.fields[existing[-1].fields[0]].home
+        self.comment(wanted, 0 if home is None else home.start)
+
+    def remove_word(self, index: int, argument: Argument, wanted: Wanted) -> None:
+        """Take one argument away, with the blanks and the line continuation before it."""
+        home = self.launch.command.fields[index].home
+        key = clean_line(wanted.key)
+        if home is None or home.doc != 0:
+            raise EditRefused(f"{key} comes out of a computed text; there is no word to take away.")
+        others = self.reading.shared(home, self.launch, argument.fields)
+        if others:
+            raise EditRefused(f"{key} stands in text that also decides {clean_line(', '.join(others), 200)}.")
+        gap = _GAP.search(self.reading.data[0], max(0, home.start - 2000), home.start)
+        start = gap.start() if gap else home.start
+        self.changes.replace(0, start, home.end, b"")
+
+    def add(self, marker: str, key: str, wanted: Wanted, value: Value, joined: bool = False) -> None:
+        """Add an override behind the last argument, where it wins."""
+        text, low, high = self.argument_text(marker, key, value, joined)
+        simple, source = self.launch.command.simple, self.launch.command.text
+        if source.nested:
+            self.add_nested(text, low, high, wanted)
+            return
+        place = source.place(simple.last, simple.last, "plain")
+        if place is None or place.doc != 0:
+            raise EditRefused(f"The command stands in another file, {self.file_of(place)}; edit that one.")
+        data = self.reading.data[0]
+        start = place.start - (simple.last - simple.start)
+        lead = b" "
+        if b"\n" in data[start : place.start]:
+            lead = b" \\" + self.site.newline + self.chain_indent(start, place.start)
+        new = encoded(text)
+        offset = len(lead)
+        self.changes.replace(0, place.start, place.start, lead + new, wanted.key, (offset + low, offset + high))
+        self.comment(wanted, start)
+
+    def add_nested(self, text: str, low: int, high: int, wanted: Wanted) -> None:
+        """The command is a string that is run as shell text: only plain characters go in, on the same line."""
+        simple, source = self.launch.command.simple, self.launch.command.text
+        place = source.place(simple.last - 1, simple.last, "nested")
+        if place is None or place.doc != 0 or not all(is_safe(word) for word in text.split(" ")):
+            raise EditRefused("The command is built from text at run time; there is no safe place for an override.")
+        self.changes.replace(0, place.end, place.end, b" " + encoded(text), wanted.key, (1 + low, 1 + high))
+        self.comment(wanted, place.start)
+
+    def argument_text(self, marker: str, key: str, value: Value, joined: bool) -> tuple[str, int, int]:
+        """The words of a new argument, and the byte range of its value among them."""
+        texts = [value] if isinstance(value, str) else list(value)
+        if key.startswith("-") or self.uses_options(key):
+            name = key if key.startswith("-") else f"--{key}"
+            if joined and len(texts) == 1:
+                head, tail = f"{name}=", quote(texts[0]) if texts[0] else ""
+            else:
+                head, tail = (f"{name} ", " ".join(quote(text) for text in texts)) if texts else (name, "")
+        else:
+            head, tail = f"{marker}{key}=", quote_value(value if isinstance(value, str) else listed(value))
+        if not re.fullmatch(r"[+~]{0,2}[\w./@:\[\]-]+[= ]?", head):
+            raise EditRefused(f"{clean_line(key)} is not the name of a setting.")
+        return head + tail, len(encoded(head)), len(encoded(head + tail))
+
+    def uses_options(self, key: str) -> bool:
+        """Whether an absent key becomes `--key`: the launch has options and no `key=value` words."""
+        styles = {argument.style for argument in self.launch.arguments}
+        return "assignment" not in styles and ("option" in styles or "joined" in styles or "." not in key)
+
+    def chain_indent(self, start: int, end: int) -> bytes:
+        """The indentation of the last line of a command of several lines."""
+        line = self.site.data.rfind(b"\n", 0, end) + 1
+        return self.site.indent(line) or _DEFAULT_INDENT if line > start else _DEFAULT_INDENT
+
+    def file_of(self, place: Place | None) -> str:
+        return "a string" if place is None else clean_line(str(self.reading.files.documents[place.doc].path))
+
+    def comment(self, wanted: Wanted, offset: int) -> None:
+        """One comment line above the statement that was edited."""
+        if wanted.comment:
+            self.line(b"# " + comment_text(wanted.comment), offset)
+
+    def line(self, text: bytes, offset: int, key: str = "", value: tuple[int, int] | None = None) -> None:
+        """A whole new line above the statement with byte `offset`."""
+        at = self.site.line_above(offset)
+        indent = self.site.indent(at)
+        shifted = None if value is None else (len(indent) + value[0], len(indent) + value[1])
+        self.changes.replace(0, at, at, indent + text + self.site.newline, key, shifted)
+
+    # -- text of a value in the launch's own assignments
+
+    def prefix(self, name: bytes) -> Assignment | None:
+        """The assignment before the command that gives a variable to it alone."""
+        found = [a for a in self.launch.command.simple.assignments if a.name == name]
+        return found[-1] if found else None
+
+
+def listed(value: tuple[str, ...]) -> str:
+    """Several values as one list of a `key=value` argument."""
+    return "[" + ",".join(value) + "]"
+
+
+def quote_value(text: str) -> str:
+    """The value behind `key=`: nothing where it is empty."""
+    return quote(text) if text else ""

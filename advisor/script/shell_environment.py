@@ -1,0 +1,142 @@
+"""Edits of a launch's environment: an existing literal, Ray's runtime environment, or a new `export` line."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+from advisor.hostile import clean_line
+from advisor.script.changes import encoded
+from advisor.script.document import Document, EditRefused, ScriptError, Wanted
+from advisor.script.json_file import read_json
+from advisor.script.keyed import Keyed
+from advisor.script.literal import target
+from advisor.script.shell_edit import ShellEditor
+from advisor.script.shell_quote import is_safe, quote, within
+from advisor.script.shell_text import Piece, Pieces, Place, cut, joined
+
+_NAME = re.compile(r"[A-Za-z_]\w*\Z")
+
+
+def edit_environment(editor: ShellEditor, wanted: Wanted) -> None:
+    """Set or remove one environment variable where the workers will see it. Raises EditRefused."""
+    if not _NAME.match(wanted.key):
+        raise EditRefused(f"{clean_line(wanted.key)} is not the name of an environment variable.")
+    if wanted.value is not None and not isinstance(wanted.value, str):
+        raise EditRefused(f"{wanted.key} takes one value.")
+    name = wanted.key.encode()
+    pieces = editor.launch.command.environment.get(name)
+    if _runtime(editor, wanted, wanted.value):
+        return
+    if wanted.value is None:
+        _remove(editor, wanted, name, pieces)
+    elif pieces is None or not _in_place(editor, wanted, wanted.value, pieces):
+        _add(editor, wanted, wanted.value, name)
+
+
+def _in_place(editor: ShellEditor, wanted: Wanted, value: str, pieces: Pieces) -> bool:
+    found = target(pieces, editor.reading.data)
+    if found is None or found.place.doc != 0:
+        return False
+    others = [use for use in editor.reading.uses.of(found.place) if use.label != "$" + wanted.key]
+    if others:
+        return False
+    context = "plain" if found.quotes else found.place.context
+    new = within(value, context, own_word=True, alone=False)
+    if new is None:
+        return False
+    editor.write(found.place, encoded(new), wanted)
+    return True
+
+
+def _add(editor: ShellEditor, wanted: Wanted, value: str, name: bytes) -> None:
+    """A new line above the launch; a variable in the command's own prefix would win over it."""
+    start = _statement(editor)
+    assignment = editor.prefix(name)
+    if assignment is not None:
+        place = editor.launch.command.text.place(assignment.value.start, assignment.value.end, "plain")
+        if place is None or place.doc != 0 or place.context == "nested":
+            raise EditRefused(f"{wanted.key} is set inside a nested command and cannot be overridden safely.")
+        editor.write(place, encoded(quote(value) if value else ""), wanted)
+        return
+    if name in editor.launch.command.prefixes:
+        raise EditRefused(f"{wanted.key} is set inside the command and cannot be overridden safely.")
+    editor.comment(wanted, start)
+    text = b"export " + name + b"=" + encoded(quote(value) if value else "")
+    editor.line(text, start, wanted.key, (len(b"export ") + len(name) + 1, len(text)))
+
+
+def _remove(editor: ShellEditor, wanted: Wanted, name: bytes, pieces: Pieces | None) -> None:
+    if pieces is None:
+        return
+    assignment = editor.prefix(name)
+    if assignment is not None or name in editor.launch.command.prefixes:
+        raise EditRefused(f"{wanted.key} is set in front of the command; take it away by hand.")
+    start = _statement(editor)
+    editor.comment(wanted, start)
+    editor.line(b"unset " + name, start)
+
+
+def _statement(editor: ShellEditor) -> int:
+    """Where the launch's own statement begins in the given script."""
+    command = editor.launch.command
+    place = command.text.place(command.simple.start, command.simple.start, "plain")
+    if place is None:
+        sources = command.text.deps(command.simple.start, command.simple.start + 1)
+        place = sources[0] if sources else None
+    if place is None or place.doc != 0:
+        raise EditRefused(f"The command stands in another file, {editor.file_of(place)}; edit that one.")
+    return place.start
+
+
+def _runtime(editor: ShellEditor, wanted: Wanted, value: str | None) -> bool:
+    """Edit the JSON of `--runtime-env-json`; False where it has no place for the change."""
+    index = editor.launch.found.runtime
+    if index is None:
+        return False
+    pieces = editor.launch.command.fields[index].pieces
+    prefix = b"--runtime-env-json="
+    if joined(pieces).startswith(prefix):
+        pieces = cut(pieces, len(prefix))
+    text = b"".join(b"?" * max(len(piece.text), 1) if piece.reason else piece.text for piece in pieces)
+    pieces = tuple(Piece(piece.text or b"?", piece.place, piece.deps, piece.reason) if piece.reason else piece for piece in pieces)
+    try:
+        keyed = read_json(Document(Path("runtime-env"), text, "json"))
+    except ScriptError:
+        return False
+    entry = keyed.find(f"env_vars.{wanted.key}")
+    if value is None:
+        return False
+    if entry is not None:
+        return _write_json(editor, wanted, pieces, entry.start, entry.end, json.dumps(value))
+    return _insert_json(editor, wanted, pieces, keyed, value)
+
+
+def _insert_json(editor: ShellEditor, wanted: Wanted, pieces: Pieces, keyed: Keyed, value: str) -> bool:
+    table = keyed.tables.get("env_vars")
+    pair = f"{json.dumps(wanted.key)}: {json.dumps(value)}"
+    if table is not None:
+        new = pair if table.empty else f"{pair}, "
+        return _write_json(editor, wanted, pieces, table.start, table.start, new)
+    root = keyed.tables.get("")
+    if root is None:
+        return False
+    new = f'"env_vars": {{{pair}}}' + ("" if root.empty else ", ")
+    return _write_json(editor, wanted, pieces, root.start, root.start, new)
+
+
+def _write_json(editor: ShellEditor, wanted: Wanted, pieces: Pieces, start: int, end: int, new: str) -> bool:
+    """Replace bytes of the JSON text where they stand in the script, quoted as the text around them is."""
+    before, covered = cut(pieces, start - 1, start), cut(pieces, start, end)
+    places: list[Place | None] = [piece.place for piece in (*before, *covered)]
+    first = before[0].place if before else None
+    if first is None or first.doc != 0 or any(place is None or place.context != first.context for place in places):
+        return False
+    last = places[-1]
+    encodable = within(new, first.context, own_word=True, alone=False) if not is_safe(new) else new
+    if first.context not in ("single", "double") or encodable is None or last is None or last.end < first.end:
+        return False
+    editor.changes.replace(0, first.end, last.end if covered else first.end, encoded(encodable), wanted.key)
+    editor.comment(wanted, first.start)
+    return True

@@ -1,0 +1,89 @@
+"""Where lines may be put into a shell script without changing what is there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cached_property
+
+from advisor.script.shell_command import Simple
+from advisor.script.shell_tree import Block, Case, Chain, For, Function, Group, If, Negation, Pipeline, Statement, Test, While, parse
+
+
+class Site:
+    """The statements of one document, to find lines above them."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+
+    @cached_property
+    def ranges(self) -> list[tuple[int, int]]:
+        """Byte ranges that no new line may cut: simple commands with their heredocs, and tests."""
+        out: list[tuple[int, int]] = []
+        for statement in _walk(parse(self.data)):
+            if isinstance(statement, Simple):
+                bodies = [redirect.body[1] for redirect in statement.redirects if redirect.body]
+                out.append((statement.start, max([statement.end, *bodies])))
+            elif isinstance(statement, Test):
+                out.append((statement.start, statement.body[1] + 2))
+            elif isinstance(statement, (For, Case)):
+                out.append((statement.start, statement.start + 1))
+        return sorted(out)
+
+    @property
+    def newline(self) -> bytes:
+        """The file's own line ending."""
+        return b"\r\n" if b"\r\n" in self.data else b"\n"
+
+    def line_above(self, offset: int) -> int:
+        """The start of a line above the statement with byte `offset`, where a whole new line may stand."""
+        at = self.data.rfind(b"\n", 0, offset) + 1
+        for _ in range(10_000):
+            covering = next((start for start, end in self.ranges if start < at < end), None)
+            if covering is not None:
+                at = self.data.rfind(b"\n", 0, covering) + 1
+            elif at and self.data[:at].endswith((b"\\\n", b"\\\r\n")):
+                at = self.data.rfind(b"\n", 0, at - 1) + 1
+            else:
+                break
+            if at == 0:
+                break
+        return self.after_shebang(at)
+
+    def after_shebang(self, at: int) -> int:
+        """Nothing goes above `#!`."""
+        if at == 0 and self.data.startswith(b"#!"):
+            end = self.data.find(b"\n")
+            return 0 if end < 0 else end + 1
+        return at
+
+    def indent(self, at: int) -> bytes:
+        """Blanks at the start of the line that begins at byte `at`."""
+        end = at
+        while self.data[end : end + 1] in (b" ", b"\t") and end < len(self.data):
+            end += 1
+        return self.data[at:end]
+
+
+def _walk(block: Block) -> Iterable[Statement]:
+    for statement in block:
+        yield statement
+        match statement:
+            case If():
+                for condition, body in statement.branches:
+                    yield from _walk(condition)
+                    yield from _walk(body)
+                yield from _walk(statement.otherwise)
+            case For() | Function() | Group():
+                yield from _walk(statement.body)
+            case While():
+                yield from _walk(statement.condition)
+                yield from _walk(statement.body)
+            case Case():
+                for _, body in statement.items:
+                    yield from _walk(body)
+            case Pipeline():
+                yield from _walk(statement.elements)
+            case Chain():
+                yield from _walk((statement.left, statement.right))
+            case Negation():
+                yield from _walk((statement.body,))

@@ -1,0 +1,17 @@
+"""The shipped signatures, read without the knowledge loader, and a short way to judge a text."""
+
+from pathlib import Path
+
+import msgspec
+import yaml
+
+from advisor.crash.evidence import Crash
+from advisor.crash.story import read_text
+from advisor.knowledge.schema import Signatures
+
+FILE = Path(__file__).parents[2] / "knowledge" / "signatures.yaml"
+SIGNATURES = msgspec.convert(yaml.safe_load(FILE.read_text()), Signatures)
+
+
+def judge(text: str) -> Crash:
+    return read_text(text, "run.log", SIGNATURES)

@@ -1,0 +1,91 @@
+# ruff: noqa: E501  (log lines as they are printed)
+"""The phase comes from the frames of the first failure; where there are none, from weaker witnesses in a fixed order."""
+
+import pytest
+
+from advisor.crash.story import read_text
+from advisor.knowledge.schema import FrameRule
+
+from .known import SIGNATURES, judge
+
+OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."
+VLLM, VERL = "/x/site-packages/vllm", "/x/verl"
+
+
+def log(*frames, error=OOM, before="", prefix=""):
+    """A traceback from (file, function) pairs, outermost first."""
+    lines = [before, "Traceback (most recent call last):"]
+    for number, (file, function) in enumerate(frames, 1):
+        lines += [f'  File "{file}", line {number}, in {function}', "    call()"]
+    return "\n".join(prefix + line for line in [*lines, error])
+
+
+FRAMES = [
+    ("actor_update", [(f"{VERL}/workers/fsdp_workers.py", "update_actor"), (f"{VERL}/workers/actor/dp_actor.py", "update_policy"), ("/x/torch/_tensor.py", "backward")]),
+    ("log_prob", [(f"{VERL}/workers/fsdp_workers.py", "compute_log_prob"), (f"{VERL}/workers/actor/dp_actor.py", "_forward_micro_batch")]),
+    ("log_prob", [(f"{VERL}/workers/fsdp_workers.py", "generate_sequences"), (f"{VERL}/workers/actor/dp_actor.py", "compute_log_prob")]),
+    ("rollout_generate", [(f"{VERL}/workers/rollout/vllm_rollout/vllm_rollout.py", "generate_sequences"), (f"{VLLM}/worker/model_runner.py", "execute_model")]),
+    ("validation", [(f"{VERL}/trainer/ppo/ray_trainer.py", "_validate"), (f"{VERL}/workers/fsdp_workers.py", "generate_sequences")]),
+    ("checkpoint", [(f"{VERL}/trainer/ppo/ray_trainer.py", "_save_checkpoint"), (f"{VERL}/workers/fsdp_workers.py", "save_checkpoint")]),
+    ("optimizer_step", [(f"{VERL}/workers/actor/dp_actor.py", "update_policy"), (f"{VERL}/workers/actor/dp_actor.py", "_optimizer_step"), ("/x/torch/optim/adamw.py", "_init_group")]),
+    ("critic_update", [(f"{VERL}/workers/fsdp_workers.py", "update_critic"), (f"{VERL}/workers/critic/dp_critic.py", "update_critic"), ("/x/torch/_tensor.py", "backward")]),
+    ("weight_sync", [(f"{VERL}/workers/fsdp_workers.py", "generate_sequences"), (f"{VERL}/workers/sharding_manager/fsdp_vllm.py", "__enter__"), (f"{VLLM}/device_allocator/cumem.py", "wake_up")]),
+    ("rollout_init", [(f"{VERL}/workers/fsdp_workers.py", "init_model"), (f"{VERL}/workers/fsdp_workers.py", "_build_rollout"), (f"{VLLM}/worker/worker.py", "determine_num_available_blocks")]),
+    ("model_load", [(f"{VERL}/workers/fsdp_workers.py", "init_model"), ("/x/transformers/modeling_utils.py", "from_pretrained")]),
+    ("actor_update", [("/x/openrlhf/trainer/ray/ppo_actor.py", "ppo_train"), ("/x/openrlhf/utils/deepspeed/deepspeed.py", "backward"), ("/x/deepspeed/runtime/engine.py", "backward")]),
+    ("log_prob", [("/x/trl/trainer/grpo_trainer.py", "_generate_and_score_completions"), ("/x/trl/trainer/grpo_trainer.py", "_get_per_token_logps")]),
+    ("actor_update", [("/x/transformers/trainer.py", "training_step"), ("/x/trl/trainer/grpo_trainer.py", "compute_loss"), ("/x/trl/trainer/grpo_trainer.py", "_get_per_token_logps")]),
+    ("rollout_generate", [("/x/swift/trainers/rlhf_trainer/grpo_trainer.py", "_fast_infer"), (f"{VLLM}/entrypoints/llm.py", "_run_engine")]),
+    ("weight_sync", [("/x/swift/trainers/rlhf_trainer/grpo_trainer.py", "_move_full_model_to_vllm")]),
+    ("optimizer_step", [("/x/deepspeed/runtime/engine.py", "step"), ("/x/deepspeed/runtime/zero/stage3.py", "step")]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("phase", "frames"), FRAMES)
+@pytest.mark.parametrize("prefix", ["", "(WorkerDict pid=9) "])
+def test_frames_name_the_phase(phase, frames, prefix):
+    crash = judge(log(*frames, prefix=prefix))
+    assert crash.phase == phase, crash.phase_because
+    assert crash.phase_because.startswith("frame ")
+    assert [frame.function for frame in crash.frames] == [function for _, function in frames]
+
+
+def test_lines_of_other_ranks_inside_the_traceback_are_skipped():
+    mine = log((f"{VERL}/workers/actor/dp_actor.py", "update_policy"), prefix="[rank1]: ").splitlines()
+    other = log((f"{VERL}/workers/actor/dp_actor.py", "compute_log_prob"), prefix="[rank2]: ").splitlines()
+    woven = [line for pair in zip(mine, other, strict=True) for line in pair]
+    crash = judge("\n".join(woven))
+    assert (crash.evidence[0].process, crash.phase) == ("rank1", "actor_update")
+
+
+def test_a_notebook_traceback_is_read():
+    crash = judge(
+        "File /x/deepspeed/runtime/engine.py:1474, in DeepSpeedEngine._configure_zero_optimizer(self, optimizer)\n"
+        "   1472         log_dist(f'Creating')\n-> 1474         optimizer = Stage3(\n" + OOM
+    )
+    assert crash.phase == "model_load"
+
+
+def test_without_frames_the_ray_task_decides():
+    crash = judge(f"{OOM}\nUnhandled error: ray::WorkerDict.actor_rollout_compute_log_prob() (pid=3)")
+    assert (crash.phase, crash.phase_because[:8]) == ("log_prob", "Ray task")
+
+
+def test_without_a_task_the_message_itself_decides():
+    assert judge("ValueError: No available memory for the cache blocks. Try increasing").phase == "rollout_init"
+
+
+def test_without_anything_else_the_last_progress_mark_decides():
+    crash = judge(f"Compute log probs: 100%|##| 8/8\n(pid=4) Update policy:  31%|###   | 5/16 [00:10<00:22]\r{OOM}")
+    assert crash.phase == "actor_update"
+    assert "progress" in crash.phase_because
+
+
+def test_a_finished_step_clears_the_progress_marks_before_it():
+    assert judge(f"Update policy: 100%|##| 8/8\n(TaskRunner pid=1) step:4 - actor/lr:0.1\n{OOM}").phase == "unknown"
+
+
+def test_rules_of_a_framework_file_take_part():
+    rule = FrameRule(frame="my_trainer\\.py:squeeze$", phase="critic_update", weight=99)
+    crash = read_text(log(("/x/my_trainer.py", "squeeze")), "x", SIGNATURES, frames=[rule])
+    assert crash.phase == "critic_update"

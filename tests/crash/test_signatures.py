@@ -1,0 +1,86 @@
+"""knowledge/signatures.yaml keeps its promises."""
+
+import re
+import time
+
+import pytest
+
+from advisor.crash.evidence import EvidenceRole
+from advisor.crash.patterns import catalogue, expand
+from advisor.crash.scan import scan
+from advisor.crash.sources import text_source
+
+from .known import SIGNATURES, judge
+
+CATALOGUE = catalogue(SIGNATURES)
+EVERY = [pytest.param(ready, id=ready.signature.id) for ready in CATALOGUE.ready]
+NO_SHORTAGE = [one for one in EVERY if one.values[0].signature.verdict != "oom"]
+
+
+@pytest.mark.parametrize("ready", EVERY)
+def test_every_pattern_matches_its_own_sample(ready):
+    assert ready.regex.search(ready.signature.sample)
+
+
+@pytest.mark.parametrize("ready", [one for one in EVERY if one.values[0].signature.anchors])
+def test_every_sample_is_found_by_the_literal_search_under_its_own_name(ready):
+    scanned = scan(text_source(f"before\n{ready.signature.sample}\nafter\n", "x"), CATALOGUE)
+    assert ready.signature.id in [find.signature.id for find in scanned.finds]
+
+
+@pytest.mark.parametrize("ready", EVERY)
+def test_every_entry_says_what_it_is_and_where_it_was_seen(ready):
+    entry = ready.signature
+    assert entry.title
+    assert entry.source
+    assert entry.role in EvidenceRole.__args__
+    assert entry.says or entry.role == "telemetry"
+    assert entry.settle_by or not (entry.role == "hint" and entry.verdict is None)
+
+
+@pytest.mark.parametrize("ready", NO_SHORTAGE)
+def test_no_sample_of_a_look_alike_is_taken_for_a_shortage(ready):
+    assert judge(ready.signature.sample).verdict != "oom"
+
+
+@pytest.mark.parametrize("ready", [one for one in EVERY if one.values[0].signature.verdict == "oom"])
+def test_every_sample_of_a_shortage_is_one_and_names_its_memory(ready):
+    crash = judge(ready.signature.sample)
+    assert (crash.verdict, crash.memory) == ("oom", ready.signature.memory)
+    assert crash.evidence[0].signature == crash.signature == ready.signature.id
+
+
+def test_identifiers_are_unique_and_look_alikes_exist():
+    names = [entry.id for entry in SIGNATURES.signatures]
+    assert len(names) == len(set(names)) >= 84
+    assert {alike for entry in SIGNATURES.signatures for alike in entry.look_alikes} <= set(names)
+
+
+def test_regexes_of_frames_progress_versions_and_marks_compile():
+    for rule in SIGNATURES.frames:
+        re.compile(rule.frame)
+        re.compile(rule.under)
+    for mark in SIGNATURES.progress:
+        re.compile(mark.pattern)
+    for entry in (*SIGNATURES.versions, *SIGNATURES.framework_marks):
+        re.compile(entry["pattern"])
+
+
+@pytest.mark.parametrize(
+    "filler",
+    [
+        "CUDA out of memory. Tried to allocate ",
+        "a",
+        " ",
+        "1 ",
+        "Process 1 has 1.00 GiB memory in use. ",
+        "if OOM ",
+        "(IP: ",
+    ],
+)
+def test_patterns_stay_quick_on_long_lines_made_to_mislead_them(filler):
+    line = (filler * (16_000 // len(filler)))[:16_000]
+    begun = time.process_time()
+    for ready in CATALOGUE.ready:
+        re.compile(expand(ready.signature)).search(line)
+    assert time.process_time() - begun < 1

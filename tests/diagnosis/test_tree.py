@@ -1,0 +1,117 @@
+"""The walk: facts answer, the user overrules, "I don't know" always leads on."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.diagnosis.conditions import all_hold, holds
+from advisor.diagnosis.diagnosis import UNKNOWN
+from advisor.diagnosis.facts import Fact
+from advisor.diagnosis.tree import AnswerError, ruled_out, walk
+from advisor.knowledge import load_knowledge
+
+TREE = load_knowledge().tree
+
+
+def fact(value: str | int | float | bool, because: str = "line 7") -> Fact:
+    return Fact(value, "log", because, (0,))
+
+
+def gpu_facts(phase: str) -> dict[str, Fact]:
+    return {"verdict": fact("oom"), "memory": fact("gpu"), "framework": fact("verl"), "phase": fact(phase)}
+
+
+def test_facts_answer_the_questions_and_say_by_which_line() -> None:
+    walked = walk(TREE, gpu_facts("weight_sync"), {})
+    assert [step.question for step in walked.steps] == ["memory", "framework", "phase"]
+    assert all(step.source == "log" and step.because == "line 7" for step in walked.steps)
+    assert walked.cause.id == "engine-beside-trainer"
+
+
+def test_the_users_answer_wins_over_the_log_and_the_logs_own_stays_as_a_suggestion() -> None:
+    walked = walk(TREE, gpu_facts("weight_sync"), {"memory": "host"})
+    first = walked.steps[0]
+    assert (first.answer, first.source, first.suggested) == ("host", "user", "gpu")
+    assert walked.cause.memory == "host"
+
+
+@pytest.mark.parametrize(
+    ("phase", "cause"),
+    [
+        ("weight_sync", "engine-beside-trainer"),
+        ("rollout_generate", "engine-beside-trainer"),
+        ("optimizer_step", "states-too-big"),
+        ("model_load", "states-too-big"),
+        ("checkpoint", "checkpoint-gather"),
+        ("log_prob", "batch-too-big"),
+    ],
+)
+def test_the_phase_decides_the_cause(phase: str, cause: str) -> None:
+    assert walk(TREE, gpu_facts(phase), {}).cause.id == cause
+
+
+@pytest.mark.parametrize(
+    ("line", "cause"), [("no-kv-blocks", "no-room-for-kv"), ("engine-share-not-free", "card-already-taken")]
+)
+def test_the_same_phase_at_engine_start_leads_to_opposite_causes_by_the_line(line: str, cause: str) -> None:
+    facts = {**gpu_facts("rollout_init"), f"line.{line}": fact(True)}
+    assert walk(TREE, facts, {}).cause.id == cause
+
+
+def test_a_known_regression_is_blamed_only_where_the_advisory_holds() -> None:
+    blamed = walk(TREE, {**gpu_facts("actor_update"), "advisory.cause.library-regression": fact(True)}, {})
+    assert blamed.cause.id == "library-regression"
+    cleared = {**gpu_facts("actor_update"), "advisory.checked": fact(True), "advisory.clear.library-regression": fact(True)}
+    walked = walk(TREE, cleared, {})
+    assert walked.cause.id != "library-regression"
+    assert "library-regression" in {out.cause for out in ruled_out(TREE, walked, cleared)}
+
+
+def test_a_killed_process_without_a_second_witness_stays_unclear() -> None:
+    assert walk(TREE, {"verdict": fact("unclear")}, {}).cause.id == "unclear"
+
+
+def test_what_is_not_memory_ends_at_once() -> None:
+    walked = walk(TREE, {"verdict": fact("not_oom"), "memory": fact("none")}, {})
+    assert (walked.cause.id, len(walked.steps)) == ("not-memory", 1)
+
+
+def test_without_any_fact_every_question_is_left_open_and_a_cause_is_still_reached() -> None:
+    walked = walk(TREE, {}, {})
+    assert {step.answer for step in walked.steps} == {UNKNOWN}
+    assert all(step.if_unknown for step in walked.steps)
+
+
+def test_answers_the_tree_does_not_have_are_refused_with_what_it_has() -> None:
+    with pytest.raises(AnswerError, match="takes gpu, host"):
+        walk(TREE, {}, {"memory": "cpu"})
+    with pytest.raises(AnswerError, match="no question 'colour'"):
+        walk(TREE, {}, {"colour": "red"})
+
+
+QUESTIONS = {question.id: [*question.answers, UNKNOWN] for question in TREE.questions}
+
+
+@given(st.fixed_dictionaries({}, optional={name: st.sampled_from(answers) for name, answers in QUESTIONS.items()}))
+def test_every_combination_of_answers_ends_in_a_cause_within_seven_questions(answers: dict[str, str]) -> None:
+    walked = walk(TREE, {}, answers)
+    assert len(walked.steps) <= 7
+    assert walked.cause.title
+
+
+def test_conditions_hold_only_on_what_is_known() -> None:
+    facts = {"a": fact(True), "n": fact(0.3), "lib": fact("0.16.3"), "off": fact(False)}
+    assert holds({"fact": "a"}, facts)
+    assert holds({"fact": "off"}, facts) is None
+    assert holds({"fact": "missing", "is_not": 3}, facts) is None
+    assert holds({"fact": "n", "at_least": 0.3}, facts)
+    assert holds({"fact": "n", "below": 0.3}, facts) is None
+    assert holds({"fact": "lib", "version": ">=0.16,<0.16.8"}, facts)
+    assert holds({"any": [{"fact": "missing"}, {"fact": "a"}]}, facts)
+    assert holds({"none_of": [{"fact": "off"}]}, facts)
+    assert holds({"none_of": [{"fact": "missing"}]}, facts) is None
+    assert holds({"absent": "missing"}, facts)
+    assert all_hold([{"fact": "a"}, {"fact": "missing"}], facts) is None
+    assert all_hold([], facts) == []

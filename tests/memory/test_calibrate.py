@@ -1,0 +1,59 @@
+"""What the crash measured becomes a cell of its own, and stays when settings change."""
+
+from __future__ import annotations
+
+from advisor.crash.evidence import Crash, Evidence
+from advisor.memory.calibrate import corrected, corrections
+from advisor.memory.cells import Cell, Ledger, PhaseSum
+from advisor.units import GIB
+
+
+def ledger(expected: int) -> Ledger:
+    def phase(name: str, place: str) -> PhaseSum:
+        cell = Cell(name, place, "weights", expected, expected, expected, "made up")  # type: ignore[arg-type]
+        return PhaseSum(name, place, (cell,))  # type: ignore[arg-type]
+
+    return Ledger(
+        80 * GIB, 760 * GIB,
+        (phase("log_prob", "gpu"), phase("actor_update", "gpu")),
+        (phase("log_prob", "host"), phase("actor_update", "host")),
+    )
+
+
+def crash(memory: str, **fields: int) -> Crash:
+    evidence = Evidence("x", "cause", "train.log", 3, "…", fields=fields)
+    return Crash("oom", memory, "actor_update", "x", (evidence,))  # type: ignore[arg-type]
+
+
+def test_in_use_and_asked_for_minus_the_prediction_is_unexplained_in_the_phase_that_died() -> None:
+    before = ledger(50 * GIB)
+    found = corrections(before, crash("gpu", total_bytes=80 * GIB, free_bytes=GIB, tried_bytes=4 * GIB))
+    after = corrected(before, found)
+    assert after.phase("gpu", "actor_update").expected == 83 * GIB  # type: ignore[union-attr]
+    assert after.phase("gpu", "log_prob").expected == 50 * GIB  # type: ignore[union-attr]
+    assert after.phase("gpu", "actor_update").cells[-1].owner == "unexplained"  # type: ignore[union-attr]
+
+
+def test_a_crash_without_figures_still_needed_the_whole_card() -> None:
+    found = corrections(ledger(50 * GIB), crash("gpu"))
+    assert found[0].measured == 80 * GIB
+
+
+def test_a_message_that_prints_more_free_than_asked_is_not_taken_as_a_measure() -> None:
+    found = corrections(ledger(50 * GIB), crash("gpu", total_bytes=80 * GIB, free_bytes=60 * GIB, tried_bytes=GIB))
+    assert found[0].measured == 80 * GIB
+
+
+def test_a_prediction_above_what_was_needed_is_left_alone() -> None:
+    assert corrections(ledger(90 * GIB), crash("gpu", total_bytes=80 * GIB, free_bytes=GIB, tried_bytes=GIB)) == ()
+
+
+def test_what_the_node_held_beyond_the_prediction_is_unexplained_in_every_phase() -> None:
+    before = ledger(300 * GIB)
+    after = corrected(before, corrections(before, crash("host", node_used_bytes=726 * GIB)))
+    assert {s.expected for s in after.host} == {726 * GIB}
+    assert {s.expected for s in after.gpu} == {300 * GIB}
+
+
+def test_nothing_is_corrected_where_nothing_died_of_memory() -> None:
+    assert corrections(ledger(GIB), Crash("not_oom", "none", "unknown")) == ()

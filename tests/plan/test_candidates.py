@@ -1,0 +1,56 @@
+"""The values a remedy may try: mildest first, within its bounds, in the type of the old one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.plan.candidates import MOST, candidates
+from advisor.run.bound import Native, Natives
+from advisor.run.build import BuiltRun
+from advisor.run.run import Knob, Run, Topology
+from advisor.knowledge.schema import Mechanics
+
+
+def run(total: int | None = 2448) -> BuiltRun:
+    knobs = {} if total is None else {"data.total_tokens": Knob("data.total_tokens", total, "script")}
+    return BuiltRun(Run("verl", "verl", "", "grpo", None, "", Topology(), knobs, Mechanics()), Natives(None, ""))
+
+
+def values(rule: dict[str, Any], old: Any, total: int | None = 2448) -> list[Any]:
+    return candidates(rule, Native("key", str(old), old, "script"), run(total))
+
+
+@pytest.mark.parametrize(
+    ("rule", "old", "expected"),
+    [
+        ({"rule": "set", "to": True}, False, [True]),
+        ({"rule": "set", "to": True}, True, []),
+        ({"rule": "lower", "steps": "halve", "floor": 1}, 8, [4, 2, 1]),
+        ({"rule": "lower", "steps": "halve", "floor": 1}, 1, []),
+        ({"rule": "lower", "steps": 8, "floor": 2}, 32, [24, 16, 8, 4, 2]),
+        ({"rule": "lower", "steps": 0.05, "floor": 0.45}, 0.6, [0.55, 0.5, 0.45]),
+        ({"rule": "raise", "steps": "double", "ceiling": 8}, 2, [4, 8]),
+        ({"rule": "raise", "steps": 0.05, "ceiling": 0.65}, 0.5, [0.55, 0.6, 0.65]),
+        ({"rule": "raise", "steps": "double", "ceiling": 64, "start": 16}, None, [16]),
+        ({"rule": "sequence_tokens", "times": 4}, 16384, [9792, 4896, 2448]),
+        ({"rule": "lower", "steps": "halve", "floor": {"rule": "sequence_tokens"}}, 10000, [5000, 2500, 2448]),
+    ],
+)
+def test_candidates_run_from_mild_to_strong(rule: dict[str, Any], old: Any, expected: list[Any]) -> None:
+    assert values(rule, old) == expected
+
+
+def test_without_lengths_there_is_no_token_budget_to_propose() -> None:
+    assert values({"rule": "sequence_tokens", "times": 4}, 16384, total=None) == []
+
+
+@given(st.integers(1, 10**6), st.sampled_from(["halve", 8, 3]), st.integers(1, 64))
+def test_lowering_never_raises_never_passes_the_floor_and_always_ends(old: int, steps: Any, floor: int) -> None:
+    found = values({"rule": "lower", "steps": steps, "floor": floor}, old)
+    assert len(found) <= MOST
+    assert all(floor <= value < old for value in found)
+    assert found == sorted(found, reverse=True)
