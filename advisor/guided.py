@@ -14,6 +14,7 @@ from advisor.crash.sources import LogError
 from advisor.exits import Refusal
 from advisor.machine.live import Gauges
 from advisor.report.diff_report import diff_report
+from advisor.script.document import EditRefused
 from advisor.session import Asked, State
 from advisor.tui.app import run_app
 from advisor.tui.driver import Notice, Preview, Saved
@@ -24,6 +25,8 @@ class SessionDriver:
     """One sitting on what was asked for. Raises ScriptError, EditRefused, ValueError or OSError, as the app expects."""
 
     asked: Asked
+    is_demo: bool = False
+    """The bundled crash lies in the program's own folder: its patch is written where the user is."""
 
     def open(self, notice: Notice) -> State:
         """Read and diagnose."""
@@ -46,14 +49,17 @@ class SessionDriver:
         if patch.refused or not patch.rewrites:
             return Preview("", refused=patch.refused, by_hand=patch.by_hand)
         try:
-            destination = destination_of(patch, None)
+            destination = destination_of(patch, None, here=self.is_demo)
         except Refusal as refusal:
             return Preview("", refused=str(refusal), by_hand=patch.by_hand)
         return Preview(diff_report(patch.rewrites, [str(destination)]), patch.proof, destination, by_hand=patch.by_hand)
 
     def save(self, state: State, destination: Path, force: bool) -> Saved:
         """Write script and report; FileExistsError where one is there and `force` is False."""
-        report = save(state, session.patch(state), destination, force)
+        try:
+            report = save(state, session.patch(state), destination, force)
+        except Refusal as refusal:
+            raise EditRefused(str(refusal)) from refusal
         runner = {".sh": "bash", ".bash": "bash", ".slurm": "sbatch", ".sbatch": "sbatch"}.get(destination.suffix, "")
         return Saved(destination, report, f"{runner} {destination}".strip())
 
@@ -61,4 +67,4 @@ class SessionDriver:
 def run(parsed: argparse.Namespace) -> int:
     """Open the app; the caller has made sure that there is a terminal."""
     no_color = parsed.no_color or bool(os.environ.get("NO_COLOR"))
-    return run_app(SessionDriver(asked_from(parsed)), Gauges(), no_color, parsed.ascii)
+    return run_app(SessionDriver(asked_from(parsed), parsed.demo), Gauges(), no_color, parsed.ascii)

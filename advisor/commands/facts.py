@@ -27,7 +27,8 @@ def scan(parsed: argparse.Namespace) -> int:
     emit(encode(scan_json(crash)) + "\n" if parsed.format == "json" else scan_report(crash), parsed.ascii)
     if crash.signature:
         return Exit.DONE
-    tell(f"rl-oom-advisor: nothing in {crash.lines_read} lines says why the run died")
+    names = ", ".join(clean_line(log, 200) for log in parsed.logs)
+    tell(f"rl-oom-advisor: {names}: nothing here says why the run died ({crash.lines_read} lines read)")
     return Exit.NOTHING_FOUND
 
 

@@ -13,9 +13,12 @@ from advisor.script.document import Rewrite
 from advisor.session import State
 
 
-def destination_of(patch: Patch, output: str | None) -> Path:
-    """Where the patched file goes: as asked, else NAME.fits.EXT beside the file that changes."""
-    return Path(output) if output else fits_name(only_rewrite(patch.rewrites).document.path)
+def destination_of(patch: Patch, output: str | None, here: bool) -> Path:
+    """Where the patched file goes: as asked, else NAME.fits.EXT beside the file that changes, or `here`."""
+    if output:
+        return Path(output)
+    beside = fits_name(only_rewrite(patch.rewrites).document.path)
+    return Path(beside.name) if here else beside
 
 
 def only_rewrite(rewrites: tuple[Rewrite, ...]) -> Rewrite:

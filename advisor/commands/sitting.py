@@ -66,7 +66,7 @@ def fix(parsed: argparse.Namespace) -> int:
     if not patch.rewrites:
         tell("no selected change edits the script: nothing was written")
         return _whether_found(state)
-    destination = destination_of(patch, parsed.output)
+    destination = destination_of(patch, parsed.output, here=parsed.demo)
     if parsed.diff:
         emit(diff_report(patch.rewrites, [str(destination)]), parsed.ascii)
         return Exit.DONE

@@ -10,7 +10,8 @@ from advisor.words import Memory, Phase, Verdict
 
 EvidenceRole = Literal["cause", "echo", "victim", "pointer", "hint", "warning", "telemetry", "progress"]
 """cause: proves or denies a shortage · echo: the same fact again · pointer: a wrapper that only points upwards
-· hint: ambiguous alone (SIGKILL) · warning: pressure, no crash · telemetry: a memory reading · progress: a phase mark."""
+· hint: ambiguous alone (SIGKILL) · warning: pressure, no crash · telemetry: a memory reading
+· progress: a phase mark."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from advisor.crash.window import Placed, Window
 _BELOW_CHARACTERS, _ABOVE_CHARACTERS = 4_000, 1_500
 _WIDE = 160
 """Pieces of a wrapped message that are this wide show its beginning within one line up or down."""
-_FOREIGN, _FOREIGN_WIDE = 24, 3
+_FOREIGN, _FOREIGN_WIDE = 8, 2
 """Lines of other processes that may stand between two pieces of one message, and between two wide ones."""
 
 

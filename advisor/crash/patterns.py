@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+import ahocorasick_rs
+
 from advisor.knowledge.schema import Signature, Signatures
 from advisor.units import parse_size
 
@@ -28,13 +30,6 @@ class Ready:
     def regex(self) -> re.Pattern[str]:
         return _compiled(self.pattern)
 
-    def fits(self, text: str) -> bool:
-        """Whether the text holds one of the anchors."""
-        for anchor in self.signature.anchors:  # a plain loop: this runs for every signature on every hit
-            if anchor in text:
-                return True
-        return False
-
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
@@ -42,10 +37,15 @@ class Catalogue:
 
     ready: tuple[Ready, ...]
     triggers: tuple[bytes, ...]
+    _anchors: Any
+    """Automaton over all anchors."""
+    _owners: tuple[tuple[int, ...], ...]
+    """For each anchor of the automaton, the places in `ready` of the signatures that have it."""
 
     def candidates(self, text: str) -> list[Ready]:
         """Signatures whose anchors the text holds, in the order they are to be tested."""
-        return [ready for ready in self.ready if ready.fits(text)]
+        hits = {anchor for anchor, _, _ in self._anchors.find_matches_as_indexes(text, overlapping=True)}
+        return [self.ready[place] for place in sorted({place for hit in hits for place in self._owners[hit]})]
 
     def unanchored(self) -> list[Ready]:
         """Signatures that are looked for only at the beginning and the end of a log."""
@@ -56,7 +56,12 @@ def catalogue(signatures: Signatures) -> Catalogue:
     """The knowledge base's signatures in the order they are tested."""
     ordered = sorted(signatures.signatures, key=lambda signature: signature.rank)
     ready = tuple(Ready(signature, expand(signature)) for signature in ordered)
-    return Catalogue(ready, trigger_set(anchor for signature in ordered for anchor in signature.anchors))
+    owners: dict[str, list[int]] = {}
+    for place, signature in enumerate(ordered):
+        for anchor in signature.anchors:
+            owners.setdefault(anchor, []).append(place)
+    automaton = ahocorasick_rs.AhoCorasick(list(owners), matchkind=ahocorasick_rs.MatchKind.Standard)
+    return Catalogue(ready, trigger_set(owners), automaton, tuple(map(tuple, owners.values())))
 
 
 @lru_cache(maxsize=1024)

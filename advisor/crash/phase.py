@@ -16,6 +16,7 @@ _NOTEBOOK = re.compile(
     r"(?:File )?(?P<file>(?:/|~)[^\s:]{1,400}\.py):(?P<line>\d{1,7}), in (?P<function>[\w.<>]{1,120})"
 )
 _RAY_TASK = re.compile(r"\bray::(?P<task>[\w.:<>]{1,160})")
+_CRITIC = re.compile(r"\bCritic(?:Model|Ray|Worker)\w*")
 _BEGIN = "Traceback (most recent call last)"
 _CHAINED = ("direct cause of the following", "During handling of the above")
 _FOREIGN = 200
@@ -108,6 +109,11 @@ def phase_of_texts(
             if re.search(rule.frame, text):
                 return rule.phase, ("Ray task " if where == "task" else "text ") + text.strip()[:120]
     return "unknown", ""
+
+
+def is_critic(process: str, trace: Trace) -> bool:
+    """Whether a critic's own Ray actor failed: the trainers' classes for it share the actor's training frames."""
+    return any(_CRITIC.search(name) for name in (process, *trace.tasks))
 
 
 def last_progress(lines: Sequence[Line], marks: Sequence[Progress], frameworks: Sequence[str]) -> tuple[Phase, str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 
 import ahocorasick_rs
 
@@ -23,6 +24,8 @@ BEFORE = 96 << 10
 AFTER = 24 << 10
 HEAD = 512 << 10
 TAIL = 256 << 10
+_LINES, _CONTEXT_LINES = 8_000, 3_000
+"""Lines kept of the beginning and of the end, and of what stands before or after a find."""
 _NEAR_AFTER = 24 << 10
 _FIRST_KEPT, _LAST_KEPT, _WITH_CONTEXT = 20, 20, 8
 _TELLING = ("cause", "hint", "pointer")
@@ -118,9 +121,10 @@ def _finish(scanned: Scanned, window: Window, head: bytes, kept: dict[str, _Kept
     scanned.lines_read = window.number_at(size) - 1 + ends_open
     opening = Window()
     opening.extend(head)
-    scanned.head = [line for _, line in opening.lines(0, len(head))] if head else []
+    scanned.head = [line for _, line in islice(opening.lines(0, len(head)), _LINES)] if head else []
     covered = len(head) - window.start
-    scanned.tail = [line for _, line in window.lines(max(size - TAIL, covered), size)] if covered < size else []
+    if covered < size:
+        scanned.tail = list(deque((line for _, line in window.lines(max(size - TAIL, covered), size)), _LINES))
     finds = (find for one in kept.values() for find in [*one.first, *one.last])
     scanned.finds = sorted(finds, key=lambda find: (find.offset, find.first.number))
 
@@ -162,6 +166,6 @@ def _keep(matched: Matched, window: Window, kept: dict[str, _Kept], counts: dict
 
 def _context(window: Window, first: int, last: int) -> tuple[tuple[Line, ...], tuple[Line, ...]]:
     begin, end = first - window.start, last - window.start
-    before = tuple(line for offset, line in window.lines(begin - BEFORE, begin) if offset < first)
-    after = tuple(line for offset, line in window.lines(end, end + AFTER) if offset > last)
-    return before, after
+    above = (line for offset, line in window.lines(begin - BEFORE, begin) if offset < first)
+    below = (line for offset, line in window.lines(end, end + AFTER) if offset > last)
+    return tuple(deque(above, _CONTEXT_LINES)), tuple(islice(below, _CONTEXT_LINES))

@@ -16,6 +16,7 @@ from advisor.crash.patterns import Catalogue, catalogue
 from advisor.crash.phase import (
     Trace,
     frame_in,
+    is_critic,
     last_progress,
     phase_of_frames,
     phase_of_texts,
@@ -176,6 +177,8 @@ class _Story:
     def _phase(self, cause: Placed | None, trace: Trace) -> tuple[Phase, str]:
         known = self.frameworks
         phase, because = phase_of_frames(trace.frames, self.rules, known)
+        if phase == "actor_update" and is_critic(cause.find.first.process if cause else "", trace):
+            return "critic_update", f"{because}, in a critic's process"
         if phase != "unknown":
             return phase, because
         task = str(cause.find.fields.get("task", "")) if cause is not None else ""

@@ -1,6 +1,7 @@
 """A crash to look at without files or a GPU: EasyR1 training Qwen2.5-VL-7B, killed for want of host RAM.
 
-Run, machine and log were written for this program after a publicly reported case, in the form that the framework and Ray print.
+Run, machine and log were written for this program after a publicly reported case, in the form that EasyR1 and Ray
+print.
 """
 
 from __future__ import annotations

@@ -155,6 +155,8 @@ class SettingFact(Strict, frozen=True):
     """phase → gpu, gpu-, host, host-, none (a minus: raising the value lowers it there)."""
     results: Results = "unchanged"
     caveat: str = ""
+    false_friend: str = ""
+    """What its name leads people to try, and why that does nothing here: said under "not proposed"."""
     source: str = ""
 
 

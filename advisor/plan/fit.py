@@ -19,6 +19,10 @@ _ORDER: tuple[Phase, ...] = (
 """Phases as a first step passes them."""
 
 
+ASIDE: dict[Place, tuple[Phase, ...]] = {"gpu": (), "host": ("model_load", "checkpoint")}
+"""Short peaks outside the step: what the log measured in the step is not known to be there too, so they are only told."""
+
+
 def unfit(before: Ledger, after: Ledger, place: Place, died_in: Phase | None, margin: float) -> list[Phase] | None:
     """Phases of `place` that do not fit after a change; None where it cannot be computed.
 
@@ -30,7 +34,8 @@ def unfit(before: Ledger, after: Ledger, place: Place, died_in: Phase | None, ma
     if capacity is None or not sums:
         return None
     limit = capacity * (1 - margin)
-    return [s.phase for s in sums if s.expected > limit and not _proven(s, before, place, died_in)]
+    counted = [s for s in sums if s.phase == died_in or s.phase not in ASIDE[place]]
+    return [s.phase for s in counted if s.expected > limit and not _proven(s, before, place, died_in)]
 
 
 def _proven(now: PhaseSum, before: Ledger, place: Place, died_in: Phase | None) -> bool:

@@ -10,7 +10,7 @@ from advisor.plan.plan import Change, Plan, PlanStep
 from advisor.script.document import EditRefused, Rewrite, Wanted
 from advisor.script.edit import rewrite
 from advisor.script.launch import Script
-from advisor.script.proof import prove
+from advisor.script.proof import check
 
 WRITABLE = frozenset({"setting", "environment", "data"})
 """Kinds of steps that a file carries."""
@@ -37,10 +37,13 @@ def make_patch(plan: Plan, script: Script | None, launch_index: int) -> Patch:
         return Patch((), (), "", by_hand)
     try:
         rewrites = rewrite(script, launch_index, wanted)
-        proof = prove(rewrites, wanted, launch_index)
     except EditRefused as refusal:
         return Patch((), (), str(refusal), by_hand)
-    return Patch(rewrites, proof, "", by_hand)
+    checks = check(script, launch_index, wanted, rewrites)
+    failed = [f"{c.what}: {c.detail}" for c in checks if c.held is False]
+    if failed:
+        return Patch((), (), "the patch was not proven: " + "; ".join(failed), by_hand)
+    return Patch(rewrites, tuple(c.what for c in checks if c.held), "", by_hand)
 
 
 def wanted_of(step: PlanStep) -> list[Wanted]:

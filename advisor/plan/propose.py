@@ -37,6 +37,8 @@ class Proposal:
     cases: tuple[Case, ...] = field(default=())
     facts: tuple[SettingFact, ...] = field(default=())
     """What the dialect says of the keys that change."""
+    lifts_limit: bool = False
+    """It saves nothing but moves the wall."""
 
     @property
     def results(self) -> Results:
@@ -100,6 +102,7 @@ def propose(remedy: Remedy, situation: Situation, base: Overrides) -> Proposal |
         (*remedy.caveats, *(fact.caveat for fact in facts if fact.caveat)),
         tuple(c for c in situation.cases if c.id in {e.case for e in remedy.evidence}),
         facts,
+        (chosen.outcome.ledger.host_limit or 0) > (before.ledger.host_limit or 0),
     )
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from advisor.knowledge.schema import Cause, Remedy
 from advisor.memory.cells import Place
 from advisor.memory.ledger import difference
-from advisor.plan.fit import died_in
+from advisor.plan.fit import ASIDE, died_in
 from advisor.plan.plan import NotProposed, Plan, PlanStep
 from advisor.plan.propose import Proposal, propose
 from advisor.plan.steps import advice_step, step_of, version_steps
@@ -88,7 +88,7 @@ def _concerns(remedy: Remedy, situation: Situation) -> bool:
 
 def _propose_all(situation: Situation, cause: Cause) -> tuple[list[Proposal], tuple[NotProposed, ...]]:
     proposals: list[Proposal] = []
-    refused: list[NotProposed] = list(_folklore(situation, cause))
+    refused: list[NotProposed] = [*_folklore(situation, cause), *_false_friends(situation)]
     keys: set[str] = set()
     for remedy in _ordered(situation, cause):
         found = propose(remedy, situation, {})
@@ -108,7 +108,7 @@ def _propose_all(situation: Situation, cause: Cause) -> tuple[list[Proposal], tu
 
 def _order(proposal: Proposal, phase: Phase) -> tuple[bool, bool]:
     """What helps where it died comes first, and of that what leaves the results alone; else as the cause has it."""
-    helps = proposal.fits is None or proposal.saves.get(phase, 0) > 0
+    helps = proposal.fits is None or proposal.saves.get(phase, 0) > 0 or proposal.lifts_limit
     return (not helps, proposal.results == "changed")
 
 
@@ -132,9 +132,23 @@ def _folklore(situation: Situation, cause: Cause) -> Iterable[NotProposed]:
         if remedy.id not in cause.folklore or remedy.knob is None:
             continue
         native = natives.carrier(remedy.knob)
+        if native is not None and native.fact is not None and native.fact.false_friend:
+            continue
         if native is not None or remedy.memory == "host":
             named = f"{native.key}: " if native is not None else ""
-            yield NotProposed(remedy.id, remedy.title, named + " ".join(remedy.says.split()))
+            yield NotProposed(remedy.id, remedy.title, named + _no_help(remedy, situation))
+
+
+def _no_help(remedy: Remedy, situation: Situation) -> str:
+    says = " ".join(remedy.says.split())
+    return says if "{" not in says else f"it does not touch what ran out in {PHASE_TITLES[situation.phase]}"
+
+
+def _false_friends(situation: Situation) -> Iterable[NotProposed]:
+    """Settings whose names promise what they do not do in this framework."""
+    for native in situation.outcome({}).built.natives.values.values():
+        if situation.place == "gpu" and native.fact is not None and native.fact.false_friend and native.given:
+            yield NotProposed(native.key, f"Lower {native.key}", native.fact.false_friend)
 
 
 def _wanted(proposal: Proposal, situation: Situation, chosen: Overrides) -> bool:
@@ -213,9 +227,24 @@ def _advice(situation: Situation, cause: Cause) -> list[Remedy]:
 
 
 def _shortfall(situation: Situation, after: Outcome, fits: bool | None) -> str:
+    told = [_aside(situation, after)] if fits is not None else []
     if fits is not False:
-        return ""
+        return "".join(told)
     return "; ".join(_too_much(situation, after, place) for place in PLACES if situation.unfit(after.ledger, place))
+
+
+def _aside(situation: Situation, after: Outcome) -> str:
+    """A short peak outside the step that may not fit although the step does."""
+    ledger = after.ledger
+    limit = (ledger.host_limit or 0) * (1 - situation.margin)
+    over = [s for phase in ASIDE["host"] if (s := ledger.phase("host", phase)) is not None and 0 < limit < s.expected]
+    if not over or situation.place != "host":
+        return ""
+    worst = max(over, key=lambda s: s.expected)
+    return (
+        f"the step fits, but {PHASE_TITLES[worst.phase]} may still need {show_bytes(worst.expected - int(limit))} more than each node "
+        "has: watch the first one"
+    )
 
 
 def _too_much(situation: Situation, after: Outcome, place: Place) -> str:

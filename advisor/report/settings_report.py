@@ -112,7 +112,18 @@ def run_file(read: Read) -> str:
     return yaml.safe_dump_all(documents, sort_keys=False, allow_unicode=True, width=120)
 
 
-def _yaml_value(setting: Setting) -> str | list[str]:
+def _yaml_value(setting: Setting) -> str | int | float | bool | list[str]:
+    """Numbers and switches as such where YAML would print them as the script has them, else the text."""
     if isinstance(setting.value, tuple) and setting.value:
         return list(setting.value)
-    return setting.text
+    text = setting.text
+    if text in ("true", "false"):
+        return text == "true"
+    for kind in (int, float):
+        try:
+            value = kind(text)
+        except ValueError:
+            continue
+        if repr(value) == text:
+            return value
+    return text

@@ -11,7 +11,7 @@ from advisor.script.document import Value
 from advisor.script.shell_state import Field
 from advisor.script.shell_text import Pieces, cut, joined, known, why_unknown
 
-_ASSIGNMENT = re.compile(r"(\+\+|\+|~)?([A-Za-z_][\w./@:\-\[\]]*)=", re.S)
+_ASSIGNMENT = re.compile(r"(\+\+|\+|~)?([A-Za-z_][\w./@:\-\[\]]*)=", re.DOTALL)
 _DELETION = re.compile(r"~([A-Za-z_][\w./@:\-\[\]]*)$")
 _OPTION = re.compile(r"--?[A-Za-z]")
 _UNKNOWN = "\0"

@@ -19,8 +19,10 @@ class Changes:
     edits: dict[int, list[Edit]] = field(default_factory=dict)
     values: dict[str, tuple[int, Edit, int, int]] = field(default_factory=dict)
 
-    def replace(self, doc: int, start: int, end: int, new: bytes, key: str = "", value: tuple[int, int] | None = None) -> None:
-        """Replace bytes `start:end`; `value` is the byte range of the key's value inside `new`, the whole by default."""
+    def replace(
+        self, doc: int, start: int, end: int, new: bytes, key: str = "", value: tuple[int, int] | None = None
+    ) -> None:
+        """Replace bytes `start:end`; `value` is where the key's value stands in `new`, the whole by default."""
         edit = Edit(start, end, new)
         self.edits.setdefault(doc, []).append(edit)
         if key:

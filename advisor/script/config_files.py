@@ -11,8 +11,7 @@ from advisor.script.document import ScriptError, Setting
 from advisor.script.files import Files
 from advisor.script.json_file import read_json
 from advisor.script.keyed import Keyed, settings_of
-from advisor.script.shell_run import Command
-from advisor.script.shell_text import joined
+from advisor.script.shell_trace import Command
 from advisor.script.yaml_file import read_yaml
 
 _YAML = (".yaml", ".yml")
@@ -37,7 +36,14 @@ class _Named:
     prefix: str = ""
 
 
-def follow(files: Files, launcher: Mapping[str, str], own: Sequence[Setting], positional: Sequence[str], command: Command, base: Path) -> Followed:
+def follow(
+    files: Files,
+    launcher: Mapping[str, str],
+    own: Sequence[Setting],
+    positional: Sequence[str],
+    command: Command,
+    base: Path,
+) -> Followed:
     """Settings of the config files of one launch.
 
     `own` are its command-line settings, `positional` its other arguments, `base` the script's folder.
@@ -47,7 +53,7 @@ def follow(files: Files, launcher: Mapping[str, str], own: Sequence[Setting], po
     for named in _named(launcher, own, positional):
         written = command.files.get(named.name.encode("utf-8", "surrogateescape"))
         if written is not None:
-            out.notes += (f"{clean_line(named.name)} is written by the script itself ({len(joined(written))} bytes) and is not followed.",)
+            out.notes += (f"{clean_line(named.name)} is written by the script itself and is not followed.",)
             continue
         _read(files, named, base, out)
     return out
@@ -109,4 +115,4 @@ def _listed(settings: list[Setting], named: _Named) -> list[Setting]:
     """Hydra's own sections are no settings of the run."""
     if named.key != "--config-name":
         return settings
-    return [s for s in settings if s.key not in ("defaults",) and not s.key.startswith(("defaults.", "hydra."))]
+    return [s for s in settings if s.key != "defaults" and not s.key.startswith(("defaults.", "hydra."))]

@@ -8,16 +8,16 @@ from typing import Literal
 
 DocumentKind = Literal["shell", "yaml", "json", "python"]
 Origin = Literal["command", "file", "environment", "default", "log"]
-"""Where a setting is decided: on the command line, in a followed config file, in the environment, by the code, or read in a log."""
+"""Where a setting is decided: command line, followed config file, environment, the code, or read in a log."""
 Value = str | tuple[str, ...]
-"""A value is its text as the program would get it. A bare flag is the empty tuple; several words after a flag are a tuple."""
+"""A value is its text as the program would get it. A bare flag is the empty tuple, several words after it a tuple."""
 
 
 class ScriptError(Exception):
     """A launch file that cannot be read: one sentence naming file (and line). The door turns it into exit 2."""
 
 
-class EditRefused(Exception):
+class EditRefused(Exception):  # noqa: N818  (an answer, not a failure)
     """An edit that cannot be made exactly: one sentence saying why. Nothing has been written."""
 
 

@@ -22,8 +22,8 @@ FOLLOWED = ("deepspeed:", "accelerate:")
 def rewrite(script: Script, launch_index: int, wanted: Sequence[Wanted]) -> tuple[Rewrite, ...]:
     """The documents with the wanted changes, for one launch of the script.
 
-    A literal that decides only one setting is edited in place; else an override is added at the launch. Every result has been
-    read again: raises EditRefused, in one sentence, where a change cannot be made without moving something else.
+    A literal that decides only one setting is edited in place; else an override is added at the launch. Every result
+    has been read again: raises EditRefused, in one sentence, where a change would move something else too.
     """
     if not 0 <= launch_index < len(script.launches):
         raise EditRefused(f"The script has no launch number {launch_index}.")
@@ -40,7 +40,7 @@ def rewrite(script: Script, launch_index: int, wanted: Sequence[Wanted]) -> tupl
     except ScriptError as error:
         raise EditRefused(str(error)) from error
     rewrites = changes.rewrites()
-    from advisor.script.proof import differences  # noqa: PLC0415
+    from advisor.script.proof import differences
 
     problems = differences(script, launch_index, asked, rewrites)
     if problems:
@@ -56,8 +56,8 @@ def _checked(wanted: Wanted) -> Wanted:
 
 
 def _python(document: Document, wanted: Sequence[Wanted], changes: Changes) -> None:
-    from advisor.script.python_edit import PythonEditor  # noqa: PLC0415
-    from advisor.script.python_file import read_python  # noqa: PLC0415
+    from advisor.script.python_edit import PythonEditor
+    from advisor.script.python_file import read_python
 
     editor = PythonEditor(read_python(document), changes)
     for item in wanted:
@@ -75,13 +75,15 @@ def _keyed(script: Script, number: int, wanted: Sequence[Wanted], changes: Chang
 
 def _only_settings(wanted: Wanted, document: Document) -> None:
     if wanted.kind == "environment":
-        raise EditRefused(f"{clean_line(str(document.path))} starts no command, so it has no place for the variable {clean_line(wanted.key)}.")
+        raise EditRefused(
+            f"{clean_line(str(document.path))} starts no command: no place for the variable {clean_line(wanted.key)}."
+        )
 
 
 def _shell(script: Script, launch_index: int, wanted: Sequence[Wanted], changes: Changes) -> None:
-    from advisor.script.shell import read_shell  # noqa: PLC0415
-    from advisor.script.shell_edit import ShellEditor  # noqa: PLC0415
-    from advisor.script.shell_environment import edit_environment  # noqa: PLC0415
+    from advisor.script.shell import read_shell
+    from advisor.script.shell_edit import ShellEditor
+    from advisor.script.shell_environment import edit_environment
 
     files = in_memory(script, {})
     reading = read_shell(files, script.documents[0].path, script.positional)
@@ -118,7 +120,7 @@ def in_memory(script: Script, new: Mapping[str, bytes]) -> Files:
 
 def read_again(script: Script, rewrites: Sequence[Rewrite]) -> Script:
     """The script as it would be read with the new bytes. Raises ScriptError where they are not well-formed."""
-    from advisor.script.reader import read_documents  # noqa: PLC0415
+    from advisor.script.reader import read_documents
 
     files = in_memory(script, {str(item.document.path): item.new for item in rewrites})
     return read_documents(files, Path(script.documents[0].path), script.positional)

@@ -72,7 +72,7 @@ class Files:
         for candidate in self.candidates(name, base):
             try:
                 return self.add(candidate, kind)
-            except ScriptError:
+            except ScriptError:  # noqa: PERF203  (an unreadable file is passed over)
                 continue
         return None
 

@@ -56,7 +56,9 @@ class Keyed:
         return next((entry for entry in reversed(self.entries) if entry.key == key), None)
 
 
-def settings_of(document: Document, entries: Iterable[Entry], origin: Origin = "file", prefix: str = "") -> list[Setting]:
+def settings_of(
+    document: Document, entries: Iterable[Entry], origin: Origin = "file", prefix: str = ""
+) -> list[Setting]:
     """Entries as settings; a repeated key is in force where it stands last."""
     listed = list(entries)
     starts = line_starts(document.data)

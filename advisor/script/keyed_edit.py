@@ -49,7 +49,9 @@ class KeyedEditor:
             raise EditRefused(f"{name} is a list with comments in it; edit it by hand.")
         new = encoded(self.text(value, entry.style, entry.flow))
         lead = b" " if entry.style == "empty" else b""
-        self.changes.replace(self.number, entry.start, entry.end, lead + new, wanted.key, (len(lead), len(lead) + len(new)))
+        self.changes.replace(
+            self.number, entry.start, entry.end, lead + new, wanted.key, (len(lead), len(lead) + len(new))
+        )
         self.comment(wanted, entry.start, entry.end)
 
     @property
@@ -129,7 +131,11 @@ class KeyedEditor:
             raise EditRefused(f"{name} shares its line with others; take it away by hand.")
         end = self.data.find(b"\n", max(entry.end - 1, entry.name))
         end = len(self.data) if end < 0 else end + 1
-        siblings = [e for e in self.keyed.entries if e.key != entry.key and e.key.rpartition(".")[0] == entry.key.rpartition(".")[0]]
+        siblings = [
+            e
+            for e in self.keyed.entries
+            if e.key != entry.key and e.key.rpartition(".")[0] == entry.key.rpartition(".")[0]
+        ]
         if not siblings:
             raise EditRefused(f"{name} is the only key of its table; take it away by hand.")
         if end == len(self.data) and not self.data.endswith(b"\n") and start:
@@ -162,7 +168,7 @@ class KeyedEditor:
 
 def _plain_yaml(text: str, flow: bool) -> bool:
     """Whether a text can stand without quotes and still be read as itself."""
-    import yaml  # noqa: PLC0415
+    import yaml
 
     if not text or (flow and re.search(r"[,\[\]{}]", text)) or not text.isprintable():
         return False
@@ -176,4 +182,10 @@ def _plain_yaml(text: str, flow: bool) -> bool:
     inner = node.value[0] if flow and node.value else node.value[0][1] if node.value else None
     if flow and len(node.value) != 1:
         return False
-    return inner is not None and type(inner).__name__ == "ScalarNode" and inner.style is None and inner.value == text and bool(text)
+    return (
+        inner is not None
+        and type(inner).__name__ == "ScalarNode"
+        and inner.style is None
+        and inner.value == text
+        and bool(text)
+    )

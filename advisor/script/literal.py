@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from advisor.script.shell_run import Use
 from advisor.script.shell_text import Pieces, Place
+from advisor.script.shell_trace import Use
 
 _BUCKET = 64
 
@@ -33,10 +34,10 @@ def target(pieces: Pieces, data: Sequence[bytes]) -> Target | None:
     if first is None or last is None or any(place is None or place.doc != first.doc for place in places):
         return None
     found = [place for place in places if place is not None]
-    if any(b.start < a.end for a, b in zip(found, found[1:], strict=False)):
+    if any(b.start < a.end for a, b in itertools.pairwise(found)):
         return None
     same = all(place.context == first.context for place in found)
-    if same and all(a.end == b.start for a, b in zip(found, found[1:], strict=False)):
+    if same and all(a.end == b.start for a, b in itertools.pairwise(found)):
         return Target(Place(first.doc, first.start, last.end, first.context))
     return _mixed(found, data[first.doc])
 
@@ -45,7 +46,7 @@ def _mixed(places: list[Place], data: bytes) -> Target | None:
     """Literals in different quotes, side by side in one word: `'a'"b"c`."""
     if any(place.context not in ("plain", "single", "double") for place in places):
         return None
-    for left, right in zip(places, places[1:], strict=False):
+    for left, right in itertools.pairwise(places):
         if data[left.end : right.start].strip(b"'\""):
             return None
     start, end = places[0].start, places[-1].end

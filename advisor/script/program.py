@@ -13,9 +13,10 @@ from typing import Literal
 _PYTHON = re.compile(r"python[\d.]*$|pypy[\d.]*$")
 _SHELLS = {"bash", "sh", "zsh", "dash"}
 _WRAPPERS = {
-    "nohup", "time", "exec", "command", "builtin", "setsid", "sudo", "nice", "ionice", "stdbuf", "timeout", "numactl", "taskset",
-    "srun", "sbatch", "salloc", "mpirun", "mpiexec", "apptainer", "singularity", "docker", "podman", "conda", "mamba", "micromamba",
-    "poetry", "pipenv", "nsys", "ncu", "strace", "xvfb-run", "unbuffer", "script", "ssh", "pdsh", "kubectl", "torchx", "pixi",
+    "nohup", "time", "exec", "command", "builtin", "setsid", "sudo", "nice", "ionice", "stdbuf", "timeout", "numactl",
+    "taskset", "srun", "sbatch", "salloc", "mpirun", "mpiexec", "apptainer", "singularity", "docker", "podman", "conda",
+    "mamba", "micromamba", "poetry", "pipenv", "nsys", "ncu", "strace", "xvfb-run", "unbuffer", "script", "ssh", "pdsh",
+    "kubectl", "torchx", "pixi",
 }  # fmt: skip
 """Commands that run the rest of their line."""
 _SUBCOMMANDS = {"swift", "megatron", "trl", "llamafactory-cli", "axolotl", "xtuner", "tune"}
@@ -44,8 +45,8 @@ _ENVIRONMENT = re.compile(r"([A-Za-z_]\w*)=")
 class Found:
     """What a command line runs. Numbers are indices into its words.
 
-    `kind` "program": a program with `arguments` from there on; "text": shell text at `arguments`; "file": a shell script there.
-    `environment` are words of the form NAME=value before the program; `runtime` the word that carries Ray's runtime environment.
+    `kind` "program": its arguments begin at `arguments`; "text": shell text stands there; "file": a shell script.
+    `environment` are words NAME=value before the program; `runtime` is the word with Ray's runtime environment.
     """
 
     kind: Literal["program", "text", "file"]
@@ -92,7 +93,13 @@ def find(words: Sequence[str]) -> Found | None:
             if found is None:
                 return None
             return Found(
-                found.kind, found.program, found.arguments, found.launcher, found.interpreter, tuple(environment), runtime
+                found.kind,
+                found.program,
+                found.arguments,
+                found.launcher,
+                found.interpreter,
+                tuple(environment),
+                runtime,
             )
     return None
 
@@ -191,10 +198,7 @@ def _module(words: Sequence[str], at: int, interpreter: str | None) -> Found | N
     launcher = _LAUNCH_MODULES.get(module)
     if launcher is None:
         return Found("program", module, at + 2, (at, at), interpreter)
-    if launcher == "torchrun":
-        found = _torchrun(words, at + 2, at + 2)
-    else:
-        found = _scan_for_script(words, at + 1, launcher)
+    found = _torchrun(words, at + 2, at + 2) if launcher == "torchrun" else _scan_for_script(words, at + 1, launcher)
     return None if found is None else Found(found.kind, found.program, found.arguments, found.launcher, interpreter)
 
 

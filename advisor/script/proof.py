@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from advisor.hostile import clean_line
@@ -26,7 +26,9 @@ class Check:
     detail: str = ""
 
 
-def check(script: Script, launch_index: int, wanted: Sequence[Wanted], rewrites: Sequence[Rewrite]) -> tuple[Check, ...]:
+def check(
+    script: Script, launch_index: int, wanted: Sequence[Wanted], rewrites: Sequence[Rewrite]
+) -> tuple[Check, ...]:
     """Read the new bytes and say what holds: read back equal, nothing else moved, line endings kept, syntax valid."""
     problems = differences(script, launch_index, wanted, rewrites)
     missing = [problem for problem in problems if problem.startswith("wanted ")]
@@ -42,7 +44,9 @@ def check(script: Script, launch_index: int, wanted: Sequence[Wanted], rewrites:
 def _endings(rewrites: Sequence[Rewrite]) -> Check:
     for item in rewrites:
         old, new = item.document.data, item.new
-        lines = new.count(b"\n") - new.count(b"\r\n") if b"\r\n" in old and b"\n" not in old.replace(b"\r\n", b"") else 0
+        lines = (
+            new.count(b"\n") - new.count(b"\r\n") if b"\r\n" in old and b"\n" not in old.replace(b"\r\n", b"") else 0
+        )
         if lines or old.endswith(b"\n") != new.endswith(b"\n"):
             return Check("line endings kept", False, clean_line(str(item.document.path)))
         if apply_edits(old, item.edits) != new:
@@ -100,10 +104,12 @@ def _compare(old: Launch, new: Launch, wanted: Sequence[Wanted]) -> list[str]:
     found = _values(new)
     asked = {_bare(item.key): item for item in wanted if item.kind == "setting"}
     for key in {**expected, **found}:
-        if expected.get(key, _UNSET) == found.get(key, _UNSET) or (key in followers and key not in asked):
+        if _same(expected.get(key, _UNSET), found.get(key, _UNSET)) or (key in followers and key not in asked):
             continue
         label = "wanted" if key in asked else "changed"
-        out.append(f"{label} {clean_line(key)}: {_shown(expected.get(key, _UNSET))}, got {_shown(found.get(key, _UNSET))}")
+        out.append(
+            f"{label} {clean_line(key)}: {_shown(expected.get(key, _UNSET))}, got {_shown(found.get(key, _UNSET))}"
+        )
     out += _compare_environment(old, new, wanted)
     for what, before, after in (
         ("program", old.program, new.program),
@@ -115,8 +121,15 @@ def _compare(old: Launch, new: Launch, wanted: Sequence[Wanted]) -> list[str]:
     return out
 
 
+def _same(left: object, right: object) -> bool:
+    """Equal values; a list of one word is that word, because an option cannot tell them apart."""
+    a = left[0] if isinstance(left, tuple) and len(left) == 1 else left
+    b = right[0] if isinstance(right, tuple) and len(right) == 1 else right
+    return a == b
+
+
 def _expected(old: Launch, wanted: Sequence[Wanted]) -> tuple[dict[str, Value | None], set[str]]:
-    """Values in force after the change, and keys that follow a changed field of the same Python file by its own rules."""
+    """Values in force after the change, and keys that follow a changed field of a Python file by its own rules."""
     out = _values(old)
     followers: set[str] = set()
     for item in wanted:
@@ -135,7 +148,11 @@ def _expected(old: Launch, wanted: Sequence[Wanted]) -> tuple[dict[str, Value | 
 
 def _normal(value: Value, old: Value | None, key: str) -> Value:
     """`key=value` arguments carry a list as one text."""
-    return "[" + ",".join(value) + "]" if isinstance(value, tuple) and isinstance(old, str) and "." in key and value else value
+    return (
+        "[" + ",".join(value) + "]"
+        if isinstance(value, tuple) and isinstance(old, str) and "." in key and value
+        else value
+    )
 
 
 def _values(launch: Launch) -> dict[str, Value | None]:
@@ -168,14 +185,11 @@ def _compare_environment(old: Launch, new: Launch, wanted: Sequence[Wanted]) -> 
             expected[item.key] = item.value
     asked = {item.key for item in wanted if item.kind == "environment"}
     return [
-        f"{'wanted' if name in asked else 'changed'} ${clean_line(name)}: {expected.get(name)!r}, got {new.environment.get(name)!r}"
+        f"{'wanted' if name in asked else 'changed'} ${clean_line(name)}: {_shown(expected.get(name, _UNSET))}, "
+        f"got {_shown(new.environment.get(name, _UNSET))}"
         for name in {**expected, **new.environment}
-        if _environment_of(expected, name) != _environment_of(new.environment, name)
+        if expected.get(name) != new.environment.get(name)
     ]
-
-
-def _environment_of(environment: Mapping[str, str], name: str) -> str | None:
-    return environment.get(name)
 
 
 def _rest(launch: Launch) -> tuple[str | None, ...]:

@@ -12,7 +12,15 @@ from advisor.script.document import EditRefused, Value, Wanted
 from advisor.script.python_file import FieldSource, PythonReading, text_of
 
 _NUMBER = re.compile(r"-?(?:\d+(?:_\d+)*|(?:\d+\.\d*|\.\d+)(?:[eE][-+]?\d+)?|\d+[eE][-+]?\d+)\Z")
-_NAMES = {"true": "True", "false": "False", "null": "None", "none": "None", "True": "True", "False": "False", "None": "None"}
+_NAMES = {
+    "true": "True",
+    "false": "False",
+    "null": "None",
+    "none": "None",
+    "True": "True",
+    "False": "False",
+    "None": "None",
+}
 _TYPES = {"True": "bool", "False": "bool"}
 
 
@@ -76,7 +84,9 @@ class PythonEditor:
         indent = self.data[line : self.reading.start(last)]
         if indent.strip() or b";" in self.data[end : len(self.data) if at < 0 else at]:
             raise EditRefused("The config class is written on one line; add the field by hand.")
-        kind = _TYPES.get(shown) or ("int" if re.fullmatch(r"-?\d+", shown) else "float" if _NUMBER.match(shown) else "str")
+        kind = _TYPES.get(shown) or (
+            "int" if re.fullmatch(r"-?\d+", shown) else "float" if _NUMBER.match(shown) else "str"
+        )
         head = indent + encoded(f"{wanted.key}: {kind} = ")
         text = head + encoded(shown)
         note = b"  # " + comment_text(wanted.comment) if wanted.comment else b""
@@ -91,7 +101,11 @@ class PythonEditor:
         node = source.node
         holder = self.reading.holder
         name = clean_line(wanted.key)
-        if not isinstance(node, (ast.AnnAssign, ast.Assign)) or not isinstance(holder, ast.ClassDef) or len(holder.body) < 2:
+        if (
+            not isinstance(node, (ast.AnnAssign, ast.Assign))
+            or not isinstance(holder, ast.ClassDef)
+            or len(holder.body) < 2
+        ):
             raise EditRefused(f"{name} cannot be taken away without leaving a gap; do it by hand.")
         start, end = self.reading.offset(node.lineno, 0), self.data.find(b"\n", self.reading.end(node))
         end = len(self.data) if end < 0 else end + 1
@@ -132,6 +146,12 @@ def literal(value: Value, old: bytes) -> str:
     if not quoted and _NUMBER.match(value) and not re.fullmatch(r"-?0\d+", value):
         return value
     sign = "'" if old[:1] == b"'" else '"'
-    body = value.replace("\\", "\\\\").replace(sign, "\\" + sign).replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")
+    body = (
+        value.replace("\\", "\\\\")
+        .replace(sign, "\\" + sign)
+        .replace("\n", "\\n")
+        .replace("\r", "\\r")
+        .replace("\t", "\\t")
+    )
     body = "".join(c if c.isprintable() else f"\\x{ord(c):02x}" if ord(c) < 256 else f"\\U{ord(c):08x}" for c in body)
     return sign + body + sign

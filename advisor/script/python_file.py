@@ -104,14 +104,20 @@ def _read_module(reading: PythonReading, tree: ast.Module) -> None:
         _read_calls(reading, calls, names)
         return
     for statement in tree.body:  # a fragment of a config class
-        if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name) and statement.value is not None:
+        if (
+            isinstance(statement, ast.AnnAssign)
+            and isinstance(statement.target, ast.Name)
+            and statement.value is not None
+        ):
             _add(reading, statement.target.id, statement, statement.value, names)
 
 
 def _assignments(statement: ast.stmt) -> Iterator[tuple[str, ast.expr]]:
     if isinstance(statement, ast.Assign) and len(statement.targets) == 1 and isinstance(statement.targets[0], ast.Name):
         yield statement.targets[0].id, statement.value
-    elif isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name) and statement.value is not None:
+    elif (
+        isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name) and statement.value is not None
+    ):
         yield statement.target.id, statement.value
 
 
@@ -148,7 +154,11 @@ def _read_class(
 
 
 def _add(
-    reading: PythonReading, key: str, statement: ast.AnnAssign | ast.Assign | ast.keyword, value: ast.expr, scope: dict[str, Evaluated]
+    reading: PythonReading,
+    key: str,
+    statement: ast.AnnAssign | ast.Assign | ast.keyword,
+    value: ast.expr,
+    scope: dict[str, Evaluated],
 ) -> Evaluated:
     found = Evaluator(scope).evaluate(value)
     reading.fields.append(FieldSource(key, statement, _taken(value, scope), found))
@@ -179,7 +189,9 @@ def _config_calls(tree: ast.Module) -> Iterator[ast.Call]:
 def _read_calls(reading: PythonReading, calls: list[ast.Call], names: dict[str, Evaluated]) -> None:
     calls.sort(key=lambda call: len(call.keywords))
     reading.holder = calls[-1]
-    called = [call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "") for call in calls]
+    called = [
+        call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "") for call in calls
+    ]
     reading.bases = tuple(dict.fromkeys(clean(name, 200) for name in reversed(called)))
     for call in calls:
         for keyword in call.keywords:

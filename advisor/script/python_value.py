@@ -37,8 +37,8 @@ PythonValue = int | float | str | bool | None | list["Evaluated"]
 class Evaluated:
     """What an expression is worth. `literal` is the one node that decides it, None where it is computed.
 
-    `reason` is not empty where the value is not known. `sources` are all literals it rests on; `assumed` names environment
-    variables that were taken as not set.
+    `reason` is not empty where the value is not known. `sources` are all literals it rests on; `assumed` names
+    environment variables that were taken as not set.
     """
 
     value: PythonValue = None
@@ -147,7 +147,9 @@ class Evaluator:
             found = self.evaluate(inner, depth + 1)
             sources += found.sources
             assumed += found.assumed
-            formatted = isinstance(part, ast.FormattedValue) and (part.format_spec is not None or part.conversion not in (-1, 115))
+            formatted = isinstance(part, ast.FormattedValue) and (
+                part.format_spec is not None or part.conversion not in (-1, 115)
+            )
             if not found.known or formatted or isinstance(found.value, list):
                 return Evaluated(reason=found.reason or "a formatted text", sources=tuple(sources))
             out.append(str(found.value))
@@ -175,9 +177,21 @@ class Evaluator:
 
     def converted(self, name: str, inner: Evaluated) -> Evaluated:
         value = inner.value
-        if not inner.known or isinstance(value, list) or value is None or (name in ("int", "float") and isinstance(value, str)):
-            return Evaluated(reason=inner.reason or "a conversion that only running it would tell", sources=inner.sources)
-        rules: dict[str, Callable[[int | float | str | bool], PythonValue]] = {"int": int, "float": float, "str": str, "bool": bool}
+        if (
+            not inner.known
+            or isinstance(value, list)
+            or value is None
+            or (name in ("int", "float") and isinstance(value, str))
+        ):
+            return Evaluated(
+                reason=inner.reason or "a conversion that only running it would tell", sources=inner.sources
+            )
+        rules: dict[str, Callable[[int | float | str | bool], PythonValue]] = {
+            "int": int,
+            "float": float,
+            "str": str,
+            "bool": bool,
+        }
         return Evaluated(rules[name](value), None, "", inner.sources, inner.assumed)
 
     def from_environment(self, node: ast.Call, depth: int) -> Evaluated:
@@ -187,7 +201,9 @@ class Evaluator:
         if len(node.args) < 2:
             return Evaluated(reason=f"${variable.value} is not known")
         default = self.evaluate(node.args[1], depth + 1)
-        return Evaluated(default.value, default.literal, default.reason, default.sources, (variable.value, *default.assumed))
+        return Evaluated(
+            default.value, default.literal, default.reason, default.sources, (variable.value, *default.assumed)
+        )
 
     def field_default(self, node: ast.Call, depth: int) -> Evaluated:
         for keyword in node.keywords:

@@ -55,8 +55,8 @@ def kind_of(document: Document) -> DocumentKind:
 
 
 def _shell(files: Files, path: Path, positional: tuple[str, ...]) -> Script:
-    from advisor.script.shell import read_shell  # noqa: PLC0415  (brings tree-sitter)
-    from advisor.script.shell_words import Unterminated  # noqa: PLC0415
+    from advisor.script.shell import read_shell
+    from advisor.script.shell_words import Unterminated
 
     try:
         reading = read_shell(files, path, positional)
@@ -71,8 +71,8 @@ def _shell(files: Files, path: Path, positional: tuple[str, ...]) -> Script:
 
 def read_keyed(document: Document) -> Keyed:
     """A YAML or JSON document to the byte. Raises ScriptError."""
-    from advisor.script.json_file import read_json  # noqa: PLC0415
-    from advisor.script.yaml_file import read_yaml  # noqa: PLC0415
+    from advisor.script.json_file import read_json
+    from advisor.script.yaml_file import read_yaml
 
     return read_json(document) if document.kind == "json" else read_yaml(document)
 
@@ -80,7 +80,7 @@ def read_keyed(document: Document) -> Keyed:
 def config_launch(document: Document) -> Launch:
     """A YAML, JSON or Python file as one launch. Raises ScriptError where it is not well-formed."""
     if document.kind == "python":
-        from advisor.script.python_file import python_launch, read_python  # noqa: PLC0415
+        from advisor.script.python_file import python_launch, read_python
 
         return python_launch(read_python(document))
     settings = settings_of(document, read_keyed(document).entries)

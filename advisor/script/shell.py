@@ -18,9 +18,10 @@ from advisor.script.launch import Launch
 from advisor.script.literal import Target, Uses, line_at, line_starts, target
 from advisor.script.program import Found, is_training
 from advisor.script.shell_command import Simple, scan_command
-from advisor.script.shell_run import Command, Shell
+from advisor.script.shell_run import Shell
 from advisor.script.shell_state import Field, State
 from advisor.script.shell_text import Piece, Pieces, Place, Text, joined, known, why_unknown
+from advisor.script.shell_trace import Command
 from advisor.script.shell_words import Unterminated
 
 _LONGEST_VALUE = 100_000
@@ -67,7 +68,7 @@ class ShellReading:
     @cached_property
     def keys(self) -> dict[tuple[int, int], str]:
         """(command, argument) → the key of the setting it belongs to."""
-        return {(l.command.number, index): a.key for l in self.launches for a in l.arguments for index in a.fields}
+        return {(one.command.number, i): a.key for one in self.launches for a in one.arguments for i in a.fields}
 
     def span(self, place: Place) -> Span:
         """A place as the public noun."""
@@ -75,7 +76,7 @@ class ShellReading:
         return Span(path, line_at(self.starts[place.doc], place.start), place.start, place.end)
 
     def shared(self, place: Place, own: ShellLaunch, indices: tuple[int, ...]) -> tuple[str, ...]:
-        """What else the bytes of a place decide, beside the arguments `indices` of a launch (and of its other rounds)."""
+        """What else the bytes of a place decide, beside arguments `indices` of a launch (and of its other rounds)."""
         out: list[str] = []
         for use in self.uses.of(place):
             if use.number in own.group and use.field in indices:
@@ -89,7 +90,11 @@ class ShellReading:
             return key
         command = self.shell.commands[number]
         place = command.text.place(command.simple.start, command.simple.start, "plain")
-        return "another command" if place is None else f"the command in line {line_at(self.starts[place.doc], place.start)}"
+        return (
+            "another command"
+            if place is None
+            else f"the command in line {line_at(self.starts[place.doc], place.start)}"
+        )
 
     def literal(self, pieces: Pieces) -> Target | None:
         """The literal that alone decides a value."""
@@ -97,7 +102,7 @@ class ShellReading:
 
 
 def read_shell(files: Files, path: Path, positional: tuple[str, ...]) -> ShellReading:
-    """Follow the shell script `path`. Raises ScriptError for the given file; Unterminated where its quotes do not match."""
+    """Follow the shell script `path`. Raises ScriptError for the file, Unterminated where its quotes do not match."""
     doc = files.add(path, "shell")
     data = files.documents[doc].data
 
@@ -125,7 +130,11 @@ def _find_launches(reading: ShellReading, base: Path) -> None:
         if found is None or found.kind != "program" or not is_training(found.program):
             continue
         rounds.setdefault(_origin(command), []).append(command.number)
-        identity = (_origin(command), tuple(shown(item) for item in command.fields), _shown_environment(command.environment))
+        identity = (
+            _origin(command),
+            tuple(shown(item) for item in command.fields),
+            _shown_environment(command.environment),
+        )
         if identity in seen:
             continue
         seen[identity] = command.number
@@ -172,7 +181,7 @@ def _complete(reading: ShellReading, draft: ShellLaunch, base: Path) -> ShellLau
 
 def effective(settings: list[Setting]) -> list[Setting]:
     """Later settings win; earlier ones of the same key are marked as not in force."""
-    from dataclasses import replace  # noqa: PLC0415
+    from dataclasses import replace
 
     last = {setting.key: number for number, setting in enumerate(settings)}
     return [s if last[s.key] == n else replace(s, effective=False) for n, s in enumerate(settings)]
@@ -286,7 +295,7 @@ def _positional(draft: ShellLaunch) -> list[str]:
 
 def _as_written(settings: list[Setting], own: list[Setting]) -> list[Setting]:
     """A file's keys in the spelling of the command line, where that has dashes: `--lr` overrides `lr`."""
-    from dataclasses import replace  # noqa: PLC0415
+    from dataclasses import replace
 
     options = {s.key.lstrip("-").replace("-", "_"): s.key for s in own if s.key.startswith("--")}
     return [replace(s, key=options.get(s.key, s.key)) for s in settings]

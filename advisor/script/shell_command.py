@@ -150,7 +150,7 @@ def _redirect(data: bytes, found: re.Match[bytes], redirects: list[Redirect]) ->
 
 
 def heredoc_body(data: bytes, at: int, delimiter: bytes, tabs: bool, first: bool = True) -> tuple[int, int]:
-    """Byte range of the heredoc body that begins on the line after byte `at`; without its delimiter line it runs to the end."""
+    """Byte range of the heredoc body that begins on the line after byte `at`; to the end where no delimiter comes."""
     start = _end_of_logical_line(data, at) + 1 if first else _line_end(data, at) + 1
     cursor = start
     while cursor < len(data):
@@ -188,7 +188,7 @@ def scan_words(data: bytes, at: int, between: bytes = b"", end: int | None = Non
         if at >= limit:
             return
         byte = data[at : at + 1]
-        if byte and byte in between or (byte == b"(" and between):
+        if (byte and byte in between) or (byte == b"(" and between):
             at += 1
             continue
         if byte in b"\n;&|)":
@@ -215,4 +215,3 @@ def _past_heredoc(data: bytes, command: Simple) -> int:
         return command.resume
     end = max(redirect.body[1] for redirect in bodies if redirect.body)
     return _line_end(data, end) + 1
-

@@ -17,7 +17,7 @@ from advisor.script.shell_text import Pieces, Place
 from advisor.script.shell_words import Word
 
 _GAP = re.compile(rb"(?:[ \t]|\\\r?\n|\r?\n)*\Z")
-_KEY = re.compile(r"(\+\+|\+|~)?(.*)\Z", re.S)
+_KEY = re.compile(r"(\+\+|\+|~)?(.*)\Z", re.DOTALL)
 _DEFAULT_INDENT = b"    "
 
 
@@ -29,7 +29,10 @@ class ShellEditor:
         self.launch = launch
         self.changes = changes
         self.site = Site(reading.data[0])
-        self.words = [place for word in launch.command.simple.words if isinstance(word, Word) and (place := self.word_place(word))]
+        self.commented: set[tuple[int, bytes]] = set()
+        self.words = [
+            place for word in launch.command.simple.words if isinstance(word, Word) and (place := self.word_place(word))
+        ]
 
     def word_place(self, word: Word) -> Place | None:
         return self.launch.command.text.place(word.start, word.end, "plain")
@@ -82,7 +85,9 @@ class ShellEditor:
         found = target(pieces, self.reading.data)
         if found is None or found.place.doc != 0:
             return False
-        own = any(word.doc == 0 and word.start <= found.place.start and found.place.end <= word.end for word in self.words)
+        own = any(
+            word.doc == 0 and word.start <= found.place.start and found.place.end <= word.end for word in self.words
+        )
         context = "plain" if found.quotes else found.place.context
         new = within(value, context, own_word=own, alone=alone and self.is_bare(found))
         if new is None:
@@ -120,7 +125,9 @@ class ShellEditor:
     def remove(self, existing: list[Argument], wanted: Wanted) -> None:
         if not existing:
             if any(setting.key.lstrip("-") == wanted.key.lstrip("-") for setting in self.launch.launch.settings):
-                raise EditRefused(f"{clean_line(wanted.key)} is set in a config file; it cannot be taken away at the launch.")
+                raise EditRefused(
+                    f"{clean_line(wanted.key)} is set in a config file; it cannot be taken away at the launch."
+                )
             return
         for argument in existing:
             for index in argument.fields:
@@ -200,8 +207,13 @@ class ShellEditor:
 
     def comment(self, wanted: Wanted, offset: int) -> None:
         """One comment line above the statement that was edited."""
-        if wanted.comment:
-            self.line(b"# " + comment_text(wanted.comment), offset)
+        if not wanted.comment:
+            return
+        text = comment_text(wanted.comment)
+        at = self.site.line_above(offset)
+        if (at, text) not in self.commented:
+            self.commented.add((at, text))
+            self.line(b"# " + text, offset)
 
     def line(self, text: bytes, offset: int, key: str = "", value: tuple[int, int] | None = None) -> None:
         """A whole new line above the statement with byte `offset`."""

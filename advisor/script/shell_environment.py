@@ -100,7 +100,9 @@ def _runtime(editor: ShellEditor, wanted: Wanted, value: str | None) -> bool:
     if joined(pieces).startswith(prefix):
         pieces = cut(pieces, len(prefix))
     text = b"".join(b"?" * max(len(piece.text), 1) if piece.reason else piece.text for piece in pieces)
-    pieces = tuple(Piece(piece.text or b"?", piece.place, piece.deps, piece.reason) if piece.reason else piece for piece in pieces)
+    pieces = tuple(
+        Piece(piece.text or b"?", piece.place, piece.deps, piece.reason) if piece.reason else piece for piece in pieces
+    )
     try:
         keyed = read_json(Document(Path("runtime-env"), text, "json"))
     except ScriptError:

@@ -5,35 +5,28 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from itertools import product
+from itertools import pairwise
 
-from advisor.script import shell_arithmetic, shell_pattern
-from advisor.script.shell_arithmetic import Undecided
-from advisor.script.shell_state import OUTSIDE, Field, State
-from advisor.script.shell_text import HOLE, Context, Piece, Pieces, Place, Text, joined, known, sources, unknown, why_unknown
-from advisor.script.shell_words import Arithmetic, Literal, Parameter, Part, Substitution, Unterminated, Word, scan_quoted
+from advisor.script.shell_braces import expand_braces
+from advisor.script.shell_parameters import Parameters
+from advisor.script.shell_state import Field, State
+from advisor.script.shell_text import HOLE, Piece, Pieces, Place, Text, unknown
+from advisor.script.shell_words import Arithmetic, Literal, Parameter, Part, Substitution, Word
 
 _HOLE = re.compile(HOLE + rb"(\d+)\x02")
-_BRACES = re.compile(rb"\{([^{}]*(?:,|\.\.)[^{}]*)\}")
 _NOT_BLANK = re.compile(rb"[^ \t\n]+")
 _IDENTIFIER = re.compile(rb"[A-Za-z_]\w*=~(?:/|$)")
-_MAX_PATTERN_TEXT = 5_000
-_MAX_STARS = 6
-"""Patterns on longer texts, or with more stars, could take for ever: they stay unread."""
 
 Substitute = Callable[[Text, State], Pieces]
 """Runs the text of a command substitution as far as it can be known."""
 
 
-class Expander:
+class Expander(Parameters):
     """Expands words of one text in one state."""
 
     def __init__(self, text: Text, state: State, substitute: Substitute) -> None:
-        self.text = text
-        self.state = state
+        super().__init__(text, state)
         self.substitute = substitute
-
-    # -- words to values
 
     def value(self, word: Word) -> Pieces:
         """A word as the value of an assignment: no splitting, no patterns."""
@@ -59,7 +52,7 @@ class Expander:
         home = self.text.place(word.start, word.end, "plain")
         literal = word.literal()
         if literal is not None and b"{" in literal and not any(p.quoted for p in word.parts if isinstance(p, Literal)):
-            expanded = _expand_braces(literal)
+            expanded = expand_braces(literal)
             if expanded is not None:
                 deps = self.text.deps(word.start, word.end)
                 return [Field((Piece(text, None, deps),)) for text in expanded]
@@ -125,8 +118,6 @@ class Expander:
                 open_field = False
         return open_field
 
-    # -- parts
-
     def literal(self, part: Literal) -> list[Piece]:
         if HOLE in part.text:
             return self.holes(part)
@@ -138,7 +129,9 @@ class Expander:
         out: list[Piece] = []
         at = 0
         for found in _HOLE.finditer(part.text):
-            out.append(Piece(part.text[at : found.start()], None, self.text.deps(part.start, part.end), "", part.quoted))
+            out.append(
+                Piece(part.text[at : found.start()], None, self.text.deps(part.start, part.end), "", part.quoted)
+            )
             number = int(found.group(1))
             hole = self.text.holes[number] if number < len(self.text.holes) else unknown("a value that is not known")
             out.append(replace(hole, quoted=part.quoted))
@@ -160,246 +153,6 @@ class Expander:
             return (unknown("an expansion that cannot be read without running it"),)
         return self.substitute(self.text.part(*part.body), self.state)
 
-    def arithmetic(self, body: tuple[int, int]) -> Piece:
-        """The value of an expression as a computed piece."""
-        try:
-            inner = tuple(self.pieces(scan_quoted(self.text.data, *body, "double")))
-        except Unterminated:
-            return unknown("arithmetic that cannot be read")
-        deps = list(sources(inner))
-        if not known(inner):
-            return unknown(why_unknown(inner), tuple(deps))
-        try:
-            value = shell_arithmetic.evaluate(joined(inner), self.integer(deps), self.store)
-        except Undecided:
-            return unknown("arithmetic on values that are not known", tuple(deps))
-        return Piece(b"%d" % value, None, tuple(dict.fromkeys(deps)))
-
-    def integer(self, deps: list[Place]) -> Callable[[bytes, bytes], int]:
-        """Looks variables of an expression up, and notes the literals they rest on."""
-
-        def lookup(name: bytes, index: bytes) -> int:
-            variable = self.state.variables.get(name)
-            if variable is None:
-                raise Undecided
-            pieces = variable.scalar()
-            if index and variable.elements is not None:
-                element = variable.elements.get(index)
-                pieces = None if element is None else element.pieces
-            if pieces is None or not known(pieces):
-                raise Undecided
-            deps.extend(sources(pieces))
-            text = joined(pieces).strip()
-            if not re.fullmatch(rb"[-+]?\w*", text) or len(text) > 20:
-                raise Undecided
-            if re.fullmatch(rb"[A-Za-z_]\w*", text):
-                raise Undecided
-            return shell_arithmetic.evaluate(text, lookup, self.store) if text else 0
-
-        return lookup
-
-    def store(self, name: bytes, value: int) -> None:
-        self.state.assign(name, (Piece(b"%d" % value),))
-
-    # -- parameters
-
-    def many(self, part: Parameter) -> bool:
-        """Whether a parameter stands for a list of arguments (`$@`, `${A[@]}`)."""
-        if part.length or part.indirect or part.operator not in (b"", b":"):
-            return False
-        if part.name in (b"@", b"*"):
-            return True
-        return part.index is not None and self.raw(part.index) in (b"@", b"*")
-
-    def elements(self, part: Parameter) -> list[Field]:
-        if part.name in (b"@", b"*"):
-            found = list(self.state.positional or ())
-        else:
-            variable = self.state.variables.get(part.name)
-            if variable is None:
-                return []
-            if variable.elements is not None:
-                found = list(variable.elements.values())
-            else:
-                found = [] if variable.value is None else [Field(variable.value)]
-        return self.sliced(found, part) if part.operator == b":" else found
-
-    def sliced(self, found: list[Field], part: Parameter) -> list[Field]:
-        numbers = self.numbers(part.argument)
-        if numbers is None:
-            return [Field((unknown("a slice that is not known"),))]
-        start = numbers[0] - 1 if part.name in (b"@", b"*") and numbers[0] > 0 else numbers[0]
-        return found[start:] if len(numbers) == 1 else found[start : start + numbers[1]]
-
-    def raw(self, span: tuple[int, int]) -> bytes:
-        return self.text.data[span[0] : span[1]]
-
-    def lookup(self, part: Parameter) -> tuple[Pieces | None, str]:
-        """The value of a parameter, or None and why it has none that is known."""
-        name = part.name
-        if name.isdigit():
-            return self.positional(int(name))
-        if name in (b"@", b"*"):
-            return tuple(self.pieces([part])), ""
-        if name == b"#":
-            given = self.state.positional
-            return (None, "the number of arguments is not known") if given is None else ((Piece(b"%d" % len(given)),), "")
-        if name in b"?$!-_":
-            return None, f"${name.decode()} is known only when the script runs"
-        variable = self.state.variables.get(name)
-        if variable is not None:
-            return self.of_variable(part)
-        if name == b"BASH_SOURCE":
-            return (unknown("where the script is started from", (), self.state.script),), ""
-        if name in OUTSIDE:
-            return (unknown(f"${name.decode()} is set by the machine"),), ""
-        if name in self.state.assigned:
-            return None, ""
-        return None, f"${name.decode()} is not set in the script"
-
-    def positional(self, number: int) -> tuple[Pieces | None, str]:
-        if number == 0:
-            return (unknown("where the script is started from", (), self.state.script),), ""
-        given = self.state.positional
-        if given is not None:
-            return (given[number - 1].pieces, "") if number <= len(given) else (None, "")
-        return None, f"${number} is an argument of the script, and none was given"
-
-    def of_variable(self, part: Parameter) -> tuple[Pieces | None, str]:
-        variable = self.state.variables[part.name]
-        if part.index is None or variable.elements is None:
-            return variable.scalar(), ""
-        index = joined(self.pieces(scan_quoted(self.text.data, *part.index, "double")))
-        if index not in variable.elements and not index.isdigit():
-            index = self.arithmetic(part.index).text
-        element = variable.elements.get(index)
-        return (None, "") if element is None else (element.pieces, "")
-
-    def parameter(self, part: Parameter) -> Iterable[Piece]:
-        """`$name` and `${name…}`."""
-        if part.indirect:
-            return self.indirect(part)
-        if part.length:
-            return [self.length(part)]
-        pieces, reason = self.lookup(part)
-        operator = part.operator
-        if operator.lstrip(b":") in (b"-", b"=", b"?", b"+") and operator:
-            return self.default(part, pieces)
-        if pieces is None:
-            return [unknown(reason)] if reason else []
-        return pieces if not operator else self.transformed(part, pieces)
-
-    def default(self, part: Parameter, pieces: Pieces | None) -> Iterable[Piece]:
-        """`${x:-y}` and its relatives. A variable that nobody sets in the script counts as unset."""
-        operator = part.operator
-        empty = pieces is None or (operator.startswith(b":") and known(pieces) and not joined(pieces))
-        kind = operator[-1:]
-        if kind == b"+":
-            return [] if empty else self.argument(part)
-        if not empty and pieces is not None:
-            return pieces
-        if kind == b"?":
-            return [unknown(f"${part.name.decode()} must be given from outside")]
-        argument = tuple(self.argument(part))
-        if kind == b"=":
-            self.state.assign(part.name, argument)
-        return argument
-
-    def argument(self, part: Parameter) -> list[Piece]:
-        context: Context = "double" if part.quoted else "brace"
-        parts = scan_quoted(self.text.data, *part.argument, context)
-        pieces = list(self.pieces(parts))
-        if not part.quoted and pieces and re.match(rb"~(/|$)", pieces[0].text) and not pieces[0].reason:
-            pieces.insert(0, unknown("the home folder"))
-        return [Piece(p.text, _in_braces(p.place, self.text, part), p.deps, p.reason, p.quoted) for p in pieces]
-
-    def transformed(self, part: Parameter, pieces: Pieces) -> list[Piece]:
-        if not known(pieces):
-            return [unknown(why_unknown(pieces), sources(pieces), self.guess(part, pieces))]
-        operator, text = part.operator, joined(pieces)
-        if operator == b":":
-            result = self.substring(part, text)
-        elif operator == b"@":
-            result = text if self.raw(part.argument) == b"" else None
-        else:
-            result = self.apply(part, text)
-        deps = sources(pieces)
-        if result is None:
-            return [unknown(f"an expansion of ${part.name.decode()} that cannot be read", deps)]
-        return [Piece(result, None, deps)]
-
-    def guess(self, part: Parameter, pieces: Pieces) -> bytes:
-        """What an operator would make of a guessed path (`${BASH_SOURCE%/*}`)."""
-        guessed = joined(pieces)
-        return self.apply(part, guessed) or b"" if guessed and part.operator in (b"%", b"%%") else b""
-
-    def apply(self, part: Parameter, text: bytes) -> bytes | None:
-        operator = part.operator
-        if len(text) > _MAX_PATTERN_TEXT or self.raw(part.argument).count(b"*") > _MAX_STARS:
-            return None
-        if operator in (b",", b",,", b"^", b"^^"):
-            return shell_pattern.change_case(text, operator)
-        raw = self.raw(part.argument)
-        if operator in (b"/", b"//"):
-            cut = _separator(raw)
-            pattern, marks = self.pattern((part.argument[0], part.argument[0] + cut))
-            new = tuple(self.pieces(scan_quoted(self.text.data, min(part.argument[0] + cut + 1, part.argument[1]), part.argument[1], "brace")))
-            if pattern is None or not known(new):
-                return None
-            return shell_pattern.substitute(text, operator, pattern, marks, joined(new))
-        pattern, marks = self.pattern(part.argument)
-        return None if pattern is None else shell_pattern.strip(text, operator, pattern, marks)
-
-    def pattern(self, span: tuple[int, int]) -> tuple[bytes | None, bytes]:
-        """A pattern and, byte for byte, whether it was quoted; None where it is not known."""
-        return self.marked(tuple(self.pieces(scan_quoted(self.text.data, *span, "brace"))))
-
-    def marked(self, pieces: Pieces) -> tuple[bytes | None, bytes]:
-        if not known(pieces):
-            return None, b""
-        marks = b"".join((b"\x01" if _is_quoted(piece) else b"\x00") * len(piece.text) for piece in pieces)
-        return joined(pieces), marks
-
-    def substring(self, part: Parameter, text: bytes) -> bytes | None:
-        numbers = self.numbers(part.argument)
-        if numbers is None:
-            return None
-        shown = text.decode("utf-8", "surrogateescape")
-        start = numbers[0] if numbers[0] >= 0 else max(len(shown) + numbers[0], 0)
-        end = len(shown) if len(numbers) == 1 else (start + numbers[1] if numbers[1] >= 0 else len(shown) + numbers[1])
-        return shown[start:end].encode("utf-8", "surrogateescape")
-
-    def numbers(self, span: tuple[int, int]) -> tuple[int, ...] | None:
-        """`offset` or `offset:length`."""
-        raw = self.raw(span)
-        cut = raw.find(b":")
-        bounds = [span] if cut < 0 else [(span[0], span[0] + cut), (span[0] + cut + 1, span[1])]
-        pieces = [self.arithmetic(bound) for bound in bounds]
-        return None if not known(pieces) else tuple(int(piece.text) for piece in pieces)
-
-    def length(self, part: Parameter) -> Piece:
-        if part.index is not None and self.raw(part.index) in (b"@", b"*"):
-            variable = self.state.variables.get(part.name)
-            if variable is None or variable.elements is None:
-                return Piece(b"0") if variable is None else unknown(f"the length of {part.name.decode()} is not known")
-            return Piece(b"%d" % len(variable.elements), None, sources(p for f in variable.elements.values() for p in f.pieces))
-        pieces, reason = self.lookup(part)
-        if pieces is None:
-            return unknown(reason) if reason else Piece(b"0")
-        if not known(pieces):
-            return unknown(why_unknown(pieces))
-        return Piece(b"%d" % len(joined(pieces).decode("utf-8", "surrogateescape")), None, sources(pieces))
-
-    def indirect(self, part: Parameter) -> Iterable[Piece]:
-        pieces, reason = self.lookup(part)
-        if pieces is None or not known(pieces):
-            return [unknown(reason or why_unknown(pieces or ()))]
-        target = self.state.variables.get(joined(pieces))
-        value = None if target is None else target.scalar()
-        if value is None:
-            return self.argument(part) if part.operator.endswith(b"-") else [unknown("a variable that is not set in the script")]
-        return value
-
     def tilde(self, word: Word, pieces: Pieces) -> Pieces:
         """A leading `~` is the home folder, which is not known."""
         first = word.parts[0] if word.parts else None
@@ -410,21 +163,6 @@ class Expander:
         if _IDENTIFIER.match(first.text):
             return (*pieces, unknown("the home folder"))
         return pieces
-
-
-def _in_braces(place: Place | None, text: Text, part: Parameter) -> Place | None:
-    """Literals of the argument of `${x:-…}` end at a brace; those of other texts stay what they are."""
-    if place is None or place.context == "nested":
-        return place
-    own = text.place(part.argument[0], part.argument[1], "brace")
-    inside = own is not None and own.doc == place.doc and own.start <= place.start and place.end <= own.end
-    return Place(place.doc, place.start, place.end, "brace") if inside else place
-
-
-def _is_quoted(piece: Piece) -> bool:
-    if piece.place is not None and piece.place.context in ("single", "double"):
-        return True
-    return piece.quoted and piece.place is not None and piece.place.context not in ("plain", "brace")
 
 
 def _append(out: list[list[Piece]], grow: bool, pieces: list[Piece]) -> None:
@@ -442,56 +180,6 @@ def _extent(pieces: list[Piece]) -> Place | None:
     first, last = places[0], places[-1]
     if first is None or last is None or any(p is None or p.doc != first.doc for p in places):
         return None
-    if any(a is None or b is None or a.end != b.start for a, b in zip(places, places[1:], strict=False)):
+    if any(a is None or b is None or a.end != b.start for a, b in pairwise(places)):
         return None
     return Place(first.doc, first.start, last.end, first.context)
-
-
-def _separator(raw: bytes) -> int:
-    """Where the pattern of `${x/p/new}` ends."""
-    at = 0
-    if raw[:1] in (b"#", b"%", b"/"):
-        at = 1
-    while at < len(raw):
-        if raw[at : at + 1] == b"\\":
-            at += 2
-            continue
-        if raw[at : at + 1] == b"/":
-            return at
-        at += 1
-    return len(raw)
-
-
-def _expand_braces(text: bytes) -> list[bytes] | None:
-    """`{a,b}` and `{1..3}`; None where there is nothing to expand."""
-    parts: list[list[bytes]] = []
-    at = 0
-    found_any = False
-    for found in _BRACES.finditer(text):
-        if text[found.start() - 1 : found.start()] == b"$":
-            continue
-        choices = _choices(found.group(1))
-        if choices is None:
-            continue
-        found_any = True
-        parts += [[text[at : found.start()]], choices]
-        at = found.end()
-    if not found_any:
-        return None
-    parts.append([text[at:]])
-    total = 1
-    for part in parts:
-        total *= len(part)
-    return [b"".join(combination) for combination in product(*parts)] if total <= 1000 else None
-
-
-def _choices(body: bytes) -> list[bytes] | None:
-    numbers = re.fullmatch(rb"(-?\d{1,6})\.\.(-?\d{1,6})(?:\.\.(-?\d{1,6}))?", body)
-    if numbers:
-        first, last = int(numbers.group(1)), int(numbers.group(2))
-        step = abs(int(numbers.group(3) or b"1")) or 1
-        if abs(last - first) > 1000:
-            return None
-        values = range(first, last + 1, step) if first <= last else range(first, last - 1, -step)
-        return [b"%d" % value for value in values]
-    return body.split(b",") if b"," in body else None

@@ -8,7 +8,7 @@ _LONGEST_PATTERN = 500
 
 
 def translate(pattern: bytes, quoted: bytes = b"", greedy: bool = True) -> re.Pattern[bytes]:
-    """A pattern as a regular expression. `quoted` has a non-zero byte for each byte of `pattern` that stands for itself."""
+    """A pattern as a regular expression. `quoted` has a non-zero byte for each byte that stands for itself."""
     pattern = pattern[:_LONGEST_PATTERN]
     out: list[bytes] = []
     at = 0
@@ -28,9 +28,9 @@ def translate(pattern: bytes, quoted: bytes = b"", greedy: bool = True) -> re.Pa
             out.append(re.escape(byte))
         at += 1
     try:
-        return re.compile(b"".join(out), re.S)
+        return re.compile(b"".join(out), re.DOTALL)
     except re.error:
-        return re.compile(re.escape(pattern), re.S)
+        return re.compile(re.escape(pattern), re.DOTALL)
 
 
 def _bracket(body: bytes) -> bytes:
@@ -58,9 +58,13 @@ def substitute(text: bytes, operator: bytes, pattern: bytes, quoted: bytes, new:
     if not pattern:
         return text
     if operator == b"/" and pattern[:1] == b"#":
-        return re.sub(rb"\A" + translate(pattern[1:], quoted[1:]).pattern, lambda _: new, text, count=1, flags=re.S)
+        return re.sub(
+            rb"\A" + translate(pattern[1:], quoted[1:]).pattern, lambda _: new, text, count=1, flags=re.DOTALL
+        )
     if operator == b"/" and pattern[:1] == b"%":
-        return re.sub(translate(pattern[1:], quoted[1:]).pattern + rb"\Z", lambda _: new, text, count=1, flags=re.S)
+        return re.sub(
+            translate(pattern[1:], quoted[1:]).pattern + rb"\Z", lambda _: new, text, count=1, flags=re.DOTALL
+        )
     return translate(pattern, quoted).sub(lambda _: new, text, count=0 if operator == b"//" else 1)
 
 
@@ -80,7 +84,7 @@ def change_case(text: bytes, operator: bytes) -> bytes:
 
 def matches(text: bytes, pattern: bytes, quoted: bytes) -> bool:
     """Whether a pattern matches the whole text (`case`, `[[ x == p ]]`)."""
-    alternatives = re.fullmatch(rb"[@+*?!]\((.*)\)", pattern, re.S)
+    alternatives = re.fullmatch(rb"[@+*?!]\((.*)\)", pattern, re.DOTALL)
     if alternatives and not any(quoted):
         return any(translate(part).fullmatch(text) for part in alternatives.group(1).split(b"|"))
     return translate(pattern, quoted).fullmatch(text) is not None

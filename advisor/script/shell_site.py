@@ -6,7 +6,21 @@ from collections.abc import Iterable
 from functools import cached_property
 
 from advisor.script.shell_command import Simple
-from advisor.script.shell_tree import Block, Case, Chain, For, Function, Group, If, Negation, Pipeline, Statement, Test, While, parse
+from advisor.script.shell_tree import (
+    Block,
+    Case,
+    Chain,
+    For,
+    Function,
+    Group,
+    If,
+    Negation,
+    Pipeline,
+    Statement,
+    Test,
+    While,
+    parse,
+)
 
 
 class Site:

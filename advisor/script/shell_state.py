@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from advisor.script.shell_tree import Block
 
 OUTSIDE = frozenset(
-    b"HOME USER LOGNAME HOSTNAME PWD OLDPWD RANDOM SRANDOM SECONDS EPOCHSECONDS EPOCHREALTIME UID EUID PPID BASHPID SHELL PATH "
-    b"LANG TERM TMPDIR HOSTTYPE OSTYPE MACHTYPE LINENO LD_LIBRARY_PATH PYTHONPATH SHLVL FUNCNAME PIPESTATUS BASH_VERSION "
-    b"IFS".split()
+    b"HOME USER LOGNAME HOSTNAME PWD OLDPWD RANDOM SRANDOM SECONDS EPOCHSECONDS EPOCHREALTIME UID EUID PPID BASHPID "
+    b"SHELL PATH LANG TERM TMPDIR HOSTTYPE OSTYPE MACHTYPE LINENO LD_LIBRARY_PATH PYTHONPATH SHLVL FUNCNAME PIPESTATUS "
+    b"BASH_VERSION IFS".split()
 )
 """Variables that the machine or the shell sets: known to exist, never known to us."""
 
@@ -65,9 +65,7 @@ class State:
 
     def copy(self) -> State:
         """A state that can change on its own."""
-        return replace(
-            self, variables=dict(self.variables), functions=dict(self.functions), files=dict(self.files)
-        )
+        return replace(self, variables=dict(self.variables), functions=dict(self.functions), files=dict(self.files))
 
     def assign(self, name: bytes, value: Pieces, exported: bool = False) -> None:
         """Set a scalar; an exported variable stays exported."""

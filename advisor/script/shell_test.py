@@ -108,7 +108,9 @@ class Condition:
         operand = self.operands[self.at] if self.at < len(self.operands) else None
         if operand is None or self.at + 1 >= len(self.operands):
             return False
-        return operand.operator == "!" or (not operand.quoted and operand.value is not None and joined(operand.value) == b"!")
+        return operand.operator == "!" or (
+            not operand.quoted and operand.value is not None and joined(operand.value) == b"!"
+        )
 
     def primary(self) -> bool | None:
         if self.at >= len(self.operands):
@@ -121,7 +123,11 @@ class Condition:
         if self.peek(1) in _BINARY and self.at + 2 < len(self.operands):
             return self.binary()
         operator = self.peek()
-        if re.fullmatch(r"-[a-zA-Z]", operator) and self.at + 1 < len(self.operands) and self.peek(1) not in ("&&", "||"):
+        if (
+            re.fullmatch(r"-[a-zA-Z]", operator)
+            and self.at + 1 < len(self.operands)
+            and self.peek(1) not in ("&&", "||")
+        ):
             self.at += 2
             return self.unary(operator, self.operands[self.at - 1].value or ())
         self.at += 1
@@ -167,7 +173,9 @@ class Condition:
             b = shell_arithmetic.evaluate(joined(right), self.expander.integer(deps), self.expander.store)
         except Undecided:
             return None
-        return bool(shell_arithmetic.evaluate(b"%d %s %d" % (a, operator, b), self.expander.integer(deps), self.expander.store))
+        return bool(
+            shell_arithmetic.evaluate(b"%d %s %d" % (a, operator, b), self.expander.integer(deps), self.expander.store)
+        )
 
 
 def _non_empty(value: Pieces) -> bool | None:

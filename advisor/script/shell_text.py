@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 Context = Literal["plain", "double", "single", "ansi", "heredoc", "brace", "nested"]
-"""What surrounds a literal, which decides how a new value must be quoted there. "nested": a string that is run as shell text."""
+"""What surrounds a literal: it decides how a new value must be quoted. "nested": a string that is run as shell text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Place:
 class Piece:
     """A run of bytes of a value and where it comes from.
 
-    `place` is set where these very bytes stand in a document; `deps` are the literals that a computed text derives from.
+    `place` is set where these very bytes stand in a document; `deps` are literals that a computed text derives from.
     `reason` is not empty where the text is not known; `text` is then at best a guess, used only to look for files.
     """
 

@@ -1,4 +1,4 @@
-"""The statements of a shell text. tree-sitter-bash gives the structure; words are split by our own scanner, to the byte."""
+"""The statements of a shell text. tree-sitter-bash gives the structure; our own scanner splits words, to the byte."""
 
 from __future__ import annotations
 
@@ -133,8 +133,8 @@ _COMMANDS = {
 
 @lru_cache(maxsize=1)
 def _parser() -> Parser:
-    import tree_sitter_bash  # noqa: PLC0415  (loaded when a script is read, not at start)
-    from tree_sitter import Language, Parser  # noqa: PLC0415
+    import tree_sitter_bash
+    from tree_sitter import Language, Parser
 
     return Parser(Language(tree_sitter_bash.language()))
 

@@ -12,7 +12,7 @@ _BLANK = re.compile(rb"(?:[ \t]|\\\r?\n|\r(?=\n))+")
 _SPECIAL = re.compile(rb"\d+|[@*#?$!_-]")
 _NAME = re.compile(rb"[A-Za-z_][A-Za-z0-9_]*")
 _IN_DOUBLE = re.compile(rb"[^\"\\$`]+")
-_ANSI_END = re.compile(rb"(?:[^'\\]|\\.)*'", re.S)
+_ANSI_END = re.compile(rb"(?:[^'\\]|\\.)*'", re.DOTALL)
 _SKIP = re.compile(rb"[^\\'\"$`{}()#\n]+")
 _OPERATOR = re.compile(rb":[-=?+]|[-=?+]|##?|%%?|//?|\^\^?|,,?|:|@")
 _ANSI = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"a": b"\a", b"b": b"\b", b"e": b"\x1b", b"f": b"\f", b"v": b"\v"}
@@ -52,7 +52,7 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """`$name` or `${name[index]op argument}`; the argument is `argument[0]:argument[1]` of the text, read when needed."""
+    """`$name` or `${name[index]op argument}`; the argument is bytes `argument[0]:argument[1]`, read when needed."""
 
     name: bytes
     start: int
@@ -110,7 +110,7 @@ def skip_blanks(data: bytes, at: int) -> int:
 
 
 def scan_word(data: bytes, at: int, stop: bytes = b"") -> Word:
-    """The word that starts at byte `at`. `stop` are operator bytes that belong to it here (parentheses in a `[[ =~ ]]`).
+    """The word that starts at byte `at`. `stop` are operator bytes that belong to it here (parentheses in `[[ =~ ]]`).
 
     Raises Unterminated for a quote or bracket that never closes.
     """
@@ -206,10 +206,7 @@ def _double(data: bytes, at: int, parts: list[Part]) -> int:
             if len(parts) == count:
                 parts.append(Literal(b"", at, at, "double"))
             return at + 1
-        if byte == b"\\":
-            at = _escape_in_double(data, at, parts)
-        else:
-            at = _dollar(data, at, parts, quoted=True)
+        at = _escape_in_double(data, at, parts) if byte == b"\\" else _dollar(data, at, parts, quoted=True)
 
 
 def _escape_in_double(data: bytes, at: int, parts: list[Part]) -> int:
@@ -230,7 +227,7 @@ def _ansi(data: bytes, at: int, parts: list[Part]) -> int:
     if not found:
         raise Unterminated("a single quote", at + 1)
     body = data[at + 2 : found.end() - 1]
-    text = re.sub(rb"\\(.)", lambda m: _ANSI.get(m.group(1), m.group(1)), body, flags=re.S)
+    text = re.sub(rb"\\(.)", lambda m: _ANSI.get(m.group(1), m.group(1)), body, flags=re.DOTALL)
     parts.append(Literal(text, at + 2, found.end() - 1, "ansi"))
     return found.end()
 
@@ -290,7 +287,15 @@ def _braced(data: bytes, at: int, parts: list[Part], quoted: bool) -> int:
         cursor = operator.end()
     parts.append(
         Parameter(
-            name.group(), at, end, quoted, operator.group() if operator else b"", (cursor, end - 1), index, length, indirect
+            name.group(),
+            at,
+            end,
+            quoted,
+            operator.group() if operator else b"",
+            (cursor, end - 1),
+            index,
+            length,
+            indirect,
         )
     )
     return end

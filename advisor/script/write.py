@@ -12,8 +12,8 @@ from advisor.hostile import clean_line
 def write_file(path: Path, data: bytes, mode: int, *, force: bool) -> None:
     """Write `data` to `path` with permission bits `mode`, atomically.
 
-    Raises FileExistsError, in a sentence, where the file exists and `force` is not given; OSError where the folder cannot be
-    written. Nothing is left behind on failure.
+    Raises FileExistsError, in a sentence, where the file exists and `force` is not given; OSError where the folder
+    cannot be written. Nothing is left behind on failure.
     """
     name = clean_line(str(path))
     if not force and os.path.lexists(path):

@@ -22,7 +22,7 @@ def read_yaml(document: Document) -> Keyed:
 
     Raises ScriptError with the line of a syntax error (tabs among them).
     """
-    import yaml  # noqa: PLC0415  (loaded when a YAML file is read)
+    import yaml
 
     loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     name = clean_line(str(document.path))

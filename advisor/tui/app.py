@@ -88,7 +88,7 @@ class AdvisorApp(App[int]):
         Binding("w", "why_not", "why not", tooltip="causes that were ruled out, remedies that are not proposed"),
         Binding("g", "gauges", "gauges", tooltip="all GPUs, the host, and who sits on them"),
         Binding("question_mark", "help", "help", tooltip="the keys of this screen"),
-        Binding("q", "leave", "quit", tooltip="quit; nothing is written unless you saved"),
+        Binding("q", "leave_by_letter", "quit", tooltip="quit; nothing is written unless you saved"),
         Binding("ctrl+c", "leave", show=False, priority=True),
         Binding("ctrl+q", "leave", show=False, priority=True),
         Binding("ctrl+z", "suspend_process", show=False),
@@ -162,8 +162,9 @@ class AdvisorApp(App[int]):
     def _gauges_read(self, message: GaugesRead) -> None:
         self._polling = False
         self.sitting.snapshot = message.snapshot
-        if isinstance(self.screen, Frame):
-            self.screen.reload_strip()
+        top = self.screen_stack[-1] if self.screen_stack else None  # none while the app ends
+        if isinstance(top, Frame):
+            top.reload_strip()
 
     # --- moving ----------------------------------------------------------------------------------------------------
 
@@ -305,6 +306,8 @@ class AdvisorApp(App[int]):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Overlays do not stack on themselves, and before the session is open there is nothing to look at."""
+        if action == "leave_by_letter":
+            return not isinstance(self.screen, SaveScreen)  # there, letters are typed
         if action in ("why_not", "help", "gauges"):
             opened = {"why_not": WhyNot, "help": HelpView, "gauges": GaugesView}[action]
             if isinstance(self.screen, (opened, SaveScreen)):
@@ -324,6 +327,10 @@ class AdvisorApp(App[int]):
         """Keys of the present screen."""
         if isinstance(self.screen, Frame):
             self.push_screen(HelpView(self.sitting, self.screen))
+
+    def action_leave_by_letter(self) -> None:
+        """Quit, where letters are keys."""
+        self.action_leave()
 
     def action_leave(self) -> None:
         """Quit."""

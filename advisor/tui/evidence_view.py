@@ -71,8 +71,7 @@ class EvidenceView(Overlay):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("n", "hop(1)", "next mark", tooltip="the next line with a letter"),
         Binding("N,p", "hop(-1)", "previous", key_display="N", tooltip="the line with a letter before this one"),
-        Binding("left,right", "nothing", "shift", key_display="← →", tooltip="move long lines sideways"),
-        Binding("left,h", "shift(-1)", show=False),
+        Binding("left,h", "shift(-1)", "shift", key_display="← →", tooltip="move long lines sideways"),
         Binding("right,l", "shift(1)", show=False),
         Binding("enter,o", "back", "back", show=False, tooltip="return to the verdict"),
         BACK,
@@ -164,6 +163,3 @@ class EvidenceView(Overlay):
         """Move the text sideways."""
         self._shift = max(0, self._shift + by * SHIFT)
         self.query_one("#main", Page).reload()
-
-    def action_nothing(self) -> None:
-        """Stands in the key line for the two keys that shift."""

@@ -148,8 +148,7 @@ class Arithmetic(Reading):
     TITLE_WORDS = "The arithmetic"
     BINDINGS: ClassVar[list[BindingType]] = [
         _CLOSE,
-        Binding("left,right", "nothing", "phase", key_display="← →", tooltip="another phase"),
-        Binding("left,h", "phase(-1)", show=False),
+        Binding("left,h", "phase(-1)", "phase", key_display="← →", tooltip="another phase"),
         Binding("right,l", "phase(1)", show=False),
         Binding("a", "back", "back", show=False),
         BACK,
@@ -169,9 +168,6 @@ class Arithmetic(Reading):
         if self._phase in known:
             self._phase = known[(known.index(self._phase) + by) % len(known)]
             self.reload()
-
-    def action_nothing(self) -> None:
-        """Stands in the key line for the two keys that change the phase."""
 
 
 class WhyNot(Reading):

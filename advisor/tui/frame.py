@@ -18,7 +18,7 @@ from advisor.tui.gauge_strip import strip
 from advisor.tui.keys import Hint, hints, key_line
 from advisor.tui.page import Lines, Page
 from advisor.tui.sitting import GoBack, GoOn, Sitting
-from advisor.tui.ui_text import Row, line, paragraph, rows, span
+from advisor.tui.ui_text import Row, paragraph, rows
 
 SMALLEST = (60, 15)
 TWO_PANES, THREE_PANES = 100, 140
@@ -30,6 +30,7 @@ class Frame(Screen[None]):
 
     TITLE_WORDS: ClassVar[str] = ""
     """What the help calls this screen."""
+    AUTO_FOCUS = "#main"
     STACKED: ClassVar[bool] = False
     """Below two panes' width: keep the second pane, under the first."""
 
@@ -74,11 +75,8 @@ class Frame(Screen[None]):
         yield Lines(self._keys, plain_ascii=ascii_only, id="keys")
 
     def on_mount(self) -> None:
-        """The first page takes the keys."""
+        """An empty note takes no line."""
         self.query_one("#note").display = bool(self.sitting.note)
-        first = self.query(Page)
-        if first:
-            first.first().focus()
 
     def reload(self) -> None:
         """Show the sitting as it stands now."""
@@ -103,7 +101,7 @@ class Frame(Screen[None]):
         return rows(breadcrumb(sitting.state, sitting.stage, sitting.question, width))
 
     def _note(self, width: int) -> list[Row]:
-        return rows(line(span(self.sitting.note, "mark"))) if self.sitting.note else []
+        return paragraph(self.sitting.note, width, tone="mark")
 
     def _strip(self, width: int) -> list[Row]:
         return rows(strip(self.sitting.snapshot, self.sitting.no_gauges, width, self.sitting.plain_ascii))

@@ -164,8 +164,7 @@ class PlanScreen(StageScreen):
         Binding("enter", "go_on", "diff", tooltip="see the exact change to the script"),
         Binding("e", "explain", "explain", tooltip="the marked step in full: why, cost, sources"),
         Binding("a", "arithmetic", "arithmetic", tooltip="how each number of the bars was computed"),
-        Binding("left,right", "nothing", "phase", key_display="← →", tooltip="bars of another phase"),
-        Binding("left,h", "phase(-1)", show=False),
+        Binding("left,h", "phase(-1)", "phase", key_display="← →", tooltip="bars of another phase"),
         Binding("right,l", "phase(1)", show=False),
         Binding("escape", "back", "back", tooltip="the last question"),
     ]
@@ -214,7 +213,7 @@ class PlanScreen(StageScreen):
         """Nothing to toggle or explain in an empty plan; no arithmetic without a ledger."""
         if action in ("switch", "explain"):
             return bool(self.state.plan.steps)
-        if action in ("arithmetic", "nothing", "phase"):
+        if action in ("arithmetic", "phase"):
             return self.phase is not None
         return True
 
@@ -246,6 +245,3 @@ class PlanScreen(StageScreen):
         if self.phase in known:
             self._phase = known[(known.index(self.phase) + by) % len(known)]
             self.reload()
-
-    def action_nothing(self) -> None:
-        """Stands in the key line for the two keys that change the phase."""

@@ -114,11 +114,11 @@ class QuestionScreen(StageScreen):
     TITLE_WORDS = "A question"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "go_on", "agree", tooltip="take the marked answer and go on"),
-        Binding("0", "digit", "choose", key_display="1-9", tooltip="choose an answer and stay, to see what it changes"),
+        Binding("1", "choose(1)", "choose", key_display="1-9", tooltip="choose an answer and see what it changes"),
         Binding("up,down", "nothing", "move", key_display="↑↓", tooltip="move between answers"),
         Binding("u", "undo", "my answer back", tooltip="take your own answer back: the evidence answers again"),
         Binding("escape", "back", "back", tooltip="the question before"),
-        *(Binding(str(digit), f"choose({digit})", show=False) for digit in range(1, 10)),
+        *(Binding(str(digit), f"choose({digit})", show=False) for digit in range(2, 10)),
     ]
 
     def __init__(self, sitting: Sitting) -> None:
@@ -167,7 +167,7 @@ class QuestionScreen(StageScreen):
         step = self.step
         last = self._at + 1 >= len(self.state.diagnosis.path)
         count = counted(len(offered(step)), "answer") if step else "choose"
-        return {"go_on": "agree, then the plan" if last else "agree", "digit": count}
+        return {"go_on": "agree, then the plan" if last else "agree", "choose(1)": count}
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Only an answer of the user's own can be taken back."""
@@ -203,9 +203,6 @@ class QuestionScreen(StageScreen):
         step = self.step
         if step is not None and step.source == "user":
             self.post_message(Answered(step.question, None, then_on=False))
-
-    def action_digit(self) -> None:
-        """Stands in the key line for the nine digits."""
 
     def action_nothing(self) -> None:
         """The page itself moves the cursor; this stands in the help."""

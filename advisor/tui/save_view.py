@@ -59,6 +59,7 @@ class SaveScreen(Frame):
 
     TITLE_WORDS = "Saving"
     STACKED = True
+    AUTO_FOCUS = "#destination"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "write", "write", tooltip="write script and report"),
         Binding("escape", "back", "back", tooltip="the diff; nothing is written"),
@@ -70,13 +71,9 @@ class SaveScreen(Frame):
         preview = self.sitting.preview
         destination = preview.destination if preview else None
         yield self.page("main_rows", "main")
-        yield Input(str(destination or ""), id="destination", compact=True, select_on_focus=False)
-
-    def on_mount(self) -> None:
-        """The field takes the keys."""
-        super().on_mount()
-        self.query_one(Input).cursor_blink = False
-        self.query_one(Input).focus()
+        field = Input(str(destination or ""), id="destination", compact=True, select_on_focus=False)
+        field.cursor_blink = False
+        yield field
 
     def main_rows(self, width: int) -> list[Row]:
         """What will be written where."""

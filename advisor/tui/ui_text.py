@@ -134,27 +134,35 @@ def spread(left: Line, right: Line, width: int) -> Line:
 
 
 def wrap(text: str, width: int) -> list[str]:
-    """Break a paragraph at spaces into lines of at most `width` columns; longer words are broken."""
+    """Break a paragraph at spaces into lines of at most `width` columns; longer words are broken. O(len(text))."""
     width = max(width, 4)
     out: list[str] = []
-    current = ""
+    used = 0
     for word in clean_line(text).split():
-        while cells(word) > width:
-            room = width if not current else 0
-            if current:
-                out.append(current)
-                current = ""
-                continue
-            head = cut(word, room + 1)[:-1]
-            out.append(head)
-            word = word[len(head) :]
-        joined = f"{current} {word}" if current else word
-        if cells(joined) > width:
-            out.append(current)
-            current = word
-        else:
-            current = joined
-    return [*out, current] if current else out
+        for piece in _pieces(word, width):
+            size = cells(piece)
+            if out and used + 1 + size <= width:
+                out[-1] += f" {piece}"
+                used += 1 + size
+            else:
+                out.append(piece)
+                used = size
+    return out
+
+
+def _pieces(word: str, width: int) -> list[str]:
+    """A word in pieces of at most `width` columns."""
+    if len(word) * 2 <= width or cells(word) <= width:
+        return [word]
+    pieces, used = [""], 0
+    for character in word:
+        size = cells(character)
+        if used + size > width:
+            pieces.append("")
+            used = 0
+        pieces[-1] += character
+        used += size
+    return pieces
 
 
 def paragraph(text: str, width: int, indent: int = 0, tone: Tone = "plain") -> list[Row]:

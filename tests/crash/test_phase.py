@@ -58,6 +58,20 @@ def test_lines_of_other_ranks_inside_the_traceback_are_skipped():
     assert (crash.evidence[0].process, crash.phase) == ("rank1", "actor_update")
 
 
+def test_the_critics_own_process_trains_the_critic():
+    frames = [("/x/openrlhf/trainer/ppo_trainer.py", "ppo_train"), ("/x/torch/_tensor.py", "backward")]
+    assert judge(log(*frames, prefix="(CriticModelRayActor pid=4) ")).phase == "critic_update"
+    assert judge(log(*frames, prefix="(ActorModelRayActor pid=4) ")).phase == "actor_update"
+
+
+def test_optimizer_states_made_while_deepspeed_starts_belong_to_loading():
+    frames = [
+        ("/x/deepspeed/runtime/zero/stage3.py", "initialize_optimizer_states"),
+        ("/x/torch/optim/adamw.py", "step"),
+    ]
+    assert judge(log(*frames)).phase == "model_load"
+
+
 def test_a_notebook_traceback_is_read():
     crash = judge(
         "File /x/deepspeed/runtime/engine.py:1474, in DeepSpeedEngine._configure_zero_optimizer(self, optimizer)\n"

@@ -61,13 +61,23 @@ def snapshot(gpus: int = 8, at: float = 1.0) -> GaugeSnapshot:
     if gpus > 2:
         lost = replace(rows[-1].gpu, problem="GPU is lost: it fell off the bus")
         rows[-1] = replace(rows[-1], gpu=lost, stale=True)
-    return GaugeSnapshot(at, tuple(rows), Host(total_bytes=760 * G, used_bytes=91 * G, shm_bytes=380 * G, shm_used_bytes=G), 99 * G)
+    return GaugeSnapshot(
+        at, tuple(rows), Host(total_bytes=760 * G, used_bytes=91 * G, shm_bytes=380 * G, shm_used_bytes=G), 99 * G
+    )
 
 
 def cells(phase: Phase, place: Place, **sizes: float) -> PhaseSum:
     """A phase's sum from owner=GiB."""
     made = [
-        Cell(phase, place, owner, round(size * 0.8 * G), round(size * G), round(size * 1.3 * G), f"{size} GiB by the book")
+        Cell(
+            phase,
+            place,
+            owner,
+            round(size * 0.8 * G),
+            round(size * G),
+            round(size * 1.3 * G),
+            f"{size} GiB by the book",
+        )
         for owner, size in sizes.items()
         if owner in Owner.__args__
     ]
@@ -218,9 +228,7 @@ def run() -> Run:
         Setting(key + name, "true", "file", span=Span("/home/ana/conf/vl.yaml", line, 0, 4))
         for name, line in (("params", 21), ("optimizer", 22))
     )
-    shape = ModelShape(
-        "Qwen2.5-VL-7B", 8_292_166_656, 3584, 28, 18944, 28, 4, 128, 152064, False, note="models.yaml"
-    )
+    shape = ModelShape("Qwen2.5-VL-7B", 8_292_166_656, 3584, 28, 18944, 28, 4, 128, 152064, False, note="models.yaml")
     knobs = {
         "actor.param_offload": Knob("actor.param_offload", True, "script", key + "params"),
         "actor.optimizer_offload": Knob("actor.optimizer_offload", True, "script", key + "optimizer"),
@@ -303,7 +311,9 @@ class MadeDriver:
         self.calls.append(f"answer {question} {choice}")
         if question != "memory":
             told = tuple(
-                replace(one, answer=choice or UNKNOWN, source="user" if choice else "unknown") if one.question == question else one
+                replace(one, answer=choice or UNKNOWN, source="user" if choice else "unknown")
+                if one.question == question
+                else one
                 for one in state.diagnosis.path
             )
             return replace(state, diagnosis=replace(state.diagnosis, path=told))

@@ -1,18 +1,19 @@
 """A crawler: every key on every screen raises nothing, and from everywhere there is a way back."""
 
+from pathlib import Path
+
 import pytest
 from textual.pilot import Pilot
 
 from advisor.session import State
 from advisor.tui.frame import Frame
 
-from .made_state import MadeDriver, gpu_crash, host_crash, no_log
+from .made_state import MadeDriver, host_crash, no_log
 from .screen_text import hit, opened, press, screen_text
 
 KEYS = [
-    *"abcdefghijklmnoprstuvxyzNGW0123456789",
-    "w", "question_mark", "space", "enter", "up", "down", "left", "right", "home", "end", "pageup", "pagedown",
-    "tab", "shift+tab", "escape", "backspace", "delete", "slash", "f1", "ctrl+p", "ctrl+l", "ctrl+u",
+    *"aeghjknNouwxyz0149", "question_mark", "space", "enter", "up", "down", "left", "right", "home", "end", "pageup", "pagedown",
+    "tab", "shift+tab", "escape", "backspace", "slash", "f1", "ctrl+p",
 ]  # fmt: skip
 WAYS = {
     "machine": ["escape", "escape"],
@@ -23,6 +24,8 @@ WAYS = {
     "plan": ["enter"] * 4,
     "diff": ["enter"] * 5,
     "save": ["enter"] * 6,
+    "saved": ["enter"] * 7,
+    "overwrite": ["enter"] * 7,
     "gauges": ["g"],
     "why not": ["w"],
     "help": ["question_mark"],
@@ -30,6 +33,11 @@ WAYS = {
     "explain": [*["enter"] * 4, "e"],
     "arithmetic": [*["enter"] * 4, "a"],
 }
+
+SCREENS = {
+    "MachineScreen", "RunScreen", "VerdictScreen", "QuestionScreen", "PlanScreen", "DiffScreen", "SaveScreen",
+    "SavedScreen", "OverwriteScreen", "GaugesView", "WhyNot", "HelpView", "EvidenceView", "Explanation", "Arithmetic",
+}  # fmt: skip
 
 
 def alive(pilot: Pilot[int]) -> None:
@@ -42,12 +50,11 @@ def alive(pilot: Pilot[int]) -> None:
     assert shown[-1].strip()
 
 
-async def test_every_key_on_every_screen_is_safe() -> None:
+async def test_every_key_on_every_screen_is_safe(tmp_path: Path) -> None:
     """Walk: on each screen try a key not tried there yet; when all were tried, go on to the next screen."""
     tried: dict[str, set[str]] = {}
-    ways = iter(WAYS.items())
-    async with opened(driver=MadeDriver(host_crash())) as pilot:
-        name, way = next(ways)
+    ways = iter(WAYS.values())
+    async with opened(driver=MadeDriver(host_crash(), folder=tmp_path)) as pilot:
         while True:
             here = type(pilot.app.screen).__name__
             untried = [key for key in KEYS if key not in tried.setdefault(here, set())]
@@ -58,12 +65,11 @@ async def test_every_key_on_every_screen_is_safe() -> None:
                 continue
             if (following := next(ways, None)) is None:
                 break
-            name, way = following
             await _start(pilot)
-            for key in way:
+            for key in following:
                 await hit(pilot, key)
             alive(pilot)
-    assert len(tried) >= len(WAYS) - 1, f"{name}: some screens were never reached: {sorted(tried)}"
+    assert set(tried) == SCREENS
 
 
 async def _start(pilot: Pilot[int]) -> None:
@@ -75,14 +81,14 @@ async def _start(pilot: Pilot[int]) -> None:
     await hit(pilot, "enter")
 
 
-@pytest.mark.parametrize("state", [gpu_crash(), no_log(), no_log(script=False)], ids=["gpu", "no log", "nothing"])
+@pytest.mark.parametrize("state", [no_log(), no_log(script=False)], ids=["no log", "nothing"])
 async def test_every_way_leads_back(state: State) -> None:
     async with opened(state) as pilot:
         for way in WAYS.values():
-            for key in way:
+            for key in way[:6]:
                 await hit(pilot, key)
                 alive(pilot)
-            for _ in range(9):
+            for _ in range(8):
                 await hit(pilot, "escape")
             assert type(pilot.app.screen).__name__ == "MachineScreen"
 

@@ -50,7 +50,10 @@ def test_a_compressed_log_is_read_as_well(tmp_path: Path) -> None:
         assert windows.around(number, 2).lines[2] == f"line {number}"
 
 
-@given(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\n"), max_size=12), min_size=1, max_size=40), st.data())
+@given(
+    st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\n"), max_size=12), min_size=1, max_size=40),
+    st.data(),
+)
 def test_any_text_gives_the_lines_that_newlines_make(lines: list[str], data: st.DataObject) -> None:
     text = "\n".join([*lines, "end"])
     number = data.draw(st.integers(1, len(lines) + 1))

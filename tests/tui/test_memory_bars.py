@@ -27,7 +27,9 @@ SIZES = st.lists(st.tuples(OWNERS, st.integers(0, 200 * G)), max_size=8)
 
 def made(parts: list[tuple[str, int]]) -> PhaseSum:
     return PhaseSum(
-        "actor_update", "gpu", tuple(Cell("actor_update", "gpu", owner, n, n, n, "") for owner, n in parts)  # type: ignore[arg-type]
+        "actor_update",
+        "gpu",
+        tuple(Cell("actor_update", "gpu", owner, n, n, n, "") for owner, n in parts),  # type: ignore[arg-type]
     )
 
 

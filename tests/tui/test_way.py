@@ -106,7 +106,7 @@ async def test_an_earlier_answer_can_be_changed_and_the_difference_is_told() -> 
         assert driver.calls == ["answer memory gpu"]
         shown = screen_text(pilot.app)
         assert "cause changed from “host copies" in shown
-        assert "to “not settled”" in shown
+        assert "to “not settled”" in " ".join(shown.split())
         assert "what the evidence says" in shown
         await press(pilot, "u")
         assert driver.calls[-1] == "answer memory None"
