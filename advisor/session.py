@@ -287,7 +287,7 @@ def _situation(
 
 def _plan(situation: Situation, done: Diagnosed, ledger: Ledger) -> Plan:
     """No memory, no plan: what is not a shortage gets no memory advice."""
-    if done.cause.id in ("not-memory", "unclear"):
+    if done.cause.memory == "none":
         return Plan((), ledger if not ledger.missing else None, None, situation.margin, None)
     return make_plan(situation, done.cause)
 

@@ -50,8 +50,8 @@ def test_help_names_every_command_and_no_other():
     [
         ["diagnose", "--fromat", "json"],
         ["diagnose", "--format", "xml"],
-        ["diagnose"],
-        [],
+        ["estimate"],
+        ["fix", "--log", "x.log"],
         ["set", "run.sh"],
         ["set", "run.sh", "no-equals-sign"],
         ["diagnose", "--log", "x.log", "--answer", "memory"],
@@ -142,3 +142,17 @@ def test_explain_of_a_knob_is_data_even_in_ascii():
     assert done.returncode == 0
     assert done.stdout.isascii()
     assert done.stdout.startswith("rollout.memory_share: a knob")
+
+
+@pytest.mark.parametrize("arguments", [[], ["diagnose"]], ids=["app", "diagnose"])
+def test_without_any_file_there_is_nothing_to_diagnose(arguments):
+    done = advisor(*arguments)
+    assert done.returncode == Exit.NOTHING_FOUND
+    assert done.stdout.startswith("No log was given")
+    assert done.stderr.count("\n") == 1
+
+
+def test_questions_can_be_answered_without_any_file():
+    done = advisor("diagnose", "--answer", "memory=host", "--format", "json")
+    told = json.loads(done.stdout)
+    assert (told["diagnosis"]["memory"], told["diagnosis"]["path"][0]["source"]) == ("host", "user")

@@ -19,7 +19,7 @@ from advisor.report.markdown_report import markdown_report
 from advisor.report.phrases import change_line
 from advisor.report.text_report import estimate_report, text_report
 from advisor.run_file import Sizing, size_run_file, sizing_of
-from advisor.session import State
+from advisor.session import Asked, State
 
 DIAGNOSES: Mapping[str, Callable[[State], str]] = {
     "text": text_report,
@@ -33,8 +33,8 @@ ESTIMATES: Mapping[str, Callable[[Sizing], str]] = {
 
 
 def diagnose(parsed: argparse.Namespace) -> int:
-    """Exit 4 where logs were given and prove nothing; the answer is printed all the same."""
-    state = _open(parsed)
+    """Exit 4 where nothing was given or the logs prove nothing; what is known is printed all the same."""
+    state = _open(asked_from(parsed))
     emit(DIAGNOSES[parsed.format](state), parsed.ascii)
     return _whether_found(state)
 
@@ -42,7 +42,7 @@ def diagnose(parsed: argparse.Namespace) -> int:
 def estimate(parsed: argparse.Namespace) -> int:
     """Exit 3 where the run does not fit."""
     if parsed.run is None:
-        sizing = sizing_of(_open(parsed))
+        sizing = sizing_of(_open(_with_script(parsed)))
     elif parsed.script or parsed.demo:
         raise Refusal("give a SCRIPT or --run FILE, not both")
     else:
@@ -53,9 +53,7 @@ def estimate(parsed: argparse.Namespace) -> int:
 
 def fix(parsed: argparse.Namespace) -> int:
     """Write the patched script and its report, or print the diff and write nothing."""
-    state = _open(parsed)
-    if state.asked.script is None:
-        raise Refusal("fix needs the SCRIPT that started the run; diagnose takes a log alone")
+    state = _open(_with_script(parsed))
     if state.crash.verdict == "not_oom":
         raise Refusal("this was not a shortage of memory: nothing to fix (diagnose says more)", Exit.NOTHING_FOUND)
     patch = session.patch(state)
@@ -85,16 +83,24 @@ def _say_what_changed(state: State, patch: Patch, destination: Path, report: Pat
         tell(f"it does not fit with these changes alone: {state.plan.shortfall}")
 
 
-def _open(parsed: argparse.Namespace) -> State:
-    asked = asked_from(parsed)
-    if asked.script is None and not asked.logs:
-        raise Refusal("give a SCRIPT, a --log, or --demo for the bundled crash")
+def _open(asked: Asked) -> State:
     return usable(lambda: session.open_session(asked))
 
 
+def _with_script(parsed: argparse.Namespace) -> Asked:
+    asked = asked_from(parsed)
+    if asked.script is None:
+        raise Refusal("give the SCRIPT that starts the run, or --demo (diagnose takes a log alone)")
+    return asked
+
+
 def _whether_found(state: State) -> int:
-    if not state.asked.logs or state.crash.signature:
+    asked, crash = state.asked, state.crash
+    if crash.signature or (asked.script is not None and not asked.logs):
         return Exit.DONE
-    names = ", ".join(clean_line(str(log), 200) for log in state.asked.logs)
-    tell(f"rl-oom-advisor: {names}: nothing here says why the run died ({state.crash.lines_read} lines read)")
+    if not asked.logs:
+        tell("rl-oom-advisor: nothing to diagnose: give a SCRIPT, a --log, or --demo for the bundled crash")
+        return Exit.NOTHING_FOUND
+    names = ", ".join(clean_line(str(log), 200) for log in asked.logs)
+    tell(f"rl-oom-advisor: {names}: nothing here says why the run died ({crash.lines_read} lines read)")
     return Exit.NOTHING_FOUND

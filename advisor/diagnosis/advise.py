@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from advisor.diagnosis.conditions import all_hold
+from advisor.diagnosis.conditions import all_hold, contradicted
 from advisor.diagnosis.diagnosis import Advice
 from advisor.diagnosis.facts import Fact, Facts
 from advisor.knowledge.schema import Advisory
@@ -14,33 +14,41 @@ from advisor.run.dialect import version_in
 
 @dataclass(frozen=True, slots=True)
 class Concern:
-    """An advisory whose situation is this run's. `version` None: the library's version is not known."""
+    """An advisory that nothing known here contradicts. `version` None: the library's version is not known."""
 
     advisory: Advisory
     version: str | None
+    sure: bool
+    """All that it asks of the run is known to hold."""
 
     @property
-    def applies(self) -> bool:
-        """The version is known to be a bad one."""
+    def bad(self) -> bool:
+        """The installed version is known to be a bad one."""
         return self.version is not None and version_in(self.advisory.versions, self.version)
 
     @property
+    def applies(self) -> bool:
+        """The version is a bad one and the situation is the one it speaks of."""
+        return self.bad and self.sure
+
+    @property
     def possible(self) -> bool:
-        """Nothing is known of the version."""
-        return self.version is None
+        """Either the version or the situation is only not known to be otherwise, not both."""
+        return (self.version is None and self.sure) or (self.bad and not self.sure)
 
 
 def concerns(
     advisories: Iterable[Advisory], facts: Facts, ignoring: frozenset[str] = frozenset()
 ) -> tuple[Concern, ...]:
-    """Advisories whose `when` facts all hold; facts named in `ignoring` are not asked about."""
+    """Advisories that no fact contradicts; facts named in `ignoring` are not asked about."""
     found: list[Concern] = []
     for advisory in advisories:
         rules = [rule for rule in advisory.when if rule.get("fact") not in ignoring]
-        if all_hold(rules, facts) is None:
+        if any(contradicted(rule, facts) for rule in rules):
             continue
         fact = facts.get(f"library.{advisory.library}")
-        found.append(Concern(advisory, str(fact.value) if fact is not None else None))
+        sure = all_hold(rules, facts) is not None
+        found.append(Concern(advisory, str(fact.value) if fact is not None else None, sure))
     return tuple(found)
 
 
@@ -54,7 +62,7 @@ def concern_facts(found: Iterable[Concern]) -> dict[str, Fact]:
             facts[f"advisory.cause.{concern.advisory.cause}"] = Fact(True, "machine", because)
     unknown = [concern for concern in blamed if concern.possible]
     if not unknown:
-        clean = [c for c in blamed if not c.applies]
+        clean = [c for c in blamed if c.version is not None and not c.bad]
         because = (
             "; ".join(f"{c.advisory.library} {c.version} is not one of {c.advisory.versions}" for c in clean)
             or "no known regression has this sharding and phase"

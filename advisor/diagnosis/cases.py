@@ -14,6 +14,8 @@ from advisor.run.run import Run
 
 DECISIVE = ("framework",)
 """A case of another framework is another case, and so is one whose library version is known to be another."""
+LEAST_WITHOUT_FRAMEWORK = 3
+"""Where the framework is not known, so many other facts must be, and all agree."""
 ENOUGH = 0.6
 """Share of the facts that are known here which must agree."""
 
@@ -34,12 +36,12 @@ def match_cases(cases: Iterable[Case], facts: Facts, run: Run) -> tuple[Matched,
 
 def _match(case: Case, facts: Facts, run: Run) -> Matched | None:
     agree = known = 0
+    least = 1
     differs: list[str] = []
     for name, wanted in case.situation.items():
         here = _here(name, facts, run)
         if here is None:
-            if name in DECISIVE:
-                return None
+            least = LEAST_WITHOUT_FRAMEWORK if name in DECISIVE else least
             continue
         known += 1
         if _same(name, here, str(wanted)):
@@ -48,7 +50,7 @@ def _match(case: Case, facts: Facts, run: Run) -> Matched | None:
             return None
         else:
             differs.append(f"{name}: here {here}, there {wanted}")
-    if known == 0 or agree / known < ENOUGH:
+    if known < least or agree / known < (ENOUGH if least == 1 else 1.0):
         return None
     return Matched(case, CaseMatch(case.id, case.title, case.source, agree, known, tuple(differs)))
 

@@ -28,6 +28,17 @@ def holds(rule: Rule, facts: Facts) -> Fact | None:
     return fact if fact is not None and _compare(rule, fact) else None
 
 
+def contradicted(rule: Rule, facts: Facts) -> bool:
+    """Whether the rule is known not to hold; a fact that is not known contradicts nothing."""
+    if "any" in rule:
+        return all(contradicted(part, facts) for part in rule["any"])
+    if "none_of" in rule:
+        return any(holds(part, facts) is not None for part in rule["none_of"])
+    if "absent" in rule:
+        return str(rule["absent"]) in facts
+    return str(rule["fact"]) in facts and holds(rule, facts) is None
+
+
 def all_hold(rules: Iterable[Rule], facts: Facts) -> list[Fact] | None:
     """The facts that make all rules hold; None where one does not. No rules: an empty list."""
     found: list[Fact] = []

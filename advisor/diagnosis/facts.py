@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -12,6 +13,8 @@ from advisor.memory.cells import Ledger, Match
 from advisor.run.run import Run
 from advisor.units import show_bytes
 
+GATHER = re.compile(r"all_?gather|GatheredParameters|summon_full_params|_unshard|full_tensor", re.IGNORECASE)
+"""Functions that collect sharded weights (DeepSpeed, FSDP, DTensor)."""
 FactValue = str | int | float | bool
 
 
@@ -72,6 +75,11 @@ def _crash_facts(crash: Crash) -> dict[str, Fact]:
         facts["phase"] = Fact(crash.phase, "log", crash.phase_because or where, index)
     for number, evidence in enumerate(crash.evidence):
         facts.setdefault(f"line.{evidence.signature}", Fact(True, "log", _line(evidence), (number,)))
+    if crash.frames:
+        gathers = [f for f in crash.frames if GATHER.search(f.function)]
+        last = gathers[-1] if gathers else crash.frames[-1]
+        because = f"frame {last.file.rsplit('/', 1)[-1]} {last.function}, line {last.log_line}"
+        facts["frame.gather"] = Fact(bool(gathers), "log", because)
     if crash.top_users:
         top = crash.top_users[0]
         facts["host.top_user"] = Fact(top.command, "log", f"Ray's table of memory users: {show_bytes(top.used_bytes)}")

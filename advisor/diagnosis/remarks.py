@@ -109,6 +109,6 @@ def _inside_generate(run: Run, crash: Crash) -> Iterator[str]:
 
 
 def _settle(crash: Crash) -> Iterator[str]:
-    if crash.verdict == "unclear" and crash.unclear_because:
+    if crash.verdict == "unclear" and crash.unclear_because and crash.lines_read:
         settle = (" To settle it: " + "; ".join(crash.settle_by) + ".") if crash.settle_by else ""
         yield f"{crash.unclear_because[:1].upper()}{crash.unclear_because[1:].rstrip('.')}.{settle}"

@@ -42,7 +42,9 @@ def _gpu(ledger: Ledger, crash: Crash) -> tuple[Correction, ...]:
     total, free, tried = (fields.get(name) for name in ("total_bytes", "free_bytes", "tried_bytes"))
     if isinstance(total, int) and isinstance(free, int) and isinstance(tried, int) and free <= tried:
         needed = total - free + tried
-        formula = f"{show_bytes(total)} - {show_bytes(free)} free + {show_bytes(tried)} asked for, less what is predicted"
+        formula = (
+            f"{show_bytes(total)} - {show_bytes(free)} free + {show_bytes(tried)} asked for, less what is predicted"
+        )
     else:
         needed = ledger.gpu_capacity
         formula = "it did not fit, so at least the whole card, less what is predicted"

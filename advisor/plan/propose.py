@@ -39,6 +39,8 @@ class Proposal:
     """What the dialect says of the keys that change."""
     lifts_limit: bool = False
     """It saves nothing but moves the wall."""
+    confirmed: bool = False
+    """A documented case confirms this very value."""
 
     @property
     def results(self) -> Results:
@@ -103,6 +105,7 @@ def propose(remedy: Remedy, situation: Situation, base: Overrides) -> Proposal |
         tuple(c for c in situation.cases if c.id in {e.case for e in remedy.evidence}),
         facts,
         (chosen.outcome.ledger.host_limit or 0) > (before.ledger.host_limit or 0),
+        chosen.documented is not None and chosen.documented.confirmed,
     )
 
 

@@ -11,7 +11,7 @@ from advisor.memory.ledger import difference
 from advisor.plan.fit import ASIDE, died_in
 from advisor.plan.plan import NotProposed, Plan, PlanStep
 from advisor.plan.propose import Proposal, propose
-from advisor.plan.steps import advice_step, step_of, version_steps
+from advisor.plan.steps import advice_step, case_steps, step_of, version_steps
 from advisor.plan.what_if import Outcome, Overrides, Situation
 from advisor.units import show_bytes
 from advisor.words import PHASE_TITLES, Phase
@@ -40,6 +40,7 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
     for companion in companions:
         chosen.update(companion.overrides)
     steps = _with_companions(steps, [step_of(c, situation, selected=True) for c in companions])
+    steps += case_steps(situation)
     steps += [advice_step(remedy, situation) for remedy in _advice(situation, cause)]
     return finish(situation, steps, refused)
 
@@ -69,13 +70,16 @@ def _ordered(situation: Situation, cause: Cause) -> list[Remedy]:
     """The cause's own remedies in its order; results-preserving ones of the same memory and phase after them."""
     by_id = {remedy.id: remedy for remedy in situation.knowledge.remedies}
     first = [by_id[name] for name in cause.remedies if name in by_id]
+    if cause.memory == "unknown":
+        return []
     skip = {*cause.remedies, *cause.folklore}
     rest = [
         r
         for r in situation.knowledge.remedies
         if r.id not in skip and r.value is not None and r.memory == situation.place
     ]
-    rest = [r for r in rest if r.kind == "setting"] if situation.place == "gpu" else []
+    computed = situation.unfit(situation.outcome({}).ledger, situation.place) is not None
+    rest = [r for r in rest if r.kind == "setting"] if situation.place == "gpu" and computed else []
     rest.sort(key=lambda r: TIERS.index(r.tier))
     return [r for r in [*first, *rest] if _concerns(r, situation) and r.value is not None and r.kind != "version"]
 
@@ -108,7 +112,9 @@ def _propose_all(situation: Situation, cause: Cause) -> tuple[list[Proposal], tu
 
 def _order(proposal: Proposal, phase: Phase) -> tuple[bool, bool]:
     """What helps where it died comes first, and of that what leaves the results alone; else as the cause has it."""
-    helps = proposal.fits is None or proposal.saves.get(phase, 0) > 0 or proposal.lifts_limit
+    if proposal.fits is None:  # nothing can be computed: what somebody ran with comes first
+        return (not proposal.confirmed, proposal.results == "changed")
+    helps = proposal.saves.get(phase, 0) > 0 or proposal.lifts_limit
     return (not helps, proposal.results == "changed")
 
 

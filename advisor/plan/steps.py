@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from advisor.knowledge.schema import Advisory, Remedy
+from advisor.knowledge.schema import Advisory, Case, Remedy
 from advisor.memory.ledger import difference
 from advisor.plan.fit import died_in
 from advisor.plan.plan import Change, PlanStep, StepKind
@@ -76,8 +76,8 @@ def _why(proposal: Proposal, situation: Situation, change: Change) -> str:
         old=change.old if change.old is not None else "what is not set",
         new=change.new if change.new is not None else "removed",
         key=change.key,
-        freed=show_bytes(freed) if freed > 0 else "an amount the ledger cannot compute here",
-        cost=show_bytes(cost) if cost > 0 else "nothing that the ledger sees",
+        freed=show_bytes(freed) if freed > 0 else "an unknown amount",
+        cost=show_bytes(cost) if cost > 0 else "nothing" if proposal.fits is not None else "an unknown amount",
     )
     return " ".join(proposal.remedy.says.split()).format_map(words)
 
@@ -133,6 +133,36 @@ def _version_step(remedy: Remedy, advisory: Advisory, specifier: str, situation:
         documented=documented,
         selected=proven and first,
         group=f"version-{advisory.library}",
+    )
+
+
+def case_steps(situation: Situation) -> list[PlanStep]:
+    """Without a dialect: what the best matching documented case changed, for the reader who knows the framework."""
+    if situation.outcome({}).built.natives.framework is not None:
+        return []
+    return [_case_step(case, situation) for case in situation.cases[:1] if case.values]
+
+
+def _case_step(case: Case, situation: Situation) -> PlanStep:
+    framework = case.situation.get("framework", "that framework")
+    changes = tuple(Change(key, None, str(values[0])) for key, values in case.values.items())
+    return PlanStep(
+        id=f"as-in-{case.id}",
+        rank=0,
+        title=f"As in {case.title}",
+        kind="manual",
+        tier="free",
+        changes=changes,
+        results="unchanged",
+        basis="documented",
+        saves={},
+        place=situation.place,
+        why=" ".join(case.mechanism.split()),
+        costs="see the case",
+        caveats=(f"only if this is {framework}: give the launch script, and the plan is made for it",),
+        sources=(case.source,),
+        documented=f"{case.id} ({case.grade})",
+        group=f"as-in-{case.id}",
     )
 
 

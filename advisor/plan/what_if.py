@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from advisor.crash.evidence import Crash
 from advisor.diagnosis.facts import Facts
@@ -49,9 +49,19 @@ class Situation:
     cases: tuple[Case, ...]
     """Documented cases that match, best first."""
     margin: float
+    known: dict[tuple[frozenset[tuple[str, str | None]], bool], Outcome] = field(
+        default_factory=dict, repr=False, compare=False
+    )
+    """Outcomes already computed: the same question is asked many times over."""
 
     def outcome(self, overrides: Overrides, mended: bool = False) -> Outcome:
         """Bind and predict with these overrides on top of the run as it is. `mended`: without what bad versions leak."""
+        wanted = (frozenset(overrides.items()), mended)
+        if wanted not in self.known:
+            self.known[wanted] = self._compute(overrides, mended)
+        return self.known[wanted]
+
+    def _compute(self, overrides: Overrides, mended: bool) -> Outcome:
         merged = {**self.inputs.overrides, **overrides}
         knobs = {} if mended else self.inputs.knobs
         built = build_run(replace(self.inputs, overrides=merged, knobs=knobs))

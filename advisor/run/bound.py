@@ -97,14 +97,18 @@ def bind_natives(
     environment: Mapping[str, str],
     log_settings: Mapping[str, str],
     overrides: Mapping[str, str | None],
+    with_defaults: bool = True,
 ) -> Natives:
-    """The table of native values. `overrides` are the plan's what-ifs: key (`$NAME` for variables) → text, None removes."""
+    """The table of native values. `overrides` are the plan's what-ifs: key (`$NAME` for variables) → text, None removes.
+
+    `with_defaults` False: there is no launch to look at, so what is not set is not known to be at its default.
+    """
     values: dict[str, Native] = {}
     if framework is not None:
         for table, prefix in ((framework.settings, ""), (framework.environment, EnvironmentPrefix)):
             for key, fact in table.items():
                 if in_era(fact, era):
-                    default = default_of(fact, era)
+                    default = default_of(fact, era) if with_defaults else None
                     values[prefix + key] = _native(
                         prefix + key, None if default is None else str(default), "default", fact
                     )

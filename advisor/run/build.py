@@ -56,6 +56,7 @@ def build_run(inputs: RunInputs) -> BuiltRun:
         launch.environment if launch else {},
         inputs.log_settings,
         inputs.overrides,
+        with_defaults=launch is not None,
     )
     topology = read_topology(natives, launch.launcher if launch else {}, inputs.machine)
     mechanics = _mechanics(framework, inputs.recognised.era)

@@ -84,7 +84,7 @@ def _fits(recognition: Recognition, launch: Launch, text: str) -> str:
     if not reasons:
         return ""
     reasons += [f"the text {hint!r}" for hint in recognition.hints if hint in text][:1]
-    return ", ".join(reasons)
+    return ", ".join(dict.fromkeys(reasons))
 
 
 def _mark(marks: Sequence[str], launch: Launch, text: str) -> str | None:

@@ -7,7 +7,7 @@ import re
 
 from advisor.hostile import clean_line
 from advisor.script.document import Document, ScriptError
-from advisor.script.keyed import MAX_ENTRIES, Entry, Keyed, Table
+from advisor.script.keyed import Entry, Keyed, Table
 
 _BLANK = re.compile(rb"[ \t\r\n]*")
 _STRING = re.compile(rb'"(?:[^"\\\x00-\x1f]|\\.)*"')
@@ -126,5 +126,5 @@ class _Reader:
             self.add(Entry(key, tuple(scalars) or "[]", opening, self.at, "list", name, True))
 
     def add(self, entry: Entry) -> None:
-        if entry.key and len(self.keyed.entries) <= MAX_ENTRIES:
+        if entry.key:
             self.keyed.entries.append(entry)

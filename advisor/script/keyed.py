@@ -11,7 +11,6 @@ from advisor.script.document import Document, Origin, Setting, Span, Value
 from advisor.script.literal import line_at, line_starts
 
 Style = Literal["plain", "single", "double", "block", "list", "empty"]
-MAX_ENTRIES = 20_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,7 @@ _MAX_WORDS = 30_000
 """Words that may be run beyond what the script has bytes for."""
 MAX_DEPTH = 25
 _MAX_ROUNDS = 200
+_TOO_LONG = "it is set in a loop that is too long to follow"
 _ARGUMENTS = re.compile(rb"\$\{?[1-9#@*]")
 
 Load = Callable[[bytes, bytes], "tuple[int, bytes] | None"]
@@ -240,13 +241,16 @@ class ControlFlow:
         else:
             expander = self.expander(text, state)
             items = [item for word in statement.words for item in expander.fields(word)]
+        before = state.copy()
         for item in items[:_MAX_ROUNDS]:
             state.assign(statement.name, item.pieces)
             flow = self.block(statement.body, text, state)
             if flow in (Flow.EXIT, Flow.RETURN):
                 return flow
             if flow is Flow.BREAK:
-                break
+                return Flow.NEXT
+        if len(items) > _MAX_ROUNDS:
+            state.become(merge(before, state, _TOO_LONG))
         return Flow.NEXT
 
     def counted(self, statement: For, text: Text, state: State) -> Flow:
@@ -260,20 +264,23 @@ class ControlFlow:
             return Flow.NEXT
         expander = self.expander(text, state)
         expander.arithmetic(spans[0])
+        before = state.copy()
         for _ in range(_MAX_ROUNDS):
             going = expander.arithmetic(spans[1])
             if not going.reason and going.text == b"0":
-                break
+                return Flow.NEXT
             flow = self.block(statement.body, text, state)
             if flow in (Flow.EXIT, Flow.RETURN):
                 return flow
             if flow is Flow.BREAK or going.reason:
                 break
             expander.arithmetic(spans[2])
+        state.become(merge(before, state, _TOO_LONG))
         return Flow.NEXT
 
     def repeat(self, statement: While, text: Text, state: State) -> Flow:
         """`while` and `until`: rounds while the condition is decided, one round where it is not."""
+        first = state.copy()
         for _ in range(_MAX_ROUNDS):
             status = self.condition(statement.condition, text, state)
             if statement.until and status is not None:
@@ -292,6 +299,7 @@ class ControlFlow:
                 return Flow.NEXT
             if len(self.commands) > commands and before.variables == state.variables:
                 return Flow.NEXT  # the same again, for ever
+        state.become(merge(first, state, _TOO_LONG))
         return Flow.NEXT
 
     def test(self, statement: Test, text: Text, state: State) -> bool | None:

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any, cast
 
 from advisor.hostile import clean_line
 from advisor.script.document import Document, ScriptError
-from advisor.script.keyed import MAX_ENTRIES, Entry, Keyed, Style, Table
+from advisor.script.keyed import Entry, Keyed, Style, Table
 
 if TYPE_CHECKING:
     from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 _STYLES: dict[str | None, Style] = {"'": "single", '"': "double", "|": "block", ">": "block"}
 _MAX_DEPTH = 60
+_MAX_NODES = 100_000
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -29,6 +30,7 @@ def read_yaml(document: Document) -> Keyed:
     body = document.data.removeprefix(_BOM)
     try:
         text = body.decode("utf-8")
+        _check_depth(yaml.parse(text, Loader=loader), name)
         nodes = [node for node in yaml.compose_all(text, Loader=loader) if node is not None]
     except UnicodeDecodeError as error:
         line = body.count(b"\n", 0, error.start) + 1
@@ -37,10 +39,22 @@ def read_yaml(document: Document) -> Keyed:
         raise ScriptError(_sentence(name, document.data, error)) from error
     except RecursionError as error:
         raise ScriptError(f"{name}: nested too deeply to be a config file.") from error
-    reader = _Reader(document.data, text, len(document.data) - len(body))
+    reader = _Reader(name, document.data, text, len(document.data) - len(body))
     for node in nodes:
         reader.node("", node, node, 0)
     return reader.keyed
+
+
+def _check_depth(events: Any, name: str) -> None:
+    """Deep nesting is refused before it is composed: the composer recurses on the machine's own stack."""
+    depth = 0
+    for event in events:
+        kind = type(event).__name__
+        depth += (kind in ("MappingStartEvent", "SequenceStartEvent")) - (
+            kind in ("MappingEndEvent", "SequenceEndEvent")
+        )
+        if depth > _MAX_DEPTH:
+            raise ScriptError(f"{name}, line {event.start_mark.line + 1}: nested too deeply to be a config file.")
 
 
 def _sentence(name: str, data: bytes, error: Any) -> str:
@@ -58,9 +72,11 @@ def _sentence(name: str, data: bytes, error: Any) -> str:
 class _Reader:
     """Walks nodes and notes byte ranges."""
 
-    def __init__(self, data: bytes, text: str, shift: int) -> None:
+    def __init__(self, name: str, data: bytes, text: str, shift: int) -> None:
         self.data = data
         self.shift = shift
+        self.name = name
+        self.visited = 0
         self.keyed = Keyed()
         self.offsets: list[int] | None = None
         if not text.isascii():
@@ -72,8 +88,9 @@ class _Reader:
 
     def node(self, key: str, node: Node, name: Node, depth: int, flow: bool = False) -> int:
         """Note everything below a node; returns the byte where its content ends."""
-        if depth > _MAX_DEPTH or len(self.keyed.entries) > MAX_ENTRIES:
-            return self.at(node.end_mark.index)
+        self.visited += 1
+        if self.visited > _MAX_NODES:
+            raise ScriptError(f"{self.name}: aliases make more values of it than a config file has.")
         kind = type(node).__name__
         if kind == "MappingNode":
             return self.mapping(key, cast("MappingNode", node), depth, flow)
@@ -123,5 +140,5 @@ class _Reader:
         return end
 
     def add(self, entry: Entry) -> None:
-        if entry.key and len(self.keyed.entries) <= MAX_ENTRIES:
+        if entry.key:
             self.keyed.entries.append(entry)

@@ -1,4 +1,4 @@
-"""Two sittings built by hand: an EasyR1-like host-RAM crash, and a crash on the GPU. And a driver that needs no files."""
+"""Sittings built by hand: an EasyR1-like host-RAM crash and a crash on the GPU; and a driver that needs no files."""
 
 from __future__ import annotations
 
@@ -130,14 +130,24 @@ def steps() -> tuple[PlanStep, ...]:
     """Four steps: two that help, a risky one, and one that changes results."""
     actor = "worker.actor.offload"
     return (
-        step("optimizer-offload-off", f"{actor}.offload_optimizer", "true", "false", selected=True, host_saves={"rollout_generate": -7 * G}),
-        step("param-offload-off", f"{actor}.offload_params", "true", "false", selected=True, saves={"actor_update": 30 * G}),
+        step(
+            "optimizer-offload-off", f"{actor}.offload_optimizer", "true", "false", selected=True,
+            host_saves={"rollout_generate": -7 * G},
+        ),
+        step(
+            "param-offload-off", f"{actor}.offload_params", "true", "false", selected=True,
+            saves={"actor_update": 30 * G},
+        ),
         step(
             "ray-threshold", "RAY_memory_usage_threshold", "0.95", "0.97", kind="environment", basis="documented",
-            saves={"actor_update": -15 * G}, caveats=("only moves the cliff: the kernel kills next, without a message",),
+            saves={"actor_update": -15 * G},
+            caveats=("only moves the cliff: the kernel kills next, without a message",),
             conflicts=("smaller-batch",),
         ),
-        step("smaller-batch", "data.rollout_batch_size", "512", "256", results="changed", basis="estimated", saves={"actor_update": 4 * G}),
+        step(
+            "smaller-batch", "data.rollout_batch_size", "512", "256", results="changed", basis="estimated",
+            saves={"actor_update": 4 * G},
+        ),
     )  # fmt: skip
 
 
@@ -214,7 +224,8 @@ def diagnosis(memory: str = "host") -> Diagnosis:
         (RuledOut("gpu-oom", "GPU memory", "no allocator message in 41 260 lines; 7 of 8 cards idle"),),
         (CaseMatch("easyr1-59", "EasyR1 on 8 × A100 40 GB, Qwen2.5-VL-7B", "github", 5, 5),),
         remarks=(
-            "Ray killed main_task at 726.3 of 760.0 GB (95.6 %, limit 95.0 %); it held 0.9 GB and is the victim, not the cause.",
+            "Ray killed main_task at 726.3 of 760.0 GB (95.6 %, limit 95.0 %); it held 0.9 GB and is the victim, "
+            "not the cause.",
             "416 GB are not explained by any setting.",
         ),
         record_next_time="host RAM once a minute",

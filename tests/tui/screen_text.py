@@ -35,13 +35,15 @@ def same_as_golden(name: str, text: str) -> None:
 
 async def settle(pilot: Pilot[int]) -> None:
     """Wait until every worker is done and every message handled; no sleeping."""
-    for _ in range(3):
-        await pilot.app.workers.wait_for_complete()
+    quiet = 0
+    while quiet < 2:
         await pilot._wait_for_screen()
+        quiet = 0 if len(pilot.app.workers) else quiet + 1
+        await pilot.app.workers.wait_for_complete()
 
 
 async def hit(pilot: Pilot[int], key: str) -> None:
-    """One key, and all that follows from it. Pilot.press does the same, but sleeps to find out that nothing is going on."""
+    """One key, and all that follows from it. (Pilot.press sleeps to find out that nothing is going on.)"""
     name = _character_to_key(key) if len(key) == 1 and not key.isalnum() else key
     character = key if len(key) == 1 else {"space": " ", "question_mark": "?", "slash": "/"}.get(key)
     pilot.app.post_message(Key(name, character))

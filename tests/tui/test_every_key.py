@@ -12,8 +12,8 @@ from .made_state import MadeDriver, host_crash, no_log
 from .screen_text import hit, opened, press, screen_text
 
 KEYS = [
-    *"aeghjknNouwxyz0149", "question_mark", "space", "enter", "up", "down", "left", "right", "home", "end", "pageup", "pagedown",
-    "tab", "shift+tab", "escape", "backspace", "slash", "f1", "ctrl+p",
+    *"aeghjknNouwxyz0149", "question_mark", "space", "enter", "up", "down", "left", "right", "home", "end",
+    "pageup", "pagedown", "tab", "shift+tab", "escape", "backspace", "slash", "f1", "ctrl+p",
 ]  # fmt: skip
 WAYS = {
     "machine": ["escape", "escape"],
@@ -75,6 +75,8 @@ async def test_every_key_on_every_screen_is_safe(tmp_path: Path) -> None:
 async def _start(pilot: Pilot[int]) -> None:
     """Back to the machine by Esc alone, then to the verdict."""
     for _ in range(12):
+        if type(pilot.app.screen).__name__ == "MachineScreen":
+            break
         await hit(pilot, "escape")
     assert type(pilot.app.screen).__name__ == "MachineScreen"
     await hit(pilot, "enter")
@@ -82,15 +84,14 @@ async def _start(pilot: Pilot[int]) -> None:
 
 
 @pytest.mark.parametrize("state", [no_log(), no_log(script=False)], ids=["no log", "nothing"])
-async def test_every_way_leads_back(state: State) -> None:
+async def test_with_little_known_there_is_no_dead_end_either(state: State) -> None:
     async with opened(state) as pilot:
-        for way in WAYS.values():
-            for key in way[:6]:
-                await hit(pilot, key)
-                alive(pilot)
-            for _ in range(8):
-                await hit(pilot, "escape")
-            assert type(pilot.app.screen).__name__ == "MachineScreen"
+        for key in (*["enter"] * 7, *"gwo", "question_mark"):
+            await hit(pilot, key)
+            alive(pilot)
+        for _ in range(9):
+            await hit(pilot, "escape")
+        assert type(pilot.app.screen).__name__ == "MachineScreen"
 
 
 @pytest.mark.parametrize("key", ["q", "ctrl+c", "ctrl+q"])

@@ -31,8 +31,8 @@ from .screen_text import opened, press, screen_text
 
 HOSTILE = [
     "[/red]", "[/tmp/x]", "[rank0]: torch.OutOfMemoryError", "[red]x[/red]", "[bold", "back\\[slash", "x=[1, 2]",
-    "\x1b]52;c;cm0gLXJm\x07after", "\x1b]0;title\x1b\\", "\x1b[31mred\x1b[0m", "bell\x07", "a\x00b\x9bc", "\u202egpj.exe",
-    "显存不足 🙂", "e\u0301" * 30, "x" * 5000, "two\nlines\r\nthree", "$primary {x} %s", "",
+    "\x1b]52;c;cm0gLXJm\x07after", "\x1b]0;title\x1b\\", "\x1b[31mred\x1b[0m", "bell\x07", "a\x00b\x9bc",
+    "\u202egpj.exe", "显存不足 🙂", "e\u0301" * 30, "x" * 5000, "two\nlines\r\nthree", "$primary {x} %s", "",
 ]  # fmt: skip
 
 
@@ -106,7 +106,7 @@ def always(text: str) -> Callable[[], str]:
 class HostileDriver(MadeDriver):
     """Gives hostile diffs, proofs and paths too."""
 
-    text: Callable[[], str] = always("")
+    text: Callable[[], str] = str
 
     def preview(self, state: State) -> Preview:
         text = self.text
@@ -121,7 +121,7 @@ class HostileDriver(MadeDriver):
 class HostileGauges(MadeGauges):
     """Processes and cards with hostile names."""
 
-    text: Callable[[], str] = always("")
+    text: Callable[[], str] = str
 
     def poll(self, now: float) -> GaugeSnapshot:
         text, given = self.text, snapshot(2, now)
