@@ -66,12 +66,21 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(arguments: list[str]) -> int:
     name = arguments[0] if arguments and arguments[0] in COMMANDS else ""
-    parsed = _parser(name).parse_args(arguments[1:] if name else arguments)
+    parser, words = _parser(name), arguments[1:] if name else arguments
+    parsed = parser.parse_intermixed_args(_shielded(words)) if name == "set" else parser.parse_args(words)
     if not name:
         return _app(parsed)
     from advisor.commands import command
 
     return command(name)(parsed)
+
+
+def _shielded(words: list[str]) -> list[str]:
+    """`--key=value` of a script is not an option of ours: a space before it keeps argparse from thinking so."""
+    ours = ("--output=", "--launch=", "--help", "--force")
+    return [
+        f" {word}" if word.startswith("--") and "=" in word and not word.startswith(ours) else word for word in words
+    ]
 
 
 def _app(parsed: argparse.Namespace) -> int:
@@ -94,10 +103,11 @@ def _has_terminal() -> bool:
 
 
 def _say(sentence: str) -> None:
-    try:
-        print(f"{PROGRAM}: {sentence}", file=sys.stderr)
-    except (BrokenPipeError, UnicodeEncodeError):
-        print(f"{PROGRAM}: {sentence.encode('ascii', 'replace').decode()}", file=sys.stderr)
+    """One line on stderr; arguments and names in it are strangers' text."""
+    from advisor.hostile import clean_line
+
+    encoding = sys.stderr.encoding or "ascii"
+    print(f"{PROGRAM}: {clean_line(sentence)}".encode(encoding, "replace").decode(encoding), file=sys.stderr)
 
 
 def _swallow_output() -> None:

@@ -280,7 +280,7 @@ def _situation(
         place="host" if done.diagnosis.memory == "host" else "gpu",
         corrections=found,
         advisories=tuple(c.advisory for c in done.concerns if c.advisory.cause and (c.applies or c.possible)),
-        cases=tuple(m.case for m in done.matched),
+        cases=tuple(m.case for m in done.matched if m.same),
         margin=margin,
     )
 
@@ -297,4 +297,5 @@ def _with_steps(state: State, selected: Mapping[str, bool]) -> State:
         return state
     steps = [replace(step, selected=selected[step.id]) for step in state.plan.steps]
     refused: tuple[NotProposed, ...] = state.plan.not_proposed
-    return replace(state, plan=finish(state.situation, steps, refused))
+    plan = finish(state.situation, steps, refused)
+    return replace(state, plan=placed(plan, state.script, state.launch_index))

@@ -45,8 +45,10 @@ def _one(name: str, knowledge: Knowledge) -> dict[str, object]:
         return script_json(_read(name, knowledge))
     except OSError as error:
         return error_json(name, unreadable(error))
-    except (ScriptError, ValueError, RecursionError) as error:
+    except (ScriptError, ValueError) as error:
         return error_json(name, str(error) or type(error).__name__)
+    except Exception as error:  # noqa: BLE001 - the contract: one script that breaks us must not cost the answers to the others
+        return error_json(name, f"this is a fault of the program, not of your file ({type(error).__name__}: {error})")
 
 
 def _read(name: str, knowledge: Knowledge) -> Read:

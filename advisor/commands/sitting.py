@@ -62,8 +62,7 @@ def fix(parsed: argparse.Namespace) -> int:
     for sentence in patch.by_hand:
         tell(f"by hand: {sentence}")
     if not patch.rewrites:
-        tell("no selected change edits the script: nothing was written")
-        return _whether_found(state)
+        return _nothing_to_write(state, parsed)
     destination = destination_of(patch, parsed.output, here=parsed.demo)
     if parsed.diff:
         emit(diff_report(patch.rewrites, [str(destination)]), parsed.ascii)
@@ -73,10 +72,22 @@ def fix(parsed: argparse.Namespace) -> int:
     return Exit.DONE
 
 
-def _say_what_changed(state: State, patch: Patch, destination: Path, report: Path, ascii_only: bool) -> None:
+def _nothing_to_write(state: State, parsed: argparse.Namespace) -> int:
+    """The selected changes, where there are any, are not the script's to make."""
+    if not parsed.diff:
+        _say_changes(state, parsed.ascii)
+    tell("no selected change edits the script: nothing was written")
+    return _whether_found(state)
+
+
+def _say_changes(state: State, ascii_only: bool) -> None:
     for step in state.plan.selected():
         for change in step.changes:
             emit(f"{change_line(change)}\n", ascii_only)
+
+
+def _say_what_changed(state: State, patch: Patch, destination: Path, report: Path, ascii_only: bool) -> None:
+    _say_changes(state, ascii_only)
     tell(f"written {clean_line(str(destination))}" + (f" ({', '.join(patch.proof)})" if patch.proof else ""))
     tell(f"report  {clean_line(str(report))}")
     if state.plan.fits is False:

@@ -16,6 +16,7 @@ DECISIVE = ("framework",)
 """A case of another framework is another case, and so is one whose library version is known to be another."""
 LEAST_WITHOUT_FRAMEWORK = 3
 """Where the framework is not known, so many other facts must be, and all agree."""
+ENOUGH_FOR_VALUES = 3
 ENOUGH = 0.6
 """Share of the facts that are known here which must agree."""
 
@@ -26,6 +27,11 @@ class Matched:
 
     case: Case
     match: CaseMatch
+
+    @property
+    def same(self) -> bool:
+        """All of at least three known facts agree: its values may be proposed, not only shown."""
+        return self.match.agree == self.match.of >= ENOUGH_FOR_VALUES
 
 
 def match_cases(cases: Iterable[Case], facts: Facts, run: Run) -> tuple[Matched, ...]:

@@ -86,7 +86,7 @@ def missing_inputs(run: Run, machine: Machine, crash: Crash | None) -> tuple[str
     if run.model is None:
         named = f" {run.model_name}" if run.model_name else ""
         missing.append(f"the shape of the model{named} (--model NAME or a config.json)")
-    if not run.topology.known and not machine.gpus:
+    if not run.topology.known:
         missing.append("the number of GPUs (--gpus 8xA100-80GB)")
     return tuple(missing)
 

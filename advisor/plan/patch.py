@@ -74,19 +74,36 @@ def _by_hand(step: PlanStep) -> str:
 
 
 def placed(plan: Plan, script: Script | None, launch_index: int) -> Plan:
-    """The plan with file and line of every change: where the new value would stand."""
+    """The plan with file and line of every change: where the new value would stand beside the other selected ones."""
     if script is None:
         return plan
-    return replace(plan, steps=tuple(_placed_step(step, script, launch_index) for step in plan.steps))
+    together = _try(
+        script, launch_index, [w for step in plan.selected() if step.kind in WRITABLE for w in wanted_of(step)]
+    )
+    steps = tuple(
+        replace(step, changes=tuple(_placed_change(change, together) for change in step.changes))
+        if step.selected and step.kind in WRITABLE and not isinstance(together, str)
+        else _placed_step(step, script, launch_index)
+        for step in plan.steps
+    )
+    return replace(plan, steps=steps)
+
+
+def _try(script: Script, launch_index: int, wanted: Sequence[Wanted]) -> tuple[Rewrite, ...] | str:
+    """The rewrites, or the sentence of the refusal."""
+    try:
+        return rewrite(script, launch_index, wanted) if wanted else ()
+    except EditRefused as refusal:
+        return str(refusal)
 
 
 def _placed_step(step: PlanStep, script: Script, launch_index: int) -> PlanStep:
-    if step.kind not in WRITABLE:
+    if step.kind not in WRITABLE or not step.changes:
         return step
-    try:
-        rewrites = rewrite(script, launch_index, wanted_of(step))
-    except EditRefused as refusal:
-        return replace(step, caveats=(*step.caveats, f"cannot be written into the script: {refusal}"), selected=False)
+    rewrites = _try(script, launch_index, wanted_of(step))
+    if isinstance(rewrites, str):
+        refused = f"cannot be written into the script: {rewrites}"
+        return replace(step, caveats=(*(c for c in step.caveats if c != refused), refused), selected=False)
     return replace(step, changes=tuple(_placed_change(change, rewrites) for change in step.changes))
 
 

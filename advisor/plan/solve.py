@@ -17,6 +17,8 @@ from advisor.units import show_bytes
 from advisor.words import PHASE_TITLES, Phase
 
 PLACES: tuple[Place, ...] = ("gpu", "host")
+MAYBE_AT = 2
+"""Where a version step stands whose library version is not known: after the first two that are."""
 MOST_BY_HAND = 6
 """Steps named for a launch without a dialect: a list, not a catalogue."""
 TIERS = ("free", "slower", "host_ram", "changes_results", "version", "hardware")
@@ -25,7 +27,8 @@ TIERS = ("free", "slower", "host_ram", "changes_results", "version", "hardware")
 def make_plan(situation: Situation, cause: Cause) -> Plan:
     """The plan for a cause: steps in order, the selected ones a set that fits where one exists."""
     proposals, refused = _propose_all(situation, cause)
-    steps: list[PlanStep] = [*version_steps(situation)]
+    versions = version_steps(situation)
+    steps: list[PlanStep] = [step for step in versions if step.changes[0].old is not None]
     chosen: dict[str, str | None] = {}
     done = any(step.selected for step in steps)
     for proposal in proposals:
@@ -40,6 +43,8 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
     for companion in companions:
         chosen.update(companion.overrides)
     steps = _with_companions(steps, [step_of(c, situation, selected=True) for c in companions])
+    maybe = [step for step in versions if step.changes[0].old is None]
+    steps[MAYBE_AT:MAYBE_AT] = maybe[:1]  # a version nobody named is worth a look, not two steps
     steps += case_steps(situation)
     steps += [advice_step(remedy, situation) for remedy in _advice(situation, cause)]
     return finish(situation, steps, refused)

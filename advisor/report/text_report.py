@@ -112,7 +112,8 @@ def _entry(entry: Evidence, quote: bool) -> list[str]:
 def _subject(run: Run, machine: Machine) -> list[str]:
     lines = wrap(phrases.subject(run), 2, 4) + wrap(phrases.machine_line(machine), 2, 4)
     if run.recognised_by:
-        lines += wrap(f"Recognised by {run.recognised_by}.", 2, 4)
+        known = run.framework != "unknown"
+        lines += wrap(f"{'Recognised by' if known else 'Not recognised:'} {run.recognised_by}.", 2, 4)
     for note in (*run.notes, *machine.problems):
         lines += wrap(note, 2, 4)
     return lines
@@ -132,7 +133,10 @@ def _questions(diagnosis: Diagnosis) -> list[str]:
     for step in diagnosis.path:
         lines += wrap(f"{step.asks} {phrases.answer_title(step)} ({phrases.because(step)})", 2, 4)
         if step.answer == "unknown":
-            lines += wrap(f"Answer it with --answer {step.question}=… To find out: {step.if_unknown}", 4)
+            choices = "|".join(choice.id for choice in step.choices)
+            lines += wrap(f"Answer it with --answer {step.question}={choices}", 4) + wrap(
+                f"To find out: {step.if_unknown}", 4
+            )
         if step.suggested and step.suggested != step.answer:
             lines += wrap(f"The evidence says otherwise: {step.suggested}", 4)
     return lines

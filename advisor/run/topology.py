@@ -56,6 +56,11 @@ class Counts:
         return any(self.natives.value(place) is True for place in listed)
 
 
+def _cards(machine: Machine) -> int:
+    """Cards of one node, 0 where they were never counted: a log names one card, not how many there are."""
+    return 0 if machine.sources.get("gpus") == "log" else len(machine.gpus)
+
+
 def _whole(text: str | None) -> int | None:
     if text is None:
         return None
@@ -72,8 +77,8 @@ def _list_length(text: str | None) -> int | None:
 def _nodes_times_gpus(counts: Counts, machine: Machine) -> Topology:
     """verl family: trainer.nnodes x trainer.n_gpus_per_node; every role on all of them."""
     per_node = counts.of("gpus_per_node")
-    if not counts.given("gpus_per_node") and machine.gpus:
-        per_node = len(machine.gpus)
+    if not counts.given("gpus_per_node") and _cards(machine):
+        per_node = _cards(machine)
     nodes = counts.of("nodes")
     if not counts.given("nodes") and machine.nodes is not None:
         nodes = machine.nodes
@@ -85,7 +90,7 @@ def _nodes_times_gpus(counts: Counts, machine: Machine) -> Topology:
         rollout_gpus=total,
         tensor_parallel=counts.of("tensor_parallel") or 1,
         sequence_parallel=counts.of("sequence_parallel") or 1,
-        known=counts.given("gpus_per_node") or bool(machine.gpus),
+        known=counts.given("gpus_per_node") or _cards(machine) > 0,
     )
 
 
@@ -97,7 +102,7 @@ def _role_groups(counts: Counts, machine: Machine) -> Topology:
     apart = counts.is_on("engines_apart_when")
     return Topology(
         nodes=max(nodes, machine.nodes or 1),
-        gpus_per_node=len(machine.gpus) or per_node,
+        gpus_per_node=_cards(machine) or per_node,
         actor_gpus=nodes * per_node,
         rollout_gpus=(engines or 0) * tensor_parallel or nodes * per_node,
         tensor_parallel=tensor_parallel,
@@ -111,7 +116,7 @@ def _role_groups(counts: Counts, machine: Machine) -> Topology:
 def _role_groups_of_gpus(counts: Counts, machine: Machine) -> Topology:
     """Open-Reasoner-Zero: its "nodes" count GPUs, one a group."""
     gpus = (counts.of("gpus") or 1) * (counts.of("per") or 1)
-    per_node = len(machine.gpus) or min(gpus, 8)
+    per_node = _cards(machine) or min(gpus, 8)
     colocated = counts.is_on("colocate_all")
     return Topology(
         nodes=max(1, -(-gpus // per_node)),
@@ -121,7 +126,7 @@ def _role_groups_of_gpus(counts: Counts, machine: Machine) -> Topology:
         tensor_parallel=counts.of("tensor_parallel") or 1,
         colocated=colocated,
         roles_share_cards=colocated,
-        known=counts.given("gpus") or bool(machine.gpus),
+        known=counts.given("gpus") or _cards(machine) > 0,
     )
 
 
@@ -130,7 +135,7 @@ def _processes(counts: Counts, machine: Machine) -> Topology:
     visible = counts.natives.values.get(EnvironmentPrefix + "CUDA_VISIBLE_DEVICES")
     seen = _list_length(visible.text if visible is not None else None)
     processes = counts.of("processes")
-    per_node = seen or len(machine.gpus) or processes or 1
+    per_node = seen or _cards(machine) or processes or 1
     nodes = counts.of("nodes") or machine.nodes or 1
     trainers = min(processes, per_node) if processes is not None else 1 if seen is None else seen
     if processes is None and counts.rule.get("processes_default") == "all_gpus":
@@ -144,7 +149,7 @@ def _processes(counts: Counts, machine: Machine) -> Topology:
         tensor_parallel=counts.of("tensor_parallel") or 1,
         sequence_parallel=counts.of("sequence_parallel") or 1,
         colocated=True,
-        known=processes is not None or seen is not None or bool(machine.gpus),
+        known=processes is not None or seen is not None or _cards(machine) > 0,
     )
 
 
@@ -161,13 +166,13 @@ def read_topology(natives: Natives, launcher: Mapping[str, str], machine: Machin
     """The topology by the dialect's rule; without a dialect all GPUs of the machine train together."""
     framework = natives.framework
     if framework is None or not framework.topology:
-        count = max(1, len(machine.gpus)) * (machine.nodes or 1)
+        count = max(1, _cards(machine)) * (machine.nodes or 1)
         return Topology(
             nodes=machine.nodes or 1,
-            gpus_per_node=max(1, len(machine.gpus)),
+            gpus_per_node=max(1, _cards(machine)),
             actor_gpus=count,
             rollout_gpus=count,
-            known=bool(machine.gpus),
+            known=_cards(machine) > 0,
         )
     rule = framework.topology
     topology = _RULES[str(rule["rule"])](Counts(natives, launcher, rule), machine)

@@ -18,7 +18,7 @@ from advisor.tui.gauge_strip import strip
 from advisor.tui.keys import Hint, hints, key_line
 from advisor.tui.page import Lines, Page
 from advisor.tui.sitting import GoBack, GoOn, Sitting
-from advisor.tui.ui_text import Row, paragraph, rows
+from advisor.tui.ui_text import TONES, Row, paragraph, rows
 
 SMALLEST = (60, 15)
 TWO_PANES, THREE_PANES = 100, 140
@@ -28,6 +28,7 @@ BACK = Binding("escape", "back", "back", tooltip="the screen before")
 class Frame(Screen[None]):
     """Base of all screens. Subclasses give `panes` and bindings; the words of "enter" may follow the state."""
 
+    COMPONENT_CLASSES: ClassVar[set[str]] = {f"tone--{tone}" for tone in TONES} | {"tone--cursor"}
     TITLE_WORDS: ClassVar[str] = ""
     """What the help calls this screen."""
     AUTO_FOCUS = "#main"

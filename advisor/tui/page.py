@@ -15,7 +15,7 @@ from textual.reactive import reactive
 from textual.strip import Strip
 from textual.widget import Widget
 
-from advisor.tui.ui_text import TONES, Line, Row, Span, ascii_only, crop, keys_of, line
+from advisor.tui.ui_text import Line, Row, Span, ascii_only, crop, keys_of, line
 
 RowSource = Callable[[int], Sequence[Row]]
 """Columns → rows. Called again on every resize and whenever the state changed."""
@@ -27,21 +27,9 @@ POINTER = 2
 class Lines(Widget):
     """Draws what `source` returns for its width. Nothing is parsed as markup on the way."""
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = {f"tone--{tone}" for tone in TONES} | {"tone--cursor"}
     DEFAULT_CSS = """
     Lines { height: 1; width: 1fr; color: $foreground; }
-    Lines .tone--strong { text-style: bold; }
-    Lines .tone--dim { color: $text-muted; &:nocolor { text-style: dim; } }
-    Lines .tone--good { color: $text-success; }
-    Lines .tone--bad { color: $text-error; text-style: bold; }
-    Lines .tone--warn { color: $text-warning; }
-    Lines .tone--mark { color: $text-accent; text-style: bold; }
-    Lines .tone--title { color: $text-primary; &:nocolor { text-style: bold; } }
-    Lines .tone--added { color: $text-success; }
-    Lines .tone--removed { color: $text-error; }
-    Lines .tone--cursor { background: $boost; text-style: bold; }
     """
-
     top: reactive[int] = reactive(0)
     """Index of the first row in sight."""
 
@@ -101,9 +89,11 @@ class Lines(Widget):
         return ascii_only(text) if self._plain_ascii else text
 
     def _tone(self, part: Span) -> Style:
-        return (
-            Style.null() if part.tone == "plain" else self.get_component_rich_style(f"tone--{part.tone}", partial=True)
-        )
+        return Style.null() if part.tone == "plain" else self._look(f"tone--{part.tone}")
+
+    def _look(self, name: str) -> Style:
+        """A tone's style. The screen holds them, once for all its lines."""
+        return self.screen.get_component_rich_style(name, partial=True)
 
 
 class Page(Lines, can_focus=True):
@@ -179,7 +169,7 @@ class Page(Lines, can_focus=True):
     def _base(self, row: Row) -> Style:
         if row.key is None or row.key != self.cursor or not self.has_focus:
             return self.rich_style
-        return self.rich_style + self.get_component_rich_style("tone--cursor", partial=True)
+        return self.rich_style + self._look("tone--cursor")
 
     def _deepest(self) -> int:
         return max(0, len(self.rows) - max(1, self.size.height))

@@ -84,7 +84,7 @@ def test_without_a_log_no_crash_is_claimed():
 
 def test_an_open_question_says_how_to_answer_it():
     said = text_report(sitting())
-    assert "--answer growth=" in said
+    assert "--answer growth=yes|no" in said
     assert "Watch RSS over ten steps." in said
 
 

@@ -1,4 +1,4 @@
-"""Draw the screens as SVG for the README: `python -m tests.tui.draw_screenshots [FOLDER]` from the repository's root."""
+"""Draw the screens as SVG for the README: `python -m tests.tui.draw_screenshots [FOLDER]` in the repository's root."""
 
 from __future__ import annotations
 

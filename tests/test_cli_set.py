@@ -1,0 +1,127 @@
+"""set, scan and streams, as scripts use them."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import subprocess
+import sys
+
+import pytest
+
+from advisor.demo import demo_files
+from advisor.exits import Exit
+
+TWO = b"""\
+#!/bin/bash
+export NCCL_DEBUG=WARN
+python3 -m verl.trainer.main_ppo data.train_batch_size=8 trainer.nnodes=1
+python3 -m verl.trainer.main_ppo data.train_batch_size=16 actor_rollout_ref.rollout.n=4
+"""
+FLAGS = b"deepspeed --module openrlhf.cli.train_ppo_ray --micro_train_batch_size 2 --packing_samples\n"
+
+
+def advisor(*arguments, cwd=None, stdin=b""):
+    return subprocess.run(
+        [sys.executable, "-m", "advisor", *map(str, arguments)],
+        cwd=cwd, input=stdin, capture_output=True, timeout=60, check=False,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def two(tmp_path):
+    (tmp_path / "run.sh").write_bytes(TWO)
+    return tmp_path / "run.sh"
+
+
+@pytest.fixture
+def flags(tmp_path):
+    (tmp_path / "flags.sh").write_bytes(FLAGS)
+    return tmp_path / "flags.sh"
+
+
+def edited(script, *arguments):
+    done = advisor("set", script, *arguments, "-o", "-")
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_all_launches_that_have_the_key_get_the_value(two):
+    new = TWO.replace(b"batch_size=8", b"batch_size=4").replace(b"batch_size=16", b"batch_size=4")
+    assert edited(two, "data.train_batch_size=4") == new
+
+
+def test_only_the_launch_that_has_the_key_gets_it(two):
+    assert edited(two, "actor_rollout_ref.rollout.n=2") == TWO.replace(b"rollout.n=4", b"rollout.n=2")
+
+
+def test_one_launch_can_be_named(two):
+    assert edited(two, "data.train_batch_size=4", "--launch", "2") == TWO.replace(b"size=16", b"size=4")
+
+
+def test_a_key_that_no_launch_has_is_added_to_the_first(two):
+    first, second = edited(two, "trainer.save_freq=5").split(b"nnodes=1")
+    assert b"trainer.save_freq=5" in second.splitlines()[0] + first
+    assert b"save_freq" not in second.splitlines()[-1]
+
+
+def test_several_settings_are_set_at_once(two):
+    new = edited(two, "trainer.nnodes=2", "actor_rollout_ref.rollout.n=8")
+    assert new == TWO.replace(b"nnodes=1", b"nnodes=2").replace(b"rollout.n=4", b"rollout.n=8")
+
+
+def test_a_variable_of_the_environment_is_set_where_it_stands(flags):
+    flags.write_bytes(b"export NCCL_DEBUG=WARN\n" + FLAGS)
+    assert edited(flags, "NCCL_DEBUG=INFO") == b"export NCCL_DEBUG=INFO\n" + FLAGS
+
+
+@pytest.mark.parametrize("key", ["micro_train_batch_size", "--micro_train_batch_size"])
+def test_a_flag_goes_by_its_name_with_or_without_dashes(flags, key):
+    assert edited(flags, f"{key}=1") == FLAGS.replace(b"size 2", b"size 1")
+
+
+def test_options_may_stand_between_settings(flags):
+    done = advisor("set", flags, "--micro_train_batch_size=1", "-o", "-", "--packing_samples=false")
+    assert done.stdout == FLAGS.replace(b"size 2", b"size 1").replace(b" --packing_samples", b"")
+
+
+def test_the_value_that_is_there_already_changes_nothing(two):
+    assert edited(two, "trainer.nnodes=1") == TWO
+
+
+def test_mode_bits_are_kept(two):
+    two.chmod(0o750)
+    assert advisor("set", two, "trainer.nnodes=2").returncode == 0
+    assert two.with_name("run.fits.sh").stat().st_mode & 0o777 == 0o750
+
+
+def test_a_launch_that_is_not_there_is_refused(two):
+    done = advisor("set", two, "trainer.nnodes=2", "--launch", "3")
+    assert (done.returncode, done.stdout) == (Exit.UNUSABLE, b"")
+    assert b"has 2" in done.stderr
+    assert not two.with_name("run.fits.sh").exists()
+
+
+def test_a_script_without_a_training_command_is_refused(tmp_path):
+    (tmp_path / "notes.sh").write_bytes(b"echo hello\n")
+    done = advisor("set", tmp_path / "notes.sh", "a.b=1")
+    assert done.returncode == Exit.UNUSABLE
+    assert b"no training command" in done.stderr
+
+
+def test_a_log_may_come_through_a_pipe_or_compressed(tmp_path):
+    log = demo_files().log.read_bytes()
+    (tmp_path / "train.log.gz").write_bytes(gzip.compress(log))
+    piped, packed = (
+        advisor("scan", "-", "--format", "json", stdin=log),
+        advisor("scan", tmp_path / "train.log.gz", "--format", "json"),
+    )
+    told = [json.loads(done.stdout)["crash"] for done in (piped, packed)]
+    assert [crash["signature"] for crash in told] == ["ray-memory-kill"] * 2
+    assert told[0]["evidence"][0]["line"] == told[1]["evidence"][0]["line"]
+
+
+def test_the_same_question_gets_the_same_bytes():
+    demo = demo_files()
+    arguments = ("diagnose", demo.script, "--log", demo.log, "--machine", demo.machine, "--format", "json")
+    assert advisor(*arguments).stdout == advisor(*arguments).stdout
