@@ -172,13 +172,18 @@ def room_word(phase: PhaseSum, room: int | None, margin: float) -> str:
 
 
 def fits_words(plan: Plan) -> str:
-    """What the plan promises, in a sentence."""
+    """What the plan promises, in a sentence or two; a caution of the plan's own follows."""
     margin = f"{plan.margin:.0%}"
     if plan.fits is None:
-        return "Whether the selected changes are enough cannot be computed."
-    if plan.fits:
-        return f"With the selected changes every phase is expected to fit with {margin} of the memory left free."
-    return f"The selected changes do not leave {margin} of the memory free. {plan.shortfall}".strip()
+        promise = "Whether the selected changes are enough cannot be computed."
+    elif plan.fits:
+        promise = (
+            "With the selected changes the run is expected to fit: "
+            f"each phase of a step leaves {margin} of the memory free, or is no fuller than when the run passed it."
+        )
+    else:
+        promise = f"The selected changes do not leave {margin} of the memory free."
+    return f"{promise} {sentence(plan.shortfall)}".strip()
 
 
 def sentence(words: str) -> str:

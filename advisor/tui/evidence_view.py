@@ -14,6 +14,7 @@ from advisor.crash.evidence import EvidenceRole
 from advisor.crash.sources import LogError, Source, open_sources
 from advisor.session import State
 from advisor.tui.driver import EXPECTED_TROUBLE
+from advisor.tui.facts import short_name
 from advisor.tui.frame import BACK, Overlay
 from advisor.tui.log_window import LogWindows, Window
 from advisor.tui.page import Lines, Page
@@ -43,7 +44,7 @@ def gutter(state: State, file: str) -> dict[int, str]:
 def window_rows(state: State, file: str, window: Window, width: int, shift: int = 0) -> list[Row]:
     """`  41 207 E text`, one row a line; `shift` columns of the text are out of sight on the left."""
     letters = gutter(state, file)
-    keys = tuple(key for key in state.crash.settings if len(key) >= 6)
+    keys = tuple(key + mark for key in state.crash.settings if len(key) >= 6 for mark in "=:'\"")
     number_width = len(grouped(window.first + len(window.lines)))
     out = []
     for at, text in enumerate(window.lines, start=window.first):
@@ -111,7 +112,9 @@ class EvidenceView(Overlay):
         return window_rows(self.state, self._file, self._window, width, self._shift)
 
     def _crumb(self, width: int) -> list[Row]:
-        return [Row(line(span(f"{self._file}  line {grouped(self._line)}   ", "strong"), span(LEGEND, "dim")))]
+        return [
+            Row(line(span(f"{short_name(self._file)}  line {grouped(self._line)}   ", "strong"), span(LEGEND, "dim")))
+        ]
 
     def _load(self) -> None:
         self.run_worker(self._read, thread=True, exclusive=True, group="log")

@@ -9,6 +9,7 @@ from textual.binding import Binding, BindingType
 from advisor.memory.cells import LETTERS, Cell, Ledger, PhaseSum, Place
 from advisor.plan.plan import PlanStep
 from advisor.session import State
+from advisor.tui.facts import briefly
 from advisor.tui.frame import BACK, Reading
 from advisor.tui.memory_bars import OWNER_WORDS, phases_of
 from advisor.tui.sitting import Sitting
@@ -77,16 +78,26 @@ def _place_rows(before: Ledger, after: Ledger | None, place: Place, phase: Phase
     if now is None:
         return []
     out = [BLANK, heading(title, "expected (low – high)", width)]
-    changed = {cell.owner: cell for cell in then.cells} if then else {}
-    for cell in now.cells:
+    changed = _named(then) if then else {}
+    for name, cell in _named(now).items():
         out += _cell_rows(cell, width)
-        new = changed.get(cell.owner)
+        new = changed.pop(name, None)
         if new is not None and new.expected != cell.expected:
             out += _cell_rows(new, width, "after")
-    fresh = [cell for cell in then.cells if cell.owner not in {old.owner for old in now.cells}] if then else []
-    for cell in fresh:
-        out += _cell_rows(cell, width, "after")
+        elif new is None and then is not None:
+            out += rows(line(span("    after: none", "mark")))
+    for cell in changed.values():
+        out += [*_cell_rows(cell, width), *rows(line(span("    only after", "mark")))]
     return [*out, *_sum_rows(now, then, width)]
+
+
+def _named(of: PhaseSum) -> dict[tuple[str, int], Cell]:
+    """Cells by owner and which one of that owner: an owner may hold several things."""
+    found: dict[tuple[str, int], Cell] = {}
+    for cell in of.cells:
+        number = sum(owner == cell.owner for owner, _ in found)
+        found[cell.owner, number] = cell
+    return found
 
 
 def _cell_rows(cell: Cell, width: int, word: str = "") -> list[Row]:
@@ -109,7 +120,7 @@ def why_not_rows(state: State, width: int) -> list[Row]:
     """Causes that were ruled out, and remedies that people try and the plan does not propose, each with the reason."""
     out = [heading("Causes that were ruled out")]
     for ruled in state.diagnosis.ruled_out:
-        out += [Row(line(span(f"  {ruled.title}", "strong"))), *paragraph(ruled.because, width, 4)]
+        out += [Row(line(span(f"  {ruled.title}", "strong"))), *paragraph(briefly(state, ruled.because), width, 4)]
     if not state.diagnosis.ruled_out:
         out += paragraph("none: nothing in the log or the script excludes another cause", width, 2)
     out += [BLANK, heading("What the plan does not propose")]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import PurePath
 
+from advisor.crash.evidence import TopUser
 from advisor.machine.inventory import Machine
 from advisor.run.run import Run
 from advisor.script.document import Setting
@@ -45,8 +47,9 @@ def gpu_words(machine: Machine) -> str:
     """Like "8 × A100 40 GB", with the nodes; "no GPU known"."""
     if not machine.gpus:
         return "no GPU known"
-    first = machine.gpus[0]
-    cards = f"{len(machine.gpus)} × {first.name} {size(machine.gpu_bytes)}"
+    name = machine.gpus[0].name.removeprefix("NVIDIA ")
+    capacity = size(machine.gpu_bytes)
+    cards = f"{len(machine.gpus)} × {name}" + ("" if capacity.replace(" ", "") in name else f" {capacity}")
     return f"{machine.nodes} nodes, each {cards}" if (machine.nodes or 1) > 1 else cards
 
 
@@ -74,3 +77,30 @@ def deciding_settings(state: State, most: int) -> list[Setting]:
     carried = [knob.key for knob in state.run.knobs.values() if knob.key and knob.source != "default"]
     keys = dict.fromkeys([*planned, *carried])
     return [in_force[key] for key in keys if key in in_force][:most]
+
+
+def briefly(state: State, text: str) -> str:
+    """A sentence with the files that everybody on this screen knows named without their folders."""
+    for path in (*state.asked.logs, state.asked.script):
+        if path is not None and path.name:
+            text = text.replace(str(path), path.name)
+    return text
+
+
+def lead(text: str, room: int) -> tuple[str, str]:
+    """(as many whole sentences as take `room` columns, at least one; the rest)."""
+    sentences = text.replace(". ", ".\0").split("\0")
+    taken = 1
+    while taken < len(sentences) and len(" ".join(sentences[: taken + 1])) <= room:
+        taken += 1
+    return " ".join(sentences[:taken]), " ".join(sentences[taken:])
+
+
+def holder_words(users: Sequence[TopUser]) -> str:
+    """ "top holders: 8 × WorkerDict.update_actor, 68.4 GB each": the command that holds most, and how often it runs."""
+    by_command: dict[str, list[int]] = {}
+    for user in users:
+        by_command.setdefault(user.command, []).append(user.used_bytes)
+    command, sizes = max(by_command.items(), key=lambda item: sum(item[1]))
+    average = f"{sum(sizes) / len(sizes) / GIB:.1f} GB"
+    return f"top holders: {len(sizes)} × {command}, {average} each" if len(sizes) > 1 else f"top: {command}, {average}"

@@ -16,7 +16,7 @@ from advisor.tui.frame import StageScreen
 from advisor.tui.memory_bars import all_phases, first_phase, fit_words, legend, phase_rows, phases_of, unexplained
 from advisor.tui.page import POINTER, Page
 from advisor.tui.sitting import Sitting, Toggled
-from advisor.tui.ui_text import BLANK, Line, Row, Span, cut_left, line, pad, pad_left, paragraph, span, wrap
+from advisor.tui.ui_text import BLANK, Line, Row, Span, cut, cut_left, line, pad, pad_left, paragraph, span
 from advisor.units import GIB, show_bytes
 from advisor.words import Phase
 
@@ -120,9 +120,7 @@ def _step(step: PlanStep, plan: Plan, phase: Phase | None, width: int) -> list[R
     clash = _clash(step, plan)
     note = clash or (step.caveats[0] if step.caveats else "")
     if note:
-        out += [
-            Row(line("      ", span(part, "warn" if clash else "dim")), step.id) for part in wrap(note, width - 6)[:2]
-        ]
+        out.append(Row(line("      ", span(cut(note, width - 6), "warn" if clash else "dim")), step.id))
     return out
 
 

@@ -10,6 +10,7 @@ from textual.widget import Widget
 
 from advisor.diagnosis.diagnosis import UNKNOWN, Choice, Step
 from advisor.session import State
+from advisor.tui.facts import briefly
 from advisor.tui.frame import StageScreen
 from advisor.tui.page import Page
 from advisor.tui.sitting import Answered, Sitting
@@ -75,9 +76,9 @@ def because_rows(state: State, step: Step, width: int) -> list[Row]:
     """Why it matters, what answered it, what it rules out, and what was answered before."""
     out = labelled("Why this matters", step.why, width, LABEL)
     if step.because:
-        out += labelled("Answered by", step.because, width, LABEL)
-    for ruled in state.diagnosis.ruled_out[:3]:
-        out += labelled("Ruled out", f"{ruled.title}: {ruled.because}", width, LABEL)
+        out += labelled("Answered by", briefly(state, step.because), width, LABEL)
+    for ruled in state.diagnosis.ruled_out[:2]:
+        out += labelled("Ruled out", f"{ruled.title}: {briefly(state, ruled.because)}", width, LABEL)
     return out
 
 

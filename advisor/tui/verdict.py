@@ -11,7 +11,7 @@ from textual.widget import Widget
 from advisor.crash.evidence import Crash, Evidence, EvidenceRole
 from advisor.session import State
 from advisor.tui.evidence_view import EvidenceView, letter_of
-from advisor.tui.facts import deciding_settings, gpu_words, host_words, library_words, where
+from advisor.tui.facts import deciding_settings, gpu_words, holder_words, host_words, lead, library_words, where
 from advisor.tui.frame import StageScreen
 from advisor.tui.page import Page
 from advisor.tui.ui_text import (
@@ -34,7 +34,11 @@ from advisor.tui.ui_text import (
 from advisor.units import show_bytes
 from advisor.words import MEMORY_TITLES, PHASE_TITLES
 
-_RANK: dict[EvidenceRole, int] = {"cause": 0, "victim": 1, "telemetry": 2, "progress": 3}
+_RANK: dict[EvidenceRole, int] = {"cause": 0, "telemetry": 1, "progress": 2}
+TOP_USERS = "ray-top-users"
+"""Signature of Ray's table of memory users."""
+TALL = 30
+"""Terminal lines from which more of everything is shown."""
 
 
 def headline(crash: Crash) -> str:
@@ -53,6 +57,8 @@ def headline(crash: Crash) -> str:
 def evidence_words(state: State, evidence: Evidence) -> str:
     """What the line printed in numbers, and what it means; the line itself where it printed none."""
     signature = next((s for s in state.knowledge.signatures.signatures if s.id == evidence.signature), None)
+    if evidence.signature == TOP_USERS and state.crash.top_users:
+        return holder_words(state.crash.top_users)
     numbers = ", ".join(_numbers(evidence.fields))
     again = f" (× {evidence.repeats + 1})" if evidence.repeats else ""
     if not numbers or evidence.role not in ("cause", "echo"):
@@ -78,15 +84,22 @@ def _shown(value: int | float | str) -> str:
 
 
 def ordered_evidence(crash: Crash) -> list[int]:
-    """Indices of evidence as they are shown: the first cause, then victims, readings and phase marks, then the rest."""
-    return sorted(range(len(crash.evidence)), key=lambda at: (_RANK.get(crash.evidence[at].role, 4), at))
+    """Indices of evidence, most telling first: the first cause, who held the memory, the last reading, the last phase
+    mark, then the others."""
+    telling = [0]
+    telling += [at for at, one in enumerate(crash.evidence) if crash.top_users and one.signature == TOP_USERS][:1]
+    for role in ("telemetry", "progress"):
+        of_role = [at for at, one in enumerate(crash.evidence) if one.role == role]
+        telling += sorted(of_role, key=lambda at: crash.evidence[at].line)[-1:]
+    others = sorted(range(len(crash.evidence)), key=lambda at: (_RANK.get(crash.evidence[at].role, 3), at))
+    return list(dict.fromkeys([*telling, *others]))
 
 
 def verdict_rows(state: State, width: int) -> list[Row]:
-    """The headline, and the most important sentence that belongs to this crash."""
+    """The headline, and as much of the most important remark as two lines hold."""
     top = paragraph(headline(state.crash), width, tone="strong")
-    for remark in state.diagnosis.remarks[:1]:
-        top += paragraph(remark, width)
+    if state.diagnosis.remarks:
+        top += paragraph(lead(state.diagnosis.remarks[0], 2 * width - 8)[0], width)
     return top
 
 
@@ -94,11 +107,12 @@ def proof_rows(state: State, width: int, most: int = 6) -> list[Row]:
     """What the log proves; the cursor stands on these."""
     if not state.crash.evidence:
         return []
-    out = [heading("What the log proves", "line", width)]
+    total = len(state.crash.evidence)
+    out = [heading(f"What the log proves{f' ({most} of {total})' if total > most else ''}", "line", width)]
     many = len({evidence.file for evidence in state.crash.evidence}) > 1
     for at in ordered_evidence(state.crash)[:most]:
         evidence = state.crash.evidence[at]
-        letter = letter_of(evidence.role)
+        letter = "M" if evidence.signature == TOP_USERS else letter_of(evidence.role)
         number = grouped(evidence.line)
         if many:
             number = f"{cut_left(evidence.file, 14)} {number}"
@@ -151,8 +165,9 @@ def explanation_rows(state: State, width: int) -> list[Row]:
     """The cause explained in full, and the other sentences that belong to this crash."""
     diagnosis = state.diagnosis
     out = [heading("Why"), *paragraph(diagnosis.explains, width, 2)]
-    for remark in diagnosis.remarks[1:]:
-        out += [BLANK, *paragraph(remark, width, 2)]
+    first = lead(diagnosis.remarks[0], 2 * width - 8)[1] if diagnosis.remarks else ""
+    for remark in (first, *diagnosis.remarks[1:]):
+        out += [BLANK, *paragraph(remark, width, 2)] if remark else []
     for advice in diagnosis.advisories:
         out += [BLANK, *paragraph(f"{advice.library} {advice.version}: {advice.says}", width, 2)]
     if state.crash.verdict == "unclear":
@@ -181,9 +196,11 @@ class VerdictScreen(StageScreen):
     def main_rows(self, width: int) -> list[Row]:
         """Everything in one column, or what was proved beside the rest."""
         state = self.state
-        found = [*verdict_rows(state, width), BLANK, *proof_rows(state, width, 6 if self.columns == 1 else 30)]
+        short = self.app.size.height < TALL
+        found = [*verdict_rows(state, width), BLANK, *proof_rows(state, width, 3 if short else 30)]
         if self.columns == 1:
-            found += [*script_rows(state, width), *box_rows(state, width), BLANK, *cause_rows(state, width)]
+            settings = script_rows(state, width, 2 if short else 6)
+            found += [*settings, *box_rows(state, width), BLANK, *cause_rows(state, width)]
             found += [BLANK, *explanation_rows(state, width)]
         return found
 

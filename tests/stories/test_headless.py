@@ -33,6 +33,7 @@ def test_the_diagnosis_is_the_expected_one(name: str, tmp_path: Path, monkeypatc
     enter(story, tmp_path, monkeypatch)
     answer = diagnosis(story, capsys)
     answer["tool"] = {}
+    answer["machine"]["environment"] = ""
     golden(f"{name}.json", story.folder, json.dumps(answer, indent=1, ensure_ascii=False, sort_keys=True) + "\n")
 
 

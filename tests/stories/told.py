@@ -6,12 +6,15 @@ import json
 import re
 import shutil
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from advisor import session
 from advisor.cli import main
+from tests.machine import fake_nvml
 
 RUNS = Path(__file__).parent.parent / "runs"
 A100_80, A100_40 = "4xA100-80GB", "8xA100-40GB"
@@ -67,6 +70,10 @@ def enter(story: Story, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     (empty / "pyvenv.cfg").write_text("home = /nowhere\n")
     monkeypatch.setenv("VIRTUAL_ENV", str(empty))
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    box = tmp_path / "box"
+    (box / "proc").mkdir(parents=True)
+    (box / "proc" / "meminfo").write_text("MemTotal: 67108864 kB\nMemAvailable: 60000000 kB\n")
+    monkeypatch.setattr(session, "measure", partial(session.measure, nvml=fake_nvml.FakeNvml(init_error=12), root=box))
     monkeypatch.setenv("PATH", f"{empty / 'bin'}:/usr/bin:/bin")
     return folder
 

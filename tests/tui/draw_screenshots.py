@@ -7,28 +7,45 @@ import os
 import sys
 from pathlib import Path
 
-from .made_state import MadeDriver, host_crash
+from advisor.demo import demo_files
+from advisor.guided import SessionDriver
+from advisor.session import Asked
+from advisor.tui.diff_view import DiffScreen
+from advisor.tui.frame import Frame
+from advisor.tui.plan_view import PlanScreen
+from advisor.tui.question import QuestionScreen
+from advisor.tui.verdict import VerdictScreen
+
 from .screen_text import opened, press
 
 os.environ.setdefault("TEXTUAL_ANIMATIONS", "none")
 SIZE = (100, 28)
-SHOTS: dict[str, list[str]] = {
-    "verdict": [],
-    "question": ["enter"],
-    "plan": ["enter"] * 4,
-    "arithmetic": [*["enter"] * 4, "a"],
-    "diff": ["enter"] * 5,
-    "gauges": ["g"],
-    "why-not": ["w"],
+SHOTS: dict[str, tuple[type[Frame], list[str]]] = {
+    "verdict": (VerdictScreen, []),
+    "question": (QuestionScreen, []),
+    "plan": (PlanScreen, []),
+    "arithmetic": (PlanScreen, ["a"]),
+    "diff": (DiffScreen, []),
+    "gauges": (VerdictScreen, ["g"]),
+    "why-not": (VerdictScreen, ["w"]),
 }
+"""Name → Enter until this screen, then these keys."""
 
 
-async def draw(folder: Path, driver: MadeDriver | None = None) -> list[Path]:
-    """One SVG a shot. Another driver draws another sitting."""
+def demo() -> SessionDriver:
+    """The real session on the bundled crash."""
+    files = demo_files()
+    return SessionDriver(Asked(files.script, (files.log,), machine_files=(files.machine,)), is_demo=True)
+
+
+async def draw(folder: Path) -> list[Path]:
+    """One SVG a shot; only the gauges are made up, so that they show GPUs wherever it runs."""
     folder.mkdir(parents=True, exist_ok=True)
     drawn = []
-    for name, keys in SHOTS.items():
-        async with opened(driver=driver or MadeDriver(host_crash()), size=SIZE) as pilot:
+    for name, (screen, keys) in SHOTS.items():
+        async with opened(driver=demo(), size=SIZE) as pilot:
+            while not isinstance(pilot.app.screen, screen):
+                await press(pilot, "enter")
             await press(pilot, *keys)
             path = folder / f"{name}.svg"
             path.write_text(pilot.app.export_screenshot(title="rl-oom-advisor", simplify=True), encoding="utf-8")

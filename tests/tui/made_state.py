@@ -255,7 +255,7 @@ def host_crash(script: Path | None = Path("/home/ana/run.sh"), log: str = "/home
     """The EasyR1 story."""
     crash = Crash(
         "oom", "host", "actor_update", "ray-memory-kill", evidence(log),
-        top_users=(TopUser(9, 68 * G, "ray::WorkerDict"),), lines_read=LOG_LINES,
+        top_users=(*(TopUser(pid, 68 * G, "ray::WorkerDict.update_actor") for pid in range(8)),), lines_read=LOG_LINES,
         settings={"worker.actor.offload": "true"},
     )  # fmt: skip
     plan = plan_of(steps())

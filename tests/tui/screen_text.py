@@ -13,6 +13,7 @@ from textual.pilot import Pilot
 
 from advisor.session import State
 from advisor.tui.app import AdvisorApp
+from advisor.tui.driver import Driver
 
 from .made_state import MadeDriver, MadeGauges
 
@@ -62,7 +63,7 @@ async def opened(
     state: State | None = None,
     size: tuple[int, int] = (80, 24),
     *,
-    driver: MadeDriver | None = None,
+    driver: Driver | None = None,
     gauges: MadeGauges | None = None,
     plain_ascii: bool = False,
     no_color: bool = False,

@@ -243,7 +243,7 @@ async def test_resizing_keeps_the_place_and_changes_the_panes() -> None:
         await pilot.resize_terminal(120, 40)
         await pilot.pause()
         wide = screen_text(pilot.app)
-        assert "▸ M 8 ×" in wide
+        assert "▸ M top holders: 8 × ray::WorkerDict" in wide
         assert "│ Likely cause" in wide
 
 
