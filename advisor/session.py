@@ -89,7 +89,7 @@ Notice = Callable[[str], None]
 def open_session(asked: Asked, notice: Notice | None = None) -> State:
     """Read everything that was asked for and diagnose it.
 
-    Raises ScriptError, LogError, KnowledgeError, AnswerError (all one sentence), OSError or ValueError on unusable input.
+    Raises ScriptError, LogError, KnowledgeError or AnswerError (one sentence each), OSError or ValueError.
     """
     tell = notice or _silent
     knowledge = load_knowledge()
@@ -114,7 +114,7 @@ def answer(state: State, question: str, choice: str | None) -> State:
 
 
 def toggle(state: State, step_id: str, selected: bool | None = None) -> State:
-    """The same sitting with one step of the plan switched; alternatives of it are switched off, and "after" is computed again."""
+    """The same sitting with one step of the plan switched; its alternatives go off, and "after" is computed again."""
     steps = {step.id: step for step in state.plan.steps}
     if step_id not in steps:
         raise ValueError(f"the plan has no step {step_id!r}; it has {', '.join(steps)}")

@@ -1,7 +1,7 @@
 """Bytes in, "13.91 GiB" out, and back. Bytes are ints everywhere inside; 1 GiB = 2^30.
 
-Tools print binary units under decimal names (Ray's "GB", SGLang's "GB", nvidia-smi), and cards and RAM are sold that way,
-so `parse_size` reads GB as GiB: "760GB" is 760 * 2^30.
+Tools print binary units under decimal names (Ray's "GB", SGLang's "GB", nvidia-smi), and cards and RAM are sold that
+way, so `parse_size` reads GB as GiB: "760GB" is 760 * 2^30.
 """
 
 from __future__ import annotations

@@ -15,7 +15,8 @@ def holds(rule: Rule, facts: Facts) -> Fact | None:
     """The fact that makes the rule hold, None where it does not hold or is not known.
 
     {fact: F} true · {fact: F, is: x or [x, …]} · {fact: F, is_not: …} · {fact: F, at_least: n} · {fact: F, below: n}
-    · {fact: library.L, version: ">=1,<2"} · {any: [rules]} · {none_of: [rules]} (all known to be otherwise) · {absent: F}.
+    · {fact: library.L, version: ">=1,<2"} · {any: [rules]} · {none_of: [rules]}
+    (all known to be otherwise) · {absent: F}.
     """
     if "any" in rule:
         return next((found for part in rule["any"] if (found := holds(part, facts)) is not None), None)

@@ -74,7 +74,7 @@ def _unknown_phase(facts: Mapping[str, Fact]) -> frozenset[str]:
 
 
 def _basis(walked: Walk) -> Basis:
-    """measured: the log answered everything · computed: script and machine helped · estimated: something stayed open or was said."""
+    """measured: the log answered all · computed: script or machine helped · estimated: one is open or was said."""
     sources = {step.source for step in walked.steps}
     if sources & {"unknown", "user"} or not sources:
         return "estimated"

@@ -49,6 +49,8 @@ def gather_facts(known: Known) -> dict[str, Fact]:
     facts.update(_run_facts(known.run))
     facts.update(_machine_facts(known))
     facts.update(_ledger_facts(known))
+    if not known.crash.lines_read and known.run.framework == "unknown" and not known.run.settings:
+        facts["nothing_given"] = Fact(True, "script", "neither a log nor a launch script was given")
     return facts
 
 
@@ -204,7 +206,8 @@ def _machine_facts(known: Known) -> dict[str, Fact]:
         facts["gpu.total_bytes"] = Fact(machine.gpu_bytes, "machine", "the machine")
     if machine.gpu_bytes and known.run.model is not None:
         share = 2 * known.run.model.parameters / machine.gpu_bytes
-        because = f"all weights in bf16 are {show_bytes(2 * known.run.model.parameters)}, the card has {show_bytes(machine.gpu_bytes)}"
+        whole = show_bytes(2 * known.run.model.parameters)
+        because = f"all weights in bf16 are {whole}, the card has {show_bytes(machine.gpu_bytes)}"
         facts["gathered_weights.share"] = Fact(round(share, 3), "script", because)
     host = machine.host
     if host.limit_bytes is not None and host.total_bytes:

@@ -1,4 +1,4 @@
-"""Knobs that a bad library version turns on (gathered weights that are not released), known before the ledger is made."""
+"""Knobs that a bad library version turns on (gathered weights not released), known before the ledger is made."""
 
 from __future__ import annotations
 

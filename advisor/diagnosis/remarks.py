@@ -1,4 +1,4 @@
-"""Sentences that belong to this crash: the victim, what the ledger explains and does not, contradictions, the batch's algebra."""
+"""Sentences that belong to this crash: the victim, what the ledger explains, contradictions, the batch's algebra."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def _victim(crash: Crash, facts: Facts) -> Iterator[str]:
     if isinstance(held, int) and isinstance(used, int):
         named = f"{name} " if name else "The task "
         yield (
-            f"{named}was killed while it held {held / GIB:.2f} of {used / GIB:.2f} GB in use: it is the victim, not the cause. "
-            "Ray kills the newest task, not the largest; look at the top users."
+            f"{named}was killed while it held {held / GIB:.2f} of {used / GIB:.2f} GB in use: it is the victim, not "
+            "the cause. Ray kills the newest task, not the largest; look at the top users."
         )
 
 
@@ -55,8 +55,8 @@ def _explained(ledger: Ledger, found: tuple[Correction, ...]) -> Iterator[str]:
         parts = ", ".join(f"{cell.owner.replace('_', ' ')} {cell.expected / GIB:.0f}" for cell in largest)
         yield (
             f"The ledger explains {expected / GIB:.0f} GB ({low / GIB:.0f}–{high / GIB:.0f}) of the "
-            f"{correction.measured / GIB:.0f} GB in use ({parts}); the other {correction.extra / GIB:.0f} GB are not explained "
-            "by any setting. If RAM grows from step to step, that part is a leak, and these changes only delay it."
+            f"{correction.measured / GIB:.0f} GB in use ({parts}); the other "
+            f"{correction.extra / GIB:.0f} GB are not explained by any setting. If RAM grows from step to step, that part is a leak, and these changes only delay it."
         )
 
 
@@ -68,9 +68,9 @@ def _contradiction(crash: Crash, facts: Facts) -> Iterator[str]:
     free, tried = fields.get("free_bytes"), fields.get("tried_bytes")
     if isinstance(free, int) and isinstance(tried, int):
         yield (
-            f"The message contradicts itself: {show_bytes(free)} free, {show_bytes(tried)} asked for. Another process may have given "
-            "memory back in between, the free memory may be in pieces or in a pool that the driver does not see, or the allocator "
-            "itself is in trouble. nvidia-smi sampled every second during a new run tells them apart."
+            f"The message contradicts itself: {show_bytes(free)} free, {show_bytes(tried)} asked for. Another process "
+            "may have given memory back in between, the free memory may be in pieces or in a pool that the driver does not "
+            "see, or the allocator itself is in trouble. nvidia-smi sampled every second during a new run tells them apart."
         )
 
 
@@ -103,8 +103,8 @@ def _inside_generate(run: Run, crash: Crash) -> Iterator[str]:
     functions = [frame.function for frame in crash.frames]
     if crash.phase == "log_prob" and "generate_sequences" in functions:
         yield (
-            f"The traceback passes through generate_sequences, but the engine had already finished: {run.title} computes the old "
-            f"log-probabilities inside it. The phase is {PHASE_TITLES['log_prob']}, not the rollout."
+            f"The traceback passes through generate_sequences, but the engine had already finished: {run.title} "
+            f"computes the old log-probabilities inside it. The phase is {PHASE_TITLES['log_prob']}, not the rollout."
         )
 
 

@@ -1,6 +1,6 @@
 """What the files of knowledge/ may say, as types. msgspec decodes into these and refuses unknown keys.
 
-Facts are data. Whatever computes is a named rule in code (`divide_then_times_n`, `divides`, `largest_that_fits`) that the
+Facts are data. Whatever computes is a named rule in code (`divide_then_times_n`, `divides`, `lower`) that the
 files refer to by name with parameters; there is no expression language.
 """
 
@@ -209,7 +209,7 @@ class Mechanics(Strict, frozen=True):
     sync_wakes: Literal["all", "weights"] = "all"
     """What of a sleeping engine is awake during the weight sync: its whole share, or its weights only."""
     states_sleep: bool = False
-    """Optimizer states always leave the card between updates (Open-Reasoner-Zero); elsewhere `actor.state_sleep` says."""
+    """Optimizer states always leave the card between updates; elsewhere `actor.state_sleep` says."""
     colocated: bool = True
     offload_lowers_update: bool = False
     """True: offload is CPU Adam. False (verl): states return to the card for the update."""

@@ -1,4 +1,4 @@
-"""What the crash measured corrects what the ledger predicted: the difference becomes a cell of its own, "unexplained"."""
+"""What the crash measured corrects what the ledger predicted: the difference becomes a cell, "unexplained"."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Correction:
 
 
 def corrections(ledger: Ledger, crash: Crash) -> tuple[Correction, ...]:
-    """What the first cause proves: on the GPU, in use + asked for; on the host, in use. None where nothing died of memory."""
+    """What the first cause proves: on the GPU, in use + asked for; on the host, in use. () where none died."""
     if crash.verdict != "oom" or not crash.evidence:
         return ()
     if crash.memory == "gpu":
@@ -68,7 +68,7 @@ def _host(ledger: Ledger, crash: Crash) -> tuple[Correction, ...]:
 
 
 def corrected(ledger: Ledger, found: tuple[Correction, ...]) -> Ledger:
-    """The ledger with an "unexplained" cell for each correction; it stays when settings change, so that "after" is honest."""
+    """The ledger with an "unexplained" cell for each correction; it stays when settings change."""
     for correction in found:
         sums = ledger.gpu if correction.place == "gpu" else ledger.host
         fixed = tuple(_with(s, correction) for s in sums)

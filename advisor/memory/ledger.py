@@ -39,8 +39,15 @@ def build_ledger(run: Run, machine: Machine, crash: Crash | None = None) -> Ledg
     inputs = read_inputs(run, machine, crash)
     phases = phases_of(inputs)
     gpu = tuple(phase_sum(p, "gpu", weaker(_GPU[p](inputs), inputs.basis)) for p in phases)
-    host = tuple(phase_sum(p, "host", weaker(host_parts(inputs, p), inputs.basis)) for p in (*phases, "checkpoint"))
+    host_phases: tuple[Phase, ...] = (*phases, "checkpoint") if _saves(run) else phases
+    host = tuple(phase_sum(p, "host", weaker(host_parts(inputs, p), inputs.basis)) for p in host_phases)
     return Ledger(capacity, limit, gpu, host, _basis(inputs), inputs.assumed)
+
+
+def _saves(run: Run) -> bool:
+    """Whether the run writes checkpoints at all: an interval of -1 or 0 switches them off."""
+    every = run.number("checkpoint.every")
+    return every is None or every > 0
 
 
 def phases_of(inputs: Inputs) -> tuple[Phase, ...]:

@@ -20,7 +20,7 @@ _ORDER: tuple[Phase, ...] = (
 
 
 ASIDE: dict[Place, tuple[Phase, ...]] = {"gpu": (), "host": ("model_load", "checkpoint")}
-"""Short peaks outside the step: what the log measured in the step is not known to be there too, so they are only told."""
+"""Short peaks outside the step: what the log measured in it is not known to be there too, so they are only told."""
 
 
 def unfit(before: Ledger, after: Ledger, place: Place, died_in: Phase | None, margin: float) -> list[Phase] | None:

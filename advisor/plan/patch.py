@@ -1,4 +1,4 @@
-"""The selected steps as edits of the launch script: new bytes, and the proof that nothing else moved. Writes nothing."""
+"""The selected steps as edits of the launch script: new bytes, and proof that nothing else moved. Writes nothing."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ Tier = Literal["free", "slower", "host_ram", "changes_results", "version", "hard
 class Change:
     """One native key's old and new value. `old` None: not set before; `new` None: to be removed.
 
-    `file` and `line` say where the new value goes; "" and None where no file of the user's is edited (versions, machines).
+    `file` and `line` say where the new value goes; "" and None where no file is edited (versions, machines).
     """
 
     key: str
@@ -56,7 +56,7 @@ class PlanStep:
     group: str = ""
     """Alternatives of one thing share a group; at most one of them is selected."""
     host_saves: Mapping[Phase, int] = field(default_factory=dict)
-    """Bytes saved per phase on the host by a GPU remedy (negative: it costs host RAM), and the other way round for gpu."""
+    """Bytes saved per phase on the other place; negative where a GPU remedy costs host RAM, or the reverse."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,8 @@ from advisor.plan.what_if import Outcome, Overrides, Situation
 from advisor.run.bound import EnvironmentPrefix, Native
 from advisor.run.constraints import divisors_of, violations
 from advisor.run.noops import no_effect
-from advisor.run.run import KnobValue
 from advisor.run.normalise import unbecome
+from advisor.run.run import KnobValue
 from advisor.run.values import parse_value, spell
 from advisor.words import Basis, Phase, Results
 
@@ -138,7 +138,7 @@ def _speaks_in_words(native: Native, knob: str | None) -> bool:
 def _choose(
     remedy: Remedy, native: Native, situation: Situation, base: Overrides, before: Outcome
 ) -> tuple[Chosen | None, str]:
-    """The mildest value that fits; where none does, the one that a case documents, else one step; and what forbade others."""
+    """The value to propose (see `_best`), and the rule that forbade others, where one did."""
     assert remedy.value is not None
     documented = _documented(native, situation)
     tried: list[Chosen] = []
@@ -183,7 +183,7 @@ def _with_divisor(
 
 
 def _best(tried: list[Chosen]) -> Chosen:
-    """The value a matching case ran with, where it also fits or was confirmed; else the mildest that fits; else one step."""
+    """The value a matching case ran with, where it fits or was confirmed; else the mildest that fits; else one step."""
     reported = sorted(
         (c for c in tried if c.documented is not None), key=lambda c: c.documented.rank if c.documented else 0
     )
@@ -230,7 +230,7 @@ def _is_number(text: str) -> bool:
 
 
 def _overrides(remedy: Remedy, native: Native, value: KnobValue, before: Outcome) -> dict[str, str | None] | None:
-    """Native key → new text for the remedy's knob and those that go along with it; None where the key has no word for it."""
+    """Native key → new text for the remedy's knob and those along with it; None where the key has no word for it."""
     if native.fact is not None and remedy.knob is not None and _speaks_in_words(native, remedy.knob):
         word = unbecome(native.fact, remedy.knob, value, before.built.natives, native.key)
         if word is None:

@@ -1,4 +1,4 @@
-"""Order the remedies of a cause, pick the cheapest set that fits every phase on GPU and host, and say what was left out."""
+"""Order the remedies of a cause, pick the cheapest set that fits GPU and host in every phase, say what was left out."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def _false_friends(situation: Situation) -> Iterable[NotProposed]:
 
 
 def _wanted(proposal: Proposal, situation: Situation, chosen: Overrides) -> bool:
-    """Worth selecting while the run does not fit yet: it relieves the place that died, without changing results if others do."""
+    """Worth selecting while the run does not fit yet: it relieves a phase that does not fit."""
     if proposal.fits is None:
         return not chosen and proposal.remedy.results == "unchanged"
     return proposal.relieves(_tight(situation, chosen))
@@ -224,7 +224,7 @@ def _with_companions(steps: list[PlanStep], companions: list[PlanStep]) -> list[
 
 
 def _advice(situation: Situation, cause: Cause) -> list[Remedy]:
-    """Remedies that no file carries, in the cause's order: machines, manual steps, data where the framework has no switch.
+    """Remedies that no file carries, in the cause's order: machines, manual steps, data without a switch.
 
     Without a dialect every remedy of the cause is one.
     """
@@ -253,8 +253,8 @@ def _aside(situation: Situation, after: Outcome) -> str:
         return ""
     worst = max(over, key=lambda s: s.expected)
     return (
-        f"the step fits, but {PHASE_TITLES[worst.phase]} may still need {show_bytes(worst.expected - int(limit))} more than each node "
-        "has: watch the first one"
+        f"the step fits, but {PHASE_TITLES[worst.phase]} may still need {show_bytes(worst.expected - int(limit))} more "
+        "than each node has: watch the first one"
     )
 
 

@@ -28,7 +28,7 @@ def step_of(proposal: Proposal, situation: Situation, selected: bool) -> PlanSte
         changes=changes,
         results=proposal.results,
         basis=proposal.basis,
-        saves=dict(proposal.saves),
+        saves={phase: size for phase, size in proposal.saves.items() if size},
         place="host" if remedy.memory == "host" else "gpu",
         why=_why(proposal, situation, changes[0]),
         costs=remedy.costs,
@@ -37,7 +37,7 @@ def step_of(proposal: Proposal, situation: Situation, selected: bool) -> PlanSte
         documented=proposal.documented,
         selected=selected,
         group=remedy.knob or remedy.id,
-        host_saves=dict(proposal.other_saves),
+        host_saves={phase: size for phase, size in proposal.other_saves.items() if size},
     )
 
 
@@ -86,7 +86,7 @@ def _why(proposal: Proposal, situation: Situation, change: Change) -> str:
 
 
 def version_steps(situation: Situation) -> list[PlanStep]:
-    """Ways out of a bad library version: one step for each safe neighbour, the first one selected where it is the cause."""
+    """Ways out of a bad library version: a step for each safe neighbour, the first selected where it is the cause."""
     remedy = next((r for r in situation.knowledge.remedies if r.kind == "version"), None)
     if remedy is None:
         return []
@@ -110,9 +110,7 @@ def _version_step(remedy: Remedy, advisory: Advisory, specifier: str, situation:
     caveats = (
         ()
         if old is not None
-        else (
-            f"only if the installed {advisory.library} is one of {advisory.versions}: check with `pip show {advisory.library}`",
-        )
+        else (f"only if {advisory.library} is one of {advisory.versions}: check with `pip show {advisory.library}`",)
     )
     healed = difference(situation.outcome({}).ledger, situation.outcome({}, mended=True).ledger, "gpu")
     return PlanStep(

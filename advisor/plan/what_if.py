@@ -55,7 +55,7 @@ class Situation:
     """Outcomes already computed: the same question is asked many times over."""
 
     def outcome(self, overrides: Overrides, mended: bool = False) -> Outcome:
-        """Bind and predict with these overrides on top of the run as it is. `mended`: without what bad versions leak."""
+        """Bind and predict with these overrides on top of the run. `mended`: without what bad versions leak."""
         wanted = (frozenset(overrides.items()), mended)
         if wanted not in self.known:
             self.known[wanted] = self._compute(overrides, mended)

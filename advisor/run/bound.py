@@ -1,4 +1,4 @@
-"""The native values in force for a launch: default < file < command line, holes filled from the log, overrides on top."""
+"""The native values in force for a launch: default < file < command line, holes filled from the log, then what-ifs."""
 
 from __future__ import annotations
 
@@ -99,7 +99,8 @@ def bind_natives(
     overrides: Mapping[str, str | None],
     with_defaults: bool = True,
 ) -> Natives:
-    """The table of native values. `overrides` are the plan's what-ifs: key (`$NAME` for variables) → text, None removes.
+    """The table of native values. `overrides` are the plan's what-ifs: key (`$NAME` for variables) → text, None removes
+    it.
 
     `with_defaults` False: there is no launch to look at, so what is not set is not known to be at its default.
     """

@@ -18,14 +18,13 @@ from advisor.run.shape import find_shape
 from advisor.run.topology import read_topology
 from advisor.script.launch import Launch
 
-
 ANY_SWITCH = frozenset({"algorithm.kl"})
 """Knobs with several switches of which one is enough."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunInputs:
-    """All that decides a run; the plan varies only `overrides` (native key, `$NAME` for variables → text, None removes)."""
+    """All that decides a run; the plan varies only `overrides` (key, `$NAME` for variables → text, None removes)."""
 
     recognised: Recognised
     launch: Launch | None
@@ -153,7 +152,7 @@ def _notes(
         notes.append("No dialect is known for this launch: settings are listed, memory is not predicted.")
     if shape is None:
         notes.append(
-            f"The shape of the model {name!r} is not known: give a config.json with --model, or a name from models.yaml."
+            f"The shape of the model {name!r} is not known: give a config.json with --model, or a known name."
             if name
             else "The run names no model: give one with --model."
         )

@@ -1,4 +1,4 @@
-"""Divisibility, bounds and no-ops, checked before a value is proposed. Named rules, referred to by `must` and `no_effect_when`."""
+"""Divisibility and bounds, checked before a value is proposed. Named rules, referred to by `must` in the dialects."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ _FOLLOWERS = {
     "reference.micro_batch": "logprob.micro_batch",
     "critic.path": "model.path",
 }
-"""Knob → the knob whose value it takes where its own setting is unset (interpolations of the frameworks' own configs)."""
+"""Knob → the knob whose value it takes where its own setting is unset (as the frameworks' own configs interpolate)."""
 
 
 def derive_knobs(
@@ -25,7 +25,7 @@ def derive_knobs(
 
     def add(name: str, value: KnobValue | None, note: str) -> None:
         known = knobs.get(name)
-        if value is not None and (known is None or known.value is None and not known.key):
+        if value is not None and (known is None or (known.value is None and not known.key)):
             derived[name] = Knob(name, value, "derived", note=note)
 
     def value_of(name: str) -> KnobValue | None:

@@ -33,7 +33,7 @@ def recognise(
     libraries: Mapping[str, str],
     frameworks: Sequence[Framework],
 ) -> Recognised:
-    """The first dialect, most specific first, whose marks all agree. `log_marks` are framework words proven by the log."""
+    """The first dialect, most specific first, whose marks all agree. `log_marks`: framework words proven by the log."""
     found = _by_launch(launch, source_text, frameworks) if launch is not None else None
     if found is None:
         found = _by_log(log_marks, log_settings, frameworks)
@@ -68,7 +68,7 @@ def _fits(recognition: Recognition, launch: Launch, text: str) -> str:
         shared = set(recognition.python_bases) & set(launch.bases)
         if not shared:
             return ""
-        reasons.append(f"class of {sorted(shared)[0]}")
+        reasons.append(f"class of {min(shared)}")
     if recognition.has:
         key = any_key(recognition.has, sorted(keys))
         if key is None:

@@ -1,4 +1,4 @@
-"""The run as the ledger, the tree and the remedies see it: canonical knobs bound to the native settings that set them."""
+"""The run as ledger, tree and remedies see it: canonical knobs bound to the native settings that set them."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ class Counts:
     rule: Rule
 
     def of(self, name: str) -> int | None:
-        """The count that the rule's `name` points at: a native key, `$VARIABLE`, a launcher option (`--x`), or a list of them."""
+        """The count that the rule's `name` points at: a native key, a variable, a launcher option, or several."""
         places = self.rule.get(name)
         if places is None:
             return None
@@ -131,7 +131,7 @@ def _role_groups_of_gpus(counts: Counts, machine: Machine) -> Topology:
 
 
 def _processes(counts: Counts, machine: Machine) -> Topology:
-    """ms-swift, TRL: one training process a GPU; an engine in the same process, on the card after the last, or elsewhere."""
+    """ms-swift, TRL: one training process a GPU; the engine in it, on the card after the last, or elsewhere."""
     visible = counts.natives.values.get(EnvironmentPrefix + "CUDA_VISIBLE_DEVICES")
     seen = _list_length(visible.text if visible is not None else None)
     processes = counts.of("processes")

@@ -149,7 +149,7 @@ def bar_rows(plan: Plan, phase: Phase | None, width: int) -> list[Row]:
         return [*unexplained(plan), Row(line(fit_words(plan)))]
     out = phase_rows(plan, phase, width)
     out[0] = Row((*out[0].line, Span("   "), fit_words(plan)))
-    return [*out, *legend(plan, [phase], width)]
+    return [*out, *legend(plan, [phase], width)[:2]]  # the help has all letters
 
 
 class PlanScreen(StageScreen):

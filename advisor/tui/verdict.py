@@ -130,7 +130,7 @@ def script_rows(state: State, width: int, most: int = 3) -> list[Row]:
         missing = "No launch script was given." if state.script is None else "No setting of the script bears on it."
         return [heading("What the script decides"), *paragraph(missing, width, 2, "dim")]
     out = [heading("What the script decides")]
-    value_width = 12
+    value_width = min(12, max(len(setting.text) if setting.resolved else 10 for setting in found))
     place_width = min(26, max(len(where(setting)) for setting in found))
     key_width = max(12, min(width - value_width - place_width - 6, max(len(s.key) for s in found)))
     for setting in found:

@@ -63,7 +63,11 @@ def test_the_same_phase_at_engine_start_leads_to_opposite_causes_by_the_line(lin
 def test_a_known_regression_is_blamed_only_where_the_advisory_holds() -> None:
     blamed = walk(TREE, {**gpu_facts("actor_update"), "advisory.cause.library-regression": fact(True)}, {})
     assert blamed.cause.id == "library-regression"
-    cleared = {**gpu_facts("actor_update"), "advisory.checked": fact(True), "advisory.clear.library-regression": fact(True)}
+    cleared = {
+        **gpu_facts("actor_update"),
+        "advisory.checked": fact(True),
+        "advisory.clear.library-regression": fact(True),
+    }
     walked = walk(TREE, cleared, {})
     assert walked.cause.id != "library-regression"
     assert "library-regression" in {out.cause for out in ruled_out(TREE, walked, cleared)}

@@ -43,7 +43,13 @@ def nested(rule: Any) -> Iterator[dict[str, Any]]:
 
 def test_every_framework_of_the_contract_has_a_dialect() -> None:
     assert {f.framework for f in K.frameworks} >= {
-        "verl", "easyr1", "logic-rl", "open-reasoner-zero", "openrlhf", "ms-swift", "trl",
+        "verl",
+        "easyr1",
+        "logic-rl",
+        "open-reasoner-zero",
+        "openrlhf",
+        "ms-swift",
+        "trl",
     }
 
 
@@ -58,9 +64,13 @@ def test_every_rule_of_a_dialect_is_known_to_the_code() -> None:
     for framework, key, fact in facts():
         for table, rules in ((BECOMES, fact.becomes), (MUST, list(fact.must)), (NO_EFFECT, fact.no_effect_when)):
             unknown |= {f"{framework} {key}: {r['rule']}" for r in nested(rules) if r["rule"] not in table}
-        unknown |= {f"{framework} {key}: {r['rule']}" for r in nested(list(fact.also.values())) if r["rule"] not in BECOMES}
+        unknown |= {
+            f"{framework} {key}: {r['rule']}" for r in nested(list(fact.also.values())) if r["rule"] not in BECOMES
+        }
     for framework_ in K.frameworks:
-        unknown |= {f"{framework_.framework}: {r['rule']}" for r in nested(list(framework_.must)) if r["rule"] not in MUST}
+        unknown |= {
+            f"{framework_.framework}: {r['rule']}" for r in nested(list(framework_.must)) if r["rule"] not in MUST
+        }
         if framework_.topology:
             assert framework_.topology["rule"] in TOPOLOGY_RULES
     assert not unknown

@@ -14,7 +14,8 @@ def ledger(expected: int) -> Ledger:
         return PhaseSum(name, place, (cell,))  # type: ignore[arg-type]
 
     return Ledger(
-        80 * GIB, 760 * GIB,
+        80 * GIB,
+        760 * GIB,
         (phase("log_prob", "gpu"), phase("actor_update", "gpu")),
         (phase("log_prob", "host"), phase("actor_update", "host")),
     )

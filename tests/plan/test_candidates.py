@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from advisor.knowledge.schema import Mechanics
 from advisor.plan.candidates import MOST, candidates
 from advisor.run.bound import Native, Natives
 from advisor.run.build import BuiltRun
 from advisor.run.run import Knob, Run, Topology
-from advisor.knowledge.schema import Mechanics
 
 
 def run(total: int | None = 2448) -> BuiltRun:

@@ -68,7 +68,9 @@ def test_a_micro_batch_above_what_a_gpu_holds_is_said_to_have_no_effect() -> Non
 
 
 def test_a_train_batch_that_the_gpus_do_not_divide_is_refused_with_the_reason() -> None:
-    assert any("multiple of the number of GPUs" in v for v in violations(logic_rl(6, 32, 64), ["data.train_batch_size"]))
+    assert any(
+        "multiple of the number of GPUs" in v for v in violations(logic_rl(6, 32, 64), ["data.train_batch_size"])
+    )
     assert violations(logic_rl(8, 32, 64), ["data.train_batch_size"]) == []
 
 
@@ -100,27 +102,51 @@ def test_an_unknown_program_gives_a_run_without_knobs_but_with_its_gpus() -> Non
 def test_ms_swift_counts_the_processes_of_the_environment_and_leaves_the_last_card_to_the_engine() -> None:
     env = {"NPROC_PER_NODE": "3", "CUDA_VISIBLE_DEVICES": "0,1,2,3"}
     made = Launch(
-        0, "swift rlhf", (), env,
-        tuple(Setting(k, v, "command") for k, v in {
-            "--rlhf_type": "grpo", "--use_vllm": "true", "--deepspeed": "zero3", "--per_device_train_batch_size": "8",
-            "--num_generations": "8",
-        }.items()),
+        0,
+        "swift rlhf",
+        (),
+        env,
+        tuple(
+            Setting(k, v, "command")
+            for k, v in {
+                "--rlhf_type": "grpo",
+                "--use_vllm": "true",
+                "--deepspeed": "zero3",
+                "--per_device_train_batch_size": "8",
+                "--num_generations": "8",
+            }.items()
+        ),
     )
     run = built(made, gpus(4), libraries={"ms-swift": "3.1.1"}).run
-    assert (run.era, run.topology.actor_gpus, run.topology.rollout_gpus, run.topology.colocated) == ("v3.1", 3, 1, False)
+    assert (run.era, run.topology.actor_gpus, run.topology.rollout_gpus, run.topology.colocated) == (
+        "v3.1",
+        3,
+        1,
+        False,
+    )
     assert run.number("actor.zero_stage") == 3
 
 
 def test_log_settings_fill_holes_and_never_overrule_the_script() -> None:
     framework = next(f for f in K.frameworks if f.framework == "easyr1")
-    script = (Setting("worker.rollout.n", "5", "command"), Setting("data.rollout_batch_size", None, "command", resolved=False))
-    natives = bind_natives(framework, "v0.3.2", script, {}, {"worker.rollout.n": "9", "data.rollout_batch_size": "256"}, {})
+    script = (
+        Setting("worker.rollout.n", "5", "command"),
+        Setting("data.rollout_batch_size", None, "command", resolved=False),
+    )
+    natives = bind_natives(
+        framework, "v0.3.2", script, {}, {"worker.rollout.n": "9", "data.rollout_batch_size": "256"}, {}
+    )
     assert natives.value("worker.rollout.n") == 5
     assert (natives.value("data.rollout_batch_size"), natives.values["data.rollout_batch_size"].source) == (256, "log")
 
 
 def test_openrlhf_groups_are_apart_unless_colocated() -> None:
-    settings = {"--actor_num_nodes": "4", "--actor_num_gpus_per_node": "8", "--vllm_num_engines": "4", "--vllm_tensor_parallel_size": "8"}
+    settings = {
+        "--actor_num_nodes": "4",
+        "--actor_num_gpus_per_node": "8",
+        "--vllm_num_engines": "4",
+        "--vllm_tensor_parallel_size": "8",
+    }
     made = tuple(Setting(k, v, "command") for k, v in settings.items())
     apart = built(Launch(0, "openrlhf.cli.train_ppo_ray", (), {}, made), gpus(8)).run.topology
     assert (apart.actor_gpus, apart.rollout_gpus, apart.colocated) == (32, 32, False)
@@ -130,7 +156,14 @@ def test_openrlhf_groups_are_apart_unless_colocated() -> None:
 
 @pytest.mark.parametrize(
     ("text", "kind", "value"),
-    [("True", "bool", True), ("0.6", "float", 0.6), ("8", "int", 8), ("8.5", "int", None), ("null", "int", None), ("'x'", "str", "x")],
+    [
+        ("True", "bool", True),
+        ("0.6", "float", 0.6),
+        ("8", "int", 8),
+        ("8.5", "int", None),
+        ("null", "int", None),
+        ("'x'", "str", "x"),
+    ],
 )
 def test_native_texts_are_read_as_their_type_or_not_at_all(text: str, kind: str, value: object) -> None:
     assert parse_value(text, kind) == value
@@ -138,8 +171,13 @@ def test_native_texts_are_read_as_their_type_or_not_at_all(text: str, kind: str,
 
 @pytest.mark.parametrize(
     ("spec", "version", "inside"),
-    [(">=0.16.0,<0.16.8", "0.16.3", True), (">=0.16.0,<0.16.8", "0.16.8", False), (">=0.16.0,<0.16.8", "0.15.4", False),
-     ("==2.5.1", "2.5.1+cu124", True), (">=1", "not a version", False)],
+    [
+        (">=0.16.0,<0.16.8", "0.16.3", True),
+        (">=0.16.0,<0.16.8", "0.16.8", False),
+        (">=0.16.0,<0.16.8", "0.15.4", False),
+        ("==2.5.1", "2.5.1+cu124", True),
+        (">=1", "not a version", False),
+    ],
 )
 def test_versions_are_compared_as_packaging_does(spec: str, version: str, inside: bool) -> None:
     assert version_in(spec, version) is inside

@@ -53,12 +53,18 @@ def test_the_patched_script_and_its_report_are_the_expected_ones(
     assert all(f.read_bytes() == data for f, data in before.items()), "a file of the user's was changed"
     patched = folder / story.fits
     assert stat.S_IMODE(patched.stat().st_mode) == stat.S_IMODE((folder / story.script).stat().st_mode)
-    golden(f"{name}.patch", story.folder, "".join(
-        difflib.unified_diff(
-            (folder / story.script).read_text().splitlines(True), patched.read_text().splitlines(True),
-            story.script, story.fits,
-        )
-    ))
+    golden(
+        f"{name}.patch",
+        story.folder,
+        "".join(
+            difflib.unified_diff(
+                (folder / story.script).read_text().splitlines(True),
+                patched.read_text().splitlines(True),
+                story.script,
+                story.fits,
+            )
+        ),
+    )
     golden(f"{name}.report.md", story.folder, stable((folder / story.fits).with_suffix(".md").read_text()))
     if patched.suffix == ".sh":
         assert subprocess.run(["bash", "-n", str(patched)], check=False).returncode == 0
@@ -178,7 +184,8 @@ def test_openrlhf_does_not_blame_a_deepspeed_without_the_leak(
     enter(story, tmp_path, monkeypatch)
     words = [w for w in story.machine if w not in ("--lib", "deepspeed=0.16.3")]
     _, out, _ = tell(
-        ["diagnose", story.script, "--log", story.log, *words, "--lib", f"deepspeed={version}", "--format", "json"], capsys
+        ["diagnose", story.script, "--log", story.log, *words, "--lib", f"deepspeed={version}", "--format", "json"],
+        capsys,
     )
     answer = json.loads(out)
     assert answer["diagnosis"]["cause"] != "library-regression"
@@ -203,7 +210,9 @@ def test_easyr1_turns_offload_off_in_the_launch_checks_the_cards_and_does_not_cl
     selected = changes(answer, selected=True)
     assert selected["worker.actor.offload.offload_params"] == ("true", "false")
     assert selected["worker.actor.offload.offload_optimizer"] == ("true", "false")
-    assert 0.3 <= float(selected["worker.rollout.gpu_memory_utilization"][1]) < 0.6, "the rollout would be the next to die"
+    assert 0.3 <= float(selected["worker.rollout.gpu_memory_utilization"][1]) < 0.6, (
+        "the rollout would be the next to die"
+    )
     cards = answer["after"]["gpu"]
     assert all(p["expected_bytes"] <= cards["capacity_bytes"] * 0.92 for p in cards["phases"])
     threshold = next(s for s in answer["plan"] if s["id"] == "ray-threshold")

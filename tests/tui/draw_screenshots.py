@@ -6,6 +6,7 @@ import asyncio
 import os
 import sys
 from pathlib import Path
+from unittest.mock import patch
 
 from advisor.demo import demo_files
 from advisor.guided import SessionDriver
@@ -46,9 +47,10 @@ async def draw(folder: Path) -> list[Path]:
         async with opened(driver=demo(), size=SIZE) as pilot:
             while not isinstance(pilot.app.screen, screen):
                 await press(pilot, "enter")
-            await press(pilot, *keys)
+            with patch("advisor.tui.gauges_view.time", lambda: 1000.0):  # the made-up process is young
+                await press(pilot, *keys)
             path = folder / f"{name}.svg"
-            path.write_text(pilot.app.export_screenshot(title="rl-oom-advisor", simplify=True), encoding="utf-8")
+            path.write_text(pilot.app.export_screenshot(title="rl-oom-advisor", simplify=False), encoding="utf-8")
             drawn.append(path)
     return drawn
 
