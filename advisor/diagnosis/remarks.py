@@ -55,8 +55,9 @@ def _explained(ledger: Ledger, found: tuple[Correction, ...]) -> Iterator[str]:
         parts = ", ".join(f"{cell.owner.replace('_', ' ')} {cell.expected / GIB:.0f}" for cell in largest)
         yield (
             f"The ledger explains {expected / GIB:.0f} GB ({low / GIB:.0f}–{high / GIB:.0f}) of the "
-            f"{correction.measured / GIB:.0f} GB in use ({parts}); the other "
-            f"{correction.extra / GIB:.0f} GB are not explained by any setting. If RAM grows from step to step, that part is a leak, and these changes only delay it."
+            f"{correction.measured / GIB:.0f} GB in use ({parts}); the other {correction.extra / GIB:.0f} GB "
+            "are not explained by any setting. If RAM grows from step to step, that part is a leak, and these "
+            "changes only delay it."
         )
 
 
@@ -69,8 +70,9 @@ def _contradiction(crash: Crash, facts: Facts) -> Iterator[str]:
     if isinstance(free, int) and isinstance(tried, int):
         yield (
             f"The message contradicts itself: {show_bytes(free)} free, {show_bytes(tried)} asked for. Another process "
-            "may have given memory back in between, the free memory may be in pieces or in a pool that the driver does not "
-            "see, or the allocator itself is in trouble. nvidia-smi sampled every second during a new run tells them apart."
+            "may have given memory back in between, the free memory may be in pieces or in a pool that the driver does "
+            "not see, or the allocator itself is in trouble. nvidia-smi sampled every second during a new run tells "
+            "them apart."
         )
 
 

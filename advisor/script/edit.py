@@ -87,6 +87,11 @@ def _shell(script: Script, launch_index: int, wanted: Sequence[Wanted], changes:
 
     files = in_memory(script, {})
     reading = read_shell(files, script.documents[0].path, script.positional)
+    if launch_index >= len(reading.launches):
+        raise EditRefused(
+            f"{clean_line(str(script.documents[0].path))} holds settings without the command they belong to, "
+            "so there is no launch to write them into."
+        )
     launch = reading.launches[launch_index]
     editor = ShellEditor(reading, launch, changes)
     for item in wanted:

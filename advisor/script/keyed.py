@@ -12,6 +12,9 @@ from advisor.script.literal import line_at, line_starts
 
 Style = Literal["plain", "single", "double", "block", "list", "empty"]
 
+_MOST_NAMED = 50
+"""Keys that are named as sharing a value; an alias can be used any number of times."""
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
@@ -69,7 +72,7 @@ def settings_of(
     out: list[Setting] = []
     for number, entry in enumerate(listed):
         key = prefix + entry.key
-        others = tuple(clean(other) for other in dict.fromkeys(sharing[entry.start, entry.end]) if other != key)
+        others = tuple(clean(other) for other in sharing[entry.start, entry.end][:_MOST_NAMED] if other != key)
         span = Span(str(document.path), line_at(starts, entry.start), entry.start, entry.end)
         effective = last[entry.key] == number
         out.append(Setting(clean(key), _clean(entry.value), origin, True, effective, span, shared_with=others))

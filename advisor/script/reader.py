@@ -66,7 +66,13 @@ def _shell(files: Files, path: Path, positional: tuple[str, ...]) -> Script:
     notes = [clean_line(note) for note in dict.fromkeys(reading.shell.notes)]
     if b"\r\n" in files.documents[0].data:
         notes.append("The file has Windows line endings; bash on Linux takes the carriage returns for text.")
-    return Script(tuple(files.documents), tuple(item.launch for item in reading.launches), tuple(notes), positional)
+    launches = tuple(item.launch for item in reading.launches)
+    if not launches:
+        from advisor.script.fragment import read_fragment
+
+        pasted = read_fragment(files.documents[0])
+        launches = (pasted,) if pasted is not None else ()
+    return Script(tuple(files.documents), launches, tuple(notes), positional)
 
 
 def read_keyed(document: Document) -> Keyed:

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 _STYLES: dict[str | None, Style] = {"'": "single", '"': "double", "|": "block", ">": "block"}
 _MAX_DEPTH = 60
-_MAX_NODES = 100_000
+_MAX_NODES = 5_000
+"""Values that aliases may add to what the file has bytes for."""
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -89,7 +90,7 @@ class _Reader:
     def node(self, key: str, node: Node, name: Node, depth: int, flow: bool = False) -> int:
         """Note everything below a node; returns the byte where its content ends."""
         self.visited += 1
-        if self.visited > _MAX_NODES:
+        if self.visited > _MAX_NODES + len(self.data):
             raise ScriptError(f"{self.name}: aliases make more values of it than a config file has.")
         kind = type(node).__name__
         if kind == "MappingNode":
