@@ -137,13 +137,13 @@ def _recorded(error: Exception) -> str:
 
 def _parser(name: str) -> argparse.ArgumentParser:
     if not name:
-        return _app_parser()
+        return app_parser()
     parser = Parser(prog=f"{PROGRAM} {name}", description=f"{COMMANDS[name].capitalize()}.", allow_abbrev=False)
     _ARGUMENTS[name](parser)
     return parser
 
 
-def _app_parser() -> argparse.ArgumentParser:
+def app_parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog=PROGRAM,
         description="From a reinforcement-learning run that died of memory to a launch script that fits.",

@@ -69,7 +69,7 @@ class KeyedEditor:
             return "'" + value.replace("'", "''") + "'"
         if style != "double" and _plain_yaml(value, flow):
             return value
-        return json.dumps(value, ensure_ascii=not value.isprintable())
+        return _double_quoted(value)
 
     def add(self, key: str, wanted: Wanted, value: Value) -> None:
         """A new key below the deepest table that exists on its way."""
@@ -166,6 +166,12 @@ class KeyedEditor:
         return any(entry.start < at <= entry.end for entry in self.keyed.entries)
 
 
+def _double_quoted(text: str) -> str:
+    """A YAML text in double quotes, with everything escaped that is not plainly visible."""
+    shown = json.dumps(text, ensure_ascii=False)
+    return "".join(c if c.isprintable() else f"\\U{ord(c):08X}" for c in shown)
+
+
 def _plain_yaml(text: str, flow: bool) -> bool:
     """Whether a text can stand without quotes and still be read as itself."""
     import yaml
@@ -185,7 +191,7 @@ def _plain_yaml(text: str, flow: bool) -> bool:
     return (
         inner is not None
         and type(inner).__name__ == "ScalarNode"
-        and inner.style is None
+        and not inner.style
         and inner.value == text
         and bool(text)
     )

@@ -17,11 +17,7 @@ _SKIP = re.compile(rb"[^\\'\"$`{}()#\n]+")
 _OPERATOR = re.compile(rb":[-=?+]|[-=?+]|##?|%%?|//?|\^\^?|,,?|:|@")
 _ANSI = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"a": b"\a", b"b": b"\b", b"e": b"\x1b", b"f": b"\f", b"v": b"\v"}
 _IN_BODY = re.compile(rb"[^\\$`\"']+")
-_ESCAPED: dict[str, tuple[bytes, ...]] = {
-    "heredoc": (b"$", b"`", b"\\"),
-    "double": (b"$", b"`", b"\\", b'"', b"}"),
-    "brace": (b"$", b"`", b"\\", b'"', b"'", b"}", b" "),
-}
+_ESCAPED = {"heredoc": b"$`\\", "double": b'$`"}\\'}
 """What a backslash takes the meaning from, by where it stands."""
 _MAX_DEPTH = 60
 
@@ -154,7 +150,7 @@ def scan_quoted(data: bytes, start: int, end: int, context: Context) -> tuple[Pa
     at = 0
     while at < len(region):
         byte = region[at : at + 1]
-        if byte == b"\\" and region[at + 1 : at + 2] in _ESCAPED[context]:
+        if byte == b"\\" and _escapes(region[at + 1 : at + 2], context):
             parts.append(Literal(region[at + 1 : at + 2], at, at + 2, context))
             at += 2
         elif byte == b"\\" and region.startswith((b"\\\n", b"\\\r\n"), at):
@@ -171,6 +167,13 @@ def scan_quoted(data: bytes, start: int, end: int, context: Context) -> tuple[Pa
             parts.append(Literal(region[at:stop], at, stop, context))
             at = stop
     return tuple(_shifted(part, start) for part in parts)
+
+
+def _escapes(following: bytes, context: Context) -> bool:
+    """Whether a backslash takes the meaning from the byte behind it."""
+    if context == "brace":
+        return following not in (b"", b"\n", b"\r")
+    return following != b"" and following in _ESCAPED.get(context, b"")
 
 
 def _shifted(part: Part, by: int) -> Part:
