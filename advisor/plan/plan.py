@@ -59,6 +59,12 @@ class PlanStep:
     """Bytes saved per phase on the other place; negative where a GPU remedy costs host RAM, or the reverse."""
 
 
+def grouped(saves: Mapping[Phase, int]) -> list[tuple[int, tuple[Phase, ...]]]:
+    """(bytes, phases) for every amount other than 0: phases that a step changes alike are told together."""
+    amounts = dict.fromkeys(size for size in saves.values() if size)
+    return [(amount, tuple(phase for phase, size in saves.items() if size == amount)) for amount in amounts]
+
+
 @dataclass(frozen=True, slots=True)
 class NotProposed:
     """A remedy that people try, and why it is not in the plan."""

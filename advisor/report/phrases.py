@@ -10,7 +10,7 @@ from advisor.diagnosis.diagnosis import Step
 from advisor.hostile import clean_line
 from advisor.machine.inventory import Machine
 from advisor.memory.cells import Ledger, PhaseSum, Place
-from advisor.plan.plan import Change, Plan, PlanStep
+from advisor.plan.plan import Change, Plan, PlanStep, grouped
 from advisor.run.run import Run
 from advisor.units import show_bytes, show_gib, show_params
 from advisor.words import MEMORY_TITLES, PHASE_TITLES, Basis, Phase
@@ -145,12 +145,12 @@ def saves_word(step: PlanStep) -> str:
 
 
 def savings(saves: Mapping[Phase, int], place: str) -> list[str]:
-    """One clause a phase: "4.00 GiB less GPU memory per card in the actor update"."""
+    """One clause an amount: "4.00 GiB less GPU memory per card in the actor update, the optimizer step"."""
     memory = "host RAM per node" if place == "host" else "GPU memory per card"
     return [
-        f"{show_bytes(abs(count))} {'less' if count > 0 else 'more'} {memory} in {PHASE_TITLES[phase]}"
-        for phase, count in saves.items()
-        if count
+        f"{show_bytes(abs(count))} {'less' if count > 0 else 'more'} {memory} in "
+        + ", ".join(PHASE_TITLES[phase] for phase in phases)
+        for count, phases in grouped(saves)
     ]
 
 

@@ -15,6 +15,7 @@ from advisor.script.launch import Launch, Script
 
 _SECONDS = 10
 _UNSET = object()
+_TRUTH = {"True": "true", "False": "false", "None": "null", "none": "null"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +105,9 @@ def _compare(old: Launch, new: Launch, wanted: Sequence[Wanted]) -> list[str]:
     found = _values(new)
     asked = {_bare(item.key): item for item in wanted if item.kind == "setting"}
     for key in {**expected, **found}:
-        if _same(expected.get(key, _UNSET), found.get(key, _UNSET)) or (key in followers and key not in asked):
+        if _same(expected.get(key, _UNSET), found.get(key, _UNSET), loose=not old.argv) or (
+            key in followers and key not in asked
+        ):
             continue
         label = "wanted" if key in asked else "changed"
         out.append(
@@ -121,10 +124,14 @@ def _compare(old: Launch, new: Launch, wanted: Sequence[Wanted]) -> list[str]:
     return out
 
 
-def _same(left: object, right: object) -> bool:
-    """Equal values; a list of one word is that word, because an option cannot tell them apart."""
+def _same(left: object, right: object, *, loose: bool) -> bool:
+    """Equal values. A list of one word is that word, because an option cannot tell them apart; `loose`: in config
+    files `true` and `True` are the same, each in its own language.
+    """
     a = left[0] if isinstance(left, tuple) and len(left) == 1 else left
     b = right[0] if isinstance(right, tuple) and len(right) == 1 else right
+    if loose and isinstance(a, str) and isinstance(b, str):
+        return _TRUTH.get(a, a) == _TRUTH.get(b, b)
     return a == b
 
 

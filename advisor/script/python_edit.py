@@ -41,8 +41,11 @@ class PythonEditor:
                 self.remove(source, wanted)
         elif source is None:
             self.add(wanted, wanted.value)
-        elif not source.found.known or text_of(self.reading, source.found) != wanted.value:
+        elif not source.found.known or self.differs(text_of(self.reading, source.found), wanted.value):
             self.change(source, wanted, wanted.value)
+
+    def differs(self, old: Value, new: Value) -> bool:
+        return old != (_NAMES.get(new, new) if isinstance(new, str) else new)
 
     def change(self, source: FieldSource, wanted: Wanted, value: Value) -> None:
         """Replace what decides the field in its own statement: its literal, or the name or sum that stands there."""

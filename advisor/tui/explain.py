@@ -7,7 +7,7 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 
 from advisor.memory.cells import LETTERS, Cell, Ledger, PhaseSum, Place
-from advisor.plan.plan import PlanStep
+from advisor.plan.plan import PlanStep, grouped
 from advisor.session import State
 from advisor.tui.facts import briefly
 from advisor.tui.frame import BACK, Reading
@@ -35,9 +35,10 @@ def step_rows(state: State, step: PlanStep, width: int) -> list[Row]:
     out += [BLANK, *labelled("why", step.why, width)]
     other = "GPU" if step.place == "host" else "host"
     for place, saves in (("GPU" if step.place == "gpu" else "host", step.saves), (other, step.host_saves)):
-        for phase, count in saves.items():
+        for count, phases in grouped(saves):
             verb = "saves" if count >= 0 else "needs"
-            out += labelled(verb, f"{show_bytes(abs(count))} {place} in {PHASE_TITLES[phase]}", width)
+            where = ", ".join(PHASE_TITLES[phase] for phase in phases)
+            out += labelled(verb, f"{show_bytes(abs(count))} {place} in {where}", width)
     out += labelled("costs", step.costs or "nothing known", width)
     changes = "training results change" if step.results == "changed" else "training results stay the same"
     out += labelled("results", changes, width, tone="warn" if step.results == "changed" else "plain")

@@ -47,7 +47,7 @@ def saving_words(step: PlanStep, phase: Phase | None) -> str:
     shown = (
         f"{amount / GIB:.0f} GB"
         if amount >= 10 * GIB
-        else (f"{amount / GIB:.1f} GB" if amount >= GIB else show_bytes(amount))
+        else (f"{amount / GIB:.1f} GB" if amount >= GIB // 10 else show_bytes(amount))
     )
     return f"{sign}{shown} {place}"
 

@@ -42,12 +42,18 @@ class PPOExpConfig(BasePPOExpConfig):
 def test_nested_keys_are_flattened(read: Read) -> None:
     (launch,) = read(YAML, "a.yaml").launches
     assert values(launch) == {
-        "data.batch": "512", "data.name": "a b", "data.files": ("x", "y"), "worker.offload.params": "true", "flow.a": "1",
+        "data.batch": "512",
+        "data.name": "a b",
+        "data.files": ("x", "y"),
+        "worker.offload.params": "true",
+        "flow.a": "1",
         "flow.b": "2",
-    }  # fmt: skip
+    }
     assert values(read(JSON, "a.json").launches[0]) == {
-        "zero_optimization.stage": "2", "zero_optimization.cpu": "none", "list": ("1", "é"),
-    }  # fmt: skip
+        "zero_optimization.stage": "2",
+        "zero_optimization.cpu": "none",
+        "list": ("1", "é"),
+    }
 
 
 @pytest.mark.parametrize(
@@ -88,9 +94,15 @@ def test_python_fields_are_what_the_run_without_debugging_gets(read: Read) -> No
     assert launch.bases == ("BasePPOExpConfig",)
     assert launch.notes == ("$DEBUG_MODE is taken as not set in the environment.",)
     assert values(launch) == {
-        "total": "32", "ref": "32", "use_grpo": "False", "share": "0.7", "name": "x", "longest": "40", "stop": ("a", "b"),
+        "total": "32",
+        "ref": "32",
+        "use_grpo": "False",
+        "share": "0.7",
+        "name": "x",
+        "longest": "40",
+        "stop": ("a", "b"),
         "path": "run",
-    }  # fmt: skip
+    }
     assert launch.effective()["ref"].shared_with == ("total", "longest")
 
 
@@ -118,9 +130,15 @@ def test_keyword_literals_of_config_calls_are_settings(edited: Edited, read: Rea
 
 
 def test_comments_go_behind_the_line_or_above_a_commented_one(edited: Edited) -> None:
-    assert "params: false  # rl-oom-advisor: why\n" in edited(YAML, Wanted("worker.offload.params", "false", "why"), name="a.yaml")
-    assert "  # rl-oom-advisor: why\n  batch: 1   # prompts" in edited(YAML, Wanted("data.batch", "1", "why"), name="a.yaml")
-    assert "    # rl-oom-advisor: why\n    total: int = 1 if" in edited(PYTHON, Wanted("total", "1", "why"), name="orz.py")
+    assert "params: false  # rl-oom-advisor: why\n" in edited(
+        YAML, Wanted("worker.offload.params", "false", "why"), name="a.yaml"
+    )
+    assert "  # rl-oom-advisor: why\n  batch: 1   # prompts" in edited(
+        YAML, Wanted("data.batch", "1", "why"), name="a.yaml"
+    )
+    assert "    # rl-oom-advisor: why\n    total: int = 1 if" in edited(
+        PYTHON, Wanted("total", "1", "why"), name="orz.py"
+    )
 
 
 def test_what_a_file_has_no_place_for_is_refused(read: Read) -> None:

@@ -23,10 +23,44 @@ SEEDS: list[tuple[str, DocumentKind, str]] = [
     ("a.py", "python", PYTHON),
 ]
 DAMAGE = [
-    b'"', b"'", b"$(", b")", b"${", b"}", b"\\\n", b"\n", b"`", b"<<EOF\n", b"((", b"#", b";", b"|", b"if ", b"fi\n", b"done\n",
-    b"eval ", b"\x01", b"\xff", b"\r\n", b"\t", b"A=$A$A\n", b"f(){ f; f; }; f\n", b"while true; do echo; done\n", b"case x in ",
-    b"${A:-", b"{a,b}", b"*", b": ", b"- ", b"&a ", b"*a", b"[", b"]", b"{", b"source $0\n",
-]  # fmt: skip
+    b'"',
+    b"'",
+    b"$(",
+    b")",
+    b"${",
+    b"}",
+    b"\\\n",
+    b"\n",
+    b"`",
+    b"<<EOF\n",
+    b"((",
+    b"#",
+    b";",
+    b"|",
+    b"if ",
+    b"fi\n",
+    b"done\n",
+    b"eval ",
+    b"\x01",
+    b"\xff",
+    b"\r\n",
+    b"\t",
+    b"A=$A$A\n",
+    b"f(){ f; f; }; f\n",
+    b"while true; do echo; done\n",
+    b"case x in ",
+    b"${A:-",
+    b"{a,b}",
+    b"*",
+    b": ",
+    b"- ",
+    b"&a ",
+    b"*a",
+    b"[",
+    b"]",
+    b"{",
+    b"source $0\n",
+]
 
 
 def damaged(text: bytes, chance: random.Random) -> bytes:
@@ -43,6 +77,7 @@ def damaged(text: bytes, chance: random.Random) -> bytes:
 @pytest.mark.parametrize("seed", range(5))
 def test_damaged_files_are_read_or_refused(seed: int) -> None:
     chance = random.Random(seed)
+    refused = 0
     for _ in range(120):
         name, kind, text = chance.choice(SEEDS)
         path = Path("/nowhere") / name
@@ -54,6 +89,7 @@ def test_damaged_files_are_read_or_refused(seed: int) -> None:
                 for setting in chance.sample(launch.settings, min(2, len(launch.settings))):
                     for item in rewrite(script, launch.index, [Wanted(setting.key, "7", "why")]):
                         assert apply_edits(item.document.data, item.edits) == item.new
-        except (ScriptError, EditRefused) as refused:
-            assert "\n" not in str(refused)
+        except (ScriptError, EditRefused):
+            refused += 1
         assert time.monotonic() - started < 5
+    assert 0 < refused < 110  # damage shows, and not everything is given up

@@ -25,10 +25,14 @@ from tests.script.conftest import Read
         ("a.py", b"x = 1\ny = (\n", "line 2"),
         ("a.yaml", b"[" * 5000, "nested too deeply"),
         ("a.json", b"[" * 5000, "nested too deeply"),
-        ("a.yaml", b"a: &a [1,2]\n" + b"".join(b"%c: &%c [*%c%s]\n" % (98 + i, 98 + i, 97 + i, b", *%c" % (97 + i) * 9) for i in range(9)),
-         "aliases"),
+        (
+            "a.yaml",
+            b"a: &a [1,2]\n"
+            + b"".join(b"%c: &%c [*%c%s]\n" % (98 + i, 98 + i, 97 + i, b", *%c" % (97 + i) * 9) for i in range(9)),
+            "aliases",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_malformed_file_is_refused_in_one_sentence(read: Read, name: str, data: bytes, says: str) -> None:
     with pytest.raises(ScriptError) as caught:
         read(data, name)

@@ -45,7 +45,9 @@ def test_the_comment_stands_above_the_whole_command(edited: Edited) -> None:
 
 
 def test_a_comment_never_lands_inside_a_chain_a_string_or_a_heredoc(edited: Edited) -> None:
-    script = "cat > /dev/null <<EOF\n x\nEOF\nA=1 \\\nB='two\nlines' \\\n  nohup \\\n  python3 train_ppo.py \\\n  --lr 1\n"
+    script = (
+        "cat > /dev/null <<EOF\n x\nEOF\nA=1 \\\nB='two\nlines' \\\n  nohup \\\n  python3 train_ppo.py \\\n  --lr 1\n"
+    )
     assert edited(script, Wanted("--lr", "2", "why")) == script.replace("--lr 1", "--lr 2").replace(
         "A=1", "# rl-oom-advisor: why\nA=1"
     )
@@ -68,7 +70,9 @@ OPTIONS = "deepspeed train_sft.py \\\n   --a 1 \\\n   --flag \\\n   --list x y \
         ("--flag", "true", "--flag", "--flag true"),
     ],
 )
-def test_options_are_changed_added_and_removed(edited: Edited, key: str, value: Value | None, old: str, new: str) -> None:
+def test_options_are_changed_added_and_removed(
+    edited: Edited, key: str, value: Value | None, old: str, new: str
+) -> None:
     assert edited(OPTIONS, Wanted(key, value)) == OPTIONS.replace(old, new)
 
 
@@ -107,7 +111,7 @@ def test_environment_is_edited_where_the_workers_see_it(edited: Edited) -> None:
     assert edited(CHAIN, Wanted("Y", "a b", kind="environment")) == CHAIN.replace("python3", "export Y='a b'\npython3")
     prefixed = "A=1 \\\nB=2 \\\nswift rlhf --a 1\n"
     assert edited(prefixed, Wanted("B", "3", kind="environment")) == prefixed.replace("B=2", "B=3")
-    ray = "ray job submit --runtime-env-json='{\"working_dir\": \"/x\"}' -- python3 -m openrlhf.cli.train_ppo_ray --a 1\n"
+    ray = 'ray job submit --runtime-env-json=\'{"working_dir": "/x"}\' -- python3 -m openrlhf.cli.train_ppo_ray --a 1\n'
     assert edited(ray, Wanted("M", "1", kind="environment")) == ray.replace("'{", '\'{"env_vars": {"M": "1"}, ')
 
 

@@ -28,7 +28,7 @@ from tests.script.conftest import Read, values
         ("python3 -m verl.trainer.main_ppo \\\n  x.y=1 \\\n  a.b='[1,2]'", "[1,2]"),
         ("M=/m\npython3 -m verl.trainer.main_ppo x.y=$M\\\n    a.b=3", "3"),
         ("CMD='python3 -m verl.trainer.main_ppo a.b=4'\neval \"$CMD\"", "4"),
-        ("srun -N1 bash -c \"python3 -m verl.trainer.main_ppo a.b=4 2>&1\"", "4"),
+        ('srun -N1 bash -c "python3 -m verl.trainer.main_ppo a.b=4 2>&1"', "4"),
         ("f() { local n=$1; python3 -m verl.trainer.main_ppo a.b=$n; }\nf 9", "9"),
         ("if [ 2 -gt 1 ]; then N=1; else N=2; fi\npython3 -m verl.trainer.main_ppo a.b=$N", "1"),
         ("X=b\ncase $X in a) N=1;; b|c) N=2;; *) N=3;; esac\npython3 -m verl.trainer.main_ppo a.b=$N", "2"),
@@ -40,7 +40,7 @@ from tests.script.conftest import Read, values
         ("# 学习率 说明\nN=8  # 批量\npython3 -m verl.trainer.main_ppo a.b=$N", "8"),
         ("N=8\r\npython3 -m verl.trainer.main_ppo \\\r\n  a.b=$N\r\n", "8"),
     ],
-)  # fmt: skip
+)
 def test_a_value_is_what_bash_would_pass(read: Read, script: str, expected: str) -> None:
     (launch,) = read(script).launches
     assert values(launch)["a.b"] == expected
@@ -48,7 +48,16 @@ def test_a_value_is_what_bash_would_pass(read: Read, script: str, expected: str)
 
 @pytest.mark.parametrize(
     "value",
-    ["$HOSTNAME", "$(date +%s)", "$1", "$NOT_SET_HERE", "$HOME/data", "~/data", "$(nvidia-smi -L | wc -l)", "$((NOT_SET + 1))"],
+    [
+        "$HOSTNAME",
+        "$(date +%s)",
+        "$1",
+        "$NOT_SET_HERE",
+        "$HOME/data",
+        "~/data",
+        "$(nvidia-smi -L | wc -l)",
+        "$((NOT_SET + 1))",
+    ],
 )
 def test_what_depends_on_the_outside_is_unresolved_and_says_why(read: Read, value: str) -> None:
     (launch,) = read(f"V={value}\npython3 -m verl.trainer.main_ppo a.b=$V c.d=1").launches
@@ -72,13 +81,18 @@ def test_given_positional_arguments_are_used(read: Read) -> None:
 
 def test_options_flags_and_lists_keep_their_dashes(read: Read) -> None:
     (launch,) = read(
-        "deepspeed --num_gpus 8 --module openrlhf.cli.train_ppo --zero_stage 3 --bf16 --adam_betas 0.9 0.95 --lr=-1e-6 --range -10 10"
+        "deepspeed --num_gpus 8 --module openrlhf.cli.train_ppo "
+        "--zero_stage 3 --bf16 --adam_betas 0.9 0.95 --lr=-1e-6 --range -10 10"
     ).launches
     assert launch.program == "openrlhf.cli.train_ppo"
     assert launch.launcher == {"--num_gpus": "8"}
     assert values(launch) == {
-        "--zero_stage": "3", "--bf16": (), "--adam_betas": ("0.9", "0.95"), "--lr": "-1e-6", "--range": ("-10", "10"),
-    }  # fmt: skip
+        "--zero_stage": "3",
+        "--bf16": (),
+        "--adam_betas": ("0.9", "0.95"),
+        "--lr": "-1e-6",
+        "--range": ("-10", "10"),
+    }
 
 
 def test_a_heredoc_holds_the_command(read: Read) -> None:
@@ -99,7 +113,7 @@ fi
 
 def test_ray_job_submit_runs_what_follows_the_bare_dashes(read: Read) -> None:
     (launch,) = read(
-        "ray job submit --address=http://x:1 --runtime-env-json='{\"env_vars\": {\"A\": \"1\"}}' -- "
+        'ray job submit --address=http://x:1 --runtime-env-json=\'{"env_vars": {"A": "1"}}\' -- '
         "/opt/env/bin/python3 -m openrlhf.cli.train_ppo_ray --zero_stage 3"
     ).launches
     assert launch.program == "openrlhf.cli.train_ppo_ray"
@@ -164,7 +178,10 @@ def test_deepspeed_and_accelerate_files_have_prefixes_of_their_own(read: Read, t
     assert values(launch)["accelerate:num_processes"] == "8"
 
 
-@pytest.mark.parametrize("command", ["python convert_checkpoint.py --a 1", "python -c 'import x'", "vllm serve m", "echo python train.py --a 1"])
+@pytest.mark.parametrize(
+    "command",
+    ["python convert_checkpoint.py --a 1", "python -c 'import x'", "vllm serve m", "echo python train.py --a 1"],
+)
 def test_other_work_is_no_launch(read: Read, command: str) -> None:
     assert read(command).launches == ()
 
