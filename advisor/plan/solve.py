@@ -13,6 +13,7 @@ from advisor.plan.plan import NotProposed, Plan, PlanStep
 from advisor.plan.propose import Proposal, propose
 from advisor.plan.steps import advice_step, case_steps, step_of, version_steps
 from advisor.plan.what_if import Outcome, Overrides, Situation
+from advisor.run.bound import native
 from advisor.units import show_bytes
 from advisor.words import PHASE_TITLES, Phase
 
@@ -64,7 +65,7 @@ def finish(situation: Situation, steps: list[PlanStep], refused: tuple[NotPropos
 def overrides_of(steps: Iterable[PlanStep]) -> dict[str, str | None]:
     """Native key → new text of all selected steps (variables as `$NAME`)."""
     return {
-        ("$" if step.kind == "environment" else "") + change.key.lstrip("-"): change.new
+        ("$" if step.kind == "environment" else "") + native(change.key): change.new
         for step in steps
         if step.selected and step.kind in ("setting", "environment", "data")
         for change in step.changes
@@ -142,11 +143,11 @@ def _folklore(situation: Situation, cause: Cause) -> Iterable[NotProposed]:
     for remedy in situation.knowledge.remedies:
         if remedy.id not in cause.folklore or remedy.knob is None:
             continue
-        native = natives.carrier(remedy.knob)
-        if native is not None and native.fact is not None and native.fact.false_friend:
+        carrier = natives.carrier(remedy.knob)
+        if carrier is not None and carrier.fact is not None and carrier.fact.false_friend:
             continue
-        if native is not None or remedy.memory == "host":
-            named = f"{native.key}: " if native is not None else ""
+        if carrier is not None or remedy.memory == "host":
+            named = f"{carrier.key}: " if carrier is not None else ""
             yield NotProposed(remedy.id, remedy.title, named + _no_help(remedy, situation))
 
 
@@ -157,9 +158,9 @@ def _no_help(remedy: Remedy, situation: Situation) -> str:
 
 def _false_friends(situation: Situation) -> Iterable[NotProposed]:
     """Settings whose names promise what they do not do in this framework."""
-    for native in situation.outcome({}).built.natives.values.values():
-        if situation.place == "gpu" and native.fact is not None and native.fact.false_friend and native.given:
-            yield NotProposed(native.key, f"Lower {native.key}", native.fact.false_friend)
+    for known in situation.outcome({}).built.natives.values.values():
+        if situation.place == "gpu" and known.fact is not None and known.fact.false_friend and known.given:
+            yield NotProposed(known.key, f"Lower {known.key}", known.fact.false_friend)
 
 
 def _wanted(proposal: Proposal, situation: Situation, chosen: Overrides) -> bool:
@@ -207,8 +208,8 @@ def _companions(situation: Situation, chosen: Overrides) -> list[Proposal]:
 
 
 def _keys(remedy: Remedy, situation: Situation) -> list[str]:
-    native = situation.outcome({}).built.natives.carrier(remedy.knob) if remedy.knob else None
-    return [native.key] if native is not None else []
+    carrier = situation.outcome({}).built.natives.carrier(remedy.knob) if remedy.knob else None
+    return [carrier.key] if carrier is not None else []
 
 
 def _grew(saved: dict[Phase, int]) -> bool:

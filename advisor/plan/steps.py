@@ -45,6 +45,9 @@ def change_of(key: str, old: str | None, new: str | None, situation: Situation) 
     """A change with its key as the user's file writes it: variables bare, options with their dashes."""
     if key.startswith(EnvironmentPrefix):
         return Change(key.removeprefix(EnvironmentPrefix), old, new)
+    known = situation.outcome({}).built.natives.values.get(key)
+    if known is not None and known.setting is not None:
+        return Change(known.setting.key, old, new)
     framework = situation.inputs.recognised.framework
     dashes = "--" if framework is not None and framework.syntax == "argparse" else ""
     return Change(dashes + key, old, new)

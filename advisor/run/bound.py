@@ -16,8 +16,8 @@ EnvironmentPrefix = "$"
 
 
 def native(key: str) -> str:
-    """A setting's key as the dialects write it: without the dashes of an option."""
-    return key.lstrip("-")
+    """A setting's key as the dialects write it: without the dashes of an option or the mark of accelerate's file."""
+    return key.lstrip("-").removeprefix("accelerate:")
 
 
 @dataclass(frozen=True, slots=True)

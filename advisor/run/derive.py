@@ -17,11 +17,19 @@ _FOLLOWERS = {
 """Knob → the knob whose value it takes where its own setting is unset (as the frameworks' own configs interpolate)."""
 
 
+_DEEPSPEED_FILE = {
+    "deepspeed:zero_optimization.stage": "actor.zero_stage",
+    "deepspeed:zero_optimization.offload_optimizer.device": "actor.optimizer_offload",
+    "deepspeed:zero_optimization.offload_param.device": "actor.param_offload",
+}
+"""Keys of a DeepSpeed JSON that the launch names → knobs (docs: DeepSpeed configuration JSON, ZeRO)."""
+
+
 def derive_knobs(
     knobs: Mapping[str, Knob], natives: Natives, topology: Topology, mechanics: Mechanics, algorithm: str
 ) -> dict[str, Knob]:
-    """Derived knobs by name; a knob that a setting already carries is never replaced."""
-    derived: dict[str, Knob] = {}
+    """Derived knobs by name. Only a DeepSpeed file replaces what a setting carries: the setting is then its path."""
+    derived = _from_deepspeed_file(natives)
 
     def add(name: str, value: KnobValue | None, note: str) -> None:
         known = knobs.get(name)
@@ -51,6 +59,16 @@ def derive_knobs(
     if limit:
         add("samples.limit_batch", True, limit)
     return derived
+
+
+def _from_deepspeed_file(natives: Natives) -> dict[str, Knob]:
+    found: dict[str, Knob] = {}
+    for key, knob in _DEEPSPEED_FILE.items():
+        text = natives.value(key)
+        if text is not None:
+            value = str(text) == "cpu" if key.endswith(".device") else int(str(text)) if str(text).isdigit() else None
+            found[knob] = Knob(knob, value, "script", key)
+    return found
 
 
 def _samples_limit(natives: Natives) -> str:

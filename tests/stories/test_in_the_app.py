@@ -1,4 +1,4 @@
-"""The same stories driven in the app with the keyboard alone: the same answers, and the same bytes in the saved script."""
+"""The same stories driven in the app with the keyboard alone: the same answers, the same bytes saved."""
 
 from __future__ import annotations
 
