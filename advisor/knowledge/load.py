@@ -96,7 +96,7 @@ def _typed(file: Path, kind: type[T]) -> T:
 def _stamp(files: list[Path]) -> str:
     """Names, sizes and times of the files and of the schema: what decides whether the compiled JSON still holds."""
     digest = hashlib.sha256()
-    for file in [*files, Path(__file__).with_name("schema.py")]:
+    for file in [*files, *sorted((Path(__file__).parent / "schema").glob("*.py"))]:
         status = file.stat()
         digest.update(f"{file}\0{status.st_mtime_ns}\0{status.st_size}\n".encode())
     return digest.hexdigest()[:20]

@@ -1,0 +1,57 @@
+"""What the files of knowledge/ may say, as types. msgspec decodes into these and refuses unknown keys.
+
+Facts are data. Whatever computes is a named rule in code (`divide_then_times_n`, `divides`, `lower`) that the
+files refer to by name with parameters; there is no expression language.
+"""
+
+from __future__ import annotations
+
+from advisor.knowledge.schema.advice import Advisory, Answer, Case, Cause, Question, Remedy, RemedyEvidence, Tree
+from advisor.knowledge.schema.base import Grade, Rule, Scalar, Strict
+from advisor.knowledge.schema.crash import FrameRule, Progress, Signature, Signatures
+from advisor.knowledge.schema.facts import GpuFact, KnobFact, ModelFact
+from advisor.knowledge.schema.framework import EnvironmentFact, Era, Framework, Mechanics, Recognition, SettingFact
+
+__all__ = [
+    "Advisory",
+    "Answer",
+    "Case",
+    "Cause",
+    "EnvironmentFact",
+    "Era",
+    "FrameRule",
+    "Framework",
+    "GpuFact",
+    "Grade",
+    "KnobFact",
+    "Knowledge",
+    "Mechanics",
+    "ModelFact",
+    "Progress",
+    "Question",
+    "Recognition",
+    "Remedy",
+    "RemedyEvidence",
+    "Rule",
+    "Scalar",
+    "SettingFact",
+    "Signature",
+    "Signatures",
+    "Strict",
+    "Tree",
+]
+
+
+class Knowledge(Strict, frozen=True):
+    """All of it."""
+
+    digest: str
+    signatures: Signatures
+    frameworks: tuple[Framework, ...]
+    tree: Tree
+    remedies: tuple[Remedy, ...]
+    advisories: tuple[Advisory, ...]
+    cases: tuple[Case, ...]
+    models: tuple[ModelFact, ...]
+    gpus: tuple[GpuFact, ...]
+    knobs: tuple[KnobFact, ...]

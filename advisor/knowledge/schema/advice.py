@@ -1,0 +1,131 @@
+"""decision_tree.yaml, remedies.yaml, advisories.yaml and cases/*.yaml: what to ask, and what helps."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from advisor.knowledge.schema.base import Grade, Rule, Scalar, Strict
+from advisor.words import Memory, Phase, Results
+
+
+class Answer(Strict, frozen=True):
+    """One answer to a question."""
+
+    title: str
+    shown_by: tuple[Rule, ...] = ()
+    """Facts that give this answer by themselves: {fact: NAME, …}; the first answer whose fact holds is taken."""
+    next: str | None = None
+    leads_to: str | None = None
+    """A cause id."""
+    because: str = ""
+
+
+class Question(Strict, frozen=True):
+    """A question of the tree. "I don't know" is always offered beside `answers`."""
+
+    id: str
+    asks: str
+    why: str
+    answers: dict[str, Answer]
+    if_unknown: str
+    """How to find out."""
+    unknown_next: str | None = None
+    unknown_leads_to: str | None = None
+
+
+class Cause(Strict, frozen=True):
+    """A leaf: what was wrong, what proves it, what rules it out, and what relieves it."""
+
+    id: str
+    title: str
+    explains: str
+    memory: Memory
+    proved_by: tuple[Rule, ...] = ()
+    ruled_out_by: tuple[Rule, ...] = ()
+    remedies: tuple[str, ...] = ()
+    """Remedy ids in order of preference."""
+    folklore: tuple[str, ...] = ()
+    """Remedy ids that are often told and do not help here."""
+    record_next_time: str = ""
+
+
+class Tree(Strict, frozen=True):
+    """decision_tree.yaml"""
+
+    start: str
+    questions: tuple[Question, ...]
+    causes: tuple[Cause, ...]
+
+
+class RemedyEvidence(Strict, frozen=True):
+    """What a documented case says of a remedy."""
+
+    case: str
+    grade: Grade
+    because: str = ""
+
+
+class Remedy(Strict, frozen=True, kw_only=True):
+    """Something that can be changed, what it saves where, and what it costs."""
+
+    id: str
+    title: str
+    kind: Literal["setting", "environment", "version", "machine", "data", "manual"]
+    knob: str | None = None
+    memory: Memory
+    phases: tuple[Phase, ...] = ()
+    """Phases it relieves; () = all of that memory."""
+    never_for: tuple[str, ...] = ()
+    """Signature or cause ids where it harms."""
+    value: Rule | None = None
+    """How the new value is found: {rule: halve | set | largest_that_fits | …}."""
+    also: dict[str, Rule] = {}
+    """Other knobs that must be set along with it: knob → value rule."""
+    tier: Literal["free", "slower", "host_ram", "changes_results", "version", "hardware"]
+    results: Results
+    costs: str
+    says: str
+    """Two sentences for the user; {old}, {new}, {freed} and facts named in the code may be used."""
+    caveats: tuple[str, ...] = ()
+    applies_when: tuple[Rule, ...] = ()
+    environment: str = ""
+    """The variable to set where no dialect carries the knob (kind environment)."""
+    evidence: tuple[RemedyEvidence, ...] = ()
+    source: str = ""
+
+
+class Advisory(Strict, frozen=True):
+    """A library version that leaks, asserts or clashes."""
+
+    id: str
+    library: str
+    versions: str
+    """packaging specifier of the bad ones."""
+    title: str
+    says: str
+    when: tuple[Rule, ...] = ()
+    """Facts that must hold for it to matter."""
+    cause: str | None = None
+    safe: tuple[str, ...] = ()
+    """Specifiers of the safe neighbours, preferred first."""
+    sets: dict[str, bool] = {}
+    """Knobs that hold while it applies (leak.gathered_weights)."""
+    source: str = ""
+    grade: Grade = "confirmed"
+
+
+class Case(Strict, frozen=True):
+    """A documented case: what was reported, and what the mechanism supports."""
+
+    id: str
+    title: str
+    source: str
+    situation: dict[str, Scalar]
+    """Facts to match: framework, model, gpus, host_ram, memory, phase, signature, library versions, setting values."""
+    reported: dict[str, Any]
+    mechanism: str
+    grade: Grade
+    folklore: tuple[str, ...] = ()
+    remedies: tuple[str, ...] = ()
+    values: dict[str, list[Scalar]] = {}
+    """Native key → values that were reported to work, best first."""

@@ -1,0 +1,18 @@
+"""What every kind of fact shares: scalars, named rules, grades, and strictness."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+Scalar = str | int | float | bool | None
+Rule = dict[str, Any]
+"""{rule: NAME, parameter: value, …}"""
+Grade = Literal["confirmed", "plausible", "reported", "failed", "folklore"]
+"""confirmed: someone ran it and it helped, and the mechanism supports it · plausible: the mechanism supports it
+· reported: only said · failed: tried without success · folklore: the mechanism contradicts it."""
+
+
+class Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Base: immutable, and a misspelt key is an error."""

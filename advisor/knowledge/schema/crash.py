@@ -1,0 +1,77 @@
+"""signatures.yaml: what crash lines look like and what they prove."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from advisor.knowledge.schema.base import Strict
+from advisor.words import Memory, Phase, Verdict
+
+
+class Signature(Strict, frozen=True):
+    """What a crash line looks like and what it proves. Regexes run on cleaned text; groups named *_bytes hold sizes."""
+
+    id: str
+    title: str
+    anchors: tuple[str, ...]
+    """Case-exact literals; a line (or joined message) is looked at only when it holds one."""
+    pattern: str
+    memory: Memory
+    role: str
+    """An EvidenceRole."""
+    verdict: Verdict | None = None
+    """What this line alone proves: oom, not_oom; None: nothing by itself."""
+    phase: Phase = "unknown"
+    """Implied by the line itself, where it is."""
+    rank: int = 50
+    """Look-alikes first: lower is tested earlier."""
+    span_lines: int = 1
+    """Lines the message may cover (split, wrapped, tables below)."""
+    sizes: dict[str, str] = {}
+    """Regex group → field name, where the printed size becomes bytes."""
+    says: str = ""
+    """One sentence for the user."""
+    look_alikes: tuple[str, ...] = ()
+    versions: str = ""
+    sample: str = ""
+    confidence: str = ""
+    source: str = ""
+    settle_by: tuple[str, ...] = ()
+    """For lines that prove nothing alone: what would settle it."""
+
+
+class FrameRule(Strict, frozen=True):
+    """A traceback frame (or Ray method, or engine text) and the phase it means."""
+
+    frame: str
+    """Regex over "file.py:function" or over text."""
+    phase: Phase
+    in_: Literal["frame", "text", "task"] = msgspec.field(name="in", default="frame")
+    frameworks: tuple[str, ...] = ()
+    under: str = ""
+    """Only when this regex matches a frame further out."""
+    weight: int = 50
+    """Higher wins over deeper frames of lower weight; equal weight: the deepest."""
+    source: str = ""
+
+
+class Progress(Strict, frozen=True):
+    """A progress line and the phase it means ("Update policy: 31%|")."""
+
+    pattern: str
+    phase: Phase
+    frameworks: tuple[str, ...] = ()
+
+
+class Signatures(Strict, frozen=True):
+    """signatures.yaml"""
+
+    signatures: tuple[Signature, ...]
+    frames: tuple[FrameRule, ...]
+    progress: tuple[Progress, ...] = ()
+    versions: tuple[dict[str, str], ...] = ()
+    """{library, pattern} with one group: versions met in logs."""
+    framework_marks: tuple[dict[str, str], ...] = ()
+    """{framework, pattern}: what only that framework prints."""

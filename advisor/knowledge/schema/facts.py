@@ -1,0 +1,73 @@
+"""models.yaml, gpus.yaml and knobs.yaml: shapes, cards, and the one vocabulary of settings."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from advisor.knowledge.schema.base import Strict
+
+
+class ModelFact(Strict, frozen=True):
+    """A model's shape. All counts are of the text model unless `vision_*`."""
+
+    name: str
+    hidden: int
+    layers: int
+    intermediate: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    vocab: int
+    tied: bool
+    parameters: int
+    """Published count, text and vision together."""
+    vision_parameters: int = 0
+    experts: int = 0
+    experts_per_token: int = 0
+    expert_intermediate: int = 0
+    qkv_bias: bool = False
+    kv_bytes_per_token: int | None = None
+    """bf16, TP 1; given only where 2*layers*kv_heads*head_dim*2 does not hold (MLA)."""
+    aliases: tuple[str, ...] = ()
+    """fnmatch patterns, case-insensitive, over the last path component."""
+    source: str = ""
+    head_norm: Literal["none", "head", "full"] = "none"
+    """Norms on queries and keys: none, one weight a head dimension (Qwen3), one over the full width (OLMo 2)."""
+    norms_per_layer: int = 2
+    """4 where norms stand before and after each block (Gemma 2 and 3, GLM-4-0414)."""
+    dense_layers: int = 0
+    """Leading layers of a mixture-of-experts model whose MLP is dense, `intermediate` wide."""
+    shared_intermediate: int = 0
+    """Width of the experts that every token passes (all of them together)."""
+    shared_gate: bool = False
+    """A gate weighs the shared experts (Qwen1.5-MoE)."""
+    router_bias: bool = False
+    """The router keeps a bias for each expert that balances their load (DeepSeek-V3)."""
+    query_rank: int = 0
+    """MLA: rank of the query projection; 0: queries are projected at once."""
+    latent_rank: int = 0
+    """MLA: rank of the compressed keys and values; 0: no MLA."""
+    rope_dim: int = 0
+    """MLA: head dimensions that carry the position."""
+    value_dim: int = 0
+    """MLA: head dimension of the values."""
+
+
+class GpuFact(Strict, frozen=True):
+    """A card: names it goes by, and what the driver reports as its memory."""
+
+    name: str
+    aliases: tuple[str, ...]
+    total_bytes: int
+    context_bytes: int | None = None
+    source: str = ""
+
+
+class KnobFact(Strict, frozen=True):
+    """A canonical knob: one vocabulary for remedies, tree and ledger."""
+
+    id: str
+    title: str
+    unit: str
+    type: Literal["int", "float", "bool", "str"]
+    says: str = ""

@@ -1,0 +1,165 @@
+"""frameworks/*.yaml: how a framework names its settings, runs its phases and checks its numbers."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from advisor.knowledge.schema.base import Rule, Scalar, Strict
+from advisor.knowledge.schema.crash import FrameRule, Progress
+from advisor.words import Results
+
+
+class Recognition(Strict, frozen=True):
+    """How a launch of this framework is told apart. All given parts must agree; hints only raise the confidence."""
+
+    programs: tuple[str, ...] = ()
+    """fnmatch patterns over Launch.program: "verl.trainer.main_ppo", "swift rlhf", "*/train_ppo_ray.py"."""
+    has: tuple[str, ...] = ()
+    """At least one of these keys is set (fnmatch)."""
+    lacks: tuple[str, ...] = ()
+    """None of these keys is set (fnmatch)."""
+    python_bases: tuple[str, ...] = ()
+    """Base classes of a config dataclass (Open-Reasoner-Zero)."""
+    hints: tuple[str, ...] = ()
+    """Substrings of the script's text."""
+    log: tuple[str, ...] = ()
+    """Regexes over log lines."""
+    priority: int = 50
+    """Most specific first: lower is tried earlier."""
+    marks: tuple[str, ...] = ()
+    """At least one of these substrings (any case) stands in the script's text or in a resolved value."""
+
+
+class Era(Strict, frozen=True):
+    """A stretch of versions in which keys, defaults and mechanics stay put. First match wins, newest first."""
+
+    id: str
+    versions: str = ""
+    """packaging specifier over the framework's own version: ">=0.2,<0.4"; "" any."""
+    has: tuple[str, ...] = ()
+    """Without a version: the era is this one when one of these keys is set."""
+    lacks: tuple[str, ...] = ()
+    released: str = ""
+    source: str = ""
+
+
+class SettingFact(Strict, frozen=True):
+    """A native key of one dialect."""
+
+    knob: str | None = None
+    """The canonical knob it carries (knobs.yaml); None: known, but no lever of ours."""
+    type: Literal["int", "float", "bool", "str", "flag", "list"] = "str"
+    """flag: a bare store_true; bool takes true/false in the dialect's own spelling."""
+    unit: str = ""
+    """In words: "prompts, all GPUs", "sequences per GPU", "tokens per GPU", "fraction of the card"."""
+    default: Scalar | dict[str, Scalar] = None
+    """A value, or era id → value ("*" for the others). None: the framework demands or derives it."""
+    eras: tuple[str, ...] = ()
+    """Eras in which the key exists; () = all."""
+    becomes: Rule | None = None
+    """How the framework turns the value into the knob's unit; None: as it is."""
+    must: tuple[Rule, ...] = ()
+    """Divisibility and bounds, checked before a value is proposed."""
+    no_effect_when: Rule | None = None
+    also: dict[str, Rule] = {}
+    """Further knobs the same key carries → how the value becomes each (swift's --deepspeed: stage and offload)."""
+    moves: dict[str, str] = {}
+    """phase → gpu, gpu-, host, host-, none (a minus: raising the value lowers it there)."""
+    results: Results = "unchanged"
+    caveat: str = ""
+    false_friend: str = ""
+    """What its name leads people to try, and why that does nothing here: said under "not proposed"."""
+    source: str = ""
+
+
+class EnvironmentFact(SettingFact, frozen=True):
+    """An environment variable; same grain as a setting."""
+
+    reaches_workers_by: str = ""
+    """Where it has to be set so that the workers see it."""
+
+
+class Mechanics(Strict, frozen=True):
+    """How this framework holds memory: what the ledger needs and no setting says. Bytes are per parameter.
+
+    Each field is one value; `per_era` of the dialect overrides fields by era id.
+    """
+
+    trainer: Literal["fsdp", "deepspeed", "megatron", "ddp"] = "fsdp"
+    weight_bytes: float = 4
+    """Sharded weights kept by the trainer (FSDP holds fp32; DeepSpeed bf16)."""
+    gradient_bytes: float = 4
+    master_bytes: float = 0
+    moment_bytes: float = 8
+    step_extra_bytes: float = 4
+    """Temporaries of the optimizer step (torch foreach 1x fp32 shard; fused 0; ZeRO-3 one sub-group)."""
+    lazy_optimizer: bool = True
+    """Moments appear at the first step (torch); DeepSpeed allocates them at initialisation."""
+    unsharded_bytes: float = 2
+    """Gathered copy of a unit in forward and backward."""
+    reference_bytes: float = 2
+    reference_on: Literal["gpu", "host"] = "gpu"
+    """host: streamed layer by layer (FSDP CPUOffload)."""
+    reference_when: Literal["always", "kl", "kl_full"] = "kl"
+    """Built always, only with a KL term, or only with a KL term and full (not LoRA) training."""
+    logits_scope: Literal["prompt_and_response", "response"] = "prompt_and_response"
+    logits_update_bytes: float = 8
+    """Live bytes per token x vocabulary entry at the peak of forward + backward."""
+    logits_forward_bytes: float = 4
+    """The same in a no-grad pass."""
+    logits_factor_without_deepspeed: float = 1
+    """Times both where a run of a `deepspeed` trainer goes without it: accelerate then hands out the logits in fp32."""
+    engine_share_of: Literal["total", "free"] = "total"
+    engine_sleeps: bool = True
+    sleep_level: int = 1
+    """1 keeps a pinned host copy of the engine's weights, 2 does not, 0: no sleep."""
+    sleep_residue_bytes: int = 2_000_000_000
+    """Left on the card by a sleeping engine (context, graphs)."""
+    wakes_beside: tuple[str, ...] = ()
+    """What of the trainer is still on the card when the engine wakes: weights, gradients, master, moments."""
+    sync_gathers: Literal["tensor", "unit", "full"] = "tensor"
+    sync_wakes: Literal["all", "weights"] = "all"
+    """What of a sleeping engine is awake during the weight sync: its whole share, or its weights only."""
+    states_sleep: bool = False
+    """Optimizer states always leave the card between updates; elsewhere `actor.state_sleep` says."""
+    colocated: bool = True
+    offload_lowers_update: bool = False
+    """True: offload is CPU Adam. False (verl): states return to the card for the update."""
+    context_bytes: int = 600_000_000
+    """CUDA context of one process."""
+    processes_per_gpu: int = 1
+    """Processes with a CUDA context on each card (OpenRLHF colocated: one a role)."""
+    loads_full_model_per_rank: bool = False
+    fixed_buffer_bytes: int = 0
+    """Buckets and live-parameter allowances held all the time."""
+    host_process_bytes: int = 4_000_000_000
+    """Resident memory of one worker process (CUDA, torch, libraries)."""
+    source: str = ""
+
+
+class Framework(Strict, frozen=True):
+    """One dialect: frameworks/*.yaml"""
+
+    framework: str
+    """The contract's word."""
+    title: str
+    package: str
+    """Distribution whose version gives the era."""
+    syntax: Literal["hydra", "dotlist", "argparse", "dataclass", "yaml"]
+    recognised_by: tuple[Recognition, ...]
+    algorithm: Rule | None = None
+    """{key: native key, values: {native: canonical}} or {fixed: "ppo"}."""
+    eras: tuple[Era, ...] = ()
+    settings: dict[str, SettingFact] = {}
+    environment: dict[str, EnvironmentFact] = {}
+    must: tuple[Rule, ...] = ()
+    """Constraints over several keys."""
+    topology: Rule = {}
+    """{rule: NAME, …}: how nodes, GPUs per node and roles are read from settings and environment."""
+    mechanics: Mechanics = Mechanics()
+    per_era: dict[str, dict[str, Scalar | list[str]]] = {}
+    """era id → fields of Mechanics that differ."""
+    frames: tuple[FrameRule, ...] = ()
+    progress: tuple[Progress, ...] = ()
+    notes: tuple[str, ...] = ()
+    source: str = ""
