@@ -9,12 +9,15 @@ from pathlib import Path
 
 from advisor import session
 from advisor.commands.asking import asked_from
-from advisor.commands.saving import destination_of, save
+from advisor.commands.saving import destination_of, refuse_existing, save
 from advisor.crash.sources import LogError
 from advisor.exits import Refusal
 from advisor.machine.live import Gauges
+from advisor.plan.patch import fits_name, report_name
 from advisor.report.diff_report import diff_report
+from advisor.report.markdown_report import markdown_report
 from advisor.script.document import EditRefused
+from advisor.script.write import write_file
 from advisor.session import Asked, State
 from advisor.tui.app import run_app
 from advisor.tui.driver import Notice, Preview, Saved
@@ -47,7 +50,8 @@ class SessionDriver:
         """The patch of the selected steps."""
         patch = session.patch(state)
         if patch.refused or not patch.rewrites:
-            return Preview("", refused=patch.refused, by_hand=patch.by_hand)
+            alone = report_alone(state, here=self.is_demo) if patch.by_hand and not patch.refused else None
+            return Preview("", refused=patch.refused, by_hand=patch.by_hand, report=alone)
         try:
             destination = destination_of(patch, None, here=self.is_demo)
         except Refusal as refusal:
@@ -55,16 +59,46 @@ class SessionDriver:
         return Preview(diff_report(patch.rewrites, [str(destination)]), patch.proof, destination, by_hand=patch.by_hand)
 
     def save(self, state: State, destination: Path, force: bool) -> Saved:
-        """Write script and report; FileExistsError where one is there and `force` is False."""
+        """Write script and report, or the report alone; FileExistsError where one is there and `force` is False."""
+        patch = session.patch(state)
         try:
-            report = save(state, session.patch(state), destination, force)
+            if not patch.rewrites:
+                return Saved(destination, save_report(state, destination, force), _start(state.asked.script))
+            report = save(state, patch, destination, force)
         except Refusal as refusal:
             raise EditRefused(str(refusal)) from refusal
-        runner = {".sh": "bash", ".bash": "bash", ".slurm": "sbatch", ".sbatch": "sbatch"}.get(destination.suffix, "")
-        return Saved(destination, report, f"{runner} {destination}".strip())
+        return Saved(destination, report, _start(destination))
+
+
+def report_alone(state: State, here: bool) -> Path | None:
+    """Where the report goes when no file changes: beside the script, under the name it would have with one."""
+    if state.asked.script is None:
+        return None
+    beside = report_name(fits_name(state.asked.script))
+    return Path(beside.name) if here else beside
+
+
+def save_report(state: State, destination: Path, force: bool) -> Path:
+    """Write the Markdown report and nothing else; returns its path. Raises FileExistsError as `save` does."""
+    refuse_existing(destination, force)
+    name = state.asked.script.name if state.asked.script is not None else destination.name
+    write_file(destination, markdown_report(state, name).encode(), 0o644, force=force)
+    return destination
+
+
+def _start(script: Path | None) -> str:
+    """The command that starts a run; "" where there is no script."""
+    if script is None:
+        return ""
+    runner = {".sh": "bash", ".bash": "bash", ".slurm": "sbatch", ".sbatch": "sbatch"}.get(script.suffix, "")
+    return f"{runner} {script}".strip()
 
 
 def run(parsed: argparse.Namespace) -> int:
     """Open the app; the caller has made sure that there is a terminal."""
     no_color = parsed.no_color or bool(os.environ.get("NO_COLOR"))
-    return run_app(SessionDriver(asked_from(parsed), parsed.demo), Gauges(), no_color, parsed.ascii)
+
+    def demo() -> SessionDriver:
+        return SessionDriver(asked_from(argparse.Namespace(**{**vars(parsed), "demo": True})), is_demo=True)
+
+    return run_app(SessionDriver(asked_from(parsed), parsed.demo), Gauges(), no_color, parsed.ascii, demo)

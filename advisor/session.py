@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 from pathlib import Path
+from typing import Literal
 
 from advisor.crash.evidence import NOTHING, Crash
 from advisor.crash.story import read_logs
@@ -12,7 +14,7 @@ from advisor.diagnosis.diagnose import Diagnosed, diagnose
 from advisor.diagnosis.diagnosis import Diagnosis
 from advisor.diagnosis.facts import Known
 from advisor.diagnosis.leaks import held_knobs
-from advisor.hostile import clean
+from advisor.hostile import clean, clean_line
 from advisor.knowledge import Knowledge, load_knowledge
 from advisor.machine.describe import described, from_log, merge
 from advisor.machine.inventory import Machine
@@ -26,10 +28,15 @@ from advisor.plan.plan import NotProposed, Plan, PlanStep
 from advisor.plan.solve import finish, make_plan
 from advisor.plan.what_if import Situation
 from advisor.run.build import RunInputs, build_run
-from advisor.run.dialect import Recognised, recognise
+from advisor.run.dialect import Recognised, no_place, recognise
 from advisor.run.run import Run
 from advisor.script.launch import Launch, Script
+from advisor.script.python_module import follow_module
 from advisor.script.reader import read_script
+from advisor.units import show_bytes
+
+MOST_PLANS = 3
+"""Plans made before one is taken whose steps cannot all be written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +106,14 @@ def open_session(asked: Asked, notice: Notice | None = None) -> State:
         script = read_script(asked.script)
     crash = _read_crash(asked.logs, knowledge, tell)
     recognised, index = _pick_launch(script, crash, asked, knowledge, described_libraries(asked, knowledge))
+    module = _config_module(script, index, recognised, knowledge)
+    if module is not None:
+        script, index = module, 0
+        tell(f"reading {module.documents[0].path.name}, which {asked.script.name if asked.script else ''} runs")
     tell("looking at this machine")
     machine = _machine(asked, knowledge, crash, script, index)
-    recognised, index = _pick_launch(script, crash, asked, knowledge, machine.libraries)
+    chosen = asked if module is None else replace(asked, launch=None)
+    recognised, index = _pick_launch(script, crash, chosen, knowledge, machine.libraries)
     return _think(asked, knowledge, machine, script, index, recognised, crash, dict(asked.answers or {}))
 
 
@@ -126,7 +138,11 @@ def toggle(state: State, step_id: str, selected: bool | None = None) -> State:
 def _after_turn(step: PlanStep, turned: PlanStep, wanted: bool) -> bool:
     if step.id == turned.id:
         return wanted
-    return step.selected and not (wanted and step.group == turned.group)
+    return step.selected and not (wanted and _exclude_each_other(step, turned))
+
+
+def _exclude_each_other(one: PlanStep, other: PlanStep) -> bool:
+    return one.group == other.group or one.id in other.conflicts or other.id in one.conflicts
 
 
 def accept(state: State, which: str) -> State:
@@ -140,6 +156,10 @@ def accept(state: State, which: str) -> State:
     for name in wanted:
         if name not in known:
             raise ValueError(f"the plan has no step {name!r}; it has {', '.join(sorted(known)) or 'none'}")
+    taken = [step for step in state.plan.steps if step.id in wanted]
+    for one, other in combinations(taken, 2):
+        if _exclude_each_other(one, other):
+            raise ValueError(f"{one.id} and {other.id} exclude each other: take one of them")
     return _with_steps(state, {s.id: s.id in wanted for s in state.plan.steps})
 
 
@@ -164,7 +184,7 @@ def _read_crash(logs: Sequence[Path], knowledge: Knowledge, tell: Notice) -> Cra
     if not logs:
         return NOTHING
     for log in logs:
-        tell(f"reading {log.name}")
+        tell(f"reading {log.name}" + (f", {show_bytes(log.stat().st_size)}" if log.is_file() else ""))
     frames = [rule for framework in knowledge.frameworks for rule in framework.frames]
     progress = [mark for framework in knowledge.frameworks for mark in framework.progress]
     return read_logs(logs, knowledge.signatures, frames, progress)
@@ -194,6 +214,21 @@ def _pick_launch(
         if recognised.framework is not None:
             return recognised, index
     return told(launches[order[0]] if launches else None), order[0] if launches else 0
+
+
+def _config_module(script: Script | None, index: int, recognised: Recognised, knowledge: Knowledge) -> Script | None:
+    """The config dataclass in Python that the launch runs, where a dialect keeps its settings in one."""
+    if script is None or (recognised.framework is not None and recognised.framework.syntax != "dataclass"):
+        return None
+    dialects = [dialect for dialect in knowledge.frameworks if dialect.syntax == "dataclass"]
+    bases = {base for dialect in dialects for mark in dialect.recognised_by for base in mark.python_bases}
+    found = follow_module(script, index, bases)
+    if found is None:
+        return None
+    shell, file = script.documents[0].path, found.documents[0].path
+    runs = f"{clean_line(str(shell))} runs {clean_line(str(file))}"
+    note = f"{runs}: that file has the settings and is the one to change."
+    return replace(found, launches=tuple(replace(each, notes=(note, *each.notes)) for each in found.launches))
 
 
 def _machine(asked: Asked, knowledge: Knowledge, crash: Crash, script: Script | None, index: int) -> Machine:
@@ -244,20 +279,38 @@ def _think(
     launch = script.launches[index] if script is not None and script.launches else None
     inputs = RunInputs(recognised, launch, machine, knowledge.models, crash.settings, asked.model)
     run = build_run(inputs).run
-    inputs = replace(inputs, knobs=held_knobs(knowledge.advisories, run, machine, crash))
+    leak_assumed = answers.get("regression") == "yes"
+    others = _other_launches(asked, script, index)
+    inputs = replace(inputs, knobs=held_knobs(knowledge.advisories, run, machine, crash, leak_assumed))
     run = build_run(inputs).run
+    run = replace(run, notes=(others, *run.notes)) if others else run
     raw = build_ledger(run, machine, crash)
-    found = corrections(raw, crash)
+    known = knowledge.signatures.signatures
+    limit: Literal["card", "share"] = next((s.limit for s in known if s.id == crash.signature), "card")
+    found = corrections(raw, crash) if limit == "card" else ()  # a full share proves nothing of the card
     ledger = corrected(raw, found)
     matches = attribute(run, crash)
     done = diagnose(Known(crash, run, machine, ledger, matches), knowledge, answers, found)
-    situation = _situation(inputs, machine, crash, knowledge, done, found, asked.margin)
-    plan = _plan(situation, done, ledger)
-    plan = placed(plan, script, index)
+    situation = replace(
+        _situation(inputs, machine, crash, knowledge, done, found, asked.margin), leak_assumed=leak_assumed, limit=limit
+    )
+    plan, situation = _planned(situation, done, ledger, script, index)
     state = State(
         asked, knowledge, machine, script, index, run, crash, ledger, matches, done.diagnosis, plan, answers, situation
     )
     return accept(state, asked.accept)
+
+
+def _other_launches(asked: Asked, script: Script | None, index: int) -> str:
+    """Which of several training commands is looked at, where nobody chose; "" where there is no choice."""
+    if script is None or len(script.launches) < 2 or asked.launch is not None:
+        return ""
+    span = script.launches[index].span
+    where = f"the one in line {span.line}" if span is not None else "the first"
+    return (
+        f"The script has {len(script.launches)} training commands; this is number {index + 1}, {where}. "
+        "--launch N chooses another."
+    )
 
 
 def _situation(
@@ -285,6 +338,21 @@ def _situation(
     )
 
 
+def _planned(
+    situation: Situation, done: Diagnosed, ledger: Ledger, script: Script | None, index: int
+) -> tuple[Plan, Situation]:
+    """The plan with its places, made anew without whatever it chose and no file can carry."""
+    because = no_place(situation.inputs.recognised, situation.inputs.launch)
+    for _ in range(MOST_PLANS):
+        plan = _plan(situation, done, ledger)
+        now = placed(plan, script, index, because)
+        lost = {one.id for one, other in zip(plan.steps, now.steps, strict=True) if one.selected and not other.selected}
+        if not lost:
+            return now, situation
+        situation = replace(situation, barred=situation.barred | lost)
+    return _settled(plan, situation, script, index), situation
+
+
 def _plan(situation: Situation, done: Diagnosed, ledger: Ledger) -> Plan:
     """No memory, no plan: what is not a shortage gets no memory advice."""
     if done.cause.memory == "none":
@@ -298,4 +366,13 @@ def _with_steps(state: State, selected: Mapping[str, bool]) -> State:
     steps = [replace(step, selected=selected[step.id]) for step in state.plan.steps]
     refused: tuple[NotProposed, ...] = state.plan.not_proposed
     plan = finish(state.situation, steps, refused)
-    return replace(state, plan=placed(plan, state.script, state.launch_index))
+    return replace(state, plan=_settled(plan, state.situation, state.script, state.launch_index))
+
+
+def _settled(plan: Plan, situation: Situation, script: Script | None, index: int) -> Plan:
+    """The plan with its places; computed again where a selected step has none, since it then does not count."""
+    because = no_place(situation.inputs.recognised, situation.inputs.launch)
+    now = placed(plan, script, index, because)
+    if [step.selected for step in now.steps] == [step.selected for step in plan.steps]:
+        return now
+    return placed(finish(situation, list(now.steps), plan.not_proposed), script, index, because)

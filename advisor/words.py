@@ -44,6 +44,14 @@ PHASE_TITLES: dict[Phase, str] = {
     "data": "loading data",
     "unknown": "a phase the log does not show",
 }
+
+
+def when(phase: Phase) -> str:
+    """When in a step, as English has it: "while syncing weights into the rollout engine", "during the actor update"."""
+    title = PHASE_TITLES[phase]
+    return f"while {title}" if title.partition(" ")[0].endswith("ing") else f"during {title}"
+
+
 MEMORY_TITLES: dict[Memory, str] = {
     "gpu": "GPU memory",
     "host": "Host RAM",

@@ -76,7 +76,8 @@ def set_values(parsed: argparse.Namespace) -> int:
     given = [_pair(text) for text in parsed.changes]
     index = launch_index(parsed.launch)
     script = usable(lambda: read_script(Path(parsed.script)))
-    document, new = usable(lambda: rewritten(script, given, index))
+    flags = _bare_flags(script, usable(load_knowledge))
+    document, new = usable(lambda: rewritten(script, given, index, flags))
     if parsed.output == "-":
         sys.stdout.flush()
         sys.stdout.buffer.write(new)
@@ -94,10 +95,21 @@ def _pair(text: str) -> tuple[str, str]:
     return key.strip(), value
 
 
-def rewritten(script: Script, given: Sequence[tuple[str, str]], index: int | None) -> tuple[Document, bytes]:
+def _bare_flags(script: Script, knowledge: Knowledge) -> frozenset[str]:
+    """Options without a value in the frameworks that the script launches, without their dashes."""
+    text = clean(script.documents[0].data.decode(errors="replace"), RECOGNISED_IN)
+    found = [recognise(launch, text, (), {}, {}, knowledge.frameworks).framework for launch in script.launches]
+    facts = [fact for each in found if each and each.syntax == "argparse" for fact in each.settings.items()]
+    return frozenset(key for key, fact in facts if fact.type == "flag")
+
+
+def rewritten(
+    script: Script, given: Sequence[tuple[str, str]], index: int | None, flags: frozenset[str] = frozenset()
+) -> tuple[Document, bytes]:
     """The one file that changes and its new bytes, for the launch asked for or all that have the keys.
 
-    One launch after the other; every result is read again before the next. Raises Refusal, EditRefused.
+    `flags`: options that take no value, without their dashes. One launch after the other; every result is read again
+    before the next. Raises Refusal, EditRefused.
     """
     from advisor.script.edit import read_again, rewrite
 
@@ -109,7 +121,7 @@ def rewritten(script: Script, given: Sequence[tuple[str, str]], index: int | Non
     chosen = range(len(script.launches)) if index is None else [index]
     now = script
     for each, pairs in _by_launch(script, given, chosen).items():
-        wanted = [_wanted(now.launches[each], key, value) for key, value in pairs]
+        wanted = [_wanted(now.launches[each], key, value, flags, everywhere=index is None) for key, value in pairs]
         done = rewrite(now, each, [one for one in wanted if not _is_so(now.launches[each], one)])
         now = read_again(now, done) if done else now
     return _only_changed(script, now)
@@ -156,14 +168,18 @@ def _found(launch: Launch, key: str) -> Setting | None:
     return next((setting for own, setting in launch.effective().items() if own.lstrip("-") == name), None)
 
 
-def _wanted(launch: Launch, key: str, value: str) -> Wanted:
+def _wanted(launch: Launch, key: str, value: str, flags: frozenset[str], *, everywhere: bool) -> Wanted:
     """What to write: under the launch's own spelling of the key where it has it."""
     setting = _found(launch, key)
     if setting is None:
         named_like_a_variable = key in launch.environment or (
             key.isupper() and "." not in key and not key.startswith("-")
         )
-        return Wanted(key, value, kind="environment" if named_like_a_variable else "setting")
+        if named_like_a_variable:
+            return Wanted(key, value, kind="environment", everywhere=everywhere)
+        if key.lstrip("-") in flags and value.lower() in ("true", "false"):
+            return Wanted(f"--{key.lstrip('-')}", () if value.lower() == "true" else None)
+        return Wanted(key, value)
     return Wanted(setting.key, _as_before(setting, value))
 
 

@@ -54,6 +54,25 @@ class TopUser:
     command: str
 
 
+ReadingKind = Literal["allocated", "reserved", "used", "free", "kv_cache", "weights", "freed", "still_used", "graphs"]
+"""What a memory reading speaks of: torch's live tensors · torch's pool · the whole card in use · the card free
+· an engine's KV cache · its weights · what its sleep gave back · what was in use after that · CUDA graphs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One memory reading met in a log."""
+
+    line: int
+    phase: Phase
+    kind: ReadingKind
+    bytes: int
+    process: str = ""
+    at: str = ""
+    """What the log calls the moment: "After compute_log_prob", "Before vllm offload"; "" where it does not say."""
+    file: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class Crash:
     """What the logs prove. `evidence[0]` is the first cause where there is one."""
@@ -80,6 +99,12 @@ class Crash:
     settle_by: tuple[str, ...] = ()
     """What would settle an unclear verdict."""
     lines_read: int = 0
+    steps_done: int | None = None
+    """Training steps that were done before the end of the log; None where no counter says."""
+    preliminary: bool = False
+    """Only the end of a long log was read: line numbers count from there, and an earlier failure may still turn up."""
+    readings: tuple[Reading, ...] = ()
+    """Memory readings in order, thinned where there are many."""
 
 
 NOTHING = Crash(verdict="unclear", memory="unknown", phase="unknown", unclear_because="no log was given")

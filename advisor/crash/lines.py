@@ -23,29 +23,35 @@ _TIME = (
     r"(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?"
 )
 _LEVEL = r"(?:DEBUG|INFO|WARNING|WARN|ERROR|CRITICAL)"
+_DIGITS = "0123456789"
+_LEVELS = "DIWEC"
 _PREFIXES = tuple(
-    re.compile(pattern)
-    for pattern in (
-        r"\((?P<who>(?:[^()]{0,80} )?pid=\d{1,10})(?:, ip=[^)]{1,60})?\)[ ]?",  # Ray workers, vLLM's processes
-        r"\((?P<who>raylet|gcs_server|autoscaler|log_monitor)(?:, ip=[^)]{1,60})?\)[ ]?",  # Ray daemons
-        r"\[(?P<who>rank\d{1,5})\]:[ ]?",  # torch's exception hook
-        r"\[default(?P<role>\d{1,4})\]:",  # torchrun --tee
-        r"\[\d{1,4},(?P<task>\d{1,5})\]<std(?:err|out)>:[ ]?",  # mpirun
-        r"(?P<task>\d{1,4}): (?=\S)",  # srun --label
-        r"(?P<who>worker[\w.-]{0,40}-\d{1,4}): ",  # pdsh
-        rf"\[?{_TIME}(?: (?P<who>(?:DP\d+ )?(?:TP\d+)?(?: ?EP\d+)?(?: ?PP\d+)?))?\][ ]?",  # SGLang, DeepSpeed
-        rf"{_LEVEL}:?[ ]?{_TIME}(?: \[[\w./-]{{1,80}}:\d+\]| [\w./-]{{1,80}}:\d+\]|:)[ ]?",  # vLLM, logging's default
-        rf"{_TIME} ?(?:- [\w.]{{1,80}} - {_LEVEL} - |\| {_LEVEL} *\| |std(?:err|out) [FP] )?",  # logging, kubectl
-        rf"\[{_LEVEL}\][ ]?",
-        r"\[[\w./-]{1,60}\.py:\d+(?::\w{1,60})?\][ ]?",  # DeepSpeed's call site
-        r"\[(?P<who>Rank \d{1,5})\] (?!Watchdog|To avoid|Exception|Some )",
-        r"[IWEF](?P<month>\d\d)(?P<day>\d\d) (?P<clock>\d\d:\d\d:\d\d)\.\d+ +\d+ \S{1,120}?\] ",  # glog
-        r"E {3}(?= *\S)",  # pytest
-        r"\((?P<who>\w+) pid=\d+\) ",
+    (first, re.compile(pattern))
+    for first, pattern in (
+        ("(", r"\((?P<who>(?:[^()]{0,80} )?pid=\d{1,10})(?:, ip=[^)]{1,60})?\)[ ]?"),  # Ray workers, vLLM's processes
+        ("(", r"\((?P<who>raylet|gcs_server|autoscaler|log_monitor)(?:, ip=[^)]{1,60})?\)[ ]?"),  # Ray daemons
+        ("[", r"\[(?P<who>rank\d{1,5})\]:[ ]?"),  # torch's exception hook
+        ("[", r"\[default(?P<role>\d{1,4})\]:"),  # torchrun --tee
+        ("[", r"\[\d{1,4},(?P<task>\d{1,5})\]<std(?:err|out)>:[ ]?"),  # mpirun
+        (_DIGITS, r"(?P<task>\d{1,4}): (?=\S)"),  # srun --label
+        ("w", r"(?P<who>worker[\w.-]{0,40}-\d{1,4}): "),  # pdsh
+        ("[" + _DIGITS, rf"\[?{_TIME}(?: (?P<who>(?:DP\d+ )?(?:TP\d+)?(?: ?EP\d+)?(?: ?PP\d+)?))?\][ ]?"),  # SGLang
+        (_LEVELS, rf"{_LEVEL}:?[ ]?{_TIME}(?: \[[\w./-]{{1,80}}:\d+\]| [\w./-]{{1,80}}:\d+\]|:)[ ]?"),  # vLLM
+        (_DIGITS, rf"{_TIME} ?(?:- [\w.]{{1,80}} - {_LEVEL} - |\| {_LEVEL} *\| |std(?:err|out) [FP] )?"),  # kubectl
+        ("[", rf"\[{_LEVEL}\][ ]?"),
+        ("[", r"\[[\w./-]{1,60}\.py:\d+(?::\w{1,60})?\][ ]?"),  # DeepSpeed's call site
+        ("[", r"\[(?P<who>Rank \d{1,5})\] (?!Watchdog|To avoid|Exception|Some )"),
+        ("IWEF", r"[IWEF](?P<month>\d\d)(?P<day>\d\d) (?P<clock>\d\d:\d\d:\d\d)\.\d+ +\d+ \S{1,120}?\] "),  # glog
+        ("E", r"E {3}(?= *\S)"),  # pytest
+        ("(", r"\((?P<who>\w+) pid=\d+\) "),
     )
 )
-_FIRST = frozenset("([0123456789DIWECFw")
-"""Characters a known prefix may begin with."""
+"""(characters it may begin with, regex)"""
+_BY_FIRST = {
+    first: tuple(regex for openings, regex in _PREFIXES if first in openings)
+    for first in sorted({character for openings, _ in _PREFIXES for character in openings})
+}
+_COLOUR = re.compile("\x1b\\[[0-9;]{0,16}m")
 _REPEATED = re.compile(r" *\[repeated (\d{1,6})x across cluster\](?: \(Ray deduplicates.*)?$")
 _VISIBLE_ESCAPE = re.compile(r"\^\[\[[0-9;]{0,12}m")
 _SPLIT = re.compile(rb"[\r\n]+")
@@ -71,6 +77,8 @@ class Line:
 def read_line(raw: bytes, number: int) -> Line:
     """Decode, clean and peel one segment; bytes beyond SEGMENT_LIMIT are not looked at, invalid UTF-8 is replaced."""
     decoded = raw[:SEGMENT_LIMIT].decode("utf-8", "replace")
+    if "\x1b[" in decoded:
+        decoded = _COLOUR.sub("", decoded)
     if decoded.startswith('{"'):
         decoded = _unwrapped(decoded)
     if "^[[" in decoded:  # escapes made visible by a terminal or a web page
@@ -85,9 +93,8 @@ def peel(printed: str, number: int = 1) -> Line:
     stamp = ""
     for _ in range(_PEELS):
         stripped = text.lstrip() if text[:1] == " " else text
-        if stripped[:1] not in _FIRST or not stripped:
-            break
-        match = next((found for prefix in _PREFIXES if (found := prefix.match(stripped)) and found.end()), None)
+        prefixes = _BY_FIRST.get(stripped[:1], ())
+        match = next((found for prefix in prefixes if (found := prefix.match(stripped)) and found.end()), None)
         if match is None:
             break
         groups = match.groupdict()

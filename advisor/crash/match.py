@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from advisor.crash.lines import Line
-from advisor.crash.patterns import Catalogue, Ready
+from advisor.crash.patterns import Ready
 from advisor.crash.window import Placed, Window
 
 _BELOW_CHARACTERS, _ABOVE_CHARACTERS = 4_000, 1_500
 _WIDE = 160
 """Pieces of a wrapped message that are this wide show its beginning within one line up or down."""
+_TAIL = 160
+"""A message after which its line goes on for longer than any clause of one is complete."""
 _FOREIGN, _FOREIGN_WIDE = 8, 2
 """Lines of other processes that may stand between two pieces of one message, and between two wide ones."""
 
@@ -109,9 +111,9 @@ class Surroundings:
         yield from self.window.above(self.begin, self.number)
 
 
-def match_around(around: Surroundings, catalogue: Catalogue) -> Matched | None:
-    """The first signature, look-alikes first, whose message covers the line."""
-    for ready in catalogue.candidates(around.line.text):
+def match_around(around: Surroundings, candidates: Sequence[Ready]) -> Matched | None:
+    """The first of the signatures, look-alikes first, whose message covers the line."""
+    for ready in candidates:
         found = _single(ready, around) if ready.signature.span_lines <= 1 else _joined(ready, around)
         if found is not None:
             return found
@@ -125,12 +127,32 @@ def _single(ready: Ready, around: Surroundings) -> Matched | None:
 
 def _joined(ready: Ready, around: Surroundings) -> Matched | None:
     """A message that may go on below; failing that, one that began above."""
+    text = around.line.text
+    alone = ready.regex.search(text)
+    if alone is not None and len(text) - alone.end() > _TAIL:
+        return Matched(ready, alone, (around.placed,))
     span = ready.signature.span_lines - 1
-    wide = around.is_wide
-    if wide and _within(ready, around, around.above(1), around.below(1)) is None:
+    up, down = _may_cross(ready, text)
+    down = down or alone is not None
+    if alone is None and not up and not down:
         return None
-    below = around.below(span)
-    return _within(ready, around, [], below) or _within(ready, around, around.above(1 if wide else span), below)
+    wide = around.is_wide
+    if wide and alone is None and _within(ready, around, around.above(int(up)), around.below(int(down))) is None:
+        return None
+    below = around.below(span if down else 0)
+    found = _within(ready, around, [], below)
+    return found or (_within(ready, around, around.above(1 if wide else span), below) if up else None)
+
+
+def _may_cross(ready: Ready, text: str) -> tuple[bool, bool]:
+    """Whether an anchor stands so near the beginning, or the end, of its line that a wrap may split the message."""
+    up = down = False
+    for anchor, most_before, most_after in ready.edges:
+        first = text.find(anchor)
+        if first >= 0:
+            up = up or first <= most_before
+            down = down or len(text) - text.rfind(anchor) - len(anchor) <= most_after
+    return up, down
 
 
 def _within(ready: Ready, around: Surroundings, above: list[Placed], below: list[Placed]) -> Matched | None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
 import ahocorasick_rs
 
+from advisor.crash.triggers import trigger_set
 from advisor.knowledge.schema import Signature, Signatures
 from advisor.units import parse_size
 
@@ -17,9 +18,10 @@ _SIZE = r"\d{1,20}(?:\.\d{1,20})? ?(?:bytes|[KMGTPE]i?B)"
 _NUM = r"\d{1,20}(?:\.\d{1,20})?"
 _CLASS = re.compile(r"\[(?:\\.|[^\]\\])*\]|\\.")
 Field = int | float | str
+_ANYWHERE = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Ready:
     """A signature and its regex, which is compiled when it is first needed."""
 
@@ -30,22 +32,38 @@ class Ready:
     def regex(self) -> re.Pattern[str]:
         return _compiled(self.pattern)
 
+    @property
+    def edges(self) -> tuple[tuple[str, int, int], ...]:
+        """(anchor, most characters before it, most after it on its line) where a wrap may have split the message.
+
+        Further from both ends of its line, the anchor would stand in a message that is complete or none.
+        """
+        return _edges(self.pattern, self.signature.sample, self.signature.anchors)
+
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """All signatures, look-alikes first, and the smallest set of literals that covers their anchors."""
+    """All signatures, look-alikes first, and the few literals that cover their anchors."""
 
     ready: tuple[Ready, ...]
     triggers: tuple[bytes, ...]
     _anchors: Any
-    """Automaton over all anchors."""
+    """Automaton over the bytes of all anchors."""
     _owners: tuple[tuple[int, ...], ...]
     """For each anchor of the automaton, the places in `ready` of the signatures that have it."""
+    _known: dict[frozenset[int], tuple[Ready, ...]] = field(default_factory=dict)
 
-    def candidates(self, text: str) -> list[Ready]:
-        """Signatures whose anchors the text holds, in the order they are to be tested."""
-        hits = {anchor for anchor, _, _ in self._anchors.find_matches_as_indexes(text, overlapping=True)}
-        return [self.ready[place] for place in sorted({place for hit in hits for place in self._owners[hit]})]
+    def candidates(self, raw: bytes) -> tuple[Ready, ...]:
+        """Signatures whose anchors the bytes hold, in the order they are to be tested."""
+        found = self._anchors.find_matches_as_indexes(raw, overlapping=True)
+        if not found:
+            return ()
+        hits = frozenset([anchor for anchor, _, _ in found])
+        known = self._known.get(hits)
+        if known is None:
+            places = sorted({place for hit in hits for place in self._owners[hit]})
+            known = self._known[hits] = tuple(self.ready[place] for place in places)
+        return known
 
     def unanchored(self) -> list[Ready]:
         """Signatures that are looked for only at the beginning and the end of a log."""
@@ -60,7 +78,9 @@ def catalogue(signatures: Signatures) -> Catalogue:
     for place, signature in enumerate(ordered):
         for anchor in signature.anchors:
             owners.setdefault(anchor, []).append(place)
-    automaton = ahocorasick_rs.AhoCorasick(list(owners), matchkind=ahocorasick_rs.MatchKind.Standard)
+    automaton = ahocorasick_rs.BytesAhoCorasick(
+        [anchor.encode() for anchor in owners], matchkind=ahocorasick_rs.MatchKind.Standard
+    )
     return Catalogue(ready, trigger_set(owners), automaton, tuple(map(tuple, owners.values())))
 
 
@@ -69,11 +89,26 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern)
 
 
-def trigger_set(anchors: Iterable[str]) -> tuple[bytes, ...]:
-    """The anchors without those that contain another one."""
-    every = set(anchors)
-    least = (anchor for anchor in every if not any(other != anchor and other in anchor for other in every))
-    return tuple(sorted(anchor.encode() for anchor in least))
+@lru_cache(maxsize=1024)
+def _edges(pattern: str, sample: str, anchors: tuple[str, ...]) -> tuple[tuple[str, int, int], ...]:
+    begin, end = _core(_compiled(pattern), sample)
+    edges = []
+    for anchor in anchors:
+        at = sample.find(anchor, begin)
+        inside = 0 <= at < end
+        up = 16 + (at - begin) * 5 // 4 if inside else _ANYWHERE
+        edges.append((anchor, up, 24 + (end - at - len(anchor)) * 5 // 4 if inside else _ANYWHERE))
+    return tuple(edges)
+
+
+def _core(regex: re.Pattern[str], sample: str) -> tuple[int, int]:
+    """The shortest beginning of the sample's message that the pattern knows: what must be there of any message."""
+    low, high = 1, len(sample)
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if regex.search(sample[:middle]) else (middle + 1, high)
+    match = regex.search(sample[:low])
+    return (match.start() if match else 0), low
 
 
 def expand(signature: Signature) -> str:

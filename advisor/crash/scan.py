@@ -7,47 +7,33 @@ first and last few finds of each signature with the lines around them.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import islice
 
-import ahocorasick_rs
-
-from advisor.crash.lines import SEGMENT_LIMIT, Line
-from advisor.crash.match import Matched, Surroundings, match_around
-from advisor.crash.patterns import Catalogue, Field, fields_of
+from advisor.crash.context import AFTER, BEFORE, Contexts
+from advisor.crash.keep import Find, Flood, Kept
+from advisor.crash.lines import SEGMENT_LIMIT, Line, read_line
+from advisor.crash.match import Surroundings, match_around
+from advisor.crash.patterns import Catalogue, Ready
+from advisor.crash.search import searched
 from advisor.crash.sources import Source, read_chunks
 from advisor.crash.window import Window
-from advisor.knowledge.schema import Signature
 
-BEFORE = 96 << 10
-AFTER = 24 << 10
 HEAD = 512 << 10
 TAIL = 256 << 10
-_LINES, _CONTEXT_LINES = 8_000, 3_000
-"""Lines kept of the beginning and of the end, and of what stands before or after a find."""
+_LINES = 8_000
+"""Lines kept of the beginning and of the end."""
 _NEAR_AFTER = 24 << 10
-_FIRST_KEPT, _LAST_KEPT, _WITH_CONTEXT = 20, 20, 8
-_TELLING = ("cause", "hint", "pointer")
-"""Roles whose surroundings are kept: traceback, table, what led there."""
-_FLOOD = 5_000
-"""After so many finds of one signature its later ones are only counted."""
-
-
-@dataclass(frozen=True, slots=True)
-class Find:
-    """A signature that matched, with its surroundings."""
-
-    signature: Signature
-    fields: dict[str, Field]
-    first: Line
-    last_number: int
-    text: str
-    """The printed lines it covers."""
-    offset: int
-    """Bytes from the start of the (decompressed) log."""
-    before: tuple[Line, ...] = ()
-    after: tuple[Line, ...] = ()
+_FLOOD = 1_000
+"""After so many finds of a warning or a reading only the last of its later lines are looked at."""
+_EVERY = 32
+_NEAR = 48
+_UNBROKEN = 16
+"""Stretches of one endless line that are looked at; what follows in it is passed over."""
+_QUIET = ("warning", "telemetry")
+Told = Callable[[int], None]
+"""Called now and then with the bytes read so far."""
 
 
 @dataclass(slots=True)
@@ -58,114 +44,136 @@ class Scanned:
     finds: list[Find] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
     head: list[Line] = field(default_factory=list)
+    around: list[Line] = field(default_factory=list)
+    """Lines before and after finds, in order."""
     tail: list[Line] = field(default_factory=list)
     lines_read: int = 0
     bytes_read: int = 0
 
 
-@dataclass(slots=True)
-class _Kept:
-    """The first and the last finds of one signature."""
-
-    first: list[Find] = field(default_factory=list)
-    last: deque[Find] = field(default_factory=lambda: deque(maxlen=_LAST_KEPT))
-
-    def add(self, find: Find) -> None:
-        (self.first if len(self.first) < _FIRST_KEPT else self.last).append(find)
-
-
-def scan(source: Source, catalogue: Catalogue) -> Scanned:
+def scan(source: Source, catalogue: Catalogue, told: Told | None = None) -> Scanned:
     """Read a whole log. Raises LogError where it cannot be read. Time is linear in its size."""
-    scanned = Scanned(source.name)
-    kept: dict[str, _Kept] = {}
-    window = Window()
-    matcher = ahocorasick_rs.BytesAhoCorasick(
-        list(catalogue.triggers), matchkind=ahocorasick_rs.MatchKind.LeftmostFirst
-    )
-    overlap = max(map(len, catalogue.triggers), default=1) - 1
-    searched, done = 0, -1
-    pending: deque[int] = deque()
-    head = bytearray()
-    for chunk in _with_end(read_chunks(source)):
-        if chunk is not None:
-            if len(head) < HEAD:
-                head += chunk[: HEAD - len(head)]
-            window.extend(chunk)
-        fresh = max(searched - overlap, window.start)
-        view = memoryview(window.data)[fresh - window.start :]
-        pending.extend(fresh + begin for _, begin, _ in matcher.find_matches_as_indexes(view))
-        view.release()
-        searched = window.start + len(window.data)
-        ready_until = searched if chunk is None else searched - AFTER - _NEAR_AFTER
-        while pending and pending[0] < ready_until:
-            done = max(done, _examine(pending.popleft(), done, window, catalogue, kept, scanned.counts))
-        if chunk is None:
-            break
-        oldest = min(pending[0] if pending else searched, searched - TAIL)
+    run = _Scan(catalogue)
+    for chunk, hits in searched(read_chunks(source), catalogue.triggers):
+        run.take(chunk, hits)
+        if told is not None:
+            told(run.searched)
+    return run.finish(source.name)
+
+
+class _Scan:
+    """One pass over one log, chunk by chunk."""
+
+    def __init__(self, catalogue: Catalogue) -> None:
+        self.catalogue = catalogue
+        self.window = Window()
+        self.head = bytearray()
+        self.pending: deque[int] = deque()
+        self.searched = 0
+        self.done = -1
+        """Offset up to which hits are accounted for."""
+        self.unbroken = 0
+        """Looks in a row at a line too long to see both ends of."""
+        self.counts: dict[str, int] = {}
+        self.kept: dict[str, Kept] = {}
+        self.contexts = Contexts()
+        self.floods: dict[tuple[Ready, ...], Flood] = {}
+
+    def take(self, chunk: bytes, hits: list[int]) -> None:
+        """Go on with what was read next; look at the hits that have enough text after them."""
+        window = self.window
+        if len(self.head) < HEAD:
+            self.head += chunk[: HEAD - len(self.head)]
+        window.extend(chunk)
+        self.pending.extend(hits)
+        self.searched = window.start + len(window.data)
+        self._look(self.searched - AFTER - _NEAR_AFTER)
+        oldest = min(self.pending[0] if self.pending else self.searched, self.searched - TAIL)
         spare = oldest - BEFORE - window.start - SEGMENT_LIMIT
         if spare > 0:
             window.drop(spare)
-    _finish(scanned, window, bytes(head), kept)
-    return scanned
 
+    def finish(self, name: str) -> Scanned:
+        """Look at the rest, and put together what was kept."""
+        window = self.window
+        self._look(self.searched + 1)
+        self._last_of_floods()
+        size = len(window.data)
+        scanned = Scanned(name, counts=self.counts, bytes_read=window.start + size)
+        ends_open = bool(window.data) and not window.data.endswith(b"\n")
+        scanned.lines_read = window.number_at(size) - 1 + ends_open
+        head = bytes(self.head)
+        scanned.head = [line for _, line in islice(Window(head).lines(0, len(head)), _LINES)] if head else []
+        covered = len(head) - window.start
+        if covered < size:
+            scanned.tail = list(deque((line for _, line in window.lines(max(size - TAIL, covered), size)), _LINES))
+        finds = [find for one in self.kept.values() for find in one.finds()]
+        scanned.finds = sorted(finds, key=lambda find: (find.offset, find.first.number))
+        scanned.around = self.contexts.give(scanned.finds)
+        return scanned
 
-def _with_end(chunks: Iterator[bytes]) -> Iterator[bytes | None]:
-    yield from chunks
-    yield None
+    def _look(self, until: int) -> None:
+        pending = self.pending
+        while pending and pending[0] < until:
+            offset = pending.popleft()
+            if offset > self.done:
+                self._look_at(offset)
 
+    def _look_at(self, offset: int) -> None:
+        """Test the signatures on the line at `offset`."""
+        window = self.window
+        begin, end = window.bounds(offset - window.start)
+        self.done = window.start + end
+        self.unbroken = self.unbroken + 1 if end - begin > SEGMENT_LIMIT else 0
+        if self.unbroken > _UNBROKEN:
+            return
+        raw = window.data[begin:end]
+        candidates = self.catalogue.candidates(raw)
+        near = offset - self.done + len(raw)
+        if not candidates and b"\x1b" in raw[max(near - _NEAR, 0) : near + _NEAR]:  # colours inside a message
+            candidates = self.catalogue.candidates(read_line(raw, 0).text.encode())
+        if not candidates or self._is_flood(candidates, window.start + begin, raw):
+            return
+        around = Surroundings(window, begin, end, window.number_at(begin))
+        for index in range(len(around.own)):
+            self._test(around if index == 0 else Surroundings(window, begin, end, around.number, index), candidates)
 
-def _finish(scanned: Scanned, window: Window, head: bytes, kept: dict[str, _Kept]) -> None:
-    size = len(window.data)
-    scanned.bytes_read = window.start + size
-    ends_open = bool(window.data) and not window.data.endswith(b"\n")
-    scanned.lines_read = window.number_at(size) - 1 + ends_open
-    opening = Window()
-    opening.extend(head)
-    scanned.head = [line for _, line in islice(opening.lines(0, len(head)), _LINES)] if head else []
-    covered = len(head) - window.start
-    if covered < size:
-        scanned.tail = list(deque((line for _, line in window.lines(max(size - TAIL, covered), size)), _LINES))
-    finds = (find for one in kept.values() for find in [*one.first, *one.last])
-    scanned.finds = sorted(finds, key=lambda find: (find.offset, find.first.number))
-
-
-def _examine(
-    offset: int, done: int, window: Window, catalogue: Catalogue, kept: dict[str, _Kept], counts: dict[str, int]
-) -> int:
-    """Test the signatures on the line at `offset`. Returns the offset up to which the log is accounted for."""
-    if offset <= done:
-        return done
-    begin, end = window.bounds(offset - window.start)
-    number = window.number_at(begin)
-    until = window.start + end
-    around = Surroundings(window, begin, end, number)
-    for index in range(len(around.own)):
-        matched = match_around(around if index == 0 else Surroundings(window, begin, end, number, index), catalogue)
+    def _test(self, around: Surroundings, candidates: tuple[Ready, ...]) -> None:
+        matched = match_around(around, candidates)
         if matched is None:
-            continue
-        last_offset = matched.lines[-1][0]
-        until = max(until, window.start + window.end_of(last_offset - window.start))
-        _keep(matched, window, kept, counts)
-    return until
+            return
+        window = self.window
+        last = matched.lines[-1][0]
+        self.done = max(self.done, window.start + window.end_of(last - window.start))
+        signature = matched.ready.signature
+        self.counts[signature.id] = self.counts.get(signature.id, 0) + 1 + matched.lines[0][1].repeats
+        kept = self.kept.setdefault(signature.id, Kept(signature))
+        if kept.wants_context():
+            self.contexts.take(window, matched.lines[0][0], last)
+        kept.add(matched)
 
+    def _is_flood(self, candidates: tuple[Ready, ...], offset: int, raw: bytes) -> bool:
+        """Whether so many lines like this one came that it is only counted; every now and then one is looked at."""
+        flood = self.floods.get(candidates)
+        if flood is None:
+            quiet = all(ready.signature.role in _QUIET for ready in candidates)
+            flood = self.floods[candidates] = Flood(quiet)
+        flood.seen += 1
+        if not flood.quiet or flood.seen <= _FLOOD or flood.seen % _EVERY == 0:
+            return False
+        flood.last.append((offset, self.window.number_at(offset - self.window.start), raw[:SEGMENT_LIMIT]))
+        flood.skipped += 1
+        return True
 
-def _keep(matched: Matched, window: Window, kept: dict[str, _Kept], counts: dict[str, int]) -> None:
-    signature = matched.ready.signature
-    first_offset, first = matched.lines[0]
-    counts[signature.id] = counts.get(signature.id, 0) + 1 + first.repeats
-    if counts[signature.id] > _FLOOD:
-        return
-    store = kept.setdefault(signature.id, _Kept())
-    wanted = len(store.first) < _WITH_CONTEXT and signature.role in _TELLING
-    last_offset, last = matched.lines[-1]
-    before, after = _context(window, first_offset, last_offset) if wanted else ((), ())
-    text = "\n".join(line.printed for _, line in matched.lines)
-    fields = fields_of(signature, matched.match)
-    store.add(Find(signature, fields, first, last.number, text, first_offset, before, after))
-
-
-def _context(window: Window, first: int, last: int) -> tuple[tuple[Line, ...], tuple[Line, ...]]:
-    begin, end = first - window.start, last - window.start
-    above = (line for offset, line in window.lines(begin - BEFORE, begin) if offset < first)
-    below = (line for offset, line in window.lines(end, end + AFTER) if offset > last)
-    return tuple(deque(above, _CONTEXT_LINES)), tuple(islice(below, _CONTEXT_LINES))
+    def _last_of_floods(self) -> None:
+        """Look at the last lines that were only counted."""
+        for candidates, flood in self.floods.items():
+            matched = None
+            for offset, number, raw in flood.last:
+                window = Window(raw, offset, number)
+                matched = match_around(Surroundings(window, 0, len(raw), number), candidates) or matched
+                if matched is not None:
+                    self.kept.setdefault(matched.ready.signature.id, Kept(matched.ready.signature)).add(matched)
+            if matched is not None:
+                name = matched.ready.signature.id
+                self.counts[name] = self.counts.get(name, 0) + flood.skipped

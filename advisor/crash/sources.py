@@ -10,6 +10,8 @@ import gzip
 import io
 import lzma
 import os
+import select
+import stat
 import sys
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -21,6 +23,9 @@ from advisor.hostile import clean_line
 
 CHUNK = 1 << 20
 FILES_IN_FOLDER = 64
+PATIENCE = 5.0
+"""Seconds within which somebody has to begin writing to a named pipe."""
+_LINE_BEGINS_WITHIN = 1 << 16
 _ENTRIES = 20_000
 _MAGIC = {
     b"\x7fELF": "a program",
@@ -57,6 +62,15 @@ class Source:
     open: Callable[[], BinaryIO]
     path: Path | None = None
 
+    @property
+    def size(self) -> int | None:
+        """Bytes of a plain file as it lies on disk; None for pipes, standard input and what has gone."""
+        try:
+            found = os.stat(self.path) if self.path is not None else None
+        except OSError:
+            return None
+        return found.st_size if found is not None and stat.S_ISREG(found.st_mode) else None
+
 
 def open_sources(paths: Sequence[Path]) -> list[Source]:
     """What the paths name, in their order; a folder becomes its logs. Raises LogError for what cannot be read."""
@@ -87,14 +101,24 @@ def read_chunks(source: Source) -> Iterator[bytes]:
     begun = False
     try:
         with source.open() as stream:
-            while chunk := stream.read(CHUNK):
+            left = _length(stream)
+            while left > 0 and (chunk := stream.read(min(CHUNK, left))):
                 if not begun:
                     _refuse_binary(chunk, source.name)
                 begun = True
+                left -= len(chunk)
                 yield chunk
     except (EOFError, zlib.error, lzma.LZMAError, OSError) as problem:
         if not begun:
             raise LogError(f"{clean_line(source.name)}: cannot be read ({_reason(problem)})") from problem
+
+
+def _length(stream: BinaryIO) -> int:
+    """Bytes to read: of a plain file what it holds now, whatever is written to it meanwhile; else all there will be."""
+    if not isinstance(stream, io.FileIO):
+        return sys.maxsize
+    found = os.fstat(stream.fileno())
+    return found.st_size - stream.tell() if stat.S_ISREG(found.st_mode) and found.st_size else sys.maxsize
 
 
 def _reason(problem: BaseException) -> str:
@@ -124,7 +148,39 @@ def _opened(path: Path) -> BinaryIO:
         return cast(BinaryIO, lzma.open(path, "rb"))
     if magic[:4] == b"\x28\xb5\x2f\xfd":
         return _zstandard(path)
-    return path.open("rb", buffering=0)
+    return path.open("rb", buffering=0) if path.is_file() else _pipe(path)
+
+
+def _pipe(path: Path) -> BinaryIO:
+    """A named pipe, once somebody writes to it. Raises LogError where nobody does for PATIENCE seconds."""
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    waiting = select.poll()
+    waiting.register(handle, select.POLLIN)
+    if not waiting.poll(PATIENCE * 1000):
+        os.close(handle)
+        raise LogError(f"{clean_line(str(path))}: nobody writes to this pipe")
+    os.set_blocking(handle, True)
+    return open(handle, "rb", buffering=0)
+
+
+def tail_source(source: Source, length: int) -> Source | None:
+    """The last `length` bytes of a plain file that is longer, from the beginning of a line; None for anything else."""
+    size, path = source.size, source.path
+    if path is None or size is None or size <= length:
+        return None
+    with source.open() as stream:
+        if not isinstance(stream, io.FileIO):
+            return None
+    return Source(source.name, lambda: _tail(path, length), path)
+
+
+def _tail(path: Path, length: int) -> BinaryIO:
+    stream = path.open("rb", buffering=0)
+    start = max(os.fstat(stream.fileno()).st_size - length, 0)
+    stream.seek(start)
+    begin = stream.read(_LINE_BEGINS_WITHIN)
+    stream.seek(start + begin.find(b"\n") + 1)
+    return stream
 
 
 def _zstandard(path: Path) -> BinaryIO:

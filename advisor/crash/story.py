@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from advisor.crash import verdict as judging
 from advisor.crash.config_dump import settings_in
-from advisor.crash.evidence import Crash, Evidence, EvidenceRole, TopUser
+from advisor.crash.evidence import Crash, Evidence, TopUser
 from advisor.crash.facts import frameworks_in, gpu_names_in, libraries_in, pip_lines, printed_tensor_bytes, top_users
+from advisor.crash.fold import as_evidence, folded, victims
+from advisor.crash.keep import Find
 from advisor.crash.lines import Line
-from advisor.crash.patterns import Catalogue, catalogue
+from advisor.crash.patterns import Catalogue, Field, catalogue, fields_of
 from advisor.crash.phase import (
     Trace,
     frame_in,
@@ -23,14 +24,14 @@ from advisor.crash.phase import (
     tasks_in,
     trace_above,
 )
-from advisor.crash.scan import Find, Scanned, scan
-from advisor.crash.sources import Source, open_sources, text_source
+from advisor.crash.readings import readings_in
+from advisor.crash.scan import Scanned, scan
+from advisor.crash.sources import Source, open_sources, tail_source, text_source
 from advisor.crash.verdict import Judgement, Placed, judge, memory_by_frames, with_processes
 from advisor.knowledge.schema import FrameRule, Progress, Signatures
 from advisor.words import Phase
 
 _EVIDENCE = 40
-_TEXT = 4_000
 _NEAR_LINES, _TASK_LINES = 30, 6
 _STEPS_OF_A_RUN = 3
 """So many different steps on the log, and nothing that failed: the run was going on."""
@@ -47,14 +48,40 @@ _ORDER: dict[str, int] = {
 }
 
 
+Told = Callable[[str, int, int | None], None]
+"""Called now and then: a log's name, the bytes read of it, its size where that is known."""
+PREVIEW = 64 << 20
+"""Bytes at the end of a log that a preview reads."""
+
+
 def read_logs(
     paths: Sequence[Path],
     signatures: Signatures,
     frames: Sequence[FrameRule] = (),
     progress: Sequence[Progress] = (),
+    told: Told | None = None,
 ) -> Crash:
     """What the logs at `paths` (files, folders, "-") prove. Raises LogError, one sentence, for what cannot be read."""
-    return _read(open_sources(paths), signatures, frames, progress)
+    return _read(open_sources(paths), signatures, frames, progress, told)
+
+
+def preview(
+    paths: Sequence[Path],
+    signatures: Signatures,
+    frames: Sequence[FrameRule] = (),
+    progress: Sequence[Progress] = (),
+    length: int = PREVIEW,
+) -> Crash | None:
+    """What the last `length` bytes of each log prove, in well under a second; None where no log is that long.
+
+    Pipes, standard input and packed logs have no end to begin with and are left out. Raises LogError as `read_logs`.
+    """
+    sources = [source for source in open_sources(paths) if source.path is not None and source.size]
+    tails = [tail_source(source, length) for source in sources]
+    if not any(tails):
+        return None
+    short = [tail or source for tail, source in zip(tails, sources, strict=True)]
+    return replace(_read(short, signatures, frames, progress), preliminary=True)
 
 
 def read_text(
@@ -69,13 +96,24 @@ def read_text(
 
 
 def _read(
-    sources: Sequence[Source], signatures: Signatures, frames: Sequence[FrameRule], progress: Sequence[Progress]
+    sources: Sequence[Source],
+    signatures: Signatures,
+    frames: Sequence[FrameRule],
+    progress: Sequence[Progress],
+    told: Told | None = None,
 ) -> Crash:
     ready = catalogue(signatures)
-    logs = [scan(source, ready) for source in sources]
+    logs = [scan(source, ready, _of_one(told, source)) for source in sources]
     rules = [*signatures.frames, *frames]
     marks = [*signatures.progress, *progress]
     return _Story(logs, signatures, ready, rules, marks).tell()
+
+
+def _of_one(told: Told | None, source: Source) -> Callable[[int], None] | None:
+    if told is None:
+        return None
+    size = source.size
+    return lambda read: told(source.name, read, size)
 
 
 class _Story:
@@ -104,6 +142,7 @@ class _Story:
     def _ordered(self) -> list[Placed]:
         finds = [Placed(i, with_processes(find)) for i, log in enumerate(self.logs) for find in log.finds]
         finds += [Placed(i, find) for i, find in self.marks_of_run if find.signature.role == "cause"]
+        self.readings = [Placed(i, find) for i, find in self.marks_of_run if find.signature.role == "telemetry"]
         stamped = len(self.logs) > 1 and all(one.find.first.stamp for one in finds if _is_cause(one))
         if stamped:  # several logs tell their order only by time; one log by position
             return sorted(finds, key=lambda one: (one.find.first.stamp or "~", one.log, one.find.offset))
@@ -142,6 +181,8 @@ class _Story:
             unclear_because=because_unclear,
             settle_by=settle_by,
             lines_read=sum(log.lines_read for log in self.logs),
+            readings=readings_in([*self.placed, *self.readings], [log.name for log in self.logs], self.rules),
+            steps_done=self._steps_done(),
         )
 
     def _empty(self) -> Crash:
@@ -157,6 +198,17 @@ class _Story:
             if find.signature.id == "training-step" and find.fields
         }
         return finished, len(steps) >= _STEPS_OF_A_RUN
+
+    def _steps_done(self) -> int | None:
+        """The highest count of the trainer's own progress ("step:12", "Training Progress: 0%| 0/105")."""
+        counts = [
+            int(float(str(find.fields[name]).removesuffix("k")))
+            for _, find in self.marks_of_run
+            if find.signature.id == "training-step"
+            for name in ("step", "done")
+            if name in find.fields
+        ]
+        return max(counts, default=None)
 
     def _trace(self, cause: Placed | None) -> Trace:
         """The traceback of the cause; without one, the last traceback of the log."""
@@ -219,12 +271,12 @@ class _Story:
         cause = judgement.cause
         told: list[Evidence] = []
         if cause is not None:
-            told.append(_as_evidence(cause, self.logs, "cause" if judgement.verdict != "unclear" else None, rows))
-            told.extend(_victim(told[0], users))
+            told.append(as_evidence(cause, self.logs, "cause" if judgement.verdict != "unclear" else None, rows))
+            told.extend(victims(told[0], users))
         rest = [one for one in self.placed if one is not cause]
-        folded = _folded(rest, cause, self.logs, told)
-        folded.sort(key=lambda evidence: _ORDER[evidence.role])
-        return tuple([*told, *folded][:_EVIDENCE])
+        rest_told = folded(rest, cause, self.logs, told)
+        rest_told.sort(key=lambda evidence: _ORDER[evidence.role])
+        return tuple([*told, *rest_told][:_EVIDENCE])
 
     def _pinned(self, cause: Placed, trace: Trace) -> dict[str, int]:
         """The size of a tensor that could not be pinned, where the program printed it just before."""
@@ -267,9 +319,9 @@ def _is_cause(one: Placed) -> bool:
 
 def _known_lines(log: Scanned) -> list[Line]:
     """Every line the scan kept, in order and once: beginning, surroundings of finds, end."""
-    around = (line for find in log.finds for line in (*find.before, find.first, *find.after))
+    found_lines = (find.first for find in log.finds)
     found: dict[tuple[int, str], Line] = {}
-    for line in (*log.head, *around, *log.tail):
+    for line in (*log.head, *log.around, *found_lines, *log.tail):
         found.setdefault((line.number, line.printed), line)
     return sorted(found.values(), key=lambda line: line.number)
 
@@ -292,76 +344,10 @@ def _unanchored(ready: Catalogue, logs: Sequence[Sequence[Line]]) -> list[tuple[
                     continue
                 match = entry.regex.search(line.text)
                 if match:
-                    fields = {name: text for name, text in match.groupdict().items() if text}
+                    fields: dict[str, Field] = {name: text for name, text in match.groupdict().items() if text}
+                    if entry.signature.role == "telemetry":
+                        fields = fields_of(entry.signature, match)
                     found.append(
                         (index, Find(entry.signature, dict(fields), line, line.number, line.printed, line.number))
                     )
     return found
-
-
-def _as_evidence(
-    one: Placed, logs: Sequence[Scanned], role: EvidenceRole | None = None, rows: Iterable[Line] = ()
-) -> Evidence:
-    find = one.find
-    text = find.text
-    if find.signature.id == "ray-top-users":
-        text = "\n".join([text, *(row.printed for row in rows)])
-    return Evidence(
-        signature=find.signature.id,
-        role=role if role and find.signature.role != "hint" else find.signature.role,  # type: ignore[arg-type]
-        file=logs[one.log].name,
-        line=find.first.number,
-        text=text[:_TEXT],
-        memory=find.signature.memory,
-        phase=find.signature.phase,
-        fields=find.fields,
-        process=find.first.process,
-        repeats=find.first.repeats,
-    )
-
-
-def _victim(cause: Evidence, users: Sequence[TopUser]) -> list[Evidence]:
-    """The killed Ray task, where it did not fill the node: a larger process exists, or it held under a quarter."""
-    held, pid, node = (cause.fields.get(name) for name in ("task_bytes", "pid", "node_used_bytes"))
-    if not isinstance(held, int) or not isinstance(node, int):
-        return []
-    larger = any(user.pid != pid and user.used_bytes > held for user in users)
-    if not larger and held > node // 4:
-        return []
-    fields = {name: cause.fields[name] for name in ("task", "task_bytes", "pid") if name in cause.fields}
-    return [replace(cause, role="victim", fields=fields)]
-
-
-def _folded(
-    rest: Sequence[Placed], cause: Placed | None, logs: Sequence[Scanned], told: list[Evidence]
-) -> list[Evidence]:
-    """The other finds, equal ones (numbers aside) as one with a count; repeats of the cause count on the cause."""
-    seen: dict[tuple[str, str], int] = {}
-    folded: list[Evidence] = []
-    if cause is not None:
-        seen[(cause.id, _masked(cause.find.text))] = -1
-    for one in rest:
-        key = (one.id, _masked(one.find.text))
-        more = 1 + one.find.first.repeats
-        if key in seen:
-            at = seen[key]
-            target = told[0] if at < 0 else folded[at]
-            counted = replace(target, repeats=target.repeats + more)
-            if at < 0:
-                told[0] = counted
-            else:
-                folded[at] = counted
-            continue
-        seen[key] = len(folded)
-        echo: EvidenceRole | None = "echo" if cause is not None and _echoes(one, cause) else None
-        folded.append(_as_evidence(one, logs, echo))
-    return folded
-
-
-def _echoes(one: Placed, cause: Placed) -> bool:
-    mine, first = one.find.signature, cause.find.signature
-    return mine.role == "cause" and mine.verdict == first.verdict and mine.memory == first.memory
-
-
-def _masked(text: str) -> str:
-    return re.sub(r"\d+(?:\.\d+)?", "#", text)[:600]

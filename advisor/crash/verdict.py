@@ -6,9 +6,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from advisor.crash.keep import Find
 from advisor.crash.patterns import Field
 from advisor.crash.phase import Trace
-from advisor.crash.scan import Find
 from advisor.units import MIB, parse_size
 from advisor.words import Memory, Verdict
 

@@ -5,12 +5,10 @@ A line here is what stands between newlines or carriage returns; carriage return
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from advisor.crash.lines import SEGMENT_LIMIT, Line, read_line, segments
 
-_BREAK = re.compile(rb"[\r\n]")
 Placed = tuple[int, Line]
 """(bytes from the start of the log, line)"""
 
@@ -18,11 +16,11 @@ Placed = tuple[int, Line]
 class Window:
     """Bytes of a log from offset `start`, whose first byte stands on line `number`."""
 
-    def __init__(self) -> None:
-        self.data = b""
-        self.start = 0
-        self.number = 1
-        self._mark = (0, 1)
+    def __init__(self, data: bytes = b"", start: int = 0, number: int = 1) -> None:
+        self.data = data
+        self.start = start
+        self.number = number
+        self._mark = (0, number)
         self._read: dict[int, list[Line]] = {}
 
     def extend(self, chunk: bytes) -> None:
@@ -56,8 +54,11 @@ class Window:
 
     def end_of(self, position: int) -> int:
         """Where the line that holds `position` ends (exclusive, before its line break)."""
-        match = _BREAK.search(self.data, position, position + SEGMENT_LIMIT)
-        return match.start() if match else min(position + SEGMENT_LIMIT, len(self.data))
+        limit = min(position + SEGMENT_LIMIT, len(self.data))
+        newline = self.data.find(b"\n", position, limit)
+        limit = newline if newline >= 0 else limit
+        carriage = self.data.find(b"\r", position, limit)
+        return carriage if carriage >= 0 else limit
 
     def lines_at(self, begin: int, end: int, number: int) -> list[Line]:
         """The line at data[begin:end]; several where a message was logged with literal line breaks."""

@@ -13,6 +13,7 @@ from advisor.diagnosis.remarks import remarks
 from advisor.diagnosis.tree import Walk, check_answers, ruled_out, walk
 from advisor.knowledge.schema import Cause, Knowledge
 from advisor.memory.calibrate import Correction
+from advisor.memory.cells import Ledger
 from advisor.words import MEMORIES, PHASES, Basis, Memory, Phase
 
 
@@ -44,7 +45,7 @@ def diagnose(
         cause=cause.id,
         title=cause.title,
         explains=" ".join(cause.explains.split()),
-        basis=_basis(walked),
+        basis=_basis(walked, known.ledger),
         memory=_memory(facts, cause),
         phase=_phase(facts),
         path=walked.steps,
@@ -73,9 +74,11 @@ def _unknown_phase(facts: Mapping[str, Fact]) -> frozenset[str]:
     return frozenset() if "phase" in facts else frozenset({"phase"})
 
 
-def _basis(walked: Walk) -> Basis:
-    """measured: the log answered all · computed: script or machine helped · estimated: one is open or was said."""
+def _basis(walked: Walk, ledger: Ledger) -> Basis:
+    """measured: the log answered all · computed: script or machine helped · estimated: one is open, said, in doubt."""
     sources = {step.source for step in walked.steps}
+    if "script" in sources and ledger.doubts:
+        return "estimated"
     if sources & {"unknown", "user"} or not sources:
         return "estimated"
     return "measured" if sources == {"log"} else "computed"

@@ -46,6 +46,8 @@ class RuledOut:
     cause: str
     title: str
     because: str
+    question: str = ""
+    """The question whose answer led away from it; "" where a fact excluded it by itself."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,8 +123,8 @@ def _printed(first: Evidence, where: str) -> dict[str, Fact]:
 def _run_facts(run: Run) -> dict[str, Fact]:
     facts: dict[str, Fact] = {}
     if run.framework != "unknown":
-        facts["framework"] = Fact(run.framework, "script", run.recognised_by)
-        facts["era"] = Fact(run.era, "script", run.recognised_by)
+        facts["framework"] = Fact(run.framework, run.recognised_from, run.recognised_by)
+        facts["era"] = Fact(run.era, run.recognised_from, run.recognised_by)
     if run.algorithm != "unknown":
         facts["algorithm"] = Fact(run.algorithm, "script", "the launch's settings")
     for name, knob in run.knobs.items():

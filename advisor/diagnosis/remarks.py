@@ -18,6 +18,7 @@ def remarks(
 ) -> tuple[str, ...]:
     """All remarks, the most important first."""
     return (
+        *ledger.doubts,
         *_victim(crash, facts),
         *_explained(ledger, found),
         *_contradiction(crash, facts),
@@ -112,5 +113,6 @@ def _inside_generate(run: Run, crash: Crash) -> Iterator[str]:
 
 def _settle(crash: Crash) -> Iterator[str]:
     if crash.verdict == "unclear" and crash.unclear_because and crash.lines_read:
-        settle = (" To settle it: " + "; ".join(crash.settle_by) + ".") if crash.settle_by else ""
+        hints = "; ".join(hint.rstrip(".") for hint in crash.settle_by)
+        settle = f" To settle it: {hints}." if hints else ""
         yield f"{crash.unclear_because[:1].upper()}{crash.unclear_because[1:].rstrip('.')}.{settle}"

@@ -12,6 +12,8 @@ from advisor.knowledge.schema import Answer, Cause, Question, Tree
 
 MOST_QUESTIONS = 12
 """A tree that loops is a mistake in the file; the linter finds it, this stops it."""
+UNSETTLED = "unclear"
+"""The cause where nothing is proved: it excludes nothing."""
 
 
 class AnswerError(ValueError):
@@ -24,8 +26,8 @@ class Walk:
 
     steps: tuple[Step, ...]
     cause: Cause
-    rejected: tuple[tuple[str, str], ...]
-    """(cause id, why) for leaves that an answer led away from."""
+    rejected: tuple[RuledOut, ...]
+    """Leaves that an answer led away from, in the order of the questions."""
 
 
 def walk(tree: Tree, facts: dict[str, Fact], answers: Mapping[str, str]) -> Walk:
@@ -34,7 +36,7 @@ def walk(tree: Tree, facts: dict[str, Fact], answers: Mapping[str, str]) -> Walk
     causes = {cause.id: cause for cause in tree.causes}
     check_answers(tree, answers)
     steps: list[Step] = []
-    rejected: list[tuple[str, str]] = []
+    rejected: list[RuledOut] = []
     at: str | None = tree.start
     leaf: str | None = None
     while at is not None and leaf is None and len(steps) < MOST_QUESTIONS:
@@ -44,9 +46,9 @@ def walk(tree: Tree, facts: dict[str, Fact], answers: Mapping[str, str]) -> Walk
         if step.source == "user" and question.id in ("memory", "phase", "framework"):
             _retell(facts, question.id, step.answer)
         taken = question.answers.get(step.answer)
-        rejected += _others(question, taken, step)
+        rejected += _others(tree, question, taken, step)
         at, leaf = (taken.next, taken.leads_to) if taken else (question.unknown_next, question.unknown_leads_to)
-    return Walk(tuple(steps), causes[leaf or "unclear"], tuple(rejected))
+    return Walk(tuple(steps), causes[leaf or UNSETTLED], tuple(rejected))
 
 
 def check_answers(tree: Tree, answers: Mapping[str, str]) -> None:
@@ -110,27 +112,52 @@ def _retell(facts: dict[str, Fact], name: str, answer: str) -> None:
         facts[name] = Fact(answer, "user", "you said so")
 
 
-def _others(question: Question, taken: Answer | None, step: Step) -> list[tuple[str, str]]:
-    """Leaves that this answer led away from, with the reason."""
-    if taken is None or step.source == "unknown":
+def _others(tree: Tree, question: Question, taken: Answer | None, step: Step) -> list[RuledOut]:
+    """Leaves of the other answers that no path after this answer can reach any more, with the reason."""
+    if taken is None or step.source == "unknown" or taken.leads_to == UNSETTLED:
         return []
-    why = f"{question.asks.rstrip('?')}: {taken.title} ({step.because})"
-    return [
-        (option.leads_to, why)
-        for option in question.answers.values()
-        if option is not taken and option.leads_to is not None and option.leads_to != taken.leads_to
-    ]
+    possible = {taken.leads_to} if taken.leads_to is not None else leaves_after(tree, taken.next)
+    titles = {cause.id: cause.title for cause in tree.causes}
+    left = dict.fromkeys(option.leads_to for option in question.answers.values() if option.leads_to is not None)
+    why = _clause(step, taken)
+    return [RuledOut(leaf, titles[leaf], why, question.id) for leaf in left if leaf not in possible]
+
+
+def leaves_after(tree: Tree, question_id: str | None) -> set[str]:
+    """Every cause that some answers from this question on lead to. O(questions)."""
+    questions = {question.id: question for question in tree.questions}
+    found: set[str] = set()
+    seen: set[str] = set()
+    ahead = [question_id]
+    while ahead:
+        at = ahead.pop()
+        if at is None or at in seen:
+            continue
+        seen.add(at)
+        asked = questions[at]
+        ways = [(option.next, option.leads_to) for option in asked.answers.values()]
+        for following, leaf in [*ways, (asked.unknown_next, asked.unknown_leads_to)]:
+            ahead.append(following)
+            found |= {leaf} if leaf is not None else set()
+    return found
+
+
+def _clause(step: Step, taken: Answer) -> str:
+    """Like "the log says Host RAM, line 10 of train.log"; a plain yes or no needs its question beside it."""
+    if taken.title in ("Yes", "No"):
+        return f"{step.asks} {taken.title}: {step.because}"
+    if step.source == "user":
+        return f"you answered {taken.title}"
+    by = f"{taken.title}, by {step.because}"
+    return f"the log says {taken.title}, {step.because}" if step.source == "log" else by
 
 
 def ruled_out(tree: Tree, walked: Walk, facts: Facts) -> tuple[RuledOut, ...]:
     """Causes of the same memory that a fact excludes, and leaves the path led away from."""
-    causes = {cause.id: cause for cause in tree.causes}
-    found: dict[str, str] = {}
-    for cause_id, why in walked.rejected:
-        if cause_id != walked.cause.id:
-            found.setdefault(cause_id, why)
+    found = {one.cause: one for one in walked.rejected if one.cause != walked.cause.id}
     for cause in tree.causes:
         against = next((fact for rule in cause.ruled_out_by if (fact := holds(rule, facts)) is not None), None)
         if against is not None and cause.id != walked.cause.id:
-            found[cause.id] = against.because
-    return tuple(RuledOut(cause_id, causes[cause_id].title, why) for cause_id, why in found.items())
+            led = found.get(cause.id)
+            found[cause.id] = RuledOut(cause.id, cause.title, against.because, led.question if led else "")
+    return tuple(found.values())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from advisor.memory import constants as c
-from advisor.memory.batches import Pass
+from advisor.memory.batches import Pass, Role, setting_of
 from advisor.memory.inputs import Inputs, embedding_parameters, layer_parameters
 from advisor.memory.parts import Part, part, total
 from advisor.run.run import ModelShape
@@ -30,9 +30,9 @@ def kept_bytes_per_token(shape: ModelShape) -> int:
     return c.HIDDEN_COPIES * shape.hidden + heads + mlp
 
 
-def update_parts(inputs: Inputs, step: Pass, *, with_logits: bool = True) -> list[Part]:
-    """Activations, logits and gathered units of a forward and backward pass, at its fullest instant."""
-    checkpointed = inputs.run.is_on("actor.gradient_checkpointing")
+def update_parts(inputs: Inputs, step: Pass, role: Role = "actor") -> list[Part]:
+    """Activations, logits (the actor's) and gathered units of a role's update, at its fullest instant."""
+    checkpointed = setting_of(inputs.run, role, "gradient_checkpointing") is True
     shape = inputs.shape
     images = _vision_part(inputs, step, checkpointed)
     layer = kept_bytes_per_token(shape)
@@ -48,7 +48,7 @@ def update_parts(inputs: Inputs, step: Pass, *, with_logits: bool = True) -> lis
             step,
             f"activations of {shape.layers} layers, no checkpointing: {layer / 1000:.0f} kB x {shape.layers}",
         )
-    if inputs.run.is_on("actor.activation_offload"):
+    if setting_of(inputs.run, role, "activation_offload") is True:
         kept = replace(
             kept,
             low=0,
@@ -59,7 +59,7 @@ def update_parts(inputs: Inputs, step: Pass, *, with_logits: bool = True) -> lis
         round(c.RECOMPUTE_FACTOR * layer), step, f"one layer recomputed: {c.RECOMPUTE_FACTOR} x {layer / 1000:.0f} kB"
     )
     loss = [kept, images, *_gathered(inputs, backward=False)]
-    if with_logits:
+    if role == "actor":
         loss.append(logits_part(inputs, step, updating=True))
     backward = [kept, images, *([working] if checkpointed else []), *_gathered(inputs, backward=True)]
     ending = _root_ending(inputs)
@@ -111,7 +111,7 @@ def logits_bytes(inputs: Inputs, *, updating: bool) -> tuple[float, str]:
 def logits_part(inputs: Inputs, step: Pass, *, updating: bool) -> Part:
     """Logits and their copies live at once; a loss in chunks holds one chunk."""
     vocab = inputs.shape.vocab
-    if updating and inputs.run.is_on("actor.fused_loss"):
+    if inputs.run.is_on("actor.fused_loss") and (updating or inputs.mechanics.fused_loss_scores):
         tokens = min(step.tokens, c.FUSED_CHUNK_TOKENS)
         size = tokens * vocab * c.FUSED_CHUNK_BYTES
         words = f"fused loss, one chunk: {tokens} tokens x {vocab} x {c.FUSED_CHUNK_BYTES} B"

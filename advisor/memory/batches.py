@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 from advisor.memory.constants import ASSUMED_LENGTH, BALANCE_SLACK, FILL, FILL_LOW, SHORTEST_PADDED
-from advisor.run.run import Run
+from advisor.run.run import KnobValue, Run
 from advisor.words import Basis
+
+Role = Literal["actor", "critic"]
 
 
 @dataclass(slots=True)
@@ -71,12 +74,19 @@ def sequences_held(run: Run, per_step: str = "data.train_batch") -> int | None:
     return max(1, int(prompts * samples / run.topology.data_parallel))
 
 
+def setting_of(run: Run, role: Role, name: str) -> KnobValue | None:
+    """A setting of a role's own; where the framework has none for the critic, the actor's serves both."""
+    own = run.value(f"{role}.{name}")
+    return run.value(f"actor.{name}") if own is None else own
+
+
 def update_pass(run: Run, assumed: Assumptions) -> Pass:
     """The pass of the actor's update."""
     caps = [c for c in (sequences_held(run), sequences_held(run, "actor.mini_batch")) if c is not None]
     micro = run.number("actor.micro_batch")
     dynamic = run.is_on("actor.dynamic_batch")
-    return _pass(run, assumed, "actor", micro, caps, run.number("actor.tokens_per_gpu") if dynamic else None)
+    shape = _Sharing("actor", run.topology.sequence_parallel, without_padding(run, "actor"))
+    return _pass(run, assumed, shape, micro, caps, run.number("actor.tokens_per_gpu") if dynamic else None)
 
 
 def scoring_pass(run: Run, assumed: Assumptions) -> Pass:
@@ -87,44 +97,58 @@ def scoring_pass(run: Run, assumed: Assumptions) -> Pass:
     micro = max(known) if known else run.number("actor.micro_batch")
     dynamic = run.is_on("logprob.dynamic_batch", run.is_on("actor.dynamic_batch"))
     budget = run.number("logprob.tokens_per_gpu") or run.number("actor.tokens_per_gpu")
-    return _pass(run, assumed, "log-prob", micro, [held] if held else [], budget if dynamic else None)
+    shape = _Sharing("log-prob", run.topology.sequence_parallel, without_padding(run, "actor"))
+    return _pass(run, assumed, shape, micro, [held] if held else [], budget if dynamic else None)
 
 
 def critic_pass(run: Run, assumed: Assumptions) -> Pass:
-    """The pass of the critic's update."""
-    held = sequences_held(run)
+    """The pass of the critic's update, by the critic's own settings where the framework has them."""
     micro = run.number("critic.micro_batch") or run.number("actor.micro_batch")
-    budget = run.number("actor.tokens_per_gpu") if run.is_on("actor.dynamic_batch") else None
-    return _pass(run, assumed, "critic", micro, [held] if held else [], budget)
+    tokens = setting_of(run, "critic", "tokens_per_gpu")
+    budget = float(tokens) if isinstance(tokens, int | float) and setting_of(run, "critic", "dynamic_batch") else None
+    parallel = int(run.number("critic.sequence_parallel") or run.topology.sequence_parallel)
+    shape = _Sharing("critic", parallel, without_padding(run, "critic"))
+    mini = run.number("critic.mini_batch")
+    caps = [int(cap) for cap in (sequences_held(run), mini) if cap]
+    return _pass(run, assumed, shape, micro, caps, budget)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sharing:
+    """How a role's sequences lie on one GPU."""
+
+    role: str
+    parallel: int
+    """GPUs that share one sequence."""
+    unpadded: bool
 
 
 def _pass(
-    run: Run, assumed: Assumptions, role: str, micro: float | None, caps: list[int], budget: float | None
+    run: Run, assumed: Assumptions, sharing: _Sharing, micro: float | None, caps: list[int], budget: float | None
 ) -> Pass:
     length, basis = sequence_length(run, assumed)
     response = run.number("data.response_tokens")
-    parallel = max(1, run.topology.sequence_parallel)
+    parallel = max(1, sharing.parallel)
     packed = run.number("data.pack_tokens")
     if packed:
         tokens = round(packed / parallel)
         words = f"one packed row of {packed:.0f} tokens" + _shared(parallel)
         return Pass(round(tokens * SHORTEST_PADDED), tokens, tokens, 1, int(packed), None, False, words, basis)
+    if budget and sharing.unpadded:
+        return _budgeted(budget, length, parallel, response, basis)
     if budget:
-        tokens = round(max(budget, length / parallel))
-        words = f"token budget {budget:.0f}" + ("" if tokens <= budget else f", raised to one sequence of {length}")
-        sequences = max(1, round(tokens * parallel / length))
-        whole = None if response is None else int(response)
-        low, high = round(tokens * SHORTEST_PADDED), round(tokens * BALANCE_SLACK)
-        return Pass(low, tokens, high, sequences, length, whole, False, words, basis)
+        micro = _rows(budget, length, parallel)
     if micro is None and not caps:
-        assumed.note(f"sequences per {role} pass: 1")
+        assumed.note(f"sequences per {sharing.role} pass: 1")
         basis = "estimated"
     sequences = max(1, int(min([*([micro] if micro else []), *caps], default=1)))
-    capped = f" (micro-batch {micro:.0f}, but the GPU holds {sequences})" if micro and micro > sequences else ""
+    named = f"token budget {budget:.0f}: about {micro:.0f}" if budget else f"micro-batch {micro or 0:.0f}"
+    capped = f" ({named}, but the GPU holds {sequences})" if micro and micro > sequences else ""
+    capped = capped or (f" ({named} sequences)" if budget else "")
     cap = round(sequences * length / parallel)
     words = f"{sequences} x {length} tokens{capped}" + _shared(parallel)
     whole = None if response is None else int(response)
-    if not _without_padding(run):
+    if not sharing.unpadded:
         low = cap if run.mechanics.trainer == "fsdp" else round(cap * SHORTEST_PADDED)
         return Pass(low, cap, cap, sequences, length, whole, True, words + ", padded", basis)
     real = round(cap * (1 + FILL * (sequences - 1)) / sequences)
@@ -133,8 +157,26 @@ def _pass(
     return Pass(round(cap * FILL_LOW), real, cap, sequences, length, whole, False, words, basis)
 
 
-def _without_padding(run: Run) -> bool:
-    return run.is_on("actor.remove_padding") or run.is_on("actor.dynamic_batch")
+def _budgeted(budget: float, length: int, parallel: int, response: float | None, basis: Basis) -> Pass:
+    """A pass filled with real tokens up to the budget, at least one sequence."""
+    tokens = round(max(budget, length / parallel))
+    words = f"token budget {budget:.0f}" + ("" if tokens <= budget else f", raised to one sequence of {length}")
+    sequences = max(1, round(tokens * parallel / length))
+    whole = None if response is None else int(response)
+    low, high = round(tokens * SHORTEST_PADDED), round(tokens * BALANCE_SLACK)
+    return Pass(low, tokens, high, sequences, length, whole, False, words, basis)
+
+
+def _rows(budget: float, length: int, parallel: int) -> float:
+    """Sequences whose real tokens fill a budget, one at full length; each is then padded to it all the same."""
+    return max(1.0, 1 + (budget * parallel / length - 1) / FILL)
+
+
+def without_padding(run: Run, role: Role) -> bool:
+    """Whether the role's model sees real tokens only. A token budget alone does not say so where the role's own key
+    for padding says otherwise."""
+    own = setting_of(run, role, "remove_padding")
+    return own if isinstance(own, bool) else setting_of(run, role, "dynamic_batch") is True
 
 
 def _shared(parallel: int) -> str:

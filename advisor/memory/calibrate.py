@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 
 from advisor.crash.evidence import Crash
 from advisor.memory.cells import Cell, Ledger, PhaseSum, Place
+from advisor.memory.constants import DOUBTFUL_SHARE
 from advisor.units import show_bytes
-from advisor.words import Phase
+from advisor.words import PHASE_TITLES, Phase
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +22,8 @@ class Correction:
     measured: int
     """Bytes that were needed (GPU) or used (host) when it died."""
     every_phase: bool = False
+    doubt: str = ""
+    """What a rest this large says about script and log, in a sentence; "" where it is an ordinary rest."""
 
 
 def corrections(ledger: Ledger, crash: Crash) -> tuple[Correction, ...]:
@@ -49,7 +52,21 @@ def _gpu(ledger: Ledger, crash: Crash) -> tuple[Correction, ...]:
         needed = ledger.gpu_capacity
         formula = "it did not fit, so at least the whole card, less what is predicted"
     extra = needed - phase.expected
-    return (Correction("gpu", phase.phase, extra, formula, needed),) if extra > 0 else ()
+    doubt = _doubt(extra, needed, phase, fields.get("other_process_bytes"))
+    return (Correction("gpu", phase.phase, extra, formula, needed, doubt=doubt),) if extra > 0 else ()
+
+
+def _doubt(extra: int, needed: int, phase: PhaseSum, others: object) -> str:
+    """Why the script may not be the whole story; "" where the rest is within what a ledger leaves out."""
+    if extra <= needed * DOUBTFUL_SHARE and extra <= phase.expected:
+        return ""
+    said = (
+        f"{show_bytes(extra)} of the {show_bytes(needed)} that the log proves in {PHASE_TITLES[phase.phase]} is "
+        "explained by no setting of this script: script and log may not be of the same run, or something else held it"
+    )
+    if isinstance(others, int) and others > 0:
+        said += f", or it is what the other processes on the card held, {show_bytes(others)} by the message"
+    return f"{said}."
 
 
 def _host(ledger: Ledger, crash: Crash) -> tuple[Correction, ...]:
@@ -73,6 +90,8 @@ def corrected(ledger: Ledger, found: tuple[Correction, ...]) -> Ledger:
         sums = ledger.gpu if correction.place == "gpu" else ledger.host
         fixed = tuple(_with(s, correction) for s in sums)
         ledger = replace(ledger, gpu=fixed) if correction.place == "gpu" else replace(ledger, host=fixed)
+        if correction.doubt:
+            ledger = replace(ledger, basis="estimated", doubts=(*ledger.doubts, correction.doubt))
     return ledger
 
 

@@ -126,6 +126,8 @@ class Ledger:
     """Inputs that were guessed, in words."""
     missing: tuple[str, ...] = ()
     """Inputs without which nothing could be computed; the sums are then empty."""
+    doubts: tuple[str, ...] = ()
+    """Sentences on script, log and machine that do not go together: what rests on the ledger is then an estimate."""
 
     def phase(self, place: Place, phase: Phase) -> PhaseSum | None:
         """The sum of one phase, None where the run has no such phase."""

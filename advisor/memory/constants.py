@@ -78,6 +78,10 @@ estimator multiplies by 1.5 for buffers (stage3.py, additional_buffer_factor).""
 SHARD_FILE = 5_000_000_000
 """Bytes: the usual size of one safetensors file, read by every rank under zero.Init (transformers max_shard_size)."""
 
+ASSUMED_STAGE = 2
+"""ZeRO stage where a DeepSpeed file is named but could not be read: between 0 and 3, which are the interval's ends
+(judgement)."""
+
 # --- LoRA, quantised weights, optimizers ------------------------------------------------------------------------------
 ADAPTER_STATE_BYTES = 16
 """Bytes per adapter parameter: fp32 weight, gradient and two moments (PEFT keeps adapters in fp32)."""
@@ -118,6 +122,13 @@ SWAP_BYTES_PER_GPU = 4 * GIB
 """vLLM's swap_space of the V0 engine (vllm/config.py)."""
 WORKER_PROCESS_BYTES = 1_000_000_000
 """Bytes of a data loader, agent or reward worker: python, tokenizer, its share of pages it wrote (judgement)."""
+
+# --- what the crash measured ----------------------------------------------------------------------------------------
+DOUBTFUL_SHARE = 0.25
+"""Part of the card from which an unexplained rest says that script and log do not go together: the ledger's own error
+over measured peaks is below 15 %, and what it leaves out (fragmentation, contexts) below 10 % (judgement)."""
+SAME_CARD = 0.1
+"""Relative difference up to which two sizes mean the same card: drivers differ by a few hundred MiB."""
 
 # --- torch's CUDA allocator (c10/cuda/CUDACachingAllocator) -------------------------------------------------------
 SMALL_SIZE, SMALL_SEGMENT = MIB, 2 * MIB

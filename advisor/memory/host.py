@@ -6,9 +6,9 @@ from advisor.memory import constants as c
 from advisor.memory.cells import Owner
 from advisor.memory.engine import sleeps
 from advisor.memory.inputs import Inputs, embedding_parameters, layer_parameters
-from advisor.memory.parts import Part, part
-from advisor.memory.states import Offload, Role, offload_of
-from advisor.memory.training import reference_on_host
+from advisor.memory.parts import Part, part, total
+from advisor.memory.states import Offload, Role, masters_stay, offload_of
+from advisor.memory.training import reference_on_host, reward_parts
 from advisor.units import show_bytes, show_params
 from advisor.words import Basis, Phase
 
@@ -18,9 +18,7 @@ _ON_CARD: tuple[Phase, ...] = ("actor_update", "optimizer_step")
 
 def host_parts(inputs: Inputs, phase: Phase) -> list[Part]:
     """Everything on one node in `phase`."""
-    parts = [*process_parts(inputs), *_states(inputs, "actor", phase), *_reference(inputs)]
-    if inputs.run.has_critic:
-        parts += _states(inputs, "critic", phase)
+    parts = [*process_parts(inputs), *_role_states(inputs, phase)]
     if phase == "model_load":
         return [*parts, *loading_parts(inputs)]
     parts += [*_engine_copies(inputs), *_swap(inputs)]
@@ -29,6 +27,23 @@ def host_parts(inputs: Inputs, phase: Phase) -> list[Part]:
     if phase == "checkpoint":
         parts += _checkpoint(inputs)
     return parts
+
+
+def _role_states(inputs: Inputs, phase: Phase) -> list[Part]:
+    """States of all roles that one node holds; roles with nodes of their own are not added up: the fullest counts."""
+    actor, reference = _states(inputs, "actor", phase), _reference(inputs)
+    critic = _states(inputs, "critic", phase) if inputs.run.has_critic else []
+    if _roles_meet(inputs):
+        return [*actor, *reference, *critic, *reward_parts(inputs, "host")]
+    if inputs.run.topology.reference_beside_actor:
+        actor, reference = [*actor, *reference], []
+    return max(actor, critic, reference, key=total)
+
+
+def _roles_meet(inputs: Inputs) -> bool:
+    """Whether roles share nodes: they share cards, or a node has cards for two of them."""
+    topology = inputs.run.topology
+    return topology.roles_share_cards or 2 * inputs.node_gpus <= topology.gpus_per_node
 
 
 def pinned_rounding(inputs: Inputs) -> float:
@@ -110,7 +125,8 @@ def _cpu_adam(inputs: Inputs, role: Role, offload: Offload) -> list[Part]:
             )
         )
     elif offload.sleeps and not inputs.adapters:
-        parts.append(_rested(inputs, role, "optimizer", inputs.per.optimizer, rounding, back=False))
+        leaves = inputs.per.optimizer - (inputs.per.master if masters_stay(inputs) else 0)
+        parts.append(_rested(inputs, role, "optimizer", leaves, rounding, back=False))
     if offload.weights or offload.weights_sleep or offload.everything:
         words = f"{role} weights: {_per_node(inputs, c.BF16)}"
         size = c.BF16 * nominal

@@ -12,13 +12,16 @@ from advisor.memory.batches import Assumptions, Pass, critic_pass, scoring_pass,
 from advisor.memory.constants import (
     ADAPTER_STATE_BYTES,
     ASSUMED_RANK,
+    ASSUMED_STAGE,
     BF16,
     FP32,
     KAHAN_MOMENT_BYTES,
     MOMENT_BYTES_8BIT,
     NF4_BYTES,
+    SAME_CARD,
 )
 from advisor.run.run import ModelShape, Run
+from advisor.units import show_bytes
 from advisor.words import Basis, weakest
 
 Trainer = Literal["fsdp", "deepspeed", "megatron", "ddp"]
@@ -35,6 +38,8 @@ class Bytes:
     optimizer: float
     """Master weights and moments."""
     step_extra: float
+    master: float = 0.0
+    """The fp32 masters alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +68,8 @@ class Inputs:
     critic: Pass
     basis: Basis
     assumed: tuple[str, ...]
+    stage_known: bool = True
+    """False: the DeepSpeed file that says the stage could not be read, so `stage` is a guess."""
 
     @property
     def parameters(self) -> int:
@@ -83,12 +90,25 @@ class Inputs:
 def missing_inputs(run: Run, machine: Machine, crash: Crash | None) -> tuple[str, ...]:
     """Inputs without which nothing can be computed, in words."""
     missing = []
+    missing += [f"the settings in {name}, which was not found" for name in run.missing_files]
     if run.model is None:
         named = f" {run.model_name}" if run.model_name else ""
         missing.append(f"the shape of the model{named} (--model NAME or a config.json)")
-    if not run.topology.known:
+    if not run.topology.known and not run.topology.assumed:
         missing.append("the number of GPUs (--gpus 8xA100-80GB)")
     return tuple(missing)
+
+
+def card_of(machine: Machine, crash: Crash | None) -> tuple[int | None, tuple[str, ...]]:
+    """Bytes of one card (None: unknown), and what does not go together: the card that the run died on counts."""
+    known, printed = machine.gpu_bytes, crash.gpu_total_bytes if crash is not None else None
+    if known is None or printed is None or abs(known - printed) <= SAME_CARD * printed:
+        return known or printed, ()
+    doubt = (
+        f"The log's card has {show_bytes(printed)}, the machine's {show_bytes(known)}: memory is counted for the "
+        "card of the log, on which the run died."
+    )
+    return printed, (doubt,)
 
 
 def read_inputs(run: Run, machine: Machine, crash: Crash | None = None) -> Inputs:
@@ -99,17 +119,21 @@ def read_inputs(run: Run, machine: Machine, crash: Crash | None = None) -> Input
     topology = run.topology
     trainer = _trainer(run)
     stage = _stage(run, trainer)
-    capacity = machine.gpu_bytes or (crash.gpu_total_bytes if crash is not None else None)
+    unread = _unread_stage(run) if trainer == "deepspeed" else ""
+    if unread:
+        assumed.note(f"ZeRO stage {stage} without offload: {unread} was not read, so it may be 0 to 3")
+    capacity, _ = card_of(machine, crash)
     if capacity is None:
         assumed.note("the card's size is unknown: the rollout engine's share is left out")
     if not topology.known:
-        assumed.note(f"{topology.actor_gpus} training GPUs")
+        assumed.note(topology.assumed or f"{topology.actor_gpus} training GPUs")
     if run.model.basis == "estimated":
         assumed.note(f"model shape: {run.model.note}")
     if trainer == "megatron":
         assumed.note("Megatron: states spread evenly over all training GPUs")
     _note_guesses(run, assumed)
     per_node = max(1, topology.gpus_per_node)
+    sure = topology.known and not unread and trainer != "megatron"
     return Inputs(
         run=run,
         shape=run.model,
@@ -127,8 +151,9 @@ def read_inputs(run: Run, machine: Machine, crash: Crash | None = None) -> Input
         update=update_pass(run, assumed),
         scoring=scoring_pass(run, assumed),
         critic=critic_pass(run, assumed),
-        basis=weakest(run.model.basis, "computed" if topology.known else "estimated"),
+        basis=weakest(run.model.basis, "computed" if sure else "estimated"),
         assumed=tuple(assumed.said),
+        stage_known=not unread,
     )
 
 
@@ -154,14 +179,29 @@ def _note_guesses(run: Run, assumed: Assumptions) -> None:
 def _trainer(run: Run) -> Trainer:
     """DeepSpeed without a configuration is plain data parallelism."""
     if run.mechanics.trainer == "deepspeed" and run.value("actor.zero_stage") is None:
-        return "deepspeed" if run.value("deepspeed.config") else "ddp"
+        return "deepspeed" if _unread_stage(run) else "ddp"
     return run.mechanics.trainer
+
+
+def _unread_stage(run: Run) -> str:
+    """What should say the ZeRO stage but could not be read (a DeepSpeed file, a variable); "" where nothing does."""
+    knob = run.knobs.get("actor.zero_stage")
+    if knob is not None and knob.value is not None:
+        return ""
+    file = run.value("deepspeed.config")
+    if file:
+        return str(file)
+    carriers = [s for s in run.settings if knob is not None and s.key.lstrip("-") == knob.key]
+    return next((f"{s.key} (it depends on {s.reason})" if s.reason else s.key for s in carriers if not s.resolved), "")
 
 
 def _stage(run: Run, trainer: Trainer) -> int:
     if trainer in ("fsdp", "megatron"):
         return 3
-    return 0 if trainer == "ddp" else int(run.number("actor.zero_stage") or 0)
+    if trainer == "ddp":
+        return 0
+    known = run.number("actor.zero_stage")
+    return ASSUMED_STAGE if known is None else int(known)
 
 
 def _bytes(run: Run, trainer: Trainer) -> Bytes:
@@ -183,7 +223,7 @@ def _bytes(run: Run, trainer: Trainer) -> Bytes:
         moments = KAHAN_MOMENT_BYTES
     elif optimizer == "sgd":
         moments = 0.0
-    return Bytes(_quantised(run, weights), gradients, master + moments, extra)
+    return Bytes(_quantised(run, weights), gradients, master + moments, extra, master)
 
 
 def _quantised(run: Run, weights: float) -> float:

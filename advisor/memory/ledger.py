@@ -9,7 +9,7 @@ from advisor.machine.inventory import Machine
 from advisor.memory import rollout, training
 from advisor.memory.cells import Ledger, PhaseSum, Place
 from advisor.memory.host import host_parts
-from advisor.memory.inputs import Inputs, missing_inputs, read_inputs
+from advisor.memory.inputs import Inputs, card_of, missing_inputs, read_inputs
 from advisor.memory.parts import Part, phase_sum, weaker
 from advisor.run.run import Run
 from advisor.words import PHASES, Basis, Phase, weakest
@@ -31,17 +31,18 @@ def build_ledger(run: Run, machine: Machine, crash: Crash | None = None) -> Ledg
 
     Without the model's shape or any count of GPUs the sums are empty and `missing` says what to give.
     """
-    capacity = machine.gpu_bytes or (crash.gpu_total_bytes if crash is not None else None)
+    capacity, doubts = card_of(machine, crash)
     limit = machine.host.ceiling_bytes
     missing = missing_inputs(run, machine, crash)
     if missing:
-        return Ledger(capacity, limit, (), (), "estimated", missing=missing)
+        return Ledger(capacity, limit, (), (), "estimated", missing=missing, doubts=doubts)
     inputs = read_inputs(run, machine, crash)
     phases = phases_of(inputs)
     gpu = tuple(phase_sum(p, "gpu", weaker(_GPU[p](inputs), inputs.basis)) for p in phases)
     host_phases: tuple[Phase, ...] = (*phases, "checkpoint") if _saves(run) else phases
     host = tuple(phase_sum(p, "host", weaker(host_parts(inputs, p), inputs.basis)) for p in host_phases)
-    return Ledger(capacity, limit, gpu, host, _basis(inputs), inputs.assumed)
+    basis = weakest(_basis(inputs), "estimated" if doubts else "computed")
+    return Ledger(capacity, limit, gpu, host, basis, inputs.assumed, doubts=doubts)
 
 
 def _saves(run: Run) -> bool:

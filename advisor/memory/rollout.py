@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from advisor.memory import constants as c
 from advisor.memory.engine import engine_of, hf_cache, sleeps
-from advisor.memory.inputs import Inputs, layer_parameters
+from advisor.memory.inputs import Inputs, embedding_parameters, layer_parameters
 from advisor.memory.parts import Part, part, total
 from advisor.memory.training import at_start, process_parts, states_in
 from advisor.units import show_params
@@ -47,13 +47,14 @@ def sync_parts(inputs: Inputs) -> list[Part]:
 
 
 def gather_part(inputs: Inputs) -> Part:
-    """What the sync gathers beside the shards: one tensor at a time, one layer, or the whole model."""
+    """What the sync gathers beside the shards: one tensor at a time, one layer, or the whole model in pieces."""
     kind = inputs.mechanics.sync_gathers
+    if kind == "full_to_merge":
+        kind = "full" if inputs.adapters else "tensor"
     per = inputs.per.weights if inputs.trainer == "fsdp" else c.BF16
     shape = inputs.shape
     if kind == "full":
-        size = c.BF16 * inputs.parameters
-        return part("gathered", size, f"the whole model gathered: 2 B x {show_params(inputs.parameters)}")
+        return _whole_part(inputs)
     if kind == "unit":
         unit = max(layer_parameters(shape), shape.vocab * shape.hidden)
         return part("gathered", per * unit, f"one unit gathered: {per:g} B x {show_params(unit)}")
@@ -61,3 +62,21 @@ def gather_part(inputs: Inputs) -> Part:
     copy = inputs.per.weights * inputs.parameters / inputs.shards if inputs.trainer == "fsdp" else 0
     words = f"the largest tensor gathered and cast: ({per:g} + 2) B x {show_params(tensor)}"
     return part("gathered", (per + c.BF16) * tensor, words, low=per * tensor, high=(per + c.BF16) * tensor + copy)
+
+
+def _whole_part(inputs: Inputs) -> Part:
+    """The whole model gathered at once, or the largest of `sync.batches` pieces; below ZeRO-3 every card has it.
+
+    The pieces are runs of decoder layers, then embedding and head together, then the vision tower.
+    """
+    shape, batches = inputs.shape, int(inputs.run.number("sync.batches") or 0)
+    whole = c.BF16 * shape.parameters
+    if inputs.stage < 3:
+        high = 0 if inputs.stage_known else whole
+        return part("gathered", 0, "nothing gathered: below ZeRO-3 every card holds all weights", high=high)
+    if batches < 1:
+        return part("gathered", whole, f"the whole model gathered: 2 B x {show_params(shape.parameters)}")
+    layers = -(-shape.layers // batches)
+    piece = max(layers * layer_parameters(shape), embedding_parameters(shape), shape.vision_parameters)
+    words = f"the largest of {batches} pieces of layers, of embedding and head: 2 B x {show_params(piece)}"
+    return part("gathered", c.BF16 * piece, words)

@@ -52,30 +52,42 @@ def offload_of(inputs: Inputs, role: Role) -> Offload:
 
 def weights_part(inputs: Inputs, owner: Owner = "weights") -> Part:
     """Weights the trainer keeps on one GPU; with LoRA the frozen base, and the adapters."""
-    size = _share(inputs, inputs.per.weights, from_stage=3)
-    words = _words(inputs, inputs.per.weights, from_stage=3)
+    base = sharded_part(inputs, owner, inputs.per.weights, from_stage=3)
     if not inputs.adapters:
-        return part(owner, size, words, basis=inputs.basis)
+        return base
     adapters = adapter_bytes(inputs)
-    return part(
-        owner, size + adapters, f"frozen base {words} + adapters {show_params(inputs.adapters)}", basis=inputs.basis
-    )
+    words = f"frozen base {base.formula} + adapters {show_params(inputs.adapters)}"
+    low, high = base.low + adapters, base.high + adapters
+    return part(owner, base.expected + adapters, words, low=low, high=high, basis=inputs.basis)
 
 
 def gradients_part(inputs: Inputs, owner: Owner = "gradients") -> Part:
     """Gradients of the trained parameters on one GPU; those of adapters are counted with their weights."""
     if inputs.adapters:
         return part(owner, 0, "adapters only")
-    size, words = _share(inputs, inputs.per.gradients, 2), _words(inputs, inputs.per.gradients, 2)
-    return part(owner, size, words, basis=inputs.basis)
+    return sharded_part(inputs, owner, inputs.per.gradients, from_stage=2)
 
 
-def optimizer_part(inputs: Inputs, owner: Owner = "optimizer") -> Part:
-    """Master weights and moments on one GPU."""
+def optimizer_part(inputs: Inputs, owner: Owner = "optimizer", *, asleep: bool = False) -> Part:
+    """Master weights and moments on one GPU; the masters alone where only the moments leave (`asleep`)."""
     if inputs.adapters:
         return part(owner, 0, "adapters only")
-    size, words = _share(inputs, inputs.per.optimizer, 1), _words(inputs, inputs.per.optimizer, 1)
-    return part(owner, size, words, basis=inputs.basis)
+    if asleep:
+        return sharded_part(inputs, owner, inputs.per.master, from_stage=1, what="fp32 masters, which stay: ")
+    return sharded_part(inputs, owner, inputs.per.optimizer, from_stage=1)
+
+
+def sharded_part(inputs: Inputs, owner: Owner, per: float, from_stage: int, what: str = "") -> Part:
+    """States of `per` bytes a parameter on one GPU, sharded from this ZeRO stage on; an interval where it is a guess.
+
+    The file that would say the stage may also move the optimizer to the host, so its least is then nothing.
+    """
+    size, words = _share(inputs, per, from_stage), what + _words(inputs, per, from_stage)
+    if inputs.stage_known:
+        return part(owner, size, words, basis=inputs.basis)
+    whole = per * inputs.parameters
+    low = 0.0 if from_stage == 1 else whole / inputs.shards
+    return part(owner, size, words, low=low, high=whole, basis=inputs.basis)
 
 
 def step_part(inputs: Inputs) -> Part:
@@ -102,7 +114,14 @@ def resident_states(inputs: Inputs, role: Role, moment: Moment) -> list[Part]:
         kept.append(gradients_part(inputs, "gradients" if role == "actor" else "critic"))
     if _optimizer_here(inputs, role, moment, offload, stepping):
         kept.append(optimizer_part(inputs, "optimizer" if role == "actor" else "critic"))
+    elif offload.sleeps and masters_stay(inputs) and moment != "rollout_init":
+        kept.append(optimizer_part(inputs, "optimizer" if role == "actor" else "critic", asleep=True))
     return kept
+
+
+def masters_stay(inputs: Inputs) -> bool:
+    """Whether only the moments leave the card where the optimizer's state sleeps."""
+    return inputs.mechanics.masters_stay and inputs.per.master > 0
 
 
 def _weights_here(inputs: Inputs, role: Role, moment: Moment, offload: Offload, stepping: bool) -> bool:

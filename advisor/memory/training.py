@@ -7,7 +7,9 @@ from advisor.memory.activations import scoring_parts, update_parts
 from advisor.memory.engine import engine_of, sleeping, sleeps
 from advisor.memory.inputs import Inputs, embedding_parameters
 from advisor.memory.parts import Part, part, total
-from advisor.memory.states import Moment, resident_states, step_part
+from advisor.memory.states import Moment, resident_states, sharded_part, step_part
+from advisor.run.run import RewardPlace
+from advisor.run.shape import size_in_name
 from advisor.units import show_params
 
 
@@ -38,12 +40,24 @@ def buffers_part(inputs: Inputs) -> Part:
 
 def reference_parts(inputs: Inputs) -> list[Part]:
     """Reference weights on the actor's card; none where there is no reference, it lives elsewhere, or on the host."""
-    if not inputs.has_reference or reference_on_host(inputs) or not inputs.run.topology.roles_share_cards:
+    topology = inputs.run.topology
+    beside = topology.roles_share_cards or topology.reference_beside_actor
+    if not inputs.has_reference or reference_on_host(inputs) or not beside:
         return []
-    shards = inputs.shards if inputs.stage == 3 else 1
-    per = inputs.mechanics.reference_bytes
-    words = f"{per:g} B x {show_params(inputs.parameters)} parameters{f' / {shards} GPUs' if shards > 1 else ''}"
-    return [part("reference", per * inputs.parameters / shards, words, basis=inputs.basis)]
+    return [sharded_part(inputs, "reference", inputs.mechanics.reference_bytes, from_stage=3)]
+
+
+def reward_parts(inputs: Inputs, beside: RewardPlace) -> list[Part]:
+    """Weights of a reward model on the cards of `beside`; its size by its name, else that of the policy."""
+    if inputs.run.topology.reward_on != beside:
+        return []
+    named = size_in_name(str(inputs.run.value("reward.path") or "").lower())
+    size = named or inputs.parameters
+    sharded = inputs.stage == 3 and inputs.shards > 1 and beside != "host"
+    split = inputs.shards if sharded else 1
+    words = f"reward model: 2 B x {show_params(size)} parameters{f' / {split} GPUs' if sharded else ''}"
+    words += "" if named else " (as large as the policy, assumed)"
+    return [part("reference", c.BF16 * size / split, words, basis="estimated")]
 
 
 def reference_on_host(inputs: Inputs) -> bool:
@@ -56,7 +70,7 @@ def states_in(inputs: Inputs, moment: Moment) -> list[Part]:
     kept = resident_states(inputs, "actor", moment)
     if inputs.run.has_critic and inputs.run.topology.roles_share_cards:
         kept += resident_states(inputs, "critic", moment)
-    return [*kept, *reference_parts(inputs), buffers_part(inputs)]
+    return [*kept, *reference_parts(inputs), *reward_parts(inputs, "actor"), buffers_part(inputs)]
 
 
 def beside_training(inputs: Inputs) -> list[Part]:
@@ -108,10 +122,11 @@ def critic_parts(inputs: Inputs) -> list[Part]:
     """Forward and backward of the critic's update: no logits; its step needs less than its activations."""
     states = states_in(inputs, "critic_update")
     if not inputs.run.topology.roles_share_cards:
-        states = [*resident_states(inputs, "critic", "critic_update"), buffers_part(inputs)]
+        reward = reward_parts(inputs, "critic")
+        states = [*resident_states(inputs, "critic", "critic_update"), *reward, buffers_part(inputs)]
     return [
         *states,
-        *update_parts(inputs, inputs.critic, with_logits=False),
+        *update_parts(inputs, inputs.critic, "critic"),
         *beside_training(inputs),
         *process_parts(inputs),
     ]

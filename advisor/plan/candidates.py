@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from math import ceil
 
 from advisor.knowledge.schema import Rule
 from advisor.run.bound import Native
@@ -50,10 +51,15 @@ def _raise(rule: Rule, native: Native, built: BuiltRun) -> Iterator[KnobValue]:
 
 
 def _sequence_tokens(rule: Rule, native: Native, built: BuiltRun) -> Iterator[KnobValue]:
-    """Room for `times` longest prompts and responses, halved down to one; never more than the budget now in force."""
-    tokens = sequence_tokens(built)
-    if tokens is None:
+    """Room for `times` longest prompts and responses, halved down to one; never more than the budget now in force.
+
+    A budget is per GPU, and GPUs that share a sequence add theirs up: `shared_over` names whose size counts.
+    """
+    whole = sequence_tokens(built)
+    if whole is None:
         return
+    own = built.run.number(str(rule["shared_over"])) if "shared_over" in rule else None
+    tokens = ceil(whole / max(1, int(own or 1) if "shared_over" in rule else built.run.topology.sequence_parallel))
     present = native.value if isinstance(native.value, int) and not isinstance(native.value, bool) else None
     times = int(rule.get("times", 1))
     while times >= 1:
@@ -62,11 +68,19 @@ def _sequence_tokens(rule: Rule, native: Native, built: BuiltRun) -> Iterator[Kn
         times //= 2
 
 
+def _no_higher(rule: Rule, native: Native, built: BuiltRun) -> Iterator[KnobValue]:
+    """The value `to`, where the present one is above it: of two passes the wider one decides."""
+    old, to = native.value, rule["to"]
+    if isinstance(old, (int, float)) and not isinstance(old, bool) and old > to:
+        yield to
+
+
 CANDIDATES: dict[str, Callable[[Rule, Native, BuiltRun], Iterator[KnobValue]]] = {
     "set": _set,
     "lower": _lower,
     "raise": _raise,
     "sequence_tokens": _sequence_tokens,
+    "no_higher": _no_higher,
 }
 
 

@@ -23,11 +23,14 @@ ASIDE: dict[Place, tuple[Phase, ...]] = {"gpu": (), "host": ("model_load", "chec
 """Short peaks outside the step: what the log measured in it is not known to be there too, so they are only told."""
 
 
-def unfit(before: Ledger, after: Ledger, place: Place, died_in: Phase | None, margin: float) -> list[Phase] | None:
+def unfit(
+    before: Ledger, after: Ledger, place: Place, died_in: Phase | None, margin: float, first_step: bool = False
+) -> list[Phase] | None:
     """Phases of `place` that do not fit after a change; None where it cannot be computed.
 
     `died_in`: the phase that ran out on this place; None: another place did, so every phase here was lived with.
     A phase counts as fitting when it leaves `margin` of the capacity, or when the run passed it and it did not grow.
+    `first_step`: the optimizer had not made its state yet, so a phase that will hold it was not passed with it.
     """
     capacity = after.gpu_capacity if place == "gpu" else after.host_limit
     sums = after.gpu if place == "gpu" else after.host
@@ -35,7 +38,16 @@ def unfit(before: Ledger, after: Ledger, place: Place, died_in: Phase | None, ma
         return None
     limit = capacity * (1 - margin)
     counted = [s for s in sums if s.phase == died_in or s.phase not in ASIDE[place]]
-    return [s.phase for s in counted if s.expected > limit and not _proven(s, before, place, died_in)]
+    unproven = {s.phase for s in counted if first_step and _holds_optimizer(s)}
+    return [
+        s.phase
+        for s in counted
+        if s.expected > limit and (s.phase in unproven or not _proven(s, before, place, died_in))
+    ]
+
+
+def _holds_optimizer(now: PhaseSum) -> bool:
+    return any(cell.owner in ("optimizer", "offloaded_optimizer") and cell.expected for cell in now.cells)
 
 
 def _proven(now: PhaseSum, before: Ledger, place: Place, died_in: Phase | None) -> bool:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from advisor.plan.plan import Change, Plan, PlanStep
-from advisor.script.document import EditRefused, Rewrite, Wanted
+from advisor.script.document import EditRefused, Rewrite, Span, Wanted
 from advisor.script.edit import rewrite
 from advisor.script.launch import Script
 from advisor.script.proof import check
 
 WRITABLE = frozenset({"setting", "environment", "data"})
 """Kinds of steps that a file carries."""
+NO_PLACE = "no place to write it: "
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,10 @@ def make_patch(plan: Plan, script: Script | None, launch_index: int) -> Patch:
         return Patch((), (), "", by_hand)
     try:
         rewrites = rewrite(script, launch_index, wanted)
+        by_hand += _in_other_files(rewrites, script, wanted)
+        if len(rewrites) > 1:  # one file is written: a copy of the script would not load a copy of another file
+            wanted = [w for w in wanted if _touches(_main(rewrites, script), w.key)]
+            rewrites = rewrite(script, launch_index, wanted)
     except EditRefused as refusal:
         return Patch((), (), str(refusal), by_hand)
     checks = check(script, launch_index, wanted, rewrites)
@@ -46,13 +51,40 @@ def make_patch(plan: Plan, script: Script | None, launch_index: int) -> Patch:
     return Patch(rewrites, tuple(c.what for c in checks if c.held), "", by_hand)
 
 
+def _main(rewrites: Sequence[Rewrite], script: Script) -> Rewrite:
+    """The rewrite of the launch script itself, else the first."""
+    return next((done for done in rewrites if done.document.path == script.documents[0].path), rewrites[0])
+
+
+def _touches(done: Rewrite, key: str) -> bool:
+    return key in done.touched or bare(key) in done.touched
+
+
+def _in_other_files(rewrites: Sequence[Rewrite], script: Script, wanted: Sequence[Wanted]) -> tuple[str, ...]:
+    """What is left to the user where the launch reads other files: edit them too, or name the new one."""
+    here, main = script.documents[0].path, _main(rewrites, script) if rewrites else None
+    if main is None:
+        return ()
+    values = {bare(w.key): " ".join(w.value) if isinstance(w.value, tuple) else w.value for w in wanted}
+    told = [
+        f"{key} is decided at {span.path}:{span.line}, a file that other launches may share: "
+        f"change it there to {values.get(bare(key))}"
+        for done in rewrites
+        if done is not main
+        for key, span in done.touched.items()
+    ]
+    if main.document.path != here:
+        told.append(f"{here.name} still reads {main.document.path.name}: name the new file there")
+    return tuple(told)
+
+
 def wanted_of(step: PlanStep) -> list[Wanted]:
     """The edits one step asks for, each with the comment that will stand in the file."""
     kind = "environment" if step.kind == "environment" else "setting"
     return [
         Wanted(
             change.key,
-            change.new,
+            () if change.bare and change.new is not None else change.new,
             f"{step.id}: {_brief(change)}",
             "environment" if kind == "environment" else "setting",
         )
@@ -73,10 +105,17 @@ def _by_hand(step: PlanStep) -> str:
     return f"{step.title}: {step.why}"
 
 
-def placed(plan: Plan, script: Script | None, launch_index: int) -> Plan:
-    """The plan with file and line of every change: where the new value would stand beside the other selected ones."""
+def placed(plan: Plan, script: Script | None, launch_index: int, no_place: str = "") -> Plan:
+    """The plan with file and line of every change: where the new value would stand beside the other selected ones.
+
+    `no_place`: why a setting that the command does not have yet may not be added to it; "" where it may.
+    """
     if script is None:
         return plan
+    if no_place and script.launches:
+        launch = script.launches[launch_index]
+        own = {bare(s.key) for s in launch.settings if s.origin == "command" or not launch.argv}
+        plan = replace(plan, steps=tuple(_barred(step, own, no_place) for step in plan.steps))
     together = _try(
         script, launch_index, [w for step in plan.selected() if step.kind in WRITABLE for w in wanted_of(step)]
     )
@@ -89,6 +128,20 @@ def placed(plan: Plan, script: Script | None, launch_index: int) -> Plan:
     return replace(plan, steps=steps)
 
 
+def bare(key: str) -> str:
+    """A key without the dashes of an option."""
+    return key.lstrip("-")
+
+
+def _barred(step: PlanStep, own: Set[str], because: str) -> PlanStep:
+    """The step without a place, where it would have to be added to a command of which nobody knows that it reads it."""
+    if step.kind not in ("setting", "data") or all(bare(change.key) in own for change in step.changes):
+        return step
+    said = f"{NO_PLACE}{because}"
+    changes = tuple(replace(change, file="", line=None, how="not written into the script") for change in step.changes)
+    return replace(step, changes=changes, selected=False, caveats=tuple(dict.fromkeys((*step.caveats, said))))
+
+
 def _try(script: Script, launch_index: int, wanted: Sequence[Wanted]) -> tuple[Rewrite, ...] | str:
     """The rewrites, or the sentence of the refusal."""
     try:
@@ -98,7 +151,7 @@ def _try(script: Script, launch_index: int, wanted: Sequence[Wanted]) -> tuple[R
 
 
 def _placed_step(step: PlanStep, script: Script, launch_index: int) -> PlanStep:
-    if step.kind not in WRITABLE or not step.changes:
+    if step.kind not in WRITABLE or not step.changes or any(c.startswith(NO_PLACE) for c in step.caveats):
         return step
     rewrites = _try(script, launch_index, wanted_of(step))
     if isinstance(rewrites, str):
@@ -111,11 +164,24 @@ def _placed_change(change: Change, rewrites: Sequence[Rewrite]) -> Change:
     for done in rewrites:
         span = done.touched.get(change.key) or done.touched.get(change.key.lstrip("-"))
         if span is not None:
-            inside = any(edit.start < edit.end and b"\n" not in edit.new for edit in done.edits)
-            return replace(
-                change, file=span.path, line=span.line, how="edited in place" if inside else "added as an override"
-            )
+            line, inside = _before(done, span)
+            how = "edited in place" if inside else "added as an override"
+            return replace(change, file=span.path, line=line, how=how)
     return replace(change, file=str(rewrites[0].document.path)) if rewrites else change
+
+
+def _before(done: Rewrite, span: Span) -> tuple[int, bool]:
+    """The line of the file as it is where the new bytes of `span` go, and whether they replace bytes of it."""
+    moved = 0
+    for edit in sorted(done.edits, key=lambda e: (e.start, e.end)):
+        begin = edit.start + moved
+        if span.start < begin:
+            break
+        if span.start <= begin + len(edit.new):
+            at = edit.start - (edit.start == edit.end and done.document.data[: edit.start].endswith(b"\n"))
+            return done.document.data.count(b"\n", 0, max(at, 0)) + 1, edit.start < edit.end
+        moved += len(edit.new) - (edit.end - edit.start)
+    return done.document.data.count(b"\n", 0, span.start - moved) + 1, False
 
 
 def fits_name(script: Path) -> Path:

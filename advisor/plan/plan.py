@@ -27,6 +27,8 @@ class Change:
     line: int | None = None
     how: str = ""
     """"edited in place", "added as an override"."""
+    bare: bool = False
+    """A flag that takes no value: present is on, absent is off."""
 
 
 @dataclass(frozen=True, slots=True)

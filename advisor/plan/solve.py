@@ -11,44 +11,50 @@ from advisor.memory.ledger import difference
 from advisor.plan.fit import ASIDE, died_in
 from advisor.plan.plan import NotProposed, Plan, PlanStep
 from advisor.plan.propose import Proposal, propose
-from advisor.plan.steps import advice_step, case_steps, step_of, version_steps
+from advisor.plan.select import TIERS, exclusions, ordered, select, tight, together
+from advisor.plan.steps import advice_step, case_steps, step_of, version_steps, woken_steps
 from advisor.plan.what_if import Outcome, Overrides, Situation
 from advisor.run.bound import native
 from advisor.units import show_bytes
 from advisor.words import PHASE_TITLES, Phase
 
 PLACES: tuple[Place, ...] = ("gpu", "host")
-MAYBE_AT = 2
-"""Where a version step stands whose library version is not known: after the first two that are."""
+MOST_FOLLOWERS = 3
+"""Changes for phases after the failed one: more than that is another run."""
+WORTH_A_STEP = 0.02
+"""Fraction of a card: a change that saves less where it died, and is not enough, is not worth a step."""
 MOST_BY_HAND = 6
 """Steps named for a launch without a dialect: a list, not a catalogue."""
-TIERS = ("free", "slower", "host_ram", "changes_results", "version", "hardware")
 
 
 def make_plan(situation: Situation, cause: Cause) -> Plan:
     """The plan for a cause: steps in order, the selected ones a set that fits where one exists."""
+    awake, situation = situation, situation.asleep()
     proposals, refused = _propose_all(situation, cause)
     versions = version_steps(situation)
-    steps: list[PlanStep] = [step for step in versions if step.changes[0].old is not None]
-    chosen: dict[str, str | None] = {}
-    done = any(step.selected for step in steps)
-    for proposal in proposals:
-        wanted = not done and _wanted(proposal, situation, chosen)
-        if wanted:
-            proposal = _again(proposal, situation, chosen)
-            chosen.update(proposal.overrides)
-            done = _done(situation, chosen)
-        if isinstance(proposal, Proposal):
-            steps.append(step_of(proposal, situation, selected=wanted))
-    companions = _companions(situation, chosen)
+    sure = situation.leak_assumed
+    steps: list[PlanStep] = [step for step in versions if sure or step.changes[0].old is not None]
+    maybe = [step for step in versions if not sure and step.changes[0].old is None]
+    healed = any(step.selected for step in steps)
+    # first see which version it is, before results are given up
+    picked = {} if healed else select(proposals, situation, cause, only_same_results=bool(maybe))
+    against = exclusions(proposals, situation)
+    for proposal in (picked.get(p.remedy.id, p) for p in proposals):
+        step = step_of(proposal, situation, selected=proposal.remedy.id in picked)
+        steps.append(replace(step, conflicts=against.get(step.id, ())))
+    chosen = together(list(picked.values()))
+    companions = _followers(situation, chosen) if chosen and not healed else []
     for companion in companions:
         chosen.update(companion.overrides)
+    moved = _companions(situation, chosen)
+    for companion in moved:
+        chosen.update(companion.overrides)
+    companions += moved
     steps = _with_companions(steps, [step_of(c, situation, selected=True) for c in companions])
-    maybe = [step for step in versions if step.changes[0].old is None]
-    steps[MAYBE_AT:MAYBE_AT] = maybe[:1]  # a version nobody named is worth a look, not two steps
+    steps = maybe[:1] + steps  # a version nobody named is worth one look before anything else is given up
     steps += case_steps(situation)
     steps += [advice_step(remedy, situation) for remedy in _advice(situation, cause)]
-    return finish(situation, steps, refused)
+    return finish(awake, [*woken_steps(awake, chosen), *steps], refused)
 
 
 def finish(situation: Situation, steps: list[PlanStep], refused: tuple[NotProposed, ...]) -> Plan:
@@ -101,39 +107,50 @@ def _propose_all(situation: Situation, cause: Cause) -> tuple[list[Proposal], tu
     refused: list[NotProposed] = [*_folklore(situation, cause), *_false_friends(situation)]
     keys: set[str] = set()
     for remedy in _ordered(situation, cause):
+        in_vain = _tried_in_vain(remedy, situation)
+        if in_vain:
+            refused.append(NotProposed(remedy.id, remedy.title, in_vain))
+            continue
         found = propose(remedy, situation, {})
         if isinstance(found, NotProposed):
             if remedy.id in cause.remedies:
                 refused.append(found)
         elif found is not None and not keys & set(found.overrides):
-            idle = _saves_elsewhere(found, situation, own=remedy.id in cause.remedies)
+            idle = _saves_elsewhere(found, situation, remedy.id in cause.remedies, remedy.id in cause.remedies[:1])
             if idle:
                 refused += [NotProposed(remedy.id, remedy.title, idle)] if remedy.id in cause.remedies else []
                 continue
             keys |= set(found.overrides)
             proposals.append(found)
-    phase = died_in(situation.outcome({}).ledger, situation.place, situation.phase)
-    return sorted(proposals, key=lambda p: _order(p, phase)), tuple(refused)
+    return ordered(proposals, situation, cause), tuple(refused)
 
 
-def _order(proposal: Proposal, phase: Phase) -> tuple[bool, bool]:
-    """What helps where it died comes first, and of that what leaves the results alone; else as the cause has it."""
-    if proposal.fits is None:  # nothing can be computed: what somebody ran with comes first
-        return (not proposal.confirmed, proposal.results == "changed")
-    helps = proposal.saves.get(phase, 0) > 0 or proposal.lifts_limit
-    return (not helps, proposal.results == "changed")
+def _tried_in_vain(remedy: Remedy, situation: Situation) -> str:
+    """What a matching case says of a remedy that did not help there; "" where none does."""
+    matching = {case.id for case in situation.cases}
+    failed = next((e for e in remedy.evidence if e.grade == "failed" and e.case in matching), None)
+    return f"tried without success in {failed.case}: {' '.join(failed.because.split())}" if failed else ""
 
 
-def _saves_elsewhere(proposal: Proposal, situation: Situation, own: bool) -> str:
-    """Why a remedy is no use for the phase that died; "" where it is, or where the ledger does not know the setting."""
+def _saves_elsewhere(proposal: Proposal, situation: Situation, own: bool, first: bool) -> str:
+    """Why a remedy is no use for the phase that died; "" where it is, or where the ledger does not know the setting.
+
+    `own`: the cause names it; `first`: before all others (an engine without room wants a larger share of the card).
+    """
     if proposal.fits is None or proposal.documented:
         return ""
     phase = died_in(situation.outcome({}).ledger, situation.place, situation.phase)
-    if proposal.saves.get(phase, 0) > 0:
+    saved, limit = proposal.saves.get(phase, 0), situation.outcome({}).ledger.gpu_capacity or 0
+    if situation.place == "gpu" and 0 < saved < limit * WORTH_A_STEP and not proposal.fits:
+        return f"it saves only {show_bytes(saved)} in {PHASE_TITLES[phase]}"
+    if saved > 0:
         return ""
+    if proposal.saves.get(phase, 0) < 0 and not first and phase in tight(situation, {}):
+        return f"here it would take more in {PHASE_TITLES[phase]}, not less"
     elsewhere = [PHASE_TITLES[p] for p, size in proposal.saves.items() if size > 0]
     if not elsewhere and own:
-        return ""
+        inert = bool(proposal.facts) and all(dict(fact.moves) == {"all": "none"} for fact in proposal.facts)
+        return "by itself it shrinks nothing that is held at once" if inert else ""
     return f"it saves nothing in {PHASE_TITLES[phase]}" + (f", only in {', '.join(elsewhere)}" if elsewhere else "")
 
 
@@ -163,28 +180,32 @@ def _false_friends(situation: Situation) -> Iterable[NotProposed]:
             yield NotProposed(known.key, f"Lower {known.key}", known.fact.false_friend)
 
 
-def _wanted(proposal: Proposal, situation: Situation, chosen: Overrides) -> bool:
-    """Worth selecting while the run does not fit yet: it relieves a phase that does not fit."""
-    if proposal.fits is None:
-        return not chosen and proposal.remedy.results == "unchanged"
-    return proposal.relieves(_tight(situation, chosen))
+def _followers(situation: Situation, chosen: Overrides) -> list[Proposal]:
+    """Results-preserving changes for later phases of the same place, which the failed one hid: it died before them."""
+    found: list[Proposal] = []
+    taken = dict(chosen)
+    while len(found) < MOST_FOLLOWERS:
+        full = tight(situation, taken)
+        if not full or situation.phase in full:
+            break
+        best = _relief(situation, taken, full)
+        if best is None:
+            break
+        found.append(best)
+        taken.update(best.overrides)
+    return found
 
 
-def _tight(situation: Situation, chosen: Overrides) -> list[Phase]:
-    """Phases of the place that do not fit yet."""
-    return situation.unfit(situation.outcome(chosen).ledger, situation.place) or []
-
-
-def _done(situation: Situation, chosen: Overrides) -> bool:
-    return not _tight(situation, chosen)
-
-
-def _again(proposal: Proposal, situation: Situation, chosen: Overrides) -> Proposal:
-    """The same remedy on top of what is already chosen: its value may now be milder."""
-    if not chosen:
-        return proposal
-    found = propose(proposal.remedy, situation, chosen)
-    return found if isinstance(found, Proposal) else proposal
+def _relief(situation: Situation, taken: Overrides, full: list[Phase]) -> Proposal | None:
+    """The change that fits, else the one that saves most where it is tight; the cheaper tier first."""
+    remedies = [r for r in situation.knowledge.remedies if r.memory == situation.place and r.value is not None]
+    remedies = [r for r in remedies if r.id not in situation.barred]
+    remedies = [r for r in remedies if r.results == "unchanged" and r.kind == "setting"]
+    remedies = [r for r in remedies if not set(_keys(r, situation)) & set(taken)]
+    made = [p for r in remedies if isinstance(p := propose(r, situation, taken), Proposal) and p.relieves(full)]
+    made = [p for p in made if p.results == "unchanged"]
+    worst = {id(p): max(p.saves.get(phase, 0) for phase in full) for p in made}
+    return max(made, key=lambda p: (p.fits is True, -TIERS.index(p.remedy.tier), worst[id(p)]), default=None)
 
 
 def _companions(situation: Situation, chosen: Overrides) -> list[Proposal]:
@@ -195,12 +216,11 @@ def _companions(situation: Situation, chosen: Overrides) -> list[Proposal]:
         return []
     there = replace(situation, place=other, phase="unknown", cause="")
     remedies = [r for r in situation.knowledge.remedies if r.memory == other and r.value is not None]
+    remedies = [r for r in remedies if r.id not in situation.barred]
     remedies = [r for r in remedies if r.results == "unchanged" and not (set(_keys(r, there)) & set(chosen))]
     remedies.sort(key=lambda r: TIERS.index(r.tier) if r.tier != "host_ram" else 9)
     found = [
-        p
-        for r in remedies
-        if isinstance(p := propose(r, there, chosen), Proposal) and p.relieves(_tight(there, chosen))
+        p for r in remedies if isinstance(p := propose(r, there, chosen), Proposal) and p.relieves(tight(there, chosen))
     ]
     fitting = [p for p in found if p.fits]
     picked = fitting or found
@@ -239,9 +259,9 @@ def _advice(situation: Situation, cause: Cause) -> list[Remedy]:
 
 
 def _shortfall(situation: Situation, after: Outcome, fits: bool | None) -> str:
-    told = [_aside(situation, after)] if fits is not None else []
+    told = [*after.ledger.doubts, _aside(situation, after)] if fits is not None else []
     if fits is not False:
-        return "".join(told)
+        return " ".join(filter(None, told))
     return "; ".join(_too_much(situation, after, place) for place in PLACES if situation.unfit(after.ledger, place))
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from advisor.knowledge.schema import Advisory, Case, Remedy
 from advisor.memory.ledger import difference
 from advisor.plan.fit import died_in
 from advisor.plan.plan import Change, PlanStep, StepKind
 from advisor.plan.propose import Proposal
-from advisor.plan.what_if import Situation
+from advisor.plan.what_if import Overrides, Situation
 from advisor.run.bound import EnvironmentPrefix
 from advisor.units import show_bytes
 from advisor.words import PHASE_TITLES, Basis, Phase
@@ -46,11 +48,12 @@ def change_of(key: str, old: str | None, new: str | None, situation: Situation) 
     if key.startswith(EnvironmentPrefix):
         return Change(key.removeprefix(EnvironmentPrefix), old, new)
     known = situation.outcome({}).built.natives.values.get(key)
-    if known is not None and known.setting is not None:
-        return Change(known.setting.key, old, new)
     framework = situation.inputs.recognised.framework
-    dashes = "--" if framework is not None and framework.syntax == "argparse" else ""
-    return Change(dashes + key, old, new)
+    options = framework is not None and framework.syntax == "argparse"
+    bare = options and known is not None and known.fact is not None and known.fact.type == "flag"
+    if known is not None and known.setting is not None:
+        return Change(known.setting.key, old, new, bare=bare)
+    return Change(("--" if options else "") + key, old, new, bare=bare)
 
 
 def _unseen(proposal: Proposal, situation: Situation) -> tuple[str, ...]:
@@ -100,11 +103,34 @@ def version_steps(situation: Situation) -> list[PlanStep]:
     ]
 
 
-def _version_step(remedy: Remedy, advisory: Advisory, specifier: str, situation: Situation, first: bool) -> PlanStep:
+def woken_steps(situation: Situation, chosen: Overrides) -> list[PlanStep]:
+    """Ways out of a bad version whose fault the chosen changes would wake: the first is selected with them."""
+    remedy = next((r for r in situation.knowledge.remedies if r.kind == "version"), None)
+    if remedy is None:
+        return []
+    return [
+        replace(
+            _version_step(remedy, advisory, specifier, situation, first=number == 0, chosen=chosen),
+            selected=number == 0,
+            caveats=("needed only with the changes below: without them this fault sleeps",),
+        )
+        for advisory in situation.woken(chosen)
+        for number, specifier in enumerate(advisory.safe)
+    ]
+
+
+def _version_step(
+    remedy: Remedy,
+    advisory: Advisory,
+    specifier: str,
+    situation: Situation,
+    first: bool,
+    chosen: Overrides | None = None,
+) -> PlanStep:
     fact = situation.facts.get(f"library.{advisory.library}")
     old = str(fact.value) if fact is not None else None
     new = specifier.removeprefix("==")
-    proven = old is not None and advisory.cause == situation.cause
+    proven = advisory.cause == situation.cause and (old is not None or situation.leak_assumed)
     documented = next(
         (f"{c.id} ({c.grade})" for c in situation.cases if new in map(str, c.values.get(advisory.library, []))), ""
     )
@@ -115,7 +141,8 @@ def _version_step(remedy: Remedy, advisory: Advisory, specifier: str, situation:
         if old is not None
         else (f"only if {advisory.library} is one of {advisory.versions}: check with `pip show {advisory.library}`",)
     )
-    healed = difference(situation.outcome({}).ledger, situation.outcome({}, mended=True).ledger, "gpu")
+    held, given_back = situation.outcome(chosen or {}), situation.outcome(chosen or {}, mended=True)
+    healed = difference(held.ledger, given_back.ledger, "gpu")
     return PlanStep(
         id=f"use-{advisory.library}-{new.lstrip('<>=~ ')}",
         rank=0,
@@ -180,7 +207,7 @@ def advice_step(remedy: Remedy, situation: Situation) -> PlanStep:
         tier=remedy.tier,
         changes=(),
         results=remedy.results,
-        basis="documented" if remedy.evidence else "estimated",
+        basis="documented" if any(e.grade != "failed" for e in remedy.evidence) else "estimated",
         saves={},
         place="host" if remedy.memory == "host" else "gpu" if remedy.memory == "gpu" else "none",
         why=_by_hand(remedy, situation),

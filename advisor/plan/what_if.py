@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from advisor.crash.evidence import Crash
+from advisor.diagnosis.advise import Concern
 from advisor.diagnosis.facts import Facts
+from advisor.diagnosis.leaks import faults, held_knobs
 from advisor.knowledge.schema import Advisory, Case, Knowledge
 from advisor.machine.inventory import Machine
 from advisor.memory.calibrate import Correction, corrected
@@ -14,6 +17,7 @@ from advisor.memory.cells import Ledger, Place
 from advisor.memory.ledger import build_ledger
 from advisor.plan.fit import died_in, unfit
 from advisor.run.build import BuiltRun, RunInputs, build_run
+from advisor.run.run import Knob
 from advisor.words import Phase
 
 Overrides = Mapping[str, str | None]
@@ -49,6 +53,14 @@ class Situation:
     cases: tuple[Case, ...]
     """Documented cases that match, best first."""
     margin: float
+    leak_assumed: bool = False
+    """The user says that a library here is one of the versions that leak."""
+    limit: Literal["card", "share"] = "card"
+    """What was full (see Signature.limit): no ledger of the card counts a share."""
+    barred: frozenset[str] = frozenset()
+    """Remedies that no file can carry here: shown, never switched on."""
+    faults_sleep: bool = False
+    """Leave out what bad versions hold (see `asleep`)."""
     known: dict[tuple[frozenset[tuple[str, str | None]], bool], Outcome] = field(
         default_factory=dict, repr=False, compare=False
     )
@@ -63,17 +75,44 @@ class Situation:
 
     def _compute(self, overrides: Overrides, mended: bool) -> Outcome:
         merged = {**self.inputs.overrides, **overrides}
-        knobs = {} if mended else self.inputs.knobs
-        built = build_run(replace(self.inputs, overrides=merged, knobs=knobs))
+        built = build_run(replace(self.inputs, overrides=merged, knobs={}))
+        leaks = {} if mended else self._leaks(built)
+        if leaks:
+            built = build_run(replace(self.inputs, overrides=merged, knobs=leaks))
         ledger = corrected(build_ledger(built.run, self.machine, self.crash), self.corrections)
         return Outcome(built, _with_host_limit(ledger, built))
 
+    def asleep(self) -> Situation:
+        """The same without faults that only a change would wake: those are answered by a version step beside it."""
+        return self if self.inputs.knobs else replace(self, faults_sleep=True, known={})
+
+    def woken(self, overrides: Overrides) -> tuple[Advisory, ...]:
+        """Faults of installed versions that these overrides wake and the run as it stands does not have."""
+        if self.inputs.knobs or not self._concerned():
+            return ()
+        built = build_run(replace(self.inputs, overrides={**self.inputs.overrides, **overrides}, knobs={}))
+        return tuple(concern.advisory for concern in self._faults(built) if concern.advisory.safe)
+
+    def _leaks(self, built: BuiltRun) -> Mapping[str, Knob]:
+        """What bad versions hold in this form of the run: a change of sharding may be what wakes the fault."""
+        if self.faults_sleep or not self._concerned():
+            return {}
+        return held_knobs(self._concerned(), built.run, self.machine, self.crash, self.leak_assumed)
+
+    def _faults(self, built: BuiltRun) -> tuple[Concern, ...]:
+        return faults(self._concerned(), built.run, self.machine, self.crash, self.leak_assumed)
+
+    def _concerned(self) -> list[Advisory]:
+        """Advisories that can hold here at all: those of libraries whose version is known."""
+        named = {*self.machine.libraries, *self.crash.libraries}
+        return [a for a in self.knowledge.advisories if a.sets and (self.leak_assumed or a.library in named)]
+
     def unfit(self, ledger: Ledger, place: Place) -> list[Phase] | None:
         """Phases of a place that do not fit with the margin; None where it cannot be computed."""
-        before = self.outcome({}).ledger
-        return unfit(
-            before, ledger, place, died_in(before, place, self.phase) if place == self.place else None, self.margin
-        )
+        run, before = self.outcome({}).built.run, self.outcome({}).ledger
+        died = died_in(before, place, self.phase) if place == self.place else None
+        first_step = run.mechanics.lazy_optimizer and self.crash.steps_done == 0
+        return unfit(before, ledger, place, died, self.margin, first_step)
 
     def fits(self, ledger: Ledger) -> bool | None:
         """Whether every phase fits on GPU and host; None where the place that died cannot be computed."""

@@ -214,11 +214,17 @@ def _cases(knowledge: Knowledge, name: str) -> Iterator[Block]:
             facts = ", ".join(f"{key} {value}" for key, value in case.situation.items())
             lines += wrap(f"situation: {facts}", 2, 4)
             for key, value in case.reported.items():
-                shown = ", ".join(str(item) for item in value) if isinstance(value, list) else str(value)
-                lines += wrap(f"reported, {key.replace('_', ' ')}: {shown}", 2, 4)
+                lines += wrap(f"reported, {key.replace('_', ' ')}: {_told(value)}", 2, 4)
             lines += wrap(case.mechanism, 2)
             lines += [line for told in case.folklore for line in wrap(f"told there, but not supported: {told}", 2, 4)]
             yield lines + _source(case.source)
+
+
+def _told(value: object) -> str:
+    """Lists and mappings as a sentence names them: `bf16, small batches`, `torch 2.5.1, vllm 0.7.2`."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {of}" for name, of in value.items())
+    return ", ".join(str(item) for item in value) if isinstance(value, list) else str(value)
 
 
 def _frameworks(knowledge: Knowledge, name: str) -> Iterator[Block]:

@@ -69,7 +69,7 @@ def _head(state: State, wrote: str) -> str:
         f"**{text(phrases.verdict(state))}**",
         "",
     ]
-    lines += [text(remark) for remark in state.diagnosis.remarks]
+    lines += [text(remark) for remark in phrases.remarks(state)]
     if state.crash.verdict == "unclear":
         lines += [
             text(state.crash.unclear_because),

@@ -13,7 +13,7 @@ from advisor.memory.cells import Ledger, PhaseSum, Place
 from advisor.plan.plan import Change, Plan, PlanStep, grouped
 from advisor.run.run import Run
 from advisor.units import show_bytes, show_gib, show_params
-from advisor.words import MEMORY_TITLES, PHASE_TITLES, Basis, Phase
+from advisor.words import MEMORY_TITLES, PHASE_TITLES, Basis, Phase, when
 
 if TYPE_CHECKING:
     from advisor.session import State
@@ -53,7 +53,13 @@ def _oom(memory: str, phase: Phase) -> str:
         title = "Memory"
     if phase == "unknown":
         return f"{title} ran out; the log does not show in which phase."
-    return f"{title} ran out during {PHASE_TITLES[phase]}."
+    return f"{title} ran out {when(phase)}."
+
+
+def remarks(state: State) -> tuple[str, ...]:
+    """What the diagnosis remarks, but for what the reports already say of an unclear log."""
+    said = sentence(state.crash.unclear_because) if state.crash.verdict == "unclear" else ""
+    return tuple(remark for remark in state.diagnosis.remarks if not said or not remark.startswith(said))
 
 
 def subject(run: Run) -> str:
@@ -113,8 +119,10 @@ def change_line(change: Change) -> str:
     """ "worker.rollout.gpu_memory_utilization 0.6 → 0.5"."""
     if change.new is None:
         return f"{change.key} removed (was {change.old})"
+    if change.bare and change.old is None:
+        return f"{change.key} added"
     if change.old is None:
-        return f"{change.key} = {change.new} (not set before)"
+        return f"{change.key} = {change.new} (not set before)" if change.file else f"{change.key} → {change.new}"
     return f"{change.key} {change.old} → {change.new}"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from advisor.hostile import clean_line
@@ -71,30 +72,41 @@ def settings_text(read: Sequence[Read]) -> str:
         lines += wrap(each.name)
         if not each.script.launches:
             lines += wrap("no training command was found", 2)
+        home = each.script.documents[0].path.parent
         for launch, framework in zip(each.script.launches, each.frameworks, strict=True):
-            lines += ["", *_text(launch, framework)]
+            lines += ["", *_text(launch, framework, home)]
         for note in each.script.notes:
             lines += wrap(f"Note: {note}", 2, 4)
         lines.append("")
     return join(lines[:-1])
 
 
-def _text(launch: Launch, framework: str) -> list[str]:
+def _text(launch: Launch, framework: str, home: Path) -> list[str]:
     at = f", line {launch.span.line}" if launch.span else ""
     lines = wrap(f"launch {launch.index + 1}: {launch.program or 'a config file'} ({framework}{at})", 2, 4)
+    decided = {setting.key: setting for setting in launch.exports}
     for name, value in sorted(launch.environment.items()):
-        lines += wrap(f"{name}={cut(value, 60)}", 4, 6)
+        lines += wrap(f"{name}={cut(value, 60)}{_where(decided.get(name), home)}", 4, 6)
     for setting in launch.settings:
-        lines += wrap(_line(setting), 4, 8)
+        lines += wrap(_line(setting, home), 4, 8)
     for note in launch.notes:
         lines += wrap(f"Note: {note}", 4, 6)
     return lines
 
 
-def _line(setting: Setting) -> str:
+def _line(setting: Setting, home: Path) -> str:
     value = cut(setting.text, 120) if setting.resolved else f"unresolved ({setting.reason})"
-    where = f"  {setting.span.path}:{setting.span.line}" if setting.span else ""
-    return f"{setting.key} = {value}{where}{'' if setting.effective else '  (overridden)'}"
+    return f"{setting.key} = {value}{_where(setting, home)}{'' if setting.effective else '  (overridden)'}"
+
+
+def _where(setting: Setting | None, home: Path) -> str:
+    """The file and line that decide a setting; a file beside the script goes by its name."""
+    if setting is None or not setting.resolved:
+        return ""
+    if setting.span is None:
+        return "  (composed)"
+    path = Path(setting.span.path)
+    return f"  {path.name if path.parent == home else setting.span.path}:{setting.span.line}"
 
 
 def run_file(read: Read) -> str:

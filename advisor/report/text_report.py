@@ -79,7 +79,7 @@ def _head(state: State) -> list[str]:
     if state.crash.verdict == "unclear":
         lines += wrap(phrases.sentence(state.crash.unclear_because))
         lines += [line for hint in state.crash.settle_by for line in wrap(f"To settle it: {hint}", 2, 4)]
-    for remark in state.diagnosis.remarks:
+    for remark in phrases.remarks(state):
         lines += wrap(remark)
     return lines
 
@@ -122,7 +122,8 @@ def _subject(run: Run, machine: Machine) -> list[str]:
 def _cause(diagnosis: Diagnosis) -> list[str]:
     if not diagnosis.cause:
         return []
-    lines = wrap(f"{diagnosis.title} ({diagnosis.basis})", 2, 4) + wrap(diagnosis.explains, 4)
+    known = f" ({diagnosis.basis})" if diagnosis.memory != "unknown" else ""
+    lines = wrap(f"{diagnosis.title}{known}", 2, 4) + wrap(diagnosis.explains, 4)
     for advice in diagnosis.advisories:
         lines += wrap(f"{advice.library} {advice.version}: {advice.title}. {advice.says}", 2, 4)
     return lines

@@ -68,7 +68,19 @@ class Natives:
 
     def carriers(self, knob: str) -> list[Native]:
         """Every native key of this era that carries a knob, in the dialect's order."""
-        return [n for n in self.values.values() if n.fact is not None and (n.fact.knob == knob or knob in n.fact.also)]
+        return [
+            n
+            for n in self.values.values()
+            if n.fact is not None and (n.fact.knob == knob or knob in n.fact.also) and self._is_read(n.fact)
+        ]
+
+    def _is_read(self, fact: SettingFact) -> bool:
+        """Whether the backend that this launch chose reads the key at all; where that is not known, it does."""
+        rule = fact.only_with
+        chosen = self.value(str(rule["key"])) if rule is not None else None
+        if rule is None or chosen is None:
+            return True
+        return bool(chosen == rule["is"] if "is" in rule else chosen != rule["is_not"])
 
     def knobs(self) -> list[str]:
         """Every knob that a key of this era carries, sorted."""
@@ -113,6 +125,9 @@ def bind_natives(
                     values[prefix + key] = _native(
                         prefix + key, None if default is None else str(default), "default", fact
                     )
+    settings = tuple(settings)
+    for key, default in _of_named_config(framework, settings).items():
+        values[key] = _native(key, str(default), "default", _fact(framework, key, values))
     for setting in settings:
         if setting.effective:
             key = native(setting.key)
@@ -132,6 +147,20 @@ def bind_natives(
     for key, known in list(values.items()):
         values[key] = _followed(known, values)
     return Natives(framework, era, values)
+
+
+def _of_named_config(framework: Framework | None, settings: Iterable[Setting]) -> dict[str, Scalar]:
+    """Defaults of a configuration of the framework's own that the launch names; its file is inside the package."""
+    names = [s.text for s in settings if s.effective and s.resolved and native(s.key) in ("config-name", "cn")]
+    if framework is None or not names:
+        return {}
+    named = names[-1].removesuffix(".yaml")
+    return {
+        key: value
+        for pattern, defaults in framework.config_defaults.items()
+        if fnmatchcase(named, pattern)
+        for key, value in defaults.items()
+    }
 
 
 def _followed(known: Native, values: Mapping[str, Native], depth: int = 4) -> Native:

@@ -11,11 +11,11 @@ from advisor.knowledge.schema import Framework, Mechanics, ModelFact, Rule, Sett
 from advisor.machine.inventory import Machine
 from advisor.run.bound import EnvironmentPrefix, Native, Natives, bind_natives
 from advisor.run.derive import derive_knobs
-from advisor.run.dialect import Recognised
+from advisor.run.dialect import Recognised, elsewhere
 from advisor.run.normalise import Around, becomes
 from advisor.run.run import Knob, ModelShape, Run, Topology
 from advisor.run.shape import find_shape
-from advisor.run.topology import read_topology
+from advisor.run.topology import read_topology, too_few
 from advisor.script.launch import Launch
 
 ANY_SWITCH = frozenset({"algorithm.kl"})
@@ -55,14 +55,15 @@ def build_run(inputs: RunInputs) -> BuiltRun:
         launch.environment if launch else {},
         inputs.log_settings,
         inputs.overrides,
-        with_defaults=launch is not None,
+        with_defaults=_shows_all(inputs.recognised, launch),
     )
     topology = read_topology(natives, launch.launcher if launch else {}, inputs.machine)
-    mechanics = _mechanics(framework, inputs.recognised.era)
-    name = inputs.model_name or _text(natives, "model.path")
+    mechanics = _mechanics(framework, inputs.recognised.era, natives)
+    name = inputs.model_name or _text(natives, "model.path") or _path_ending(natives, "model.path")
     shape = find_shape(name, inputs.models) if name else None
     knobs = _knobs(natives, topology)
-    derived = derive_knobs(knobs, natives, topology, mechanics, algorithm := _algorithm(framework, natives))
+    algorithm = _algorithm(framework, natives, _shows_all(inputs.recognised, launch))
+    derived = derive_knobs(knobs, natives, topology, mechanics, algorithm)
     knobs = {**knobs, **derived, **inputs.knobs}
     run = Run(
         framework=framework.framework if framework else "unknown",
@@ -75,11 +76,23 @@ def build_run(inputs: RunInputs) -> BuiltRun:
         knobs=knobs,
         mechanics=mechanics,
         settings=launch.settings if launch else (),
-        notes=_notes(framework, launch, shape, name),
+        notes=(
+            *_notes(framework, launch, topology, inputs.machine, shape, name),
+            *(str(r["note"]) for r in _backends(framework, natives) if "note" in r),
+        ),
         recognised_by=inputs.recognised.because,
+        recognised_from=inputs.recognised.told_by,
+        missing_files=launch.missing if launch else (),
         libraries=inputs.machine.libraries,
     )
     return BuiltRun(run, natives)
+
+
+def _shows_all(recognised: Recognised, launch: Launch | None) -> bool:
+    """Whether what the launch leaves out is at its default: not where a file is missing, or only the log speaks."""
+    if launch is None or launch.missing or recognised.told_by == "log":
+        return False
+    return not elsewhere(recognised.framework, launch)
 
 
 def _text(natives: Natives, knob: str) -> str | None:
@@ -87,18 +100,35 @@ def _text(natives: Natives, knob: str) -> str | None:
     return None if carrier is None or carrier.value is None else str(carrier.value)
 
 
-def _mechanics(framework: Framework | None, era: str) -> Mechanics:
+def _path_ending(natives: Natives, knob: str) -> str | None:
+    """The last component of a path of which only the beginning is unknown: "$HOME/models/Qwen2.5-7B" names a model."""
+    for carrier in natives.carriers(knob):
+        _, slash, last = (carrier.setting.ending if carrier.setting else "").rstrip("/").rpartition("/")
+        if carrier.text is None and slash and last:
+            return last
+    return None
+
+
+def _backends(framework: Framework | None, natives: Natives) -> list[Rule]:
+    """What the dialect says of the backend that the launch chose."""
+    rules = framework.mechanics_when if framework is not None else ()
+    return [rule for rule in rules if natives.value(str(rule["key"])) == rule["is"]]
+
+
+def _mechanics(framework: Framework | None, era: str, natives: Natives) -> Mechanics:
     if framework is None:
         return Mechanics()
-    changed = framework.per_era.get(era)
+    changed: dict[str, object] = dict(framework.per_era.get(era) or {})
+    for rule in _backends(framework, natives):
+        changed.update(rule.get("set", {}))
     if not changed:
         return framework.mechanics
     merged = {**msgspec.structs.asdict(framework.mechanics), **changed}
     return msgspec.convert(merged, Mechanics)
 
 
-def _algorithm(framework: Framework | None, natives: Natives) -> str:
-    """The algorithm by the dialect's rule: a fixed word, or a native key and its words."""
+def _algorithm(framework: Framework | None, natives: Natives, has_launch: bool) -> str:
+    """The algorithm by the dialect's rule: a fixed word, or a native key and its words. A log alone has no defaults."""
     rule: Rule = (framework.algorithm if framework else None) or {}
     if "fixed" in rule:
         return str(rule["fixed"])
@@ -107,7 +137,7 @@ def _algorithm(framework: Framework | None, natives: Natives) -> str:
         if value is not None:
             words = rule.get("values", {})
             return str(words.get(str(value).lower(), words.get(str(value), rule.get("otherwise", value))))
-    return str(rule.get("default", "unknown"))
+    return str(rule.get("default", "unknown")) if has_launch else "unknown"
 
 
 def _listed(places: object) -> list[str]:
@@ -145,9 +175,20 @@ def _rule_for(knob: str, fact: SettingFact) -> Rule | None:
 
 
 def _notes(
-    framework: Framework | None, launch: Launch | None, shape: ModelShape | None, name: str | None
+    framework: Framework | None,
+    launch: Launch | None,
+    topology: Topology,
+    machine: Machine,
+    shape: ModelShape | None,
+    name: str | None,
 ) -> tuple[str, ...]:
     notes: list[str] = list(launch.notes) if launch is not None else []
+    if topology.assumed:
+        notes.append(f"{topology.assumed}.")
+    if short := too_few(topology, machine):
+        notes.append(short)
+    if launch is not None and (file := elsewhere(framework, launch)):
+        notes.append(f"The settings of this launch stand in {file}, which was not found: give that file instead.")
     if framework is None:
         notes.append("No dialect is known for this launch: settings are listed, memory is not predicted.")
     if shape is None:

@@ -21,8 +21,8 @@ _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*\Z")
 def local_config(name: str, environment: Mapping[str, str] | None = None) -> Path | None:
     """The config.json of a folder, of a file, or of a name in the Hugging Face cache (HF_HUB_CACHE, HF_HOME)."""
     environment = os.environ if environment is None else environment
-    path = Path(os.path.expanduser(name))
     try:
+        path = Path(os.path.expanduser(name))
         for candidate in (path / "config.json", path):
             if candidate.name.endswith(".json") and candidate.is_file():
                 return candidate

@@ -117,6 +117,21 @@ def _excludes_key(rule: Rule, place: Place) -> str:
     return str(rule.get("says") or f"{place.key} and {rule['key']} cannot both be set")
 
 
+def _not_together(rule: Rule, place: Place) -> str:
+    """The terms {key, is: value} or {key, above: number} of `all` must not hold all at once."""
+    if not all(_holds(term, place.built) for term in rule["all"]):
+        return ""
+    return str(rule.get("says") or f"{' and '.join(str(term['key']) for term in rule['all'])} exclude each other")
+
+
+def _holds(term: Rule, built: BuiltRun) -> bool:
+    natives, key = built.natives, str(term["key"])
+    if "above" in term:
+        number = natives.number(key)
+        return number is not None and number > float(term["above"])
+    return bool(natives.value(key) == term["is"])
+
+
 def _must_not_hold(rule: Rule, place: Place) -> str:
     """The value must not contain a text."""
     known = place.built.natives.values.get(place.key)
@@ -151,6 +166,27 @@ def _normalised_equal(rule: Rule, place: Place) -> str:
     return str(rule.get("says") or f"{rule['value_of']['key']} and {rule['to']['key']} must be equal per GPU")
 
 
+def _heads_divide(rule: Rule, place: Place) -> str:
+    """Attention heads % value == 0; key-value heads are split evenly, or each copied evenly. Known shapes only."""
+    number, shape = place.number(place.key), place.built.run.model
+    if number is None or number < 1 or shape is None or shape.basis == "estimated":
+        return ""
+    size = int(number)
+    even = shape.kv_heads < 1 or shape.kv_heads % size == 0 or size % shape.kv_heads == 0
+    if shape.heads % size == 0 and even:
+        return ""
+    counted = f"{shape.name} has {shape.heads} attention heads and {shape.kv_heads} key-value heads"
+    return f"{rule.get('says') or f'{place.key} must divide the attention heads'} ({counted})"
+
+
+def _text_only(rule: Rule, place: Place) -> str:
+    """Pinned to a value for vision-language models."""
+    shape, found = place.built.run.model, place.built.natives.value(place.key)
+    if shape is None or not shape.vision_parameters or found is None or found == rule["value"]:
+        return ""
+    return str(rule.get("says") or f"{place.key} must be {rule['value']} for vision-language models")
+
+
 MUST: dict[str, Callable[[Rule, Place], str]] = {
     "divides": _divides,
     "at_least": _at_least,
@@ -160,9 +196,12 @@ MUST: dict[str, Callable[[Rule, Place], str]] = {
     "fixed_while": _fixed_while,
     "equal": _equal,
     "excludes_key": _excludes_key,
+    "not_together": _not_together,
     "must_not_hold": _must_not_hold,
     "normalised_divides": _normalised_divides,
     "normalised_equal": _normalised_equal,
+    "heads_divide": _heads_divide,
+    "text_only": _text_only,
 }
 
 

@@ -55,6 +55,10 @@ def derive_knobs(
     if prompt is not None and response is not None:
         add("data.total_tokens", int(prompt + response), f"prompt {prompt:g} + response {response:g}")
     _sequences(add, value_of, topology)
+    stage = derived.get("actor.zero_stage", knobs.get("actor.zero_stage"))
+    idle = _idle_sleep(natives) if stage is not None and stage.value == 3 else ""
+    if idle:
+        derived["actor.state_sleep"] = Knob("actor.state_sleep", False, "derived", note=idle)
     limit = _samples_limit(natives)
     if limit:
         add("samples.limit_batch", True, limit)
@@ -68,7 +72,18 @@ def _from_deepspeed_file(natives: Natives) -> dict[str, Knob]:
         if text is not None:
             value = str(text) == "cpu" if key.endswith(".device") else int(str(text)) if str(text).isdigit() else None
             found[knob] = Knob(knob, value, "script", key)
+    if "actor.zero_stage" not in found and any(key.startswith("deepspeed:") for key in natives.values):
+        found["actor.zero_stage"] = Knob("actor.zero_stage", 0, "derived", note="DeepSpeed's own default")
     return found
+
+
+def _idle_sleep(natives: Natives) -> str:
+    """Why the switch that puts optimizer states to sleep does nothing under ZeRO-3 in this era; "" where it works."""
+    carrier = natives.carrier("actor.state_sleep")
+    rule = carrier.fact.no_effect_when if carrier is not None and carrier.fact is not None else None
+    if rule is None or rule["rule"] != "zero3" or natives.era not in rule.get("eras", [natives.era]):
+        return ""
+    return str(rule["because"])
 
 
 def _samples_limit(natives: Natives) -> str:

@@ -12,7 +12,11 @@ from packaging.version import InvalidVersion, Version
 
 from advisor.knowledge.schema import Era, Framework, Recognition
 from advisor.run.bound import any_key, native
+from advisor.run.run import RecognisedFrom
 from advisor.script.launch import Launch
+
+_CHOOSES_A_FILE = frozenset({"--config-path", "-cp", "--config-name", "-cn", "--config-dir", "-cd"})
+"""Hydra's own options; what it sets is key=value all the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +27,7 @@ class Recognised:
     era: str
     because: str
     version: str | None = None
+    told_by: RecognisedFrom = "script"
 
 
 def recognise(
@@ -34,9 +39,10 @@ def recognise(
     frameworks: Sequence[Framework],
 ) -> Recognised:
     """The first dialect, most specific first, whose marks all agree. `log_marks`: framework words proven by the log."""
+    told_by: RecognisedFrom = "script"
     found = _by_launch(launch, source_text, frameworks) if launch is not None else None
     if found is None:
-        found = _by_log(log_marks, log_settings, frameworks)
+        told_by, found = "log", _by_log(log_marks, log_settings, frameworks)
     if found is None:
         return Recognised(None, "", "no known framework's marks in the script or the log")
     framework, because = found
@@ -44,7 +50,7 @@ def recognise(
     keys = set(log_settings)
     if launch is not None:
         keys |= {native(setting.key) for setting in launch.settings}
-    return Recognised(framework, era_of(framework, version, keys), because, version)
+    return Recognised(framework, era_of(framework, version, keys), because, version, told_by)
 
 
 def _by_launch(launch: Launch, text: str, frameworks: Sequence[Framework]) -> tuple[Framework, str] | None:
@@ -69,6 +75,11 @@ def _fits(recognition: Recognition, launch: Launch, text: str) -> str:
         if not shared:
             return ""
         reasons.append(f"class of {min(shared)}")
+    if recognition.has_all:
+        keyed = [any_key([pattern], sorted(keys)) for pattern in recognition.has_all]
+        if None in keyed:
+            return ""
+        reasons += [f"setting {key}" for key in keyed]
     if recognition.has:
         key = any_key(recognition.has, sorted(keys))
         if key is None:
@@ -99,12 +110,41 @@ def _by_log(
     for mark in marks:
         for framework in frameworks:
             if framework.framework == mark:
-                return framework, "lines that only it prints in the log"
+                return framework, "lines of its own in the log, which a fork may print too"
     for framework in frameworks:
         known = [key for key in log_settings if key in framework.settings]
         if len(known) >= 3:
             return framework, f"settings printed in the log ({known[0]}, …)"
     return None
+
+
+def elsewhere(framework: Framework | None, launch: Launch) -> str:
+    """The Python file that holds the settings, where the launch is a command that only names it; "" where it is not."""
+    if framework is None or framework.syntax != "dataclass" or not launch.argv:
+        return ""
+    program = launch.program
+    return program if program.endswith(".py") else program.replace(".", "/") + ".py"
+
+
+def no_place(recognised: Recognised, launch: Launch | None) -> str:
+    """Why a setting that the command does not have may not be added to it, in words; "" where it may.
+
+    Nobody knows whether a program of which only the log, or only the name, tells would read it.
+    """
+    framework = recognised.framework
+    if framework is None or launch is None:
+        return ""
+    if file := elsewhere(framework, launch):
+        return f"{framework.title} reads its settings from a Python file, not the command line: give {file} instead"
+    if recognised.told_by == "log":
+        return f"only the log speaks of {framework.title}; whether this command reads its settings is not known"
+    own = [setting for setting in launch.settings if setting.origin == "command" and setting.key not in _CHOOSES_A_FILE]
+    options = [setting.key.startswith("-") for setting in own]
+    if own and framework.syntax in ("hydra", "dotlist") and all(options):
+        return f"this command takes --options, {framework.title} takes key=value"
+    if own and framework.syntax == "argparse" and not any(options):
+        return f"this command takes key=value, {framework.title} takes --options"
+    return ""
 
 
 def era_of(framework: Framework, version: str | None, keys: set[str]) -> str:

@@ -82,6 +82,13 @@ def _by_era(value: KnobValue, rule: Rule, around: Around) -> Became:
     return becomes(value, chosen, around)
 
 
+def _reset(value: KnobValue, rule: Rule, around: Around) -> Became:
+    """A value the framework overrules: {from: 0.9, to: 0.4, when: KEY} makes 0.4 of 0.9 and more while KEY is on."""
+    if around.natives.value(str(rule["when"])) is not True or float(value) < float(rule["from"]):
+        return Became(value)
+    return Became(rule["to"], f"{value:g} becomes {rule['to']:g} with {rule['when']}")
+
+
 BECOMES: dict[str, Callable[[KnobValue, Rule, Around], Became]] = {
     "as_is": _as_is,
     "divide_by_dp": _divide_by_dp,
@@ -91,6 +98,7 @@ BECOMES: dict[str, Callable[[KnobValue, Rule, Around], Became]] = {
     "words": _words,
     "negated": _negated,
     "by_era": _by_era,
+    "reset": _reset,
 }
 
 

@@ -60,6 +60,9 @@ class ModelShape:
     """Where the shape comes from: "models.yaml", "config.json of …", "estimated from '7B' in the name"."""
 
 
+RewardPlace = Literal["none", "actor", "critic", "own", "host"]
+
+
 @dataclass(frozen=True, slots=True)
 class Topology:
     """Which GPUs do what. Counts are GPUs in the whole job unless they say otherwise."""
@@ -77,13 +80,25 @@ class Topology:
     """Rollout engine and actor share cards."""
     roles_share_cards: bool = True
     """Critic, reference and reward live on the actor's cards."""
+    reference_beside_actor: bool = False
+    """The reference lives on the actor's cards even where the other roles do not."""
+    reward_on: RewardPlace = "none"
+    """Whose cards a reward model of this job shares; none: there is none, or it is a service elsewhere."""
     known: bool = True
     """False: GPU counts were assumed."""
+    assumed: str = ""
+    """What was assumed in place of a count that the launch sets but nobody can read, in words."""
+    asked: int | None = None
+    """GPUs that the launch itself asks for at the least; None where it does not say."""
+    asked_per_node: int | None = None
 
     @property
     def data_parallel(self) -> int:
         """Actor ranks that see different data."""
         return max(1, self.actor_gpus // max(1, self.sequence_parallel))
+
+
+RecognisedFrom = Literal["script", "log"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +121,9 @@ class Run:
     notes: tuple[str, ...] = ()
     recognised_by: str = ""
     """What told the framework: "program verl.trainer.main (run.sh:6)"."""
+    recognised_from: RecognisedFrom = "script"
+    missing_files: tuple[str, ...] = ()
+    """Config files that decide settings of the run and were not found; what they set is unknown."""
     libraries: Mapping[str, str] = field(default_factory=dict)
 
     def value(self, knob: str) -> KnobValue | None:

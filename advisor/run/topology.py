@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from advisor.knowledge.schema import Rule
 from advisor.machine.inventory import Machine
 from advisor.run.bound import EnvironmentPrefix, Natives
-from advisor.run.run import Topology
+from advisor.run.run import RewardPlace, Topology
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +49,24 @@ class Counts:
             self.natives.given(p) or self.natives.given(EnvironmentPrefix + p) or p in self.launcher for p in listed
         )
 
+    def told(self, name: str) -> bool:
+        """Whether the place of `name` is set to a count that can be read: `$N_GPUS`, set elsewhere, tells nothing."""
+        return self.given(name) and self.of(name) is not None
+
+    def unread(self, *names: str) -> str:
+        """The first place of `names` that is set to something unreadable; "" where there is none."""
+        for name in names:
+            if self.given(name) and not self.told(name):
+                places = self.rule[name]
+                return str(places if isinstance(places, str) else places[0])
+        return ""
+
+    def names(self, name: str) -> bool:
+        """Whether one of the places of `name` has a value that is not empty."""
+        places = self.rule.get(name)
+        listed = [places] if isinstance(places, str) else places if isinstance(places, list) else []
+        return any(self.natives.value(place) not in (None, "", "None") for place in listed)
+
     def is_on(self, name: str) -> bool:
         """Whether one of the boolean places is on."""
         places = self.rule.get(name)
@@ -59,6 +77,12 @@ class Counts:
 def _cards(machine: Machine) -> int:
     """Cards of one node, 0 where they were never counted: a log names one card, not how many there are."""
     return 0 if machine.sources.get("gpus") == "log" else len(machine.gpus)
+
+
+def _all_cards(unread: str, machine: Machine) -> str:
+    """What is assumed where the launch's own count cannot be read, in words; "" where nothing is."""
+    count = _cards(machine) * (machine.nodes or 1)
+    return f"{unread} could not be resolved: taken as all {count} GPUs of the machine" if unread and count else ""
 
 
 def _whole(text: str | None) -> int | None:
@@ -77,11 +101,12 @@ def _list_length(text: str | None) -> int | None:
 def _nodes_times_gpus(counts: Counts, machine: Machine) -> Topology:
     """verl family: trainer.nnodes x trainer.n_gpus_per_node; every role on all of them."""
     per_node = counts.of("gpus_per_node")
-    if not counts.given("gpus_per_node") and _cards(machine):
+    if not counts.told("gpus_per_node") and _cards(machine):
         per_node = _cards(machine)
     nodes = counts.of("nodes")
-    if not counts.given("nodes") and machine.nodes is not None:
+    if not counts.told("nodes") and machine.nodes is not None:
         nodes = machine.nodes
+    unread = counts.unread("nodes", "gpus_per_node")
     total = (nodes or 1) * (per_node or 1)
     return Topology(
         nodes=nodes or 1,
@@ -90,7 +115,10 @@ def _nodes_times_gpus(counts: Counts, machine: Machine) -> Topology:
         rollout_gpus=total,
         tensor_parallel=counts.of("tensor_parallel") or 1,
         sequence_parallel=counts.of("sequence_parallel") or 1,
-        known=counts.given("gpus_per_node") or _cards(machine) > 0,
+        known=(counts.told("gpus_per_node") or _cards(machine) > 0) and not unread,
+        assumed=_all_cards(unread, machine),
+        asked=total if counts.told("gpus_per_node") else None,
+        asked_per_node=per_node if counts.told("gpus_per_node") else None,
     )
 
 
@@ -100,6 +128,7 @@ def _role_groups(counts: Counts, machine: Machine) -> Topology:
     engines, tensor_parallel = counts.of("engines"), counts.of("tensor_parallel") or 1
     together = counts.is_on("colocate_all") or counts.is_on("colocate_all_dotted")
     apart = counts.is_on("engines_apart_when")
+    own_engines = 0 if together and not apart else (engines or 0) * tensor_parallel
     return Topology(
         nodes=max(nodes, machine.nodes or 1),
         gpus_per_node=_cards(machine) or per_node,
@@ -109,13 +138,51 @@ def _role_groups(counts: Counts, machine: Machine) -> Topology:
         sequence_parallel=counts.of("sequence_parallel") or 1,
         colocated=together and not apart,
         roles_share_cards=together,
-        known=counts.given("nodes"),
+        reference_beside_actor=counts.is_on("reference_beside_actor"),
+        reward_on=_reward_place(counts, together),
+        known=counts.told("nodes"),
+        asked=_asked_by_roles(counts, nodes * per_node, own_engines),
+        asked_per_node=per_node if counts.told("gpus_per_node") else None,
     )
+
+
+def _asked_by_roles(counts: Counts, actor: int, engines: int) -> int | None:
+    """Cards of the actor and of engines apart from it; other roles may share theirs, so it is the least."""
+    return actor + engines if counts.told("nodes") or counts.told("gpus_per_node") else None
+
+
+def too_few(topology: Topology, machine: Machine) -> str:
+    """That the launch asks for more GPUs than the machine has, in words; "" where it does not, or nobody knows."""
+    cards = _cards(machine)
+    if not cards:
+        return ""
+    counted = machine.nodes if machine.sources.get("nodes") == "described" else None  # a box counts only itself
+    if counted is not None:
+        have, asked = cards * counted, topology.asked
+    else:
+        have, asked = cards, topology.asked_per_node
+    if asked is None or asked <= have:
+        return ""
+    place = "" if counted is not None else " on each node"
+    return f"The launch asks for {asked} GPUs{place}, the machine has {have}: one of the two is not what runs."
+
+
+def _reward_place(counts: Counts, together: bool) -> RewardPlace:
+    """Whose cards the reward model shares; none where the job loads none or asks one by its address."""
+    if not counts.names("reward_model") or counts.names("reward_address"):
+        return "none"
+    if counts.is_on("reward_offload"):
+        return "host"
+    if together:
+        return "actor"
+    return "critic" if counts.is_on("reward_beside_critic") else "own"
 
 
 def _role_groups_of_gpus(counts: Counts, machine: Machine) -> Topology:
     """Open-Reasoner-Zero: its "nodes" count GPUs, one a group."""
     gpus = (counts.of("gpus") or 1) * (counts.of("per") or 1)
+    if counts.unread("gpus") and _cards(machine):
+        gpus = _cards(machine) * (machine.nodes or 1)
     per_node = _cards(machine) or min(gpus, 8)
     colocated = counts.is_on("colocate_all")
     return Topology(
@@ -126,7 +193,9 @@ def _role_groups_of_gpus(counts: Counts, machine: Machine) -> Topology:
         tensor_parallel=counts.of("tensor_parallel") or 1,
         colocated=colocated,
         roles_share_cards=colocated,
-        known=counts.given("gpus") or _cards(machine) > 0,
+        known=counts.told("gpus") or (_cards(machine) > 0 and not counts.given("gpus")),
+        assumed=_all_cards(counts.unread("gpus"), machine),
+        asked=gpus if counts.told("gpus") else None,
     )
 
 
@@ -140,6 +209,8 @@ def _processes(counts: Counts, machine: Machine) -> Topology:
     trainers = min(processes, per_node) if processes is not None else 1 if seen is None else seen
     if processes is None and counts.rule.get("processes_default") == "all_gpus":
         trainers = per_node
+    if processes is None and counts.rule.get("processes_default") == "one":
+        trainers = 1
     total = trainers * nodes
     return Topology(
         nodes=nodes,
@@ -150,6 +221,8 @@ def _processes(counts: Counts, machine: Machine) -> Topology:
         sequence_parallel=counts.of("sequence_parallel") or 1,
         colocated=True,
         known=processes is not None or seen is not None or _cards(machine) > 0,
+        asked=None if processes is None else processes * nodes,
+        asked_per_node=processes,
     )
 
 
@@ -186,9 +259,10 @@ def _engine_place(topology: Topology, rule: Rule, natives: Natives) -> Topology:
         return topology
     if "off_when_false" in engine and natives.value(str(engine["off_when_false"])) is not True:
         return replace(topology, colocated=False, rollout_gpus=topology.actor_gpus)
-    if natives.era in engine.get("separate_card_eras", []) and topology.gpus_per_node > topology.actor_gpus:
-        spare = topology.gpus_per_node - topology.actor_gpus
-        return replace(topology, colocated=False, rollout_gpus=spare)
+    spare = topology.gpus_per_node - topology.actor_gpus // max(1, topology.nodes)
+    if natives.era in engine.get("separate_card_eras", []) and spare > 0:
+        workers = int(natives.number(str(engine.get("workers", ""))) or 1) * topology.tensor_parallel
+        return replace(topology, colocated=False, rollout_gpus=min(spare, workers) * topology.nodes)
     mode = natives.value(str(engine.get("mode", "")))
     if mode is not None and str(mode) in engine.get("separate_modes", []):
         return replace(topology, colocated=False)

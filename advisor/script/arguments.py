@@ -39,6 +39,14 @@ class Argument:
         return texts[0] if len(texts) == 1 else tuple(texts)
 
     @property
+    def ending(self) -> str:
+        """The known text behind the last unknown part of a single value; "" where the unknown part ends it."""
+        if len(self.values) != 1:
+            return ""
+        texts = [_UNKNOWN if piece.reason else piece.text.decode("utf-8", "replace") for piece in self.values[0]]
+        return "".join(texts).rpartition(_UNKNOWN)[2]
+
+    @property
     def reason(self) -> str:
         """Why the value is not known."""
         return next((why for pieces in self.values if (why := why_unknown(pieces))), "")

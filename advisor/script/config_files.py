@@ -9,9 +9,13 @@ from pathlib import Path
 from advisor.hostile import clean_line
 from advisor.script.document import ScriptError, Setting
 from advisor.script.files import Files
+from advisor.script.hydra_defaults import Composed, compose, is_hydras
 from advisor.script.json_file import read_json
 from advisor.script.keyed import Keyed, settings_of
+from advisor.script.launch import Launch
+from advisor.script.shell_text import why_unknown
 from advisor.script.shell_trace import Command
+from advisor.script.written_file import WrittenFile, find_written, written_settings
 from advisor.script.yaml_file import read_yaml
 
 _YAML = (".yaml", ".yml")
@@ -25,6 +29,8 @@ class Followed:
     settings: list[Setting] = field(default_factory=list)
     files: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    """Files that decide the run's own settings and could not be followed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +40,11 @@ class _Named:
     key: str
     name: str
     prefix: str = ""
+
+    @property
+    def whole(self) -> bool:
+        """Whether it holds the run's own settings, not those of a launcher or of an overlay of known defaults."""
+        return not self.prefix and self.key != "--config-name"
 
 
 def follow(
@@ -51,11 +62,11 @@ def follow(
     """
     out = Followed()
     for named in _named(launcher, own, positional):
-        written = command.files.get(named.name.encode("utf-8", "surrogateescape"))
-        if written is not None:
-            out.notes += (f"{clean_line(named.name)} is written by the script itself and is not followed.",)
-            continue
-        _read(files, named, base, out)
+        written = find_written(command.files, named.name)
+        if written is None:
+            _read(files, named, base, command.folder.decode("utf-8", "surrogateescape"), out)
+        else:
+            _read_written(files, named, written, out)
     return out
 
 
@@ -78,6 +89,12 @@ def _named(launcher: Mapping[str, str], own: Sequence[Setting], positional: Sequ
             yield _Named(key, value, "deepspeed:")
 
 
+def named_file(launch: Launch, prefix: str) -> str | None:
+    """The name of the file that gives a launch its keys with this prefix."""
+    found = [named.name for named in _named(launch.launcher, launch.settings, ()) if named.prefix == prefix]
+    return found[-1] if found else None
+
+
 def _overlay(values: Mapping[str, str]) -> _Named | None:
     """Hydra's `--config-path` and `--config-name`."""
     name = values.get("--config-name") or values.get("-cn")
@@ -88,15 +105,19 @@ def _overlay(values: Mapping[str, str]) -> _Named | None:
     return _Named("--config-name", f"{folder}/{name}" if folder else name)
 
 
-def _read(files: Files, named: _Named, base: Path, out: Followed) -> None:
+def _read(files: Files, named: _Named, base: Path, folder: str, out: Followed) -> None:
     kind = "json" if named.name.endswith(".json") else "yaml"
-    number = files.find(named.name, base, "json" if kind == "json" else "yaml")
+    number = files.find(named.name, base, "json" if kind == "json" else "yaml", folder)
     shown = clean_line(named.name)
     if number is None:
         what = f"{named.key} names {shown}" if named.key else f"The launch names {shown}"
         out.notes += (f"{what}, which was not found; its settings are not known.",)
+        out.missing += (shown,) if named.whole else ()
         return
     document = files.documents[number]
+    if named.key == "--config-name":
+        _read_composed(files, number, out)
+        return
     try:
         keyed = read_json(document) if kind == "json" else read_yaml(document)
     except ScriptError as error:
@@ -104,6 +125,31 @@ def _read(files: Files, named: _Named, base: Path, out: Followed) -> None:
         return
     out.settings += _listed(document_settings(files, number, keyed, named.prefix), named)
     out.files += (str(document.path),)
+
+
+def _read_composed(files: Files, number: int, out: Followed) -> None:
+    composed = Composed()
+    try:
+        compose(files, number, composed)
+    except ScriptError as error:
+        out.notes += (str(error),)
+        return
+    out.settings += composed.settings
+    out.files += tuple(composed.files)
+    out.notes += tuple(composed.notes)
+
+
+def _read_written(files: Files, named: _Named, written: WrittenFile, out: Followed) -> None:
+    why = why_unknown(written.pieces)
+    if why:
+        shown = clean_line(named.name)
+        out.notes += (f"The script writes {shown} itself, and not all of it is known ({why}); it is not followed.",)
+        out.missing += (clean_line(named.name),) if named.whole else ()
+        return
+    try:
+        out.settings += _listed(written_settings(written, named.prefix, files.documents), named)
+    except ScriptError as error:
+        out.notes += (str(error),)
 
 
 def document_settings(files: Files, number: int, keyed: Keyed, prefix: str) -> list[Setting]:
@@ -115,4 +161,4 @@ def _listed(settings: list[Setting], named: _Named) -> list[Setting]:
     """Hydra's own sections are no settings of the run."""
     if named.key != "--config-name":
         return settings
-    return [s for s in settings if s.key != "defaults" and not s.key.startswith(("defaults.", "hydra."))]
+    return [setting for setting in settings if not is_hydras(setting.key)]

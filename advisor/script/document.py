@@ -64,6 +64,8 @@ class Setting:
     reason: str = ""
     shared_with: tuple[str, ...] = ()
     marker: str = ""
+    ending: str = ""
+    """The known text behind the last unknown part of an unresolved value: "/models/Qwen2.5-7B" of "$HOME/models/…"."""
 
     @property
     def text(self) -> str:
@@ -103,6 +105,8 @@ class Wanted:
     value: Value | None
     comment: str = ""
     kind: Literal["setting", "environment"] = "setting"
+    everywhere: bool = False
+    """Of a variable: every launch of the script may get it. Otherwise only the launch that is edited does."""
 
 
 def apply_edits(data: bytes, edits: tuple[Edit, ...]) -> bytes:

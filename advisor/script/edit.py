@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from advisor.hostile import clean_line
 from advisor.script.changes import Changes
@@ -14,6 +15,10 @@ from advisor.script.files import Files
 from advisor.script.keyed_edit import KeyedEditor
 from advisor.script.launch import Script
 from advisor.script.reader import read_keyed
+from advisor.script.shell_words import Exhausted
+
+if TYPE_CHECKING:
+    from advisor.script.shell import ShellLaunch
 
 FOLLOWED = ("deepspeed:", "accelerate:")
 """Keys of followed files that no argument of the launch can override."""
@@ -34,11 +39,13 @@ def rewrite(script: Script, launch_index: int, wanted: Sequence[Wanted]) -> tupl
         if document.kind == "shell":
             _shell(script, launch_index, asked, changes)
         elif document.kind == "python":
-            _python(document, asked, changes)
+            _python(script, asked, changes)
         else:
             _keyed(script, 0, asked, changes)
     except ScriptError as error:
         raise EditRefused(str(error)) from error
+    except Exhausted as error:
+        raise EditRefused("The script is too long to be changed safely.") from error
     rewrites = changes.rewrites()
     from advisor.script.proof import differences
 
@@ -55,11 +62,12 @@ def _checked(wanted: Wanted) -> Wanted:
     return wanted
 
 
-def _python(document: Document, wanted: Sequence[Wanted], changes: Changes) -> None:
+def _python(script: Script, wanted: Sequence[Wanted], changes: Changes) -> None:
     from advisor.script.python_edit import PythonEditor
     from advisor.script.python_file import read_python
 
-    editor = PythonEditor(read_python(document), changes)
+    document = script.documents[0]
+    editor = PythonEditor(read_python(document, script.environment), changes)
     for item in wanted:
         _only_settings(item, document)
         editor.setting(item)
@@ -87,6 +95,10 @@ def _shell(script: Script, launch_index: int, wanted: Sequence[Wanted], changes:
 
     files = in_memory(script, {})
     reading = read_shell(files, script.documents[0].path, script.positional)
+    if not reading.shell.whole:
+        raise EditRefused(
+            "The script is too long to be followed to its end; what else a change would move is not known."
+        )
     if launch_index >= len(reading.launches):
         raise EditRefused(
             f"{clean_line(str(script.documents[0].path))} holds settings without the command they belong to, "
@@ -99,9 +111,22 @@ def _shell(script: Script, launch_index: int, wanted: Sequence[Wanted], changes:
         if item.kind == "environment":
             edit_environment(editor, item)
         elif prefix is not None:
-            _keyed(script, _followed(script, launch_index, prefix), [item], changes, prefix)
+            _followed_file(script, launch, item, changes, prefix)
         else:
             editor.setting(item)
+
+
+def _followed_file(script: Script, launch: ShellLaunch, wanted: Wanted, changes: Changes, prefix: str) -> None:
+    """A key of a file that the launch names: on disk, or written by the script itself."""
+    from advisor.script.config_files import named_file
+    from advisor.script.written_file import edit_written, find_written
+
+    name = named_file(launch.launch, prefix)
+    written = None if name is None else find_written(launch.command.files, name)
+    if written is not None:
+        edit_written(written, wanted, prefix, changes)
+    else:
+        _keyed(script, _followed(script, launch.launch.index, prefix), [wanted], changes, prefix)
 
 
 def _followed(script: Script, launch_index: int, prefix: str) -> int:
@@ -128,4 +153,4 @@ def read_again(script: Script, rewrites: Sequence[Rewrite]) -> Script:
     from advisor.script.reader import read_documents
 
     files = in_memory(script, {str(item.document.path): item.new for item in rewrites})
-    return read_documents(files, Path(script.documents[0].path), script.positional)
+    return read_documents(files, Path(script.documents[0].path), script.positional, script.environment)

@@ -65,24 +65,28 @@ class Files:
             raise ScriptError(f"{clean_line(str(path))} does not exist.")
         return found
 
-    def find(self, name: str, base: Path, kind: DocumentKind) -> int | None:
-        """A file that a script names: beside it, in up to four folders above it, or in the working folder."""
+    def find(self, name: str, base: Path, kind: DocumentKind, folder: str = "") -> int | None:
+        """A file that a script names: in the `folder` it went to, beside it, in up to four folders above it, or in the
+        working folder.
+        """
         if not name or "\0" in name or len(name) > 1000 or len(self.documents) >= _MAX_FILES:
             return None
-        for candidate in self.candidates(name, base):
+        for candidate in self.candidates(name, base, folder):
             try:
                 return self.add(candidate, kind)
             except ScriptError:  # noqa: PERF203  (an unreadable file is passed over)
                 continue
         return None
 
-    def candidates(self, name: str, base: Path) -> list[Path]:
+    def candidates(self, name: str, base: Path, folder: str = "") -> list[Path]:
         """Where a named file may stand; a home folder is never searched."""
         path = Path(name)
         if path.is_absolute():
             return [path] if self.exists(path) else []
-        folders = [base, *list(base.resolve().parents)[:_ANCESTORS], Path()]
-        return [candidate for folder in folders if self.exists(candidate := folder / path)]
+        around = [base, *list(base.resolve().parents)[:_ANCESTORS], Path()]
+        gone = [Path(folder), *(here / folder for here in around)] if folder and "\0" not in folder else []
+        folders = [*gone, *around]
+        return [candidate for here in folders if self.exists(candidate := here / path)]
 
     def exists(self, path: Path) -> bool:
         if self.given is not None:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from advisor.hostile import clean_line
 from advisor.script.document import Document, ScriptError, Setting, Span
 from advisor.script.launch import Launch
+from advisor.script.literal import line_at, line_starts
 
 NOTE = "No training command was found; lines that look like its settings are read as such."
 _OVERRIDE = re.compile(
@@ -43,9 +44,8 @@ def _lines(document: Document) -> Iterator[Setting]:
         key = clean_line(match.group("key").decode(errors="replace"))
         marker = match.groupdict().get("marker") or b""
         start = match.start("value") if raw is not None else match.end("key")
-        span = Span(
-            str(document.path), document.line_of(start), start, match.end("value") if raw is not None else start
-        )
+        line = line_at(line_starts(document.data), start)
+        span = Span(str(document.path), line, start, match.end("value") if raw is not None else start)
         if raw is None:
             yield Setting(key, (), "command", span=span)
         elif any(sign in raw for sign in _OUTSIDE):

@@ -12,6 +12,7 @@ from advisor.script.document import Document, EditRefused, Value, Wanted
 from advisor.script.keyed import Entry, Keyed, Table
 
 _JSON_BARE = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?\Z|true\Z|false\Z|null\Z")
+_LABEL = re.compile(rb"""(?:"(?:[^"\\]|\\.)*"|'[^'\n]*'|[\w.-]+)\s*:\s*""")
 _TRUTH = {"True": "true", "False": "false", "None": "null"}
 
 
@@ -44,7 +45,8 @@ class KeyedEditor:
         if sharing and entry.start != entry.end:
             raise EditRefused(f"{name} is an alias that also sets {clean_line(', '.join(sharing), 200)}.")
         if entry.style == "block":
-            raise EditRefused(f"{name} is a text of several lines; edit it by hand.")
+            self.change_block(entry, wanted, value)
+            return
         if entry.style == "list" and b"#" in self.data[entry.start : entry.end] and not self.is_json:
             raise EditRefused(f"{name} is a list with comments in it; edit it by hand.")
         new = encoded(self.text(value, entry.style, entry.flow))
@@ -53,6 +55,18 @@ class KeyedEditor:
             self.number, entry.start, entry.end, lead + new, wanted.key, (len(lead), len(lead) + len(new))
         )
         self.comment(wanted, entry.start, entry.end)
+
+    def change_block(self, entry: Entry, wanted: Wanted, value: Value) -> None:
+        """A text of several lines: it stays one where the new text has lines, else it becomes a plain value."""
+        old = self.data[entry.start : entry.end].rstrip()
+        first = old.find(b"\n") + 1
+        indent = len(old[first:]) - len(old[first:].lstrip(b" ")) if first else 0
+        shown = _block(value, indent) if isinstance(value, str) and indent else None
+        new = encoded(self.text(value, "plain", entry.flow) if shown is None else shown)
+        if b"\r\n" in old:
+            new = new.replace(b"\n", b"\r\n")
+        self.changes.replace(self.number, entry.start, entry.start + len(old), new, wanted.key)
+        self.comment(wanted, entry.start, entry.start + len(old))
 
     @property
     def is_json(self) -> bool:
@@ -125,7 +139,8 @@ class KeyedEditor:
     def remove(self, entry: Entry, wanted: Wanted) -> None:
         name = clean_line(wanted.key)
         if entry.flow or self.is_json:
-            raise EditRefused(f"{name} stands between commas; take it away by hand.")
+            self.remove_flow(entry, name)
+            return
         start = self.data.rfind(b"\n", 0, entry.name) + 1
         if self.data[start : entry.name].strip():
             raise EditRefused(f"{name} shares its line with others; take it away by hand.")
@@ -140,6 +155,20 @@ class KeyedEditor:
             raise EditRefused(f"{name} is the only key of its table; take it away by hand.")
         if end == len(self.data) and not self.data.endswith(b"\n") and start:
             start -= 2 if self.data[start - 2 : start] == b"\r\n" else 1
+        self.changes.replace(self.number, start, end, b"")
+
+    def remove_flow(self, entry: Entry, name: str) -> None:
+        """Take a key away with the comma behind it, or the one before it where it is the last."""
+        before, behind = self.data[: entry.name].rstrip(), self.data[entry.end :].lstrip()
+        if not _LABEL.fullmatch(self.data, entry.name, entry.start) or not before.endswith((b",", b"{")):
+            raise EditRefused(f"{name} stands in a list; take it away by hand.")
+        start, end = entry.name, entry.end
+        if behind.startswith(b","):
+            end = len(self.data) - len(behind[1:].lstrip())
+        elif before.endswith(b","):
+            start = len(before) - 1
+        if b"#" in self.data[start : entry.name] + self.data[entry.end : end]:
+            raise EditRefused(f"{name} has a comment beside it; take it away by hand.")
         self.changes.replace(self.number, start, end, b"")
 
     def comment(self, wanted: Wanted, start: int, end: int) -> None:
@@ -164,6 +193,17 @@ class KeyedEditor:
     def covered(self, at: int) -> bool:
         """Whether a line begins inside a value, where a comment would become text."""
         return any(entry.start < at <= entry.end for entry in self.keyed.entries)
+
+
+def _block(text: str, indent: int) -> str | None:
+    """A text as a literal block; None where it has no lines, or blanks that a block would not keep as they are."""
+    lines = text.removesuffix("\n").split("\n")
+    if len(lines) < 2 or not lines[0] or not lines[-1] or not all(line.isprintable() for line in lines):
+        return None
+    if any(line != line.strip() and (not line.strip() or line == lines[0]) for line in lines):
+        return None
+    sign = "|" if text.endswith("\n") else "|-"
+    return "\n".join([sign, *(" " * indent + line if line else "" for line in lines)])
 
 
 def _double_quoted(text: str) -> str:

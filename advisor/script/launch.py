@@ -35,6 +35,10 @@ class Launch:
     """Warnings about the launch itself: "line 14: a comment ends the command; 3 settings below it are lost"."""
     exports: tuple[Setting, ...] = ()
     """The environment as settings, each with the literal that decides it."""
+    missing: tuple[str, ...] = ()
+    """Config files that decide settings of the run and were not found: what they set is not at its default."""
+    folder: str = ""
+    """Where the script has gone with `cd` before the command, as far as that can be guessed."""
 
     def effective(self) -> dict[str, Setting]:
         """key → the setting in force."""
@@ -51,3 +55,5 @@ class Script:
     notes: tuple[str, ...] = ()
     positional: tuple[str, ...] = ()
     """Arguments that the script was read with."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Variables that a Python file was read with: those of the command that runs it."""

@@ -6,6 +6,7 @@ import itertools
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from advisor.script.shell_text import Pieces, Place
 from advisor.script.shell_trace import Use
@@ -86,8 +87,9 @@ class Uses:
         return list(dict.fromkeys(out))
 
 
+@lru_cache(maxsize=16)
 def line_starts(data: bytes) -> list[int]:
-    """Byte offsets at which lines begin."""
+    """Byte offsets at which lines begin. Kept for the last few texts, because it is asked for line by line."""
     out, at = [0], data.find(b"\n")
     while at >= 0:
         out.append(at + 1)

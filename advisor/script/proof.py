@@ -94,8 +94,14 @@ def differences(script: Script, launch_index: int, wanted: Sequence[Wanted], rew
     target = script.launches[launch_index]
     for old, new in zip(script.launches, again.launches, strict=True):
         together = old.index == launch_index or (old.span is not None and old.span == target.span)
-        out += _compare(old, new, wanted if together else ())
+        out += _compare(old, new, wanted if together else [item for item in wanted if _may_have(item, old, new)])
     return out
+
+
+def _may_have(wanted: Wanted, old: Launch, new: Launch) -> bool:
+    """Whether a launch that was not asked for got a variable that is for all of them."""
+    name = wanted.key
+    return wanted.kind == "environment" and wanted.everywhere and old.environment.get(name) != new.environment.get(name)
 
 
 def _compare(old: Launch, new: Launch, wanted: Sequence[Wanted]) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from advisor.hostile import clean, clean_line
@@ -41,6 +41,8 @@ class PythonReading:
     fields: list[FieldSource] = field(default_factory=list)
     bases: tuple[str, ...] = ()
     holder: ast.ClassDef | ast.Call | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Environment variables that the file is known to be run with."""
 
     def start(self, node: ast.AST) -> int:
         """Byte where a node begins."""
@@ -62,8 +64,8 @@ class PythonReading:
         return self.document.data[self.start(node) : self.end(node)]
 
 
-def read_python(document: Document) -> PythonReading:
-    """Read a Python file. Raises ScriptError with the line of a syntax error."""
+def read_python(document: Document, environment: Mapping[str, str] | None = None) -> PythonReading:
+    """Read a Python file as it would be run in an environment. Raises ScriptError with the line of a syntax error."""
     name = clean_line(str(document.path))
     try:
         document.data.decode("utf-8")
@@ -79,6 +81,7 @@ def read_python(document: Document) -> PythonReading:
         raise ScriptError(f"{name}: not a Python file that can be parsed.") from error
     lines = [0, *(found.end() for found in _NEWLINE.finditer(document.data))]
     reading = PythonReading(document, lines, 3 if document.data.startswith(b"\xef\xbb\xbf") else 0)
+    reading.environment = environment or {}
     try:
         _read_module(reading, tree)
     except RecursionError as error:
@@ -93,7 +96,7 @@ def _read_module(reading: PythonReading, tree: ast.Module) -> None:
         if isinstance(statement, ast.ClassDef):
             classes[statement.name] = statement
         for key, value in _assignments(statement):
-            names[key] = Evaluator(names).evaluate(value)
+            names[key] = Evaluator(names, reading.environment).evaluate(value)
     candidates = [node for node in classes.values() if _is_config(node)]
     if candidates:
         holder = max(candidates, key=lambda node: (sum(1 for _ in _fields(node)), node.lineno))
@@ -160,17 +163,17 @@ def _add(
     value: ast.expr,
     scope: dict[str, Evaluated],
 ) -> Evaluated:
-    found = Evaluator(scope).evaluate(value)
-    reading.fields.append(FieldSource(key, statement, _taken(value, scope), found))
+    found = Evaluator(scope, reading.environment).evaluate(value)
+    reading.fields.append(FieldSource(key, statement, _taken(reading, value, scope), found))
     return found
 
 
-def _taken(node: ast.expr, scope: dict[str, Evaluated]) -> ast.expr:
+def _taken(reading: PythonReading, node: ast.expr, scope: dict[str, Evaluated]) -> ast.expr:
     """The branch of (nested) conditional expressions that counts; the whole where it cannot be told."""
     for _ in range(40):
         if not isinstance(node, ast.IfExp):
             break
-        test = Evaluator(scope).evaluate(node.test)
+        test = Evaluator(scope, reading.environment).evaluate(node.test)
         if not test.known:
             break
         node = node.body if test.value else node.orelse
@@ -226,7 +229,7 @@ def python_launch(reading: PythonReading) -> Launch:
     assumed = dict.fromkeys(name for source in reading.fields for name in source.found.assumed)
     notes = tuple(f"${clean(name, 100)} is taken as not set in the environment." for name in assumed)
     program = clean_line(reading.document.path.stem)
-    return Launch(0, program, (), {}, tuple(settings), files=(path,), bases=reading.bases, notes=notes)
+    return Launch(0, program, (), reading.environment, tuple(settings), files=(path,), bases=reading.bases, notes=notes)
 
 
 def text_of(reading: PythonReading, found: Evaluated) -> Value:

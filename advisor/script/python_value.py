@@ -56,8 +56,9 @@ class Evaluated:
 class Evaluator:
     """Evaluates expressions over names that are already known."""
 
-    def __init__(self, names: Mapping[str, Evaluated]) -> None:
+    def __init__(self, names: Mapping[str, Evaluated], environment: Mapping[str, str] | None = None) -> None:
         self.names = names
+        self.environment = environment or {}
 
     def evaluate(self, node: ast.expr, depth: int = 0) -> Evaluated:
         """The value of one expression; unknown, with a reason, where it needs running."""
@@ -198,6 +199,8 @@ class Evaluator:
         variable = self.evaluate(node.args[0], depth + 1)
         if not isinstance(variable.value, str):
             return Evaluated(reason="an environment variable")
+        if variable.value in self.environment:
+            return Evaluated(self.environment[variable.value])
         if len(node.args) < 2:
             return Evaluated(reason=f"${variable.value} is not known")
         default = self.evaluate(node.args[1], depth + 1)

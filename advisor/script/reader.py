@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 from advisor.hostile import clean_line
@@ -24,16 +25,21 @@ _SUFFIXES: dict[str, DocumentKind] = {
 _SHEBANG = re.compile(rb"#!\s*\S*?(?:/env\s+(?:-S\s+)?)?(\w+)[\d.]*\s")
 
 
-def read_script(path: Path, *, positional: tuple[str, ...] = ()) -> Script:
+def read_script(
+    path: Path, *, positional: tuple[str, ...] = (), environment: Mapping[str, str] | None = None
+) -> Script:
     """Read a launch file and everything it is followed into.
 
-    `positional` are arguments that the script is given. Raises ScriptError, one sentence with file and line,
-    where the file is missing, unreadable, empty, binary, too large, or not well-formed.
+    `positional` are arguments that the script is given, `environment` what a Python file is run with. Raises
+    ScriptError, one sentence with file and line, where the file is missing, unreadable, empty, binary, too large,
+    or not well-formed.
     """
-    return read_documents(Files(), Path(path), positional)
+    return read_documents(Files(), Path(path), positional, environment)
 
 
-def read_documents(files: Files, path: Path, positional: tuple[str, ...]) -> Script:
+def read_documents(
+    files: Files, path: Path, positional: tuple[str, ...], environment: Mapping[str, str] | None = None
+) -> Script:
     """`read_script` over files that may already be in memory."""
     kind = _SUFFIXES.get(path.suffix.lower())
     if kind is None:
@@ -42,8 +48,8 @@ def read_documents(files: Files, path: Path, positional: tuple[str, ...]) -> Scr
     if kind == "shell":
         return _shell(files, path, positional)
     number = files.add(path, kind)
-    launch = config_launch(files.documents[number])
-    return Script(tuple(files.documents), (launch,), (), positional)
+    launch = config_launch(files.documents[number], environment)
+    return Script(tuple(files.documents), (launch,), (), positional, environment or {})
 
 
 def kind_of(document: Document) -> DocumentKind:
@@ -67,7 +73,7 @@ def _shell(files: Files, path: Path, positional: tuple[str, ...]) -> Script:
     if b"\r\n" in files.documents[0].data:
         notes.append("The file has Windows line endings; bash on Linux takes the carriage returns for text.")
     launches = tuple(item.launch for item in reading.launches)
-    if not launches:
+    if not launches and reading.shell.whole:
         from advisor.script.fragment import read_fragment
 
         pasted = read_fragment(files.documents[0])
@@ -83,11 +89,11 @@ def read_keyed(document: Document) -> Keyed:
     return read_json(document) if document.kind == "json" else read_yaml(document)
 
 
-def config_launch(document: Document) -> Launch:
+def config_launch(document: Document, environment: Mapping[str, str] | None = None) -> Launch:
     """A YAML, JSON or Python file as one launch. Raises ScriptError where it is not well-formed."""
     if document.kind == "python":
         from advisor.script.python_file import python_launch, read_python
 
-        return python_launch(read_python(document))
+        return python_launch(read_python(document, environment))
     settings = settings_of(document, read_keyed(document).entries)
     return Launch(0, "", (), {}, tuple(settings), files=(str(document.path),))

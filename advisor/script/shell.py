@@ -173,8 +173,10 @@ def _complete(reading: ShellReading, draft: ShellLaunch, base: Path) -> ShellLau
         _launcher(draft),
         found.interpreter,
         followed.files,
-        notes=(*_lost_settings(command.simple, command.text, reading), *followed.notes),
+        notes=(*_lost_settings(command.simple, command.text, reading), *_unlisted(draft), *followed.notes),
         exports=_exports(reading, draft),
+        missing=followed.missing,
+        folder=command.folder.decode("utf-8", "surrogateescape"),
     )
     return ShellLaunch(command, found, draft.arguments, launch, draft.group)
 
@@ -211,6 +213,7 @@ def _setting(reading: ShellReading, draft: ShellLaunch, argument: Argument) -> S
         reason=clean(argument.reason),
         shared_with=() if place is None else reading.shared(place, draft, argument.fields),
         marker=argument.marker,
+        ending="" if value is not None else clean(argument.ending, _LONGEST_VALUE),
     )
 
 
@@ -291,6 +294,16 @@ def _positional(draft: ShellLaunch) -> list[str]:
     taken = {index for argument in draft.arguments for index in argument.fields}
     rest = range(draft.found.arguments, len(draft.command.fields))
     return [text for i in rest if i not in taken and (text := _text(draft.command.fields[i].pieces)) is not None]
+
+
+def _unlisted(draft: ShellLaunch) -> list[str]:
+    """Arguments of which nothing is known: they may be settings that are not listed."""
+    taken = {index for argument in draft.arguments for index in argument.fields}
+    rest = (draft.command.fields[i].pieces for i in range(draft.found.arguments, len(draft.command.fields)))
+    why = [why_unknown(pieces) for i, pieces in enumerate(rest, draft.found.arguments) if i not in taken]
+    return [
+        f"More arguments may follow that are not known: {clean(reason)}." for reason in dict.fromkeys(why) if reason
+    ]
 
 
 def _as_written(settings: list[Setting], own: list[Setting]) -> list[Setting]:

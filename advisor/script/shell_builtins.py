@@ -137,23 +137,31 @@ def _first_line(body: Pieces) -> Pieces:
 
 
 def _trimmed(body: Pieces, separators: bytes) -> Pieces:
+    """Without the blanks around it; a part that is not known counts as text."""
     blanks = bytes(b for b in separators if b in _DEFAULT_SEPARATORS)
-    text = joined(body)
-    if not blanks or not text:
-        return body
-    start = len(text) - len(text.lstrip(blanks))
-    return cut(body, start, max(len(text.rstrip(blanks)), start))
+    behind = _without_end(body, blanks)
+    while blanks and behind and not behind[0].reason:
+        first = behind[0]
+        start = len(first.text) - len(first.text.lstrip(blanks))
+        if start < len(first.text):
+            return (first.cut(start, len(first.text)), *behind[1:])
+        behind = behind[1:]
+    return behind
 
 
 def trimmed_end(body: Pieces) -> Pieces:
     """Without the newlines at the end, as `$( … )` gives it."""
-    text = joined(body)
-    if not text.endswith(b"\n"):
-        return tuple(piece for piece in body if piece.text or piece.reason)
-    ending = len(text) - len(text.rstrip(b"\n"))
-    if body and body[-1].reason:
-        return body
-    return tuple(piece for piece in cut(body, 0, len(text) - ending) if piece.text or piece.reason)
+    return tuple(piece for piece in _without_end(body, b"\n") if piece.text or piece.reason)
+
+
+def _without_end(body: Pieces, blanks: bytes) -> Pieces:
+    while blanks and body and not body[-1].reason:
+        last = body[-1]
+        end = len(last.text.rstrip(blanks))
+        if end:
+            return (*body[:-1], last.cut(0, end))
+        body = body[:-1]
+    return body
 
 
 def _split(body: Pieces, separators: bytes, most: int = 0) -> list[Pieces]:
@@ -182,7 +190,8 @@ def _eval(shell: Shell, command: Simple, fields: list[Field], expander: Expander
     for index, item in enumerate(fields[1:]):
         pieces += [Piece(b" ")] if index else []
         pieces += item.pieces
-    return shell.nested(tuple(pieces), expander.state), None
+    home = fields[1].home if len(fields) == 2 else None
+    return shell.nested(tuple(pieces), expander.state, home), None
 
 
 def _source(shell: Shell, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
@@ -228,7 +237,15 @@ def _let(shell: Shell, command: Simple, fields: list[Field], expander: Expander)
 
 
 def _echo(shell: Shell, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
-    """Printing matters only inside `$( … )`, or where it goes to a file."""
+    """Printing matters only inside `$( … )`, or where it goes to a file; `printf -v` prints into a variable."""
+    texts = [joined(item.pieces) for item in fields[:3]]
+    if texts[:2] == [b"printf", b"-v"] and len(texts) == 3 and re.fullmatch(rb"[A-Za-z_]\w*", texts[2]):
+        expander.state.assign(texts[2], tuple(shell_output.printed([fields[0], *fields[3:]])))
+        return _next()
+    for redirect in command.redirects:
+        if redirect.operator in (b">", b">>", b">|"):
+            target = expander.value(redirect.target)
+            shell.write(target, tuple(shell_output.printed(fields)), redirect.operator == b">>", expander.state)
     if shell.capture is not None:
         if any(redirect.operator in (b">", b">>", b">&", b"&>") for redirect in command.redirects):
             return _next()
@@ -240,10 +257,25 @@ def _nothing(shell: Shell, command: Simple, fields: list[Field], expander: Expan
     return _next(joined(fields[0].pieces) != b"false")
 
 
+def _cd(shell: Shell, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
+    """`cd FOLDER`: remembered where the folder is known, or a guess at it is (`$(dirname "$0")`)."""
+    pieces = fields[-1].pieces if len(fields) > 1 else ()
+    guessed = bool(pieces) and all(piece.text or not piece.reason for piece in pieces)
+    target = joined(pieces) if guessed else b""
+    state = expander.state
+    gone = posixpath.join(state.folder, target) if target and target != b"-" else b""
+    state.folder = posixpath.normpath(gone) if gone else b""
+    return _next(None)
+
+
 def _unknown_status(shell: Shell, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
     if shell.capture is not None and joined(fields[0].pieces) == b"pwd":
         shell.capture.append(
-            unknown("the folder that the script is started from", (), posixpath.dirname(expander.state.script))
+            unknown(
+                "the folder that the script is started from",
+                (),
+                expander.state.folder or posixpath.dirname(expander.state.source or expander.state.script),
+            )
         )
     return _next(None)
 
@@ -270,7 +302,8 @@ BUILTINS: dict[bytes, Builtin] = {
     **dict.fromkeys(
         (b":", b"true", b"false", b"trap", b"ulimit", b"umask", b"shopt", b"alias", b"wait", b"popd", b"hash"), _nothing
     ),
-    **dict.fromkeys((b"pwd", b"type", b"cd", b"pushd", b"getopts", b"kill", b"jobs"), _unknown_status),
+    **dict.fromkeys((b"pwd", b"type", b"getopts", b"kill", b"jobs"), _unknown_status),
+    **dict.fromkeys((b"cd", b"pushd"), _cd),
     **dict.fromkeys((b"mapfile", b"readarray"), _mapfile),
     b"unset": _unset,
     b"set": _set,

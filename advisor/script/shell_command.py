@@ -6,11 +6,13 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from advisor.script.shell_words import Unterminated, Word, scan_word, skip_blanks
+from advisor.script.shell_words import Exhausted, Unterminated, Word, scan_word, skip_blanks
 
 _ASSIGNMENT = re.compile(rb"([A-Za-z_][A-Za-z0-9_]*)(?:\[([^\]\n]*)\])?(\+?)=")
 _REDIRECT = re.compile(rb"(?:\d+|\{\w+\})?(?:<<<|<<-?|&>>?|<&|>&|>>|>\||<>|<(?!\()|>(?!\())")
 _END = re.compile(rb"\n|;;&?|;&|;|\|\||\||&&|&(?!>)|\)")
+_MOST_WORDS = 20_000
+"""Words of one command, or of one array."""
 _DECLARES = {b"export", b"declare", b"typeset", b"local", b"readonly"}
 
 
@@ -57,7 +59,9 @@ class Simple:
 
 
 def scan_command(data: bytes, at: int) -> Simple:
-    """The simple command that starts at byte `at`. Raises Unterminated for a quote or bracket that never closes."""
+    """The simple command that starts at byte `at`. Raises Unterminated for a quote or bracket that never closes,
+    Exhausted for a command of too many words.
+    """
     start = at
     assignments: list[Assignment] = []
     words: list[Word | Assignment] = []
@@ -87,6 +91,8 @@ def scan_command(data: bytes, at: int) -> Simple:
             break
         words.append(word)
         at = last = word.end
+        if len(words) > _MOST_WORDS:
+            raise Exhausted
     operator = b"" if at >= len(data) or not (found := _END.match(data, at)) else found.group()
     end, resume = max(at, start + 1), max(at + len(operator), start + 1)
     parts = (tuple(assignments), tuple(words), tuple(redirects))
@@ -131,6 +137,8 @@ def _elements(data: bytes, at: int) -> tuple[tuple[Word, ...], int]:
                 continue
             words.append(word)
             at = word.end
+            if len(words) > _MOST_WORDS:
+                raise Exhausted
     raise Unterminated("a parenthesis", opening)
 
 

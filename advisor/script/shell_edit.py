@@ -170,12 +170,26 @@ class ShellEditor:
 
     def add_nested(self, text: str, low: int, high: int, wanted: Wanted) -> None:
         """The command is a string that is run as shell text: only plain characters go in, on the same line."""
+        at = self.nested_end()
+        if at is None or not all(is_safe(word) for word in text.split(" ")):
+            raise EditRefused("The command is built from text at run time; there is no safe place for an override.")
+        self.changes.replace(0, at, at, b" " + encoded(text), wanted.key, (1 + low, 1 + high))
+        self.comment(wanted, at)
+
+    def nested_end(self) -> int | None:
+        """Where an argument can be added to a command in a string: behind its last word, where that stands in the
+        script, or before the quote that ends the string, where nothing follows the command in it.
+        """
         simple, source = self.launch.command.simple, self.launch.command.text
         place = source.place(simple.last - 1, simple.last, "nested")
-        if place is None or place.doc != 0 or not all(is_safe(word) for word in text.split(" ")):
-            raise EditRefused("The command is built from text at run time; there is no safe place for an override.")
-        self.changes.replace(0, place.end, place.end, b" " + encoded(text), wanted.key, (1 + low, 1 + high))
-        self.comment(wanted, place.start)
+        if place is not None and place.doc == 0:
+            return place.end
+        home = source.home
+        if home is None or home.doc != 0 or simple.operator or simple.comment is not None:
+            return None
+        if source.data[simple.last :].strip(b" \t") or self.reading.data[0][home.end - 1 : home.end] != b'"':
+            return None
+        return home.end - 1
 
     def argument_text(self, marker: str, key: str, value: Value, joined: bool) -> tuple[str, int, int]:
         """The words of a new argument, and the byte range of its value among them."""

@@ -31,8 +31,15 @@ def edit_environment(editor: ShellEditor, wanted: Wanted) -> None:
         return
     if wanted.value is None:
         _remove(editor, wanted, name, pieces)
-    elif pieces is None or not _in_place(editor, wanted, wanted.value, pieces):
+    elif _is_alone(editor, wanted) and pieces is not None and _in_place(editor, wanted, wanted.value, pieces):
+        return
+    else:
         _add(editor, wanted, wanted.value, name)
+
+
+def _is_alone(editor: ShellEditor, wanted: Wanted) -> bool:
+    """Whether what is exported reaches nobody who should not have it."""
+    return wanted.everywhere or all(other.group == editor.launch.group for other in editor.reading.launches)
 
 
 def _in_place(editor: ShellEditor, wanted: Wanted, value: str, pieces: Pieces) -> bool:
@@ -63,8 +70,22 @@ def _add(editor: ShellEditor, wanted: Wanted, value: str, name: bytes) -> None:
     if name in editor.launch.command.prefixes:
         raise EditRefused(f"{wanted.key} is set inside the command and cannot be overridden safely.")
     editor.comment(wanted, start)
+    if not _is_alone(editor, wanted):
+        _before_command(editor, wanted, value, name)
+        return
     text = b"export " + name + b"=" + encoded(quote(value) if value else "")
     editor.line(text, start, wanted.key, (len(b"export ") + len(name) + 1, len(text)))
+
+
+def _before_command(editor: ShellEditor, wanted: Wanted, value: str, name: bytes) -> None:
+    """In front of the command, so that no other launch gets it."""
+    simple, source = editor.launch.command.simple, editor.launch.command.text
+    place = source.place(simple.start, simple.start, "plain")
+    if place is None or place.doc != 0 or (source.nested and not is_safe(value)):
+        raise EditRefused(f"{wanted.key} would reach other launches of the script as well.")
+    head, shown = name + b"=", encoded(quote(value) if value else "")
+    at = (len(head), len(head) + len(shown))
+    editor.changes.replace(0, place.start, place.start, head + shown + b" ", wanted.key, at)
 
 
 def _remove(editor: ShellEditor, wanted: Wanted, name: bytes, pieces: Pieces | None) -> None:

@@ -8,13 +8,15 @@ from dataclasses import replace
 from itertools import pairwise
 
 from advisor.script.shell_braces import expand_braces
-from advisor.script.shell_parameters import Parameters
+from advisor.script.shell_parameters import SEPARATORS, Parameters
 from advisor.script.shell_state import Field, State
-from advisor.script.shell_text import HOLE, Piece, Pieces, Place, Text, unknown
+from advisor.script.shell_text import HOLE, Piece, Pieces, Place, Text, sources, unknown
 from advisor.script.shell_words import Arithmetic, Literal, Parameter, Part, Substitution, Word
 
 _HOLE = re.compile(HOLE + rb"(\d+)\x02")
 _NOT_BLANK = re.compile(rb"[^ \t\n]+")
+_PLAIN = re.compile(rb"[^~{\x01*?\[]+")
+"""Text that nothing is expanded in."""
 _IDENTIFIER = re.compile(rb"[A-Za-z_]\w*=~(?:/|$)")
 
 Substitute = Callable[[Text, State], Pieces]
@@ -41,7 +43,7 @@ class Expander(Parameters):
                 first = True
                 for field in self.elements(part):
                     if not first:
-                        yield Piece(b" ")
+                        yield self.between(part)
                     yield from field.pieces
                     first = False
             else:
@@ -51,6 +53,8 @@ class Expander(Parameters):
         """A word as the arguments it becomes."""
         home = self.text.place(word.start, word.end, "plain")
         literal = word.literal()
+        if literal is not None and len(word.parts) == 1 and _PLAIN.fullmatch(literal):
+            return [Field(tuple(self.expansion(word.parts[0])), home)]
         if literal is not None and b"{" in literal and not any(p.quoted for p in word.parts if isinstance(p, Literal)):
             expanded = expand_braces(literal)
             if expanded is not None:
@@ -88,10 +92,10 @@ class Expander(Parameters):
         return self.split(pieces, out, open_field)
 
     def add_many(self, part: Parameter, out: list[list[Piece]], open_field: bool) -> bool:
-        star = part.name == b"*" or (part.index is not None and self.raw(part.index) == b"*")
+        star = self.is_star(part)
         for number, field in enumerate(self.elements(part)):
             if part.quoted and star:
-                _append(out, open_field, ([Piece(b" ")] if number else []) + list(field.pieces))
+                _append(out, open_field, ([self.between(part)] if number else []) + list(field.pieces))
                 open_field = True
             elif part.quoted:
                 _append(out, open_field and number == 0, list(field.pieces) or [Piece(b"")])
@@ -100,8 +104,21 @@ class Expander(Parameters):
                 open_field = self.split(list(field.pieces), out, open_field and number == 0)
         return open_field
 
+    def is_star(self, part: Parameter) -> bool:
+        return part.name == b"*" or (part.index is not None and self.raw(part.index) == b"*")
+
+    def between(self, part: Parameter) -> Piece:
+        """What stands between the elements of a list that becomes one text."""
+        separators = self.separators()
+        if not self.is_star(part) or separators == SEPARATORS:
+            return Piece(b" ")
+        return unknown("$IFS is not known") if separators is None else Piece(separators[:1])
+
     def split(self, pieces: list[Piece], out: list[list[Piece]], open_field: bool) -> bool:
-        """Split an unquoted expansion at blanks."""
+        """Split an unquoted expansion at blanks, or at what `IFS` says."""
+        separators = self.separators()
+        if separators != SEPARATORS:
+            return self.split_at(separators, pieces, out, open_field)
         for piece in pieces:
             if piece.reason:
                 _append(out, open_field, [replace(piece, quoted=False)])
@@ -116,6 +133,27 @@ class Expander(Parameters):
                 at = found.end()
             if at < len(piece.text):
                 open_field = False
+        return open_field
+
+    def split_at(self, separators: bytes | None, pieces: list[Piece], out: list[list[Piece]], open_field: bool) -> bool:
+        """Split at separators of the script's own. Blanks among others are more than is worth following."""
+        if separators is None or (
+            separators.strip(SEPARATORS) and separators.translate(None, SEPARATORS) != separators
+        ):
+            _append(out, open_field, [unknown("it is split at an $IFS that is not followed", sources(pieces))])
+            return True
+        blank = not separators.strip(SEPARATORS)
+        for piece in pieces:
+            if piece.reason or not separators:
+                _append(out, open_field, [replace(piece, quoted=False) if piece.reason else piece])
+                open_field = True
+                continue
+            at = 0
+            for end in [i for i, byte in enumerate(piece.text) if byte in separators] + [len(piece.text)]:
+                if end > at or (not blank and not open_field and end < len(piece.text)):
+                    _append(out, open_field, [piece.cut(at, end)])
+                open_field = end == len(piece.text) and (end > at or (open_field and at == 0))
+                at = end + 1
         return open_field
 
     def literal(self, part: Literal) -> list[Piece]:

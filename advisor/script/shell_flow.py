@@ -7,10 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from advisor.script import shell_output, shell_pattern, shell_test
+from advisor.script.literal import line_at, line_starts
 from advisor.script.shell_command import Simple
 from advisor.script.shell_expand import Expander
-from advisor.script.shell_state import Exhausted, State, merge
-from advisor.script.shell_text import Piece, Pieces, Place, Text, joined, known, sources
+from advisor.script.shell_state import State, Variable, merge
+from advisor.script.shell_text import Piece, Pieces, Place, Text, joined, known, sources, unknown
 from advisor.script.shell_trace import Command, Flow, Use
 from advisor.script.shell_tree import (
     Block,
@@ -26,13 +27,18 @@ from advisor.script.shell_tree import (
     Test,
     While,
 )
-from advisor.script.shell_words import Word
+from advisor.script.shell_words import Exhausted, Word
 
 _MAX_WORDS = 30_000
 """Words that may be run beyond what the script has bytes for."""
+MOST_WORDS = 60_000
+"""Words that are run at most; a launch script has a few hundred."""
+_CONDITION_COST = 4
+"""Words that a condition is as much work as: the state before it is kept."""
 MAX_DEPTH = 25
 _MAX_ROUNDS = 200
 _TOO_LONG = "it is set in a loop that is too long to follow"
+_LEFT_EMPTY = re.compile(rb"\$(?:(\w+)|\{(\w+)(:?-)?\})")
 _ARGUMENTS = re.compile(rb"\$\{?[1-9#@*]")
 
 Load = Callable[[bytes, bytes], "tuple[int, bytes] | None"]
@@ -49,6 +55,8 @@ class ControlFlow:
     notes: list[str] = field(default_factory=list)
     words: int = 0
     budget: int = _MAX_WORDS
+    whole: bool = True
+    """Whether the script was followed to its end."""
     depth: int = 0
     capture: list[Piece] | None = None
 
@@ -76,7 +84,7 @@ class ControlFlow:
         """Run one statement. The second value is its exit status: success, failure or None for not known."""
         self.depth += 1
         if self.depth > MAX_DEPTH * 4:
-            raise Exhausted("The script nests too deeply to be followed to its end.")
+            raise Exhausted
         try:
             return self.dispatch(statement, text, state)
         finally:
@@ -140,7 +148,7 @@ class ControlFlow:
         if status is not None:
             inside = state.copy()
             ending = self.statement(statement.right, text, inside)
-            if ending[0] is Flow.EXIT and self.asks_for_arguments((statement.left,), (statement.right,), text, state):
+            if ending[0] is Flow.EXIT and self.asks_for_input((statement.left,), (statement.right,), text, state):
                 return flow, False
             state.become(inside)
             return ending
@@ -154,26 +162,25 @@ class ControlFlow:
         return Flow.NEXT, None
 
     def undecided(self, start: int, text: Text) -> str:
-        line = text.data.count(b"\n", 0, start) + 1
-        return (
-            "it depends on a condition in a nested command"
-            if text.nested
-            else f"it depends on the condition in line {line}"
-        )
+        if text.nested:
+            return "it depends on a condition in a nested command"
+        return f"it depends on the condition in line {line_at(line_starts(text.data), start)}"
 
     def branches(self, left: list[tuple[Block, Block]], otherwise: Block, text: Text, state: State) -> Flow:
         """`if` and `elif` in order; both ways where a condition cannot be decided."""
         if not left:
             return self.block(otherwise, text, state)
+        self.words += _CONDITION_COST
         condition, body = left[0]
         status = self.condition(condition, text, state)
         if status is True:
-            inside = state.copy()
+            inside, ran = state.copy(), len(self.commands)
             flow = self.block(body, text, inside)
-            if flow is not Flow.EXIT or not self.asks_for_arguments(condition, body, text, state):
+            trained = any(command.found for command in self.commands[ran:])
+            if flow is not Flow.EXIT or trained or not self.asks_for_input(condition, body, text, state):
                 state.become(inside)
                 return flow
-            status = False  # it stops because no arguments were given; with them it goes on
+            status = False  # it stops because something was not given; with that it goes on
         if status is False:
             return self.branches(left[1:], otherwise, text, state)
         start = condition[0].start if condition else 0
@@ -194,12 +201,26 @@ class ControlFlow:
             return left[1] if left[1] is right[1] else Flow.NEXT
         return Flow.NEXT
 
-    def asks_for_arguments(self, condition: Block, body: Block, text: Text, state: State) -> bool:
-        """Whether a condition looks at arguments of the script, and none were given to us."""
-        if state.positional is not None or not condition:
+    def asks_for_input(self, condition: Block, body: Block, text: Text, state: State) -> bool:
+        """Whether a condition looks at arguments of the script, and none were given to us, or at variables that are
+        empty unless they come from outside. Those are then not known.
+        """
+        if not condition:
             return False
         end = body[0].start if body else condition[0].start + 200
-        return _ARGUMENTS.search(text.data, condition[0].start, end) is not None
+        if state.positional is None and _ARGUMENTS.search(text.data, condition[0].start, end):
+            return True
+        asked = False
+        for found in _LEFT_EMPTY.finditer(text.data, condition[0].start, end):
+            name = found.group(1) or found.group(2)
+            variable = state.variables.get(name)
+            if variable is None:
+                asked = asked or (found.group(3) is not None and name not in state.assigned)
+            elif name in state.may_be_given and not joined(variable.value or ()):
+                reason = f"the script stops unless ${name.decode('utf-8', 'replace')} is given from outside"
+                state.variables[name] = Variable((unknown(reason),), None, variable.exported)
+                asked = True
+        return asked
 
     def condition(self, condition: Block, text: Text, state: State) -> bool | None:
         status: bool | None = None

@@ -12,6 +12,8 @@ from advisor.script.shell_text import Context, Piece, Pieces, Place, Text, joine
 from advisor.script.shell_words import Parameter, Part, Unterminated, scan_quoted
 
 _MAX_PATTERN_TEXT = 5_000
+SEPARATORS = b" \t\n"
+"""What bash splits at where nothing else is said."""
 _MAX_STARS = 6
 """Patterns on longer texts, or with more stars, could take for ever: they stay unread."""
 
@@ -26,6 +28,14 @@ class Parameters:
     def pieces(self, parts: Iterable[Part]) -> Iterator[Piece]:
         """All parts of a word as one value."""
         raise NotImplementedError
+
+    def separators(self) -> bytes | None:
+        """The characters that words are split at; None where they are not known."""
+        variable = self.state.variables.get(b"IFS")
+        value = None if variable is None else variable.scalar()
+        if value is None:
+            return SEPARATORS
+        return joined(value) if known(value) else None
 
     def arithmetic(self, body: tuple[int, int]) -> Piece:
         """The value of an expression as a computed piece."""
@@ -117,7 +127,7 @@ class Parameters:
         if variable is not None:
             return self.of_variable(part)
         if name == b"BASH_SOURCE":
-            return (unknown("where the script is started from", (), self.state.script),), ""
+            return (unknown("where the script is started from", (), self.state.source or self.state.script),), ""
         if name in OUTSIDE:
             return (unknown(f"${name.decode()} is set by the machine"),), ""
         if name in self.state.assigned:

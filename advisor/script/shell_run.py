@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from advisor.script import shell_builtins, shell_output
+from advisor.script.literal import line_at, line_starts
 from advisor.script.program import Found, find
 from advisor.script.shell_command import Assignment, Simple
 from advisor.script.shell_expand import Expander
-from advisor.script.shell_flow import MAX_DEPTH, ControlFlow
-from advisor.script.shell_state import Exhausted, Field, State, Variable
-from advisor.script.shell_text import Pieces, Text, document_text, joined, known, nested_text, sources, unknown
+from advisor.script.shell_flow import MAX_DEPTH, MOST_WORDS, ControlFlow
+from advisor.script.shell_state import Field, State, Variable
+from advisor.script.shell_text import Pieces, Place, Text, document_text, joined, known, nested_text, sources, unknown
 from advisor.script.shell_trace import Command, Flow, Use, heredoc, split_assignment
-from advisor.script.shell_tree import parse
-from advisor.script.shell_words import Unterminated, Word
+from advisor.script.shell_tree import parse, read_statements
+from advisor.script.shell_words import Exhausted, Parameter, Unterminated, Word
 
 _LONGEST_VALUE = 300_000
 _MOST_PIECES = 5_000
+_LONGEST_PATH = 1_000
+_PIECES_A_WORD = 16
+"""Pieces of a value that are as much work as a word: `A+=$A` in a loop has thousands."""
+_LAUNCH_COST = 3
+"""How much more work a word of a launch is than another: it becomes a setting."""
 _COMMENT_LINE = re.compile(rb"^[ \t]*#.*$", re.MULTILINE)
 _ASSIGNED = re.compile(
     rb"(?:^|[\s;(])(?:(?:export|local|declare|readonly)\s+(?:-\w+\s+)?)?([A-Za-z_]\w*)\+?=", re.MULTILINE
@@ -31,18 +39,24 @@ class Shell(ControlFlow):
 
     def script(self, doc: int, data: bytes, state: State) -> None:
         """Follow a whole document."""
-        state.assigned |= set(_ASSIGNED.findall(_COMMENT_LINE.sub(b"", data)))
-        self.budget += len(data) // 2
+        state.assigned |= _assigned_names(data)
+        self.budget = min(self.budget + len(data) // 2, MOST_WORDS)
         text = document_text(doc, data)
+        at = 0
         try:
-            self.block(parse(data, strict=doc == 0), text, state)
-        except Exhausted as stop:
-            self.notes.append(str(stop))
+            for statement in read_statements(data):
+                at = statement.start
+                if self.statement(statement, text, state)[0] is not Flow.NEXT:
+                    break
+        except Exhausted:
+            self.whole = False
+            line = line_at(line_starts(data), at)
+            self.notes.append(f"The script is too long to be followed to its end: nothing below line {line} was read.")
 
     def simple(self, command: Simple, text: Text, state: State) -> tuple[Flow, bool | None]:
-        self.words += 1 + len(command.words)
+        self.words += 1 + len(command.words) + len(command.assignments)
         if self.words > self.budget:
-            raise Exhausted("The script does too much to be followed to its end.")
+            raise Exhausted
         expander = self.expander(text, state)
         try:
             if not command.words:
@@ -77,13 +91,18 @@ class Shell(ControlFlow):
             state.variables[assignment.name] = Variable(None, elements, exported)
             return
         value = expander.value(assignment.value)
+        if not joined(value) and is_empty_default(assignment.value, state):
+            state.may_be_given.add(assignment.name)
         if assignment.index is not None:
+            if old is None and any("was not found" in note for note in self.notes):
+                return  # its other elements may come from a file that was not found
             held = dict(old.elements or {}) if old is not None else {}
             held[assignment.index.strip(b"'\"")] = Field(value)
             state.variables[assignment.name] = Variable(None, held, exported)
             return
         if assignment.append:
             value = (*self.so_far(old, assignment.name), *value)
+        self.words += len(value) // _PIECES_A_WORD
         value = bounded(value)
         if exported:
             self.used(sources(value), "$" + assignment.name.decode("utf-8", "replace"))
@@ -126,8 +145,19 @@ class Shell(ControlFlow):
             own |= {split_assignment(fields[index])[0] for index in found.environment}
         number = len(self.commands)
         self.commands.append(
-            Command(number, fields, environment, own, command, expander.text, found, expander.state.files)
+            Command(
+                number,
+                fields,
+                environment,
+                own,
+                command,
+                expander.text,
+                found,
+                expander.state.files,
+                expander.state.folder,
+            )
         )
+        self.words += _LAUNCH_COST * len(fields) if found is not None else 0
         for index, item in enumerate(fields if found is None or found.kind == "program" else ()):
             self.uses += [Use(place, number, index) for place in sources(item.pieces)]
         for name in own:
@@ -143,15 +173,15 @@ class Shell(ControlFlow):
         inside.assigned = set(state.assigned)
         if found.kind == "text":
             inside.positional = tuple(fields[found.arguments + 2 :]) or None
-            self.nested(fields[found.arguments].pieces, inside)
+            self.nested(fields[found.arguments].pieces, inside, fields[found.arguments].home)
         else:
             self.follow(fields[found.arguments].pieces, inside)
 
-    def nested(self, pieces: Pieces, state: State) -> Flow:
-        """Run a string as shell text."""
+    def nested(self, pieces: Pieces, state: State, home: Place | None = None) -> Flow:
+        """Run a string as shell text; `home` is the word that it comes from."""
         if self.depth > MAX_DEPTH:
             return Flow.NEXT
-        text = nested_text(pieces)
+        text = nested_text(pieces, home)
         self.depth += 4
         try:
             return self.block(parse(text.data), text, state)
@@ -160,7 +190,7 @@ class Shell(ControlFlow):
 
     def follow(self, path: Pieces, state: State) -> Flow:
         """Run another script in `state`: one on disk, or one that this script wrote from a heredoc."""
-        written = state.files.get(joined(path))
+        written = state.files.get(posixpath.normpath(joined(path)))
         if written is not None:
             return self.nested(written, state)
         loaded = self.load(joined(path), state.script) if self.depth < MAX_DEPTH else None
@@ -171,12 +201,14 @@ class Shell(ControlFlow):
             )
             return Flow.NEXT
         doc, data = loaded
-        state.assigned |= set(_ASSIGNED.findall(_COMMENT_LINE.sub(b"", data)))
+        state.assigned |= _assigned_names(data)
         self.depth += 4
+        outer, state.source = state.source, joined(path)
         try:
             return self.block(parse(data), document_text(doc, data), state)
         finally:
             self.depth -= 4
+            state.source = outer
 
     def call(self, name: bytes, command: Simple, fields: list[Field], expander: Expander) -> Flow:
         """Call a function of the script."""
@@ -204,12 +236,22 @@ class Shell(ControlFlow):
         """`cat > file <<EOF`: remember what the script writes, for when it runs or reads it."""
         if joined(fields[0].pieces) not in (b"cat", b"tee"):
             return
-        body = heredoc(command, expander)
-        target = next((r.target for r in command.redirects if r.operator in (b">", b">>")), None)
-        if body is not None and target is not None:
-            path = expander.value(target)
-            if known(path):
-                expander.state.files[joined(path)] = body
+        paths = [expander.value(r.target) for r in command.redirects if r.operator in (b">", b">>", b">|")]
+        if joined(fields[0].pieces) == b"tee":
+            paths = [item.pieces for item in fields[1:] if not joined(item.pieces).startswith(b"-")]
+        body = heredoc(command, expander) if paths else None
+        if body is not None:
+            append = any(r.operator == b">>" for r in command.redirects) or b"-a" in [joined(f.pieces) for f in fields]
+            for path in paths:
+                self.write(path, body, append, expander.state)
+
+    def write(self, path: Pieces, body: Pieces, append: bool, state: State) -> None:
+        """What a file of the script holds from here on."""
+        if known(path) and len(joined(path)) < _LONGEST_PATH:
+            name = posixpath.normpath(joined(path))
+            before = state.files.pop(name, ()) if append else ()
+            state.files.pop(name, None)
+            state.files[name] = bounded((*before, *body))
 
     def substitute(self, text: Text, state: State) -> Pieces:
         """What `$( … )` would print, as far as it can be known."""
@@ -227,6 +269,22 @@ class Shell(ControlFlow):
         del self.commands[kept[0] :]
         del self.uses[kept[1] :]
         return shell_builtins.trimmed_end(tuple(out))
+
+
+@lru_cache(maxsize=16)
+def _assigned_names(data: bytes) -> frozenset[bytes]:
+    """Every name that a text sets anywhere."""
+    return frozenset(_ASSIGNED.findall(_COMMENT_LINE.sub(b"", data)))
+
+
+def is_empty_default(word: Word, state: State) -> bool:
+    """`${A:-}`, where nothing in the script sets A: empty unless it is given from outside."""
+    only = word.parts[0] if len(word.parts) == 1 else None
+    if not isinstance(only, Parameter) or only.operator not in (b":-", b"-", b":="):
+        return False
+    return only.argument[0] == only.argument[1] and (
+        only.name not in state.variables or only.name in state.may_be_given
+    )
 
 
 def bounded(value: Pieces) -> Pieces:

@@ -19,10 +19,6 @@ OUTSIDE = frozenset(
 """Variables that the machine or the shell sets: known to exist, never known to us."""
 
 
-class Exhausted(Exception):  # noqa: N818  (a bound, not a failure)
-    """The script asks for more work than reading it is worth."""
-
-
 @dataclass(frozen=True, slots=True)
 class Field:
     """One argument that a command gets. `home` is the text that makes exactly this argument, where there is one."""
@@ -58,10 +54,16 @@ class State:
     """Files that the script itself writes from heredocs."""
     script: bytes = b""
     """Path of the script as a guess for `$0`."""
+    source: bytes = b""
+    """Path of the file that is being sourced as a guess for `$BASH_SOURCE`; empty in the script itself."""
+    folder: bytes = b""
+    """Where the script has gone with `cd`, as far as that can be guessed; empty: where it was started."""
     inside_function: bool = False
     local_names: set[bytes] = field(default_factory=set)
     assigned: set[bytes] = field(default_factory=set)
     """Every name that the script sets anywhere: before that it is empty, not somebody else's."""
+    may_be_given: set[bytes] = field(default_factory=set)
+    """Names that the script leaves empty where they do not come from outside: `A=${A:-}`."""
 
     def copy(self) -> State:
         """A state that can change on its own."""
@@ -75,7 +77,7 @@ class State:
     def become(self, other: State) -> None:
         """Take over another state's content."""
         self.variables, self.functions = other.variables, other.functions
-        self.positional, self.files = other.positional, other.files
+        self.positional, self.files, self.folder = other.positional, other.files, other.folder
 
 
 def merge(left: State, right: State, reason: str) -> State:
@@ -89,6 +91,10 @@ def merge(left: State, right: State, reason: str) -> State:
         out.variables[name] = Variable((_either(a, b, reason),), None, exported)
     out.functions = {**right.functions, **left.functions}
     out.files = {**right.files, **left.files}
+    out.folder = left.folder if left.folder == right.folder else b""
+    for path in left.files.keys() & right.files.keys():
+        if _text(left.files[path]) != _text(right.files[path]):
+            out.files[path] = (unknown(reason),)
     if left.positional != right.positional:
         out.positional = None
     return out

@@ -122,6 +122,8 @@ class Text:
     nested: bool = False
     holes: tuple[Piece, ...] = ()
     starts: tuple[int, ...] = field(default=())
+    home: Place | None = None
+    """The word that is run as this text, quotes and all, where it stands in a document."""
 
     def place(self, start: int, end: int, context: Context) -> Place | None:
         """Where bytes `start:end` stand in a document; None where they are no one run of its bytes."""
@@ -168,7 +170,7 @@ def document_text(doc: int, data: bytes) -> Text:
     return Text(data, (Segment(0, piece),), starts=(0,))
 
 
-def nested_text(pieces: Pieces) -> Text:
+def nested_text(pieces: Pieces, home: Place | None = None) -> Text:
     """A string that a command runs as shell text (`eval`, `bash -c`). Unknown pieces become holes."""
     segments: list[Segment] = []
     holes: list[Piece] = []
@@ -184,4 +186,4 @@ def nested_text(pieces: Pieces) -> Text:
         segments.append(Segment(at, stands))
         out.append(stands.text)
         at += len(stands.text)
-    return Text(b"".join(out), tuple(segments), True, tuple(holes), tuple(s.start for s in segments))
+    return Text(b"".join(out), tuple(segments), True, tuple(holes), tuple(s.start for s in segments), home)

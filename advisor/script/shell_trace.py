@@ -36,6 +36,8 @@ class Command:
     text: Text
     found: Found | None
     files: Mapping[bytes, Pieces]
+    folder: bytes = b""
+    """Where the script had gone with `cd` by then."""
 
 
 @dataclass(frozen=True, slots=True)

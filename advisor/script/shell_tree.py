@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from advisor.script.shell_command import Simple, check_balance, scan_command, scan_words
-from advisor.script.shell_words import Unterminated, Word
+from advisor.script.shell_words import Exhausted, Unterminated, Word
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
 
 _MAX_DEPTH = 80
+_MOST_WORDS = 100_000
+_LARGE = 1_000_000
+_CHUNK = 65_536
+_SLOW = b"\"'`()[]{}"
+_MOST_SLOW = 300_000
+"""Quotes and brackets, which take the grammar about a microsecond each, in bytes above `_LARGE`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,15 +147,45 @@ def _parser() -> Parser:
     return Parser(Language(tree_sitter_bash.language()))
 
 
-def parse(data: bytes, *, strict: bool = False) -> Block:
-    """The statements of a shell text.
+@lru_cache(maxsize=32)
+def parse(data: bytes) -> Block:
+    """The statements of a shell text, read as far as that goes. Raises Exhausted where there are too many.
 
-    Raises Unterminated where `strict` and a quote or bracket never closes; otherwise reads as far as it can.
+    The last texts are kept, because a loop runs the same one over and over.
     """
-    root = _parser().parse(data).root_node
-    if strict and root.has_error:
+    return _Converter(data).block(_parser().parse(data).root_node.children, 0)
+
+
+def read_statements(data: bytes) -> Iterator[Statement]:
+    """The statements of a script, each read when it is asked for.
+
+    Raises Unterminated where a quote or bracket never closes, and Exhausted where reading on is not worth the time.
+    """
+    readable = _readable(data)
+    root = _parser().parse(data[:readable]).root_node
+    nodes = root.children
+    if readable < len(data):
+        nodes = list(takewhile(lambda node: not node.has_error, nodes))[:-1]  # the last one may go on
+    elif root.has_error and len(data) < _LARGE:
         check_balance(data)
-    return _Converter(data).block(list(root.children), 0)
+    converter = _Converter(data)
+    for node in nodes:
+        yield from converter.block([node], 0)
+    if readable < len(data):
+        raise Exhausted
+
+
+def _readable(data: bytes) -> int:
+    """How many bytes of a script the grammar is given: all, unless quotes and brackets are its main content."""
+    if len(data) < _LARGE:
+        return len(data)
+    specials = 0
+    for at in range(0, len(data), _CHUNK):
+        chunk = data[at : at + _CHUNK]
+        specials += len(chunk) - len(chunk.translate(None, _SLOW))
+        if specials > _MOST_SLOW:
+            return at
+    return len(data)
 
 
 class _Converter:
@@ -156,6 +194,7 @@ class _Converter:
     def __init__(self, data: bytes) -> None:
         self.data = data
         self.cursor = 0
+        self.words = 0
 
     def block(self, nodes: list[Node], depth: int) -> Block:
         out: list[Statement] = []
@@ -192,12 +231,18 @@ class _Converter:
                 break
             if command.end <= at:
                 break
+            self.count(command)
             out.append(command)
             self.cursor = max(self.cursor, command.end)
             at = command.resume
             if any(redirect.body for redirect in command.redirects):
                 break
         return out
+
+    def count(self, command: Simple) -> None:
+        self.words += 1 + len(command.words)
+        if self.words > _MOST_WORDS:
+            raise Exhausted
 
     def one(self, node: Node | None, depth: int) -> Statement | None:
         if node is None or node.start_byte < self.cursor:

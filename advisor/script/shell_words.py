@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from advisor.script.shell_text import Context
 
 _PLAIN = re.compile(rb"[^\s\\'\"$`;&|<>()]+")
-_BLANK = re.compile(rb"(?:[ \t]|\\\r?\n|\r(?=\n))+")
+_BLANK = re.compile(rb"(?:[ \t]|\\\r?\n|\\\Z|\r(?=\n))+")
 _SPECIAL = re.compile(rb"\d+|[@*#?$!_-]")
 _NAME = re.compile(rb"[A-Za-z_][A-Za-z0-9_]*")
 _IN_DOUBLE = re.compile(rb"[^\"\\$`]+")
@@ -20,6 +20,8 @@ _IN_BODY = re.compile(rb"[^\\$`\"']+")
 _ESCAPED = {"heredoc": b"$`\\", "double": b'$`"}\\'}
 """What a backslash takes the meaning from, by where it stands."""
 _MAX_DEPTH = 60
+_MOST_PARTS = 20_000
+"""Parts of one word; a launch command as a whole has a few hundred."""
 
 
 class Unterminated(Exception):  # noqa: N818  (a syntax state, not a failure of ours)
@@ -29,6 +31,10 @@ class Unterminated(Exception):  # noqa: N818  (a syntax state, not a failure of 
         super().__init__(what)
         self.what = what
         self.at = at
+
+
+class Exhausted(Exception):  # noqa: N818  (a bound, not a failure)
+    """The script asks for more work than reading it is worth."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +100,9 @@ class Word:
 
     def literal(self) -> bytes | None:
         """Its text where no expansion is in it."""
+        if len(self.parts) == 1:
+            only = self.parts[0]
+            return only.text if isinstance(only, Literal) else None
         if all(isinstance(part, Literal) for part in self.parts):
             return b"".join(part.text for part in self.parts if isinstance(part, Literal))
         return None
@@ -108,11 +117,13 @@ def skip_blanks(data: bytes, at: int) -> int:
 def scan_word(data: bytes, at: int, stop: bytes = b"") -> Word:
     """The word that starts at byte `at`. `stop` are operator bytes that belong to it here (parentheses in `[[ =~ ]]`).
 
-    Raises Unterminated for a quote or bracket that never closes.
+    Raises Unterminated for a quote or bracket that never closes, Exhausted for a word of too many parts.
     """
     parts: list[Part] = []
     start, size = at, len(data)
     while at < size:
+        if len(parts) > _MOST_PARTS:
+            raise Exhausted
         plain = _PLAIN.match(data, at)
         if plain:
             parts.append(Literal(plain.group(), at, plain.end(), "plain"))
@@ -123,8 +134,10 @@ def scan_word(data: bytes, at: int, stop: bytes = b"") -> Word:
             if data.startswith((b"\\\n", b"\\\r\n"), at):
                 at += 2 if data[at + 1 : at + 2] == b"\n" else 3
                 continue
-            parts.append(Literal(data[at + 1 : at + 2], at, min(at + 2, size), "plain"))
-            at = min(at + 2, size)
+            if at + 1 == size:  # bash drops a backslash that the file ends with
+                break
+            parts.append(Literal(data[at + 1 : at + 2], at, at + 2, "plain"))
+            at += 2
         elif byte == b"'":
             at = _single(data, at, parts)
         elif byte == b'"':
@@ -149,6 +162,8 @@ def scan_quoted(data: bytes, start: int, end: int, context: Context) -> tuple[Pa
     parts: list[Part] = []
     at = 0
     while at < len(region):
+        if len(parts) > _MOST_PARTS:
+            raise Exhausted
         byte = region[at : at + 1]
         if byte == b"\\" and _escapes(region[at + 1 : at + 2], context):
             parts.append(Literal(region[at + 1 : at + 2], at, at + 2, context))
@@ -202,6 +217,8 @@ def _double(data: bytes, at: int, parts: list[Part]) -> int:
         if run:
             parts.append(Literal(run.group(), at, run.end(), "double"))
             at = run.end()
+            if len(parts) > _MOST_PARTS:
+                raise Exhausted
         byte = data[at : at + 1]
         if not byte:
             raise Unterminated("a double quote", opening)

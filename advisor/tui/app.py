@@ -6,6 +6,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from time import monotonic
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
@@ -13,13 +14,13 @@ from textual import on, work
 from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.message import Message
-from textual.worker import get_current_worker
+from textual.worker import WorkerFailed, get_current_worker
 
 from advisor.session import State
 from advisor.tui import changed
 from advisor.tui.breadcrumb import STAGES, Stage
 from advisor.tui.diff_view import DiffScreen
-from advisor.tui.driver import EXPECTED_TROUBLE, Driver, Preview, Saved
+from advisor.tui.driver import EXPECTED_TROUBLE, Driver, Preview
 from advisor.tui.explain import WhyNot
 from advisor.tui.frame import Frame
 from advisor.tui.gauges_view import GaugesView
@@ -28,8 +29,9 @@ from advisor.tui.loading import LoadingScreen
 from advisor.tui.machine_view import MachineScreen, RunScreen
 from advisor.tui.plan_view import PlanScreen
 from advisor.tui.question import QuestionScreen
-from advisor.tui.save_view import OverwriteScreen, SavedScreen, SaveScreen
-from advisor.tui.sitting import Answered, GoBack, GoOn, SaveAsked, Sitting, Toggled
+from advisor.tui.save_view import OverwriteScreen, SavedScreen, SaveScreen, last_words
+from advisor.tui.sitting import Answered, DemoAsked, GoBack, GoOn, SaveAsked, Sitting, Toggled
+from advisor.tui.terminal import draws_signs
 from advisor.tui.verdict import VerdictScreen
 
 if TYPE_CHECKING:
@@ -94,14 +96,24 @@ class AdvisorApp(App[int]):
         Binding("ctrl+z", "suspend_process", show=False),
     ]
 
-    def __init__(self, driver: Driver, gauges: GaugeSource | None, *, no_color: bool, plain_ascii: bool) -> None:
+    def __init__(
+        self,
+        driver: Driver,
+        gauges: GaugeSource | None,
+        *,
+        no_color: bool,
+        plain_ascii: bool,
+        demo: Callable[[], Driver] | None = None,
+    ) -> None:
         super().__init__(ansi_color=True if no_color else None)
-        self.sitting = Sitting(driver, plain_ascii)
+        self.sitting = Sitting(driver, plain_ascii, demo=demo)
         self._gauges = gauges
         self._polling = False
         self._turn = asyncio.Lock()
         self.trouble = ""
         """Why nothing could be opened; printed after the app has gone."""
+        self.fault: Exception | None = None
+        """A bug of ours: raised again after the app has gone, where the door records it."""
         if gauges is None:
             self.sitting.no_gauges = "no gauges"
 
@@ -140,6 +152,15 @@ class AdvisorApp(App[int]):
     def _opened(self, state: State) -> None:
         self.sitting.state = state
         self._show("crash" if state.asked.logs else "machine")
+
+    @on(DemoAsked)
+    def _demo_asked(self) -> None:
+        sitting = self.sitting
+        if sitting.demo is None:
+            return
+        sitting.driver, sitting.state, sitting.reading = sitting.demo(), None, ""
+        self.switch_screen(LoadingScreen(sitting))
+        self._open()
 
     @on(Noticed)
     def _notice(self, message: Noticed) -> None:
@@ -286,15 +307,14 @@ class AdvisorApp(App[int]):
             sitting = self.sitting
             sitting.note = ""
             try:
-                sitting.saved = await asyncio.to_thread(
-                    sitting.driver.save, sitting.known, message.destination, message.force
-                )
+                saved = await asyncio.to_thread(sitting.driver.save, sitting.known, message.destination, message.force)
             except FileExistsError:
                 self.push_screen(OverwriteScreen(sitting, message.destination))
             except EXPECTED_TROUBLE as error:
                 sitting.note = f"nothing was written: {error}"
                 self._reload()
             else:
+                sitting.saved = replace(saved, by_hand=sitting.preview.by_hand if sitting.preview else ())
                 self._show_saved()
 
     def _show_saved(self) -> None:
@@ -314,6 +334,14 @@ class AdvisorApp(App[int]):
                 return False
             return action != "why_not" or self.sitting.state is not None
         return True
+
+    def _handle_exception(self, error: Exception) -> None:
+        self.fault = error.error if isinstance(error, WorkerFailed) and isinstance(error.error, Exception) else error
+        super()._handle_exception(error)
+
+    def _fatal_error(self) -> None:
+        """End. Textual would print the stack with every variable over the user's terminal first."""
+        self._close_messages_no_wait()
 
     def action_why_not(self) -> None:
         """Causes that were ruled out and remedies that are not proposed."""
@@ -337,23 +365,29 @@ class AdvisorApp(App[int]):
         self.exit(0, return_code=0)
 
 
-def run_app(driver: Driver, gauges: GaugeSource | None, no_color: bool, ascii_only: bool) -> int:
+def run_app(
+    driver: Driver,
+    gauges: GaugeSource | None,
+    no_color: bool,
+    ascii_only: bool,
+    demo: Callable[[], Driver] | None = None,
+) -> int:
     """Run the app until the user leaves. Returns 0, or 2 where the input could not be read (said on stderr).
 
+    Raises what was a bug of ours, after the terminal is as it was.
+
     The caller has made sure that there is a terminal. After saving, the next command is printed where it can be copied.
+    `demo` gives the driver of the bundled crash; None: the app does not offer it.
     """
     if no_color:
         os.environ["NO_COLOR"] = "1"  # Textual decides while the app is built
-    app = AdvisorApp(driver, gauges, no_color=no_color, plain_ascii=ascii_only)
+    app = AdvisorApp(driver, gauges, no_color=no_color, plain_ascii=ascii_only or not draws_signs(), demo=demo)
     app.run(mouse=False)
+    if app.fault is not None:
+        raise app.fault
     if app.trouble:
         print(f"rl-oom-advisor: {app.trouble}", file=sys.stderr)
     saved = app.sitting.saved
     if saved is not None:
         print(last_words(saved))
     return app.return_code or 0
-
-
-def last_words(saved: Saved) -> str:
-    """What stays in the terminal after the app has gone."""
-    return f"written  {saved.path}\nreport   {saved.report}\nnext     {saved.next_command}"

@@ -4,24 +4,38 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
+from advisor.hostile import cells
 from advisor.session import State
-from advisor.tui.ui_text import Line, Span, Tone, crop, line, span, spread, width_of
+from advisor.tui.ui_text import Line, Span, Tone, crop, cut, line, span, spread, width_of
 
 Stage = Literal["machine", "run", "crash", "questions", "plan", "save"]
 STAGES: tuple[Stage, ...] = get_args(Stage)
 DONE, HERE, AHEAD = "✓", "●", "·"
+SEPARATOR = " · "
+LEAST_NAME = 6
+"""Columns below which a name says nothing."""
 
 
 def breadcrumb(state: State | None, at: Stage, question: int, width: int) -> Line:
     """` Machine ✓  Run ✓  Crash ●  Questions ·  Plan ·  Save ·            easyr1 · GRPO`; `question` counts from 0."""
     total = len(state.diagnosis.path) if state else 0
-    left: list[Span] = []
+    count = f"{question + 1}/{total}" if at == "questions" and total else ""
+    name = run_name(state)
+    wide, tight = _crumbs(at, count, "  "), _crumbs(at, count, " ")
+    crumbs = wide if width_of(wide) + cells(name) < width else tight
+    room = width - width_of(crumbs) - 1
+    if cells(name) > room:
+        name = name.split(SEPARATOR)[0]  # the algorithm goes first
+    return spread(crumbs, line(span(cut(name, room), "dim")), width) if room >= LEAST_NAME else crop(crumbs, width)
+
+
+def _crumbs(at: Stage, count: str, gap: str) -> Line:
+    """The stages side by side."""
+    out: list[Span] = []
     for stage in STAGES:
-        text, tone = _crumb(stage, at, f"{question + 1}/{total}" if stage == at == "questions" and total else "")
-        left.append(span(text, tone))
-        left.append(Span("  "))
-    crumbs, name = tuple(left[:-1]), line(span(run_name(state), "dim"))
-    return spread(crumbs, name, width) if width_of(crumbs) + width_of(name) < width else crop(crumbs, width)
+        text, tone = _crumb(stage, at, count if stage == at else "")
+        out += [span(text, tone), Span(gap)]
+    return tuple(out[:-1])
 
 
 def _crumb(stage: Stage, at: Stage, count: str) -> tuple[str, Tone]:
@@ -36,4 +50,4 @@ def run_name(state: State | None) -> str:
     if state is None:
         return ""
     known = [word for word in (state.run.framework, state.run.algorithm.upper()) if word.lower() != "unknown"]
-    return " · ".join(known)
+    return SEPARATOR.join(known)

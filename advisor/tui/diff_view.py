@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from pathlib import Path
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
@@ -11,14 +12,20 @@ from textual.widget import Widget
 
 from advisor.tui.driver import Preview
 from advisor.tui.frame import StageScreen
+from advisor.tui.sitting import Sitting
 from advisor.tui.ui_text import BLANK, Row, Span, Tone, counted, line, pad_left, paragraph, span
 
 _HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
 _NUMBER = 5
+SHIFT = 16
+"""Columns that one key moves long lines."""
 
 
-def diff_rows(diff: str) -> list[Row]:
-    """A unified diff as rows: line number, sign, text. Signs carry the meaning, colours repeat it."""
+def diff_rows(diff: str, shift: int = 0) -> list[Row]:
+    """A unified diff as rows: line number, sign, text. Signs carry the meaning, colours repeat it.
+
+    `shift` columns of the text are out of sight on the left.
+    """
     out: list[Row] = []
     old = new = 0
     for text in diff.splitlines():
@@ -36,7 +43,9 @@ def diff_rows(diff: str) -> list[Row]:
             continue
         number = old if sign == "-" else new
         tone: Tone = {"-": "removed", "+": "added"}.get(sign, "plain")  # type: ignore[assignment]
-        out.append(Row(line(Span(pad_left(str(number), _NUMBER), "dim"), span(f"  {sign or ' '} {body}", tone))))
+        out.append(
+            Row(line(Span(pad_left(str(number), _NUMBER), "dim"), span(f"  {sign or ' '} {body[shift:]}", tone)))
+        )
         old, new = old + (sign != "+"), new + (sign != "-")
     return out
 
@@ -49,12 +58,14 @@ def counts(diff: str) -> str:
     return f"{counted(added, 'line')} added, {removed} removed"
 
 
-def preview_rows(preview: Preview | None, script: str, width: int) -> list[Row]:
+def preview_rows(preview: Preview | None, script: str, width: int, shift: int = 0) -> list[Row]:
     """Title, diff, proof; or why there is nothing to write."""
     if preview is None:
         return paragraph("making the change and reading it back …", width)
     out: list[Row] = []
-    if preview.refused:
+    if not script:
+        out += paragraph(_nothing_to_write(preview, script), width, tone="strong")
+    elif preview.refused:
         out += paragraph("The change cannot be made exactly, so nothing would be written.", width, tone="strong")
         out += paragraph(preview.refused, width, tone="warn")
     elif not preview.diff:
@@ -62,19 +73,32 @@ def preview_rows(preview: Preview | None, script: str, width: int) -> list[Row]:
     else:
         target = preview.destination.name if preview.destination else "standard output"
         title = line(span(f"{script} → {target}", "strong"), span(f"   {counts(preview.diff)}", "dim"))
-        out += [Row(title), *diff_rows(preview.diff)]
+        out += [Row(title), *diff_rows(preview.diff, shift)]
     if preview.by_hand:
         out += [BLANK, *paragraph("To be done by hand:", width, tone="title")]
         for step in preview.by_hand:
             out += paragraph(step, width, 2)
+        if not preview.diff:
+            out += [BLANK, *paragraph("Do it in the environment that trains, on every node, and start again.", width)]
+    if savable(preview) and not preview.diff:
+        out += [BLANK, *paragraph("Enter writes the report that explains this; nothing else is written.", width)]
     if preview.proof:
         out += [BLANK, *paragraph("Verified: " + " · ".join(preview.proof), width, tone="good")]
     return out
 
 
+def savable(preview: Preview | None) -> Path | None:
+    """Where Enter would write: the script that fits, else the report alone; None where there is nothing to write."""
+    if preview is None:
+        return None
+    return preview.destination if preview.diff else preview.report
+
+
 def _nothing_to_write(preview: Preview, script: str) -> str:
-    if preview.destination is None and not script:
+    if not script:
         return "No launch script was given, so there is nothing to write. The plan can be followed by hand."
+    if preview.by_hand:
+        return f"{script} stays as it is: what is on is not the script's to change."
     return "The steps that are on change no file. Esc goes back to the plan."
 
 
@@ -84,8 +108,14 @@ class DiffScreen(StageScreen):
     TITLE_WORDS = "The diff"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "go_on", "save …", tooltip="choose where to write it"),
+        Binding("left,h", "shift(-1)", "shift", key_display="← →", tooltip="move long lines sideways"),
+        Binding("right,l", "shift(1)", show=False),
         Binding("escape", "back", "back", tooltip="the plan"),
     ]
+
+    def __init__(self, sitting: Sitting) -> None:
+        super().__init__(sitting)
+        self._shift = 0
 
     def panes(self) -> Iterable[Widget]:
         """One page."""
@@ -94,11 +124,22 @@ class DiffScreen(StageScreen):
     def main_rows(self, width: int) -> list[Row]:
         """The preview."""
         script = self.state.asked.script
-        return preview_rows(self.sitting.preview, script.name if script else "", width)
+        return preview_rows(self.sitting.preview, script.name if script else "", width, self._shift)
+
+    def words(self) -> dict[str, str]:
+        """What Enter leads to."""
+        preview = self.sitting.preview
+        return {"go_on": "save …" if preview and preview.diff else "save the report …"}
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Without a diff there is nothing to save."""
         if action == "go_on":
-            preview = self.sitting.preview
-            return preview is not None and bool(preview.diff) and preview.destination is not None
+            return savable(self.sitting.preview) is not None
+        if action == "shift":
+            return self.sitting.preview is not None and bool(self.sitting.preview.diff)
         return True
+
+    def action_shift(self, by: int) -> None:
+        """Move the text sideways."""
+        self._shift = max(0, self._shift + by * SHIFT)
+        self.reload()

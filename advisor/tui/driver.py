@@ -32,6 +32,8 @@ class Preview:
     """One sentence where the edit cannot be made exactly; `diff` is then empty."""
     by_hand: tuple[str, ...] = ()
     """Selected steps that no file edit carries out (versions, machines): one sentence each."""
+    report: Path | None = None
+    """Where the report alone could be written when no file changes; None: it cannot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +41,12 @@ class Saved:
     """What was written, and the one command that comes next."""
 
     path: Path
+    """The report itself, where nothing else was written."""
     report: Path
     next_command: str
+    """"" where there is none to name."""
+    by_hand: tuple[str, ...] = ()
+    """What must be done by hand before it: one sentence each."""
 
 
 class Driver(Protocol):
@@ -63,5 +69,8 @@ class Driver(Protocol):
         ...
 
     def save(self, state: State, destination: Path, force: bool) -> Saved:
-        """Write script and report. Raises FileExistsError where the destination exists and `force` is False."""
+        """Write script and report (`Preview.report` as the destination: the report alone).
+
+        Raises FileExistsError where the destination exists and `force` is False.
+        """
         ...

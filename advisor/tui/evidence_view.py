@@ -19,12 +19,12 @@ from advisor.tui.frame import BACK, Overlay
 from advisor.tui.log_window import LogWindows, Window
 from advisor.tui.page import Lines, Page
 from advisor.tui.sitting import Sitting
-from advisor.tui.ui_text import Row, Span, Tone, grouped, line, pad_left, paragraph, span
+from advisor.tui.ui_text import Row, Span, Tone, grouped, line, pad_left, paragraph, rows, span, spread
 
 REACH = 300
 SHIFT = 16
 _LETTERS: dict[EvidenceRole, str] = {"telemetry": "M", "warning": "M", "progress": "P"}
-LEGEND = "E error  M memory reading  P progress  C config"
+LEGEND = "E error  M memory  P progress  C config"
 
 
 def letter_of(role: EvidenceRole) -> str:
@@ -112,9 +112,10 @@ class EvidenceView(Overlay):
         return window_rows(self.state, self._file, self._window, width, self._shift)
 
     def _crumb(self, width: int) -> list[Row]:
-        return [
-            Row(line(span(f"{short_name(self._file)}  line {grouped(self._line)}   ", "strong"), span(LEGEND, "dim")))
-        ]
+        marked = sorted(gutter(self.state, self._file))
+        where = f", mark {marked.index(self._line) + 1} of {len(marked)}" if self._line in marked else ""
+        place = f"{short_name(self._file)}  line {grouped(self._line)}{where}"
+        return rows(spread(line(span(place, "strong")), line(span(LEGEND, "dim")), width))
 
     def _load(self) -> None:
         self.run_worker(self._read, thread=True, exclusive=True, group="log")

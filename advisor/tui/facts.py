@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import PurePath
 
@@ -13,6 +14,7 @@ from advisor.session import State
 from advisor.units import GIB
 from advisor.words import Basis
 
+_SIZED = re.compile(r"\d ?GB\b")
 BASIS_WORDS: dict[Basis, str] = {
     "measured": "measured",
     "computed": "computed",
@@ -39,17 +41,17 @@ def where(setting: Setting) -> str:
     if setting.span is not None:
         return f"{short_name(setting.span.path)}:{setting.span.line}"
     return {"default": "framework default", "log": "read in the log", "environment": "environment"}.get(
-        setting.origin, setting.origin
+        setting.origin, "from other settings"
     )
 
 
 def gpu_words(machine: Machine) -> str:
-    """Like "8 × A100 40 GB", with the nodes; "no GPU known"."""
+    """Like "8 × A100 40 GB", with the nodes; "no GPU known". A name that ends in a size needs no second one."""
     if not machine.gpus:
         return "no GPU known"
     name = machine.gpus[0].name.removeprefix("NVIDIA ")
-    capacity = size(machine.gpu_bytes)
-    cards = f"{len(machine.gpus)} × {name}" + ("" if capacity.replace(" ", "") in name else f" {capacity}")
+    sized = _SIZED.search(name) is not None
+    cards = f"{len(machine.gpus)} × {name}" + ("" if sized else f" {size(machine.gpu_bytes)}")
     return f"{machine.nodes} nodes, each {cards}" if (machine.nodes or 1) > 1 else cards
 
 

@@ -25,6 +25,9 @@ TWO_PANES, THREE_PANES = 100, 140
 BACK = Binding("escape", "back", "back", tooltip="the screen before")
 
 
+OTHER_PANE = Hint("tab", "other pane", "the next pane, where the arrows then scroll", True, "app.focus_next")
+
+
 class Frame(Screen[None]):
     """Base of all screens. Subclasses give `panes` and bindings; the words of "enter" may follow the state."""
 
@@ -95,7 +98,13 @@ class Frame(Screen[None]):
         """Another number of panes may mean other words in each."""
         if self.columns != self._built_columns:
             self._built_columns = self.columns
-            self.call_after_refresh(self.reload)
+            self.call_after_refresh(self._rebuilt)
+
+    def _rebuilt(self) -> None:
+        """A pane that is out of sight now must not keep the keys."""
+        if self.focused is None or not self.focused.display:
+            self.set_focus(next(iter(self.query(self.AUTO_FOCUS or "#main")), None))
+        self.reload()
 
     def _crumb(self, width: int) -> list[Row]:
         sitting = self.sitting
@@ -122,14 +131,15 @@ class Frame(Screen[None]):
         """The keys of this screen, in words that may follow the state."""
         words = self.words()
         usable = [hint for hint in hints(type(self).BINDINGS) if self.check_action(hint.action.split("(")[0], ())]
-        return [
+        own = [
             Hint(hint.keys, words.get(hint.action, hint.words), hint.explained, hint.shown, hint.action)
             for hint in usable
         ]
+        return [*own, OTHER_PANE] if len([page for page in self.query(Page) if page.display]) > 1 else own
 
     def shared_hints(self) -> list[Hint]:
         """The keys of every screen that belong in the key line."""
-        return [hint for hint in hints(self.app.BINDINGS) if hint.shown]
+        return [hint for hint in hints(self.app.BINDINGS) if hint.shown and self.app.check_action(hint.action, ())]
 
     def words(self) -> dict[str, str]:
         """Action → its words just now, where they differ from the binding's."""

@@ -67,10 +67,10 @@ def strip(snapshot: GaugeSnapshot | None, why_none: str, width: int, plain_ascii
         return crop(line(span(why_none or "gauges: reading …", "dim")), width)
     parts: list[str] = []
     if snapshot.gpus:
-        parts.append(_gpu(snapshot.gpus[0], 16 if width >= 78 else 6, plain_ascii))
+        parts.append(_gpu(snapshot.gpus[0], 6 if width < 78 else min(40, 16 + (width - 78) // 2), plain_ascii))
     else:
         parts.append("no GPU here")
-    parts.append(_ram(snapshot.host, plain_ascii))
+    parts.append(_ram(snapshot.host, 4 if width < 98 else 12, plain_ascii))
     more = len(snapshot.gpus) - 1
     if more > 0:
         parts.append(f"+{more} GPU{'s' if more > 1 else ''}: g")
@@ -100,6 +100,6 @@ def live_numbers(gpu: Gpu) -> list[str]:
     return out
 
 
-def _ram(host: Host, plain_ascii: bool) -> str:
+def _ram(host: Host, bar: int, plain_ascii: bool) -> str:
     share = ratio(*host_use(host))
-    return f"RAM {filled(share, 4, plain_ascii)} {percent(share)}"
+    return f"RAM {filled(share, bar, plain_ascii)} {percent(share)}"

@@ -7,16 +7,18 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
 
-from advisor.machine.inventory import GpuProcess, Host
+from advisor.machine.inventory import GpuProcess, Host, Machine
+from advisor.tui.facts import gpu_words, host_words
 from advisor.tui.frame import BACK, Reading
 from advisor.tui.gauge_strip import filled, gib, host_use, live_numbers, percent, ratio
-from advisor.tui.ui_text import BLANK, Row, Tone, cut, heading, line, pad, pad_left, paragraph, span
+from advisor.tui.ui_text import BLANK, Row, Tone, cut, flow, heading, line, pad, pad_left, paragraph, span
 from advisor.units import show_bytes
 
 if TYPE_CHECKING:
     from advisor.machine.live import GaugeSnapshot, GpuGauge
 
 SHM = "/dev/shm"  # noqa: S108 (a name to show, not a path to write)
+_TOLD = {"described": "described by you", "log": "read in the log"}
 HEIGHTS = "▁▂▃▄▅▆▇█"
 ASCII_HEIGHTS = ".:-=+*%#"
 
@@ -33,11 +35,16 @@ def history(readings: tuple[int | None, ...], total: int | None, width: int, pla
     return "".join(drawn).rjust(width)
 
 
+def bar_columns(width: int) -> int:
+    """Columns of a bar: a third of what the numbers leave, the history gets the rest."""
+    return max(10, min(48, (width - 42) // 3))
+
+
 def gpu_row(gauge: GpuGauge, width: int, plain_ascii: bool = False) -> Row:
     """`0 ▕█████▍    ▏ 18.9/40.0G  47 %  98%  61°  301W  ▁▁▃▆▆`; "|" in the bar is the most ever seen."""
     gpu = gauge.gpu
     peak = ratio(gauge.peak_bytes, gpu.total_bytes)
-    bar_width = 10 if width < 100 else 24
+    bar_width = bar_columns(width)
     bar = filled(ratio(gpu.used_bytes, gpu.total_bytes), bar_width, plain_ascii, peak)
     memory = pad_left(f"{gib(gpu.used_bytes)}/{gib(gpu.total_bytes)}G", 12)
     share = pad_left(percent(ratio(gpu.used_bytes, gpu.total_bytes)), 5)
@@ -65,7 +72,7 @@ def host_rows(host: Host, peak: int | None, width: int, plain_ascii: bool = Fals
 
 
 def _host_row(label: str, used: int | None, total: int | None, note: str, width: int, plain_ascii: bool) -> Row:
-    bar = filled(ratio(used, total), 10 if width < 100 else 24, plain_ascii)
+    bar = filled(ratio(used, total), bar_columns(width), plain_ascii)
     numbers = f"{gib(used)}/{gib(total)}G"
     text = f"{pad(label, 5)} {bar} {pad_left(numbers, 12)} {pad_left(percent(ratio(used, total)), 5)}"
     return Row(line(text, "  ", span(cut(note, width - len(text) - 4), "dim")))
@@ -128,6 +135,17 @@ def gauge_rows(
     return [*out, BLANK, *processes] if processes else out
 
 
+def counted_rows(machine: Machine, width: int) -> list[Row]:
+    """The machine that the diagnosis counts with, where it is not the one these gauges show."""
+    told = [_TOLD[source] for name in ("gpus", "host.total") if (source := machine.sources.get(name)) in _TOLD]
+    if not told:
+        return []
+    facts = [gpu_words(machine), host_words(machine)]
+    out = [BLANK, heading("The machine the diagnosis counts with", ", ".join(dict.fromkeys(told)), width)]
+    out += flow(facts, width, 2, gap=" · ")
+    return [*out, *paragraph("The gauges show the box this program runs on.", width, 2, "dim")]
+
+
 class GaugesView(Reading):
     """Gauges in full; they go on while it is open."""
 
@@ -141,7 +159,8 @@ class GaugesView(Reading):
     def page_rows(self, width: int) -> list[Row]:
         """All gauges as last read."""
         sitting = self.sitting
-        return gauge_rows(sitting.snapshot, sitting.no_gauges, time(), width, sitting.plain_ascii)
+        shown = gauge_rows(sitting.snapshot, sitting.no_gauges, time(), width, sitting.plain_ascii)
+        return [*shown, *counted_rows(sitting.state.machine, width)] if sitting.state else shown
 
     def reload_strip(self) -> None:
         """Here the whole page is live."""

@@ -14,6 +14,7 @@ from advisor.session import State
 from advisor.tui.facts import gpu_words, where
 from advisor.tui.frame import BACK, StageScreen
 from advisor.tui.gauges_view import SHM
+from advisor.tui.sitting import DemoAsked
 from advisor.tui.ui_text import (
     BLANK,
     Line,
@@ -74,6 +75,22 @@ def machine_rows(machine: Machine, width: int) -> list[Row]:
     return out
 
 
+def nothing_given(state: State) -> bool:
+    """Neither a script nor a log."""
+    return state.asked.script is None and not state.asked.logs
+
+
+def start_rows(demo: bool, width: int) -> list[Row]:
+    """For somebody who gave nothing: what to give."""
+    look = "d shows a bundled crash" if demo else "rl-oom-advisor --demo shows a bundled crash"
+    return [
+        *paragraph("Give the launch script and the log of the run that died, or either of them:", width),
+        *paragraph("rl-oom-advisor run.sh --log train.log", width, 2, "strong"),
+        *paragraph(f"No files at hand? {look}.", width),
+        BLANK,
+    ]
+
+
 def library_rows(machine: Machine, run: Run, width: int) -> list[Row]:
     """Libraries of the environment that trains."""
     known = {**machine.libraries, **run.libraries}
@@ -131,6 +148,8 @@ NO_SCRIPT = (
 def knob_rows(run: Run, width: int) -> list[Row]:
     """The knobs of memory: value, native key and source."""
     known = [knob for knob in run.knobs.values() if knob.value is not None or knob.key]
+    if run.framework == "unknown":  # habits of no framework are no news
+        known = [knob for knob in known if knob.source not in ("default", "derived", "assumed")]
     if not known:
         return []
     out = [heading("Knobs of memory", "native setting", width)]
@@ -155,6 +174,7 @@ class MachineScreen(StageScreen):
     TITLE_WORDS = "The machine"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "go_on", "the run", tooltip="go on to what the script runs"),
+        Binding("d", "demo", "demo", tooltip="look at a bundled crash instead"),
     ]
 
     def panes(self) -> Iterable[Widget]:
@@ -166,7 +186,8 @@ class MachineScreen(StageScreen):
     def main_rows(self, width: int) -> list[Row]:
         """The box."""
         state = self.state
-        top = [*paragraph("What this box has", width, tone="strong"), *machine_rows(state.machine, width)]
+        top = start_rows(self.sitting.demo is not None, width) if nothing_given(state) else []
+        top += [*paragraph("What this box has", width, tone="strong"), *machine_rows(state.machine, width)]
         if self.columns == 1:
             top += [BLANK, *library_rows(state.machine, state.run, width), *gpu_rows(state.machine, width)]
         return top
@@ -180,6 +201,14 @@ class MachineScreen(StageScreen):
     def third_rows(self, width: int) -> list[Row]:
         """Cards."""
         return [heading("Cards"), *gpu_rows(self.state.machine, width)]
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """The bundled crash is for those who gave nothing."""
+        return action != "demo" or (self.sitting.demo is not None and nothing_given(self.state))
+
+    def action_demo(self) -> None:
+        """Read the bundled crash."""
+        self.post_message(DemoAsked())
 
     def action_back(self) -> None:
         """Nothing lies before the machine."""

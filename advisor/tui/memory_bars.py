@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from advisor.memory.cells import LETTERS, Ledger, Owner, PhaseSum, Place
+from advisor.plan.fit import ASIDE
 from advisor.plan.plan import Plan
-from advisor.tui.ui_text import BLANK, Row, Span, counted, flow, line, pad, span
+from advisor.tui.ui_text import Line, Row, Span, counted, flow, line, pad, paragraph, span
 from advisor.units import GIB
 from advisor.words import PHASE_TITLES, Phase
 
@@ -133,10 +134,53 @@ def first_phase(plan: Plan, crashed: Phase) -> Phase | None:
     return peak.phase if peak else (known[0] if known else None)
 
 
-def phase_rows(plan: Plan, phase: Phase, width: int) -> list[Row]:
+def fullest_after(plan: Plan, shown: Phase | None) -> tuple[Phase, Place] | None:
+    """Where memory is scarcest after the selected steps, as a share of its capacity; of equals `shown` wins.
+
+    Short peaks outside the step do not count, as they do not for the fit.
+    """
+    ledger = plan.after or plan.before
+    if ledger is None:
+        return None
+    sums = [
+        (of.expected / capacity, of.phase == shown, of)
+        for of in (*ledger.gpu, *ledger.host)
+        for capacity in (_capacity(ledger, of.place),)
+        if capacity and (of.phase == shown or of.phase not in ASIDE[of.place])
+    ]
+    if not sums:
+        return None
+    _, _, of = max(sums, key=lambda found: (round(found[0], 2), found[1]))
+    return of.phase, of.place
+
+
+def tightest_words(plan: Plan, shown: Phase | None) -> Line:
+    """Where another phase than the shown one is the fullest: which, and how full; () where it is this one."""
+    found, ledger = fullest_after(plan, shown), plan.after or plan.before
+    if found is None or ledger is None or found[0] == shown:
+        return ()
+    phase, place = found
+    of, name = ledger.phase(place, phase), "GPU" if place == "gpu" else "host"
+    then = plan.before.phase(place, phase) if plan.before else None
+    same = of is not None and then is not None and then.expected == of.expected
+    return line(
+        span("f", "mark"),
+        f"  fullest after: {PHASE_TITLES[phase]}, {name}",
+        *(_fullness(of, _capacity(ledger, place), plan.margin) if of is not None else ()),
+        " as before" if same else "",
+    )
+
+
+def _fullness(of: PhaseSum, capacity: int | None, margin: float) -> list[Span]:
+    """Like " 35.5 G  fits": the verdict must not be cut away on a narrow line."""
+    return [Span(f" {_g(of.expected)} G"), *_judged(of.expected, capacity, margin)]
+
+
+def phase_rows(plan: Plan, phase: Phase, width: int, places: tuple[Place, ...] = ("gpu", "host")) -> list[Row]:
     """One phase: its name, then GPU and host, each now and after."""
-    bars = [*pair(plan, "gpu", phase, width), *pair(plan, "host", phase, width)]
-    return [Row(line(span(PHASE_TITLES[phase], "title"))), *bars] if bars else []
+    bars = [row for place in places for row in pair(plan, place, phase, width)]
+    aside = "  (a short peak outside the step)" if phase in ASIDE["host"] else ""
+    return [Row(line(span(PHASE_TITLES[phase], "title"), span(aside, "dim"))), *bars] if bars else []
 
 
 def legend(plan: Plan, phases: list[Phase], width: int) -> list[Row]:
@@ -150,21 +194,13 @@ def legend(plan: Plan, phases: list[Phase], width: int) -> list[Row]:
     return flow((f"{letter} {word}" for letter, word in words.items()), width, tone="dim")
 
 
-def unexplained(plan: Plan) -> list[Row]:
+def unexplained(plan: Plan, width: int) -> list[Row]:
     """Nothing to draw: which inputs are missing."""
     ledger = plan.before or plan.after
     missing = (
         "; ".join(ledger.missing) if ledger and ledger.missing else "the run or the machine is not known well enough"
     )
-    return [Row(line(span("No memory ledger could be computed: " + missing, "dim")))]
-
-
-def all_phases(plan: Plan, width: int) -> list[Row]:
-    """Every phase, before and after, with the legend; for panes with room."""
-    out: list[Row] = []
-    for phase in phases_of(plan):
-        out += [*phase_rows(plan, phase, width), BLANK]
-    return [*out, *legend(plan, phases_of(plan), width)] if out else unexplained(plan)
+    return paragraph("No memory ledger could be computed: " + missing, width, tone="dim")
 
 
 def fit_words(plan: Plan) -> Span:

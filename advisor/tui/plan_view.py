@@ -2,27 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
+from advisor.memory.cells import Place
 from advisor.plan.plan import Change, Plan, PlanStep
 from advisor.session import State
 from advisor.tui.explain import Arithmetic, Explanation, step_rows
 from advisor.tui.facts import short_name
 from advisor.tui.frame import StageScreen
-from advisor.tui.memory_bars import all_phases, first_phase, fit_words, legend, phase_rows, phases_of, unexplained
+from advisor.tui.memory_bars import (
+    first_phase,
+    fit_words,
+    fullest_after,
+    legend,
+    phase_rows,
+    phases_of,
+    tightest_words,
+    unexplained,
+)
 from advisor.tui.page import POINTER, Page
 from advisor.tui.sitting import Sitting, Toggled
-from advisor.tui.ui_text import BLANK, Line, Row, Span, cut, cut_left, line, pad, pad_left, paragraph, span
+from advisor.tui.ui_text import BLANK, Line, Row, Span, cut, cut_left, line, pad, pad_left, paragraph, rows, span
 from advisor.units import GIB, show_bytes
 from advisor.words import Phase
 
 _RESULTS, _SAVES, _BASIS = 8, 13, 10
 NARROW = 28
 """Columns a name needs; with fewer, the numbers go on a line of their own."""
+FLAT, TALL, LINES_A_PHASE = 20, 30, 6
+"""Terminal lines below which only the memory that ran out is drawn; from which more phases are, and what each takes."""
 RESULT_WORDS = {"unchanged": "same", "changed": "CHANGES"}
 
 
@@ -113,7 +125,8 @@ def _step(step: PlanStep, plan: Plan, phase: Phase | None, width: int) -> list[R
     first = step.changes[0] if step.changes else None
     own_key = first is not None and step.kind in ("setting", "environment")
     name = first.key if first and own_key else step.title
-    out = [Row(one, step.id) for one in _head(step, name, saving_words(step, phase), width)]
+    shorten = cut_left if own_key else cut
+    out = [Row(one, step.id) for one in _head(step, name, shorten, saving_words(step, phase), width)]
     for number, change in enumerate(step.changes):
         words = change_words(change) if number == 0 and own_key else f"{change.key}  {change_words(change)}"
         out.append(Row(line("      ", words, span(f"   {place_words(change)}", "dim")), step.id))
@@ -124,17 +137,17 @@ def _step(step: PlanStep, plan: Plan, phase: Phase | None, width: int) -> list[R
     return out
 
 
-def _head(step: PlanStep, name: str, saves: str, width: int) -> list[Line]:
+def _head(step: PlanStep, name: str, shorten: Callable[[str, int], str], saves: str, width: int) -> list[Line]:
     """Switch, name, and the three columns; under the name where there is no room beside it."""
     box = Span("[x]" if step.selected else "[ ]", "mark" if step.selected else "plain")
     results = Span(RESULT_WORDS[step.results], "warn" if step.results == "changed" else "plain")
     room = _name_width(width)
     if room < NARROW:
         numbers = line("      ", results, f"  {saves}" if saves else "", span(f"  {step.basis}", "dim"))
-        return [line(box, f" {cut_left(name, width - 4)}"), numbers]
+        return [line(box, f" {shorten(name, width - 4)}"), numbers]
     gap = " " * (_RESULTS - len(results.text) + 1)
     numbers = line(results, f"{gap}{pad_left(saves, _SAVES)}", span(f"  {step.basis}", "dim"))
-    return [line(box, f" {pad(cut_left(name, room), room)} ", *numbers)]
+    return [line(box, f" {pad(shorten(name, room), room)} ", *numbers)]
 
 
 def _clash(step: PlanStep, plan: Plan) -> str:
@@ -143,13 +156,33 @@ def _clash(step: PlanStep, plan: Plan) -> str:
     return f"not together with: {'; '.join(against)}" if against and not step.selected else ""
 
 
-def bar_rows(plan: Plan, phase: Phase | None, width: int) -> list[Row]:
-    """Bars of one phase, the verdict on the fit, and the legend."""
+def bar_rows(state: State, phase: Phase | None, width: int, height: int) -> list[Row]:
+    """Bars of one phase, more of them where the terminal is `height` enough, the verdict on the fit, the legend."""
+    plan = state.plan
     if phase is None or not phase_rows(plan, phase, width):
-        return [*unexplained(plan), Row(line(fit_words(plan)))]
-    out = phase_rows(plan, phase, width)
+        return [*unexplained(plan, width), Row(line(fit_words(plan)))]
+    if height < FLAT:
+        died_of: Place = "host" if state.diagnosis.memory == "host" else "gpu"
+        out = phase_rows(plan, phase, width, (died_of,)) or phase_rows(plan, phase, width)
+    else:
+        out = phase_rows(plan, phase, width)
     out[0] = Row((*out[0].line, Span("   "), fit_words(plan)))
-    return [*out, *legend(plan, [phase], width)[:2]]  # the help has all letters
+    others = _more_phases(plan, phase, (height - TALL) // LINES_A_PHASE)
+    found = fullest_after(plan, phase)
+    for other in others:
+        title, *bars = phase_rows(plan, other, width)
+        mark = span("   the fullest after" if found and found[0] == other else "", "dim")
+        out += [BLANK, Row((*title.line, mark)), *bars]
+    tightest = () if others else tightest_words(plan, phase)
+    letters = legend(plan, [phase, *others], width)[: 0 if height < FLAT else 2 - bool(tightest)]
+    return [*out, *(rows(tightest) if tightest else ()), *letters]  # the help has all letters
+
+
+def _more_phases(plan: Plan, shown: Phase, most: int) -> list[Phase]:
+    """The phases to show below the chosen one: the fullest after, then the others in their order."""
+    fullest = fullest_after(plan, shown)
+    order = dict.fromkeys([*([fullest[0]] if fullest else []), *phases_of(plan)])
+    return [phase for phase in order if phase != shown][: max(0, most)]
 
 
 class PlanScreen(StageScreen):
@@ -164,6 +197,7 @@ class PlanScreen(StageScreen):
         Binding("a", "arithmetic", "arithmetic", tooltip="how each number of the bars was computed"),
         Binding("left,h", "phase(-1)", "phase", key_display="← →", tooltip="bars of another phase"),
         Binding("right,l", "phase(1)", show=False),
+        Binding("f", "fullest", "fullest", show=False, tooltip="bars of the phase that is fullest after; again: back"),
         Binding("escape", "back", "back", tooltip="the last question"),
     ]
 
@@ -178,21 +212,18 @@ class PlanScreen(StageScreen):
         return self._phase if self._phase in phases_of(plan) else first_phase(plan, self.state.diagnosis.phase)
 
     def panes(self) -> Iterable[Widget]:
-        """Steps; bars; the marked step explained."""
+        """Steps; the marked step explained beside them; bars below."""
         yield self.page("main_rows", "main", self.sitting.cursors.get("plan"))
-        yield self.page("bar_rows", "second")
         yield self.page("third_rows", "third")
+        yield self.page("bar_rows", "second")
 
     def main_rows(self, width: int) -> list[Row]:
         """The steps."""
         return plan_rows(self.state, self.phase, width)
 
     def bar_rows(self, width: int) -> list[Row]:
-        """The bars: of one phase where there is little room, else of all."""
-        plan = self.state.plan
-        if self.columns == 1:
-            return bar_rows(plan, self.phase, width)
-        return [Row(line(fit_words(plan))), BLANK, *all_phases(plan, width)]
+        """The bars, over the whole width below the steps."""
+        return bar_rows(self.state, self.phase, width, self.app.size.height)
 
     def third_rows(self, width: int) -> list[Row]:
         """The marked step in full."""
@@ -211,7 +242,7 @@ class PlanScreen(StageScreen):
         """Nothing to toggle or explain in an empty plan; no arithmetic without a ledger."""
         if action in ("switch", "explain"):
             return bool(self.state.plan.steps)
-        if action in ("arithmetic", "phase"):
+        if action in ("arithmetic", "phase", "fullest"):
             return self.phase is not None
         return True
 
@@ -243,3 +274,10 @@ class PlanScreen(StageScreen):
         if self.phase in known:
             self._phase = known[(known.index(self.phase) + by) % len(known)]
             self.reload()
+
+    def action_fullest(self) -> None:
+        """Bars of the fullest phase; from there, of the one that died."""
+        died = first_phase(self.state.plan, self.state.diagnosis.phase)
+        found = fullest_after(self.state.plan, self.phase)
+        self._phase = found[0] if found and found[0] != self.phase else died
+        self.reload()

@@ -9,6 +9,7 @@ from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
 from advisor.diagnosis.diagnosis import UNKNOWN, Choice, Step
+from advisor.hostile import cells
 from advisor.session import State
 from advisor.tui.facts import briefly
 from advisor.tui.frame import StageScreen
@@ -25,6 +26,7 @@ from advisor.tui.ui_text import (
     labelled,
     line,
     pad,
+    pad_left,
     paragraph,
     span,
     spread,
@@ -46,6 +48,8 @@ def answered_by(state: State, step: Step) -> str:
     if step.source == "unknown":
         return ""
     lines = [state.crash.evidence[at].line for at in step.evidence if at < len(state.crash.evidence)]
+    if step.source == "script" and state.script is None:
+        return "nothing was given"
     place = f", line {grouped(lines[0])}" if step.source == "log" and lines else ""
     return f"answered by {_BY[step.source]}{place}"
 
@@ -53,14 +57,16 @@ def answered_by(state: State, step: Step) -> str:
 def question_rows(state: State, step: Step, cursor: str | None, width: int) -> list[Row]:
     """The question, its answers (the cursor stands on them), and what the chosen one needs to be known."""
     out = [*paragraph(step.asks, width, tone="strong")]
-    for number, choice in enumerate(offered(step), start=1):
-        out.append(Row(_choice_line(state, step, number, choice, width - 2), choice.id))
+    choices = offered(step)
+    for number, choice in enumerate(choices, start=1):
+        numbered = pad_left(str(number), len(str(len(choices))))
+        out.append(Row(_choice_line(state, step, numbered, choice, width - 2), choice.id))
     if cursor == UNKNOWN or step.answer == UNKNOWN:
         out += [BLANK, *labelled("How to find out", step.if_unknown or "nothing simple settles it", width, LABEL)]
     return out
 
 
-def _choice_line(state: State, step: Step, number: int, choice: Choice, width: int) -> Line:
+def _choice_line(state: State, step: Step, number: str, choice: Choice, width: int) -> Line:
     right: Line = ()
     if choice.id == step.answer:
         right = line(span(answered_by(state, step) or "chosen for now", "good"))
@@ -69,7 +75,7 @@ def _choice_line(state: State, step: Step, number: int, choice: Choice, width: i
     elif choice.id == UNKNOWN:
         right = line(span("how to find out …", "dim"))
     mark = "●" if choice.id == step.answer else " "
-    return spread(line(span(f"{number}", "mark"), f" {mark} {choice.title}"), right, width)
+    return spread(line(span(number, "mark"), f" {mark} {choice.title}"), right, width)
 
 
 def because_rows(state: State, step: Step, width: int) -> list[Row]:
@@ -77,9 +83,19 @@ def because_rows(state: State, step: Step, width: int) -> list[Row]:
     out = labelled("Why this matters", step.why, width, LABEL)
     if step.because:
         out += labelled("Answered by", briefly(state, step.because), width, LABEL)
-    for ruled in state.diagnosis.ruled_out[:2]:
-        out += labelled("Ruled out", f"{ruled.title}: {briefly(state, ruled.because)}", width, LABEL)
+    for reason, titles in ruled_out_here(state, step).items():
+        own = bool(step.because) and step.because in reason  # the answer itself, and that stands above
+        out += labelled("Rules out", "; ".join(titles) + ("" if own else f": {briefly(state, reason)}"), width, LABEL)
     return out
+
+
+def ruled_out_here(state: State, step: Step) -> dict[str, list[str]]:
+    """Reason → the causes that this question's answer led away from."""
+    found: dict[str, list[str]] = {}
+    for ruled in state.diagnosis.ruled_out:
+        if ruled.question == step.question:
+            found.setdefault(ruled.because, []).append(ruled.title)
+    return found
 
 
 def earlier_rows(state: State, at: int, width: int) -> list[Row]:
@@ -87,10 +103,10 @@ def earlier_rows(state: State, at: int, width: int) -> list[Row]:
     out = []
     for number, step in enumerate(state.diagnosis.path[:at]):
         label = "Before this" if number == 0 else ""
-        left = line(
-            span(pad(label, LABEL), "title"), cut(f"{step.asks} ", width // 2), span(answer_title(step), "strong")
-        )
-        out.append(Row(spread(left, line(span(answered_by(state, step).removeprefix("answered "), "dim")), width)))
+        by, answer = answered_by(state, step).removeprefix("answered "), cut(answer_title(step), width // 3)
+        room = width - LABEL - cells(answer) - cells(by) - 3
+        left = line(span(pad(label, LABEL), "title"), cut(step.asks, room), " ", span(answer, "strong"))
+        out.append(Row(spread(left, line(span(by, "dim")), width)))
     return out
 
 

@@ -11,12 +11,23 @@ from textual.binding import Binding, BindingType
 from textual.widget import Widget
 from textual.widgets import Input
 
+from advisor.tui.diff_view import savable
 from advisor.tui.driver import Saved
 from advisor.tui.frame import BACK, Frame, Overlay, StageScreen
 from advisor.tui.keys import Hint
 from advisor.tui.page import Page
 from advisor.tui.sitting import SaveAsked, Sitting
 from advisor.tui.ui_text import BLANK, Row, labelled, paragraph
+
+
+def report_rows(script: str, width: int) -> list[Row]:
+    """What will be written where no file changes."""
+    return [
+        *paragraph("Write the report", width, tone="strong"),
+        *paragraph(f"It explains every change and what to do by hand. {script} is not touched.", width),
+        BLANK,
+        *paragraph("Enter writes to:", width, tone="title"),
+    ]
 
 
 def save_rows(destination: str, script: str, width: int) -> list[Row]:
@@ -42,16 +53,22 @@ def overwrite_rows(destination: Path, width: int) -> list[Row]:
 
 def saved_rows(saved: Saved, width: int) -> list[Row]:
     """Done: what to run next, and where to read why."""
-    return [
-        *paragraph("Written.", width, tone="good"),
-        BLANK,
-        *labelled("Script", str(saved.path), width),
-        *labelled("Report", str(saved.report), width),
-        BLANK,
-        *labelled("Next", saved.next_command, width, tone="strong"),
-        BLANK,
-        *paragraph("Enter or q ends; the command is printed again then, for copying.", width, tone="dim"),
-    ]
+    out = [*paragraph("Written.", width, tone="good"), BLANK]
+    if saved.path != saved.report:
+        out += labelled("Script", str(saved.path), width)
+    out += [*labelled("Report", str(saved.report), width), BLANK]
+    for number, step in enumerate(saved.by_hand):
+        out += labelled("" if number else "By hand first", step, width, tone="warn")
+    if saved.next_command:
+        out += labelled("Next", saved.next_command, width, tone="strong")
+    return [*out, BLANK, *paragraph("Enter or q ends; this is printed again then, for copying.", width, tone="dim")]
+
+
+def last_words(saved: Saved) -> str:
+    """What stays in the terminal after the app has gone."""
+    said = [f"written  {saved.path}"] if saved.path != saved.report else []
+    said += [f"report   {saved.report}", *(f"by hand  {step}" for step in saved.by_hand)]
+    return "\n".join([*said, *([f"next     {saved.next_command}"] if saved.next_command else [])])
 
 
 class SaveScreen(Frame):
@@ -68,8 +85,7 @@ class SaveScreen(Frame):
 
     def panes(self) -> Iterable[Widget]:
         """What will be written, and the field."""
-        preview = self.sitting.preview
-        destination = preview.destination if preview else None
+        destination = savable(self.sitting.preview)
         yield self.page("main_rows", "main")
         field = Input(str(destination or ""), id="destination", compact=True, select_on_focus=False)
         field.cursor_blink = False
@@ -77,9 +93,11 @@ class SaveScreen(Frame):
 
     def main_rows(self, width: int) -> list[Row]:
         """What will be written where."""
-        script = self.state.asked.script
-        fields = self.query(Input)
-        return save_rows(fields.first().value if fields else "", script.name if script else "the script", width)
+        name = self.state.asked.script.name if self.state.asked.script else "the script"
+        preview, fields = self.sitting.preview, self.query(Input)
+        if preview is not None and not preview.diff:
+            return report_rows(name, width)
+        return save_rows(fields.first().value if fields else "", name, width)
 
     def shared_hints(self) -> list[Hint]:
         """No single letters: they are typed."""

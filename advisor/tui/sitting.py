@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -38,6 +39,8 @@ class Sitting:
     preview: Preview | None = None
     """None: not made for the present plan yet."""
     saved: Saved | None = None
+    demo: Callable[[], Driver] | None = None
+    """Gives the driver of the bundled crash; None: it is not offered."""
     cursors: dict[str, str | None] = field(default_factory=dict)
     """Stage → where its cursor stood."""
 
@@ -54,6 +57,10 @@ class GoOn(Message):
 
 class GoBack(Message):
     """Esc: the stage before."""
+
+
+class DemoAsked(Message):
+    """Read the bundled crash instead of nothing."""
 
 
 class Answered(Message):

@@ -11,7 +11,16 @@ from textual.widget import Widget
 from advisor.crash.evidence import Crash, Evidence, EvidenceRole
 from advisor.session import State
 from advisor.tui.evidence_view import EvidenceView, letter_of
-from advisor.tui.facts import deciding_settings, gpu_words, holder_words, host_words, lead, library_words, where
+from advisor.tui.facts import (
+    deciding_settings,
+    gpu_words,
+    holder_words,
+    host_words,
+    lead,
+    library_words,
+    short_name,
+    where,
+)
 from advisor.tui.frame import StageScreen
 from advisor.tui.page import Page
 from advisor.tui.ui_text import (
@@ -37,20 +46,24 @@ from advisor.words import MEMORY_TITLES, PHASE_TITLES
 _RANK: dict[EvidenceRole, int] = {"cause": 0, "telemetry": 1, "progress": 2}
 TOP_USERS = "ray-top-users"
 """Signature of Ray's table of memory users."""
+LINE_ROWS = 8
+"""Rows of the chosen line that stand beside the facts; `o` shows the rest."""
 TALL = 30
 """Terminal lines from which more of everything is shown."""
 
 
-def headline(crash: Crash) -> str:
-    """The first line of the first screen: which memory ran out, and during what."""
+def headline(crash: Crash, logs: bool = True) -> str:
+    """The first line of the first screen: which memory ran out, and during what. `logs`: some were given."""
     during = f" during {PHASE_TITLES[crash.phase]}" if crash.phase != "unknown" else ""
     if crash.verdict == "oom":
         gpu = crash.evidence[0].fields.get("gpu") if crash.evidence and crash.memory == "gpu" else None
         return f"{MEMORY_TITLES[crash.memory]} ran out{f' on GPU {gpu}' if gpu is not None else ''}{during}."
     if crash.verdict == "not_oom":
         return f"This was not a shortage of memory{during}."
-    if not crash.evidence and not crash.lines_read:
+    if not logs:
         return "No log was given, so nothing is proved about a crash."
+    if not crash.lines_read:
+        return "The log is empty, so nothing is proved about a crash."
     return f"The log does not prove what ran out{during}: {crash.unclear_because or 'no decisive line was found'}."
 
 
@@ -85,19 +98,24 @@ def _shown(value: int | float | str) -> str:
 
 def ordered_evidence(crash: Crash) -> list[int]:
     """Indices of evidence, most telling first: the first cause, who held the memory, the last reading, the last phase
-    mark, then the others."""
+    mark, then the others. What a line says besides is left out: the line is there once."""
+    if not crash.evidence:
+        return []
     telling = [0]
     telling += [at for at, one in enumerate(crash.evidence) if crash.top_users and one.signature == TOP_USERS][:1]
     for role in ("telemetry", "progress"):
         of_role = [at for at, one in enumerate(crash.evidence) if one.role == role]
         telling += sorted(of_role, key=lambda at: crash.evidence[at].line)[-1:]
     others = sorted(range(len(crash.evidence)), key=lambda at: (_RANK.get(crash.evidence[at].role, 3), at))
-    return list(dict.fromkeys([*telling, *others]))
+    found: dict[tuple[str, int], int] = {}
+    for at in (*telling, *others):
+        found.setdefault((crash.evidence[at].file, crash.evidence[at].line), at)
+    return list(found.values())
 
 
 def verdict_rows(state: State, width: int) -> list[Row]:
     """The headline, and as much of the most important remark as two lines hold."""
-    top = paragraph(headline(state.crash), width, tone="strong")
+    top = paragraph(headline(state.crash, bool(state.asked.logs)), width, tone="strong")
     if state.diagnosis.remarks:
         top += paragraph(lead(state.diagnosis.remarks[0], 2 * width - 8)[0], width)
     return top
@@ -107,10 +125,11 @@ def proof_rows(state: State, width: int, most: int = 6) -> list[Row]:
     """What the log proves; the cursor stands on these."""
     if not state.crash.evidence:
         return []
-    total = len(state.crash.evidence)
+    ordered = ordered_evidence(state.crash)
+    total = len(ordered)
     out = [heading(f"What the log proves{f' ({most} of {total})' if total > most else ''}", "line", width)]
     many = len({evidence.file for evidence in state.crash.evidence}) > 1
-    for at in ordered_evidence(state.crash)[:most]:
+    for at in ordered[:most]:
         evidence = state.crash.evidence[at]
         letter = "M" if evidence.signature == TOP_USERS else letter_of(evidence.role)
         number = grouped(evidence.line)
@@ -153,7 +172,8 @@ def box_rows(state: State, width: int) -> list[Row]:
 def cause_rows(state: State, width: int) -> list[Row]:
     """The likely cause, how sure, and the documented case that looks like it."""
     diagnosis = state.diagnosis
-    out = labelled("Likely cause", f"{diagnosis.title} ({diagnosis.basis})", width, tone="strong")
+    label = "Likely cause" if state.crash.evidence else "Best guess"
+    out = labelled(label, f"{diagnosis.title} ({diagnosis.basis})", width, tone="strong")
     for advice in diagnosis.advisories[:1]:
         out += labelled("Known fault", f"{advice.library} {advice.version}: {advice.title}", width, tone="warn")
     for case in diagnosis.cases[:1]:
@@ -198,16 +218,33 @@ class VerdictScreen(StageScreen):
         state = self.state
         short = self.app.size.height < TALL
         found = [*verdict_rows(state, width), BLANK, *proof_rows(state, width, 3 if short else 30)]
-        if self.columns == 1:
+        if self.columns > 1:
+            found += self._line_in_full(width)
+        else:
             settings = script_rows(state, width, 2 if short else 6)
             found += [*settings, *box_rows(state, width), BLANK, *cause_rows(state, width)]
             found += [BLANK, *explanation_rows(state, width)]
         return found
 
+    def _line_in_full(self, width: int) -> list[Row]:
+        """The chosen line as the log has it; there is room beside the facts."""
+        pages = self.query("#main")
+        known = ordered_evidence(self.state.crash)
+        wanted = pages.first(Page).wanted if pages else None
+        at = next((at for at in known if f"evidence {at}" == wanted), next(iter(known), None))
+        if at is None:
+            return []
+        evidence = self.state.crash.evidence[at]
+        place = f"{short_name(evidence.file)}:{evidence.line}"
+        words = paragraph(evidence.text, width, 2)
+        more = rows(line(span("  o opens the log there", "dim"))) if len(words) > LINE_ROWS else []
+        return [BLANK, heading("The chosen line", place, width), *words[:LINE_ROWS], *more]
+
     def side_rows(self, width: int) -> list[Row]:
         """Cause and facts."""
         state = self.state
-        top = [*cause_rows(state, width), BLANK, *script_rows(state, width, 12), BLANK, *box_rows(state, width)]
+        most = 4 if self.app.size.height < TALL else 8
+        top = [*cause_rows(state, width), BLANK, *script_rows(state, width, most), BLANK, *box_rows(state, width)]
         return top if self.columns == 3 else [*top, BLANK, *explanation_rows(state, width)]
 
     def third_rows(self, width: int) -> list[Row]:
@@ -226,7 +263,10 @@ class VerdictScreen(StageScreen):
 
     def on_page_moved(self, message: Page.Moved) -> None:
         """Coming back finds the cursor where it was."""
-        self.sitting.cursors["crash"] = message.key
+        if message.page.id == "main":
+            self.sitting.cursors["crash"] = message.key
+            if self.columns > 1:
+                message.page.reload()
 
     def action_open_line(self) -> None:
         """The log around the chosen evidence."""

@@ -1,6 +1,7 @@
+# ruff: noqa: E501  (log lines as they are printed; the randomness is for variety)
 """A long training log as a verl run under Ray leaves it: redraws, prefixes, metrics, warnings, prose, a trace at its end.
 
-    python -m tests.benchmarks.made_log 1000 > /tmp/run.log      (megabytes)
+python -m tests.benchmarks.made_log 1000 > /tmp/run.log      (megabytes)
 """
 
 import random
@@ -10,11 +11,67 @@ from collections.abc import Iterator
 BLOCK_LINES = 2_000
 BLOCKS = 96
 ESCAPE = "\x1b[36m({who}, ip=10.0.0.{node})\x1b[0m "
-WORDS = (
-    "so we first compute the value of the integral then note that x squared minus four equals zero hence each term is "
-    "bounded by the sum over all divisors and the answer follows from the triangle inequality because memory process "
-    "allocate kill total available block cache worker error sequence number token step policy reward group value model"
-).split()
+WORDS = [
+    "so",
+    "we",
+    "first",
+    "compute",
+    "the",
+    "value",
+    "of",
+    "the",
+    "integral",
+    "then",
+    "note",
+    "that",
+    "x",
+    "squared",
+    "minus",
+    "four",
+    "equals",
+    "zero",
+    "hence",
+    "each",
+    "term",
+    "is",
+    "bounded",
+    "by",
+    "the",
+    "sum",
+    "over",
+    "all",
+    "divisors",
+    "and",
+    "the",
+    "answer",
+    "follows",
+    "from",
+    "the",
+    "triangle",
+    "inequality",
+    "because",
+    "every",
+    "process",
+    "may",
+    "take",
+    "part",
+    "once",
+    "we",
+    "count",
+    "total",
+    "available",
+    "pairs",
+    "wait",
+    "check",
+    "error",
+    "terms",
+    "sequence",
+    "number",
+    "token",
+    "step",
+    "group",
+    "model",
+]
 CHANCE = (
     "if the list is large the program may run out of memory so we stream it",
     "the kernel was Killed by the administrator in this story",

@@ -1,6 +1,8 @@
 # ruff: noqa: E501  (log lines as they are printed)
 """Logs of runs in which nothing failed, in the formats of several frameworks; each has something that looks like trouble."""
 
+from .healthy_more import MORE
+
 VERL_GOING_ON = """\
 (TaskRunner pid=77) {'actor_rollout_ref': {'actor': {'ppo_mini_batch_size': 256,
 (TaskRunner pid=77)                                  'fsdp_config': {'param_offload': False}},
@@ -72,6 +74,7 @@ AGENT_TOOLS = """\
 (TaskRunner pid=77) step:13 - reward/mean:0.44
 """
 HEALTHY = {
+    **MORE,
     "verl, going on": VERL_GOING_ON,
     "verl, finished": VERL_FINISHED,
     "ms-swift, finished": SWIFT_FINISHED,

@@ -124,3 +124,13 @@ def test_after_the_driver_refused_the_pool_such_a_message_is_not_believed():
     )
     assert (crash.verdict, crash.memory, crash.signature) == ("not_oom", "none", "cumem-invalid")
     assert crash.evidence[1].fields["free_bytes"] == parse_size("66.43 GiB")
+
+
+@settings(max_examples=80, deadline=None)
+@given(messages(), st.sampled_from(["\x1b[31m", "\x1b[1;36m", "\x1b[0m"]), st.data())
+def test_fields_survive_colours_between_any_two_words(message, colour, data):
+    text, fields = message
+    words = text.split(" ")
+    place = data.draw(st.integers(0, len(words)))
+    crash = judge(" ".join([*words[:place], ""]) + colour + " ".join(words[place:]) + "\x1b[0m\n")
+    assert crash.evidence[0].fields.items() >= fields.items()

@@ -58,3 +58,23 @@ def test_what_the_node_held_beyond_the_prediction_is_unexplained_in_every_phase(
 
 def test_nothing_is_corrected_where_nothing_died_of_memory() -> None:
     assert corrections(ledger(GIB), Crash("not_oom", "none", "unknown")) == ()
+
+
+def test_a_rest_larger_than_a_quarter_of_the_card_makes_the_ledger_an_estimate_and_says_why() -> None:
+    before = ledger(17 * GIB)
+    after = corrected(before, corrections(before, crash("gpu", total_bytes=80 * GIB, free_bytes=GIB, tried_bytes=GIB)))
+    assert (before.basis, after.basis) == ("computed", "estimated")
+    assert "63.00 GiB" in after.doubts[0]
+    assert "script and log may not be of the same run" in after.doubts[0]
+
+
+def test_other_processes_that_the_message_lists_are_named_in_the_doubt() -> None:
+    fields = {"total_bytes": 80 * GIB, "free_bytes": GIB, "tried_bytes": GIB, "other_process_bytes": 33 * GIB}
+    before = ledger(17 * GIB)
+    assert "33.00 GiB" in corrected(before, corrections(before, crash("gpu", **fields))).doubts[0]
+
+
+def test_an_ordinary_rest_leaves_the_basis_alone() -> None:
+    before = ledger(70 * GIB)
+    after = corrected(before, corrections(before, crash("gpu", total_bytes=80 * GIB, free_bytes=GIB, tried_bytes=GIB)))
+    assert (after.basis, after.doubts) == ("computed", ())

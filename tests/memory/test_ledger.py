@@ -243,3 +243,41 @@ def test_sleep_level_two_keeps_no_copies() -> None:
     two = dataclasses.replace(run, mechanics=msgspec.structs.replace(run.mechanics, sleep_level=2))
     saved = difference(build_ledger(run, box(8, 40, 760)), build_ledger(two, box(8, 40, 760)), "host")
     assert saved["actor_update"] == pytest.approx(2 * 8_292_166_656 * 4, rel=1e-6)
+
+
+def test_the_card_that_the_run_died_on_counts_and_not_a_larger_one_that_was_described() -> None:
+    died = Crash("oom", "gpu", "actor_update", gpu_total_bytes=round(44.43 * GIB))
+    found = build_ledger(easyr1(), box(8, 79.15), died)
+    assert found.gpu_capacity == died.gpu_total_bytes
+    assert found.basis == "estimated"
+    assert "44.43 GiB" in found.doubts[0]
+    assert "79.15 GiB" in found.doubts[0]
+
+
+def test_what_drivers_report_differently_for_one_card_is_no_contradiction() -> None:
+    found = build_ledger(
+        easyr1(), box(8, 79.15), Crash("oom", "gpu", "actor_update", gpu_total_bytes=round(79.33 * GIB))
+    )
+    assert (found.gpu_capacity, found.doubts) == (round(79.15 * GIB), ())
+
+
+def test_a_deepspeed_file_that_was_not_read_leaves_the_stage_open() -> None:
+    knobs: dict[str, KnobValue | None] = {
+        "deepspeed.config": "ds.json",
+        "actor.zero_stage": None,
+        "actor.micro_batch": 1,
+    }
+
+    def states(given: dict[str, KnobValue | None]) -> tuple[Ledger, int, int]:
+        found = build_ledger(make_run("Qwen2.5-7B", DEEPSPEED, Topology(1, 8, 8, 8), given), box(8, 80))
+        phase = found.phase("gpu", "optimizer_step")
+        assert phase is not None
+        kept = [cell for cell in phase.cells if cell.owner in ("weights", "gradients", "optimizer")]
+        return found, sum(cell.low for cell in kept), sum(cell.high for cell in kept)
+
+    found, low, high = states(knobs)
+    assert found.basis == "estimated"
+    assert any("ds.json" in guess for guess in found.assumed)
+    for stage in (0, 1, 2, 3):
+        _, least, most = states({"actor.zero_stage": stage, "actor.micro_batch": 1})
+        assert low <= least <= most <= high

@@ -67,6 +67,25 @@ def test_the_verdict_stands_first():
     assert text_report(sitting()).startswith("Host RAM ran out during the actor update.")
 
 
+def test_a_phase_that_is_something_done_is_told_with_while():
+    state = replace(sitting(), diagnosis=replace(sitting().diagnosis, phase="weight_sync"))
+    assert text_report(state).startswith("Host RAM ran out while syncing weights into the rollout engine.")
+
+
+@pytest.mark.parametrize("report", [text_report, markdown_report])
+def test_why_a_log_is_unclear_is_told_once(report):
+    unclear = replace(crash(), verdict="unclear", unclear_because="the log ends early", settle_by=("dmesg.",))
+    told = ("The log ends early. To settle it: dmesg.", "Something else.")
+    state = replace(sitting(), crash=unclear, diagnosis=replace(sitting().diagnosis, remarks=told))
+    assert report(state).lower().count("the log ends early") == 1
+    assert "Something else." in report(state)
+
+
+def test_an_unknown_cause_claims_no_basis():
+    diagnosis = replace(sitting().diagnosis, memory="unknown", title="Nothing is proven", basis="measured")
+    assert "Nothing is proven (measured)" not in text_report(replace(sitting(), diagnosis=diagnosis))
+
+
 def test_an_unknown_phase_is_said_and_not_guessed():
     state = replace(sitting(), diagnosis=replace(sitting().diagnosis, phase="unknown"))
     assert text_report(state).startswith("Host RAM ran out; the log does not show in which phase.")

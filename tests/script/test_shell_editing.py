@@ -34,6 +34,11 @@ def test_a_shared_literal_gets_an_override_behind_the_last_argument(edited: Edit
     assert edited(CHAIN, Wanted("a.o", "False")) == CHAIN.replace(" $@ 2>&1", " $@ \\\n    a.o=False 2>&1")
 
 
+def test_a_backslash_that_the_file_ends_with_stays_at_its_end(edited: Edited) -> None:
+    script = 'A=(a.o=1)\npython3 -m verl.trainer.main_ppo \\\n  b=$X \\\n  "${A[@]}" \\'
+    assert edited(script, Wanted("a.n", "4")) == script[:-2] + " \\\n  a.n=4 \\"
+
+
 def test_an_override_of_an_appended_key_is_add_or_override(edited: Edited) -> None:
     assert "    ++a.plus=x 2>&1" in edited(CHAIN, Wanted("a.plus", "x"))
 

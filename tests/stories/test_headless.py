@@ -126,6 +126,8 @@ def test_logic_rl_explains_the_forks_algebra_and_offers_the_results_preserving_w
     step = next(s for s in answer["plan"] if s["id"] == "lower-train-batch")
     assert (step["changes"][0]["old"], step["changes"][0]["new"], step["results"]) == ("8", "4", "changed")
     assert "actor_rollout_ref.actor.ppo_micro_batch_size" not in planned
+    refused = next(n for n in answer["not_proposed"] if n["id"] == "lower-actor-micro-batch")
+    assert "logic-rl-8" in refused["because"]
 
 
 def test_logic_rl_stage_two_proposes_samples_between_32_and_48_and_cannot_lower_the_batch_further(

@@ -221,7 +221,7 @@ def diagnosis(memory: str = "host") -> Diagnosis:
         "host" if host else "unknown",
         "actor_update",
         path(memory),
-        (RuledOut("gpu-oom", "GPU memory", "no allocator message in 41 260 lines; 7 of 8 cards idle"),),
+        (RuledOut("gpu-oom", "GPU memory", "no allocator message in 41 260 lines; 7 of 8 cards idle", "memory"),),
         (CaseMatch("easyr1-59", "EasyR1 on 8 × A100 40 GB, Qwen2.5-VL-7B", "github", 5, 5),),
         remarks=(
             "Ray killed main_task at 726.3 of 760.0 GB (95.6 %, limit 95.0 %); it held 0.9 GB and is the victim, "

@@ -6,38 +6,35 @@ import pytest
 from textual.pilot import Pilot
 
 from advisor.session import State
+from advisor.tui.app import AdvisorApp
+from advisor.tui.breadcrumb import Stage
 from advisor.tui.frame import Frame
 
 from .made_state import MadeDriver, host_crash, no_log
-from .screen_text import hit, opened, press, screen_text
+from .screen_text import hit, opened, press, screen_text, settle
 
-KEYS = [
-    *"aeghjknNouwxyz0149", "question_mark", "space", "enter", "up", "down", "left", "right", "home", "end",
-    "pageup", "pagedown", "tab", "shift+tab", "escape", "backspace", "slash", "f1", "ctrl+p",
-]  # fmt: skip
-WAYS = {
-    "machine": ["escape", "escape"],
-    "run": ["escape"],
-    "verdict": [],
-    "question": ["enter"],
-    "last question": ["enter"] * 3,
-    "plan": ["enter"] * 4,
-    "diff": ["enter"] * 5,
-    "save": ["enter"] * 6,
-    "saved": ["enter"] * 7,
-    "overwrite": ["enter"] * 7,
-    "gauges": ["g"],
-    "why not": ["w"],
-    "help": ["question_mark"],
-    "log": ["o"],
-    "explain": [*["enter"] * 4, "e"],
-    "arithmetic": [*["enter"] * 4, "a"],
+STRAYS = ["x", "backspace"]
+"""Bound on no screen."""
+ENDS = ("leave", "quit", "suspend")
+"""Actions that end the app, or stop it; tried on their own below."""
+WAYS: dict[str, tuple[Stage, list[str]]] = {
+    "MachineScreen": ("machine", []),
+    "RunScreen": ("run", []),
+    "VerdictScreen": ("crash", []),
+    "QuestionScreen": ("questions", []),
+    "PlanScreen": ("plan", []),
+    "DiffScreen": ("save", []),
+    "SaveScreen": ("save", ["enter"]),
+    "SavedScreen": ("save", ["enter", "enter"]),
+    "OverwriteScreen": ("save", ["enter", "enter"]),
+    "GaugesView": ("crash", ["g"]),
+    "WhyNot": ("crash", ["w"]),
+    "HelpView": ("crash", ["question_mark"]),
+    "EvidenceView": ("crash", ["o"]),
+    "Explanation": ("plan", ["e"]),
+    "Arithmetic": ("plan", ["a"]),
 }
-
-SCREENS = {
-    "MachineScreen", "RunScreen", "VerdictScreen", "QuestionScreen", "PlanScreen", "DiffScreen", "SaveScreen",
-    "SavedScreen", "OverwriteScreen", "GaugesView", "WhyNot", "HelpView", "EvidenceView", "Explanation", "Arithmetic",
-}  # fmt: skip
+"""Screen → the stage it is reached from, and by which keys. What was saved once is there to be overwritten then."""
 
 
 def alive(pilot: Pilot[int]) -> None:
@@ -47,38 +44,45 @@ def alive(pilot: Pilot[int]) -> None:
     assert isinstance(pilot.app.screen, Frame)
 
 
-async def test_every_key_on_every_screen_is_safe(tmp_path: Path) -> None:
-    """Walk: on each screen try a key not tried there yet; when all were tried, go on to the next screen."""
-    tried: dict[str, set[str]] = {}
-    ways = iter(WAYS.values())
-    async with opened(driver=MadeDriver(host_crash(), folder=tmp_path)) as pilot:
-        while True:
-            here = type(pilot.app.screen).__name__
-            untried = [key for key in KEYS if key not in tried.setdefault(here, set())]
-            if untried:
-                tried[here].add(untried[0])
-                await hit(pilot, untried[0])
+async def test_every_key_on_every_screen_is_safe_and_escape_leads_back(tmp_path: Path) -> None:
+    """On each screen one key for every action that is bound there, and some that are bound nowhere."""
+    async with opened(driver=MadeDriver(host_crash(), folder=tmp_path), size=(60, 15)) as pilot:
+        for name in WAYS:
+            await _go(pilot, name)
+            for key in [*_one_key_an_action(pilot), *STRAYS]:
+                if type(pilot.app.screen).__name__ != name:
+                    await _go(pilot, name)
+                await hit(pilot, key)
                 alive(pilot)
-                continue
-            if (following := next(ways, None)) is None:
-                break
-            await _start(pilot)
-            await press(pilot, *following)
-            alive(pilot)
+            await _go(pilot, name)
             shown = screen_text(pilot.app).splitlines()
             assert all(shown[place].strip() for place in (0, -2, -1)), "breadcrumb, gauges or keys are missing"
-    assert set(tried) == SCREENS
+            await _back_to_the_machine(pilot)
 
 
-async def _start(pilot: Pilot[int]) -> None:
-    """Back to the machine by Esc alone, then to the verdict."""
+def _one_key_an_action(pilot: Pilot[int]) -> list[str]:
+    keys = {(type(b.node).__name__, b.binding.action): key for key, b in pilot.app.screen.active_bindings.items()}
+    return [key for (_, action), key in keys.items() if not action.removeprefix("app.").startswith(ENDS)]
+
+
+async def _go(pilot: Pilot[int], name: str) -> None:
+    """To the stage at once, then by keys."""
+    assert isinstance(pilot.app, AdvisorApp)
+    stage, keys = WAYS[name]
+    if name == "SavedScreen":
+        (pilot.app.sitting.driver.folder / "run.fits.sh").unlink(missing_ok=True)  # type: ignore[attr-defined]
+    pilot.app._show(stage)
+    for key in ["", *keys]:
+        await (hit(pilot, key) if key else settle(pilot))
+    assert type(pilot.app.screen).__name__ == name
+
+
+async def _back_to_the_machine(pilot: Pilot[int]) -> None:
     for _ in range(12):
         if type(pilot.app.screen).__name__ == "MachineScreen":
-            break
+            return
         await hit(pilot, "escape")
-    assert type(pilot.app.screen).__name__ == "MachineScreen"
-    await hit(pilot, "enter")
-    await hit(pilot, "enter")
+    raise AssertionError("Esc does not lead back")
 
 
 @pytest.mark.parametrize("state", [no_log(), no_log(script=False)], ids=["no log", "nothing"])

@@ -107,5 +107,5 @@ def test_the_phase_that_died_is_shown_first_else_the_fullest() -> None:
 def test_without_a_ledger_the_missing_inputs_are_named() -> None:
     missing = replace(ledger(False, False), gpu=(), host=(), missing=("the model",))
     plan = replace(plan_of(steps()), before=missing, after=None, fits=None)
-    assert "the model" in texts(unexplained(plan))
+    assert "the model" in texts(unexplained(plan, 78))
     assert "cannot be computed" in fit_words(plan).text

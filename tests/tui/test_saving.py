@@ -1,14 +1,15 @@
 """Saving: nothing is overwritten unasked, and the next command is shown."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from textual.widgets import Input
 
-from advisor.tui.app import last_words
+from advisor.session import State
 from advisor.tui.diff_view import DiffScreen, counts, diff_rows
 from advisor.tui.driver import Preview, Saved
 from advisor.tui.plan_view import PlanScreen
-from advisor.tui.save_view import OverwriteScreen, SavedScreen, SaveScreen
+from advisor.tui.save_view import OverwriteScreen, SavedScreen, SaveScreen, last_words
 from advisor.tui.ui_text import texts
 
 from .made_state import DIFF, MadeDriver
@@ -82,6 +83,54 @@ async def test_a_refused_edit_shows_its_reason_and_cannot_be_saved() -> None:
         assert "the value is computed by a command" in screen_text(pilot.app)
 
 
+class ByHand(MadeDriver):
+    """A plan that changes a version and no file."""
+
+    def preview(self, state: State) -> Preview:
+        return Preview("", by_hand=('Change deepspeed: pip install "deepspeed>=0.16.8"',), report=self.folder / "r.md")
+
+    def save(self, state: State, destination: Path, force: bool) -> Saved:
+        destination.write_text("why\n")
+        return Saved(destination, destination, "bash run.sh")
+
+
+async def test_a_plan_that_changes_no_file_says_what_to_do_and_writes_only_the_report(tmp_path: Path) -> None:
+    async with opened(driver=ByHand(folder=tmp_path)) as pilot:
+        await press(pilot, *["enter"] * 5)
+        shown = screen_text(pilot.app)
+        assert "run.sh stays as it is" in shown
+        assert 'pip install "deepspeed>=0.16.8"' in shown
+        assert "enter save the report …" in shown
+        await press(pilot, "enter")
+        assert "Write the report" in screen_text(pilot.app)
+        await press(pilot, "enter")
+        assert isinstance(pilot.app.screen, SavedScreen)
+        shown = screen_text(pilot.app)
+        assert shown.index("By hand first") < shown.index("Next          bash run.sh")
+        assert "Script" not in shown
+        assert [path.name for path in tmp_path.iterdir()] == ["r.md"]
+
+
+async def test_without_a_place_for_the_report_there_is_nothing_to_enter() -> None:
+    class NoReport(ByHand):
+        def preview(self, state: State) -> Preview:
+            return replace(super().preview(state), report=None)
+
+    async with opened(driver=NoReport()) as pilot:
+        await press(pilot, *["enter"] * 6)
+        assert isinstance(pilot.app.screen, DiffScreen)
+        assert "pip install" in screen_text(pilot.app)
+
+
+async def test_long_lines_of_the_diff_can_be_read_sideways() -> None:
+    async with opened() as pilot:
+        await press(pilot, *["enter"] * 5, "right")
+        assert "optimizer=false" in screen_text(pilot.app)
+        assert "    worker.actor" not in screen_text(pilot.app)
+        await press(pilot, "left", "left")
+        assert "    worker.actor" in screen_text(pilot.app)
+
+
 async def test_the_diff_follows_the_plan() -> None:
     driver = MadeDriver()
     async with opened(driver=driver) as pilot:
@@ -102,6 +151,11 @@ def test_a_diff_has_line_numbers_and_signs() -> None:
 def test_lines_that_begin_with_signs_are_not_taken_for_file_names() -> None:
     diff = "--- a\n+++ b\n@@ -1,2 +1,2 @@\n--- x\n+++ y\n same\n"
     assert texts(diff_rows(diff)).splitlines() == ["    1  - -- x", "    1  + ++ y", "    2    same"]
+
+
+def test_the_last_words_name_only_what_was_written_and_what_comes_first() -> None:
+    alone = Saved(Path("a.md"), Path("a.md"), "", ("pip install x",))
+    assert last_words(alone) == "report   a.md\nby hand  pip install x"
 
 
 def test_the_last_words_can_be_copied() -> None:

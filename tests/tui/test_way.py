@@ -4,8 +4,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from textual.worker import WorkerFailed
 
 from advisor.session import State
+from advisor.tui.app import AdvisorApp
 from advisor.tui.diff_view import DiffScreen
 from advisor.tui.evidence_view import EvidenceView
 from advisor.tui.machine_view import MachineScreen
@@ -14,7 +16,7 @@ from advisor.tui.question import QuestionScreen
 from advisor.tui.verdict import VerdictScreen
 
 from .made_state import MadeDriver, gpu_crash, host_crash, no_log
-from .screen_text import opened, press, same_as_golden, screen_text
+from .screen_text import opened, press, same_as_golden, screen_text, settle
 
 SIZES = [(80, 24), (120, 40), (60, 15)]
 
@@ -161,6 +163,48 @@ async def test_the_arrows_show_the_bars_of_another_phase() -> None:
         assert "generating rollouts   2 changes on" in screen_text(pilot.app)
 
 
+async def test_the_fullest_phase_after_is_named_and_one_key_shows_it_and_returns() -> None:
+    async with opened() as pilot:
+        await press(pilot, *["enter"] * 4)
+        assert "f  fullest after: generating rollouts, GPU 34.1 G  fits" in screen_text(pilot.app)
+        await press(pilot, "f")
+        shown = screen_text(pilot.app)
+        assert "generating rollouts   2 changes on" in shown
+        assert "fullest after" not in shown
+        await press(pilot, "f")
+        assert "the actor update   2 changes on" in screen_text(pilot.app)
+
+
+async def test_where_there_are_panes_the_key_line_names_tab_and_narrowing_brings_the_keys_back() -> None:
+    async with opened(size=(120, 40)) as pilot:
+        assert "tab other pane" in screen_text(pilot.app)
+        await press(pilot, "tab")
+        assert pilot.app.focused is pilot.app.screen.query_one("#second")
+        await pilot.resize_terminal(80, 24)
+        await press(pilot)
+        assert pilot.app.focused is pilot.app.screen.query_one("#main")
+        assert "tab other pane" not in screen_text(pilot.app)
+        await press(pilot, "down")
+        assert "▸ M top holders" in screen_text(pilot.app)
+
+
+async def test_resizing_while_a_question_is_open_keeps_the_marked_answer() -> None:
+    async with opened() as pilot:
+        await press(pilot, "enter", "down")
+        for size in ((120, 40), (50, 10), (60, 15), (160, 45), (80, 24)):
+            await pilot.resize_terminal(*size)
+            await press(pilot)
+        assert "▸ 3   Shared memory" in screen_text(pilot.app)
+
+
+async def test_a_question_shows_what_its_own_answer_rules_out_and_no_other() -> None:
+    async with opened(size=(120, 40)) as pilot:
+        await press(pilot, "enter")
+        assert "Rules out         GPU memory: no allocator message" in screen_text(pilot.app)
+        await press(pilot, "enter")
+        assert "Rules out" not in screen_text(pilot.app)
+
+
 async def test_without_a_log_the_machine_comes_first_and_the_way_goes_on() -> None:
     async with opened(no_log()) as pilot:
         assert isinstance(pilot.app.screen, MachineScreen)
@@ -219,6 +263,25 @@ async def test_what_a_driver_refuses_is_told_and_nothing_changes() -> None:
         await press(pilot, *["enter"] * 4, "space")
         assert "that could not be done: 512 does not divide by 24" in screen_text(pilot.app)
         assert "[x]" in screen_text(pilot.app)
+
+
+async def test_a_bug_is_kept_for_the_door_and_does_not_flood_the_terminal() -> None:
+    class Broken(MadeDriver):
+        def toggle(self, state: State, step_id: str) -> State:
+            raise KeyError("a bug")
+
+    app = AdvisorApp(Broken(), None, no_color=False, plain_ascii=False)
+
+    async def toggle() -> None:
+        async with app.run_test() as pilot:
+            await settle(pilot)
+            await pilot.press(*["enter"] * 4, "space")
+            await settle(pilot)
+
+    with pytest.raises(WorkerFailed):  # the pilot raises it again
+        await toggle()
+    assert isinstance(app.fault, KeyError)
+    assert not app._exit_renderables
 
 
 async def test_an_unreadable_file_ends_the_app_with_two_and_one_sentence() -> None:

@@ -38,6 +38,8 @@ class Signature(Strict, frozen=True):
     sample: str = ""
     confidence: str = ""
     source: str = ""
+    limit: Literal["card", "share"] = "card"
+    """What was full: the memory itself, or the share of it that the rollout engine may use."""
     settle_by: tuple[str, ...] = ()
     """For lines that prove nothing alone: what would settle it."""
 

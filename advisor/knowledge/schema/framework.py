@@ -16,6 +16,8 @@ class Recognition(Strict, frozen=True):
     """fnmatch patterns over Launch.program: "verl.trainer.main_ppo", "swift rlhf", "*/train_ppo_ray.py"."""
     has: tuple[str, ...] = ()
     """At least one of these keys is set (fnmatch)."""
+    has_all: tuple[str, ...] = ()
+    """Every one of these keys is set (fnmatch)."""
     lacks: tuple[str, ...] = ()
     """None of these keys is set (fnmatch)."""
     python_bases: tuple[str, ...] = ()
@@ -60,12 +62,16 @@ class SettingFact(Strict, frozen=True):
     """How the framework turns the value into the knob's unit; None: as it is."""
     must: tuple[Rule, ...] = ()
     """Divisibility and bounds, checked before a value is proposed."""
+    with_it: tuple[Rule, ...] = ()
+    """Keys that move along when this one does: {rule: keeps_product | same_difference | needs, …}."""
     no_effect_when: Rule | None = None
     also: dict[str, Rule] = {}
     """Further knobs the same key carries → how the value becomes each (swift's --deepspeed: stage and offload)."""
     moves: dict[str, str] = {}
     """phase → gpu, gpu-, host, host-, none (a minus: raising the value lowers it there)."""
     results: Results = "unchanged"
+    only_with: Rule | None = None
+    """{key: K, is: x} or {key: K, is_not: x}: another backend of the framework does not read this key."""
     caveat: str = ""
     false_friend: str = ""
     """What its name leads people to try, and why that does nothing here: said under "not proposed"."""
@@ -107,6 +113,8 @@ class Mechanics(Strict, frozen=True):
     """Live bytes per token x vocabulary entry at the peak of forward + backward."""
     logits_forward_bytes: float = 4
     """The same in a no-grad pass."""
+    fused_loss_scores: bool = False
+    """True: the fused loss also serves the passes that only score (verl); elsewhere those still hold full logits."""
     logits_factor_without_deepspeed: float = 1
     """Times both where a run of a `deepspeed` trainer goes without it: accelerate then hands out the logits in fp32."""
     engine_share_of: Literal["total", "free"] = "total"
@@ -117,11 +125,15 @@ class Mechanics(Strict, frozen=True):
     """Left on the card by a sleeping engine (context, graphs)."""
     wakes_beside: tuple[str, ...] = ()
     """What of the trainer is still on the card when the engine wakes: weights, gradients, master, moments."""
-    sync_gathers: Literal["tensor", "unit", "full"] = "tensor"
+    sync_gathers: Literal["tensor", "unit", "full", "full_to_merge"] = "tensor"
+    """What ZeRO-3 gathers at once for the weight sync. full: the whole model, or one of `sync.batches` pieces.
+    full_to_merge: so only where adapters are merged for it, else one tensor."""
     sync_wakes: Literal["all", "weights"] = "all"
     """What of a sleeping engine is awake during the weight sync: its whole share, or its weights only."""
     states_sleep: bool = False
     """Optimizer states always leave the card between updates; elsewhere `actor.state_sleep` says."""
+    masters_stay: bool = False
+    """Of the optimizer's state only the moments leave; DeepSpeed's fp32 masters stay on the card."""
     colocated: bool = True
     offload_lowers_update: bool = False
     """True: offload is CPU Adam. False (verl): states return to the card for the update."""
@@ -159,6 +171,10 @@ class Framework(Strict, frozen=True):
     mechanics: Mechanics = Mechanics()
     per_era: dict[str, dict[str, Scalar | list[str]]] = {}
     """era id → fields of Mechanics that differ."""
+    config_defaults: dict[str, dict[str, Scalar]] = {}
+    """Name of a configuration of the framework's own (fnmatch, as in --config-name) → key → its default there."""
+    mechanics_when: tuple[Rule, ...] = ()
+    """{key: K, is: x, set: {fields of Mechanics}, note: sentence}: what holds while a key has that value."""
     frames: tuple[FrameRule, ...] = ()
     progress: tuple[Progress, ...] = ()
     notes: tuple[str, ...] = ()

@@ -1,0 +1,77 @@
+"""What stands around the finds of a log: stretches of its bytes, each kept once however many finds lie in it."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+
+from advisor.crash.keep import Find
+from advisor.crash.lines import Line
+from advisor.crash.window import Placed, Window
+
+BEFORE = 96 << 10
+AFTER = 24 << 10
+_MOST = 3 << 20
+"""Bytes kept of one log around finds."""
+_LINES, _ALL_LINES = 3_000, 30_000
+"""Lines given before or after one find, and of one log altogether."""
+
+
+@dataclass(slots=True)
+class _Stretch:
+    start: int
+    number: int
+    data: bytes
+
+    @property
+    def end(self) -> int:
+        return self.start + len(self.data)
+
+
+class Contexts:
+    """The surroundings of finds, taken while their bytes are at hand."""
+
+    def __init__(self) -> None:
+        self._stretches: list[_Stretch] = []
+        self._held = 0
+        self._finds: list[tuple[int, int]] = []
+
+    def take(self, window: Window, first: int, last: int) -> None:
+        """Keep what stands around a find that begins at offset `first` and whose last line begins at `last`."""
+        if self._held > _MOST:
+            return
+        position = window.bounds(max(first - BEFORE - window.start, 0))[0]
+        end = min(window.end_of(last - window.start) + AFTER, len(window.data))
+        latest = self._stretches[-1] if self._stretches else None
+        if latest is not None and latest.start <= window.start + position <= latest.end:
+            fresh = window.data[latest.end - window.start : end] if latest.end - window.start < end else b""
+            latest.data += fresh
+        else:
+            fresh = window.data[position:end]
+            self._stretches.append(_Stretch(window.start + position, window.number_at(position), fresh))
+        self._held += len(fresh)
+        self._finds.append((first, last))
+
+    def give(self, finds: list[Find]) -> list[Line]:
+        """Put the lines before and after them into `finds`; all lines, in order, come back."""
+        lasts = dict(self._finds)
+        every: list[Line] = []
+        for stretch in self._stretches:
+            window = Window(stretch.data, stretch.start, stretch.number)
+            lines = list(islice(window.lines(0, len(stretch.data)), max(_ALL_LINES - len(every), 0)))
+            offsets = [offset for offset, _ in lines]
+            for index, find in enumerate(finds):
+                if find.offset in lasts and stretch.start <= find.offset < stretch.end:
+                    finds[index] = _surrounded(find, lasts[find.offset], lines, offsets)
+            every.extend(line for _, line in lines)
+        return every
+
+
+def _surrounded(find: Find, last: int, lines: Sequence[Placed], offsets: Sequence[int]) -> Find:
+    until, begin = bisect_left(offsets, find.offset), bisect_right(offsets, last)
+    from_ = bisect_left(offsets, find.offset - BEFORE, 0, until)
+    before = tuple(line for _, line in lines[max(from_, until - _LINES) : until])
+    end = bisect_left(offsets, last + AFTER)
+    return replace(find, before=before, after=tuple(line for _, line in lines[begin : min(end, begin + _LINES)]))

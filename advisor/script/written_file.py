@@ -1,0 +1,77 @@
+"""Config files that a script writes itself, from a heredoc or `echo`: read and edited where they stand in it."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from advisor.hostile import clean_line
+from advisor.script.changes import Changes
+from advisor.script.document import Document, EditRefused, Setting, Span, Wanted
+from advisor.script.json_file import read_json
+from advisor.script.keyed import Keyed, settings_of
+from advisor.script.keyed_edit import KeyedEditor
+from advisor.script.literal import line_at, line_starts, target
+from advisor.script.shell_text import Pieces, cut, joined
+from advisor.script.yaml_file import read_yaml
+
+_EXPANDED = (b"$", b"`", b"\\")
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenFile:
+    """The text that the script writes, as a file of its own, and the pieces that it comes from."""
+
+    document: Document
+    pieces: Pieces
+
+    def keyed(self) -> Keyed:
+        """Its entries. Raises ScriptError where it is not well-formed."""
+        return read_json(self.document) if self.document.kind == "json" else read_yaml(self.document)
+
+
+def find_written(files: Mapping[bytes, Pieces], name: str) -> WrittenFile | None:
+    """The file of that name among those that the script has written, the last one."""
+    wanted = posixpath.normpath(name.encode("utf-8", "surrogateescape"))
+    for path, pieces in reversed([*files.items()]):
+        if posixpath.normpath(path) == wanted:
+            document = Document(Path(name), joined(pieces), "json" if name.endswith(".json") else "yaml")
+            return WrittenFile(document, pieces)
+    return None
+
+
+def written_settings(written: WrittenFile, prefix: str, documents: Sequence[Document]) -> list[Setting]:
+    """Its settings, each with the literal of the script that decides it. Raises ScriptError."""
+    data = [document.data for document in documents]
+    out: list[Setting] = []
+    for setting in settings_of(written.document, written.keyed().entries, "file", prefix):
+        span = setting.span
+        found = None if span is None else target(cut(written.pieces, span.start, span.end), data)
+        if found is None:
+            out.append(replace(setting, span=None))
+            continue
+        place, path = found.place, str(documents[found.place.doc].path)
+        line = line_at(line_starts(data[place.doc]), place.start)
+        out.append(replace(setting, span=Span(path, line, place.start, place.end)))
+    return out
+
+
+def edit_written(written: WrittenFile, wanted: Wanted, prefix: str, changes: Changes) -> None:
+    """Change one key in the text of the script. Raises EditRefused where it does not stand there."""
+    inside = Changes([written.document])
+    KeyedEditor(written.keyed(), written.document, 0, inside, prefix).setting(replace(wanted, comment=""))
+    for edit in inside.edits.get(0, []):
+        before = cut(written.pieces, edit.start - 1, edit.start)
+        covered = cut(written.pieces, edit.start, edit.end)
+        places = [piece.place for piece in (*before, *covered) if piece.text]
+        first, last = (places[0], places[-1]) if places else (None, None)
+        if first is None or last is None or any(p is None or p.doc != 0 or p.context != first.context for p in places):
+            raise EditRefused(f"{clean_line(wanted.key)} is written from text that stands elsewhere.")
+        safe = first.context == "single" or not any(sign in edit.new for sign in _EXPANDED)
+        quoted = {"single": b"'", "double": b'"'}.get(first.context, b"")
+        if first.context not in ("heredoc", "single", "double") or not safe or (quoted and quoted in edit.new):
+            raise EditRefused(f"{clean_line(wanted.key)} stands in quotes that cannot hold the new value.")
+        start = first.end if before else first.start
+        changes.replace(0, start, last.end if covered else start, edit.new, wanted.key)

@@ -1,0 +1,15 @@
+"""Benchmarks run only when they are asked for: `pytest -m benchmark -s`."""
+
+from __future__ import annotations
+
+import pytest
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselect what is marked `benchmark` where no `-m` was given."""
+    if config.option.markexpr:
+        return
+    left_out = [item for item in items if item.get_closest_marker("benchmark")]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]

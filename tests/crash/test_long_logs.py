@@ -1,0 +1,119 @@
+"""Long and hostile logs: bounded work, the end of a log first, and a timeline of memory readings."""
+
+import os
+import time
+
+import pytest
+
+from advisor.crash import sources
+from advisor.crash.sources import LogError
+from advisor.crash.story import preview, read_logs
+from advisor.units import GIB, MIB
+
+from .known import SIGNATURES, judge
+
+OOM = (
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 1 has a total capacity of 9.00 GiB "
+    "of which 1.00 GiB is free."
+)
+STEP = "(WorkerDict pid=9) the step went on as usual\n"
+
+
+@pytest.mark.parametrize(
+    "filler",
+    [b"x" * (4 << 20), b"CUDA out of memory " * 300_000, b"50%|#  | 1/2\r" * 200_000, b"\0" * (3 << 20), b"\n" * 10**6],
+    ids=["one line", "a line of anchors", "redraws", "NUL bytes", "empty lines"],
+)
+def test_the_message_after_a_monstrous_stretch_is_found_soon(tmp_path, filler):
+    path = tmp_path / "run.log"
+    path.write_bytes(STEP.encode() * 500 + filler + f"\n{OOM}\n".encode())
+    begun = time.process_time()
+    crash = read_logs([path], SIGNATURES)
+    assert crash.verdict == "oom"
+    assert time.process_time() - begun < 12
+
+
+def test_a_log_that_grows_without_end_is_read_as_far_as_it_went(tmp_path, monkeypatch):
+    path = tmp_path / "run.log"
+    path.write_text(STEP * 100)
+    monkeypatch.setattr(sources, "CHUNK", 1000)
+    read = []
+    for chunk in sources.read_chunks(sources.open_sources([path])[0]):
+        read.append(chunk)
+        with path.open("a") as more:
+            more.write(STEP * 50)
+    assert sum(map(len, read)) == len(STEP) * 100
+
+
+def test_a_log_cut_short_or_replaced_while_it_is_read_is_no_error(tmp_path, monkeypatch):
+    monkeypatch.setattr(sources, "CHUNK", 1000)
+    cut, replaced = tmp_path / "cut.log", tmp_path / "replaced.log"
+    for path in (cut, replaced):
+        path.write_text(STEP * 100)
+    chunks = sources.read_chunks(sources.open_sources([cut])[0])
+    next(chunks)
+    os.truncate(cut, 10)
+    assert list(chunks) == []
+    chunks = sources.read_chunks(sources.open_sources([replaced])[0])
+    next(chunks)
+    (tmp_path / "new").write_text("new")
+    os.replace(tmp_path / "new", replaced)
+    assert sum(map(len, chunks)) == len(STEP) * 100 - 1000
+
+
+def test_a_pipe_that_nobody_writes_to_is_one_sentence(tmp_path, monkeypatch):
+    monkeypatch.setattr(sources, "PATIENCE", 0.05)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(LogError, match="nobody writes to this pipe"):
+        read_logs([tmp_path / "pipe"], SIGNATURES)
+
+
+def test_a_preview_reads_the_end_and_says_that_it_is_preliminary(tmp_path):
+    path = tmp_path / "run.log"
+    path.write_text(f"ValueError: No available memory for the cache blocks.\n{STEP * 4000}{OOM}\n")
+    first = preview([path], SIGNATURES, length=64 << 10)
+    assert first is not None
+    assert (first.verdict, first.signature, first.preliminary) == ("oom", "torch-oom", True)
+    whole = read_logs([path], SIGNATURES)
+    assert (whole.signature, whole.preliminary) == ("no-kv-blocks", False)
+
+
+def test_a_log_shorter_than_the_preview_has_none(tmp_path):
+    path = tmp_path / "run.log"
+    path.write_text(OOM)
+    assert preview([path], SIGNATURES) is None
+
+
+def test_reading_tells_how_far_it_is(tmp_path):
+    path = tmp_path / "run.log"
+    path.write_text(STEP * 60_000)
+    told = []
+    read_logs([path], SIGNATURES, told=lambda name, read, size: told.append((name, read, size)))
+    assert told[-1] == (str(path), len(STEP) * 60_000, len(STEP) * 60_000)
+    assert [read for _, read, _ in told] == sorted(read for _, read, _ in told)
+
+
+READINGS = f"""\
+(WorkerDict pid=9) INFO gpu_worker.py:360] Available KV cache memory: 41.20 GiB
+(WorkerDict pid=9) Before compute_log_prob, memory allocated (GB): 12.50, memory reserved (GB): 40.00
+(pid=9) INFO 02-22 21:54:10 worker.py:133] Sleep mode freed 46.50 GiB memory, 26.00 GiB memory is still in use.
+MA 14.50 GB         Max_MA 14.6 GB         CA 15.00 GB         Max_CA 15 GB
+| N/A   34C    P0    68W / 400W |  40536MiB / 81920MiB |     98%      Default |
+| Allocated memory      |  12345 MiB |  15000 MiB |  99999 MiB |  87654 MiB |
+{OOM}
+"""
+
+
+def test_readings_on_the_way_become_a_timeline():
+    told = [(one.line, one.phase, one.kind, one.bytes) for one in judge(READINGS).readings]
+    assert told == [
+        (1, "rollout_init", "kv_cache", round(41.2 * GIB)),
+        (2, "log_prob", "allocated", round(12.5 * GIB)),
+        (2, "log_prob", "reserved", 40 * GIB),
+        (3, "weight_sync", "freed", round(46.5 * GIB)),
+        (3, "weight_sync", "still_used", 26 * GIB),
+        (4, "unknown", "allocated", round(14.5 * GIB)),
+        (4, "unknown", "reserved", 15 * GIB),
+        (5, "unknown", "used", 40536 * MIB),
+        (6, "unknown", "allocated", 12345 * MIB),
+    ]

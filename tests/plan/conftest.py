@@ -1,0 +1,5 @@
+"""Fixtures of the plan's tests."""
+
+from tests.plan.planned import planned
+
+__all__ = ["planned"]

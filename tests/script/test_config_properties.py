@@ -1,0 +1,103 @@
+"""Any YAML or JSON file, any set of edits: what is read back is what was asked, and nothing else has moved."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from advisor.script.document import EditRefused, Value, Wanted, apply_edits
+from advisor.script.edit import read_again, rewrite
+from advisor.script.launch import Script
+from tests.script.conftest import Read, values
+
+NAMES = st.sampled_from(["lr", "batch_size", "model", "actor", "n", "use_kl", "offload", "max_len"])
+TEXTS = st.text(st.sampled_from("abz09 .:#-_/'\"{}[],&*!|>%@é中"), max_size=12)
+SCALARS = st.one_of(st.integers(-5, 10**6), st.booleans(), st.none(), TEXTS, st.sampled_from([0.5, 1e-6]))
+TABLES = st.recursive(
+    st.dictionaries(NAMES, st.one_of(SCALARS, st.lists(st.integers(0, 9), min_size=1, max_size=3)), min_size=1),
+    lambda inner: st.dictionaries(NAMES, st.one_of(SCALARS, inner), min_size=1, max_size=4),
+    max_leaves=12,
+)
+CASES = settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+def _edited(script: Script, wanted: list[Wanted]) -> Script | None:
+    """The file after the edits, which must be all that moved; None where one is refused."""
+    try:
+        rewrites = rewrite(script, 0, wanted)
+    except EditRefused:
+        return None
+    for item in rewrites:
+        assert apply_edits(item.document.data, item.edits) == item.new
+        assert item.new.count(b"\r\n") - item.new.count(b"\n") in (0, -item.new.count(b"\n"))
+    return read_again(script, rewrites) if rewrites else script
+
+
+def _draw(data: st.DataObject, keys: list[str]) -> list[Wanted]:
+    """Changes, additions and removals, each of another key."""
+    chosen = data.draw(st.lists(st.sampled_from([*keys, "added", "actor.added"]), min_size=1, max_size=4, unique=True))
+    new = st.one_of(st.none(), TEXTS.filter(bool), st.sampled_from(["7", "true", "1e-5"]))
+    return [Wanted(key, data.draw(new), data.draw(st.sampled_from(["", "why"]))) for key in chosen]
+
+
+def _expected(script: Script, wanted: list[Wanted]) -> dict[str, Value | None]:
+    out = values(script.launches[0])
+    for item in wanted:
+        if item.value is None:
+            out.pop(item.key, None)
+        else:
+            out[item.key] = item.value
+    return out
+
+
+@CASES
+@given(TABLES, st.sampled_from([None, 2, 4]), st.data())
+def test_any_json_file_reads_back_as_it_was_asked(
+    read: Read, table: dict[str, Any], indent: int | None, data: st.DataObject
+) -> None:
+    script = read(json.dumps(table, indent=indent, ensure_ascii=False), "a.json")
+    wanted = _draw(data, list(values(script.launches[0])))
+    after = _edited(script, wanted)
+    if after is not None:
+        json.loads(after.documents[0].data)
+        assert values(after.launches[0]) == _expected(script, wanted)
+
+
+@CASES
+@given(TABLES, st.booleans(), st.sampled_from(["\n", "\r\n"]), st.data())
+def test_any_yaml_file_reads_back_and_keeps_its_comments(
+    read: Read, table: dict[str, Any], flow: bool, newline: str, data: st.DataObject
+) -> None:
+    text = yaml.safe_dump(table, sort_keys=False, allow_unicode=True, default_flow_style=flow or None, width=500)
+    lines = ["# on top", *text.splitlines(), "# at the end"]
+    script = read((newline.join(lines) + newline).encode(), "a.yaml")
+    wanted = _draw(data, list(values(script.launches[0])))
+    after = _edited(script, wanted)
+    if after is not None:
+        new = after.documents[0].data
+        yaml.safe_load(new)
+        assert values(after.launches[0]) == _expected(script, wanted)
+        assert new.startswith(b"# on top")
+        assert b"# at the end" in new
+        assert (b"\r\n" in new) == (newline == "\r\n")
+        assert not re.search(rb"\r(?!\n)", new)
+
+
+BLOCKS = "a:\n  text: |\n    one\n    two\n\n  # kept\n  b: 1\nfolded: >-\n  x\n  y\n"
+
+
+@CASES
+@given(st.lists(st.text(st.sampled_from("ab :#'\"-"), max_size=6), min_size=1, max_size=4), st.booleans())
+def test_a_text_of_several_lines_takes_any_other_text(read: Read, lines: list[str], ending: bool) -> None:
+    value = "\n".join(lines) + ("\n" if ending else "") or "x"
+    script = read(BLOCKS, "a.yaml")
+    after = _edited(script, [Wanted("a.text", value), Wanted("folded", value)])
+    assert after is not None
+    found = values(after.launches[0])
+    assert found == {"a.text": value, "a.b": "1", "folded": value}
+    assert b"  # kept\n" in after.documents[0].data
