@@ -70,7 +70,7 @@ def test_every_model_has_a_source_and_an_alias_of_its_own() -> None:
         ("microsoft/phi-4", "Phi-4"),
         ("checkpoints/Qwen2.5-3B/global_step_40/actor/huggingface", "Qwen2.5-3B"),
         (
-            "/root/.cache/hub/models--Qwen--Qwen2.5-0.5B/snapshots/060db6499f32faf8b98477b0a26969ef7d8b9987",
+            "/home/user/.cache/hub/models--Qwen--Qwen2.5-0.5B/snapshots/060db6499f32faf8b98477b0a26969ef7d8b9987",
             "Qwen2.5-0.5B",
         ),
     ],
