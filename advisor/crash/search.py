@@ -5,18 +5,15 @@ The search runs without Python's lock, so on a second core it costs no time at a
 
 from __future__ import annotations
 
-import contextlib
-import queue
-import threading
+from collections import deque
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import ahocorasick_rs
 
 _INLINE = 4
 """Chunks after which a second thread is worth its start."""
 _AHEAD = 2
-_PATIENCE = 0.2
-"""Seconds after which a thread asks whether anybody still listens."""
 Searched = tuple[bytes, list[int]]
 """A chunk and where, counted from the beginning of the log, literals begin in it (or just before it)."""
 
@@ -55,35 +52,17 @@ def searched(chunks: Iterator[bytes], literals: Sequence[bytes]) -> Iterator[Sea
 
 
 def _ahead(chunks: Iterator[bytes], searcher: Searcher) -> Iterator[Searched]:
-    """The same, read and searched by a second thread."""
-    done = threading.Event()
-    ready: queue.Queue[Searched | BaseException | None] = queue.Queue(_AHEAD)
+    """The same, read and searched by a second thread; one thread, so in order."""
 
-    def work() -> None:
-        try:
-            for chunk in chunks:
-                if not _hand_over(ready, searcher.search(chunk), done):
-                    return
-            _hand_over(ready, None, done)
-        except BaseException as problem:  # noqa: BLE001  (handed to the reader, which raises it)
-            _hand_over(ready, problem, done)
+    def following() -> Searched | None:
+        chunk = next(chunks, None)
+        return None if chunk is None else searcher.search(chunk)
 
-    threading.Thread(target=work, name="log search", daemon=True).start()
+    pool = ThreadPoolExecutor(1, thread_name_prefix="log search")
     try:
-        while (item := ready.get()) is not None:
-            if isinstance(item, BaseException):
-                raise item
+        coming = deque(pool.submit(following) for _ in range(_AHEAD))
+        while (item := coming.popleft().result()) is not None:
             yield item
+            coming.append(pool.submit(following))
     finally:
-        done.set()
-
-
-def _hand_over(
-    ready: queue.Queue[Searched | BaseException | None], item: Searched | BaseException | None, done: threading.Event
-) -> bool:
-    """Put the item where it is waited for; False when nobody waits any more."""
-    while not done.is_set():
-        with contextlib.suppress(queue.Full):
-            ready.put(item, timeout=_PATIENCE)
-            return True
-    return False
+        pool.shutdown(wait=False, cancel_futures=True)

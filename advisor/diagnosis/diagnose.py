@@ -77,7 +77,7 @@ def _unknown_phase(facts: Mapping[str, Fact]) -> frozenset[str]:
 def _basis(walked: Walk, ledger: Ledger) -> Basis:
     """measured: the log answered all · computed: script or machine helped · estimated: one is open, said, in doubt."""
     sources = {step.source for step in walked.steps}
-    if "script" in sources and ledger.doubts:
+    if "script" in sources and (ledger.doubts or (ledger.gpu and ledger.basis == "estimated")):
         return "estimated"
     if sources & {"unknown", "user"} or not sources:
         return "estimated"

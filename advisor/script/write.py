@@ -30,9 +30,8 @@ def write_file(path: Path, data: bytes, mode: int, *, force: bool) -> None:
             os.replace(temporary, target)
         else:
             _claim(temporary, target, name)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    finally:
+        Path(temporary).unlink(missing_ok=True)  # it has another name by now, or was not written whole
 
 
 def _claim(temporary: str, target: Path, name: str) -> None:
@@ -43,5 +42,3 @@ def _claim(temporary: str, target: Path, name: str) -> None:
         raise FileExistsError(f"{name} exists; it is overwritten only with --force.") from error
     except OSError:  # a file system without hard links
         os.replace(temporary, target)
-        return
-    Path(temporary).unlink(missing_ok=True)

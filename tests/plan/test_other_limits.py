@@ -106,3 +106,18 @@ def test_what_another_file_decides_is_told_beside_the_script(
     assert "to 3" in err
     assert (tmp_path / "zero2.yaml").read_text() == before
     assert "--per_device_train_batch_size 8" in (tmp_path / "run.fits.sh").read_text() or "4" in err
+
+
+@pytest.mark.parametrize(("strategy", "basis"), [("fsdp", "computed"), ("megatron", "estimated")])
+def test_a_cause_that_an_estimated_ledger_told_is_estimated(
+    strategy: str, basis: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Megatron's sharding is not modelled, so what its ledger says of the cause is no computation."""
+    monkeypatch.chdir(tmp_path)
+    launch = (VERL % {"micro": 160, "share": 0.5}).rstrip() + f" actor_rollout_ref.actor.strategy={strategy}\n"
+    (tmp_path / "run.sh").write_text(launch)
+    (tmp_path / "train.log").write_text(UPDATE % {"done": 3})
+    words = ["diagnose", "run.sh", "--log", "train.log", "--gpus", "8xA100-80GB", "--format", "json"]
+    code, out, err = tell(words, capsys)
+    assert code == 0, err
+    assert json.loads(out)["diagnosis"]["basis"] == basis
