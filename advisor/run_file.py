@@ -15,6 +15,7 @@ from advisor.machine.inventory import Machine
 from advisor.machine.measure import measure
 from advisor.memory.cells import Ledger, Match
 from advisor.memory.ledger import build_ledger
+from advisor.plan.sizes import Sizes, sizes_of
 from advisor.run.build import RunInputs, build_run
 from advisor.run.dialect import Recognised, era_of
 from advisor.run.run import Knob, Run
@@ -38,11 +39,15 @@ class Sizing:
     ledger: Ledger
     margin: float
     attribution: tuple[Match, ...] = ()
+    sizes: Sizes | None = None
+    """How far it could go; None where nothing can be computed."""
 
 
 def sizing_of(state: State) -> Sizing:
     """What a sitting says of size."""
-    return Sizing(state.run, state.machine, state.ledger, state.plan.margin, state.attribution)
+    inputs, margin = state.situation.inputs if state.situation is not None else None, state.plan.margin
+    sizes = sizes_of(inputs, state.machine, state.knowledge.gpus, margin) if inputs is not None else None
+    return Sizing(state.run, state.machine, state.ledger, margin, state.attribution, sizes)
 
 
 def size_run_file(path: Path, asked: Asked) -> Sizing:
@@ -56,7 +61,8 @@ def size_run_file(path: Path, asked: Asked) -> Sizing:
     except ValueError as error:
         raise ValueError(f"{name}: {error}") from error
     run = build_run(inputs).run
-    return Sizing(run, machine, build_ledger(run, machine, NOTHING), asked.margin)
+    sizes = sizes_of(inputs, machine, knowledge.gpus, asked.margin)
+    return Sizing(run, machine, build_ledger(run, machine, NOTHING), asked.margin, sizes=sizes)
 
 
 def _read(path: Path) -> Mapping[str, Any]:

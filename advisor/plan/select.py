@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import combinations
 
-from advisor.knowledge.schema import Cause
-from advisor.memory.ledger import difference
+from advisor.knowledge.schema import Cause, Remedy
+from advisor.plan.cheapest import Search
 from advisor.plan.fit import died_in
-from advisor.plan.propose import Proposal, propose
+from advisor.plan.propose import Proposal, propose, taking
 from advisor.plan.what_if import Overrides, Situation
 from advisor.run.constraints import violations
 from advisor.words import Phase
@@ -47,21 +47,82 @@ def is_cure(proposal: Proposal, cause: Cause, situation: Situation) -> bool:
     return first and uncounted and remedy.tier == "free" and proposal.results == "unchanged"
 
 
-def select(
-    proposals: Sequence[Proposal], situation: Situation, cause: Cause, only_same_results: bool
-) -> dict[str, Proposal]:
-    """Remedy id → the proposal as selected. In order until it fits; then whatever proved unnecessary goes again."""
+@dataclass(frozen=True, slots=True)
+class Selected:
+    """What is switched on: of the proposals by remedy id, and changes of other phases or places that they need."""
+
+    own: Mapping[str, Proposal]
+    companions: tuple[Proposal, ...] = ()
+
+
+def select(proposals: Sequence[Proposal], situation: Situation, cause: Cause, only_same_results: bool) -> Selected:
+    """The cure, then the cheapest set with which everything fits; where none does, whatever relieves, in order."""
+    allowed = [p for p in proposals if p.remedy.id not in situation.barred]
+    cures = [p for p in allowed if is_cure(p, cause, situation)]
+    rest = [p for p in allowed if p not in cures]
+    found = None
+    if situation.fits(situation.outcome({}).ledger) is not None:
+        found = cheapest_of(rest, situation, together(cures), only_same_results)
+    if found is None:
+        picked = [*cures, *_one_by_one(rest, situation, together(cures), only_same_results)]
+        return Selected({p.remedy.id: p for p in picked})
+    own = [*cures, *(p for p, mine in found if mine)]
+    return Selected({p.remedy.id: p for p in own}, tuple(p for p, mine in found if not mine))
+
+
+def cheapest_of(
+    proposals: Sequence[Proposal], situation: Situation, base: Overrides, only_same_results: bool
+) -> list[tuple[Proposal, bool]] | None:
+    """The cheapest set, each with whether it is one of `proposals`; None where none fits.
+
+    What other phases and the other place have to offer is looked at where it may make the set cheaper.
+    """
+    search = Search(situation, base, only_same_results)
+    found = search.cheapest(proposals)
+    if found is None or len(found) > 1 or any(c.price in ("host_ram", "changes_results") for c in found):
+        found = search.cheapest([*proposals, *elsewhere(proposals, situation, base)])
+    if found is None:
+        return None
+    taken = dict(base)
+    picked: list[tuple[Proposal, bool]] = []
+    for choice in sorted(found, key=lambda c: c.position):
+        remedy, own = choice.proposal.remedy, choice.position < len(proposals)
+        seen_from = situation if own else _seen_from(remedy, situation)
+        picked.append((taking(choice.option, remedy, seen_from, taken), own))
+        taken.update(choice.option.overrides)
+    return picked
+
+
+def elsewhere(proposals: Sequence[Proposal], situation: Situation, base: Overrides) -> list[Proposal]:
+    """Changes that leave the results alone, for phases that the failed one hid and for the other place."""
+    known = {p.remedy.id for p in proposals} | situation.barred
+    keys = {key for p in proposals for key in p.overrides} | set(base)
+    remedies = [r for r in situation.knowledge.remedies if r.id not in known and r.value is not None]
+    remedies = [r for r in remedies if r.results == "unchanged" and r.kind == "setting" and r.memory in ("gpu", "host")]
+    made = [propose(r, _seen_from(r, situation), base) for r in sorted(remedies, key=lambda r: TIERS.index(r.tier))]
+    return [p for p in made if isinstance(p, Proposal) and p.results == "unchanged" and not keys & set(p.overrides)]
+
+
+def _seen_from(remedy: Remedy, situation: Situation) -> Situation:
+    """The situation as a remedy of the other place sees it: nothing ran out there, and nothing caused it."""
+    if remedy.memory == situation.place:
+        return situation
+    return replace(situation, place="host" if remedy.memory == "host" else "gpu", phase="unknown", cause="")
+
+
+def _one_by_one(
+    proposals: Sequence[Proposal], situation: Situation, base: Overrides, only_same_results: bool
+) -> list[Proposal]:
+    """Whatever relieves a phase that is still too full, in order."""
     picked: list[Proposal] = []
     for proposal in proposals:
-        chosen = together(picked)
+        chosen = {**base, **together(picked)}
         if picked and not tight(situation, chosen):
             break
-        if proposal.remedy.id in situation.barred or (only_same_results and proposal.results == "changed"):
-            continue
-        if is_cure(proposal, cause, situation) or _wanted(proposal, situation, chosen):
+        if not (only_same_results and proposal.results == "changed") and _wanted(proposal, situation, chosen):
             again = propose(proposal.remedy, situation, chosen) if chosen else proposal
             picked += [again] if isinstance(again, Proposal) else []
-    return {p.remedy.id: p for p in _counted_anew(_eased(_pruned(picked, situation, cause), situation), situation)}
+    return picked
 
 
 def together(proposals: Sequence[Proposal]) -> dict[str, str | None]:
@@ -106,40 +167,3 @@ def _spills(proposal: Proposal, situation: Situation, chosen: Overrides) -> bool
     before = situation.unfit(situation.outcome(chosen).ledger, "host") or []
     after = situation.unfit(situation.outcome({**chosen, **proposal.overrides}).ledger, "host") or []
     return bool(set(after) - set(before))
-
-
-def _pruned(picked: list[Proposal], situation: Situation, cause: Cause) -> list[Proposal]:
-    """Without those that the rest fits without; the least preferred are tried first."""
-    if situation.fits(situation.outcome({}).ledger) is None or tight(situation, together(picked)):
-        return picked
-    kept = list(picked)
-    for proposal in reversed(picked):
-        rest = [p for p in kept if p is not proposal]
-        if rest and not is_cure(proposal, cause, situation) and not tight(situation, together(rest)):
-            kept = rest
-    return kept
-
-
-def _eased(picked: list[Proposal], situation: Situation) -> list[Proposal]:
-    """Each as mild as the others allow, once all of them together are enough."""
-    if len(picked) < 2 or tight(situation, together(picked)):
-        return picked
-    eased = list(picked)
-    for place, proposal in enumerate(eased):
-        others = [p for p in eased if p is not proposal]
-        again = propose(proposal.remedy, situation, together(others))
-        if isinstance(again, Proposal) and again.fits:
-            eased[place] = again
-    return eased
-
-
-def _counted_anew(picked: list[Proposal], situation: Situation) -> list[Proposal]:
-    """Each with what it saves on top of those before it, now that some are gone."""
-    counted: list[Proposal] = []
-    for proposal in picked:
-        before = situation.outcome(together(counted)).ledger
-        after = situation.outcome(together([*counted, proposal])).ledger
-        saves = difference(before, after, situation.place)
-        other = difference(before, after, "host" if situation.place == "gpu" else "gpu")
-        counted.append(replace(proposal, saves=saves, other_saves=other))
-    return counted

@@ -7,20 +7,17 @@ from dataclasses import replace
 
 from advisor.knowledge.schema import Cause, Remedy
 from advisor.memory.cells import Place
-from advisor.memory.ledger import difference
 from advisor.plan.fit import ASIDE, died_in
 from advisor.plan.plan import NotProposed, Plan, PlanStep
 from advisor.plan.propose import Proposal, propose
-from advisor.plan.select import TIERS, exclusions, ordered, select, tight, together
+from advisor.plan.select import TIERS, Selected, exclusions, ordered, select, tight, together
 from advisor.plan.steps import advice_step, case_steps, step_of, version_steps, woken_steps
-from advisor.plan.what_if import Outcome, Overrides, Situation
+from advisor.plan.what_if import Outcome, Situation
 from advisor.run.bound import native
 from advisor.units import show_bytes
-from advisor.words import PHASE_TITLES, Phase
+from advisor.words import PHASE_TITLES
 
 PLACES: tuple[Place, ...] = ("gpu", "host")
-MOST_FOLLOWERS = 3
-"""Changes for phases after the failed one: more than that is another run."""
 WORTH_A_STEP = 0.02
 """Fraction of a card: a change that saves less where it died, and is not enough, is not worth a step."""
 MOST_BY_HAND = 6
@@ -37,19 +34,13 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
     maybe = [step for step in versions if not sure and step.changes[0].old is None]
     healed = any(step.selected for step in steps)
     # first see which version it is, before results are given up
-    picked = {} if healed else select(proposals, situation, cause, only_same_results=bool(maybe))
+    picked = Selected({}) if healed else select(proposals, situation, cause, only_same_results=bool(maybe))
     against = exclusions(proposals, situation)
-    for proposal in (picked.get(p.remedy.id, p) for p in proposals):
-        step = step_of(proposal, situation, selected=proposal.remedy.id in picked)
+    for proposal in (picked.own.get(p.remedy.id, p) for p in proposals):
+        step = step_of(proposal, situation, selected=proposal.remedy.id in picked.own)
         steps.append(replace(step, conflicts=against.get(step.id, ())))
-    chosen = together(list(picked.values()))
-    companions = _followers(situation, chosen) if chosen and not healed else []
-    for companion in companions:
-        chosen.update(companion.overrides)
-    moved = _companions(situation, chosen)
-    for companion in moved:
-        chosen.update(companion.overrides)
-    companions += moved
+    companions = picked.companions
+    chosen = together([*picked.own.values(), *companions])
     steps = _with_companions(steps, [step_of(c, situation, selected=True) for c in companions])
     steps = maybe[:1] + steps  # a version nobody named is worth one look before anything else is given up
     steps += case_steps(situation)
@@ -178,62 +169,6 @@ def _false_friends(situation: Situation) -> Iterable[NotProposed]:
     for known in situation.outcome({}).built.natives.values.values():
         if situation.place == "gpu" and known.fact is not None and known.fact.false_friend and known.given:
             yield NotProposed(known.key, f"Lower {known.key}", known.fact.false_friend)
-
-
-def _followers(situation: Situation, chosen: Overrides) -> list[Proposal]:
-    """Results-preserving changes for later phases of the same place, which the failed one hid: it died before them."""
-    found: list[Proposal] = []
-    taken = dict(chosen)
-    while len(found) < MOST_FOLLOWERS:
-        full = tight(situation, taken)
-        if not full or situation.phase in full:
-            break
-        best = _relief(situation, taken, full)
-        if best is None:
-            break
-        found.append(best)
-        taken.update(best.overrides)
-    return found
-
-
-def _relief(situation: Situation, taken: Overrides, full: list[Phase]) -> Proposal | None:
-    """The change that fits, else the one that saves most where it is tight; the cheaper tier first."""
-    remedies = [r for r in situation.knowledge.remedies if r.memory == situation.place and r.value is not None]
-    remedies = [r for r in remedies if r.id not in situation.barred]
-    remedies = [r for r in remedies if r.results == "unchanged" and r.kind == "setting"]
-    remedies = [r for r in remedies if not set(_keys(r, situation)) & set(taken)]
-    made = [p for r in remedies if isinstance(p := propose(r, situation, taken), Proposal) and p.relieves(full)]
-    made = [p for p in made if p.results == "unchanged"]
-    worst = {id(p): max(p.saves.get(phase, 0) for phase in full) for p in made}
-    return max(made, key=lambda p: (p.fits is True, -TIERS.index(p.remedy.tier), worst[id(p)]), default=None)
-
-
-def _companions(situation: Situation, chosen: Overrides) -> list[Proposal]:
-    """Changes that the other place needs because the chosen ones moved bytes there."""
-    other: Place = "host" if situation.place == "gpu" else "gpu"
-    start, now = situation.outcome({}).ledger, situation.outcome(chosen).ledger
-    if not situation.unfit(now, other) or not _grew(difference(start, now, other)):
-        return []
-    there = replace(situation, place=other, phase="unknown", cause="")
-    remedies = [r for r in situation.knowledge.remedies if r.memory == other and r.value is not None]
-    remedies = [r for r in remedies if r.id not in situation.barred]
-    remedies = [r for r in remedies if r.results == "unchanged" and not (set(_keys(r, there)) & set(chosen))]
-    remedies.sort(key=lambda r: TIERS.index(r.tier) if r.tier != "host_ram" else 9)
-    found = [
-        p for r in remedies if isinstance(p := propose(r, there, chosen), Proposal) and p.relieves(tight(there, chosen))
-    ]
-    fitting = [p for p in found if p.fits]
-    picked = fitting or found
-    return [max(picked, key=lambda p: (p.fits is True, -TIERS.index(p.remedy.tier)))] if picked else []
-
-
-def _keys(remedy: Remedy, situation: Situation) -> list[str]:
-    carrier = situation.outcome({}).built.natives.carrier(remedy.knob) if remedy.knob else None
-    return [carrier.key] if carrier is not None else []
-
-
-def _grew(saved: dict[Phase, int]) -> bool:
-    return any(size < 0 for size in saved.values())
 
 
 def _with_companions(steps: list[PlanStep], companions: list[PlanStep]) -> list[PlanStep]:

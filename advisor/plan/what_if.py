@@ -65,6 +65,10 @@ class Situation:
         default_factory=dict, repr=False, compare=False
     )
     """Outcomes already computed: the same question is asked many times over."""
+    bound: dict[tuple[frozenset[tuple[str, str | None]], bool], BuiltRun] = field(
+        default_factory=dict, repr=False, compare=False
+    )
+    """Runs already bound."""
 
     def outcome(self, overrides: Overrides, mended: bool = False) -> Outcome:
         """Bind and predict with these overrides on top of the run. `mended`: without what bad versions leak."""
@@ -74,17 +78,25 @@ class Situation:
         return self.known[wanted]
 
     def _compute(self, overrides: Overrides, mended: bool) -> Outcome:
-        merged = {**self.inputs.overrides, **overrides}
-        built = build_run(replace(self.inputs, overrides=merged, knobs={}))
-        leaks = {} if mended else self._leaks(built)
-        if leaks:
-            built = build_run(replace(self.inputs, overrides=merged, knobs=leaks))
+        built = self.built(overrides, mended)
         ledger = corrected(build_ledger(built.run, self.machine, self.crash), self.corrections)
         return Outcome(built, _with_host_limit(ledger, built))
 
+    def built(self, overrides: Overrides, mended: bool = False) -> BuiltRun:
+        """The run alone with these overrides: enough for what a framework allows."""
+        wanted = (frozenset(overrides.items()), mended)
+        if wanted not in self.bound:
+            merged = {**self.inputs.overrides, **overrides}
+            built = build_run(replace(self.inputs, overrides=merged, knobs={}))
+            leaks = {} if mended else self._leaks(built)
+            if leaks:
+                built = build_run(replace(self.inputs, overrides=merged, knobs=leaks))
+            self.bound[wanted] = built
+        return self.bound[wanted]
+
     def asleep(self) -> Situation:
         """The same without faults that only a change would wake: those are answered by a version step beside it."""
-        return self if self.inputs.knobs else replace(self, faults_sleep=True, known={})
+        return self if self.inputs.knobs else replace(self, faults_sleep=True, known={}, bound={})
 
     def woken(self, overrides: Overrides) -> tuple[Advisory, ...]:
         """Faults of installed versions that these overrides wake and the run as it stands does not have."""

@@ -13,6 +13,7 @@ from advisor.machine.inventory import Machine
 from advisor.machine.inventory_json import to_json as machine_json
 from advisor.memory.cells import Cell, Ledger, Match, PhaseSum, Place
 from advisor.plan.plan import Change, Plan, PlanStep
+from advisor.plan.sizes import Sizes
 from advisor.run.run import Run
 from advisor.script.document import Setting
 
@@ -67,6 +68,32 @@ def estimate_json(sizing: Sizing) -> dict[str, Any]:
         "memory": _memory(sizing.ledger, sizing.attribution),
         "margin": sizing.margin,
         "fits": fits(sizing.ledger, sizing.margin),
+        "sizes": _sizes(sizing.sizes),
+    }
+
+
+def _sizes(sizes: Sizes | None) -> dict[str, Any] | None:
+    """The largest value of each setting alone, and the smallest machine for the run as it is."""
+    if sizes is None:
+        return None
+    return {
+        "largest": [
+            {
+                "key": reach.key,
+                "knob": reach.knob,
+                "now": reach.now,
+                "most": reach.most,
+                "stopped_by": None
+                if reach.stopped_by is None
+                else dict(zip(("memory", "phase"), reach.stopped_by, strict=True)),
+            }
+            for reach in sizes.reaches
+        ],
+        "smallest_card": None
+        if sizes.card is None
+        else {"name": sizes.card.name, "total_bytes": sizes.card.total_bytes},
+        "gpu_bytes": sizes.gpu_bytes,
+        "host_bytes": sizes.host_bytes,
     }
 
 

@@ -12,6 +12,7 @@ from advisor.plan.plan import Plan, PlanStep
 from advisor.report import phrases
 from advisor.report.json_report import fits
 from advisor.report.layout import WIDTH, cut, cut_front, join, section, table, wrap
+from advisor.report.sizes_report import sizes_told
 from advisor.run.run import Run
 from advisor.units import show_bytes, show_gib
 from advisor.words import PHASE_TITLES
@@ -57,6 +58,10 @@ def estimate_report(sizing: Sizing) -> str:
             *_subject(sizing.run, sizing.machine),
             *_ledger("GPU memory of one card, GiB", ledger, "gpu"),
             *_ledger("Host RAM of one node, GiB", ledger, "host"),
+            *section(
+                "How far it goes",
+                [line for text in sizes_told(sizing.sizes, sizing.machine) for line in wrap(text, 2, 4)],
+            ),
             *section("Assumed", [line for text in ledger.assumed for line in wrap(text, 2, 4)]),
             *section("Not known", [line for text in ledger.missing for line in wrap(text, 2, 4)]),
         ]

@@ -60,6 +60,7 @@ class GpuFact(Strict, frozen=True):
     aliases: tuple[str, ...]
     total_bytes: int
     context_bytes: int | None = None
+    vendor: Literal["nvidia", "amd", "ascend"] = "nvidia"
     source: str = ""
 
 

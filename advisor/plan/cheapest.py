@@ -1,0 +1,204 @@
+"""The cheapest set of changes with which every phase fits on GPU and host: of all sets, not one change after another.
+
+Costs are compared from the left: how many changes give up results, take host RAM, cost time, are free; how far those
+that change results move; the order the cause gives; how far all of them move. Free ones that a case of this kind shows
+to have helped are not counted: what somebody ran with comes before what is only computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations, product
+from typing import Literal
+
+from advisor.memory.cells import Ledger, PhaseSum, Place
+from advisor.plan.options import Option
+from advisor.plan.plan import Tier
+from advisor.plan.propose import Proposal
+from advisor.plan.what_if import Overrides, Situation
+from advisor.run.constraints import violations
+from advisor.words import Phase
+
+Price = Tier | Literal["shown"]
+COUNTED: tuple[Price, ...] = ("changes_results", "host_ram", "slower", "free")
+"""The dearest first."""
+MOST_LOOKED_AT = 600
+"""Sets computed before the search gives up, and the plan is made step by step: well under a second."""
+PLACES: tuple[Place, ...] = ("gpu", "host")
+Corner = tuple[Place, Phase]
+Cost = tuple[tuple[int, ...], float, tuple[int, ...], float]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One value of one remedy, and the bytes of room it gives by itself where room is needed."""
+
+    proposal: Proposal
+    option: Option
+    position: int
+    price: Price
+    room: Mapping[Corner, int]
+
+    @property
+    def distance(self) -> float:
+        """0 for a value that somebody reported: it is no further than it was shown to work."""
+        return 0.0 if self.option.documented is not None else self.option.distance
+
+
+Chosen = tuple[Choice, ...]
+
+
+def cost_of(chosen: Sequence[Choice]) -> Cost:
+    """What a set costs; smaller is better."""
+    counts = tuple(sum(c.price == price for c in chosen) for price in COUNTED)
+    moved = sum(c.distance for c in chosen if c.price == "changes_results")
+    return counts, moved, tuple(sorted(c.position for c in chosen)), sum(c.distance for c in chosen)
+
+
+def together(chosen: Sequence[Choice]) -> dict[str, str | None]:
+    """All their overrides."""
+    return {key: text for choice in chosen for key, text in choice.option.overrides.items()}
+
+
+@dataclass(slots=True)
+class Search:
+    """Sets of choices on top of `base`, each computed only where by the room of its members it could fit at all."""
+
+    situation: Situation
+    base: Overrides
+    only_same_results: bool = False
+    looked_at: int = 0
+
+    def cheapest(self, proposals: Sequence[Proposal]) -> Chosen | None:
+        """The cheapest set that fits; () where nothing is needed; None where none fits or the search gave up."""
+        remedies = self.choices(proposals)
+        if not self._promising(remedies):
+            return None  # not even all of them
+        for counts in product(*(range(len(_priced(remedies, price)) + 1) for price in COUNTED)):
+            best = self._best_of(remedies, counts)
+            if best is not None or self.looked_at > MOST_LOOKED_AT:
+                return best
+        return None
+
+    def _best_of(self, remedies: Sequence[Sequence[Choice]], counts: Sequence[int]) -> Chosen | None:
+        """The cheapest of the sets with so many changes of each price, none of which would do with fewer of its own."""
+        best: Chosen | None = None
+        enough: list[set[int]] = []
+        settled = not counts[0] and not _priced(remedies, "shown")  # then the first in order is the best
+        for subset in _subsets(remedies, counts):
+            positions = {choices[0].position for choices in subset}
+            if self.looked_at > MOST_LOOKED_AT or any(fewer <= positions for fewer in enough):
+                continue
+            found = self._mildest(subset)
+            if found is not None:
+                enough.append(positions)
+                best = found if best is None or cost_of(found) < cost_of(best) else best
+                if settled:
+                    break
+        return best
+
+    def choices(self, proposals: Sequence[Proposal]) -> list[list[Choice]]:
+        """Per remedy its values that give room where it is tight, or where another one would make it so."""
+        needed = self.needed(proposals)
+        found = [
+            [self._choice(proposal, option, number, needed) for option in proposal.options]
+            for number, proposal in enumerate(proposals)
+        ]
+        useful = [[c for c in choices if any(size > 0 for size in c.room.values())] for choices in found]
+        if self.only_same_results:
+            useful = [[c for c in choices if c.price != "changes_results"] for choices in useful]
+        return [sorted(choices, key=lambda c: c.distance) for choices in useful if choices]
+
+    def fits(self, chosen: Sequence[Choice]) -> bool:
+        """Whether these together break no rule of the framework and leave room everywhere."""
+        keys = [key for choice in chosen for key in choice.option.overrides]
+        if len(keys) != len(set(keys)):
+            return False
+        changed = {**self.base, **together(chosen)}
+        already = set(violations(self.situation.built(self.base), keys))
+        if set(violations(self.situation.built(changed), keys)) - already:
+            return False
+        self.looked_at += 1
+        return not self._unfit(self.situation.outcome(changed).ledger)
+
+    def needed(self, proposals: Sequence[Proposal]) -> frozenset[Corner]:
+        """Where room is or may be wanting: with the base alone, or with one of the values."""
+        outcomes = [self._ledger(option) for proposal in proposals for option in proposal.options]
+        return frozenset().union(*map(self._unfit, [self.situation.outcome(self.base).ledger, *outcomes]))
+
+    def _choice(self, proposal: Proposal, option: Option, position: int, needed: frozenset[Corner]) -> Choice:
+        before, after = self._room(self._before()), self._room(self._ledger(option))
+        room = {corner: after[corner] - before[corner] for corner in needed if corner in after and corner in before}
+        return Choice(proposal, option, position, _price(proposal, option), room)
+
+    def _before(self) -> Ledger:
+        return self.situation.outcome(self.base).ledger
+
+    def _ledger(self, option: Option) -> Ledger:
+        return self.situation.outcome({**self.base, **option.overrides}).ledger
+
+    def _unfit(self, ledger: Ledger) -> frozenset[Corner]:
+        return frozenset((place, phase) for place in PLACES for phase in self.situation.unfit(ledger, place) or ())
+
+    def _room(self, ledger: Ledger) -> dict[Corner, int]:
+        """Bytes left in every corner once the margin is kept; negative where it is too full."""
+        limits: dict[Place, int | None] = {"gpu": ledger.gpu_capacity, "host": ledger.host_limit}
+        kept = {place: int(limit * (1 - self.situation.margin)) for place, limit in limits.items() if limit is not None}
+        sums: dict[Place, tuple[PhaseSum, ...]] = {"gpu": ledger.gpu, "host": ledger.host}
+        return {(place, s.phase): size - s.expected for place, size in kept.items() for s in sums[place]}
+
+    def _mildest(self, subset: Sequence[Sequence[Choice]]) -> Chosen | None:
+        """The cheapest values of these remedies with which everything fits; None where none do."""
+        if not self._promising(subset) or not self._strongest_do(subset):
+            return None
+        for chosen in sorted(product(*subset), key=cost_of):
+            if self._promising([[choice] for choice in chosen]) and self.fits(chosen):
+                return chosen
+        return None
+
+    def _promising(self, subset: Sequence[Sequence[Choice]]) -> bool:
+        """Whether the most room that each gives by itself adds up to what is missing: together they give no more."""
+        ledger = self._before()
+        room = self._room(ledger)
+        return all(
+            room[corner] + sum(max(c.room.get(corner, 0) for c in choices) for choices in subset) >= 0
+            for corner in self._unfit(ledger)
+        )
+
+    def _strongest_do(self, subset: Sequence[Sequence[Choice]]) -> bool:
+        """Whether the strongest values together are enough where it is tight now; True where none is the strongest."""
+        tight = self._unfit(self._before())
+        leading = [_leading(choices, tight) for choices in subset]
+        strongest = [choice for choice in leading if choice is not None]
+        if len(strongest) < len(subset):
+            return True
+        self.looked_at += 1
+        return not tight & self._unfit(self.situation.outcome({**self.base, **together(strongest)}).ledger)
+
+
+def _leading(choices: Sequence[Choice], corners: frozenset[Corner]) -> Choice | None:
+    """The value that gives the most room in each of the corners; None where no single one does."""
+    most = {corner: max(c.room.get(corner, 0) for c in choices) for corner in corners}
+    return next((c for c in choices if all(c.room.get(corner, 0) == size for corner, size in most.items())), None)
+
+
+def _price(proposal: Proposal, option: Option) -> Price:
+    """A value that moves the results costs that, whatever else its remedy does."""
+    if proposal.remedy.results == "changed" or not option.same_results:
+        return "changes_results"
+    return "shown" if proposal.remedy.tier == "free" and proposal.cases else proposal.remedy.tier
+
+
+def _priced(remedies: Sequence[Sequence[Choice]], price: Price) -> list[tuple[Choice, ...]]:
+    """The remedies that have values of a price, with those."""
+    return [own for choices in remedies if (own := tuple(c for c in choices if c.price == price))]
+
+
+def _subsets(remedies: Sequence[Sequence[Choice]], counts: Sequence[int]) -> list[tuple[tuple[Choice, ...], ...]]:
+    """Every way to take so many remedies of each price and any of the uncounted; the fewer and the earlier first."""
+    counted = [combinations(_priced(remedies, price), n) for price, n in zip(COUNTED, counts, strict=True)]
+    shown = _priced(remedies, "shown")
+    uncounted = [way for n in range(len(shown) + 1) for way in combinations(shown, n)]
+    found = [tuple(choices for part in parts for choices in part) for parts in product(*counted, uncounted)]
+    return sorted(found, key=lambda subset: (len(subset), sorted(choices[0].position for choices in subset)))

@@ -1,0 +1,295 @@
+"""The values one remedy may give its setting on this run: each allowed one with what it leads to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import log
+
+from advisor.knowledge.schema import Remedy, SettingFact
+from advisor.plan.candidates import candidates
+from advisor.plan.partners import Joined, forms
+from advisor.plan.what_if import Outcome, Overrides, Situation
+from advisor.run.bound import EnvironmentPrefix, Native
+from advisor.run.build import BuiltRun
+from advisor.run.constraints import divisors_of, violations
+from advisor.run.noops import no_effect
+from advisor.run.normalise import unbecome
+from advisor.run.run import KnobValue
+from advisor.run.values import parse_value, spell
+
+
+@dataclass(frozen=True, slots=True)
+class Reported:
+    """What a documented case says of one value. `rank`: the best of its list is 0."""
+
+    text: str
+    rank: int
+    confirmed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One candidate value with what it leads to."""
+
+    value: KnobValue
+    overrides: dict[str, str | None]
+    outcome: Outcome
+    fits: bool | None
+    """Alone, in every phase, on GPU and host; None where it cannot be computed."""
+    distance: float = 1.0
+    """How far the value moves; only comparable within one kind of change."""
+    documented: Reported | None = None
+    kept: bool = False
+    """Partners moved along, so that what the key alone would change in the results stays."""
+    caveats: tuple[str, ...] = ()
+    facts: tuple[SettingFact, ...] = ()
+    """What the dialect says of the keys that change, the kept ones aside."""
+
+    @property
+    def same_results(self) -> bool:
+        """No key that changes here moves the results."""
+        return all(fact.results == "unchanged" for fact in self.facts)
+
+
+def _carrier(remedy: Remedy, before: BuiltRun) -> Native | None:
+    """The native key to change; an environment remedy brings its own variable where no dialect carries the knob."""
+    native = before.natives.carrier(remedy.knob) if remedy.knob is not None else None
+    if native is None and remedy.environment:
+        key = EnvironmentPrefix + remedy.environment
+        return before.natives.values.get(key) or Native(key, None, None, "default")
+    if native is None or not _speaks_in_words(native, remedy.knob):
+        return native
+    return replace(native, value=before.run.value(remedy.knob or ""))
+
+
+def _speaks_in_words(native: Native, knob: str | None) -> bool:
+    """Whether the key's text is a word or a negation that stands for the knob's value."""
+    if native.fact is None or knob is None:
+        return False
+    rule = native.fact.becomes if native.fact.knob == knob else native.fact.also.get(knob)
+    return rule is not None and rule["rule"] in ("words", "negated")
+
+
+def options(remedy: Remedy, situation: Situation, base: Overrides) -> tuple[list[Option], str] | None:
+    """Allowed values on top of `base`, the mildest first, and the rule that forbade others, where one did.
+
+    None where this framework has no such lever. Where partners can move along so that the results stay, only those
+    forms count. A value counts as reported where a matching case names it.
+    """
+    before = situation.outcome(base)
+    native = _carrier(remedy, before.built)
+    if native is None or remedy.value is None:
+        return None
+    documented = _documented(native, situation)
+    tried: list[Option] = []
+    broken = ""
+    for value in _with_documented(candidates(remedy.value, native, before.built), documented, native):
+        overrides = _overrides(remedy, native, value, before.built)
+        if overrides is None:
+            broken = broken or _no_word(native)
+            continue
+        found, wrong = _allowed(forms(native, overrides, before.built.natives), native, situation, base)
+        if found is None:
+            broken = broken or f"{native.key} {native.text} → {value}: {wrong}"
+            continue
+        changed = {**base, **found.overrides}
+        if idle := no_effect(situation.built(changed), native.key):
+            broken = broken or no_effect(before.built, native.key) or idle
+            continue
+        tried.append(_option(value, found, overrides, native, remedy, situation, base, documented))
+    kept = [option for option in tried if option.kept and option.same_results]
+    return kept or tried, broken
+
+
+def _option(
+    value: KnobValue,
+    found: Joined,
+    overrides: Mapping[str, str | None],
+    native: Native,
+    remedy: Remedy,
+    situation: Situation,
+    base: Overrides,
+    documented: Mapping[str, Reported],
+) -> Option:
+    outcome = situation.outcome({**base, **found.overrides})
+    return Option(
+        value,
+        dict(found.overrides),
+        outcome,
+        situation.fits(outcome.ledger),
+        _distance(native.value, value),
+        documented.get(str(value)),
+        found.kept,
+        (*_along(native, value, overrides, remedy), *found.caveats),
+        _facts(situation.built(base), native, overrides, found),
+    )
+
+
+def _distance(old: object, new: object) -> float:
+    """How far a value moves: the logarithm of the ratio; 1 for a switch, and where there was no number before."""
+    numbers = [float(v) for v in (old, new) if isinstance(v, (int, float)) and not isinstance(v, bool)]
+    return abs(log(numbers[1] / numbers[0])) if len(numbers) == 2 and min(numbers) > 0 else 1.0
+
+
+def _allowed(
+    tried: Sequence[Joined], native: Native, situation: Situation, base: Overrides
+) -> tuple[Joined | None, str]:
+    """The first form that breaks no rule which was not broken before, and what the others broke."""
+    said = "the settings that would have to move with it cannot follow"
+    before = situation.built(base)
+    for joined in tried:
+        mended = joined if joined.kept else replace(joined, overrides=_with_divisor(joined, native, situation, base))
+        keys = list(mended.overrides)
+        already = violations(before, keys)
+        wrong = [v for v in violations(situation.built({**base, **mended.overrides}), keys) if v not in already]
+        if not wrong:
+            return mended, ""
+        said = wrong[0]
+    return None, said
+
+
+def _no_word(native: Native) -> str:
+    if str(native.text).endswith((".json", ".yaml", ".yml")):
+        return f"{native.key} names a file, {native.text}: it has to be changed there"
+    return f"{native.key} {native.text} stands for several settings at once, and no other value changes this one alone"
+
+
+def _with_divisor(joined: Joined, native: Native, situation: Situation, base: Overrides) -> Mapping[str, str | None]:
+    """The overrides with the one other key that must divide the new value lowered along, where that mends it.
+
+    Lowered as little as the rule allows, unless a case of this very version ran with another value.
+    """
+    overrides = joined.overrides
+    built = situation.built({**base, **overrides})
+    if not violations(built, list(overrides)):
+        return overrides
+    for key in divisors_of(built, native.key):
+        other = built.natives.values[key]
+        if not isinstance(other.value, int) or isinstance(other.value, bool):
+            continue
+        reported = [int(text) for text in _documented(other, situation, same_version=True) if text.isdigit()]
+        for value in [*reported, *range(other.value - 1, 1, -1)]:
+            both = {**overrides, key: str(value)}
+            if value < other.value and not violations(situation.built({**base, **both}), list(both)):
+                return both
+    return overrides
+
+
+def _documented(native: Native, situation: Situation, same_version: bool = False) -> dict[str, Reported]:
+    """Value → what matching cases report of it for this key, best match first.
+
+    `same_version`: only cases whose library version is known to be the one here.
+    """
+    found: dict[str, Reported] = {}
+    for case in situation.cases:
+        versions = [name.removeprefix("version ") for name in case.situation if name.startswith("version ")]
+        if same_version and not all(f"library.{library}" in situation.facts for library in versions):
+            continue
+        for value in case.values.get(native.key.removeprefix(EnvironmentPrefix), []):
+            text = f"{case.id} ({case.grade})"
+            found.setdefault(str(value), Reported(text, len(found), case.grade == "confirmed"))
+    return found
+
+
+def _with_documented(values: list[KnobValue], documented: Mapping[str, Reported], native: Native) -> list[KnobValue]:
+    """Candidates with the documented values sorted in among them, in the same direction."""
+    old = native.value
+    if not values or isinstance(values[0], (bool, str)) or isinstance(old, bool) or not isinstance(old, (int, float)):
+        return values
+    lower = float(values[0]) < float(old)
+    extra = [float(text) for text in documented if _is_number(text)]
+    extra = [v for v in extra if (v < old) == lower and v != old]
+    if not extra:
+        return values
+    merged = {
+        float(v): v
+        for v in [*(int(e) if isinstance(old, int) else e for e in extra), *values]
+        if not isinstance(v, (bool, str))
+    }
+    return [merged[v] for v in sorted(merged, reverse=lower)]
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _overrides(remedy: Remedy, native: Native, value: KnobValue, before: BuiltRun) -> dict[str, str | None] | None:
+    """Native key → new text for the remedy's knob and those along with it; None where the key has no word for it."""
+    if native.fact is not None and remedy.knob is not None and _speaks_in_words(native, remedy.knob):
+        word = unbecome(native.fact, remedy.knob, value, before.natives, native.key)
+        word = word if word is not None else _wider_word(native.fact, remedy.knob, value, native.text)
+        if word is None:
+            return None
+        overrides: dict[str, str | None] = {native.key: _respelled(word, native)}
+    else:
+        overrides = {native.key: _spelled(native, value)}
+    for knob, rule in remedy.also.items():
+        other = before.natives.carrier(knob)
+        if other is not None:
+            for extra in candidates({"to": value, **rule}, other, before)[:1]:
+                overrides[other.key] = _spelled(other, extra)
+    return overrides
+
+
+def _respelled(word: str, native: Native) -> str | None:
+    """A word of the framework in the spelling that the file already uses; None removes a flag."""
+    assert native.fact is not None
+    parsed = parse_value(word, native.fact.type)
+    return _spelled(native, parsed) if isinstance(parsed, bool) else word
+
+
+def _spelled(native: Native, value: KnobValue) -> str | None:
+    if native.fact is not None and native.fact.type == "flag":
+        return "true" if value else None
+    return spell(value, native.fact, native.text) if native.fact is not None else str(value)
+
+
+def _facts(before: BuiltRun, native: Native, asked: Mapping[str, str | None], found: Joined) -> tuple[SettingFact, ...]:
+    """What the dialect says of the keys that change; where a product is kept, not of those that keep it."""
+    keys = [key for key in found.overrides if not found.kept or (key in asked and key != native.key)]
+    known = [before.natives.values.get(key) for key in keys]
+    return tuple(native.fact for native in known if native is not None and native.fact is not None)
+
+
+def _wider_word(fact: SettingFact, knob: str, target: KnobValue, present: str | None) -> str | None:
+    """A word that gives the knob a switch's value and moves the key's other switches only in the same direction.
+
+    "zero3" has no word for an optimizer in host RAM alone: "zero3_offload" moves the weights there, too.
+    """
+    rules = {**fact.also, **({fact.knob: fact.becomes} if fact.knob is not None and fact.becomes else {})}
+    if not isinstance(target, bool) or present is None or rules[knob]["rule"] != "words":
+        return None
+    others = [rule for name, rule in rules.items() if name != knob and rule["rule"] == "words"]
+    for word, became in rules[knob]["words"].items():
+        if became == target and all(_goes_along(_meant(r, present), _meant(r, str(word)), target) for r in others):
+            return str(word)
+    return None
+
+
+def _goes_along(old: object, new: object, target: bool) -> bool:
+    return old == new or (isinstance(old, bool) and new is target)
+
+
+def _meant(rule: Mapping[str, object], word: str) -> object:
+    words = rule.get("words")
+    return words.get(word, rule.get("otherwise")) if isinstance(words, dict) else None
+
+
+def _along(native: Native, value: KnobValue, overrides: Mapping[str, str | None], remedy: Remedy) -> tuple[str, ...]:
+    """Says which other switches a word moves along with the one that is meant."""
+    word, fact = overrides.get(native.key), native.fact
+    if fact is None or remedy.knob is None or word is None or not _speaks_in_words(native, remedy.knob):
+        return ()
+    rules = {name: rule for name, rule in fact.also.items() if rule["rule"] == "words" and name != remedy.knob}
+    moved = [n for n, rule in rules.items() if _meant(rule, word) != _meant(rule, native.text or "")]
+    names = " and ".join(WEIGHTS.get(name, name) for name in moved)
+    return (f"{word} {'also moves' if value else 'also brings back'} {names}",) if names else ()
+
+
+WEIGHTS = {"actor.param_offload": "the weights", "actor.optimizer_offload": "the optimizer state"}
+"""What the switches of a word mean, in words."""
