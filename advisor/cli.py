@@ -77,7 +77,7 @@ def _run(arguments: list[str]) -> int:
 
 def _shielded(words: list[str]) -> list[str]:
     """`--key=value` of a script is not an option of ours: a space before it keeps argparse from thinking so."""
-    ours = ("--output=", "--launch=", "--help", "--force")
+    ours = ("--output=", "--launch=", "--knowledge=", "--help", "--force")
     return [
         f" {word}" if word.startswith("--") and "=" in word and not word.startswith(ours) else word for word in words
     ]
@@ -165,12 +165,23 @@ def _add_input(parser: argparse.ArgumentParser) -> None:
     _add_logs(parser)
     parser.add_argument("--demo", action="store_true", help="use the bundled crash instead of your own files")
     parser.add_argument("--launch", type=int, metavar="N", help="which launch of the script, counted from 1")
+    _add_knowledge(parser)
     parser.add_argument("--ascii", action="store_true", help="no signs beyond ASCII")
 
 
 def _add_logs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--log", action="append", default=[], metavar="LOG", help="log file or folder, - for standard input; repeatable"
+    )
+
+
+def _add_knowledge(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--knowledge",
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="a folder of your own knowledge, merged over ours; repeatable",
     )
 
 
@@ -236,12 +247,17 @@ def _fix(parser: argparse.ArgumentParser) -> None:
 
 def _scan(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("logs", nargs="+", metavar="LOG", help="log file, .gz, .zst or folder; - is standard input")
+    _add_knowledge(parser)
     parser.add_argument("--ascii", action="store_true", help="no signs beyond ASCII")
     _add_format(parser, "text", "json")
 
 
 def _settings(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("scripts", nargs="+", metavar="SCRIPT", help="launch script or config file")
+    parser.add_argument(
+        "--log", action="append", default=[], metavar="LOG", help="log whose printed configuration fills what is open"
+    )
+    _add_knowledge(parser)
     parser.add_argument("--ascii", action="store_true", help="no signs beyond ASCII")
     _add_format(parser, "text", "json", "jsonl", "yaml")
 
@@ -253,6 +269,7 @@ def _set(parser: argparse.ArgumentParser) -> None:
         "-o", "--output", metavar="OUT", help="where to write (default: NAME.fits.EXT beside the script)"
     )
     parser.add_argument("--launch", type=int, metavar="N", help="only this launch, counted from 1")
+    _add_knowledge(parser)
     parser.add_argument("--force", action="store_true", help="overwrite what is there")
 
 
@@ -274,6 +291,7 @@ def _explain(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "id", metavar="ID", help="as the reports name it: a knob, setting, cause, remedy, crash line, case"
     )
+    _add_knowledge(parser)
     parser.add_argument("--ascii", action="store_true", help="no signs beyond ASCII")
 
 

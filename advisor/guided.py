@@ -1,4 +1,4 @@
-"""The guided app's driver: the five verbs of `advisor.tui.driver` over the session, and the start of the app."""
+"""The guided app's driver: the six verbs of `advisor.tui.driver` over the session, and the start of the app."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from advisor.script.document import EditRefused
 from advisor.script.write import write_file
 from advisor.session import Asked, State
 from advisor.tui.app import run_app
-from advisor.tui.driver import Notice, Preview, Saved
+from advisor.tui.driver import Early, Notice, Preview, Saved
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +31,16 @@ class SessionDriver:
     is_demo: bool = False
     """The bundled crash lies in the program's own folder: its patch is written where the user is."""
 
-    def open(self, notice: Notice) -> State:
-        """Read and diagnose."""
+    def open(self, notice: Notice, early: Early | None = None) -> State:
+        """Read and diagnose; the ends of long logs first."""
         try:
-            return session.open_session(self.asked, notice)
+            return session.open_session(self.asked, notice, early)
         except LogError as error:
             raise ValueError(str(error)) from error
+
+    def carry_over(self, before: State, now: State) -> State:
+        """What the user did in `before`, done in `now`."""
+        return session.carry_over(before, now)
 
     def answer(self, state: State, question: str, choice: str | None) -> State:
         """Answer one question; None takes the answer back."""

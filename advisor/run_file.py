@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from advisor.crash.evidence import NOTHING
 from advisor.hostile import clean_line
-from advisor.knowledge import Knowledge, load_knowledge
+from advisor.knowledge import Knowledge, open_knowledge
 from advisor.machine.describe import described, gpus_from, merge
 from advisor.machine.inventory import Machine
 from advisor.machine.measure import measure
@@ -52,7 +52,7 @@ def sizing_of(state: State) -> Sizing:
 
 def size_run_file(path: Path, asked: Asked) -> Sizing:
     """Size the run a file describes; what the command line says of the machine wins. Raises ValueError, OSError."""
-    knowledge = load_knowledge()
+    knowledge = open_knowledge(asked.knowledge)
     stated = _read(path)
     name = clean_line(str(path))
     try:

@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Literal
 
 from advisor.crash.evidence import NOTHING, Crash
-from advisor.crash.story import read_logs
+from advisor.crash.story import preview, read_logs
 from advisor.diagnosis.diagnose import Diagnosed, diagnose
 from advisor.diagnosis.diagnosis import Diagnosis
 from advisor.diagnosis.facts import Known
 from advisor.diagnosis.leaks import held_knobs
 from advisor.hostile import clean, clean_line
-from advisor.knowledge import Knowledge, load_knowledge
+from advisor.knowledge import Knowledge, open_knowledge
+from advisor.knowledge.schema import FrameRule, Progress
 from advisor.machine.describe import described, from_log, merge
 from advisor.machine.inventory import Machine
 from advisor.machine.measure import measure
@@ -37,6 +38,8 @@ from advisor.units import show_bytes
 
 MOST_PLANS = 3
 """Plans made before one is taken whose steps cannot all be written."""
+_LONG = 32 << 20
+"""Bytes of a log from which on it is told how far its reading is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +64,8 @@ class Asked:
     answers: Mapping[str, str] | None = None
     accept: str = "recommended"
     """recommended, same-results, or step ids separated by commas."""
+    knowledge: tuple[Path, ...] = ()
+    """Folders of the user's own knowledge, later ones over earlier ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,20 +96,31 @@ class State:
 
 Notice = Callable[[str], None]
 """Told what is being read, for progress."""
+Early = Callable[[State], None]
+"""Given what the ends of long logs prove, while the rest of them is still to be read."""
 
 
-def open_session(asked: Asked, notice: Notice | None = None) -> State:
+def open_session(asked: Asked, notice: Notice | None = None, early: Early | None = None) -> State:
     """Read everything that was asked for and diagnose it.
 
+    Where `early` is given and a log is long, a first State (its crash is `preliminary`) goes there within a second.
     Raises ScriptError, LogError, KnowledgeError or AnswerError (one sentence each), OSError or ValueError.
     """
     tell = notice or _silent
-    knowledge = load_knowledge()
+    knowledge = open_knowledge(asked.knowledge)
     script = None
     if asked.script is not None:
         tell(f"reading {asked.script.name}")
         script = read_script(asked.script)
-    crash = _read_crash(asked.logs, knowledge, tell)
+    if early is not None and asked.logs:
+        first = preview(asked.logs, knowledge.signatures, *_phase_marks(knowledge))
+        if first is not None:
+            early(_diagnosed(asked, knowledge, script, first, tell))
+    return _diagnosed(asked, knowledge, script, _read_crash(asked.logs, knowledge, tell), tell)
+
+
+def _diagnosed(asked: Asked, knowledge: Knowledge, script: Script | None, crash: Crash, tell: Notice) -> State:
+    """From what was read to the plan, on this machine."""
     recognised, index = _pick_launch(script, crash, asked, knowledge, described_libraries(asked, knowledge))
     module = _config_module(script, index, recognised, knowledge)
     if module is not None:
@@ -168,6 +184,24 @@ def patch(state: State) -> Patch:
     return make_patch(state.plan, state.script, state.launch_index)
 
 
+def carry_over(before: State, now: State) -> State:
+    """`now` with the answers that were given and the steps that were switched in `before`, as far as it has them."""
+    if before.answers != now.answers:
+        now = _again(now, {**now.answers, **before.answers})
+    proposed = {step.id: step.selected for step in _again(before, dict(before.answers)).plan.steps}
+    for step in before.plan.steps:
+        switched = proposed.get(step.id) != step.selected and (
+            step.selected or not _is_excluded(step, before.plan.steps)
+        )
+        if switched and any(one.id == step.id and one.selected != step.selected for one in now.plan.steps):
+            now = toggle(now, step.id, step.selected)
+    return now
+
+
+def _is_excluded(step: PlanStep, by: Sequence[PlanStep]) -> bool:
+    return any(one.selected and one.id != step.id and _exclude_each_other(one, step) for one in by)
+
+
 def with_machine(state: State, machine: Machine) -> State:
     """The same sitting on another machine."""
     return _again(replace(state, machine=machine), dict(state.answers))
@@ -185,9 +219,22 @@ def _read_crash(logs: Sequence[Path], knowledge: Knowledge, tell: Notice) -> Cra
         return NOTHING
     for log in logs:
         tell(f"reading {log.name}" + (f", {show_bytes(log.stat().st_size)}" if log.is_file() else ""))
+    shown = -1
+
+    def told(name: str, read: int, size: int | None) -> None:
+        nonlocal shown
+        if size and size >= _LONG and shown != (percent := min(read * 100 // size, 100)):
+            shown = percent
+            tell(f"reading {Path(name).name}: {percent}% of {show_bytes(size)}")
+
+    frames, progress = _phase_marks(knowledge)
+    return read_logs(logs, knowledge.signatures, frames, progress, told)
+
+
+def _phase_marks(knowledge: Knowledge) -> tuple[list[FrameRule], list[Progress]]:
+    """What the frameworks' own files tell of phases."""
     frames = [rule for framework in knowledge.frameworks for rule in framework.frames]
-    progress = [mark for framework in knowledge.frameworks for mark in framework.progress]
-    return read_logs(logs, knowledge.signatures, frames, progress)
+    return frames, [mark for framework in knowledge.frameworks for mark in framework.progress]
 
 
 def described_libraries(asked: Asked, knowledge: Knowledge) -> Mapping[str, str]:
@@ -258,7 +305,7 @@ def _again(state: State, answers: dict[str, str]) -> State:
     recognised, index = _pick_launch(
         state.script,
         state.crash,
-        replace(state.asked, launch=state.launch_index if state.script else None),
+        replace(state.asked, launch=state.launch_index if state.launch is not None else None),
         state.knowledge,
         state.machine.libraries,
     )
@@ -283,7 +330,8 @@ def _think(
     others = _other_launches(asked, script, index)
     inputs = replace(inputs, knobs=held_knobs(knowledge.advisories, run, machine, crash, leak_assumed))
     run = build_run(inputs).run
-    run = replace(run, notes=(others, *run.notes)) if others else run
+    refused = (f"Left out of your knowledge: {sentence}" for sentence in knowledge.refused)
+    run = replace(run, notes=(*refused, *([others] if others else []), *run.notes))
     raw = build_ledger(run, machine, crash)
     known = knowledge.signatures.signatures
     limit: Literal["card", "share"] = next((s.limit for s in known if s.id == crash.signature), "card")

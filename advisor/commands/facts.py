@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from advisor.commands.asking import knowledge_of
 from advisor.commands.streams import emit, tell, usable
 from advisor.exits import Exit, Refusal
 from advisor.hostile import clean_line
-from advisor.knowledge import load_knowledge
 from advisor.report.explain_report import UnknownIdError, explain_report
 from advisor.report.json_report import encode, machine_file, scan_json
 from advisor.report.machine_report import machine_report
@@ -19,7 +19,7 @@ def scan(parsed: argparse.Namespace) -> int:
     """The crash as the logs alone prove it; exit 4 where they prove nothing."""
     from advisor.crash.story import read_logs
 
-    knowledge = usable(load_knowledge)
+    knowledge = knowledge_of(parsed)
     frames = [rule for framework in knowledge.frameworks for rule in framework.frames]
     progress = [mark for framework in knowledge.frameworks for mark in framework.progress]
     logs = [Path(log) for log in parsed.logs]
@@ -43,7 +43,7 @@ def machine(parsed: argparse.Namespace) -> int:
 
 def explain(parsed: argparse.Namespace) -> int:
     """What the knowledge says of one id."""
-    knowledge = usable(load_knowledge)
+    knowledge = knowledge_of(parsed)
     try:
         emit(explain_report(knowledge, parsed.id), parsed.ascii)
     except UnknownIdError as error:

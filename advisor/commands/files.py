@@ -5,13 +5,15 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from advisor.commands.asking import launch_index
+from advisor.commands.asking import knowledge_of, launch_index
 from advisor.commands.streams import emit, tell, unreadable, usable
 from advisor.exits import Exit, Refusal
 from advisor.hostile import clean, clean_line
-from advisor.knowledge import Knowledge, load_knowledge
+from advisor.knowledge import Knowledge
 from advisor.plan.patch import fits_name
 from advisor.report.json_report import encode
 from advisor.report.settings_report import Read, error_json, run_file, script_json, settings_json, settings_text
@@ -19,18 +21,22 @@ from advisor.run.dialect import recognise
 from advisor.script.document import Document, ScriptError, Setting, Value, Wanted
 from advisor.script.launch import Launch, Script
 
+if TYPE_CHECKING:
+    from advisor.commands.from_log import Printed
+
 RECOGNISED_IN = 200_000
 """Characters of a script that are searched for a framework's hints."""
 
 
 def settings(parsed: argparse.Namespace) -> int:
     """`jsonl` goes on at a script that cannot be read; the other formats stop there."""
-    knowledge = usable(load_knowledge)
+    knowledge = knowledge_of(parsed)
+    printed = usable(lambda: _printed(parsed.log, knowledge)) if parsed.log else None
     if parsed.format == "jsonl":
         for name in parsed.scripts:
-            emit(encode(_one(name, knowledge), indent=None) + "\n")
+            emit(encode(_one(name, knowledge, printed), indent=None) + "\n")
         return Exit.DONE
-    read = [usable(lambda name=name: _read(name, knowledge)) for name in parsed.scripts]  # type: ignore[misc]
+    read = [usable(lambda name=name: _read(name, knowledge, printed)) for name in parsed.scripts]  # type: ignore[misc]
     if parsed.format == "json":
         emit(encode(settings_json(read)) + "\n")
     elif parsed.format == "yaml":
@@ -40,9 +46,15 @@ def settings(parsed: argparse.Namespace) -> int:
     return Exit.DONE
 
 
-def _one(name: str, knowledge: Knowledge) -> dict[str, object]:
+def _printed(logs: Sequence[str], knowledge: Knowledge) -> Printed:
+    from advisor.commands.from_log import printed_in
+
+    return printed_in([Path(log) for log in logs], knowledge)
+
+
+def _one(name: str, knowledge: Knowledge, printed: Printed | None) -> dict[str, object]:
     try:
-        return script_json(_read(name, knowledge))
+        return script_json(_read(name, knowledge, printed))
     except OSError as error:
         return error_json(name, unreadable(error))
     except (ScriptError, ValueError) as error:
@@ -51,10 +63,14 @@ def _one(name: str, knowledge: Knowledge) -> dict[str, object]:
         return error_json(name, f"this is a fault of the program, not of your file ({type(error).__name__}: {error})")
 
 
-def _read(name: str, knowledge: Knowledge) -> Read:
+def _read(name: str, knowledge: Knowledge, printed: Printed | None) -> Read:
     from advisor.script.reader import read_script
 
     script = read_script(Path(name))
+    if printed is not None:
+        from advisor.commands.from_log import filled
+
+        script = replace(script, launches=tuple(filled(script.launches, printed)))
     text = clean(script.documents[0].data.decode(errors="replace"), RECOGNISED_IN)
     found = [recognise(launch, text, (), {}, {}, knowledge.frameworks).framework for launch in script.launches]
     models = [
@@ -76,7 +92,7 @@ def set_values(parsed: argparse.Namespace) -> int:
     given = [_pair(text) for text in parsed.changes]
     index = launch_index(parsed.launch)
     script = usable(lambda: read_script(Path(parsed.script)))
-    flags = _bare_flags(script, usable(load_knowledge))
+    flags = _bare_flags(script, knowledge_of(parsed))
     document, new = usable(lambda: rewritten(script, given, index, flags))
     if parsed.output == "-":
         sys.stdout.flush()
@@ -111,7 +127,8 @@ def rewritten(
     `flags`: options that take no value, without their dashes. One launch after the other; every result is read again
     before the next. Raises Refusal, EditRefused.
     """
-    from advisor.script.edit import read_again, rewrite
+    from advisor.script.again import read_again
+    from advisor.script.edit import rewrite
 
     name = clean_line(str(script.documents[0].path))
     if not script.launches:

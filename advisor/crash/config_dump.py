@@ -143,9 +143,14 @@ def _overrides(lines: Sequence[Line]) -> Iterator[tuple[str, str]]:
             yield from _assignments([item for item in held if isinstance(item, str)])
 
 
+def is_launch(text: str) -> bool:
+    """Whether a line is a launch as `set -x` traces it."""
+    return _TRACED.match(text) is not None
+
+
 def _command_lines(lines: Sequence[Line]) -> Iterator[tuple[str, str]]:
     for line in lines:
-        if line.text.startswith("+") and _TRACED.match(line.text):
+        if line.text.startswith("+") and is_launch(line.text):
             try:
                 words = shlex.split(line.text.lstrip("+ "))
             except ValueError:

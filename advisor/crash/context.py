@@ -10,13 +10,21 @@ from itertools import islice
 from advisor.crash.keep import Find
 from advisor.crash.lines import Line
 from advisor.crash.window import Placed, Window
+from advisor.knowledge.schema import Signature
 
 BEFORE = 96 << 10
+"""Bytes kept before what may have been the cause: its traceback, between the lines of other processes."""
+BEFORE_HINT = 16 << 10
 AFTER = 24 << 10
 _MOST = 3 << 20
 """Bytes kept of one log around finds."""
 _LINES, _ALL_LINES = 3_000, 30_000
 """Lines given before or after one find, and of one log altogether."""
+
+
+def reach_before(signature: Signature) -> int:
+    """Bytes kept before a find."""
+    return BEFORE if signature.role == "cause" else BEFORE_HINT
 
 
 @dataclass(slots=True)
@@ -38,18 +46,18 @@ class Contexts:
         self._held = 0
         self._finds: list[tuple[int, int]] = []
 
-    def take(self, window: Window, first: int, last: int) -> None:
+    def take(self, window: Window, signature: Signature, first: int, last: int) -> None:
         """Keep what stands around a find that begins at offset `first` and whose last line begins at `last`."""
         if self._held > _MOST:
             return
-        position = window.bounds(max(first - BEFORE - window.start, 0))[0]
-        end = min(window.end_of(last - window.start) + AFTER, len(window.data))
+        position = window.bounds(max(first - reach_before(signature) - window.start, 0))[0]
+        end = min(window.end_of(last - window.start) + AFTER, window.size)
         latest = self._stretches[-1] if self._stretches else None
         if latest is not None and latest.start <= window.start + position <= latest.end:
-            fresh = window.data[latest.end - window.start : end] if latest.end - window.start < end else b""
+            fresh = window.copy(latest.end - window.start, end) if latest.end - window.start < end else b""
             latest.data += fresh
         else:
-            fresh = window.data[position:end]
+            fresh = window.copy(position, end)
             self._stretches.append(_Stretch(window.start + position, window.number_at(position), fresh))
         self._held += len(fresh)
         self._finds.append((first, last))
@@ -71,7 +79,7 @@ class Contexts:
 
 def _surrounded(find: Find, last: int, lines: Sequence[Placed], offsets: Sequence[int]) -> Find:
     until, begin = bisect_left(offsets, find.offset), bisect_right(offsets, last)
-    from_ = bisect_left(offsets, find.offset - BEFORE, 0, until)
+    from_ = bisect_left(offsets, find.offset - reach_before(find.signature), 0, until)
     before = tuple(line for _, line in lines[max(from_, until - _LINES) : until])
     end = bisect_left(offsets, last + AFTER)
     return replace(find, before=before, after=tuple(line for _, line in lines[begin : min(end, begin + _LINES)]))

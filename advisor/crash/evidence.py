@@ -33,6 +33,8 @@ class Evidence:
     """Who printed it: "WorkerDict pid=123", "rank3"; "" where the line does not say."""
     repeats: int = 0
     """How often the same fact came again (folded echoes)."""
+    runs_ago: int = 0
+    """Of a log that holds several runs: 0 the one told of, 1 the one before it …"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +56,12 @@ class TopUser:
     command: str
 
 
-ReadingKind = Literal["allocated", "reserved", "used", "free", "kv_cache", "weights", "freed", "still_used", "graphs"]
+ReadingKind = Literal[
+    "allocated", "reserved", "used", "free", "kv_cache", "weights", "freed", "still_used", "graphs", "host_used"
+]
 """What a memory reading speaks of: torch's live tensors · torch's pool · the whole card in use · the card free
-· an engine's KV cache · its weights · what its sleep gave back · what was in use after that · CUDA graphs."""
+· an engine's KV cache · its weights · what its sleep gave back · what was in use after that · CUDA graphs
+· the node's memory in use."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,12 @@ from dataclasses import replace
 
 from advisor.crash.evidence import Evidence, EvidenceRole, TopUser
 from advisor.crash.lines import Line
+from advisor.crash.phase import Mark
 from advisor.crash.scan import Scanned
 from advisor.crash.verdict import Placed
 
 _TEXT = 4_000
+_MARK = 400
 
 
 def as_evidence(
@@ -33,6 +35,13 @@ def as_evidence(
         process=find.first.process,
         repeats=find.first.repeats,
     )
+
+
+def progress_told(mark: Mark, file: str) -> Evidence:
+    """The last progress line before a failure, as evidence of how far the run had come."""
+    line, phase = mark
+    text = line.printed[-_MARK:]
+    return Evidence("training-step", "progress", file, line.number, text, "none", phase, {}, line.process)
 
 
 def victims(cause: Evidence, users: Sequence[TopUser]) -> list[Evidence]:
@@ -61,7 +70,10 @@ def folded(
         if key in seen:
             at = seen[key]
             target = told[0] if at < 0 else told_once[at]
-            counted = replace(target, repeats=target.repeats + more)
+            if one.find.signature.role == "telemetry" and at >= 0:  # of readings the latest tells most
+                counted = replace(as_evidence(one, logs), repeats=target.repeats + more)
+            else:
+                counted = replace(target, repeats=target.repeats + more)
             if at < 0:
                 told[0] = counted
             else:
@@ -79,4 +91,5 @@ def _echoes(one: Placed, cause: Placed) -> bool:
 
 
 def _masked(text: str) -> str:
-    return re.sub(r"\d+(?:\.\d+)?", "#", text)[:600]
+    """A message without its numbers and without Ray's count of repeats."""
+    return re.sub(r"\d+(?:\.\d+)?", "#", text.partition(" [repeated ")[0])[:600]

@@ -33,7 +33,7 @@ _PREFIXES = tuple(
         ("[", r"\[(?P<who>rank\d{1,5})\]:[ ]?"),  # torch's exception hook
         ("[", r"\[default(?P<role>\d{1,4})\]:"),  # torchrun --tee
         ("[", r"\[\d{1,4},(?P<task>\d{1,5})\]<std(?:err|out)>:[ ]?"),  # mpirun
-        (_DIGITS, r"(?P<task>\d{1,4}): (?=\S)"),  # srun --label
+        (_DIGITS, r"(?P<task>\d{1,4}): (?=\S| {1,40}\S)"),  # srun --label
         ("w", r"(?P<who>worker[\w.-]{0,40}-\d{1,4}): "),  # pdsh
         ("[" + _DIGITS, rf"\[?{_TIME}(?: (?P<who>(?:DP\d+ )?(?:TP\d+)?(?: ?EP\d+)?(?: ?PP\d+)?))?\][ ]?"),  # SGLang
         (_LEVELS, rf"{_LEVEL}:?[ ]?{_TIME}(?: \[[\w./-]{{1,80}}:\d+\]| [\w./-]{{1,80}}:\d+\]|:)[ ]?"),  # vLLM
@@ -54,6 +54,7 @@ _BY_FIRST = {
 _COLOUR = re.compile("\x1b\\[[0-9;]{0,16}m")
 _REPEATED = re.compile(r" *\[repeated (\d{1,6})x across cluster\](?: \(Ray deduplicates.*)?$")
 _VISIBLE_ESCAPE = re.compile(r"\^\[\[[0-9;]{0,12}m")
+_CODE = re.compile(rb"(?:\x1b|\^\[)\[[0-?]{0,32}[ -/]{0,4}[@-~]")
 _SPLIT = re.compile(rb"[\r\n]+")
 
 
@@ -103,6 +104,11 @@ def peel(printed: str, number: int = 1) -> Line:
             stamp = f"{groups['month']}-{groups['day']} {groups['clock']}"
         text = stripped[match.end() :]
     return Line(number, text, printed, " ".join(labels), repeats, stamp)
+
+
+def without_codes(raw: bytes) -> bytes:
+    """The bytes without colour codes, which may stand between the words of an anchor."""
+    return _CODE.sub(b"", raw) if b"\x1b[" in raw or b"^[[" in raw else raw
 
 
 def segments(raw: bytes) -> list[bytes]:

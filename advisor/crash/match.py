@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from weakref import WeakKeyDictionary
 
 from advisor.crash.lines import Line
 from advisor.crash.patterns import Ready
@@ -17,8 +19,45 @@ _WIDE = 160
 """Pieces of a wrapped message that are this wide show its beginning within one line up or down."""
 _TAIL = 160
 """A message after which its line goes on for longer than any clause of one is complete."""
+_LITERAL_LINES = 4
+"""Lines that a literal of a message may be broken over."""
+_ALIKE, _SHAPES = 3, 2_000
+"""Tries in vain on lines that read alike but for their numbers, and on how many different lines in one log; then, so
+that talk of memory cannot make a log endless, one more a stretch of it."""
+_STRETCH, _SHAPE = 1 << 16, 100
+"""Bytes; characters that tell lines apart."""
+_DIGITS = str.maketrans("123456789", "000000000")
 _FOREIGN, _FOREIGN_WIDE = 8, 2
 """Lines of other processes that may stand between two pieces of one message, and between two wide ones."""
+
+
+class _Vain:
+    """Lines of one log that were put together in vain, by what they read like."""
+
+    def __init__(self) -> None:
+        self._tried: Counter[tuple[Ready, str]] = Counter()
+        self._last = 0
+
+    def tired_of(self, ready: Ready, placed: Placed) -> bool:
+        """Whether another try on this line is not worth it."""
+        if len(self._tried) < _SHAPES:
+            return self._tried[ready, _shape(placed)] >= _ALIKE
+        if placed[0] - self._last < _STRETCH:
+            return True
+        self._last = placed[0]
+        return False
+
+    def note(self, ready: Ready, placed: Placed) -> None:
+        """One more try in vain."""
+        if len(self._tried) < _SHAPES:
+            self._tried[ready, _shape(placed)] += 1
+
+
+def _shape(placed: Placed) -> str:
+    return placed[1].text[:_SHAPE].translate(_DIGITS)
+
+
+_VAIN: WeakKeyDictionary[Window, _Vain] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,17 +170,40 @@ def _joined(ready: Ready, around: Surroundings) -> Matched | None:
     alone = ready.regex.search(text)
     if alone is not None and len(text) - alone.end() > _TAIL:
         return Matched(ready, alone, (around.placed,))
+    vain = _VAIN.setdefault(around.window, _Vain())
+    if alone is None and vain.tired_of(ready, around.placed):
+        return None
+    found = _pieced(ready, around, alone is not None)
+    if found is None:
+        vain.note(ready, around.placed)
+    return found
+
+
+def _pieced(ready: Ready, around: Surroundings, stands_alone: bool) -> Matched | None:
+    """The message put together of the pieces on its lines."""
     span = ready.signature.span_lines - 1
-    up, down = _may_cross(ready, text)
-    down = down or alone is not None
-    if alone is None and not up and not down:
+    up, down = _may_cross(ready, around.line.text)
+    down = down or stands_alone
+    if not up and not down:
         return None
     wide = around.is_wide
-    if wide and alone is None and _within(ready, around, around.above(int(up)), around.below(int(down))) is None:
+    if not stands_alone and not _begins_near(ready, around, (1 if wide else span) if up else 0):
+        return None
+    if wide and not stands_alone and _within(ready, around, around.above(int(up)), around.below(int(down))) is None:
         return None
     below = around.below(span if down else 0)
     found = _within(ready, around, [], below)
     return found or (_within(ready, around, around.above(1 if wide else span), below) if up else None)
+
+
+def _begins_near(ready: Ready, around: Surroundings, above: int) -> bool:
+    """Whether a literal of the message stands on the line, above it, or from it over the next few lines."""
+    literals = ready.signature.within
+    if not literals:
+        return True
+    members = [*around.above(above), around.placed, *around.below(_LITERAL_LINES)]
+    text = "".join("".join(line.text for _, line in members).split())
+    return any(literal in text for literal in literals)
 
 
 def _may_cross(ready: Ready, text: str) -> tuple[bool, bool]:
@@ -163,7 +225,8 @@ def _within(ready: Ready, around: Surroundings, above: list[Placed], below: list
         offsets.append(size)
         size += len(line.text)
     at = len(above)
-    for match in ready.regex.finditer("".join(line.text for _, line in members)):
+    text = "".join(line.text for _, line in members)
+    for match in ready.regex.finditer(text):
         first = bisect_right(offsets, match.start()) - 1
         last = bisect_right(offsets, max(match.end() - 1, match.start())) - 1
         if first <= at <= last:

@@ -19,6 +19,8 @@ _NUM = r"\d{1,20}(?:\.\d{1,20})?"
 _CLASS = re.compile(r"\[(?:\\.|[^\]\\])*\]|\\.")
 Field = int | float | str
 _ANYWHERE = 1 << 20
+_BILLION = "e9"
+"""The unit of sizes that a program divided by 10^9, where "GB" is read as 2^30 elsewhere."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -145,6 +147,8 @@ def fields_of(signature: Signature, match: re.Match[str]) -> dict[str, Field]:
 def _bytes(text: str, rule: str) -> int:
     unit = rule.partition(" ")[2]
     compact = re.sub(r"\s+", "", text)
+    if unit == _BILLION:
+        return round(float(compact) * 10**9)
     return parse_size(compact + unit)
 
 

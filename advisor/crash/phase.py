@@ -11,17 +11,26 @@ from advisor.crash.lines import Line
 from advisor.knowledge.schema import FrameRule, Progress
 from advisor.words import Phase
 
-_FRAME = re.compile(r'File "(?P<file>[^"\n]{1,400})", line (?P<line>\d{1,7}), in (?P<function>[\w.<>]{1,120})')
+_FRAME = re.compile(r'File \\?"(?P<file>[^"\n]{1,400}?)\\?", line (?P<line>\d{1,7}), in (?P<function>[\w.<>]{1,120})')
 _NOTEBOOK = re.compile(
-    r"(?:File )?(?P<file>(?:/|~)[^\s:]{1,400}\.py):(?P<line>\d{1,7}), in (?P<function>[\w.<>]{1,120})"
+    r"(?:File )?(?P<file>(?:/|~|[A-Z]:\\)[^\s:]{1,400}\.py):(?P<line>\d{1,7}),? in (?P<function>[\w.<>]{1,120})"
 )
+"""IPython's form, and rich's with its frame around it."""
+_OLD_NOTEBOOK = re.compile(
+    r"^\[?(?P<file>(?:/|~)[^\s:\]]{1,400}\.py)(?:\]\(\S{0,200}\))? in (?P<function>[\w.<>]{1,120})\("
+)
+"""IPython's form of old, whose line number stands on an arrow below it."""
+_ARROW = re.compile(r"^-{2,8}> ?\[?(?P<line>\d{1,7})\b")
 _RAY_TASK = re.compile(r"\bray::(?P<task>[\w.:<>]{1,160})")
 _CRITIC = re.compile(r"\bCritic(?:Model|Ray|Worker)\w*")
 _BEGIN = "Traceback (most recent call last)"
 _CHAINED = ("direct cause of the following", "During handling of the above")
+_INSIDE = ("^", "~", "---", "-->", "...", "│", "╭", "╰", "|")
+"""What lines inside a traceback begin with that are neither frames nor source."""
 _FOREIGN = 200
 """Lines of other processes that may stand between the lines of one traceback."""
 _TEXT_LINES = 12
+_LOOKED_BACK = 4_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +49,13 @@ def frame_in(line: Line) -> Frame | None:
     match = _FRAME.search(line.text) or _NOTEBOOK.search(line.text)
     if match is None:
         return None
-    return Frame(match["file"], int(match["line"]), match["function"], line.number)
+    return Frame(match["file"].replace("\\", "/"), int(match["line"]), match["function"], line.number)
+
+
+def _old_frame_in(line: Line, arrow: int) -> Frame | None:
+    """The frame an old notebook shows, with the line number that the arrow below it had."""
+    match = _OLD_NOTEBOOK.match(line.text) if arrow else None
+    return Frame(match["file"], arrow, match["function"], line.number) if match else None
 
 
 def trace_above(before: Sequence[Line], process: str) -> Trace:
@@ -48,7 +63,7 @@ def trace_above(before: Sequence[Line], process: str) -> Trace:
     frames: list[Frame] = []
     tasks: list[str] = []
     texts: list[str] = []
-    foreign = 0
+    foreign = arrow = 0
     for line in reversed(before):
         if line.process != process:
             foreign += 1
@@ -56,7 +71,9 @@ def trace_above(before: Sequence[Line], process: str) -> Trace:
                 break
             continue
         tasks.extend(match["task"] for match in _RAY_TASK.finditer(line.text))
-        frame = frame_in(line)
+        frame = frame_in(line) or _old_frame_in(line, arrow)
+        if pointed := _ARROW.match(line.text):
+            arrow = int(pointed["line"])
         if frame is not None:
             frames.append(frame)
         elif _BEGIN in line.text or (frames and not _continues(line)):
@@ -66,10 +83,25 @@ def trace_above(before: Sequence[Line], process: str) -> Trace:
     return Trace(tuple(reversed(frames)), tuple(tasks), tuple(texts))
 
 
+def trace_below(after: Sequence[Line], process: str) -> Trace:
+    """Frames right below a line of `process`: Ray prints the exception first and what it came through under it."""
+    frames: list[Frame] = []
+    texts: list[str] = []
+    for line in (line for line in after[: _FOREIGN // 2] if line.process == process):
+        frame = frame_in(line)
+        if frame is not None:
+            frames.append(frame)
+        elif _BEGIN in line.text or (frames and not _continues(line)) or len(texts) >= _TEXT_LINES:
+            break
+        else:
+            texts.append(line.text)
+    return Trace(tuple(frames), (), tuple(texts) if frames else ())
+
+
 def _continues(line: Line) -> bool:
     """Whether a line without a frame may stand inside a traceback."""
     text = line.text
-    if not text.strip() or text[:1].isspace() or text.lstrip().startswith(("^", "~", "---", "-->", "...")):
+    if not text.strip() or text[:1].isspace() or text.lstrip().startswith(_INSIDE):
         return True
     return "ray::" in text or any(mark in text for mark in _CHAINED) or "Error" in text[:120]
 
@@ -77,6 +109,10 @@ def _continues(line: Line) -> bool:
 def tasks_in(lines: Sequence[Line]) -> tuple[str, ...]:
     """Ray tasks that lines name ("Unhandled error …: ray::WorkerDict.method()")."""
     return tuple(match["task"] for line in lines for match in _RAY_TASK.finditer(line.text))
+
+
+WEAK = 10
+"""Frames of rules up to this weight (an engine's inside, a trainer's main loop) count only where nothing else tells."""
 
 
 def phase_of_frames(
@@ -116,14 +152,18 @@ def is_critic(process: str, trace: Trace) -> bool:
     return any(_CRITIC.search(name) for name in (process, *trace.tasks))
 
 
-def last_progress(lines: Sequence[Line], marks: Sequence[Progress], frameworks: Sequence[str]) -> tuple[Phase, str]:
-    """The phase of the last progress mark in `lines`."""
-    chosen = [mark for mark in marks if _concerns(mark, frameworks)]
-    for line in reversed(lines):
-        for mark in chosen:
-            if re.search(mark.pattern, line.printed):
-                return mark.phase, f"last progress mark, line {line.number}" if mark.phase != "unknown" else ""
-    return "unknown", ""
+Mark = tuple[Line, Phase]
+"""A progress line and its phase ("unknown": between two steps)."""
+
+
+def last_progress(lines: Sequence[Line], marks: Sequence[Progress], frameworks: Sequence[str]) -> Mark | None:
+    """The last of `lines`, some thousands back at most, that a progress mark knows."""
+    chosen = [(re.compile(mark.pattern), mark.phase) for mark in marks if _concerns(mark, frameworks)]
+    for line in reversed(lines[-_LOOKED_BACK:]):
+        for pattern, phase in chosen:
+            if pattern.search(line.printed):
+                return line, phase
+    return None
 
 
 def _concerns(rule: FrameRule | Progress, frameworks: Sequence[str]) -> bool:

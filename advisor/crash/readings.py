@@ -20,6 +20,7 @@ _KINDS: dict[str, ReadingKind] = {
     "freed_bytes": "freed",
     "left_bytes": "still_used",
     "graphs_bytes": "graphs",
+    "node_used_bytes": "host_used",
 }
 _PHASES: dict[ReadingKind, Phase] = {
     "kv_cache": "rollout_init",
@@ -29,13 +30,17 @@ _PHASES: dict[ReadingKind, Phase] = {
     "still_used": "weight_sync",
 }
 _PART_OF_A_MESSAGE = "torch-process-list"
+_MOST = 2_000
+"""Readings given of all logs together; beyond that they are evenly thinned, and the last is kept."""
 
 
 def readings_in(finds: Iterable[Placed], names: Sequence[str], rules: Sequence[FrameRule]) -> tuple[Reading, ...]:
     """The readings of `finds`, by log and line; `names` are those of the logs."""
     told = [one for one in finds if one.find.signature.role == "telemetry" and one.id != _PART_OF_A_MESSAGE]
     told.sort(key=lambda one: (one.log, one.find.first.number))
-    return tuple(reading for one in told for reading in _readings(one, names[one.log], rules))
+    every = [reading for one in told for reading in _readings(one, names[one.log], rules)]
+    stride = -(-len(every) // _MOST) or 1
+    return tuple(every[::-stride][::-1])
 
 
 def _readings(one: Placed, file: str, rules: Sequence[FrameRule]) -> Iterable[Reading]:

@@ -13,22 +13,25 @@ from itertools import islice
 
 from advisor.crash.context import AFTER, BEFORE, Contexts
 from advisor.crash.keep import Find, Flood, Kept
-from advisor.crash.lines import SEGMENT_LIMIT, Line, read_line
+from advisor.crash.lines import SEGMENT_LIMIT, Line, without_codes
 from advisor.crash.match import Surroundings, match_around
 from advisor.crash.patterns import Catalogue, Ready
-from advisor.crash.search import searched
-from advisor.crash.sources import Source, read_chunks
+from advisor.crash.search import Searcher
+from advisor.crash.sources import Reader, Source
 from advisor.crash.window import Window
 
+CHUNK = 512 << 10
+"""Bytes read and searched at a time."""
 HEAD = 512 << 10
 TAIL = 256 << 10
 _LINES = 8_000
 """Lines kept of the beginning and of the end."""
-_NEAR_AFTER = 24 << 10
-_FLOOD = 1_000
-"""After so many finds of a warning or a reading only the last of its later lines are looked at."""
+_NEAR_AFTER = AFTER + 2 * SEGMENT_LIMIT
+"""Bytes that are there behind a hit when it is looked at, or the log ends: all that is kept after a find."""
+_NEWLINE = 10
+_FLOOD, _FLOOD_OF_CAUSES = 1_000, 20_000
+"""After so many lines with the same anchors only some of the later ones, and the last, are looked at."""
 _EVERY = 32
-_NEAR = 48
 _UNBROKEN = 16
 """Stretches of one endless line that are looked at; what follows in it is passed over."""
 _QUIET = ("warning", "telemetry")
@@ -54,15 +57,15 @@ class Scanned:
 def scan(source: Source, catalogue: Catalogue, told: Told | None = None) -> Scanned:
     """Read a whole log. Raises LogError where it cannot be read. Time is linear in its size."""
     run = _Scan(catalogue)
-    for chunk, hits in searched(read_chunks(source), catalogue.triggers):
-        run.take(chunk, hits)
-        if told is not None:
-            told(run.searched)
+    with Reader(source) as reader, Searcher(catalogue.triggers) as searcher:
+        while run.step(reader, searcher):
+            if told is not None:
+                told(run.searched)
     return run.finish(source.name)
 
 
 class _Scan:
-    """One pass over one log, chunk by chunk."""
+    """One pass over one log: what is read next is searched while the hits of what was read before are looked at."""
 
     def __init__(self, catalogue: Catalogue) -> None:
         self.catalogue = catalogue
@@ -70,6 +73,7 @@ class _Scan:
         self.head = bytearray()
         self.pending: deque[int] = deque()
         self.searched = 0
+        """Offset up to which all hits are known."""
         self.done = -1
         """Offset up to which hits are accounted for."""
         self.unbroken = 0
@@ -79,34 +83,60 @@ class _Scan:
         self.contexts = Contexts()
         self.floods: dict[tuple[Ready, ...], Flood] = {}
 
-    def take(self, chunk: bytes, hits: list[int]) -> None:
-        """Go on with what was read next; look at the hits that have enough text after them."""
+    def step(self, reader: Reader, searcher: Searcher) -> bool:
+        """Go on with what can be read next; False at the end of the log."""
         window = self.window
+        if len(window.data) - window.size < CHUNK:
+            self._forget()
+        begin = window.size
+        room = window.room(CHUNK)
+        window.extend(reader.read_into(room))
         if len(self.head) < HEAD:
-            self.head += chunk[: HEAD - len(self.head)]
-        window.extend(chunk)
-        self.pending.extend(hits)
-        self.searched = window.start + len(window.data)
-        self._look(self.searched - AFTER - _NEAR_AFTER)
+            self.head += room[: min(HEAD - len(self.head), window.size - begin)]
+        room.release()
+        begin = self._passed_over(begin)
+        hits = searcher.begin(window, begin) if begin < window.size else list
+        self._look(self.searched - _NEAR_AFTER)
+        self.pending.extend(hits())
+        more = self.searched < window.end
+        self.searched = window.end
+        return more
+
+    def _forget(self) -> None:
+        """Make room by what nobody will look at any more."""
+        window = self.window
         oldest = min(self.pending[0] if self.pending else self.searched, self.searched - TAIL)
-        spare = oldest - BEFORE - window.start - SEGMENT_LIMIT
+        spare = oldest - BEFORE - SEGMENT_LIMIT - window.start
         if spare > 0:
             window.drop(spare)
+
+    def _passed_over(self, begin: int) -> int:
+        """Where in the window the search has to go on: an endless line is passed over to its end, if it has one."""
+        window = self.window
+        last = self.done - window.start
+        if self.unbroken <= _UNBROKEN or last < 0:
+            return begin
+        end = window.next_break(last)
+        if end >= window.size:
+            self.done = window.end
+        return max(begin, end)
 
     def finish(self, name: str) -> Scanned:
         """Look at the rest, and put together what was kept."""
         window = self.window
         self._look(self.searched + 1)
         self._last_of_floods()
-        size = len(window.data)
-        scanned = Scanned(name, counts=self.counts, bytes_read=window.start + size)
-        ends_open = bool(window.data) and not window.data.endswith(b"\n")
+        size = window.size
+        scanned = Scanned(name, counts=self.counts, bytes_read=window.end)
+        ends_open = size > 0 and window.data[size - 1] != _NEWLINE
         scanned.lines_read = window.number_at(size) - 1 + ends_open
-        head = bytes(self.head)
-        scanned.head = [line for _, line in islice(Window(head).lines(0, len(head)), _LINES)] if head else []
-        covered = len(head) - window.start
+        covered = len(self.head) - window.start
         if covered < size:
             scanned.tail = list(deque((line for _, line in window.lines(max(size - TAIL, covered), size)), _LINES))
+        del window
+        self.window = Window()  # its room is wanted now for lines
+        head, self.head = Window(self.head), bytearray()
+        scanned.head = [line for _, line in islice(head.lines(0, head.size), _LINES)] if head.size else []
         finds = [find for one in self.kept.values() for find in one.finds()]
         scanned.finds = sorted(finds, key=lambda find: (find.offset, find.first.number))
         scanned.around = self.contexts.give(scanned.finds)
@@ -122,16 +152,16 @@ class _Scan:
     def _look_at(self, offset: int) -> None:
         """Test the signatures on the line at `offset`."""
         window = self.window
-        begin, end = window.bounds(offset - window.start)
+        at = offset - window.start
+        if self.unbroken and window.next_break(max(self.done - window.start, 0)) < at:
+            self.unbroken = 0
+        begin, end = window.bounds(at)
         self.done = window.start + end
         self.unbroken = self.unbroken + 1 if end - begin > SEGMENT_LIMIT else 0
         if self.unbroken > _UNBROKEN:
             return
-        raw = window.data[begin:end]
-        candidates = self.catalogue.candidates(raw)
-        near = offset - self.done + len(raw)
-        if not candidates and b"\x1b" in raw[max(near - _NEAR, 0) : near + _NEAR]:  # colours inside a message
-            candidates = self.catalogue.candidates(read_line(raw, 0).text.encode())
+        raw = window.copy(begin, end)
+        candidates = self.catalogue.candidates(without_codes(raw))
         if not candidates or self._is_flood(candidates, window.start + begin, raw):
             return
         around = Surroundings(window, begin, end, window.number_at(begin))
@@ -149,7 +179,7 @@ class _Scan:
         self.counts[signature.id] = self.counts.get(signature.id, 0) + 1 + matched.lines[0][1].repeats
         kept = self.kept.setdefault(signature.id, Kept(signature))
         if kept.wants_context():
-            self.contexts.take(window, matched.lines[0][0], last)
+            self.contexts.take(window, signature, matched.lines[0][0], last)
         kept.add(matched)
 
     def _is_flood(self, candidates: tuple[Ready, ...], offset: int, raw: bytes) -> bool:
@@ -159,7 +189,7 @@ class _Scan:
             quiet = all(ready.signature.role in _QUIET for ready in candidates)
             flood = self.floods[candidates] = Flood(quiet)
         flood.seen += 1
-        if not flood.quiet or flood.seen <= _FLOOD or flood.seen % _EVERY == 0:
+        if flood.seen <= (_FLOOD if flood.quiet else _FLOOD_OF_CAUSES) or flood.seen % _EVERY == 0:
             return False
         flood.last.append((offset, self.window.number_at(offset - self.window.start), raw[:SEGMENT_LIMIT]))
         flood.skipped += 1

@@ -1,68 +1,83 @@
-"""The literal search over a stream of chunks, a step ahead of whoever looks at the hits.
+"""The literal search over what is read next, beside whoever looks at the hits of what was read before.
 
-The search runs without Python's lock, so on a second core it costs no time at all.
+It runs without Python's lock, so on a second core it costs no time at all.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from threading import Lock
 
 import ahocorasick_rs
 
+from advisor.crash.triggers import passes
+from advisor.crash.window import Window
+
 _INLINE = 4
-"""Chunks after which a second thread is worth its start."""
-_AHEAD = 2
-Searched = tuple[bytes, list[int]]
-"""A chunk and where, counted from the beginning of the log, literals begin in it (or just before it)."""
+"""Searches after which a second thread is worth its start."""
+_DENSE = 4_096
+"""Hits in one search after which the next ones take small pieces: a hit takes more memory than the text it is for."""
+_PIECE = 1 << 16
 
 
 class Searcher:
-    """Finds literals in consecutive chunks, also across their borders."""
+    """Finds literals in a window that grows, also across the borders of what is read at a time. `with` ends it."""
 
     def __init__(self, literals: Sequence[bytes]) -> None:
-        self._find = ahocorasick_rs.BytesAhoCorasick(
-            list(literals), matchkind=ahocorasick_rs.MatchKind.LeftmostFirst
-        ).find_matches_as_indexes
+        self._finders = [
+            ahocorasick_rs.BytesAhoCorasick(group, matchkind=ahocorasick_rs.MatchKind.LeftmostFirst)
+            for group in passes(literals)
+        ]
         self._overlap = max(map(len, literals), default=1) - 1
-        self._last = b""
-        self._at = 0
+        self._searches = 0
+        self._dense = True
+        self._pool: ThreadPoolExecutor | None = None
+        self._under_way = Lock()
+        self._under_way.acquire()
 
-    def search(self, chunk: bytes) -> Searched:
-        """The hits of the chunk that follows the last one. Time is linear in its size."""
-        border = self._last + chunk[: self._overlap]
-        from_ = self._at - len(self._last)
-        hits = [from_ + begin for _, begin, end in self._find(border) if end > len(self._last)] if self._last else []
-        at = self._at
-        hits += [at + hit[1] for hit in self._find(chunk)]
-        self._at += len(chunk)
-        self._last = (self._last + chunk[-self._overlap :])[-self._overlap :]
-        return chunk, hits
+    def __enter__(self) -> Searcher:
+        return self
 
+    def __exit__(self, *_: object) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
 
-def searched(chunks: Iterator[bytes], literals: Sequence[bytes]) -> Iterator[Searched]:
-    """Each chunk with its hits, in order. What reading raises is raised here."""
-    searcher = Searcher(literals)
-    for count, chunk in enumerate(chunks, start=1):
-        yield searcher.search(chunk)
-        if count == _INLINE:
-            yield from _ahead(chunks, searcher)
-            return
+    def begin(self, window: Window, begin: int) -> Callable[[], list[int]]:
+        """Search data[begin:] of the window, which must not move meanwhile.
 
+        What comes back waits for the search, and gives the offsets in the log where literals begin, in order.
+        """
+        self._searches += 1
+        view = memoryview(window.data)[max(begin - self._overlap, 0) : window.size]
+        first = min(begin, self._overlap)
+        at = window.start + begin - first
+        if self._searches <= _INLINE:
+            hits = self._search(view, first, at)
+            return lambda: hits
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(1, thread_name_prefix="log search")
+        found: Future[list[int]] = self._pool.submit(self._begun, view, first, at)
+        self._under_way.acquire()
+        return found.result
 
-def _ahead(chunks: Iterator[bytes], searcher: Searcher) -> Iterator[Searched]:
-    """The same, read and searched by a second thread; one thread, so in order."""
+    def _begun(self, view: memoryview, first: int, at: int) -> list[int]:
+        """In the second thread: it holds Python's lock now and is about to let go of it."""
+        self._under_way.release()
+        return self._search(view, first, at)
 
-    def following() -> Searched | None:
-        chunk = next(chunks, None)
-        return None if chunk is None else searcher.search(chunk)
-
-    pool = ThreadPoolExecutor(1, thread_name_prefix="log search")
-    try:
-        coming = deque(pool.submit(following) for _ in range(_AHEAD))
-        while (item := coming.popleft().result()) is not None:
-            yield item
-            coming.append(pool.submit(following))
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)
+    def _search(self, view: memoryview, first: int, at: int) -> list[int]:
+        """Hits that end behind view[:first], which was searched before; view[0] is at offset `at` of the log."""
+        piece = _PIECE if self._dense else len(view)
+        hits: list[int] = []
+        with view:
+            for begin in range(first, len(view), piece):
+                from_ = max(begin - self._overlap, 0)
+                known, size = begin - from_, len(hits)
+                for finder in self._finders:
+                    found = finder.find_matches_as_indexes(view[from_ : begin + piece])
+                    hits += [at + from_ + start for _, start, end in found if end > known]
+                if len(self._finders) > 1:
+                    hits[size:] = sorted(hits[size:])
+        self._dense = len(hits) > _DENSE
+        return hits

@@ -1,6 +1,6 @@
 """Where logs come from: files, standard input, .gz/.xz/.zst, and folders of logs. All of them become streams of bytes.
 
-Reading is bounded: chunks of 1 MiB, never a whole file.
+Reading is bounded: into room that the caller has, never a whole file.
 """
 
 from __future__ import annotations
@@ -14,14 +14,19 @@ import select
 import stat
 import sys
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import BinaryIO, cast
 
 from advisor.hostile import clean_line
 
-CHUNK = 1 << 20
+_BUFFER = 1 << 20
+_SAMPLE = 8192
+PREVIEW = 32 << 20
+"""Bytes at the end of a long log that are read first."""
 FILES_IN_FOLDER = 64
 PATIENCE = 5.0
 """Seconds within which somebody has to begin writing to a named pipe."""
@@ -42,11 +47,14 @@ _MAGIC = {
 _WANTED = (
     ("worker-*.err", "worker-*.out", "job-driver-*.log", "raylet.out", "raylet.err"),
     ("slurm-*.out", "slurm-*.err", "stderr.log", "stdout.log", "error.json", "output.log", "nohup.out"),
-    ("*.log", "*.out", "*.err", "log*.txt", "*.log.*", "kern*", "dmesg*", "messages", "*.txt"),
+    ("*.log", "*.out", "*.err", "log*.txt", "*log.txt", "*.log.*", "kern*", "dmesg*", "messages", "journal*"),
+    ("*.txt",),
 )
+"""What logs are called, most telling first. The last ones are read only where no other is."""
 _UNWANTED = (
     *("python-core-*", "dashboard*", "monitor.*", "log_monitor.*", "gcs_server.*", "*agent*", "ray_client*"),
-    *("debug*.log", "runtime_env*", "requirements*", "*.pkl"),
+    *("debug*.log", "runtime_env*", "requirements*", "*.pkl", "*.py", "*.patch", "*.diff", "*.md"),
+    *("readme*", "license*", "plan*", "expected*", "golden*", "config*"),
 )
 
 
@@ -61,6 +69,8 @@ class Source:
     name: str
     open: Callable[[], BinaryIO]
     path: Path | None = None
+    is_part: bool = False
+    """It does not begin where the log does."""
 
     @property
     def size(self) -> int | None:
@@ -92,25 +102,57 @@ def text_source(text: str, name: str) -> Source:
     return Source(name, lambda: io.BytesIO(data))
 
 
-def read_chunks(source: Source) -> Iterator[bytes]:
-    """The bytes of a source, decompressed, 1 MiB at most at a time.
+class Reader:
+    """Reads one source from its beginning to its end, decompressed, into room that the caller has.
 
-    A compressed file that breaks off yields what could be read; one that yields nothing raises LogError, as does a
-    binary file.
+    A compressed file that breaks off ends where it does; one of which nothing can be read raises LogError, as does a
+    binary file. `with` closes it.
     """
-    begun = False
-    try:
-        with source.open() as stream:
-            left = _length(stream)
-            while left > 0 and (chunk := stream.read(min(CHUNK, left))):
-                if not begun:
-                    _refuse_binary(chunk, source.name)
-                begun = True
-                left -= len(chunk)
-                yield chunk
-    except (EOFError, zlib.error, lzma.LZMAError, OSError) as problem:
-        if not begun:
-            raise LogError(f"{clean_line(source.name)}: cannot be read ({_reason(problem)})") from problem
+
+    def __init__(self, source: Source) -> None:
+        self._name = source.name
+        self._begun = source.is_part
+        try:
+            self._stream = source.open()
+            self._left = _length(self._stream)
+        except OSError as problem:
+            raise self._refusal(problem) from problem
+        self._fill: Callable[[memoryview], int | None] = _filler(self._stream)
+
+    def __enter__(self) -> Reader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stream.close()
+
+    def read_into(self, room: memoryview) -> int:
+        """Fill `room` as far as there is something to read; returns how many bytes. 0 only at the end."""
+        filled = 0
+        while filled < len(room) and (count := self._read(room[filled : filled + self._left])):
+            if not self._begun:
+                _refuse_binary(bytes(room[:_SAMPLE]), count, self._name)
+            self._begun = True
+            self._left -= count
+            filled += count
+        return filled
+
+    def _read(self, room: memoryview) -> int:
+        try:
+            return self._fill(room) or 0 if room else 0
+        except (EOFError, zlib.error, lzma.LZMAError, OSError) as problem:
+            if self._begun:
+                return 0
+            raise self._refusal(problem) from problem
+
+    def _refusal(self, problem: Exception) -> LogError:
+        return LogError(f"{clean_line(self._name)}: cannot be read ({_reason(problem)})")
+
+
+def _filler(stream: BinaryIO) -> Callable[[memoryview], int | None]:
+    """Reads what is at hand. What asks for more loses the end of a packed file that breaks off."""
+    filler = getattr(stream, "readinto1", None) or getattr(stream, "readinto", None)
+    assert filler is not None
+    return cast("Callable[[memoryview], int | None]", filler)
 
 
 def _length(stream: BinaryIO) -> int:
@@ -164,14 +206,18 @@ def _pipe(path: Path) -> BinaryIO:
 
 
 def tail_source(source: Source, length: int) -> Source | None:
-    """The last `length` bytes of a plain file that is longer, from the beginning of a line; None for anything else."""
+    """The last `length` bytes of a plain file that is longer, from the beginning of a line; None for anything else.
+
+    Raises LogError for what is no log.
+    """
     size, path = source.size, source.path
     if path is None or size is None or size <= length:
         return None
     with source.open() as stream:
         if not isinstance(stream, io.FileIO):
             return None
-    return Source(source.name, lambda: _tail(path, length), path)
+        _refuse_binary(stream.read(_SAMPLE), _SAMPLE, source.name)
+    return Source(source.name, lambda: _tail(path, length), path, is_part=True)
 
 
 def _tail(path: Path, length: int) -> BinaryIO:
@@ -184,22 +230,23 @@ def _tail(path: Path, length: int) -> BinaryIO:
 
 
 def _zstandard(path: Path) -> BinaryIO:
-    try:
-        import zstandard
-    except ImportError:
-        raise LogError(
-            f"{clean_line(str(path))}: reading .zst needs the zstandard package (pip install 'rl-oom-advisor[zstd]')"
-        ) from None
-    return cast(BinaryIO, zstandard.open(path, "rb"))
+    for module in ("compression.zstd", "zstandard"):  # the first comes with Python from 3.14 on
+        with suppress(ImportError):
+            return cast(BinaryIO, import_module(module).open(path, "rb"))
+    shown = clean_line(str(path))
+    raise LogError(f"{shown}: reading .zst needs the zstandard package (pip install 'rl-oom-advisor[zstd]')")
 
 
 def _standard_input() -> BinaryIO:
-    return io.BufferedReader(io.FileIO(sys.stdin.fileno(), closefd=False), CHUNK)
+    return io.BufferedReader(io.FileIO(sys.stdin.fileno(), closefd=False), _BUFFER)
 
 
-def _refuse_binary(chunk: bytes, name: str) -> None:
-    kind = next((kind for magic, kind in _MAGIC.items() if chunk.startswith(magic)), None)
-    sample = chunk[:8192]
+def _refuse_binary(sample: bytes, count: int, name: str) -> None:
+    """A hole at the beginning, as a log has that was cut while somebody wrote to it, is none of a binary."""
+    sample = sample[:count]
+    if len(sample) == _SAMPLE and not sample.strip(b"\0"):
+        return
+    kind = next((kind for magic, kind in _MAGIC.items() if sample.startswith(magic)), None)
     if kind is None and sample.count(0) > len(sample) * 0.3:
         kind = "binary data"
     if kind:
@@ -222,11 +269,13 @@ def _logs_in(folder: Path) -> list[Path]:
             break
     if not ranked:
         raise LogError(f"{clean_line(str(folder))}: no log was found in this folder")
-    return [path for _, _, path in sorted(ranked)[:FILES_IN_FOLDER]]
+    ranked.sort()
+    logs = [each for each in ranked if each[0] < len(_WANTED) - 1]
+    return [path for _, _, path in (logs or ranked)[:FILES_IN_FOLDER]]
 
 
 def _rank(name: str) -> int | None:
-    plain = name.removesuffix(".gz").removesuffix(".xz").removesuffix(".zst")
+    plain = name.lower().removesuffix(".gz").removesuffix(".xz").removesuffix(".zst")
     if any(fnmatch.fnmatch(plain, pattern) for pattern in _UNWANTED):
         return None
     return next(

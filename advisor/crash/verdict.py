@@ -18,6 +18,12 @@ POOL_TROUBLE = "cumem-invalid"
 TRACEBACK = "traceback"
 OTHER_EXCEPTION = "other-exception"
 ENDED_BY_SCHEDULER = "time-limit"
+KILLS = frozenset(("killed-9", "exit-137", "bash-killed", "dataloader-killed", "ray-worker-died"))
+"""Somebody sent SIGKILL, or may have: not proof of a shortage without a second witness."""
+NEARLY_FULL = 95.0
+"""Percent of host memory in use; above it the kernel or Ray kills next (Ray's own threshold is 95)."""
+_ASIDE = frozenset(("gpu-lost",))
+"""Lines of the system's log, perhaps old: they do not outrank what the run printed itself."""
 _DETAILS = ("tried_bytes", "node_used_bytes")
 _NEARBY = 400
 """Lines within which a fuller message about the same shortage replaces one without sizes."""
@@ -43,6 +49,11 @@ class Placed:
     def id(self) -> str:
         return self.find.signature.id
 
+    @property
+    def place(self) -> tuple[int, int]:
+        """(line, offset): finds made on lines alone know no offset."""
+        return self.find.first.number, self.find.offset
+
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
@@ -53,12 +64,17 @@ class Judgement:
     cause: Placed | None
     because: str = ""
     settle_by: tuple[str, ...] = ()
+    witness: Placed | None = None
+    """What makes a killed process a shortage: a reading of nearly full memory just before."""
 
 
-def judge(placed: Sequence[Placed], finished: bool, going: bool) -> Judgement:
-    """Decide from finds in order of time. `finished`: the log shows a run's end; `going`: several steps were done."""
+def judge(placed: Sequence[Placed], finished: bool, going: bool, readings: Sequence[Placed] = ()) -> Judgement:
+    """Decide from finds in order of time. `finished`: the log shows a run's end; `going`: several steps were done.
+
+    `readings` of host memory may bear witness that a killed process died of a shortage.
+    """
     short = first_shortage(placed)
-    other = _first(placed, "cause", "not_oom", besides=OTHER_EXCEPTION)
+    other = next((one for one in placed if _is_other(one, short)), None)
     if short is not None and not (other is not None and _before(other, short)):
         trouble = _pool_trouble(placed, short)
         if trouble is not None:
@@ -66,10 +82,39 @@ def judge(placed: Sequence[Placed], finished: bool, going: bool) -> Judgement:
         return Judgement("oom", short.find.signature.memory, short)
     if other is not None and short is not None:
         return Judgement("not_oom", "none", other)
-    return _without_shortage(placed, finished, going)
+    return _with_witness(_without_shortage(placed, finished, going), readings)
+
+
+def _is_other(one: Placed, short: Placed | None) -> bool:
+    """Whether a find proves a failure that is no shortage."""
+    signature = one.find.signature
+    proves = signature.role == "cause" and signature.verdict == "not_oom" and signature.id != OTHER_EXCEPTION
+    return proves and (short is None or signature.id not in _ASIDE)
+
+
+def _with_witness(judgement: Judgement, readings: Sequence[Placed]) -> Judgement:
+    """A kill right after a reading of nearly full host memory is a shortage of it."""
+    kill = judgement.cause
+    if judgement.verdict != "unclear" or kill is None or kill.id not in KILLS:
+        return judgement
+    before = [one for one in readings if one.log == kill.log and _before(one, kill) and host_percent(one) is not None]
+    if not before or (host_percent(before[-1]) or 0.0) < NEARLY_FULL:
+        return judgement
+    return Judgement("oom", "host", kill, witness=before[-1])
+
+
+def host_percent(one: Placed) -> float | None:
+    """How full a reading shows the host's memory, in percent; None where it does not say."""
+    fields = one.find.fields
+    percent, used, total = (fields.get(name) for name in ("percent", "node_used_bytes", "node_total_bytes"))
+    if isinstance(percent, (int, float)) and one.find.signature.memory == "host":
+        return float(percent)
+    return 100.0 * used / total if isinstance(used, int) and isinstance(total, int) and total else None
 
 
 def _without_shortage(placed: Sequence[Placed], finished: bool, going: bool) -> Judgement:
+    if finished:  # what fails while a program ends, fails in its leftovers
+        placed = [one for one in placed if one.id != OTHER_EXCEPTION]
     hard = [one for one in placed if one.id == ENDED_BY_SCHEDULER]
     telling = hard or [
         one for one in placed
@@ -102,30 +147,32 @@ def first_shortage(placed: Sequence[Placed]) -> Placed | None:
     if not causes:
         return None
     first = causes[0]
-    if any(name in first.find.fields for name in _DETAILS):
-        return first
-    for one in causes[1:]:
-        same = one.log == first.log and one.find.signature.memory == first.find.signature.memory
-        near = one.find.first.number - first.find.first.number <= _NEARBY
-        alike = one.find.signature.phase == first.find.signature.phase == "unknown"
-        if same and near and alike and any(name in one.find.fields for name in _DETAILS):
-            return one
+    for _ in range(2):  # a wrapper's exception, and the message of that
+        if any(name in first.find.fields for name in _DETAILS):
+            return first
+        rest = causes[causes.index(first) + 1 :]
+        first = next((one for one in rest if _fuller(one, first)), first)
     return first
 
 
-def _first(placed: Sequence[Placed], role: str, verdict: Verdict, besides: str) -> Placed | None:
-    return next(
-        (
-            one
-            for one in placed
-            if one.find.signature.role == role and one.find.signature.verdict == verdict and one.id != besides
-        ),
-        None,
-    )
+def _is_wrapper(one: Placed) -> bool:
+    """Ray's RayTaskError(OutOfMemoryError): torch and Ray have a class of that name; what stands under it decides."""
+    return "wrapper" in one.find.fields
+
+
+def _fuller(one: Placed, first: Placed) -> bool:
+    """Whether a find tells more of the shortage that `first` only names."""
+    if one.log != first.log or one.find.first.number - first.find.first.number > _NEARBY:
+        return False
+    if _is_wrapper(first):
+        return not _is_wrapper(one)
+    mine, its = one.find.signature, first.find.signature
+    alike = mine.memory == its.memory and mine.phase == its.phase == "unknown"
+    return alike and any(name in one.find.fields for name in _DETAILS)
 
 
 def _before(one: Placed, other: Placed) -> bool:
-    return (one.log, one.find.offset) < (other.log, other.find.offset)
+    return (one.log, *one.place) < (other.log, *other.place)
 
 
 def contradiction(fields: dict[str, Field]) -> bool:

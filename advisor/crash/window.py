@@ -5,35 +5,64 @@ A line here is what stands between newlines or carriage returns; carriage return
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from advisor.crash.lines import SEGMENT_LIMIT, Line, read_line, segments
 
+_BLOCK = 256
+_BREAKS = re.compile(rb"[\r\n]+")
 Placed = tuple[int, Line]
 """(bytes from the start of the log, line)"""
 
 
 class Window:
-    """Bytes of a log from offset `start`, whose first byte stands on line `number`."""
+    """Bytes of a log from offset `start`, whose first byte stands on line `number`.
 
-    def __init__(self, data: bytes = b"", start: int = 0, number: int = 1) -> None:
+    What is read next is written straight behind the last byte: `room`, then `extend`. Only what is kept when the room
+    is used up is ever copied.
+    """
+
+    def __init__(self, data: bytes | bytearray = b"", start: int = 0, number: int = 1) -> None:
         self.data = data
+        self.size = len(data)
+        """Bytes of `data` that are filled."""
         self.start = start
         self.number = number
         self._mark = (0, number)
         self._read: dict[int, list[Line]] = {}
 
-    def extend(self, chunk: bytes) -> None:
-        """Append what was read next."""
-        self.data += chunk
+    @property
+    def end(self) -> int:
+        """Offset in the log behind the last byte."""
+        return self.start + self.size
+
+    def room(self, length: int) -> memoryview:
+        """Place for `length` bytes behind the last one."""
+        if len(self.data) < self.size + length:
+            larger = bytearray(self.size + length)
+            larger[: self.size] = memoryview(self.data)[: self.size]
+            self.data = larger
+        return memoryview(self.data)[self.size : self.size + length]
+
+    def extend(self, count: int) -> None:
+        """`count` bytes were written there."""
+        self.size += count
 
     def drop(self, count: int) -> None:
-        """Forget the first `count` bytes."""
+        """Forget the first `count` bytes. Nobody may be reading a view of the others meanwhile: they move."""
         self.number = self.number_at(count)
-        self.data = self.data[count:]
+        left = self.size - count
+        with memoryview(self.data) as view:
+            view[:left] = view[count : self.size]
+        self.size = left
         self.start += count
         self._mark = (0, self.number)
         self._read = {offset: lines for offset, lines in self._read.items() if offset >= self.start}
+
+    def copy(self, begin: int, end: int) -> bytes:
+        """data[begin:end], to be kept."""
+        return bytes(memoryview(self.data)[begin:end])
 
     def number_at(self, position: int) -> int:
         """The 1-based line number at a position of `data`; cheap when positions rise."""
@@ -54,30 +83,35 @@ class Window:
 
     def end_of(self, position: int) -> int:
         """Where the line that holds `position` ends (exclusive, before its line break)."""
-        limit = min(position + SEGMENT_LIMIT, len(self.data))
+        limit = min(position + SEGMENT_LIMIT, self.size)
         newline = self.data.find(b"\n", position, limit)
         limit = newline if newline >= 0 else limit
+        carriage = self.data.find(b"\r", position, limit)
+        return carriage if carriage >= 0 else limit
+
+    def next_break(self, position: int) -> int:
+        """Where the next newline or carriage return stands; `size` where none is left."""
+        newline = self.data.find(b"\n", position, self.size)
+        limit = newline if newline >= 0 else self.size
         carriage = self.data.find(b"\r", position, limit)
         return carriage if carriage >= 0 else limit
 
     def lines_at(self, begin: int, end: int, number: int) -> list[Line]:
         """The line at data[begin:end]; several where a message was logged with literal line breaks."""
         cached = self._read.get(self.start + begin)
-        if cached is not None and end < len(self.data):
+        if cached is not None and end < self.size:
             return cached
-        lines = [read_line(part, number) for part in segments(self.data[begin:end])]
+        lines = [read_line(part, number) for part in segments(self.copy(begin, end))]
         self._read[self.start + begin] = lines
         return lines
 
     def below(self, end: int, number: int) -> Iterator[Placed]:
         """Lines after the one that ends at `end`, which stands on line `number`, in order."""
-        size = len(self.data)
+        size = self.size
         while end < size:
-            if self.data[end] == 10:
-                number += 1
-                end += 1
-            elif self.data[end] == 13:
-                end += 1
+            if (breaks := _BREAKS.match(self.data, end, size)) is not None:
+                number += self.data.count(b"\n", end, breaks.end())
+                end = breaks.end()
             if end >= size:
                 return
             begin, end = end, self.end_of(end)
@@ -87,11 +121,12 @@ class Window:
     def above(self, begin: int, number: int) -> Iterator[Placed]:
         """Lines before the one that begins at `begin`, which stands on line `number`, nearest first."""
         while begin > 0:
-            before = begin - 1
-            if self.data[before] == 10:
-                number -= 1
-            elif self.data[before] != 13:
-                before = begin
+            before = begin
+            if self.data[begin - 1] in b"\r\n":
+                block = self.copy(max(begin - _BLOCK, 0), begin)
+                left = len(block.rstrip(b"\r\n"))
+                number -= block.count(b"\n", left)
+                before -= len(block) - left
             begin = self.bounds(before)[0] if before > 0 else 0
             for line in reversed(self.lines_at(begin, before, number)) if begin < before else ():
                 yield self.start + begin, line

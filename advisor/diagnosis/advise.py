@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from advisor.diagnosis.conditions import all_hold, contradicted
 from advisor.diagnosis.diagnosis import Advice
-from advisor.diagnosis.facts import Fact, Facts
+from advisor.diagnosis.fact import Fact, Facts
 from advisor.knowledge.schema import Advisory
 from advisor.run.dialect import version_in
 

@@ -7,17 +7,20 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from advisor.diagnosis.diagnosis import CaseMatch
-from advisor.diagnosis.facts import Facts
-from advisor.knowledge.schema import Case
+from advisor.diagnosis.fact import Facts
+from advisor.knowledge.schema import OWN_MARK, Case
 from advisor.run.dialect import version_in
 from advisor.run.run import Run
 
-DECISIVE = ("framework",)
-"""A case of another framework is another case, and so is one whose library version is known to be another."""
+GRADES = ("confirmed", "plausible", "failed", "reported", "folklore")
+DECISIVE = ("framework", "memory")
+"""A case of another framework or memory is another case, and so is one whose library version is known to be another."""
 LEAST_WITHOUT_FRAMEWORK = 3
 """Where the framework is not known, so many other facts must be, and all agree."""
+LEAST = 2
+"""One fact alone makes no situation."""
 ENOUGH_FOR_VALUES = 3
-ENOUGH = 0.6
+ENOUGH = 0.7
 """Share of the facts that are known here which must agree."""
 
 
@@ -35,19 +38,26 @@ class Matched:
 
 
 def match_cases(cases: Iterable[Case], facts: Facts, run: Run) -> tuple[Matched, ...]:
-    """Cases of the same framework of whose known facts most agree, best first."""
+    """Cases of the same framework of whose known facts most agree, best first: each that differs takes one away.
+
+    Of equals, the user's own go first, then those that leave nothing of theirs open here, then confirmed ones.
+    """
     found = [matched for case in cases if (matched := _match(case, facts, run)) is not None]
-    return tuple(sorted(found, key=lambda m: (-m.match.agree / m.match.of, -m.match.agree)))
+    return tuple(sorted(found, key=_order))
+
+
+def _order(matched: Matched) -> tuple[int, bool, int, int]:
+    match, case = matched.match, matched.case
+    own = case.title.endswith(OWN_MARK)
+    return match.of - 2 * match.agree, not own, len(case.situation) - match.of, GRADES.index(case.grade)
 
 
 def _match(case: Case, facts: Facts, run: Run) -> Matched | None:
     agree = known = 0
-    least = 1
     differs: list[str] = []
     for name, wanted in case.situation.items():
         here = _here(name, facts, run)
         if here is None:
-            least = LEAST_WITHOUT_FRAMEWORK if name in DECISIVE else least
             continue
         known += 1
         if _same(name, here, str(wanted)):
@@ -56,9 +66,20 @@ def _match(case: Case, facts: Facts, run: Run) -> Matched | None:
             return None
         else:
             differs.append(f"{name}: here {here}, there {wanted}")
-    if known < least or agree / known < (ENOUGH if least == 1 else 1.0):
+    least, share = _enough(case, facts, run)
+    if known < least or agree / known < share:
         return None
     return Matched(case, CaseMatch(case.id, case.title, case.source, agree, known, tuple(differs)))
+
+
+def _enough(case: Case, facts: Facts, run: Run) -> tuple[int, float]:
+    """How many facts must be known, and which share of them must agree: more where what decides is not known."""
+    unknown = [name for name in case.situation if _here(name, facts, run) is None]
+    if "framework" in unknown:
+        return LEAST_WITHOUT_FRAMEWORK, 1.0
+    if "framework" not in case.situation or any(name.startswith("version ") for name in unknown):
+        return LEAST_WITHOUT_FRAMEWORK, ENOUGH
+    return LEAST, ENOUGH
 
 
 def _here(name: str, facts: Facts, run: Run) -> str | None:

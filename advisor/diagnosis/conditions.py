@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from advisor.diagnosis.facts import Fact, Facts
+from advisor.diagnosis.fact import Fact, Facts
 from advisor.knowledge.schema import Rule
 from advisor.run.dialect import version_in
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from advisor.diagnosis.advise import Concern, advice_of, concern_facts, concerns
 from advisor.diagnosis.cases import Matched, match_cases
 from advisor.diagnosis.diagnosis import UNKNOWN, Diagnosis
-from advisor.diagnosis.facts import Fact, Known, gather_facts
+from advisor.diagnosis.fact import Fact
+from advisor.diagnosis.facts import Known, gather_facts
 from advisor.diagnosis.remarks import remarks
 from advisor.diagnosis.tree import Walk, check_answers, ruled_out, walk
 from advisor.knowledge.schema import Cause, Knowledge

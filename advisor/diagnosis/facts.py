@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from advisor.crash.evidence import Crash, Evidence
+from advisor.diagnosis.course import course_facts
 from advisor.diagnosis.diagnosis import AnsweredBy
+from advisor.diagnosis.fact import Fact as Fact
+from advisor.diagnosis.fact import Facts as Facts
 from advisor.machine.inventory import Machine
 from advisor.memory.cells import Ledger, Match
 from advisor.run.run import Run
@@ -15,20 +18,8 @@ from advisor.units import show_bytes
 
 GATHER = re.compile(r"all_?gather|GatheredParameters|summon_full_params|_unshard|full_tensor", re.IGNORECASE)
 """Functions that collect sharded weights (DeepSpeed, FSDP, DTensor)."""
-FactValue = str | int | float | bool
-
-
-@dataclass(frozen=True, slots=True)
-class Fact:
-    """A named fact. Facts that are not known are absent, never false."""
-
-    value: FactValue
-    source: AnsweredBy
-    because: str
-    evidence: tuple[int, ...] = ()
-
-
-Facts = Mapping[str, Fact]
+DRIVER = re.compile(r"TaskRunner|main_task|Runner\.run|main_ppo|train_ppo_ray")
+"""Names of the process that drives a run and holds whole batches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +75,10 @@ def _crash_facts(crash: Crash) -> dict[str, Fact]:
         facts["frame.gather"] = Fact(bool(gathers), "log", because)
     if crash.top_users:
         top = crash.top_users[0]
-        facts["host.top_user"] = Fact(top.command, "log", f"Ray's table of memory users: {show_bytes(top.used_bytes)}")
+        because = f"Ray's table of memory users: {top.command} {show_bytes(top.used_bytes)}"
+        facts["host.top_user"] = Fact(top.command, "log", because)
+        facts["host.driver_large"] = Fact(DRIVER.search(top.command) is not None, "log", because)
+    facts.update(course_facts(crash))
     return facts
 
 
@@ -167,6 +161,11 @@ def _mechanism_facts(run: Run) -> dict[str, Fact]:
     add("colocated", run.topology.colocated, "the launch's topology")
     add("lora", bool(run.number("actor.lora_rank")) and not run.is_on("actor.full_finetuning"), "the launch's settings")
     add("sleep", sleeping, "the launch's settings")
+    level = run.number("rollout.sleep_level")
+    kept = (run.mechanics.sleep_level if level is None else level) == 1
+    add("sleep_copies", sleeping and kept, "a sleeping engine keeps its weights in host RAM at level 1")
+    if run.model is not None:
+        add("images", run.model.vision_parameters > 0, f"the model {run.model.name}")
     facts.update(_batch_facts(run))
     return facts
 
@@ -237,9 +236,16 @@ def _ledger_facts(known: Known) -> dict[str, Fact]:
         facts["ledger.largest"] = Fact(largest, "script", because)
         for name, size in sizes.items():
             facts[f"ledger.{name}_share"] = Fact(size / ledger.gpu_capacity, "script", because)
+        logits, kept = share.get("logits", 0), share.get("activations", 0)
+        told = f"the ledger of {phase.phase}: logits {show_bytes(logits)}, activations {show_bytes(kept)}"
+        facts["ledger.logits_larger"] = Fact(logits > kept, "script", told)
+    facts.update(_host_holder(ledger, known.crash))
     fits = ledger.fits("gpu", 0.0)
     if fits is not None:
-        facts["ledger.gpu_fits"] = Fact(fits, "script", "the ledger")
+        peak = ledger.peak("gpu")
+        of = f" of {show_bytes(ledger.gpu_capacity)}" if ledger.gpu_capacity else ""
+        told = f"the ledger: up to {show_bytes(peak.expected)}{of}" if peak is not None else "the ledger"
+        facts["ledger.gpu_fits"] = Fact(fits, "script", told)
     matches = [m for m in known.attribution if m.matches]
     if matches:
         best = matches[0]
@@ -247,3 +253,14 @@ def _ledger_facts(known: Known) -> dict[str, Fact]:
         because = f"{show_bytes(best.bytes)} is {best.tensor} {best.shape}"
         facts["attribution"] = Fact(kind, "log", because, (0,))
     return facts
+
+
+def _host_holder(ledger: Ledger, crash: Crash) -> dict[str, Fact]:
+    """The largest known owner of host RAM in the phase that died, else at the peak."""
+    phase = ledger.phase("host", crash.phase) or ledger.peak("host")
+    cells = [cell for cell in phase.cells if cell.owner != "unexplained"] if phase is not None else []
+    if phase is None or not cells:
+        return {}
+    largest = max(cells, key=lambda cell: cell.expected)
+    because = f"the ledger of {phase.phase}: {largest.owner.replace('_', ' ')} {show_bytes(largest.expected)}"
+    return {"host.largest": Fact(largest.owner, "script", because)}

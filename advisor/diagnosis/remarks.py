@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from advisor.crash.evidence import Crash
-from advisor.diagnosis.facts import Facts
+from advisor.diagnosis.fact import Facts
 from advisor.memory.calibrate import Correction
 from advisor.memory.cells import Ledger
 from advisor.run.run import Run

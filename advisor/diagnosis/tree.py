@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from advisor.diagnosis.conditions import all_hold, holds
 from advisor.diagnosis.diagnosis import UNKNOWN, AnsweredBy, Choice, RuledOut, Step
-from advisor.diagnosis.facts import Fact, Facts
+from advisor.diagnosis.fact import Fact, Facts
 from advisor.knowledge.schema import Answer, Cause, Question, Tree
 
 MOST_QUESTIONS = 12

@@ -1,6 +1,6 @@
 """Typed reader of knowledge/: what a domain expert may correct without touching code."""
 
-from advisor.knowledge.load import KnowledgeError, knowledge_folder, load_knowledge
+from advisor.knowledge.load import KnowledgeError, knowledge_folder, load_knowledge, open_knowledge
 from advisor.knowledge.schema import Knowledge
 
-__all__ = ["Knowledge", "KnowledgeError", "knowledge_folder", "load_knowledge"]
+__all__ = ["Knowledge", "KnowledgeError", "knowledge_folder", "load_knowledge", "open_knowledge"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -37,6 +37,17 @@ def knowledge_folder() -> Path:
     package = Path(__file__).resolve().parent.parent
     shipped = package / "_knowledge"
     return shipped if shipped.is_dir() else package.parent / "knowledge"
+
+
+def open_knowledge(own: Sequence[Path] = ()) -> Knowledge:
+    """Ours with a user's own knowledge over it: the standing folder of the configuration and those given here."""
+    ours = load_knowledge()
+    standing = os.environ.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")
+    if not own and not os.path.isdir(os.path.join(standing, "rl-oom-advisor", "knowledge")):
+        return ours  # the usual case needs no YAML
+    from advisor.knowledge.own import merged, own_folders
+
+    return merged(ours, own_folders(own))
 
 
 @lru_cache(maxsize=4)

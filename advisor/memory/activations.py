@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from advisor.memory import constants as c
-from advisor.memory.batches import Pass, Role, setting_of
+from advisor.memory import lora, megatron
+from advisor.memory.batches import Pass, Role, sequences_held, setting_of
 from advisor.memory.inputs import Inputs, embedding_parameters, layer_parameters
 from advisor.memory.parts import Part, part, total
 from advisor.run.run import ModelShape
@@ -27,20 +29,42 @@ def kept_bytes_per_token(shape: ModelShape) -> int:
         width = shape.experts_per_token * shape.expert_intermediate
         mlp = c.MLP_COPIES * width + c.EXPERT_COPY_FACTOR * c.BF16 * shape.experts_per_token * shape.hidden
     heads = c.HEAD_COPIES * shape.heads * shape.head_dim + c.KV_COPIES * shape.kv_heads * shape.head_dim
-    return c.HIDDEN_COPIES * shape.hidden + heads + mlp
+    if shape.head_norm:
+        heads += c.HEAD_NORM_COPIES * (shape.heads + shape.kv_heads) * shape.head_dim
+    return c.HIDDEN_COPIES * shape.hidden + heads + mlp + c.FP32 * shape.heads
 
 
-def update_parts(inputs: Inputs, step: Pass, role: Role = "actor") -> list[Part]:
-    """Activations, logits (the actor's) and gathered units of a role's update, at its fullest instant."""
+def _stream_bytes(inputs: Inputs) -> int:
+    """Bytes of an element of the layers' stream: fp32 weights under autocast make it fp32; FSDP casts weights first."""
+    return c.FP32 if inputs.trainer == "ddp" and inputs.per.weights > c.BF16 else c.BF16
+
+
+def _backward_bytes(shape: ModelShape) -> int:
+    """Gradients beside the kept tensors of one recomputed layer, per token: the MLP's backward is the fullest."""
+    width = shape.experts_per_token * shape.expert_intermediate if shape.experts else shape.intermediate
+    return c.BACKWARD_MLP * width + c.BF16 * shape.hidden
+
+
+def update_parts(inputs: Inputs, step: Pass, role: Role = "actor", gradients: Sequence[Part] = ()) -> list[Part]:
+    """Activations, logits (the actor's) and gathered units of a role's update, at its fullest instant.
+
+    `gradients` are there at the loss only from the second pass of a step on.
+    """
     checkpointed = setting_of(inputs.run, role, "gradient_checkpointing") is True
     shape = inputs.shape
+    if inputs.by_tensor:
+        return [*gradients, *_lora_update(inputs, step, checkpointed)]
+    if inputs.split is not None:
+        return [*gradients, *_megatron_update(inputs, inputs.split, step, role)]
     images = _vision_part(inputs, step, checkpointed)
-    layer = kept_bytes_per_token(shape)
+    stream = _stream_bytes(inputs)
+    casts = c.AUTOCAST_COPIES if stream == c.FP32 else 0
+    layer = kept_bytes_per_token(shape) + casts * shape.hidden
     if checkpointed:
         kept = _tokens_part(
-            c.BF16 * shape.hidden * shape.layers,
+            stream * shape.hidden * shape.layers,
             step,
-            f"layer inputs of {shape.layers} checkpointed layers: 2 B x {shape.hidden} x {shape.layers}",
+            f"layer inputs of {shape.layers} checkpointed layers: {stream} B x {shape.hidden} x {shape.layers}",
         )
     else:
         kept = _tokens_part(
@@ -55,16 +79,61 @@ def update_parts(inputs: Inputs, step: Pass, role: Role = "actor") -> list[Part]
             expected=round(kept.expected * 2 / shape.layers),
             formula=f"{kept.formula}; offloaded to the host, two layers on the card",
         )
+    again = layer + _backward_bytes(shape)
     working = _tokens_part(
-        round(c.RECOMPUTE_FACTOR * layer), step, f"one layer recomputed: {c.RECOMPUTE_FACTOR} x {layer / 1000:.0f} kB"
+        again if checkpointed else again - layer, step, f"one layer in backward: {again / 1000:.0f} kB"
     )
-    loss = [kept, images, *_gathered(inputs, backward=False)]
+    last = _tokens_part(c.LAST_NORM * shape.hidden, step, f"last norm and the head's input: 8 B x {shape.hidden}")
+    lost = _lost_behind(kept) if checkpointed else []
+    sure = list(gradients) if _several_passes(inputs, step, role) else []
+    loss = [*sure, kept, images, last, *lost, *_at_loss(inputs, everything=not checkpointed)]
     if role == "actor":
-        loss.append(logits_part(inputs, step, updating=True))
-    backward = [kept, images, *([working] if checkpointed else []), *_gathered(inputs, backward=True)]
-    ending = _root_ending(inputs)
+        loss += [logits_part(inputs, step, updating=True), *_lost_logits(inputs, step)]
+    backward = [*gradients, kept, images, *lost, working, *_gathered(inputs, backward=True)]
+    ending = [*gradients, *_root_ending(inputs), *_table_ending(inputs, bool(sure))]
     instants = [Instant("loss", tuple(loss)), Instant("backward", tuple(backward)), Instant("end", tuple(ending))]
     return _fullest(instants)
+
+
+def _lora_update(inputs: Inputs, step: Pass, checkpointed: bool) -> list[Part]:
+    """The loss, the backward of the last layer, or that of the first with all gradients there."""
+    kept = lora.kept_part(inputs, step, checkpointed)
+    working = [lora.working_part(inputs, step), lora.scores_part(inputs, step)] if checkpointed else []
+    instants = [
+        Instant("loss", (kept, *_lora_head(inputs, step, updating=True))),
+        Instant("backward", (kept, *working)),
+        Instant("end", (lora.gradients_part(inputs), *working)),
+    ]
+    return _fullest(instants)
+
+
+def _lora_scoring(inputs: Inputs, step: Pass) -> list[Part]:
+    return max(_lora_head(inputs, step, updating=False), [lora.forward_part(inputs, step)], key=total)
+
+
+def _lora_head(inputs: Inputs, step: Pass, *, updating: bool) -> list[Part]:
+    """Hidden states and one tile of logits, or where the framework makes them whole, all logits."""
+    if inputs.mechanics.logits_tile_bytes:
+        return [lora.hidden_part(inputs, step), lora.tile_part(inputs, step)]
+    return [logits_part(inputs, step, updating=updating), *(_lost_logits(inputs, step) if updating else [])]
+
+
+def _megatron_update(inputs: Inputs, split: megatron.Split, step: Pass, role: Role) -> list[Part]:
+    kept, working = megatron.update_activations(inputs.run, inputs.shape, split, step)
+    loss = [kept, megatron.buffers_part(inputs.shape)]
+    if role == "actor":
+        per, _ = logits_bytes(inputs, updating=True)
+        loss.append(megatron.logits_part(inputs.shape, split, step, per, inputs.run))
+    return _fullest(
+        [Instant("loss", tuple(loss)), Instant("backward", (kept, working, megatron.buffers_part(inputs.shape)))]
+    )
+
+
+def _megatron_scoring(inputs: Inputs, split: megatron.Split, step: Pass, with_logits: bool) -> list[Part]:
+    layer = [megatron.scoring_activations(inputs.run, inputs.shape, split, step), megatron.buffers_part(inputs.shape)]
+    per, _ = logits_bytes(inputs, updating=False)
+    head = [megatron.logits_part(inputs.shape, split, step, per, inputs.run), megatron.buffers_part(inputs.shape)]
+    return max(layer, head, key=total) if with_logits else layer
 
 
 def _fullest(instants: list[Instant]) -> list[Part]:
@@ -82,11 +151,17 @@ def _fullest(instants: list[Instant]) -> list[Part]:
 
 def scoring_parts(inputs: Inputs, step: Pass, *, with_logits: bool = True) -> list[Part]:
     """Activations, logits and gathered units of a pass without gradients."""
-    layer = round(c.FORWARD_FACTOR * kept_bytes_per_token(inputs.shape))
+    if inputs.by_tensor:
+        return _lora_scoring(inputs, step)
+    if inputs.split is not None:
+        return _megatron_scoring(inputs, inputs.split, step, with_logits)
+    shape, stream = inputs.shape, _stream_bytes(inputs)
+    width = shape.experts_per_token * shape.expert_intermediate if shape.experts else shape.intermediate
+    layer = round(c.FORWARD_HIDDEN * shape.hidden * stream / c.BF16) + c.FORWARD_MLP * width
     working = _tokens_part(layer, step, f"one layer forward: {layer / 1000:.0f} kB")
-    hidden = _tokens_part(c.BF16 * inputs.shape.hidden, step, f"hidden states: 2 B x {inputs.shape.hidden}")
+    hidden = _tokens_part(c.BF16 * shape.hidden, step, f"hidden states: 2 B x {shape.hidden}")
     gathered = _gathered(inputs, backward=False)
-    head = [hidden, *gathered]
+    head = [hidden, *_at_loss(inputs, everything=True)]
     if with_logits:
         head.append(logits_part(inputs, step, updating=False))
     return max(head, [working, *gathered], key=total)
@@ -102,6 +177,8 @@ def logits_bytes(inputs: Inputs, *, updating: bool) -> tuple[float, str]:
         and mechanics.logits_scope == "prompt_and_response"
     )
     base = mechanics.logits_update_bytes if updating else mechanics.logits_forward_bytes
+    if inputs.trainer == "ddp":
+        base *= mechanics.logits_factor_without_deepspeed
     least = c.EAGER_ENTROPY_UPDATE if updating else c.EAGER_ENTROPY_FORWARD
     if eager and base < least:
         return least, "entropy from padded logits, not compiled"
@@ -114,10 +191,15 @@ def logits_part(inputs: Inputs, step: Pass, *, updating: bool) -> Part:
     if inputs.run.is_on("actor.fused_loss") and (updating or inputs.mechanics.fused_loss_scores):
         tokens = min(step.tokens, c.FUSED_CHUNK_TOKENS)
         size = tokens * vocab * c.FUSED_CHUNK_BYTES
+        if updating and not inputs.adapters:
+            size += 2 * c.BF16 * vocab * inputs.shape.hidden
         words = f"fused loss, one chunk: {tokens} tokens x {vocab} x {c.FUSED_CHUNK_BYTES} B"
         return part("logits", size, words, low=size * c.LOGITS_LOW, high=size * c.LOGITS_HIGH, basis=step.basis)
     per, why = logits_bytes(inputs, updating=updating)
     share = step.logits_part(inputs.mechanics.logits_scope)
+    if per in (c.EAGER_ENTROPY_UPDATE, c.EAGER_ENTROPY_FORWARD):
+        # The head's logits are those of whole rows; copies, softmax and entropy those of the response alone.
+        per = c.BF16 + (per - c.EAGER_WHOLE[updating]) * step.logits_part("response")
     words = f"{per:g} B x {vocab} x {step.tokens * share:.0f} tokens ({why}; {step.formula})"
     return part(
         "logits",
@@ -127,6 +209,24 @@ def logits_part(inputs: Inputs, step: Pass, *, updating: bool) -> Part:
         high=per * c.LOGITS_HIGH * vocab * step.high * share,
         basis=step.basis,
     )
+
+
+def _lost_behind(kept: Part) -> list[Part]:
+    """Segments that layer inputs were cut from and that no larger temporary can use again."""
+    size = (c.LOST_OF_INPUTS - c.FRAGMENTATION) * kept.expected
+    words = f"torch's segments: {c.LOST_OF_INPUTS:g} of {show_bytes(kept.expected)} of layer inputs"
+    return [part("fragmentation", size, words, low=0, high=size * c.LOST_HIGH, basis="estimated")]
+
+
+def _lost_logits(inputs: Inputs, step: Pass) -> list[Part]:
+    """The block of the head's bf16 output, which is too small for the three fp32 tensors that follow it."""
+    per, _ = logits_bytes(inputs, updating=True)
+    fused = inputs.run.is_on("actor.fused_loss")
+    if fused or per != c.FLOAT_LOSS or inputs.trainer not in ("deepspeed", "ddp"):
+        return []
+    size = c.BF16 * inputs.shape.vocab * step.tokens * step.logits_part(inputs.mechanics.logits_scope)
+    words = f"torch's segments: the head's output, 2 B x {inputs.shape.vocab} x tokens, fits no fp32 copy of it"
+    return [part("fragmentation", size, words, low=0, basis="estimated")]
 
 
 def _tokens_part(per_token: int, step: Pass, words: str) -> Part:
@@ -170,14 +270,54 @@ def _gathered(inputs: Inputs, *, backward: bool) -> list[Part]:
     return [part("gathered", size, words, low=size * c.ACTIVATION_LOW, basis=inputs.basis)]
 
 
+def _at_loss(inputs: Inputs, *, everything: bool) -> list[Part]:
+    """What of the weights is gathered or cast while the logits live: FSDP's root, autocast's casts (those of layers
+    that are recomputed are gone by then)."""
+    root = embedding_parameters(inputs.shape)
+    if inputs.trainer == "fsdp" and inputs.per.weights > c.BF16:
+        return [part("gathered", c.BF16 * root, f"embedding and head in bf16: 2 B x {show_params(root)}")]
+    if _stream_bytes(inputs) == c.FP32:
+        table = inputs.shape.vocab * inputs.shape.hidden
+        cast = inputs.parameters - (0 if inputs.shape.tied else table) if everything else table
+        return [part("gathered", c.BF16 * cast, f"autocast's bf16 copies of weights: 2 B x {show_params(cast)}")]
+    return _gathered(inputs, backward=False)
+
+
+def _several_passes(inputs: Inputs, step: Pass, role: Role) -> bool:
+    """Whether gradients of an earlier pass are there at the loss; DeepSpeed keeps its own all the time."""
+    if inputs.trainer not in ("fsdp", "ddp"):
+        return True
+    passes = inputs.run.number("actor.accumulation")
+    held = sequences_held(inputs.run, "actor.mini_batch") or sequences_held(inputs.run)
+    known = passes or (held / step.sequences if held else None)
+    return known is None or known > 1
+
+
+def _table_ending(inputs: Inputs, several: bool) -> list[Part]:
+    """The end of a backward without sharding: the embedding's gradient, made whole before it is added to what is there.
+
+    Tied: the head's, the embedding's and their sum; the first pass of a step keeps one of them as the gradient.
+    """
+    if inputs.trainer != "ddp" or inputs.adapters:
+        return []
+    table = inputs.shape.vocab * inputs.shape.hidden
+    tables = 3 if inputs.shape.tied else 1
+    copies = tables - (not several)
+    size = inputs.per.gradients * table * copies
+    if _stream_bytes(inputs) == c.FP32 and not inputs.shape.tied:
+        size = (c.BF16 + c.FP32) * table if several else 0
+    return [part("gathered", size, f"gradients of embedding and head: {show_bytes(size)}", low=0)]
+
+
 def _root_ending(inputs: Inputs) -> list[Part]:
     """FSDP reduces the root unit (embedding and head) last: its weights, gradients, and their fp32 copy."""
-    if inputs.trainer != "fsdp" or inputs.adapters or inputs.shards == 1:
+    if inputs.trainer != "fsdp" or inputs.adapters:
         return []
-    root = embedding_parameters(inputs.shape)
-    size = (2 * inputs.mechanics.unsharded_bytes + c.FP32) * root
-    words = f"gradients of embedding and head reduced: {show_params(root)} x (2 x bf16 + fp32)"
-    return [part("gathered", size, words, low=size * c.ACTIVATION_LOW, basis=inputs.basis)]
+    root, per = embedding_parameters(inputs.shape), inputs.mechanics.unsharded_bytes
+    # The unit's weights are freed before its gradients are reduced; tied ones have a gradient each, and their sum.
+    each = 4 * per if inputs.shape.tied or inputs.shards == 1 else per + c.FP32 + c.FP32 / inputs.shards
+    words = f"gradients of embedding and head: {each:g} B x {show_params(root)}"
+    return [part("gathered", each * root, words, low=each * root * c.ACTIVATION_LOW, basis=inputs.basis)]
 
 
 def _cast_weights(inputs: Inputs) -> list[Part]:

@@ -114,20 +114,37 @@ def _token_counts(run: Run, step: Pass) -> Iterator[tuple[int, str, int]]:
 
 
 def _logits(run: Run, shape: ModelShape, passes: list[tuple[Pass, Phase, str]]) -> Iterator[Candidate]:
+    vocab, split = _vocabulary(run, shape)
     for step, phase, role in passes:
         if phase == "critic_update":
             continue
-        for tokens, words, weight in _token_counts(run, step):
+        counts = _token_counts(run, step)
+        for tokens, words, weight in _tile(run, shape, step) if run.mechanics.logits_tile_bytes else counts:
             for size, dtype in _DTYPES:
                 what = "logits" if size == c.BF16 else "logits in fp32, or a softmax, entropy or gradient copy of them"
                 yield Candidate(
                     f"{role} {what}",
-                    tokens * shape.vocab * size,
-                    f"{dtype} [{tokens}, {shape.vocab}]",
-                    f"{tokens} tokens x {shape.vocab} vocabulary x {size} B ({words})",
+                    tokens * vocab * size,
+                    f"{dtype} [{tokens}, {vocab}]",
+                    f"{tokens} tokens x {vocab} vocabulary{split} x {size} B ({words})",
                     (phase,),
                     weight + 20,
                 )
+
+
+def _vocabulary(run: Run, shape: ModelShape) -> tuple[int, str]:
+    """Columns of one rank's logits: Megatron pads the vocabulary to a multiple of 128 a rank and splits it."""
+    parallel = int(run.number("actor.tensor_parallel") or 1) if run.mechanics.trainer == "megatron" else 1
+    if parallel < 2:
+        return shape.vocab, ""
+    padded = -(-shape.vocab // (c.VOCABULARY_STEP * parallel)) * c.VOCABULARY_STEP
+    return padded, f" of one of {parallel} tensor-parallel ranks"
+
+
+def _tile(run: Run, shape: ModelShape, step: Pass) -> Iterator[tuple[int, str, int]]:
+    """Rows of a tile, where log-probabilities never see full logits."""
+    rows = run.mechanics.logits_tile_bytes // (c.FP32 * shape.vocab)
+    yield min(max(rows, c.TILE_ROWS_LOW), c.TILE_ROWS_HIGH, max(1, step.tokens)), "one tile", 9
 
 
 def _activations(shape: ModelShape, passes: list[tuple[Pass, Phase, str]]) -> Iterator[Candidate]:
@@ -166,6 +183,12 @@ def _weights(run: Run, shape: ModelShape) -> Iterator[Candidate]:
         ("fused gate and up of the engine", 2 * shape.intermediate, shape.hidden, engine, 17),
         ("query or output projection", shape.heads * shape.head_dim, shape.hidden, gathers, 14),
     ]
+    if shape.experts:
+        stacked = shape.experts * shape.expert_intermediate
+        matrices += [
+            ("gate and up of all experts", 2 * stacked, shape.hidden, loads, 16),
+            ("down of all experts", stacked, shape.hidden, loads, 15),
+        ]
     for what, rows, columns, phases, weight in matrices:
         for size, dtype in _DTYPES:
             words = f"{rows} x {columns} x {size} B"

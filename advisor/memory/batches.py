@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from advisor.memory.constants import ASSUMED_LENGTH, BALANCE_SLACK, FILL, FILL_LOW, SHORTEST_PADDED
+from advisor.memory.constants import ASSUMED_LENGTH, BALANCE_SLACK, FILL, FILL_LOW, SHORTEST_PACKED, SHORTEST_PADDED
 from advisor.run.run import KnobValue, Run
 from advisor.words import Basis
 
@@ -133,7 +133,7 @@ def _pass(
     if packed:
         tokens = round(packed / parallel)
         words = f"one packed row of {packed:.0f} tokens" + _shared(parallel)
-        return Pass(round(tokens * SHORTEST_PADDED), tokens, tokens, 1, int(packed), None, False, words, basis)
+        return Pass(round(tokens * SHORTEST_PACKED), tokens, tokens, 1, int(packed), None, False, words, basis)
     if budget and sharing.unpadded:
         return _budgeted(budget, length, parallel, response, basis)
     if budget:

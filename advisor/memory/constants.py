@@ -6,7 +6,7 @@ source gives the number and names what it rests on.
 
 from __future__ import annotations
 
-from advisor.units import GIB, MIB
+from advisor.units import GIB, KIB, MIB
 
 # --- bytes of an element ------------------------------------------------------------------------------------------
 BF16 = 2
@@ -17,14 +17,25 @@ CONTEXT_LOW, CONTEXT_HIGH = 0.7, 1.5
 """Factors on Mechanics.context_bytes: a context is 0.2-0.8 GiB by card and driver (226 MiB L4, 501 MiB A100)."""
 NCCL_LOW, NCCL, NCCL_HIGH = 256 * MIB, 512 * MIB, GIB
 """Bytes per GPU of communicators in a job of several GPUs: 0.2-0.6 GiB each (NCCL's default buffers)."""
-FRAGMENTATION_LOW, FRAGMENTATION, FRAGMENTATION_HIGH = 0.0, 0.04, 0.10
+FRAGMENTATION_LOW, FRAGMENTATION, FRAGMENTATION_HIGH = 0.02, 0.04, 0.10
 """Part of what torch allocated that its allocator holds beside it: 3-6 % usual, 10-15 % with variable lengths and no
 expandable segments (judgement over torch's reserved-minus-allocated readings)."""
 
 # --- activations (bytes per token and layer; HF Llama and Qwen layers in bf16 with FlashAttention) -------------------
-HIDDEN_COPIES, HEAD_COPIES, KV_COPIES, MLP_COPIES = 18, 4, 4, 8
-"""Bytes per element kept for backward: two RMSNorms in fp32 (16) and the layer's input (2); q and the attention's
-output; k and v; gate, up, silu and product in bf16 (8). transformers, modeling_llama.py and modeling_qwen2.py."""
+HIDDEN_COPIES, HEAD_COPIES, KV_COPIES, MLP_COPIES = 16, 4, 4, 8
+"""Bytes per element kept for backward: two RMSNorms, each an fp32 copy, its bf16 normed copy and its output (the stream
+itself is not kept); q and the attention's output; k and v; gate, up, silu and product in bf16 (8). Counted by
+tests/gpu on transformers 5 (knowledge/measured.yaml: within 0.1 %)."""
+HEAD_NORM_COPIES = 6
+"""The same per element of q and k where they are normed (Qwen3): an fp32 copy and the bf16 normed one."""
+AUTOCAST_COPIES = 10
+"""Per hidden element where fp32 weights make the stream fp32: each of q, k, v, gate and up keeps its own bf16 cast."""
+LAST_NORM = 8
+"""Per hidden element, once: the last norm, and the head's input."""
+BACKWARD_MLP = 4
+"""Per element of the MLP's width: gradients beside what a recomputed layer keeps, at their fullest."""
+FORWARD_HIDDEN, FORWARD_MLP = 6, 6
+"""Without gradients: layer input, stream and norm's output; silu(gate), up and their product."""
 EXPERT_COPY_FACTOR = 3
 """Copies of [tokens * experts per token, hidden] in bf16 for dispatch and return (2-4; judgement, low confidence)."""
 RECOMPUTE_FACTOR = 1.4
@@ -32,7 +43,7 @@ RECOMPUTE_FACTOR = 1.4
 (judgement)."""
 FORWARD_FACTOR = 0.6
 """The same without gradients: norms and MLP temporaries die one after the other (judgement)."""
-ACTIVATION_LOW, ACTIVATION_HIGH = 0.7, 1.3
+ACTIVATION_LOW, ACTIVATION_HIGH = 0.8, 1.3
 """Fused norms and MLPs (Liger, torch.compile) keep about half of the eager ones; dropouts and LoRA inputs add."""
 VISION_LAYERS, VISION_HIDDEN = 32, 1280
 VISION_KEPT_BYTES = 26 * 1280 + 8 * 3420
@@ -48,8 +59,9 @@ FILL, FILL_LOW = 0.3, 0.2
 """Part of the longest length that a sequence without padding has on average, and where they are short. One sequence of
 a pass is taken to reach the cap (judgement: mean response lengths of RL runs are a quarter to a third of their cap
 before training lengthens them; the cap itself is the cell's high)."""
-SHORTEST_PADDED = 0.4
-"""Part of the cap that rows have where a batch is padded to its own longest row only (transformers' collators)."""
+SHORTEST_PADDED, SHORTEST_PACKED = 0.8, 0.95
+"""Part of the cap that the longest batch of a run reaches at the least, where a batch is padded to its own longest row
+only (transformers' collators), and where sequences are packed into rows (judgement: an epoch has long rows)."""
 BALANCE_SLACK = 1.05
 """A balanced partition may exceed the token budget a little (verl, seqlen_balancing.py)."""
 ASSUMED_LENGTH = 4096
@@ -59,9 +71,12 @@ ASSUMED_LENGTH = 4096
 EAGER_ENTROPY_UPDATE, EAGER_ENTROPY_FORWARD = 28, 14
 """Bytes per token x vocabulary entry where entropy is computed from full logits without compilation: the padded path of
 verl (dp_actor.py) and OpenRLHF's eager entropy, counted by autograd's own allocations."""
-LOGITS_LOW, LOGITS_HIGH = 0.75, 1.34
-"""One copy fewer or more than Mechanics says (12 against 16 bytes)."""
-FUSED_CHUNK_TOKENS, FUSED_CHUNK_BYTES = 2048, 10
+FLOAT_LOSS = 12
+"""Bytes per token x vocabulary entry of a loss that casts bf16 logits to fp32: log-softmax and two gradients."""
+EAGER_WHOLE = {True: 3, False: 0}
+LOGITS_LOW, LOGITS_HIGH = 0.85, 1.34
+"""At most one copy more than Mechanics says (16 against 12 bytes), or a part of one less (12 against 14)."""
+FUSED_CHUNK_TOKENS, FUSED_CHUNK_BYTES = 512, 10
 """A loss without full logits holds one chunk: tokens, and bytes per token x vocabulary entry (verl's fused kernels:
 512 to 2048 tokens, 2 + 4 + 4 bytes)."""
 
@@ -82,6 +97,23 @@ ASSUMED_STAGE = 2
 """ZeRO stage where a DeepSpeed file is named but could not be read: between 0 and 3, which are the interval's ends
 (judgement)."""
 
+STEP_LOW = 0.7
+"""Part of the optimizer step's temporaries that is there at the least, where the optimizer is not a fused one
+(torch frees them tensor by tensor; judgement)."""
+
+# --- Megatron (bytes per token and layer with fused norms and activations; Transformer Engine) ------------------------
+MEGATRON_HIDDEN, MEGATRON_MLP = 8, 6
+"""Two norms' inputs, the stream and the block's outputs in bf16; gate, up and their product."""
+MEGATRON_PAIR_HIDDEN = 2
+"""A token's copy for each chosen expert that grouped kernels keep, in bf16; dispatch is in the allowance below.
+verl's run_qwen3moe-30b_megatron_96gb.sh, which recomputes nothing and was run on 96 GB, holds no more than this."""
+MEGATRON_LOW, MEGATRON, MEGATRON_HIGH = 2 * GIB, 4 * GIB, 9 * GIB
+"""Communicators of all groups, Transformer Engine's workspaces, parameter and gradient buckets on their way: what eight
+measured Megatron runs of ms-swift hold beyond states and activations (4 to 8 GiB; judgement)."""
+MEGATRON_EXPERTS_LOW, MEGATRON_EXPERTS, MEGATRON_EXPERTS_HIGH = 2 * GIB, 7 * GIB, 13 * GIB
+"""The same of a mixture of experts: token dispatch, permuted inputs and the grouped kernels' workspaces, which no
+formula here counts (five measured runs of 16B and 30B hold 5 to 12 GiB more; judgement, low confidence)."""
+
 # --- LoRA, quantised weights, optimizers ------------------------------------------------------------------------------
 ADAPTER_STATE_BYTES = 16
 """Bytes per adapter parameter: fp32 weight, gradient and two moments (PEFT keeps adapters in fp32)."""
@@ -93,6 +125,71 @@ MOMENT_BYTES_8BIT = 2
 """Two moments of one byte each (bitsandbytes)."""
 KAHAN_MOMENT_BYTES = 6
 """adamw_bf16: two moments and a compensation buffer in bf16 (EasyR1, AnyPrecisionAdamW)."""
+
+# --- LoRA, tensor by tensor: fp32 adapters on a bf16 base under autocast, every layer checkpointed --------------------
+# Bytes per token and layer, counted on the modules of transformers 5.11 and liger 0.8.1 with PEFT's fp32 adapters by
+# recording every allocation of a pass on meta tensors (53 runs of 7 dense models: the sums hold to 0.3 %).
+LORA_HIDDEN, LORA_HEADS, LORA_KEYS = 18, 6, 4
+"""Backward of one recomputed layer: the stream, its norms, their gradients and the bf16 casts of q's, k's and v's
+inputs; rotated q, the attention's output and its cast; k and v."""
+LORA_MLP_INPUTS = 4
+"""bf16 casts of the layer's stream that the adapters of gate and up keep, in bytes per hidden element."""
+LORA_MLP = 12
+"""gate, up and product (6), the product's cast (2), and the fp32 gradient on its way to bf16 (4)."""
+PLAIN_MLP = 10
+"""The same without adapters in the MLP: gate, up, product, and gradients of two of them (judgement from the former)."""
+EAGER_NORMS = 10
+"""Two norms that keep fp32 copies instead of Liger's fused ones, in bytes per hidden element."""
+LORA_EXPERT_HIDDEN, LORA_EXPERT = 8, 6
+"""Backward of grouped experts, per token and chosen expert: inputs, outputs, weighted outputs and their gradients of
+hidden width; gate and up with their product."""
+LORA_FORWARD_MLP, LORA_FORWARD_HIDDEN, LORA_FORWARD_EXPERT = 8, 10.5, 8
+"""A pass without gradients: up, product and its fp32 cast; the stream; grouped experts of hidden width."""
+LOSS_HIDDEN = 8
+"""Hidden states, their copy without the last token, and the gradients of both, at the loss."""
+PER_LAYER_COPIES, PER_LAYER_FORWARD = 6, 4
+"""Per-layer embeddings of all layers: three bf16 copies kept, two in a pass without gradients (Gemma 4)."""
+SCORES_ALONE, SCORES_PADDED = 4.5, 0.75
+"""fp32 score matrices of a full-attention layer whose heads are too wide for FlashAttention and whose keys are shared
+by several queries: torch's math kernel holds five for a row alone (nothing is padded, so no mask is passed); rows of
+different lengths are masked and go to the memory-efficient kernel. Between them: judgement over Gemma 4's readings."""
+SCORES_WIDEST_FLASH = 256
+"""Head dimension above which FlashAttention has no kernel."""
+TILE_BYTES, TILE_ROWS_LOW, TILE_ROWS_HIGH = 6, 128, 4096
+"""A tile of logits in bf16 and in fp32; rows of a tile at least and at most (AgileRL, memory/formulas.py)."""
+ADAPTER_LAYER_LOW, ADAPTER_LAYER_HIGH = 0.92, 1.12
+
+# --- what torch's segments lose (c10/cuda/CUDACachingAllocator replayed on those recorded passes) ---------------------
+LOST_OF_INPUTS, LOST_OF_ADAPTERS = 0.43, 0.8
+"""Layer inputs are cut out of segments that larger temporaries then cannot use: bytes lost per byte kept; the same of
+small adapter matrices, per byte of one fp32 copy of them (least squares over 53 replayed runs, mean error 1.6 % of the
+reserved bytes, worst 7 %)."""
+LOST_LOW, LOST_HIGH = 0.4, 1.7
+
+# --- vLLM that counts its graphs inside its share (>= 0.21) -----------------------------------------------------------
+CARD_CONTEXT = 450 * MIB
+"""CUDA context of a card that gpus.yaml does not know (226 MiB on L4, 501 MiB on A100)."""
+CARD_CONTEXT_LOW, CARD_CONTEXT_HIGH = 0.9, 1.2
+"""Factors on the context of a card that gpus.yaml does know."""
+KERNELS_LOADED = 0.35
+"""Part of a context that kernels loaded later add beside it (torch, vLLM, compiled graphs): 80 MiB L4, 175 MiB A100."""
+GRAPH_BYTES = 800 * KIB
+"""Bytes per layer and captured size, mixed and decode graphs together (sleeping engines of 4, 8 and 16 sequences)."""
+GRAPH_SIZES = (1, 2, 4)
+GRAPH_STEP, GRAPH_MOST = 8, 256
+"""Captured sizes: these, then every 8 up to twice the sequences in flight (vllm@v0.23.0 vllm/config/vllm.py:1700)."""
+PREFILL_HIDDEN, PREFILL_MLP = 4, 6
+"""Bytes per token of an engine step at its fullest: residual and input of the MLP; gate, up and their product."""
+INPUT_BYTES = 40
+"""Bytes per token of an engine step for ids, positions, slots and adapter indices, beside its embedding in bf16
+(vllm@v0.23.0 vllm/v1/worker/gpu_model_runner.py:718-755, vllm/lora/punica_wrapper/punica_base.py:138)."""
+PROMPT_PART = 0.25
+"""Part of the longest sequence that the prompt takes where nothing says (judgement)."""
+OUTSIDE_SHARE = 0.3 * GIB
+"""Bytes that the engine's own share loses to libraries and graphs, where its cache is counted in tokens (judgement)."""
+OUTSIDE_LESS, OUTSIDE_MORE = 300 * MIB, 500 * MIB
+"""Bytes by which equal settings differed from run to run in the measured generations (1.5B on A100: 0.4 GiB)."""
+ASLEEP_LOW, ASLEEP_HIGH = 0.85, 1.45
 
 # --- rollout engine ----------------------------------------------------------------------------------------------
 ASSUMED_SHARE = 0.9
@@ -134,5 +231,7 @@ SAME_CARD = 0.1
 SMALL_SIZE, SMALL_SEGMENT = MIB, 2 * MIB
 LARGE_FROM, LARGE_SEGMENT, LARGE_ROUND = 10 * MIB, 20 * MIB, 2 * MIB
 """Up to 1 MiB a 2 MiB segment is asked for; below 10 MiB one of 20 MiB; above, the size rounded up to 2 MiB."""
+VOCABULARY_STEP = 128
+"""Megatron pads the vocabulary to a multiple of this times the tensor-parallel size (make_vocab_size_divisible_by)."""
 PRINT_STEP_GIB, PRINT_STEP_MIB = GIB * 0.005, MIB * 0.005
 """Half a unit in the last printed place of "13.91 GiB" and of "594.00 MiB"."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from advisor.memory import constants as c
 from advisor.memory.inputs import Inputs
 from advisor.memory.parts import Part, part
+from advisor.memory.share import asleep_part, cache_part, rest_parts, weights_bytes
 from advisor.units import show_bytes, show_params
 from advisor.words import Basis
 
@@ -36,6 +37,8 @@ def share_of(inputs: Inputs) -> tuple[float, Basis, str]:
 def engine_of(inputs: Inputs, beside: int) -> Engine:
     """The engine when it starts or is awake; `beside` is what others hold on the card when it measures free memory."""
     share, basis, words = share_of(inputs)
+    if inputs.mechanics.engine_outside_bytes and inputs.gpu_bytes is not None:
+        return _counted(inputs, inputs.gpu_bytes, share, words)
     parallel = max(1, inputs.run.topology.tensor_parallel)
     weights = part(
         "engine_weights",
@@ -65,8 +68,18 @@ def engine_of(inputs: Inputs, beside: int) -> Engine:
     return Engine(weights, cache, (profile, graphs))
 
 
+def _counted(inputs: Inputs, card: int, share: float, words: str) -> Engine:
+    """An engine whose graphs count inside its share."""
+    size, said = weights_bytes(inputs)
+    weights = part("engine_weights", size, said, basis=inputs.basis, pooled=False)
+    cache = cache_part(inputs, card, share, words)
+    return Engine(weights, cache, tuple(rest_parts(inputs, cache.expected, cache_bytes_per_token(inputs))))
+
+
 def sleeping(inputs: Inputs) -> list[Part]:
     """What a sleeping engine leaves on the card."""
+    if inputs.mechanics.engine_asleep_bytes:
+        return [asleep_part(inputs, inputs.mechanics.context_bytes or inputs.card_context)]
     residue = inputs.mechanics.sleep_residue_bytes
     words = "left by the sleeping engine: context, CUDA graphs, buffers"
     high = residue * c.RESIDUE_HIGH

@@ -89,7 +89,18 @@ def _states(inputs: Inputs, role: Role, phase: Phase) -> list[Part]:
         parts.append(_rested(inputs, role, "weights", inputs.per.weights, rounding, back))
     if (offload.optimizer or offload.sleeps) and not _not_yet(inputs, phase) and not inputs.adapters:
         parts.append(_rested(inputs, role, "optimizer", inputs.per.optimizer, rounding, back))
-    return parts
+    return [*parts, *_stepping_on_cpu(inputs, role, rounding)]
+
+
+def _stepping_on_cpu(inputs: Inputs, role: Role, rounding: float) -> list[Part]:
+    """The part of Megatron's optimizer that lives and steps on the CPU, with the gradients copied to it."""
+    fraction = min(1.0, inputs.run.number("actor.optimizer_cpu_part") or 0.0)
+    if inputs.split is None or role != "actor" or fraction <= 0 or inputs.adapters:
+        return []
+    per = inputs.per.optimizer + c.FP32
+    size = fraction * per * inputs.split.optimizer * inputs.node_gpus
+    words = f"{fraction:.0%} of the optimizer on the CPU: {per:g} B x {inputs.node_gpus} ranks ({inputs.split.words})"
+    return [part("offloaded_optimizer", size, words, high=size * rounding, basis=inputs.basis)]
 
 
 def _not_yet(inputs: Inputs, phase: Phase) -> bool:
@@ -101,6 +112,10 @@ def _rested(inputs: Inputs, role: Role, what: str, per: float, rounding: float, 
     """States resting in pinned host memory; torch keeps the pinned blocks while the states are on the card."""
     size = per * inputs.parameters * inputs.node_part
     words = f"{role} {what} off the card: {_per_node(inputs, per)}"
+    if inputs.split is not None:
+        each = inputs.split.parameters if what == "weights" else inputs.split.optimizer
+        size = per * each * inputs.node_gpus
+        words = f"{role} {what} off the card: {per:g} B x {show_params(round(each))} x {inputs.node_gpus} ranks"
     if back:
         words += "; on the card now, torch keeps the pinned blocks"
     words += f"; at most x {rounding:.2f}: pinned blocks are rounded to powers of two"

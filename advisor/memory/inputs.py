@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 from advisor.crash.evidence import Crash
+from advisor.knowledge import load_knowledge
 from advisor.knowledge.schema import Mechanics
 from advisor.machine.inventory import Machine
+from advisor.memory.adapters import adapter_parameters, targets_of
 from advisor.memory.batches import Assumptions, Pass, critic_pass, scoring_pass, update_pass
 from advisor.memory.constants import (
     ADAPTER_STATE_BYTES,
     ASSUMED_RANK,
     ASSUMED_STAGE,
     BF16,
+    CARD_CONTEXT,
     FP32,
     KAHAN_MOMENT_BYTES,
     MOMENT_BYTES_8BIT,
     NF4_BYTES,
     SAME_CARD,
 )
+from advisor.memory.megatron import Split, split_of
 from advisor.run.run import ModelShape, Run
 from advisor.units import show_bytes
 from advisor.words import Basis, weakest
@@ -70,11 +75,24 @@ class Inputs:
     assumed: tuple[str, ...]
     stage_known: bool = True
     """False: the DeepSpeed file that says the stage could not be read, so `stage` is a guess."""
+    split: Split | None = None
+    """Megatron's shares; None: another trainer, or no parallel size is known."""
+    card_context: int = CARD_CONTEXT
+    """Bytes of a CUDA context on this card."""
 
     @property
     def parameters(self) -> int:
         """Of the policy, text and vision."""
         return self.shape.parameters
+
+    @property
+    def by_tensor(self) -> bool:
+        """Whether layers are counted tensor by tensor: LoRA in fp32 on a half-precision base under autocast.
+
+        DeepSpeed casts the adapters with the model.
+        """
+        casts = self.mechanics.adapter_casts and self.trainer == "ddp" and self.per.weights <= BF16
+        return casts and self.adapters > 0
 
     @property
     def node_part(self) -> float:
@@ -129,7 +147,8 @@ def read_inputs(run: Run, machine: Machine, crash: Crash | None = None) -> Input
         assumed.note(topology.assumed or f"{topology.actor_gpus} training GPUs")
     if run.model.basis == "estimated":
         assumed.note(f"model shape: {run.model.note}")
-    if trainer == "megatron":
+    split = split_of(run, run.model) if trainer == "megatron" else None
+    if trainer == "megatron" and split is None:
         assumed.note("Megatron: states spread evenly over all training GPUs")
     _note_guesses(run, assumed)
     per_node = max(1, topology.gpus_per_node)
@@ -154,6 +173,8 @@ def read_inputs(run: Run, machine: Machine, crash: Crash | None = None) -> Input
         basis=weakest(run.model.basis, "computed" if sure else "estimated"),
         assumed=tuple(assumed.said),
         stage_known=not unread,
+        split=split,
+        card_context=_context(machine),
     )
 
 
@@ -223,6 +244,10 @@ def _bytes(run: Run, trainer: Trainer) -> Bytes:
         moments = KAHAN_MOMENT_BYTES
     elif optimizer == "sgd":
         moments = 0.0
+    if optimizer.endswith("_fused"):
+        extra = 0.0
+    if "fused" in optimizer:
+        extra = 0.0
     return Bytes(_quantised(run, weights), gradients, master + moments, extra, master)
 
 
@@ -243,11 +268,25 @@ def _adapters(run: Run, shape: ModelShape, assumed: Assumptions) -> int:
         return 0
     if not rank:
         assumed.note(f"LoRA rank {ASSUMED_RANK}")
-    h, queries, keys = shape.hidden, shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim
-    mlp = 3 * (h + shape.intermediate)
-    if shape.experts:
-        mlp = shape.experts * 3 * (h + shape.expert_intermediate)
-    return round(shape.layers * (rank or ASSUMED_RANK) * (2 * (h + queries) + 2 * (h + keys) + mlp))
+    targets = targets_of(run, experts_are_linear=run.mechanics.experts_are_linear)
+    return adapter_parameters(shape, rank or ASSUMED_RANK, targets)
+
+
+def _context(machine: Machine) -> int:
+    """CUDA context of the machine's card by its name; a usual one where the card is not known."""
+    return _contexts().get(_plain(machine.gpus[0].name), CARD_CONTEXT) if machine.gpus else CARD_CONTEXT
+
+
+@lru_cache(maxsize=1)
+def _contexts() -> dict[str, int]:
+    """Plain name of a card → bytes of its CUDA context, for those that gpus.yaml knows."""
+    facts = [fact for fact in load_knowledge().gpus if fact.context_bytes is not None]
+    return {_plain(name): fact.context_bytes or 0 for fact in facts for name in (fact.name, *fact.aliases)}
+
+
+def _plain(name: str) -> str:
+    """ "NVIDIA A100-SXM4-40GB" and "a100 sxm4 40gb" are one name."""
+    return name.lower().removeprefix("nvidia ").replace(" ", "-")
 
 
 def embedding_parameters(shape: ModelShape) -> int:
@@ -261,5 +300,7 @@ def layer_parameters(shape: ModelShape) -> int:
 
 
 def adapter_bytes(inputs: Inputs) -> int:
-    """Weights, gradients and moments of the adapters on one GPU."""
+    """Weights, gradients and moments of the adapters on one GPU; weights alone where the others are counted apart."""
+    if inputs.by_tensor:
+        return FP32 * inputs.mechanics.adapter_copies * inputs.adapters
     return round(ADAPTER_STATE_BYTES * inputs.adapters / (inputs.shards if inputs.stage == 3 else 1))

@@ -6,7 +6,7 @@ from advisor.memory import constants as c
 from advisor.memory.engine import engine_of, hf_cache, sleeps
 from advisor.memory.inputs import Inputs, embedding_parameters, layer_parameters
 from advisor.memory.parts import Part, part, total
-from advisor.memory.training import at_start, process_parts, states_in
+from advisor.memory.training import adapter_states, at_start, process_parts, states_in
 from advisor.units import show_params
 
 
@@ -25,11 +25,14 @@ def generate_parts(inputs: Inputs) -> list[Part]:
     if not inputs.run.topology.colocated:
         return [*engine_of(inputs, 0).awake(), *process_parts(inputs, processes=1)]
     engine = engine_of(inputs, at_start(inputs)).awake()
-    return [*states_in(inputs, "rollout_generate"), *engine, *process_parts(inputs)]
+    states = [*states_in(inputs, "rollout_generate"), *adapter_states(inputs, certain=False)]
+    return [*states, *engine, *process_parts(inputs)]
 
 
 def sync_parts(inputs: Inputs) -> list[Part]:
     """Weight sync and wake-up: the fuller of copying (states, engine weights, gather) and the whole engine awake."""
+    if inputs.mechanics.sync_adapters and inputs.adapters and inputs.run.topology.colocated:
+        return generate_parts(inputs)
     gathered = gather_part(inputs)
     states = states_in(inputs, "weight_sync")
     if not inputs.run.topology.colocated:

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from advisor.memory.cells import Owner
-from advisor.memory.constants import SUB_GROUP
+from advisor.memory.constants import STEP_LOW, SUB_GROUP
 from advisor.memory.inputs import Inputs, adapter_bytes
+from advisor.memory.megatron import share_words
 from advisor.memory.parts import Part, part
 from advisor.units import show_params
 from advisor.words import Phase
@@ -92,6 +93,9 @@ def sharded_part(inputs: Inputs, owner: Owner, per: float, from_stage: int, what
 
 def step_part(inputs: Inputs) -> Part:
     """Temporaries of the optimizer step: torch's foreach copies, or the upcast gradients of one ZeRO sub-group."""
+    if inputs.by_tensor and inputs.per.step_extra:
+        words = f"foreach temporaries: {inputs.per.step_extra:g} B x {inputs.adapters / 1e6:.1f}M adapter parameters"
+        return part("buffers", inputs.per.step_extra * inputs.adapters, words, low=0, basis=inputs.basis)
     if inputs.adapters or not inputs.per.step_extra or offload_of(inputs, "actor").adam_on_host:
         return part("buffers", 0, "none")
     elements = _share(inputs, 1, from_stage=1)
@@ -99,7 +103,8 @@ def step_part(inputs: Inputs) -> Part:
     if inputs.trainer == "deepspeed":
         elements, kind = min(elements, SUB_GROUP), "fp32 gradients of one sub-group"
     words = f"{kind}: {inputs.per.step_extra:g} B x {show_params(elements)} elements"
-    return part("buffers", inputs.per.step_extra * elements, words, low=0, basis=inputs.basis)
+    size = inputs.per.step_extra * elements
+    return part("buffers", size, words, low=size * STEP_LOW, basis=inputs.basis)
 
 
 def resident_states(inputs: Inputs, role: Role, moment: Moment) -> list[Part]:
@@ -163,10 +168,22 @@ def _optimizer_here(inputs: Inputs, role: Role, moment: Moment, offload: Offload
 
 def _share(inputs: Inputs, per_parameter: float, from_stage: int) -> float:
     """Bytes on one GPU of something that is sharded from this ZeRO stage on."""
+    if inputs.split is not None:
+        if from_stage > 1:
+            return per_parameter * inputs.split.parameters
+        return per_parameter * inputs.split.optimizer * (1 - _on_cpu(inputs))
     return per_parameter * inputs.parameters / (inputs.shards if inputs.stage >= from_stage else 1)
 
 
+def _on_cpu(inputs: Inputs) -> float:
+    """Part of the optimizer that lives and steps on the CPU."""
+    return min(1.0, max(0.0, inputs.run.number("actor.optimizer_cpu_part") or 0.0))
+
+
 def _words(inputs: Inputs, per_parameter: float, from_stage: int) -> str:
+    if inputs.split is not None:
+        said = share_words(per_parameter, inputs.split, optimizer=from_stage == 1)
+        return said + (f", {_on_cpu(inputs):.0%} of it on the CPU" if from_stage == 1 and _on_cpu(inputs) else "")
     sharded = inputs.stage >= from_stage and inputs.shards > 1
     split = f" / {inputs.shards} GPUs" if sharded else ""
     return f"{per_parameter:g} B x {show_params(inputs.parameters)} parameters{split}"

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from advisor.memory import constants as c
+from advisor.memory import lora, megatron
 from advisor.memory.activations import scoring_parts, update_parts
 from advisor.memory.engine import engine_of, sleeping, sleeps
 from advisor.memory.inputs import Inputs, embedding_parameters
 from advisor.memory.parts import Part, part, total
+from advisor.memory.segments import lost_part
 from advisor.memory.states import Moment, resident_states, sharded_part, step_part
 from advisor.run.run import RewardPlace
 from advisor.run.shape import size_in_name
@@ -16,13 +18,14 @@ from advisor.units import show_params
 def process_parts(inputs: Inputs, *, processes: int | None = None) -> list[Part]:
     """CUDA contexts, communicators and the buffers that stay: what is there in every phase."""
     count = inputs.mechanics.processes_per_gpu if processes is None else processes
-    size = inputs.mechanics.context_bytes
+    counted = not inputs.mechanics.context_bytes and inputs.card_context != c.CARD_CONTEXT
+    size = inputs.mechanics.context_bytes or inputs.card_context
     contexts = part(
         "context",
         count * size,
         f"CUDA context of {count} process{'' if count == 1 else 'es'} x {size / 1e6:.0f} MB",
-        low=count * size * c.CONTEXT_LOW,
-        high=count * size * c.CONTEXT_HIGH,
+        low=count * size * (c.CARD_CONTEXT_LOW if counted else c.CONTEXT_LOW),
+        high=count * size * (c.CARD_CONTEXT_HIGH if counted else c.CONTEXT_HIGH),
         basis="estimated",
         pooled=False,
     )
@@ -73,6 +76,19 @@ def states_in(inputs: Inputs, moment: Moment) -> list[Part]:
     return [*kept, *reference_parts(inputs), *reward_parts(inputs, "actor"), buffers_part(inputs)]
 
 
+def adapter_states(inputs: Inputs, *, certain: bool) -> list[Part]:
+    """AdamW's moments of adapters that are counted tensor by tensor; elsewhere they are with the adapters' weights."""
+    return [lora.states_part(inputs, certain=certain)] if inputs.by_tensor else []
+
+
+def segment_parts(inputs: Inputs, *, kept: bool) -> list[Part]:
+    """What the allocator's segments lose where every tensor is counted; `kept`: layer inputs were cut from them."""
+    if not inputs.by_tensor:
+        return []
+    checkpointed = inputs.run.is_on("actor.gradient_checkpointing")
+    return [lost_part(inputs, lora.kept_part(inputs, inputs.update, checkpointed).expected if kept else 0)]
+
+
 def beside_training(inputs: Inputs) -> list[Part]:
     """The rollout engine while the trainer works: nothing (other cards), its residue (asleep), or its whole share."""
     if not inputs.has_engine or not inputs.run.topology.colocated:
@@ -90,7 +106,7 @@ def at_start(inputs: Inputs) -> int:
 def load_parts(inputs: Inputs) -> list[Part]:
     """Loading: the states that exist then, and the largest unit on its way to its shards."""
     moving = []
-    if inputs.stage == 3 and inputs.shards > 1:
+    if inputs.stage == 3 and inputs.shards > 1 and inputs.split is None:
         root = embedding_parameters(inputs.shape)
         per = inputs.per.weights if inputs.trainer == "fsdp" else c.BF16
         words = f"embedding and head on their way to the shards: {per:g} B x {show_params(root)}"
@@ -102,7 +118,9 @@ def log_prob_parts(inputs: Inputs) -> list[Part]:
     """Old and reference log-probabilities."""
     return [
         *states_in(inputs, "log_prob"),
+        *adapter_states(inputs, certain=False),
         *scoring_parts(inputs, inputs.scoring),
+        *segment_parts(inputs, kept=False),
         *beside_training(inputs),
         *process_parts(inputs),
     ]
@@ -110,9 +128,14 @@ def log_prob_parts(inputs: Inputs) -> list[Part]:
 
 def actor_parts(inputs: Inputs) -> list[Part]:
     """Forward and backward of the actor's update, from the second step on (all states exist)."""
+    certain = not inputs.mechanics.moments_after_first_pass or lora.several_passes(inputs)
+    states = states_in(inputs, "actor_update")
+    gradients = [p for p in states if p.owner == "gradients"]
     return [
-        *states_in(inputs, "actor_update"),
-        *update_parts(inputs, inputs.update),
+        *(p for p in states if p.owner != "gradients"),
+        *adapter_states(inputs, certain=certain),
+        *update_parts(inputs, inputs.update, "actor", gradients),
+        *segment_parts(inputs, kept=True),
         *beside_training(inputs),
         *process_parts(inputs),
     ]
@@ -134,5 +157,18 @@ def critic_parts(inputs: Inputs) -> list[Part]:
 
 def step_parts(inputs: Inputs) -> list[Part]:
     """The optimizer's step."""
-    states = states_in(inputs, "optimizer_step")
-    return [*states, step_part(inputs), *beside_training(inputs), *process_parts(inputs)]
+    states = [*states_in(inputs, "optimizer_step"), *adapter_states(inputs, certain=True)]
+    if inputs.by_tensor:
+        states += [lora.gradients_part(inputs), *segment_parts(inputs, kept=True)]
+    if inputs.split is not None:
+        states.append(megatron.buffers_part(inputs.shape))
+    return [*states, step_part(inputs), *_held_from_update(inputs), *beside_training(inputs), *process_parts(inputs)]
+
+
+def _held_from_update(inputs: Inputs) -> list[Part]:
+    """Segments of the update's activations that torch's optimizer finds reserved and uses only in part."""
+    if inputs.trainer != "ddp" or inputs.by_tensor or not inputs.per.step_extra or inputs.adapters:
+        return []
+    size = total(update_parts(inputs, inputs.update))
+    words = "torch's segments: half of the update's activations, whose blocks temporaries of the step do not fill"
+    return [part("fragmentation", size / 2, words, low=0, high=size, basis="estimated")]

@@ -230,7 +230,7 @@ def _overrides(remedy: Remedy, native: Native, value: KnobValue, before: BuiltRu
         overrides = {native.key: _spelled(native, value)}
     for knob, rule in remedy.also.items():
         other = before.natives.carrier(knob)
-        if other is not None:
+        if other is not None and other.key != native.key:
             for extra in candidates({"to": value, **rule}, other, before)[:1]:
                 overrides[other.key] = _spelled(other, extra)
     return overrides

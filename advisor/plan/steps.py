@@ -12,7 +12,7 @@ from advisor.plan.propose import Proposal
 from advisor.plan.what_if import Overrides, Situation
 from advisor.run.bound import EnvironmentPrefix
 from advisor.units import show_bytes
-from advisor.words import PHASE_TITLES, Basis, Phase
+from advisor.words import PHASE_TITLES, Basis, Phase, when
 
 
 def step_of(proposal: Proposal, situation: Situation, selected: bool) -> PlanStep:
@@ -84,8 +84,17 @@ def _why(proposal: Proposal, situation: Situation, change: Change) -> str:
         key=change.key,
         freed=show_bytes(freed) if freed > 0 else "an unknown amount",
         cost=show_bytes(cost) if cost > 0 else "nothing" if proposal.fits is not None else "an unknown amount",
+        where=_where(proposal, situation),
+        checked="every phase was checked with it" if proposal.fits is not None else "no phase can be computed here",
     )
     return " ".join(proposal.remedy.says.split()).format_map(words)
+
+
+def _where(proposal: Proposal, situation: Situation) -> str:
+    """Of what `_freed` counts: the phase that failed, or the one that gains most (a phase the failed one hid)."""
+    if proposal.saves.get(situation.phase) or not any(size > 0 for size in proposal.saves.values()):
+        return "where it failed"
+    return when(max(proposal.saves, key=lambda phase: proposal.saves[phase]))
 
 
 # --- versions ------------------------------------------------------------------------------------------------------

@@ -47,7 +47,7 @@ def all_ids(knowledge: Knowledge) -> list[str]:
     """Everything `explain` knows, sorted."""
     ids = {entry.id for group in _groups(knowledge) for entry in group}
     for framework in knowledge.frameworks:
-        ids |= {framework.framework, *framework.settings, *framework.environment}
+        ids |= {framework.framework, *framework.settings, *framework.environment, *framework.renamed}
     return sorted(ids)
 
 
@@ -102,6 +102,14 @@ def _settings(knowledge: Knowledge, name: str) -> Iterator[Block]:
                 yield _setting(framework, kind, name, facts)
 
 
+def _renamed(knowledge: Knowledge, name: str) -> Iterator[Block]:
+    for framework in knowledge.frameworks:
+        older = {new: old for old, new in framework.renamed.items()}
+        for table, said in ((framework.renamed, "is called"), (older, "was called")):
+            if name in table:
+                yield wrap(f"{name}: in other versions of {framework.title} it {said} {table[name]}")
+
+
 def _setting(framework: Framework, kind: str, name: str, facts: Mapping[str, SettingFact]) -> Block:
     fact = facts[name]
     lines = wrap(f"{name}: {kind} of {framework.title}")
@@ -147,9 +155,23 @@ def _causes(knowledge: Knowledge, name: str) -> Iterator[Block]:
         if cause.id == name:
             lines = [*wrap(f"{cause.id}: a cause"), *wrap(f"{cause.title} ({MEMORY_TITLES[cause.memory]})", 2)]
             lines += wrap(cause.explains, 2)
-            lines += wrap(f"relieved by {', '.join(cause.remedies)}" if cause.remedies else "", 2, 4)
+            lines += wrap(f"proved by: {cause.proof}" if cause.proof else "", 2, 4)
+            lines += wrap(f"ruled out by: {cause.counter}" if cause.counter else "", 2, 4)
+            lines += [line for told in _relieved(knowledge, cause) for line in wrap(told, 2, 4)]
             lines += wrap(f"told, but no help here: {', '.join(cause.folklore)}" if cause.folklore else "", 2, 4)
             yield lines + wrap(f"to record next time: {cause.record_next_time}" if cause.record_next_time else "", 2, 4)
+
+
+def _relieved(knowledge: Knowledge, cause: Cause) -> Iterator[str]:
+    """Its remedies in its own order, by the phases that they relieve: those for every phase last."""
+    phases = {remedy.id: remedy.phases for remedy in knowledge.remedies}
+    for phase, title in PHASE_TITLES.items():
+        here = [name for name in cause.remedies if phase in phases.get(name, ())]
+        if here:
+            yield f"relieved in {title} by {', '.join(here)}"
+    always = [name for name in cause.remedies if not phases.get(name)]
+    if always:
+        yield f"relieved in every phase by {', '.join(always)}"
 
 
 def _remedies(knowledge: Knowledge, name: str) -> Iterator[Block]:
@@ -194,7 +216,8 @@ def _questions(knowledge: Knowledge, name: str) -> Iterator[Block]:
         if question.id == name:
             lines = [*wrap(f"{question.id}: a question"), *wrap(question.asks, 2), *wrap(question.why, 2)]
             for identifier, answer in question.answers.items():
-                lines += wrap(f"{identifier}: {answer.title}", 4, 6)
+                leads = f"the question {answer.next}" if answer.next else f"the cause {answer.leads_to}"
+                lines += wrap(f"{identifier}: {answer.title}; leads to {leads}", 4, 6)
             yield lines + wrap(f"to find out: {question.if_unknown}", 2, 4)
 
 
@@ -204,6 +227,7 @@ def _advisories(knowledge: Knowledge, name: str) -> Iterator[Block]:
             lines = wrap(f"{advisory.id}: an advisory for {advisory.library} {advisory.versions} ({advisory.grade})")
             lines += [*wrap(advisory.title, 2), *wrap(advisory.says, 2)]
             lines += wrap(f"safe: {', '.join(advisory.safe)}" if advisory.safe else "", 2, 4)
+            lines += wrap(f"explains {advisory.cause}" if advisory.cause else "", 2)
             yield lines + _source(advisory.source)
 
 
@@ -217,6 +241,7 @@ def _cases(knowledge: Knowledge, name: str) -> Iterator[Block]:
                 lines += wrap(f"reported, {key.replace('_', ' ')}: {_told(value)}", 2, 4)
             lines += wrap(case.mechanism, 2)
             lines += [line for told in case.folklore for line in wrap(f"told there, but not supported: {told}", 2, 4)]
+            lines += wrap(f"remedies: {', '.join(case.remedies)}" if case.remedies else "", 2, 4)
             yield lines + _source(case.source)
 
 
@@ -245,6 +270,7 @@ def _source(source: str) -> Block:
 _FINDERS: tuple[Finder, ...] = (
     _knobs,
     _settings,
+    _renamed,
     _causes,
     _remedies,
     _signatures,

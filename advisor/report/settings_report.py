@@ -96,6 +96,10 @@ def _text(launch: Launch, framework: str, home: Path) -> list[str]:
 
 def _line(setting: Setting, home: Path) -> str:
     value = cut(setting.text, 120) if setting.resolved else f"unresolved ({setting.reason})"
+    if setting.origin == "log":
+        return (
+            f"{setting.key} = {value}{_where(setting, home) if setting.span else ''}  (from the log; {setting.reason})"
+        )
     return f"{setting.key} = {value}{_where(setting, home)}{'' if setting.effective else '  (overridden)'}"
 
 

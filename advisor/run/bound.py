@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
-from advisor.knowledge.schema import Framework, Scalar, SettingFact
+from advisor.knowledge.schema import Framework, Rule, Scalar, SettingFact
 from advisor.run.run import KnobSource, KnobValue
 from advisor.run.values import parse_value
 from advisor.script.document import Setting
@@ -44,6 +44,8 @@ class Natives:
     framework: Framework | None
     era: str
     values: Mapping[str, Native] = field(default_factory=dict)
+    program: str = ""
+    """What the launch runs; "" where that is not known."""
 
     def value(self, key: str) -> KnobValue | None:
         """The typed value in force; None where unset."""
@@ -77,10 +79,19 @@ class Natives:
     def _is_read(self, fact: SettingFact) -> bool:
         """Whether the backend that this launch chose reads the key at all; where that is not known, it does."""
         rule = fact.only_with
+        if rule is not None and "key" not in rule:
+            return self.runs(rule)
         chosen = self.value(str(rule["key"])) if rule is not None else None
         if rule is None or chosen is None:
             return True
         return bool(chosen == rule["is"] if "is" in rule else chosen != rule["is_not"])
+
+    def runs(self, rule: Rule) -> bool:
+        """Whether the program is one of the rule's `program`, or none of its `program_not` (fnmatch)."""
+        wanted, unwanted = rule.get("program", ()), rule.get("program_not", ())
+        if any(fnmatchcase(self.program, pattern) for pattern in unwanted):
+            return False
+        return not wanted or any(fnmatchcase(self.program, pattern) for pattern in wanted)
 
     def knobs(self) -> list[str]:
         """Every knob that a key of this era carries, sorted."""
@@ -110,6 +121,7 @@ def bind_natives(
     log_settings: Mapping[str, str],
     overrides: Mapping[str, str | None],
     with_defaults: bool = True,
+    program: str = "",
 ) -> Natives:
     """The table of native values. `overrides` are the plan's what-ifs: key (`$NAME` for variables) → text, None removes
     it.
@@ -146,7 +158,7 @@ def bind_natives(
         values[key] = _native(key, override, "user", known.fact if known else None, setting_of)
     for key, known in list(values.items()):
         values[key] = _followed(known, values)
-    return Natives(framework, era, values)
+    return Natives(framework, era, values, program)
 
 
 def _of_named_config(framework: Framework | None, settings: Iterable[Setting]) -> dict[str, Scalar]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from math import prod
 
 import msgspec
 
@@ -16,6 +17,7 @@ from advisor.run.normalise import Around, becomes
 from advisor.run.run import Knob, ModelShape, Run, Topology
 from advisor.run.shape import find_shape
 from advisor.run.topology import read_topology, too_few
+from advisor.run.versions import version_notes
 from advisor.script.launch import Launch
 
 ANY_SWITCH = frozenset({"algorithm.kl"})
@@ -56,9 +58,12 @@ def build_run(inputs: RunInputs) -> BuiltRun:
         inputs.log_settings,
         inputs.overrides,
         with_defaults=_shows_all(inputs.recognised, launch),
+        program=launch.program if launch else "",
     )
     topology = read_topology(natives, launch.launcher if launch else {}, inputs.machine)
     mechanics = _mechanics(framework, inputs.recognised.era, natives)
+    if mechanics.trainer == "megatron":
+        topology = replace(topology, model_parallel=_model_parallel(natives))
     name = inputs.model_name or _text(natives, "model.path") or _path_ending(natives, "model.path")
     shape = find_shape(name, inputs.models) if name else None
     knobs = _knobs(natives, topology)
@@ -77,6 +82,7 @@ def build_run(inputs: RunInputs) -> BuiltRun:
         mechanics=mechanics,
         settings=launch.settings if launch else (),
         notes=(
+            *version_notes(inputs.recognised, launch),
             *_notes(framework, launch, topology, inputs.machine, shape, name),
             *(str(r["note"]) for r in _backends(framework, natives) if "note" in r),
         ),
@@ -93,6 +99,13 @@ def _shows_all(recognised: Recognised, launch: Launch | None) -> bool:
     if launch is None or launch.missing or recognised.told_by == "log":
         return False
     return not elsewhere(recognised.framework, launch)
+
+
+def _model_parallel(natives: Natives) -> int:
+    """GPUs over which Megatron spreads one copy of the model: tensor x pipeline x context parallel."""
+    carriers = [natives.carrier(f"actor.{kind}_parallel") for kind in ("tensor", "pipeline", "context")]
+    sizes = [c.value for c in carriers if c is not None]
+    return prod(max(1, int(size)) for size in sizes if isinstance(size, (int, float)))
 
 
 def _text(natives: Natives, knob: str) -> str | None:
@@ -112,7 +125,7 @@ def _path_ending(natives: Natives, knob: str) -> str | None:
 def _backends(framework: Framework | None, natives: Natives) -> list[Rule]:
     """What the dialect says of the backend that the launch chose."""
     rules = framework.mechanics_when if framework is not None else ()
-    return [rule for rule in rules if natives.value(str(rule["key"])) == rule["is"]]
+    return [r for r in rules if (natives.value(str(r["key"])) == r["is"] if "key" in r else natives.runs(r))]
 
 
 def _mechanics(framework: Framework | None, era: str, natives: Natives) -> Mechanics:

@@ -7,11 +7,11 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from advisor.hostile import clean
 from advisor.knowledge.schema import ModelFact
-from advisor.run.geometry import vision_parameters
+from advisor.run.geometry import audio_parameters, vision_parameters
 
 CONFIG_LIMIT = 4_000_000
 """Bytes; a config.json is some kilobytes, a larger file is something else."""
@@ -60,7 +60,6 @@ def read_config(file: Path) -> ModelFact | None:
 def _fact(config: Mapping[str, Any], file: str) -> ModelFact:
     nested = config.get("text_config")
     text: Mapping[str, Any] = nested if isinstance(nested, dict) and "hidden_size" in nested else config
-    vision = config.get("vision_config")
     hidden, heads = int(text["hidden_size"]), int(text["num_attention_heads"])
     kind = str(text.get("model_type") or config.get("model_type") or "")
     latent = int(text.get("kv_lora_rank") or 0)
@@ -76,19 +75,51 @@ def _fact(config: Mapping[str, Any], file: str) -> ModelFact:
         tied=bool(config.get("tie_word_embeddings", text.get("tie_word_embeddings", "gemma" in kind))),
         parameters=0,
         qkv_bias=bool(text.get("attention_bias", False)) or kind.startswith(("qwen2", "qwen1")),
-        head_norm="full" if kind.startswith("olmo2") else "head" if kind.startswith(("qwen3", "gemma3")) else "none",
-        norms_per_layer=4 if kind.startswith(("gemma2", "gemma3", "glm4")) else 2,
+        head_norm=_head_norm(kind),
+        norms_per_layer=4 if kind.startswith(("gemma2", "gemma3", "gemma4", "glm4")) else 2,
         query_rank=int(text.get("q_lora_rank") or 0),
         latent_rank=latent,
         rope_dim=int(text.get("qk_rope_head_dim") or 0) if latent else 0,
         value_dim=int(text.get("v_head_dim") or 0) if latent else 0,
-        vision_parameters=vision_parameters({"model_type": kind, **vision}, hidden) if isinstance(vision, dict) else 0,
+        vision_parameters=_towers(config, kind, hidden),
         source=file,
         **_experts(text, kind),
+        **_two_kinds_of_layers(text),
     )
     if min(fact.hidden, fact.layers, fact.intermediate, fact.heads, fact.kv_heads, fact.head_dim, fact.vocab) < 1:
         raise ValueError(file)
     return fact
+
+
+def _head_norm(kind: str) -> Literal["none", "head", "full"]:
+    if kind.startswith(("olmo2", "olmoe")):
+        return "full"
+    return "head" if kind.startswith(("qwen3", "gemma3", "gemma4")) else "none"
+
+
+def _towers(config: Mapping[str, Any], kind: str, hidden: int) -> int:
+    """Parameters of vision and audio towers."""
+    vision, audio = config.get("vision_config"), config.get("audio_config")
+    seeing = vision_parameters({"model_type": kind, **vision}, hidden) if isinstance(vision, dict) else 0
+    return seeing + (audio_parameters({"model_type": kind, **audio}, hidden) if isinstance(audio, dict) else 0)
+
+
+def _two_kinds_of_layers(text: Mapping[str, Any]) -> dict[str, Any]:
+    """Gemma 4: wider heads in layers of full attention, shared keys and values, per-layer embeddings; else empty."""
+    if not text.get("hidden_size_per_layer_input"):
+        return {}
+    kinds = [str(kind) for kind in text.get("layer_types") or ()]
+    shared = int(text.get("num_kv_shared_layers") or 0)
+    full = [kind == "full_attention" for kind in kinds]
+    return {
+        "per_layer_input": int(text["hidden_size_per_layer_input"]),
+        "global_layers": sum(full),
+        "global_head_dim": int(text.get("global_head_dim") or 0),
+        "shared_kv_layers": shared,
+        "shared_kv_globals": sum(full[len(full) - shared :]),
+        "wide_layers": shared if text.get("use_double_wide_mlp") else 0,
+        "engine_heads_dropped": 2,
+    }
 
 
 def _head_dim(text: Mapping[str, Any], hidden: int, heads: int, latent: int) -> int:

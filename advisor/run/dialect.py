@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from typing import Literal
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from advisor.knowledge.schema import Era, Framework, Recognition
-from advisor.run.bound import any_key, native
+from advisor.run.bound import any_key, in_era, native
 from advisor.run.run import RecognisedFrom
 from advisor.script.launch import Launch
 
 _CHOOSES_A_FILE = frozenset({"--config-path", "-cp", "--config-name", "-cn", "--config-dir", "-cd"})
 """Hydra's own options; what it sets is key=value all the same."""
+
+
+EraToldBy = Literal["version", "keys", "libraries", "nothing"]
+"""What told the era: the framework's version, the keys that are set, versions of other libraries, or nothing at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +33,7 @@ class Recognised:
     because: str
     version: str | None = None
     told_by: RecognisedFrom = "script"
+    era_told_by: EraToldBy = "version"
 
 
 def recognise(
@@ -50,7 +56,8 @@ def recognise(
     keys = set(log_settings)
     if launch is not None:
         keys |= {native(setting.key) for setting in launch.settings}
-    return Recognised(framework, era_of(framework, version, keys), because, version, told_by)
+    era, era_told_by = told_era(framework, version, keys, libraries)
+    return Recognised(framework, era, because, version, told_by, era_told_by)
 
 
 def _by_launch(launch: Launch, text: str, frameworks: Sequence[Framework]) -> tuple[Framework, str] | None:
@@ -149,14 +156,42 @@ def no_place(recognised: Recognised, launch: Launch | None) -> str:
 
 def era_of(framework: Framework, version: str | None, keys: set[str]) -> str:
     """The era of an installed version, else of the keys that are set, else the newest one without marks of its own."""
+    return told_era(framework, version, keys, {})[0]
+
+
+def told_era(
+    framework: Framework, version: str | None, keys: set[str], libraries: Mapping[str, str]
+) -> tuple[str, EraToldBy]:
+    """The era, and what told it. Keys: first the eras that have the most of them, then those whose marks are set."""
     if version is not None:
         for era in framework.eras:
             if era.versions and _contains(era.versions, version):
-                return era.id
-    fitting = [era for era in framework.eras if _marks_fit(era, keys)]
-    marked = [era for era in fitting if era.has]
-    chosen = marked or fitting or list(framework.eras)
-    return chosen[0].id if chosen else ""
+                return era.id, "version"
+    strangers = {era.id: len(absent(framework, era.id, keys)) for era in framework.eras}
+    fewest = min(strangers.values(), default=0)
+    possible = [era for era in framework.eras if strangers[era.id] == fewest]
+    fitting = [era for era in possible if _marks_fit(era, keys)] or possible
+    marked = [era for era in fitting if era.has and any_key(era.has, keys) is not None]
+    chosen = marked or [era for era in fitting if not era.has] or fitting
+    if not chosen:
+        return "", "nothing"
+    if marked or len(possible) == 1 or len(framework.eras) == 1:
+        return chosen[0].id, "keys"
+    suited = [era for era in possible if _runs_with(era, libraries) and any_key(era.lacks, keys) is None]
+    if suited and chosen[0] not in suited:
+        return suited[0].id, "libraries"
+    return chosen[0].id, "nothing"
+
+
+def absent(framework: Framework, era: str, keys: Iterable[str]) -> list[str]:
+    """Keys that the dialect knows and that its era `era` does not have, sorted."""
+    known = {key: framework.settings.get(key) for key in keys}
+    return sorted(k for k, fact in known.items() if fact is not None and not fact.elsewhere and not in_era(fact, era))
+
+
+def _runs_with(era: Era, libraries: Mapping[str, str]) -> bool:
+    asked = {name: spec for name, spec in era.libraries.items() if name in libraries}
+    return bool(asked) and all(version_in(spec, libraries[name]) for name, spec in asked.items())
 
 
 def _marks_fit(era: Era, keys: set[str]) -> bool:

@@ -7,12 +7,17 @@ from typing import Any
 
 from advisor.knowledge.schema import ModelFact
 
+_GEMMA4_VISION, _GEMMA4_AUDIO = 167_364_608, 304_824_608
+"""Parameters of Gemma 4's towers, which E2B and E4B share (counted on transformers v5.11.0 models/gemma4)."""
+
 
 def parameters_of(fact: ModelFact) -> int:
     """Parameters of text and vision together. Checked against the published count of every model in models.yaml."""
     embeddings = fact.vocab * fact.hidden * (1 if fact.tied else 2)
     norms = fact.norms_per_layer * fact.hidden
     dense = fact.dense_layers if fact.experts else fact.layers
+    if fact.per_layer_input:
+        return _per_layer_parameters(fact) + fact.vision_parameters
     layers = (
         fact.layers * (attention_parameters(fact) + norms)
         + dense * mlp_parameters(fact)
@@ -37,12 +42,34 @@ def mlp_parameters(fact: ModelFact) -> int:
     return 3 * fact.hidden * fact.intermediate
 
 
+def _per_layer_parameters(fact: ModelFact) -> int:
+    """Gemma 4 E2B and E4B, text: two kinds of heads, the last layers share keys and values, per-layer embeddings."""
+    hidden, width, layers = fact.hidden, fact.per_layer_input, fact.layers
+    sliding = layers - fact.global_layers
+    queries = fact.heads * (sliding * fact.head_dim + fact.global_layers * fact.global_head_dim)
+    own = _own_keys(fact)
+    head_norms = own + sliding * fact.head_dim + fact.global_layers * fact.global_head_dim
+    attention = 2 * hidden * queries + 2 * hidden * fact.kv_heads * own + head_norms
+    mlp = (layers + fact.wide_layers) * mlp_parameters(fact)
+    gates = layers * (2 * hidden * width + (fact.norms_per_layer + 1) * hidden)
+    tables = fact.vocab * (hidden + layers * width) + hidden * layers * width + width
+    return tables + attention + mlp + gates + hidden
+
+
+def _own_keys(fact: ModelFact) -> int:
+    """Key dimensions over all layers that have keys of their own, for one head."""
+    own_globals = fact.global_layers - fact.shared_kv_globals
+    own_others = fact.layers - fact.shared_kv_layers - own_globals
+    return own_globals * (fact.global_head_dim or fact.head_dim) + own_others * fact.head_dim
+
+
 def kv_bytes_per_token(fact: ModelFact) -> int:
     """Bytes of bf16 cache a token needs over all layers at TP 1; MLA caches the latent and the rope part."""
     if fact.kv_bytes_per_token is not None:
         return fact.kv_bytes_per_token
-    width = fact.latent_rank + fact.rope_dim if fact.latent_rank else 2 * fact.kv_heads * fact.head_dim
-    return 2 * fact.layers * width
+    if fact.latent_rank:
+        return 2 * fact.layers * (fact.latent_rank + fact.rope_dim)
+    return 2 * 2 * fact.kv_heads * _own_keys(fact)
 
 
 def _latent_attention(fact: ModelFact) -> int:
@@ -84,12 +111,21 @@ def vision_parameters(config: Mapping[str, Any], text_hidden: int) -> int:
         merger = _merger(hidden, merge, text_hidden, norm=2 * hidden)
         stacked = _merger(hidden, merge, text_hidden, norm=2 * hidden * merge)
         return stem + depth * block + merger + deep * stacked
+    if kind.startswith("gemma4"):
+        return _GEMMA4_VISION + int(config.get("hidden_size", 768)) * text_hidden
     if kind.startswith("qwen2_vl"):
         hidden = int(config.get("embed_dim", 1280))
         wide = int(hidden * float(config.get("mlp_ratio", 4)))
         block = _vision_attention(hidden) + 2 * hidden * wide + wide + hidden + 4 * hidden
         return pixels * hidden + depth * block + _merger(hidden, merge, text_hidden, norm=2 * hidden)
     return 0
+
+
+def audio_parameters(config: Mapping[str, Any], text_hidden: int) -> int:
+    """Parameters of an audio tower from its `audio_config`; 0 where its form is not Gemma 4's."""
+    if not str(config.get("model_type", "")).startswith("gemma4"):
+        return 0
+    return _GEMMA4_AUDIO + int(config.get("output_proj_dims", 1536)) * text_hidden
 
 
 def _vision_attention(hidden: int) -> int:

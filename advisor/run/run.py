@@ -58,6 +58,20 @@ class ModelShape:
     basis: Basis = "computed"
     note: str = ""
     """Where the shape comes from: "models.yaml", "config.json of …", "estimated from '7B' in the name"."""
+    head_norm: bool = False
+    """Queries and keys are normed."""
+    per_layer_input: int = 0
+    """Width of the per-layer embeddings (Gemma 4)."""
+    global_layers: int = 0
+    """Layers of full attention whose heads are `global_head_dim` wide; the others have a sliding window."""
+    global_head_dim: int = 0
+    shared_kv_layers: int = 0
+    """Last layers without keys and values of their own."""
+    shared_kv_globals: int = 0
+    wide_layers: int = 0
+    """Layers whose MLP is twice as wide."""
+    engine_heads_dropped: int = 0
+    """Matrices of vocabulary x hidden that stay in vLLM's pool after loading."""
 
 
 RewardPlace = Literal["none", "actor", "critic", "own", "host"]
@@ -91,11 +105,13 @@ class Topology:
     asked: int | None = None
     """GPUs that the launch itself asks for at the least; None where it does not say."""
     asked_per_node: int | None = None
+    model_parallel: int = 1
+    """GPUs that see the same data in Megatron: tensor x pipeline x context parallel."""
 
     @property
     def data_parallel(self) -> int:
         """Actor ranks that see different data."""
-        return max(1, self.actor_gpus // max(1, self.sequence_parallel))
+        return max(1, self.actor_gpus // max(1, self.sequence_parallel * self.model_parallel))
 
 
 RecognisedFrom = Literal["script", "log"]

@@ -84,6 +84,14 @@ def _shape(fact: ModelFact, name: str, parameters: int, basis: Basis, note: str)
         kv_bytes_per_token=kv_bytes_per_token(fact),
         basis=basis,
         note=note,
+        head_norm=fact.head_norm != "none",
+        per_layer_input=fact.per_layer_input,
+        global_layers=fact.global_layers,
+        global_head_dim=fact.global_head_dim,
+        shared_kv_layers=fact.shared_kv_layers,
+        shared_kv_globals=fact.shared_kv_globals,
+        wide_layers=fact.wide_layers,
+        engine_heads_dropped=fact.engine_heads_dropped,
     )
 
 

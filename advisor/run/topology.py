@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from advisor.knowledge.schema import Rule
 from advisor.machine.inventory import Machine
 from advisor.run.bound import EnvironmentPrefix, Natives
+from advisor.run.placement import device_ids, parallel_sizes, ranks
 from advisor.run.run import RewardPlace, Topology
 
 
@@ -66,6 +67,13 @@ class Counts:
         places = self.rule.get(name)
         listed = [places] if isinstance(places, str) else places if isinstance(places, list) else []
         return any(self.natives.value(place) not in (None, "", "None") for place in listed)
+
+    def text(self, name: str) -> str | None:
+        """The text in force at the first place of `name` that is set; None where none is."""
+        places = self.rule.get(name)
+        listed = [places] if isinstance(places, str) else places if isinstance(places, list) else []
+        known = (self.natives.values.get(place) for place in listed)
+        return next((found.text for found in known if found is not None and found.text), None)
 
     def is_on(self, name: str) -> bool:
         """Whether one of the boolean places is on."""
@@ -133,7 +141,7 @@ def _role_groups(counts: Counts, machine: Machine) -> Topology:
         nodes=max(nodes, machine.nodes or 1),
         gpus_per_node=_cards(machine) or per_node,
         actor_gpus=nodes * per_node,
-        rollout_gpus=(engines or 0) * tensor_parallel or nodes * per_node,
+        rollout_gpus=(engines or 0) * tensor_parallel or counts.of("rollout_gpus") or nodes * per_node,
         tensor_parallel=tensor_parallel,
         sequence_parallel=counts.of("sequence_parallel") or 1,
         colocated=together and not apart,
@@ -226,11 +234,52 @@ def _processes(counts: Counts, machine: Machine) -> Topology:
     )
 
 
+def _device_lists(counts: Counts, machine: Machine) -> Topology:
+    """ROLL: each role has a list of device ids; roles whose lists meet share cards."""
+    actor = device_ids(counts.text("actor"))
+    engine = device_ids(counts.text("rollout"))
+    per_node = _cards(machine) or counts.of("gpus_per_node") or 8
+    count = len(actor) if actor else _cards(machine) * (machine.nodes or 1) or per_node
+    return Topology(
+        nodes=max(1, -(-count // per_node)),
+        gpus_per_node=min(per_node, count),
+        actor_gpus=count,
+        rollout_gpus=len(engine) if engine else count,
+        tensor_parallel=counts.of("tensor_parallel") or 1,
+        sequence_parallel=counts.of("sequence_parallel") or 1,
+        colocated=not (actor and engine) or bool(actor & engine),
+        known=actor is not None or _cards(machine) > 0,
+        asked=len(actor | (engine or frozenset())) if actor else None,
+    )
+
+
+def _allocations(counts: Counts, machine: Machine) -> Topology:
+    """AReaL: "sglang:d4t2" and "fsdp:d4", or both joined in one word; engine and trainer never share cards there."""
+    joined = (counts.text("joined") or "").split("+")
+    engine = parallel_sizes(counts.text("rollout") or joined[0]) or {}
+    actor = parallel_sizes(counts.text("actor") or joined[-1]) or {}
+    per_node = _cards(machine) or counts.of("gpus_per_node") or 8
+    nodes = counts.of("nodes") or machine.nodes or 1
+    return Topology(
+        nodes=nodes,
+        gpus_per_node=per_node,
+        actor_gpus=ranks(actor) if actor else max(1, nodes * per_node // 2),
+        rollout_gpus=ranks(engine) if engine else max(1, nodes * per_node // 2),
+        tensor_parallel=engine.get("t", 1),
+        sequence_parallel=actor.get("c", 1),
+        colocated=False,
+        known=bool(actor),
+        asked=ranks(actor) + ranks(engine) if actor and engine else None,
+    )
+
+
 _RULES: dict[str, Callable[[Counts, Machine], Topology]] = {
     "nodes_times_gpus": _nodes_times_gpus,
     "role_groups": _role_groups,
     "role_groups_of_gpus": _role_groups_of_gpus,
     "processes": _processes,
+    "device_lists": _device_lists,
+    "allocations": _allocations,
 }
 TOPOLOGY_RULES = frozenset(_RULES)
 

@@ -15,6 +15,8 @@ _ASSIGNMENT = re.compile(r"(\+\+|\+|~)?([A-Za-z_][\w./@:\-\[\]]*)=", re.DOTALL)
 _DELETION = re.compile(r"~([A-Za-z_][\w./@:\-\[\]]*)$")
 _OPTION = re.compile(r"--?[A-Za-z]")
 _UNKNOWN = "\0"
+DELETES = "~"
+"""What a key begins with that hydra takes away; it is no value of that key."""
 
 Style = Literal["assignment", "option", "joined"]
 """`key=value`, `--key value`, `--key=value`."""
@@ -78,9 +80,11 @@ def read_arguments(fields: Sequence[Field], start: int) -> list[Argument]:
         found = _ASSIGNMENT.match(text)
         if found and _UNKNOWN not in found.group():
             value = cut(fields[at].pieces, len(found.group().encode("utf-8")))
-            out.append(Argument(found.group(2), found.group(1) or "", "assignment", (at,), (value,)))
-        elif deletion := _DELETION.match(text):
-            out.append(Argument(deletion.group(1), "~", "assignment", (at,), ((),)))
+            deletes, marker = found.group(1) == DELETES, found.group(1) or ""
+            key = DELETES + found.group(2) if deletes else found.group(2)
+            out.append(Argument(key, "" if deletes else marker, "assignment", (at,), (value,)))
+        elif _DELETION.match(text):
+            out.append(Argument(text, "", "assignment", (at,), ((),)))
         at += 1
     return out
 

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from pathlib import Path
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from advisor.hostile import clean_line
+from advisor.script.again import FOLLOWED, in_memory
 from advisor.script.changes import Changes
 from advisor.script.document import Document, EditRefused, Rewrite, ScriptError, Wanted
-from advisor.script.files import Files
 from advisor.script.keyed_edit import KeyedEditor
 from advisor.script.launch import Script
+from advisor.script.proof import differences
 from advisor.script.reader import read_keyed
 from advisor.script.shell_words import Exhausted
 
 if TYPE_CHECKING:
     from advisor.script.shell import ShellLaunch
-
-FOLLOWED = ("deepspeed:", "accelerate:")
-"""Keys of followed files that no argument of the launch can override."""
 
 
 def rewrite(script: Script, launch_index: int, wanted: Sequence[Wanted]) -> tuple[Rewrite, ...]:
@@ -47,8 +42,6 @@ def rewrite(script: Script, launch_index: int, wanted: Sequence[Wanted]) -> tupl
     except Exhausted as error:
         raise EditRefused("The script is too long to be changed safely.") from error
     rewrites = changes.rewrites()
-    from advisor.script.proof import differences
-
     problems = differences(script, launch_index, asked, rewrites)
     if problems:
         raise EditRefused(f"The change cannot be made without side effects: {problems[0]}")
@@ -78,7 +71,7 @@ def _keyed(script: Script, number: int, wanted: Sequence[Wanted], changes: Chang
     editor = KeyedEditor(read_keyed(document), document, number, changes, prefix)
     for item in wanted:
         _only_settings(item, document)
-        editor.setting(item)
+    editor.settings(wanted)
 
 
 def _only_settings(wanted: Wanted, document: Document) -> None:
@@ -107,26 +100,30 @@ def _shell(script: Script, launch_index: int, wanted: Sequence[Wanted], changes:
     launch = reading.launches[launch_index]
     editor = ShellEditor(reading, launch, changes)
     for item in wanted:
-        prefix = next((p for p in FOLLOWED if item.key.startswith(p)), None)
         if item.kind == "environment":
             edit_environment(editor, item)
-        elif prefix is not None:
-            _followed_file(script, launch, item, changes, prefix)
-        else:
+        elif not item.key.startswith(FOLLOWED):
             editor.setting(item)
+    for prefix in FOLLOWED:
+        inside = [item for item in wanted if item.kind == "setting" and item.key.startswith(prefix)]
+        if inside:
+            _followed_file(script, launch, inside, changes, prefix)
 
 
-def _followed_file(script: Script, launch: ShellLaunch, wanted: Wanted, changes: Changes, prefix: str) -> None:
-    """A key of a file that the launch names: on disk, or written by the script itself."""
+def _followed_file(
+    script: Script, launch: ShellLaunch, wanted: Sequence[Wanted], changes: Changes, prefix: str
+) -> None:
+    """Keys of a file that the launch names: on disk, or written by the script itself."""
     from advisor.script.config_files import named_file
     from advisor.script.written_file import edit_written, find_written
 
     name = named_file(launch.launch, prefix)
     written = None if name is None else find_written(launch.command.files, name)
-    if written is not None:
-        edit_written(written, wanted, prefix, changes)
-    else:
-        _keyed(script, _followed(script, launch.launch.index, prefix), [wanted], changes, prefix)
+    if written is None:
+        _keyed(script, _followed(script, launch.launch.index, prefix), wanted, changes, prefix)
+        return
+    for item in wanted:
+        edit_written(written, item, prefix, changes)
 
 
 def _followed(script: Script, launch_index: int, prefix: str) -> int:
@@ -137,20 +134,3 @@ def _followed(script: Script, launch_index: int, prefix: str) -> int:
                 if str(document.path) == setting.span.path:
                     return number
     raise EditRefused(f"The launch names no {prefix.rstrip(':')} file that was found.")
-
-
-def in_memory(script: Script, new: Mapping[str, bytes]) -> Files:
-    """The script's documents, some with new bytes, as the only files there are."""
-    given: dict[str, Document] = {}
-    for document in script.documents:
-        data = new.get(str(document.path), document.data)
-        given[os.path.abspath(document.path)] = replace(document, data=data)
-    return Files([], given)
-
-
-def read_again(script: Script, rewrites: Sequence[Rewrite]) -> Script:
-    """The script as it would be read with the new bytes. Raises ScriptError where they are not well-formed."""
-    from advisor.script.reader import read_documents
-
-    files = in_memory(script, {str(item.document.path): item.new for item in rewrites})
-    return read_documents(files, Path(script.documents[0].path), script.positional, script.environment)

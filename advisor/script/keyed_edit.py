@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 from advisor.hostile import clean_line
@@ -11,7 +13,7 @@ from advisor.script.changes import Changes, comment_text, encoded
 from advisor.script.document import Document, EditRefused, Value, Wanted
 from advisor.script.keyed import Entry, Keyed, Table
 
-_JSON_BARE = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?\Z|true\Z|false\Z|null\Z")
+_JSON_BARE = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?\Z|true\Z|false\Z|null\Z")
 _LABEL = re.compile(rb"""(?:"(?:[^"\\]|\\.)*"|'[^'\n]*'|[\w.-]+)\s*:\s*""")
 _TRUTH = {"True": "true", "False": "false", "None": "null"}
 
@@ -26,6 +28,20 @@ class KeyedEditor:
         self.number = number
         self.changes = changes
         self.prefix = prefix
+        self.taken: list[Entry] = []
+
+    def settings(self, wanted: Sequence[Wanted]) -> None:
+        """Set, add or remove keys; neighbours between braces are taken away together, with the commas they share."""
+        for item in wanted:
+            self.setting(item)
+        run: list[Entry] = []
+        for entry in sorted(self.taken, key=lambda entry: entry.name):
+            if run and self.data[run[-1].end : entry.name].strip() != b",":
+                self.remove_run(run)
+                run = []
+            run.append(entry)
+        if run:
+            self.remove_run(run)
 
     def setting(self, wanted: Wanted) -> None:
         """Set, add or remove one key."""
@@ -158,17 +174,22 @@ class KeyedEditor:
         self.changes.replace(self.number, start, end, b"")
 
     def remove_flow(self, entry: Entry, name: str) -> None:
-        """Take a key away with the comma behind it, or the one before it where it is the last."""
-        before, behind = self.data[: entry.name].rstrip(), self.data[entry.end :].lstrip()
+        before = self.data[: entry.name].rstrip()
         if not _LABEL.fullmatch(self.data, entry.name, entry.start) or not before.endswith((b",", b"{")):
             raise EditRefused(f"{name} stands in a list; take it away by hand.")
-        start, end = entry.name, entry.end
+        self.taken.append(entry)
+
+    def remove_run(self, run: list[Entry]) -> None:
+        """Take neighbours away with the comma behind them, or the one before them where they are the last."""
+        start, end = run[0].name, run[-1].end
+        before, behind = self.data[:start].rstrip(), self.data[end:].lstrip()
         if behind.startswith(b","):
             end = len(self.data) - len(behind[1:].lstrip())
         elif before.endswith(b","):
             start = len(before) - 1
-        if b"#" in self.data[start : entry.name] + self.data[entry.end : end]:
-            raise EditRefused(f"{name} has a comment beside it; take it away by hand.")
+        gaps = [self.data[a.end : b.name] for a, b in pairwise(run)]
+        if b"#" in b"".join((self.data[start : run[0].name], *gaps, self.data[run[-1].end : end])):
+            raise EditRefused(f"{clean_line(run[0].key)} has a comment beside it; take it away by hand.")
         self.changes.replace(self.number, start, end, b"")
 
     def comment(self, wanted: Wanted, start: int, end: int) -> None:

@@ -32,7 +32,7 @@ class Launch:
     bases: tuple[str, ...] = ()
     """Base classes of the config dataclass, where the launch is a Python file."""
     notes: tuple[str, ...] = ()
-    """Warnings about the launch itself: "line 14: a comment ends the command; 3 settings below it are lost"."""
+    """Warnings about the launch itself: "line 14: a comment ends the command; 1 setting below it is lost: --b"."""
     exports: tuple[Setting, ...] = ()
     """The environment as settings, each with the literal that decides it."""
     missing: tuple[str, ...] = ()

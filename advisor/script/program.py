@@ -7,28 +7,33 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
-_PYTHON = re.compile(r"python[\d.]*$|pypy[\d.]*$")
-_SHELLS = {"bash", "sh", "zsh", "dash"}
-_WRAPPERS = {
-    "nohup", "time", "exec", "command", "builtin", "setsid", "sudo", "nice", "ionice", "stdbuf", "timeout", "numactl",
-    "taskset", "srun", "sbatch", "salloc", "mpirun", "mpiexec", "apptainer", "singularity", "docker", "podman", "conda",
-    "mamba", "micromamba", "poetry", "pipenv", "nsys", "ncu", "strace", "xvfb-run", "unbuffer", "script", "ssh", "pdsh",
-    "kubectl", "torchx", "pixi",
-}  # fmt: skip
-"""Commands that run the rest of their line."""
-_SUBCOMMANDS = {"swift", "megatron", "trl", "llamafactory-cli", "axolotl", "xtuner", "tune"}
-"""Console scripts whose first word says what to do."""
-_STARTERS = {"torchrun", "deepspeed", "accelerate", "ray", "env", "uv"} | _SHELLS | _SUBCOMMANDS
+from advisor.script.wrapper import (
+    PYTHON,
+    SHELLS,
+    SUBCOMMANDS,
+    Wrapped,
+    base,
+    is_wrapper,
+    next_starter,
+    past_env,
+    past_ray,
+    past_uv,
+    past_wrapper,
+    shell_text,
+)
+
 _TORCHRUN_FLAGS = {"--standalone", "--no-python", "--no_python", "--use-env", "--use_env", "--run-path", "--run_path"}
 _LAUNCH_MODULES = {
     "torch.distributed.run": "torchrun",
     "torch.distributed.launch": "torchrun",
     "accelerate.commands.launch": "accelerate",
     "deepspeed.launcher.runner": "deepspeed",
+    **dict.fromkeys(("coverage", "cProfile", "pdb", "debugpy", "memray", "scalene", "viztracer"), "script"),
 }
+"""Modules that run a program: how the program is found behind them."""
 _TRAINS = re.compile(
     r"train|ppo|grpo|dpo|kto|rlhf|sft|dapo|distill|finetune|pretrain|realhf\.apps|areal|run_agentic"
     r"|(^|[./_])main(_\w+)?(\.py)?$|start_\w+|run_\w*(rm|vlm)|^(swift|megatron) pt$"
@@ -38,15 +43,14 @@ _OTHER_WORK = re.compile(
     r"|export|data_process|prepare|tokenize|build_|interactive_|upload|plot|compare|^torchvision|setup\.py|http"
     r"|dist_checkpoint|start_retriev|extract|verify|diagnose|to_torch|hf_to|torch_to|from_pretrained|process_|data/"
 )
-_ENVIRONMENT = re.compile(r"([A-Za-z_]\w*)=")
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
     """What a command line runs. Numbers are indices into its words.
 
-    `kind` "program": its arguments begin at `arguments`; "text": shell text stands there; "file": a shell script.
-    `environment` are words NAME=value before the program; `runtime` is the word with Ray's runtime environment.
+    `kind` "program": its arguments begin at `arguments`; "text": shell text stands in that word, from character `cut`
+    on; "file": a shell script. `wrapped` says what the commands around it do to its environment.
     """
 
     kind: Literal["program", "text", "file"]
@@ -54,8 +58,8 @@ class Found:
     arguments: int
     launcher: tuple[int, int] = (0, 0)
     interpreter: str | None = None
-    environment: tuple[int, ...] = ()
-    runtime: int | None = None
+    cut: int = 0
+    wrapped: Wrapped = field(default_factory=Wrapped)
 
 
 def is_training(program: str) -> bool:
@@ -68,103 +72,62 @@ def is_training(program: str) -> bool:
 
 def find(words: Sequence[str]) -> Found | None:
     """What a command line runs, behind any wrappers; None where it runs nothing that we can name."""
-    at, runtime = 0, None
-    environment: list[int] = []
+    at: int | None = 0
+    wrapped = Wrapped()
     for _ in range(12):
-        if at >= len(words):
+        if at is None or at >= len(words):
             return None
-        name = _base(words[at])
-        if name == "env":
-            at = _past_env(words, at + 1, environment)
+        name = base(words[at])
+        if not name:  # not known: `$PYTHON -u train.py`, `$WRAPPER python train.py`
+            python = _python(words, at) if "".join(words[at + 1 : at + 2]).startswith("-") else None
+            if python is not None:
+                return replace(python, wrapped=wrapped)
+            at += 1
+        elif name == "env":
+            at = past_env(words, at + 1, wrapped)
         elif name == "ray":
-            start = _ray_program(words, at)
-            if start is None:
-                return None
-            runtime = _runtime_word(words, at, start)
-            at = start
-        elif name in _WRAPPERS:
-            at = _next_starter(words, at + 1)
+            at = past_ray(words, at, wrapped)
         elif name == "uv":
-            if at + 1 >= len(words) or words[at + 1] != "run":
-                return None
-            at = _next_starter(words, at + 2)
+            at = past_uv(words, at)
+        elif is_wrapper(name):
+            start = past_wrapper(words, at, wrapped)
+            text = shell_text(words, at) if start == len(words) else None
+            if text is not None:
+                return Found("text", "", text[0], cut=text[1], wrapped=wrapped)
+            at = start
         else:
             found = _program(words, at)
-            if found is None:
-                return None
-            return Found(
-                found.kind,
-                found.program,
-                found.arguments,
-                found.launcher,
-                found.interpreter,
-                tuple(environment),
-                runtime,
-            )
+            behind = _behind_dashes(words, found)
+            if behind is None:
+                return None if found is None else replace(found, wrapped=wrapped)
+            at = behind
     return None
 
 
-def _base(word: str) -> str:
-    return word.rsplit("/", 1)[-1]
-
-
-def _past_env(words: Sequence[str], at: int, environment: list[int]) -> int:
-    while at < len(words):
-        if words[at] in ("-u", "--unset", "-C", "--chdir"):
-            at += 2
-        elif words[at].startswith("-"):
-            at += 1
-        elif _ENVIRONMENT.match(words[at]):
-            environment.append(at)
-            at += 1
-        else:
-            break
-    return at
-
-
-def _ray_program(words: Sequence[str], at: int) -> int | None:
-    """Everything after the bare `--` of `ray job submit` is the program."""
-    if list(words[at + 1 : at + 3]) != ["job", "submit"]:
+def _behind_dashes(words: Sequence[str], found: Found | None) -> int | None:
+    """The command that a program starts which is no training itself: `python submit.py --gpus 8 -- torchrun …`."""
+    if found is None or found.kind != "program" or is_training(found.program):
         return None
-    for index in range(at + 3, len(words)):
+    for index in range(found.arguments, len(words) - 1):
         if words[index] == "--":
-            return index + 1
-    start = _next_starter(words, at + 3)
-    return start if start < len(words) else None
-
-
-def _runtime_word(words: Sequence[str], at: int, end: int) -> int | None:
-    for index in range(at, end):
-        if words[index].startswith("--runtime-env-json="):
-            return index
-        if words[index] == "--runtime-env-json" and index + 1 < end:
-            return index + 1
+            return index + 1 if next_starter(words, index + 1) == index + 1 else None
     return None
-
-
-def _next_starter(words: Sequence[str], at: int) -> int:
-    """The first word that can begin a command; wrappers' own options come before it."""
-    for index in range(at, len(words)):
-        name = _base(words[index])
-        if name in _STARTERS or name in _WRAPPERS or _PYTHON.match(name):
-            return index
-        if name.endswith((".sh", ".bash")) and not words[index].startswith("-"):
-            return index
-    return len(words)
 
 
 def _program(words: Sequence[str], at: int) -> Found | None:
-    name = _base(words[at])
-    if _PYTHON.match(name):
+    name = base(words[at])
+    if PYTHON.match(name):
         return _python(words, at)
-    if name in _SHELLS:
+    if name in SHELLS:
         return _shell(words, at)
     if name == "torchrun":
         return _torchrun(words, at + 1, at + 1)
     if name in ("deepspeed", "accelerate"):
         return _scan_for_script(words, at, name)
-    if name in _SUBCOMMANDS:
+    if name in SUBCOMMANDS:
         return Found("program", f"{name} {words[at + 1]}", at + 2) if at + 1 < len(words) else None
+    if words[at] in ("-m", "--module"):
+        return _module(words, at, None)
     if name.endswith(".py"):
         return Found("program", words[at], at + 1)
     if name.endswith((".sh", ".bash")):
@@ -178,8 +141,6 @@ def _python(words: Sequence[str], at: int) -> Found | None:
     while index < len(words):
         word = words[index]
         if word == "-m":
-            if index + 1 >= len(words):
-                return None
             return _module(words, index, interpreter)
         if word in ("-c", "-"):
             return None
@@ -194,6 +155,8 @@ def _python(words: Sequence[str], at: int) -> Found | None:
 
 def _module(words: Sequence[str], at: int, interpreter: str | None) -> Found | None:
     """`python -m module …`, where the module may itself be a launcher."""
+    if at + 1 >= len(words):
+        return None
     module = words[at + 1]
     launcher = _LAUNCH_MODULES.get(module)
     if launcher is None:
@@ -231,6 +194,8 @@ def _scan_for_script(words: Sequence[str], at: int, name: str) -> Found | None:
 def _shell(words: Sequence[str], at: int) -> Found | None:
     index = at + 1
     while index < len(words) and words[index].startswith("-") and words[index] != "--":
+        if words[index] == "-s":
+            return None
         if re.match(r"-\w*c$", words[index]):
             return Found("text", "", index + 1) if index + 1 < len(words) else None
         index += 2 if words[index] in ("-o", "--rcfile", "--init-file") else 1

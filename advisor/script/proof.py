@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from advisor.hostile import clean_line
+from advisor.script.again import FOLLOWED, read_again
 from advisor.script.document import EditRefused, Rewrite, ScriptError, Setting, Value, Wanted, apply_edits
-from advisor.script.edit import FOLLOWED, read_again
 from advisor.script.launch import Launch, Script
 
 _SECONDS = 10
@@ -178,7 +178,7 @@ def _value(setting: Setting) -> Value | None:
 
 def _bare(key: str) -> str:
     """A key without markers and dashes, so that an added `--key` is the `key` that was asked for."""
-    return key if key.startswith(FOLLOWED) else key.lstrip("+~").lstrip("-")
+    return key if key.startswith(FOLLOWED) else key.lstrip("+").lstrip("-")
 
 
 def _shown(value: object) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from advisor.hostile import clean
+from advisor.hostile import clean, clean_line
 from advisor.script import config_files
 from advisor.script.arguments import Argument, read_arguments, shown
 from advisor.script.document import Setting, Span, Value
@@ -25,6 +25,8 @@ from advisor.script.shell_trace import Command
 from advisor.script.shell_words import Unterminated
 
 _LONGEST_VALUE = 100_000
+_MOST_NAMED = 8
+"""Lost settings that a note names."""
 _LOOKS_LIKE_SETTING = re.compile(rb"\s*(?:--?[A-Za-z]|[+~]{0,2}[A-Za-z_][\w.]*=)")
 
 
@@ -254,9 +256,9 @@ def _launcher(draft: ShellLaunch) -> dict[str, str]:
 
 def runtime_environment(draft: ShellLaunch) -> dict[str, str]:
     """What `--runtime-env-json` gives the workers; values that are not known stay out."""
-    if draft.found.runtime is None:
+    if draft.found.wrapped.runtime is None:
         return {}
-    text = shown(draft.command.fields[draft.found.runtime])
+    text = shown(draft.command.fields[draft.found.wrapped.runtime])
     text = text.removeprefix("--runtime-env-json=")
     try:
         parsed = json.loads(text.replace("\0", "\ufffd"), strict=False)
@@ -318,32 +320,34 @@ def _lost_settings(simple: Simple, text: Text, reading: ShellReading) -> list[st
     """Lines that look like settings of a command but come after what ended it."""
     if simple.operator != b"\n" and simple.comment is None:
         return []
-    count = _settings_below(text.data, simple.end)
-    if not count:
+    names = _settings_below(text.data, simple.end)
+    if not names:
         return []
     at = simple.last if simple.comment is None else simple.comment
     place = text.place(at, at, "plain")
     line = "" if place is None else f"line {line_at(reading.starts[place.doc], place.start)}: "
     cause = "a comment" if simple.comment is not None else "a line without `\\` at its end"
-    lost = "1 setting" if count == 1 else f"{count} settings"
-    return [f"{line}{cause} ends the command; {lost} below it {'is' if count == 1 else 'are'} lost."]
+    lost = "1 setting" if len(names) == 1 else f"{len(names)} settings"
+    shown = ", ".join(names[:_MOST_NAMED]) + (", …" if len(names) > _MOST_NAMED else "")
+    return [f"{line}{cause} ends the command; {lost} below it {'is' if len(names) == 1 else 'are'} lost: {shown}."]
 
 
-def _settings_below(data: bytes, at: int) -> int:
-    """Settings in the command that follows directly below; 0 where it is a command of its own."""
+def _settings_below(data: bytes, at: int) -> list[str]:
+    """Names of the settings in the command that follows directly below; none where it is a command of its own."""
     at = at + 1 if data[at : at + 1] == b"\n" else at
     while (line := re.compile(rb"[ \t]*#[^\n]*\n").match(data, at)) is not None:
         at = line.end()
     found = _LOOKS_LIKE_SETTING.match(data, at)
     if not found or b"\n" in found.group():
-        return 0
+        return []
     start = at + len(data[at : found.end()]) - len(data[at : found.end()].lstrip())
     try:
         following = scan_command(data, start)
     except Unterminated:
-        return 0
+        return []
     indented = start > at
     if following.assignments and not following.words and not indented:
-        return 0
+        return []
     words = [data[item.start : item.end] for item in (*following.assignments, *following.words)]
-    return sum(1 for word in words if _LOOKS_LIKE_SETTING.match(word))
+    settings = [word for word in words if _LOOKS_LIKE_SETTING.match(word)]
+    return [clean_line(word.partition(b"=")[0].decode("utf-8", "replace"), 80) for word in settings]

@@ -23,6 +23,7 @@ _LEVELS: tuple[tuple[bytes, ...], ...] = (
 _ASSIGNS = {b"=", b"+=", b"-=", b"*=", b"/=", b"%=", b"&=", b"|=", b"^=", b"<<=", b">>="}
 _MAX_BITS = 64
 _MAX_DEPTH = 40
+_LIMIT = 1 << 63
 
 
 class Undecided(Exception):  # noqa: N818  (an answer, not a failure)
@@ -182,10 +183,24 @@ def _number(text: bytes) -> int:
         if not re.fullmatch(rb"[0-7]+", text):
             raise Undecided
         return int(text, 8)
-    return int(text)
+    return _within(int(text))
+
+
+def _within(value: int) -> int:
+    if value >= _LIMIT:
+        raise Undecided
+    return value
 
 
 def _apply(operator: bytes, left: int, right: int) -> int:
+    """The result of one operator. Raises Undecided where it does not fit into 64 bits, which bash would cut."""
+    result = _exact(operator, left, right)
+    if not -_LIMIT <= result < _LIMIT:
+        raise Undecided
+    return result
+
+
+def _exact(operator: bytes, left: int, right: int) -> int:
     if operator in (b"/", b"%"):
         if right == 0:
             raise Undecided

@@ -5,9 +5,10 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from advisor.script import shell_output, shell_test
+from advisor.script import shell_arrays, shell_output, shell_test
 from advisor.script.shell_command import Assignment, Simple
 from advisor.script.shell_expand import Expander
 from advisor.script.shell_state import Field, Variable
@@ -31,37 +32,70 @@ def _declare(shell: Shell, command: Simple, fields: list[Field], expander: Expan
     """`export`, `declare`, `local`, `readonly`: assignments with attributes."""
     name = joined(fields[0].pieces)
     options = b"".join(joined(f.pieces) for f in fields[1:] if joined(f.pieces).startswith(b"-"))
-    exported = name == b"export" or b"x" in options
+    exported = (name == b"export" and b"n" not in options) or b"x" in options
     local = name in (b"local", b"declare", b"typeset") and expander.state.inside_function and b"g" not in options
-    for word in command.words:
-        if isinstance(word, Assignment):
-            if local:
-                expander.state.local_names.add(word.name)
-            shell.assign(word, expander, exported)
+    given = [word for word in command.words if isinstance(word, Assignment)]
+    values = [None if word.elements is not None else tuple(expander.value(word.value)) for word in given]
+    for word, value in zip(given, values, strict=True):
+        _mark(expander, word.name, options, local)
+        shell.assign(word, expander, exported, value)
+        if b"n" in options and name != b"export" and value is not None:
+            _refer(expander, word.name, joined(value))
     for item in fields[1:]:
         text = joined(item.pieces)
-        if not re.fullmatch(rb"[A-Za-z_]\w*", text):
-            continue
-        if local:
-            expander.state.local_names.add(text)
-        _mark(shell, expander, text, exported, local, b"a" in options or b"A" in options)
+        if re.fullmatch(rb"[A-Za-z_]\w*", text):
+            _mark(expander, text, options, local)
+            _export(shell, expander, text, exported, withdrawn=name == b"export" and b"n" in options)
     return _next()
 
 
-def _mark(shell: Shell, expander: Expander, name: bytes, exported: bool, local: bool, array: bool) -> None:
-    """`export NAME`, `local NAME`, `declare -a NAME`: no value given."""
+def _mark(expander: Expander, name: bytes, options: bytes, local: bool) -> None:
+    """Give a name the attributes of its declaration; a local one starts without a value."""
     variables = expander.state.variables
-    old = variables.get(name)
-    if local or (old is None and array):
-        variables[name] = Variable(None, {} if array else None, exported)
-    elif old is not None and exported:
-        shell.used(sources(old.scalar() or ()), "$" + name.decode("utf-8", "replace"))
-        variables[name] = Variable(old.value, old.elements, True)
+    old = None if local else variables.get(name)
+    if local:
+        expander.state.local_names.add(name)
+    array = b"a" in options or b"A" in options
+    if local or (old is None and (array or b"i" in options)):
+        variables[name] = Variable(None, {} if array else None, False, b"i" in options, b"A" in options)
+    elif old is not None and (b"i" in options or b"A" in options):
+        variables[name] = replace(old, integer=b"i" in options, associative=b"A" in options)
+
+
+def _export(shell: Shell, expander: Expander, name: bytes, exported: bool, withdrawn: bool) -> None:
+    """`export NAME`, and `export -n NAME`, which takes it back."""
+    state, old = expander.state, expander.state.variables.get(name)
+    if withdrawn:
+        state.exports -= {name}
+        if old is not None:
+            state.variables[name] = replace(old, exported=False)
+    elif exported:
+        state.exports |= {name}
+        if old is not None:
+            shell.used(sources(old.scalar() or ()), "$" + name.decode("utf-8", "replace"))
+            state.variables[name] = replace(old, exported=True)
+
+
+def _refer(expander: Expander, name: bytes, target: bytes) -> None:
+    """`declare -n NAME=TARGET`: both are one variable from here on, which is more than is followed."""
+    why = unknown("a name that stands for another (declare -n) is not followed")
+    expander.state.variables[name] = Variable((why,))
+    expander.state.variables[target] = Variable((why,))
 
 
 def _unset(shell: Shell, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
-    for item in fields[1:]:
-        expander.state.variables[joined(item.pieces)] = Variable()
+    state = expander.state
+    texts = [joined(item.pieces) for item in fields[1:]]
+    for text in texts:
+        name = shell_arrays.name_of(text)
+        rest = shell_arrays.without(state.variables.get(name), text)
+        if texts[0] == b"-f":
+            state.functions.pop(text, None)
+        elif rest is not None:
+            state.variables[name] = rest
+        elif not text.startswith(b"-"):
+            state.variables[text] = Variable()
+            state.exports -= {text}
     return _next()
 
 
@@ -69,6 +103,28 @@ def _set(shell: Shell, command: Simple, fields: list[Field], expander: Expander)
     texts = [joined(item.pieces) for item in fields]
     if b"--" in texts:
         expander.state.positional = tuple(fields[texts.index(b"--") + 1 :])
+    elif len(texts) > 1 and not texts[1].startswith((b"-", b"+")):
+        expander.state.positional = tuple(fields[1:])
+    for sign, text in zip(texts, [*texts[1:], b""], strict=True):
+        if re.fullmatch(rb"[-+]\w*a\w*", text) or (sign[1:] == b"o" and text == b"allexport"):
+            expander.state.exports_all = (sign if text == b"allexport" else text).startswith(b"-")
+        if text == b"--":
+            break
+    return _next()
+
+
+def _getopts(shell: Shell, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
+    """There are no options where no arguments were given; which of several comes next is not followed."""
+    if not expander.state.positional:
+        return _next(False)
+    for name in (b"OPTARG", b"OPTIND", *(joined(item.pieces) for item in fields[2:3])):
+        expander.state.assign(name, (unknown("an option of the script"),))
+    return _next(None)
+
+
+def _trap(shell: Shell, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
+    if len(fields) > 2 and any(joined(item.pieces) in (b"EXIT", b"0") for item in fields[2:]):
+        shell.at_exit = () if joined(fields[1].pieces) == b"-" else fields[1].pieces
     return _next()
 
 
@@ -209,7 +265,10 @@ def _source(shell: Shell, command: Simple, fields: list[Field], expander: Expand
 def _exit(shell: Shell, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
     name = joined(fields[0].pieces)
     flow = {b"exit": Flow.EXIT, b"return": Flow.RETURN, b"break": Flow.BREAK}.get(name, Flow.CONTINUE)
-    return flow, True
+    if name not in (b"exit", b"return") or len(fields) == 1:
+        return flow, True if name in (b"break", b"continue") else shell.last
+    given = fields[1].pieces
+    return flow, (joined(given).strip() == b"0") if known(given) else None
 
 
 def _test(shell: Shell, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
@@ -281,8 +340,16 @@ def _unknown_status(shell: Shell, command: Simple, fields: list[Field], expander
 
 
 def _mapfile(shell: Shell, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
-    name = joined(fields[-1].pieces)
-    expander.state.assign(name, (unknown("it is read when the script runs"),))
+    """`mapfile -t NAME` from a heredoc or a here-string; anything else is not known."""
+    texts = [joined(item.pieces) for item in fields[1:]]
+    name = texts[-1] if texts and re.fullmatch(rb"[A-Za-z_]\w*", texts[-1]) else b"MAPFILE"
+    body = heredoc(command, expander)
+    if body is None or not known(body) or [text for text in texts if text != name] != [b"-t"]:
+        expander.state.assign(name, (unknown("it is read when the script runs"),))
+        return _next(None)
+    ends = [at for at, byte in enumerate(joined(body)) if byte == 10]
+    lines = [cut(body, start, end) for start, end in zip([0, *(end + 1 for end in ends)], ends, strict=False)]
+    expander.state.variables[name] = Variable(None, {b"%d" % i: Field(line) for i, line in enumerate(lines)})
     return _next(None)
 
 
@@ -300,11 +367,13 @@ BUILTINS: dict[bytes, Builtin] = {
     **dict.fromkeys((b"source", b"."), _source),
     **dict.fromkeys((b"echo", b"printf"), _echo),
     **dict.fromkeys(
-        (b":", b"true", b"false", b"trap", b"ulimit", b"umask", b"shopt", b"alias", b"wait", b"popd", b"hash"), _nothing
+        (b":", b"true", b"false", b"ulimit", b"umask", b"shopt", b"alias", b"wait", b"popd", b"hash"), _nothing
     ),
-    **dict.fromkeys((b"pwd", b"type", b"getopts", b"kill", b"jobs"), _unknown_status),
+    **dict.fromkeys((b"pwd", b"type", b"kill", b"jobs"), _unknown_status),
     **dict.fromkeys((b"cd", b"pushd"), _cd),
     **dict.fromkeys((b"mapfile", b"readarray"), _mapfile),
+    b"getopts": _getopts,
+    b"trap": _trap,
     b"unset": _unset,
     b"set": _set,
     b"shift": _shift,
@@ -313,18 +382,3 @@ BUILTINS: dict[bytes, Builtin] = {
     b"let": _let,
     b"exec": _exec,
 }
-
-
-def elements(words: tuple[Word, ...], start: list[Field], expander: Expander) -> dict[bytes, Field]:
-    """The elements of `( … )`, behind those that `+=` keeps; `[name]=value` sets one by name."""
-    out = {b"%d" % number: item for number, item in enumerate(start)}
-    for word in words:
-        raw = expander.text.data[word.start : word.end]
-        named = re.match(rb"\[([^\]]+)\]=", raw)
-        if named:
-            pieces = expander.value(word)
-            out[named.group(1).strip(b"'\"")] = Field(cut(pieces, joined(pieces).find(b"]=") + 2))
-            continue
-        for item in expander.fields(word):
-            out[b"%d" % len(out)] = item
-    return out

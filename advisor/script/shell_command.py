@@ -199,7 +199,7 @@ def scan_words(data: bytes, at: int, between: bytes = b"", end: int | None = Non
         if (byte and byte in between) or (byte == b"(" and between):
             at += 1
             continue
-        if byte in b"\n;&|)":
+        if byte in b"\n;&|)#":
             return
         word = scan_word(data, at)
         if word.end == at:

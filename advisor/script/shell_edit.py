@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from advisor.hostile import clean_line
-from advisor.script.arguments import Argument
+from advisor.script.arguments import DELETES, Argument
 from advisor.script.changes import Changes, comment_text, encoded
 from advisor.script.document import EditRefused, Value, Wanted
 from advisor.script.literal import Target, target
@@ -17,7 +17,7 @@ from advisor.script.shell_text import Pieces, Place
 from advisor.script.shell_words import Word
 
 _GAP = re.compile(rb"(?:[ \t]|\\\r?\n|\r?\n)*\Z")
-_KEY = re.compile(r"(\+\+|\+|~)?(.*)\Z", re.DOTALL)
+_KEY = re.compile(r"(\+\+|\+)?(.*)\Z", re.DOTALL)
 _DEFAULT_INDENT = b"    "
 
 
@@ -47,6 +47,10 @@ class ShellEditor:
             self.remove(existing, wanted)
         elif existing:
             self.change(existing[-1], wanted, wanted.value)
+        elif any(argument.key == DELETES + key for argument in self.launch.arguments):
+            raise EditRefused(
+                f"{clean_line(key)} is taken away by {clean_line(DELETES + key)}; remove that by hand first."
+            )
         else:
             self.add(self.absent_marker(marker, key), key, wanted, wanted.value)
 

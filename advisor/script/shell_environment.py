@@ -46,7 +46,12 @@ def _in_place(editor: ShellEditor, wanted: Wanted, value: str, pieces: Pieces) -
     found = target(pieces, editor.reading.data)
     if found is None or found.place.doc != 0:
         return False
-    others = [use for use in editor.reading.uses.of(found.place) if use.label != "$" + wanted.key]
+    command, given = editor.launch.command, {one.word for one in editor.launch.found.wrapped.given}
+    others = [
+        use
+        for use in editor.reading.uses.of(found.place)
+        if use.label != "$" + wanted.key and not (use.number == command.number and use.field in given)
+    ]
     if others:
         return False
     context = "plain" if found.quotes else found.place.context
@@ -113,7 +118,7 @@ def _statement(editor: ShellEditor) -> int:
 
 def _runtime(editor: ShellEditor, wanted: Wanted, value: str | None) -> bool:
     """Edit the JSON of `--runtime-env-json`; False where it has no place for the change."""
-    index = editor.launch.found.runtime
+    index = editor.launch.found.wrapped.runtime
     if index is None:
         return False
     pieces = editor.launch.command.fields[index].pieces

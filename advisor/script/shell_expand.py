@@ -5,18 +5,23 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from itertools import pairwise
+from itertools import islice, pairwise
 
+from advisor.script.shell_arrays import subscript
 from advisor.script.shell_braces import expand_braces
 from advisor.script.shell_parameters import SEPARATORS, Parameters
-from advisor.script.shell_state import Field, State
-from advisor.script.shell_text import HOLE, Piece, Pieces, Place, Text, sources, unknown
-from advisor.script.shell_words import Arithmetic, Literal, Parameter, Part, Substitution, Word
+from advisor.script.shell_state import Field, State, Variable
+from advisor.script.shell_text import HOLE, Piece, Pieces, Place, Text, nested_text, sources, unknown
+from advisor.script.shell_words import Arithmetic, Exhausted, Literal, Parameter, Part, Substitution, Word, scan_quoted
 
+_ESCAPED_IN_BACKTICKS = re.compile(rb"\\([`$\\])")
+MOST_FIELDS = 20_000
+"""Arguments of one command, elements of one array, or pieces of one value."""
 _HOLE = re.compile(HOLE + rb"(\d+)\x02")
 _NOT_BLANK = re.compile(rb"[^ \t\n]+")
 _PLAIN = re.compile(rb"[^~{\x01*?\[]+")
 """Text that nothing is expanded in."""
+_BRACES = re.compile(rb"(?<!\$)\{[^{}]*,[^{}]*\}")
 _IDENTIFIER = re.compile(rb"[A-Za-z_]\w*=~(?:/|$)")
 
 Substitute = Callable[[Text, State], Pieces]
@@ -32,7 +37,10 @@ class Expander(Parameters):
 
     def value(self, word: Word) -> Pieces:
         """A word as the value of an assignment: no splitting, no patterns."""
-        return self.tilde(word, tuple(self.pieces(word.parts)))
+        pieces = tuple(islice(self.pieces(word.parts), MOST_FIELDS + 1))
+        if len(pieces) > MOST_FIELDS:
+            raise Exhausted
+        return self.tilde(word, pieces)
 
     def pieces(self, parts: Iterable[Part]) -> Iterator[Piece]:
         """All parts as one value."""
@@ -57,13 +65,20 @@ class Expander(Parameters):
             return [Field(tuple(self.expansion(word.parts[0])), home)]
         if literal is not None and b"{" in literal and not any(p.quoted for p in word.parts if isinstance(p, Literal)):
             expanded = expand_braces(literal)
+            if expanded == []:
+                return [Field((replace(unknown("braces that make too many words"), quoted=False),))]
             if expanded is not None:
                 deps = self.text.deps(word.start, word.end)
                 return [Field((Piece(text, None, deps),)) for text in expanded]
+        if literal is None and _has_braces(word):
+            why = unknown("braces around a variable are not followed", self.text.deps(word.start, word.end))
+            return [Field((replace(why, quoted=False),))]
         out: list[list[Piece]] = []
         open_field = False
         for part in word.parts:
             open_field = self.add_part(part, out, open_field)
+            if out and (len(out) > MOST_FIELDS or len(out[-1]) > MOST_FIELDS):
+                raise Exhausted
         only = len(out) == 1
         made = [Field(tuple(pieces), home if only else _extent(pieces)) for pieces in out]
         if only and made:
@@ -85,6 +100,8 @@ class Expander(Parameters):
             return True
         if isinstance(part, Parameter) and self.many(part):
             return self.add_many(part, out, open_field)
+        if isinstance(part, Parameter) and self.is_list(part) and part.operator.lstrip(b":") in (b"-", b"+"):
+            return self.add_instead(part, out, open_field)
         pieces = list(self.expansion(part))
         if part.quoted:
             _append(out, open_field, pieces or [Piece(b"")])
@@ -103,6 +120,22 @@ class Expander(Parameters):
             else:
                 open_field = self.split(list(field.pieces), out, open_field and number == 0)
         return open_field
+
+    def add_instead(self, part: Parameter, out: list[list[Piece]], open_field: bool) -> bool:
+        """`${A[@]+word}` and `${A[@]-word}`: the word, split as it stands, or the list."""
+        there = bool(self.elements(replace(part, operator=b"")))
+        if there is part.operator.endswith(b"-"):
+            return self.add_many(replace(part, operator=b""), out, open_field) if there else open_field
+        if part.quoted and part.argument[0] == part.argument[1]:
+            _append(out, open_field, [Piece(b"")])
+            return True
+        for inner in scan_quoted(self.text.data, *part.argument, "double" if part.quoted else "brace"):
+            open_field = self.add_part(inner, out, open_field)
+        return open_field
+
+    def subscript(self, span: tuple[int, int], variable: Variable) -> bytes | None:
+        """The key of an element."""
+        return subscript(self, span, variable)
 
     def is_star(self, part: Parameter) -> bool:
         return part.name == b"*" or (part.index is not None and self.raw(part.index) == b"*")
@@ -189,7 +222,11 @@ class Expander(Parameters):
     def substitution(self, part: Substitution) -> Pieces:
         if part.body == (part.start, part.start):
             return (unknown("an expansion that cannot be read without running it"),)
-        return self.substitute(self.text.part(*part.body), self.state)
+        body = self.text.part(*part.body)
+        if self.text.data[part.start : part.start + 1] == b"`" and _ESCAPED_IN_BACKTICKS.search(body.data):
+            plain = _ESCAPED_IN_BACKTICKS.sub(rb"\1", body.data)
+            body = nested_text((Piece(plain, None, self.text.deps(*part.body)),))
+        return self.substitute(body, self.state)
 
     def tilde(self, word: Word, pieces: Pieces) -> Pieces:
         """A leading `~` is the home folder, which is not known."""
@@ -201,6 +238,14 @@ class Expander(Parameters):
         if _IDENTIFIER.match(first.text):
             return (*pieces, unknown("the home folder"))
         return pieces
+
+
+def _has_braces(word: Word) -> bool:
+    """Whether braces of a word may be expanded: `{a,$b}` outside quotes."""
+    plain = b"".join(
+        part.text.replace(b"\0", b"") if isinstance(part, Literal) and not part.quoted else b"\0" for part in word.parts
+    )
+    return _BRACES.search(plain) is not None
 
 
 def _append(out: list[list[Piece]], grow: bool, pieces: list[Piece]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from advisor.script import shell_output, shell_pattern, shell_test
@@ -11,9 +10,7 @@ from advisor.script.literal import line_at, line_starts
 from advisor.script.shell_command import Simple
 from advisor.script.shell_expand import Expander
 from advisor.script.shell_state import State, Variable, merge
-from advisor.script.shell_text import Piece, Pieces, Place, Text, joined, known, sources, unknown
-from advisor.script.shell_trace import Command, Flow, Use
-from advisor.script.shell_tree import (
+from advisor.script.shell_statement import (
     Block,
     Case,
     Chain,
@@ -26,12 +23,16 @@ from advisor.script.shell_tree import (
     Statement,
     Test,
     While,
+    is_shell,
+    is_test,
 )
+from advisor.script.shell_text import Piece, Pieces, Place, Text, joined, known, sources, unknown
+from advisor.script.shell_trace import Command, Flow, Load, Use
 from advisor.script.shell_words import Exhausted, Word
 
-_MAX_WORDS = 30_000
+_MAX_WORDS = 20_000
 """Words that may be run beyond what the script has bytes for."""
-MOST_WORDS = 60_000
+MOST_WORDS = 40_000
 """Words that are run at most; a launch script has a few hundred."""
 _CONDITION_COST = 4
 """Words that a condition is as much work as: the state before it is kept."""
@@ -40,9 +41,6 @@ _MAX_ROUNDS = 200
 _TOO_LONG = "it is set in a loop that is too long to follow"
 _LEFT_EMPTY = re.compile(rb"\$(?:(\w+)|\{(\w+)(:?-)?\})")
 _ARGUMENTS = re.compile(rb"\$\{?[1-9#@*]")
-
-Load = Callable[[bytes, bytes], "tuple[int, bytes] | None"]
-"""(path, path of the script) → number and bytes of a document, or None where it is not found."""
 
 
 @dataclass(slots=True)
@@ -58,6 +56,14 @@ class ControlFlow:
     whole: bool = True
     """Whether the script was followed to its end."""
     depth: int = 0
+    last: bool | None = True
+    """How the last statement ended: success, failure, or not known."""
+    unsure: bool = False
+    """Whether the function that runs may have returned earlier than it was followed."""
+    at_exit: Pieces = ()
+    """What the script runs when it ends (`trap … EXIT`)."""
+    leaning: bool | None = None
+    """The answer to the last test if nothing is given from outside; None where it does not ask for that."""
     capture: list[Piece] | None = None
 
     def simple(self, command: Simple, text: Text, state: State) -> tuple[Flow, bool | None]:
@@ -68,6 +74,10 @@ class ControlFlow:
         """What `$( … )` would print, as far as it can be known."""
         raise NotImplementedError
 
+    def feed(self, body: Pieces, state: State) -> None:
+        """Shell text on the standard input of a shell of its own."""
+        raise NotImplementedError
+
     def expander(self, text: Text, state: State) -> Expander:
         """Expands words of a text in a state."""
         return Expander(text, state, self.substitute)
@@ -75,7 +85,7 @@ class ControlFlow:
     def block(self, statements: Block, text: Text, state: State) -> Flow:
         """Statements in order, until one ends the block."""
         for statement in statements:
-            flow, _ = self.statement(statement, text, state)
+            flow, self.last = self.statement(statement, text, state)
             if flow is not Flow.NEXT:
                 return flow
         return Flow.NEXT
@@ -83,7 +93,7 @@ class ControlFlow:
     def statement(self, statement: Statement, text: Text, state: State) -> tuple[Flow, bool | None]:
         """Run one statement. The second value is its exit status: success, failure or None for not known."""
         self.depth += 1
-        if self.depth > MAX_DEPTH * 4:
+        if self.depth > MAX_DEPTH * 4 or self.words > self.budget:
             raise Exhausted
         try:
             return self.dispatch(statement, text, state)
@@ -95,7 +105,8 @@ class ControlFlow:
             case Simple():
                 return self.simple(statement, text, state)
             case If():
-                return self.branches(list(statement.branches), statement.otherwise, text, state), None
+                self.last = True
+                return self.branches(list(statement.branches), statement.otherwise, text, state), self.last
             case For():
                 return self.loop(statement, text, state), None
             case While():
@@ -108,7 +119,7 @@ class ControlFlow:
             case Group():
                 inner = state.copy() if statement.subshell else state
                 flow = self.block(statement.body, text, inner)
-                return (Flow.NEXT if statement.subshell else flow), None
+                return (Flow.NEXT if statement.subshell else flow), self.last
             case Pipeline():
                 return self.pipeline(statement, text, state), None
             case Chain():
@@ -124,8 +135,11 @@ class ControlFlow:
         """Every element runs in its own subshell; the output of the first filters through the rest."""
         outer, self.capture = self.capture, None
         output: list[Piece] = []
+        runs = bool(statement.elements) and is_shell(statement.elements[-1])
         for element in statement.elements:
-            if outer is not None:
+            if runs and element is statement.elements[-1] and known(output):
+                self.feed(tuple(output), state)
+            if outer is not None or runs:
                 fed = tuple(output)
                 filtered = shell_output.filtered(element, fed, self.expander(text, state)) if output else None
                 output = [] if filtered is None else list(filtered)
@@ -139,6 +153,22 @@ class ControlFlow:
         return Flow.NEXT
 
     def chain(self, statement: Chain, text: Text, state: State) -> tuple[Flow, bool | None]:
+        if statement.operator == b"||" and isinstance(statement.left, Chain):
+            return self.either(statement, text, state)
+        return self.both(statement, text, state)
+
+    def either(self, statement: Chain, text: Text, state: State) -> tuple[Flow, bool | None]:
+        """`test && a || b`: what both ways leave where it is only assumed that the test succeeds."""
+        before, unsure, self.unsure = state.copy(), self.unsure, False
+        flow, status = self.both(statement, text, state)
+        assumed, self.unsure = self.unsure, self.unsure or unsure
+        going_on = assumed and status is True and flow is Flow.NEXT
+        if going_on and self.statement(statement.right, text, before)[0] is Flow.NEXT:
+            state.become(merge(before, state, self.undecided(statement.start, text)))
+        return flow, status
+
+    def both(self, statement: Chain, text: Text, state: State) -> tuple[Flow, bool | None]:
+        """The left side, and the right one where its turn comes."""
         flow, status = self.statement(statement.left, text, state)
         if flow is not Flow.NEXT:
             return flow, status
@@ -152,12 +182,16 @@ class ControlFlow:
                 return flow, False
             state.become(inside)
             return ending
-        if not isinstance(statement.left, Test) and not _is_test(statement.left):
+        if not isinstance(statement.left, Test) and not is_test(statement.left):
             # a command we cannot run is taken to succeed
+            self.unsure = True
             return self.statement(statement.right, text, state) if statement.operator == b"&&" else (flow, None)
-        inside = state.copy()
+        inside, leaning = state.copy(), self.leaning if is_test(statement.left) else None
         flow, _ = self.statement(statement.right, text, inside)
-        if flow is Flow.NEXT:
+        self.unsure = self.unsure or flow is not Flow.NEXT
+        if flow is Flow.NEXT and leaning is not None:
+            state.become(inside if leaning is (statement.operator == b"&&") else state)
+        elif flow is Flow.NEXT:
             state.become(merge(state, inside, self.undecided(statement.start, text)))
         return Flow.NEXT, None
 
@@ -183,14 +217,21 @@ class ControlFlow:
             status = False  # it stops because something was not given; with that it goes on
         if status is False:
             return self.branches(left[1:], otherwise, text, state)
+        self.last = None
+        leaning = self.leaning if len(condition) == 1 and is_test(condition[0]) else None
         start = condition[0].start if condition else 0
         taken, skipped = state.copy(), state.copy()
         first = self.block(body, text, taken)
         second = self.branches(left[1:], otherwise, text, skipped)
+        self.last = None
+        if leaning is not None and first is second is Flow.NEXT:
+            state.become(taken if leaning else skipped)
+            return Flow.NEXT
         return self.join(state, (taken, first), (skipped, second), self.undecided(start, text))
 
     def join(self, state: State, left: tuple[State, Flow], right: tuple[State, Flow], reason: str) -> Flow:
         """Go on behind an undecided condition: a way that leaves the script is not the one that trains."""
+        self.unsure = self.unsure or left[1] is not right[1]
         if left[1] in (Flow.EXIT, Flow.RETURN) and right[1] is Flow.NEXT:
             state.become(right[0])
         elif right[1] in (Flow.EXIT, Flow.RETURN) and left[1] is Flow.NEXT:
@@ -226,6 +267,7 @@ class ControlFlow:
         status: bool | None = None
         for statement in condition:
             _, status = self.statement(statement, text, state)
+        self.last = True
         return status
 
     def case(self, statement: Case, text: Text, state: State) -> Flow:
@@ -233,21 +275,29 @@ class ControlFlow:
         subject = expander.value(statement.subject)
         self.used(sources(subject), "a condition")
         if known(subject):
-            for patterns, body in statement.items:
-                answers = [self.matches(expander, pattern, subject) for pattern in patterns]
-                if any(answers):
-                    return self.block(body, text, state)
-            return Flow.NEXT
+            return self.matching(statement, subject, expander, text, state)
         reason = self.undecided(statement.start, text)
         ends: list[tuple[State, Flow]] = []
-        for _, body in statement.items:
+        for _, body, _ in statement.items:
             inside = state.copy()
             ends.append((inside, self.block(body, text, inside)))
+        self.last, self.unsure = None, self.unsure or any(flow is not Flow.NEXT for _, flow in ends)
         going_on = [inside for inside, flow in ends if flow not in (Flow.EXIT, Flow.RETURN)] or [state]
         result = going_on[0]
         for other in going_on[1:]:
             result = merge(result, other, reason)
         state.become(result)
+        return Flow.NEXT
+
+    def matching(self, statement: Case, subject: Pieces, expander: Expander, text: Text, state: State) -> Flow:
+        """The items of a `case` whose subject is known; `;&` falls into the next one, `;;&` looks on."""
+        falls = False
+        for patterns, body, ending in statement.items:
+            if falls or any(self.matches(expander, pattern, subject) for pattern in patterns):
+                flow = self.block(body, text, state)
+                if flow is not Flow.NEXT or ending == b";;":
+                    return flow
+                falls = ending == b";&"
         return Flow.NEXT
 
     def matches(self, expander: Expander, pattern: Word, subject: Pieces) -> bool:
@@ -316,6 +366,7 @@ class ControlFlow:
             if flow is Flow.BREAK:
                 return Flow.NEXT
             if status is None:
+                self.unsure = True
                 state.become(merge(before, state, self.undecided(statement.start, text)))
                 return Flow.NEXT
             if len(self.commands) > commands and before.variables == state.variables:
@@ -324,6 +375,7 @@ class ControlFlow:
         return Flow.NEXT
 
     def test(self, statement: Test, text: Text, state: State) -> bool | None:
+        self.words += _CONDITION_COST
         expander = self.expander(text, self.as_given(state))
         if not statement.double:
             result = expander.arithmetic(statement.body)
@@ -334,7 +386,9 @@ class ControlFlow:
 
     def decide(self, condition: shell_test.Condition) -> bool | None:
         self.used(condition.deps, "a condition")
-        return condition.answer()
+        answer = condition.answer()
+        self.leaning = condition.leaning() if answer is None else None
+        return answer
 
     def as_given(self, state: State) -> State:
         """For conditions: arguments that were not given are empty."""
@@ -343,10 +397,3 @@ class ControlFlow:
     def used(self, places: tuple[Place, ...], label: str) -> None:
         """Note that literals have a part in something that is no command."""
         self.uses += [Use(place, -1, -1, label) for place in places]
-
-
-def _is_test(statement: Statement) -> bool:
-    if not isinstance(statement, Simple) or not statement.words:
-        return False
-    head = statement.words[0]
-    return isinstance(head, Word) and head.literal() in (b"[", b"test")

@@ -6,29 +6,46 @@ import posixpath
 import re
 
 from advisor.script import shell_arithmetic
+from advisor.script.shell_ansi import unescaped
 from advisor.script.shell_command import Simple
 from advisor.script.shell_expand import Expander
+from advisor.script.shell_filter import filtered_text
 from advisor.script.shell_state import Field
-from advisor.script.shell_text import Piece, Pieces, Place, joined, known, sources, unknown, why_unknown
+from advisor.script.shell_statement import Statement
+from advisor.script.shell_text import (
+    Piece,
+    Pieces,
+    Place,
+    cut,
+    joined,
+    known,
+    last_component,
+    sources,
+    unknown,
+    why_unknown,
+)
 from advisor.script.shell_trace import heredoc
-from advisor.script.shell_tree import Statement
 from advisor.script.shell_words import Word
 
 _MAX_SEQUENCE = 1000
+_FORMAT = re.compile(rb"%([-0+ .\d]*)([sdixfeg%])")
 
 
 def printed(fields: list[Field]) -> list[Piece]:
     arguments = list(fields[1:])
     if joined(fields[0].pieces) == b"printf":
         return _printf(arguments)
-    newline = True
+    newline, escapes = True, False
     while arguments and re.fullmatch(rb"-[neE]+", joined(arguments[0].pieces)):
-        newline = newline and b"n" not in joined(arguments[0].pieces)
-        arguments.pop(0)
+        option = joined(arguments.pop(0).pieces)
+        newline, escapes = newline and b"n" not in option, b"e" in option
     out: list[Piece] = []
     for index, item in enumerate(arguments):
         out += [Piece(b" ")] if index else []
         out += item.pieces
+    if escapes and any(b"\\" in piece.text for piece in out):
+        why, text = why_unknown(out), unescaped(joined(out))
+        out = [unknown(why, sources(out)) if why else Piece(text, None, sources(out))]
     return [*out, Piece(b"\n")] if newline else out
 
 
@@ -36,18 +53,43 @@ def _printf(arguments: list[Field]) -> list[Piece]:
     deps = sources(p for item in arguments for p in item.pieces)
     if not arguments or not all(known(item.pieces) for item in arguments):
         return [unknown("the output of printf", deps)]
-    pattern = joined(arguments[0].pieces)
-    values = [joined(item.pieces) for item in arguments[1:]]
-    if not re.fullmatch(rb"(?:[^%\\]|%s|%d|%%|\\n|\\t)*", pattern) or pattern.count(b"%") - 2 * pattern.count(
-        b"%%"
-    ) != len(values):
-        return [unknown("the output of printf", deps)]
-    remaining = iter(values)
+    result = _formatted(joined(arguments[0].pieces), [joined(item.pieces) for item in arguments[1:]])
+    return [unknown("the output of printf", deps) if result is None else Piece(result, None, deps)]
 
-    def fill(found: re.Match[bytes]) -> bytes:
-        return {b"%%": b"%", b"\\n": b"\n", b"\\t": b"\t"}.get(found.group()) or next(remaining, b"")
 
-    return [Piece(re.sub(rb"%%|%s|%d|\\n|\\t", fill, pattern), None, deps)]
+def _formatted(pattern: bytes, values: list[bytes]) -> bytes | None:
+    """The pattern, used again as long as there are values; None where it holds what is not followed."""
+    pattern = unescaped(pattern)
+    if _FORMAT.sub(b"", pattern).count(b"%"):
+        return None
+    takes = sum(found.group(2) != b"%" for found in _FORMAT.finditer(pattern))
+    left = list(values)
+    out = b""
+    try:
+        for _ in range(min(max(1, -(-len(values) // takes) if takes else 1), _MAX_SEQUENCE)):
+            out += _FORMAT.sub(lambda found: _converted(found, left), pattern)
+    except (ValueError, OverflowError):
+        return None
+    return out
+
+
+def _converted(found: re.Match[bytes], left: list[bytes]) -> bytes:
+    """One conversion with the value that is its turn. Raises ValueError where the value is no number."""
+    flags, kind = found.group(1), found.group(2)
+    if kind == b"%":
+        return b"%"
+    value = left.pop(0) if left else b""
+    width = re.fullmatch(rb"[-0+ ]*(\d{0,3})(?:\.\d{0,3})?", flags)
+    if width is None:
+        raise ValueError(flags)
+    if kind == b"s":
+        return (b"%" + flags + b"s") % (value,)
+    if kind in b"dix":
+        if value and not re.fullmatch(rb"-?(?:0x[0-9a-fA-F]+|[1-9]\d*|0)", value):
+            raise ValueError(value)
+        number = int(value or b"0", 0)
+        return (b"%" + flags + kind) % number
+    return (b"%" + flags + kind) % float(value or b"0")
 
 
 def output(fields: tuple[Field, ...], command: Simple, expander: Expander) -> list[Piece] | None:
@@ -60,7 +102,7 @@ def output(fields: tuple[Field, ...], command: Simple, expander: Expander) -> li
         return None if body is None else list(body)
     if name in (b"basename", b"dirname") and len(texts) > 1:
         return _path_output(name, fields, deps)
-    if not known(pieces):
+    if name in (b"expr", b"seq") and not known(pieces):
         return [unknown(why_unknown(pieces), deps)]
     if name == b"expr":
         return _expr(texts[1:], expander, deps)
@@ -70,17 +112,21 @@ def output(fields: tuple[Field, ...], command: Simple, expander: Expander) -> li
 
 
 def _path_output(name: bytes, fields: tuple[Field, ...], deps: tuple[Place, ...]) -> list[Piece] | None:
-    path = joined(fields[1].pieces)
-    if name == b"dirname":
-        result = posixpath.dirname(path.rstrip(b"/") or path) or b"."
-    else:
-        result = posixpath.basename(path.rstrip(b"/"))
-        suffix = joined(fields[2].pieces) if len(fields) > 2 else b""
-        if suffix and result.endswith(suffix) and result != suffix:
-            result = result[: -len(suffix)]
+    pieces = fields[1].pieces
+    reason = why_unknown(pieces)
     places = sources(p for item in fields[1:] for p in item.pieces)
-    reason = why_unknown(fields[1].pieces)
-    return [unknown(reason, places, result)] if reason else [Piece(result, None, places)]
+    if name == b"dirname":
+        path = joined(pieces)
+        result = posixpath.dirname(path.rstrip(b"/") or path) or b"."
+        if reason and b"/" in pieces[-1].text.strip(b"/") and not pieces[-1].reason:
+            return list(cut(pieces, 0, len(result)))
+        return [unknown(reason, places, result)] if reason else [Piece(result, None, places)]
+    last = last_component(pieces) if reason and not joined(pieces).endswith(b"/") else None
+    result = posixpath.basename(joined(pieces if last is None else last).rstrip(b"/"))
+    suffix = joined(fields[2].pieces) if len(fields) > 2 else b""
+    if suffix and result.endswith(suffix) and result != suffix:
+        result = result[: -len(suffix)]
+    return [unknown(reason, places, result)] if reason and last is None else [Piece(result, None, places)]
 
 
 def _expr(texts: list[bytes], expander: Expander, deps: tuple[Place, ...]) -> list[Piece] | None:
@@ -113,37 +159,5 @@ def filtered(element: Statement, fed: Pieces, expander: Expander) -> Pieces | No
     if len(arguments) != len(words):
         return None
     text, deps = joined(fed), sources(fed)
-    result = _filter(arguments, text)
+    result = filtered_text(arguments, text)
     return None if result is None else (Piece(result, None, deps),)
-
-
-def _filter(arguments: list[bytes], text: bytes) -> bytes | None:
-    match arguments:
-        case [b"tr", b"-d", characters] if b"-" not in characters and b"[" not in characters:
-            return text.translate(None, characters.replace(b"\\n", b"\n"))
-        case [b"tr", old, new] if len(old) == len(new) == 1:
-            return text.replace(old, new)
-        case [b"tr", (b"A-Z" | b"[:upper:]"), (b"a-z" | b"[:lower:]")]:
-            return text.lower()
-        case [b"tr", (b"a-z" | b"[:lower:]"), (b"A-Z" | b"[:upper:]")]:
-            return text.upper()
-        case [b"wc", b"-w"]:
-            return b"%d\n" % len(text.split())
-        case [b"wc", b"-l"]:
-            return b"%d\n" % text.count(b"\n")
-        case [b"cut", *options]:
-            return _cut(b" ".join(options), text)
-        case [b"cat"] | [b"xargs"]:
-            return text
-    return None
-
-
-def _cut(options: bytes, text: bytes) -> bytes | None:
-    found = re.fullmatch(rb"-d ?(.) -f ?(\d)|-f ?(\d) -d ?(.)", options)
-    if not found:
-        return None
-    delimiter, number = found.group(1) or found.group(4), int(found.group(2) or found.group(3))
-    lines = text.rstrip(b"\n").split(b"\n")
-    parts = [line.split(delimiter) for line in lines]
-    kept = [p[0] if len(p) == 1 else (p[number - 1] if number <= len(p) else b"") for p in parts]
-    return b"\n".join(kept) + b"\n"

@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator
 
 from advisor.script import shell_arithmetic, shell_pattern
 from advisor.script.shell_arithmetic import Undecided
-from advisor.script.shell_state import OUTSIDE, Field, State
-from advisor.script.shell_text import Context, Piece, Pieces, Place, Text, joined, known, sources, unknown, why_unknown
+from advisor.script.shell_state import OUTSIDE, Field, State, Variable
+from advisor.script.shell_text import (
+    NOT_SET,
+    Context,
+    Piece,
+    Pieces,
+    Place,
+    Text,
+    joined,
+    known,
+    last_component,
+    sources,
+    started,
+    unknown,
+    why_unknown,
+)
 from advisor.script.shell_words import Parameter, Part, Unterminated, scan_quoted
 
 _MAX_PATTERN_TEXT = 5_000
@@ -80,11 +95,13 @@ class Parameters:
 
     def many(self, part: Parameter) -> bool:
         """Whether a parameter stands for a list of arguments (`$@`, `${A[@]}`)."""
-        if part.length or part.indirect or part.operator not in (b"", b":"):
+        if part.length or part.operator.lstrip(b":") in (b"-", b"+", b"=", b"?"):
             return False
-        if part.name in (b"@", b"*"):
-            return True
-        return part.index is not None and self.raw(part.index) in (b"@", b"*")
+        return self.is_list(part) and not (part.indirect and part.name in (b"@", b"*"))
+
+    def is_list(self, part: Parameter) -> bool:
+        """Whether a parameter is `@` or `*`, or has one of them as its subscript."""
+        return part.name in (b"@", b"*") or (part.index is not None and self.raw(part.index) in (b"@", b"*"))
 
     def elements(self, part: Parameter) -> list[Field]:
         if part.name in (b"@", b"*"):
@@ -93,11 +110,15 @@ class Parameters:
             variable = self.state.variables.get(part.name)
             if variable is None:
                 return []
+            if part.indirect:
+                return [Field((Piece(key),)) for key in variable.elements or (b"0",)]
             if variable.elements is not None:
                 found = list(variable.elements.values())
             else:
                 found = [] if variable.value is None else [Field(variable.value)]
-        return self.sliced(found, part) if part.operator == b":" else found
+        if part.operator in (b"", b":"):
+            return self.sliced(found, part) if part.operator else found
+        return [Field(tuple(self.transformed(part, item.pieces))) for item in found]
 
     def sliced(self, found: list[Field], part: Parameter) -> list[Field]:
         numbers = self.numbers(part.argument)
@@ -127,16 +148,21 @@ class Parameters:
         if variable is not None:
             return self.of_variable(part)
         if name == b"BASH_SOURCE":
-            return (unknown("where the script is started from", (), self.state.source or self.state.script),), ""
+            source = self.state.source
+            return started(source or self.state.script, posixpath.basename(source) or self.state.known_end), ""
+        if name.startswith(b"SLURM_") and self.state.batch:
+            return (unknown(f"${name.decode()} is set by Slurm"),), ""
+        if name == b"IFS":
+            return (Piece(SEPARATORS),), ""
         if name in OUTSIDE:
             return (unknown(f"${name.decode()} is set by the machine"),), ""
         if name in self.state.assigned:
             return None, ""
-        return None, f"${name.decode()} is not set in the script"
+        return None, f"${name.decode()}{NOT_SET}"
 
     def positional(self, number: int) -> tuple[Pieces | None, str]:
         if number == 0:
-            return (unknown("where the script is started from", (), self.state.script),), ""
+            return self.state.name or started(self.state.script, self.state.known_end), ""
         given = self.state.positional
         if given is not None:
             return (given[number - 1].pieces, "") if number <= len(given) else (None, "")
@@ -146,11 +172,26 @@ class Parameters:
         variable = self.state.variables[part.name]
         if part.index is None or variable.elements is None:
             return variable.scalar(), ""
-        index = joined(self.pieces(scan_quoted(self.text.data, *part.index, "double")))
-        if index not in variable.elements and not index.isdigit():
-            index = self.arithmetic(part.index).text
+        index = self.subscript(part.index, variable)
+        if index is None:
+            return None, f"an element of ${part.name.decode()} that is not known"
         element = variable.elements.get(index)
         return (None, "") if element is None else (element.pieces, "")
+
+    def subscript(self, span: tuple[int, int], variable: Variable) -> bytes | None:
+        """The key of an element."""
+        raise NotImplementedError
+
+    def computed(self, value: Pieces, added_to: Pieces) -> Piece:
+        """What a variable declared with `-i` holds after `NAME=value` or, behind what it held, `NAME+=value`."""
+        deps = list(sources((*added_to, *value)))
+        if not known(value) or not known(added_to):
+            return unknown(why_unknown((*added_to, *value)), tuple(deps))
+        text = joined(added_to) + b"+(" + joined(value) + b")" if added_to else joined(value)
+        try:
+            return Piece(b"%d" % shell_arithmetic.evaluate(text, self.integer(deps), self.store), None, tuple(deps))
+        except Undecided:
+            return unknown("arithmetic on values that are not known", tuple(deps))
 
     def parameter(self, part: Parameter) -> Iterable[Piece]:
         """`$name` and `${name…}`."""
@@ -192,7 +233,8 @@ class Parameters:
 
     def transformed(self, part: Parameter, pieces: Pieces) -> list[Piece]:
         if not known(pieces):
-            return [unknown(why_unknown(pieces), sources(pieces), self.guess(part, pieces))]
+            last = last_component(pieces) if part.operator == b"##" and self.raw(part.argument) == b"*/" else None
+            return list(last or [unknown(why_unknown(pieces), sources(pieces), self.guess(part, pieces))])
         operator, text = part.operator, joined(pieces)
         if operator == b":":
             result = self.substring(part, text)
@@ -261,6 +303,9 @@ class Parameters:
         return None if not known(pieces) else tuple(int(piece.text) for piece in pieces)
 
     def length(self, part: Parameter) -> Piece:
+        if part.name in (b"@", b"*"):
+            given = self.state.positional
+            return unknown("the number of arguments is not known") if given is None else Piece(b"%d" % len(given))
         if part.index is not None and self.raw(part.index) in (b"@", b"*"):
             variable = self.state.variables.get(part.name)
             if variable is None or variable.elements is None:

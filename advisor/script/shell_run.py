@@ -2,32 +2,54 @@
 
 from __future__ import annotations
 
+import os
 import posixpath
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import islice
 
-from advisor.script import shell_builtins, shell_output
+from advisor.script import shell_arrays, shell_builtins, shell_output
 from advisor.script.literal import line_at, line_starts
-from advisor.script.program import Found, find
+from advisor.script.program import Found, find, is_training
 from advisor.script.shell_command import Assignment, Simple
-from advisor.script.shell_expand import Expander
+from advisor.script.shell_expand import MOST_FIELDS, Expander
 from advisor.script.shell_flow import MAX_DEPTH, MOST_WORDS, ControlFlow
 from advisor.script.shell_state import Field, State, Variable
-from advisor.script.shell_text import Pieces, Place, Text, document_text, joined, known, nested_text, sources, unknown
-from advisor.script.shell_trace import Command, Flow, Use, heredoc, split_assignment
+from advisor.script.shell_text import (
+    Piece,
+    Pieces,
+    Place,
+    Text,
+    bounded,
+    cut,
+    document_text,
+    joined,
+    known,
+    nested_text,
+    sources,
+    unknown,
+)
+from advisor.script.shell_trace import Command, Flow, Use, heredoc, wrapped_environment
 from advisor.script.shell_tree import parse, read_statements
 from advisor.script.shell_words import Exhausted, Parameter, Unterminated, Word
 
-_LONGEST_VALUE = 300_000
-_MOST_PIECES = 5_000
 _LONGEST_PATH = 1_000
+_LONGEST_READ = 1_000_000
+"""Bytes that are searched for names the script sets."""
+_NO_KEY = "an array with a key that is not known"
 _PIECES_A_WORD = 16
 """Pieces of a value that are as much work as a word: `A+=$A` in a loop has thousands."""
 _LAUNCH_COST = 3
 """How much more work a word of a launch is than another: it becomes a setting."""
+_READ_COMMANDS = {b"bash", b"sh", b"sbatch", b"ssh", b"docker", b"sudo", b"srun"}
+"""Commands that take shell text on their standard input where they are given none otherwise."""
 _COMMENT_LINE = re.compile(rb"^[ \t]*#.*$", re.MULTILINE)
+_QUOTED = re.compile(rb"\"(?:[^\"\\\n]|\\.)*\"|'[^'\n]*'")
+_OWN_PATH = re.compile(rb"\$\{?(?:0|BASH_SOURCE)\b")
+_RELATIVE = re.compile(rb"(?<![\w./$}~-])([\w-][\w.-]*)/[\w./-]+\.(?:py|sh)\b")
+_BATCH = re.compile(rb"^#SBATCH\s", re.MULTILINE)
 _ASSIGNED = re.compile(
     rb"(?:^|[\s;(])(?:(?:export|local|declare|readonly)\s+(?:-\w+\s+)?)?([A-Za-z_]\w*)\+?=", re.MULTILINE
 )
@@ -40,6 +62,8 @@ class Shell(ControlFlow):
     def script(self, doc: int, data: bytes, state: State) -> None:
         """Follow a whole document."""
         state.assigned |= _assigned_names(data)
+        state.batch = _BATCH.search(data) is not None
+        state.known_end = b"" if state.batch else known_end(state.script, data)
         self.budget = min(self.budget + len(data) // 2, MOST_WORDS)
         text = document_text(doc, data)
         at = 0
@@ -48,6 +72,8 @@ class Shell(ControlFlow):
                 at = statement.start
                 if self.statement(statement, text, state)[0] is not Flow.NEXT:
                     break
+            if self.at_exit:
+                self.nested(self.at_exit, state)
         except Exhausted:
             self.whole = False
             line = line_at(line_starts(data), at)
@@ -63,7 +89,10 @@ class Shell(ControlFlow):
                 for assignment in command.assignments:
                     self.assign(assignment, expander)
                 return Flow.NEXT, True
-            fields = [item for word in command.words if isinstance(word, Word) for item in expander.fields(word)]
+            words = (word for word in command.words if isinstance(word, Word))
+            fields = list(islice((item for word in words for item in expander.fields(word)), MOST_FIELDS + 1))
+            if len(fields) > MOST_FIELDS:
+                raise Exhausted
         except Unterminated:
             return Flow.NEXT, None
         name = joined(fields[0].pieces) if fields else b""
@@ -73,40 +102,62 @@ class Shell(ControlFlow):
         if builtin is not None:
             return builtin(self, command, fields, expander)
         if name in state.functions:
-            return self.call(name, command, fields, expander), None
+            return self.call(name, command, fields, expander), self.last
         return self.external(command, tuple(fields), expander)
 
-    def assign(self, assignment: Assignment, expander: Expander, exported: bool = False) -> None:
-        """Carry out one assignment."""
+    def assign(
+        self, assignment: Assignment, expander: Expander, exported: bool = False, value: Pieces | None = None
+    ) -> None:
+        """Carry out one assignment; `value` where it has been expanded already."""
         state = expander.state
         old = state.variables.get(assignment.name)
-        exported = exported or (old is not None and old.exported)
+        exported = exported or state.is_exported(assignment.name)
+        kept = replace(old, exported=exported) if old is not None else Variable(None, None, exported)
         if assignment.elements is not None:
-            start = (
-                list(old.elements.values())
-                if assignment.append and old is not None and old.elements is not None
-                else []
+            start = kept if assignment.append and kept.elements is not None else kept.with_elements({})
+            elements = shell_arrays.elements(assignment.elements, start, expander)
+            self.words += len(elements or ()) // _PIECES_A_WORD
+            held = (
+                start.with_elements(elements) if elements is not None else Variable((unknown(_NO_KEY),), None, exported)
             )
-            elements = shell_builtins.elements(assignment.elements, start, expander)
-            state.variables[assignment.name] = Variable(None, elements, exported)
+            state.variables[assignment.name] = held
             return
-        value = expander.value(assignment.value)
+        value = expander.value(assignment.value) if value is None else value
         if not joined(value) and is_empty_default(assignment.value, state):
             state.may_be_given.add(assignment.name)
         if assignment.index is not None:
             if old is None and any("was not found" in note for note in self.notes):
                 return  # its other elements may come from a file that was not found
-            held = dict(old.elements or {}) if old is not None else {}
-            held[assignment.index.strip(b"'\"")] = Field(value)
-            state.variables[assignment.name] = Variable(None, held, exported)
+            self.assign_element(assignment, kept, value, expander)
             return
-        if assignment.append:
+        if assignment.append and old is not None and old.elements:
+            first = old.elements.get(b"0", Field(()))
+            longer = {**old.elements, b"0": Field((*first.pieces, *value))}
+            state.variables[assignment.name] = kept.with_elements(shell_arrays.in_order(longer))
+            return
+        if kept.integer:
+            value = (expander.computed(value, self.so_far(old, assignment.name) if assignment.append else ()),)
+        elif assignment.append:
             value = (*self.so_far(old, assignment.name), *value)
         self.words += len(value) // _PIECES_A_WORD
         value = bounded(value)
         if exported:
             self.used(sources(value), "$" + assignment.name.decode("utf-8", "replace"))
-        state.variables[assignment.name] = Variable(value, None, exported)
+        state.variables[assignment.name] = replace(kept, value=value, elements=None, associative=False)
+
+    def assign_element(self, assignment: Assignment, array: Variable, value: Pieces, expander: Expander) -> None:
+        """`name[key]=value`."""
+        start = assignment.start + len(assignment.name) + 1
+        key = shell_arrays.subscript(expander, (start, start + len(assignment.index or b"")), array)
+        held = dict(array.elements or {})
+        if array.elements is None and array.value is not None:
+            held[b"0"] = Field(array.value)
+        if key is None:
+            expander.state.variables[assignment.name] = Variable((unknown(_NO_KEY),), None, array.exported)
+            return
+        before = held[key].pieces if assignment.append and key in held else ()
+        held[key] = Field((*before, *value))
+        expander.state.variables[assignment.name] = array.with_elements(shell_arrays.in_order(held))
 
     def so_far(self, old: Variable | None, name: bytes) -> Pieces:
         if old is not None:
@@ -136,13 +187,11 @@ class Shell(ControlFlow):
                 return Flow.NEXT, True
             self.capture.append(unknown(f"the output of {joined(fields[0].pieces).decode('utf-8', 'replace')[:40]}"))
         self.heredoc_file(command, fields, expander)
+        fields = filled_later(fields)
         found = find([joined(item.pieces).decode("utf-8", "replace") for item in fields])
         environment, own = self.environment(command, expander)
         if found is not None:
-            for index in found.environment:
-                name, value = split_assignment(fields[index])
-                environment[name] = value
-            own |= {split_assignment(fields[index])[0] for index in found.environment}
+            environment, own = wrapped_environment(found.wrapped, fields, environment, own)
         number = len(self.commands)
         self.commands.append(
             Command(
@@ -164,18 +213,47 @@ class Shell(ControlFlow):
             self.uses += [Use(p, number, -1, "$" + name.decode("utf-8", "replace")) for p in sources(environment[name])]
         if found is not None and found.kind != "program":
             self.inner(found, fields, environment, expander.state)
+        elif found is None and joined(fields[0].pieces) in _READ_COMMANDS:
+            self.fed(command, environment, expander)
         return Flow.NEXT, None
+
+    def fed(self, command: Simple, environment: Mapping[bytes, Pieces], expander: Expander) -> None:
+        """`bash <<EOF`: shell text on the standard input of a shell of its own."""
+        body = heredoc(command, expander)
+        if body is not None:
+            inside = self.shell_of_its_own(environment, expander.state)
+            words = [word.literal() if isinstance(word, Word) else None for word in command.words]
+            if b"-s" in words:
+                inside.positional = tuple(self.arguments_behind(command, words.index(b"-s"), expander))
+            self.nested(body, inside)
+
+    def arguments_behind(self, command: Simple, index: int, expander: Expander) -> list[Field]:
+        words = [word for word in command.words[index + 1 :] if isinstance(word, Word)]
+        return [item for word in words for item in expander.fields(word)]
+
+    def feed(self, body: Pieces, state: State) -> None:
+        environment = {n: v.scalar() or () for n, v in state.variables.items() if v.exported and v.elements is None}
+        self.nested(body, self.shell_of_its_own(environment, state))
 
     def inner(self, found: Found, fields: tuple[Field, ...], environment: Mapping[bytes, Pieces], state: State) -> None:
         """Shell text or a script file that a command runs in a shell of its own."""
-        variables = {name: Variable(value, None, True) for name, value in environment.items()}
-        inside = State(variables, {}, tuple(fields[found.arguments + 1 :]), dict(state.files), state.script)
-        inside.assigned = set(state.assigned)
+        inside = self.shell_of_its_own(environment, state)
+        inside.positional = tuple(fields[found.arguments + 1 :])
         if found.kind == "text":
+            inside.name = fields[found.arguments + 1].pieces if len(fields) > found.arguments + 1 else (Piece(b"bash"),)
             inside.positional = tuple(fields[found.arguments + 2 :]) or None
-            self.nested(fields[found.arguments].pieces, inside, fields[found.arguments].home)
+            item = fields[found.arguments]
+            self.nested(cut(item.pieces, found.cut), inside, None if found.cut else item.home)
         else:
-            self.follow(fields[found.arguments].pieces, inside)
+            inside.name = fields[found.arguments].pieces
+            self.follow(inside.name, inside)
+
+    def shell_of_its_own(self, environment: Mapping[bytes, Pieces], state: State) -> State:
+        """What a shell that a command starts knows: the environment, and files that were written."""
+        variables = {name: Variable(value, None, True) for name, value in environment.items()}
+        inside = State(variables, files=dict(state.files), script=state.script, folder=state.folder)
+        inside.assigned, inside.batch, inside.known_end = set(state.assigned), state.batch, state.known_end
+        return inside
 
     def nested(self, pieces: Pieces, state: State, home: Place | None = None) -> Flow:
         """Run a string as shell text; `home` is the word that it comes from."""
@@ -217,19 +295,22 @@ class Shell(ControlFlow):
         if self.depth > MAX_DEPTH:
             return Flow.NEXT
         saved, positional, inside = dict(state.variables), state.positional, state.inside_function
+        outer, unsure, self.unsure = state.local_names, self.unsure, False
         for assignment in command.assignments:
             self.assign(assignment, expander, exported=True)
         state.positional, state.inside_function, state.local_names = tuple(fields[1:]), True, set()
         self.depth += 2
+        self.last = True
         try:
             flow = self.block(body, text, state)
         finally:
             self.depth -= 2
+        self.last, self.unsure = None if self.unsure else self.last, unsure
         for local in state.local_names | {a.name for a in command.assignments}:
             state.variables.pop(local, None)
             if local in saved:
                 state.variables[local] = saved[local]
-        state.positional, state.inside_function = positional, inside
+        state.positional, state.inside_function, state.local_names = positional, inside, outer
         return Flow.EXIT if flow is Flow.EXIT else Flow.NEXT
 
     def heredoc_file(self, command: Simple, fields: tuple[Field, ...], expander: Expander) -> None:
@@ -266,15 +347,39 @@ class Shell(ControlFlow):
         finally:
             self.capture = outer
             self.depth -= 4
-        del self.commands[kept[0] :]
-        del self.uses[kept[1] :]
+        if not any(c.found and is_training(c.found.program) for c in self.commands[kept[0] :]):
+            del self.commands[kept[0] :]
+            del self.uses[kept[1] :]
         return shell_builtins.trimmed_end(tuple(out))
+
+
+def filled_later(fields: tuple[Field, ...]) -> tuple[Field, ...]:
+    """The arguments of a command, where `xargs` and `parallel` put what they read in place of `{}` or at the end."""
+    name = joined(fields[0].pieces)
+    if name not in (b"xargs", b"parallel"):
+        return fields
+    later = unknown(f"{name.decode()} fills it in")
+    texts = [joined(item.pieces) for item in fields]
+    fields = fields[: texts.index(b":::")] if b":::" in texts else fields
+    if any(b"{}" in text for text in texts[1:]):
+        return tuple(Field((later,)) if b"{}" in joined(item.pieces) else item for item in fields)
+    return (*fields, Field((replace(later, quoted=False),)))
 
 
 @lru_cache(maxsize=16)
 def _assigned_names(data: bytes) -> frozenset[bytes]:
     """Every name that a text sets anywhere."""
-    return frozenset(_ASSIGNED.findall(_COMMENT_LINE.sub(b"", data)))
+    return frozenset(_ASSIGNED.findall(_QUOTED.sub(b"", _COMMENT_LINE.sub(b"", data[:_LONGEST_READ]))))
+
+
+def known_end(script: bytes, data: bytes) -> bytes:
+    """The end of `$0` that is the same however a script is started: its name, with its folder where it runs files by
+    paths that begin with a folder above it (`examples/train.py` in examples/small/run.sh), so that it is not started
+    from its own folder.
+    """
+    *above, folder, name = os.path.abspath(script).split(b"/")
+    named = set(_RELATIVE.findall(data)) if b"$" in data and _OWN_PATH.search(data) else set()
+    return folder + b"/" + name if folder and named & {*above, folder} else name
 
 
 def is_empty_default(word: Word, state: State) -> bool:
@@ -285,10 +390,3 @@ def is_empty_default(word: Word, state: State) -> bool:
     return only.argument[0] == only.argument[1] and (
         only.name not in state.variables or only.name in state.may_be_given
     )
-
-
-def bounded(value: Pieces) -> Pieces:
-    """A value, or that it is too long to be followed (`A=$A$A` forty times)."""
-    if len(value) > _MOST_PIECES or sum(len(piece.text) for piece in value) > _LONGEST_VALUE:
-        return (unknown("a value too long to follow"),)
-    return value

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from functools import cached_property
 
 from advisor.script.shell_command import Simple
-from advisor.script.shell_tree import (
+from advisor.script.shell_statement import (
     Block,
     Case,
     Chain,
@@ -19,8 +19,8 @@ from advisor.script.shell_tree import (
     Statement,
     Test,
     While,
-    parse,
 )
+from advisor.script.shell_tree import parse
 
 
 class Site:
@@ -93,7 +93,7 @@ def _walk(block: Block) -> Iterable[Statement]:
                 yield from _walk(statement.condition)
                 yield from _walk(statement.body)
             case Case():
-                for _, body in statement.items:
+                for _, body, _ in statement.items:
                     yield from _walk(body)
             case Pipeline():
                 yield from _walk(statement.elements)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from advisor.script.shell_text import Piece, Pieces, Place, Text, joined, known, sources, unknown
 
 if TYPE_CHECKING:
-    from advisor.script.shell_tree import Block
+    from advisor.script.shell_statement import Block
 
 OUTSIDE = frozenset(
     b"HOME USER LOGNAME HOSTNAME PWD OLDPWD RANDOM SRANDOM SECONDS EPOCHSECONDS EPOCHREALTIME UID EUID PPID BASHPID "
@@ -34,6 +34,14 @@ class Variable:
     value: Pieces | None = None
     elements: Mapping[bytes, Field] | None = None
     exported: bool = False
+    integer: bool = False
+    """Declared with `-i`: what is assigned is an expression."""
+    associative: bool = False
+    """An array whose keys are names."""
+
+    def with_elements(self, elements: Mapping[bytes, Field]) -> Variable:
+        """The same array with other elements."""
+        return replace(self, value=None, elements=elements)
 
     def scalar(self) -> Pieces | None:
         """What `$name` gives: the value, or element 0 of an array."""
@@ -54,11 +62,21 @@ class State:
     """Files that the script itself writes from heredocs."""
     script: bytes = b""
     """Path of the script as a guess for `$0`."""
+    name: Pieces | None = None
+    """`$0` of a script that this script runs; None in the script itself."""
+    known_end: bytes = b""
+    """The end of `$0` that is the same however the script is started; empty where Slurm runs a copy of it."""
+    batch: bool = False
+    """Whether Slurm runs the script: it holds #SBATCH lines."""
     source: bytes = b""
     """Path of the file that is being sourced as a guess for `$BASH_SOURCE`; empty in the script itself."""
     folder: bytes = b""
     """Where the script has gone with `cd`, as far as that can be guessed; empty: where it was started."""
     inside_function: bool = False
+    exports: frozenset[bytes] = frozenset()
+    """Names exported before they have a value."""
+    exports_all: bool = False
+    """`set -a`: everything that is assigned is exported."""
     local_names: set[bytes] = field(default_factory=set)
     assigned: set[bytes] = field(default_factory=set)
     """Every name that the script sets anywhere: before that it is empty, not somebody else's."""
@@ -71,13 +89,18 @@ class State:
 
     def assign(self, name: bytes, value: Pieces, exported: bool = False) -> None:
         """Set a scalar; an exported variable stays exported."""
+        self.variables[name] = Variable(value, None, exported or self.is_exported(name))
+
+    def is_exported(self, name: bytes) -> bool:
+        """Whether what is assigned to a name goes into the environment."""
         old = self.variables.get(name)
-        self.variables[name] = Variable(value, None, exported or (old is not None and old.exported))
+        return self.exports_all or name in self.exports or (old is not None and old.exported)
 
     def become(self, other: State) -> None:
         """Take over another state's content."""
         self.variables, self.functions = other.variables, other.functions
         self.positional, self.files, self.folder = other.positional, other.files, other.folder
+        self.exports, self.exports_all = other.exports, other.exports_all
 
 
 def merge(left: State, right: State, reason: str) -> State:

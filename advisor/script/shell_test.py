@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from advisor.script import shell_arithmetic, shell_pattern
 from advisor.script.shell_arithmetic import Undecided
 from advisor.script.shell_expand import Expander
-from advisor.script.shell_text import Pieces, joined, known, sources
+from advisor.script.shell_text import NOT_SET, Pieces, joined, known, sources
 from advisor.script.shell_words import Unterminated, Word, scan_word, skip_blanks
 
 _NUMERIC = {"-eq": b"==", "-ne": b"!=", "-lt": b"<", "-gt": b">", "-le": b"<=", "-ge": b">="}
@@ -69,13 +69,28 @@ class Condition:
         self.double = double
         self.at = 0
         self.deps = sources(p for operand in operands for p in operand.value or ())
+        self.unset = False
+        """Whether variables that the script never sets are taken to be empty."""
 
     def answer(self) -> bool | None:
         """True, False, or None where it cannot be decided."""
         if not self.operands:
             return False
+        self.at = 0
         found = self.either()
         return found if self.at >= len(self.operands) else None
+
+    def leaning(self) -> bool | None:
+        """The answer if nothing is given from outside, for a condition that asks just that."""
+        self.unset = True
+        return self.answer()
+
+    def is_empty(self, value: Pieces) -> bool | None:
+        """Whether a value is empty."""
+        if any(piece.text for piece in value if not piece.reason):
+            return False
+        absent = self.unset and all(piece.reason.endswith(NOT_SET) for piece in value if piece.reason)
+        return True if absent or known(value) else None
 
     def peek(self, ahead: int = 0) -> str:
         index = self.at + ahead
@@ -131,14 +146,12 @@ class Condition:
             self.at += 2
             return self.unary(operator, self.operands[self.at - 1].value or ())
         self.at += 1
-        return _non_empty(self.operands[self.at - 1].value or ())
+        return _not(self.is_empty(self.operands[self.at - 1].value or ()))
 
     def unary(self, operator: str, value: Pieces) -> bool | None:
-        if operator == "-n":
-            return _non_empty(value)
-        if operator == "-z":
-            found = _non_empty(value)
-            return None if found is None else not found
+        if operator in ("-n", "-z"):
+            found = self.is_empty(value)
+            return found if operator == "-z" else _not(found)
         if operator == "-v" and known(value):
             return True if joined(value) in self.expander.state.variables else None
         return None
@@ -150,6 +163,9 @@ class Condition:
             return None
         if operator in _NUMERIC:
             return self.numeric(left.value, _NUMERIC[operator], right.value)
+        if operator in ("=", "==", "!=") and not joined(right.value) and known(right.value):
+            found = self.is_empty(left.value)
+            return _not(found) if operator == "!=" else found
         if not known(left.value) or not known(right.value):
             return None
         text, other = joined(left.value), joined(right.value)
@@ -178,10 +194,8 @@ class Condition:
         )
 
 
-def _non_empty(value: Pieces) -> bool | None:
-    if any(piece.text for piece in value if not piece.reason):
-        return True
-    return False if known(value) else None
+def _not(answer: bool | None) -> bool | None:
+    return None if answer is None else not answer
 
 
 def _regular(text: bytes, expression: bytes) -> bool | None:

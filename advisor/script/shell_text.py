@@ -102,6 +102,43 @@ def unknown(reason: str, deps: tuple[Place, ...] = (), guess: bytes = b"") -> Pi
     return Piece(guess, None, deps, reason)
 
 
+_LONGEST_VALUE = 300_000
+_MOST_PIECES = 5_000
+
+
+def bounded(value: Pieces) -> Pieces:
+    """A value, or that it is too long to be followed (`A=$A$A` forty times)."""
+    if len(value) > _MOST_PIECES or sum(len(piece.text) for piece in value) > _LONGEST_VALUE:
+        return (unknown("a value too long to follow"),)
+    return value
+
+
+_STARTED = "where the script is started from"
+NOT_SET = " is not set in the script"
+"""How the reason ends for a variable that only the outside can give."""
+
+
+def started(path: bytes, known_end: bytes) -> Pieces:
+    """`$0` of a script at `path`: where it stands depends on how it is started, the last bytes of it may not."""
+    beginning = path.removesuffix(known_end)
+    tail = () if not known_end else (Piece(known_end),)
+    return (unknown(_STARTED, (), beginning if beginning != path or not tail else b""), *tail)
+
+
+def last_component(path: Pieces) -> Pieces | None:
+    """What follows the last slash of a path whose beginning is not known; None where that is not known either."""
+    tail: list[Piece] = []
+    for piece in reversed(path):
+        at = piece.text.rfind(b"/") + 1
+        if piece.reason:
+            whole = piece.reason == _STARTED and at == len(piece.text)
+            return tuple(tail) if whole and tail and not any(b"/" in p.text for p in tail) else None
+        tail.insert(0, piece.cut(at, len(piece.text)))
+        if at:
+            break
+    return tuple(tail)
+
+
 @dataclass(frozen=True, slots=True)
 class Segment:
     """Bytes of a `Text` from `start` on, and the piece they come from (its length gives the end)."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
@@ -12,6 +12,10 @@ from advisor.script.shell_expand import Expander
 from advisor.script.shell_state import Field
 from advisor.script.shell_text import Piece, Pieces, Place, Text, cut, joined
 from advisor.script.shell_words import scan_quoted
+from advisor.script.wrapper import Wrapped
+
+Load = Callable[[bytes, bytes], "tuple[int, bytes] | None"]
+"""(path, path of the script) → number and bytes of a document, or None where it is not found."""
 
 
 class Flow(Enum):
@@ -63,8 +67,18 @@ def heredoc(command: Simple, expander: Expander) -> Pieces | None:
     return None
 
 
-def split_assignment(item: Field) -> tuple[bytes, Pieces]:
-    """`NAME=value` as a name and the pieces of the value."""
-    text = joined(item.pieces)
+def wrapped_environment(
+    wrapped: Wrapped, fields: Sequence[Field], environment: Mapping[bytes, Pieces], own: frozenset[bytes]
+) -> tuple[dict[bytes, Pieces], frozenset[bytes]]:
+    """What a command behind wrappers finds in its environment, and which of it they or its own prefix give it."""
+    removed = {name.encode("utf-8", "surrogateescape") for name in wrapped.removed}
+    out = {} if wrapped.elsewhere else {name: value for name, value in environment.items() if name not in removed}
+    given = dict(_assignment(fields[one.word], one.start, one.end) for one in wrapped.given)
+    return {**out, **given}, frozenset((own & out.keys()) | given.keys())
+
+
+def _assignment(item: Field, start: int, end: int | None) -> tuple[bytes, Pieces]:
+    """`NAME=value` in bytes `start:end` of a word, as a name and the pieces of the value."""
+    text = joined(item.pieces)[start:end]
     at = text.find(b"=")
-    return text[:at], cut(item.pieces, at + 1)
+    return text[:at], cut(item.pieces, start + at + 1, end)

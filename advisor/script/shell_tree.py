@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import takewhile
+from time import process_time
 from typing import TYPE_CHECKING
 
 from advisor.script.shell_command import Simple, check_balance, scan_command, scan_words
+from advisor.script.shell_statement import (
+    Block,
+    Case,
+    Chain,
+    For,
+    Function,
+    Group,
+    If,
+    Negation,
+    Pipeline,
+    Statement,
+    Test,
+    While,
+)
 from advisor.script.shell_words import Exhausted, Unterminated, Word
 
 if TYPE_CHECKING:
@@ -18,105 +33,19 @@ _MAX_DEPTH = 80
 _MOST_WORDS = 100_000
 _LARGE = 1_000_000
 _CHUNK = 65_536
+_REPAIRED = (b"(", b")", b"<<")
+_MOST_REPAIRED = 500
+"""Brackets and heredocs without their other half take the grammar time that grows with the square of their number."""
+_READ = 256
+"""Bytes that the grammar gets at a time; it keeps what it gets, and reads on from every heredoc line."""
+_MOST_SECONDS = 1.0
 _SLOW = b"\"'`()[]{}"
 _MOST_SLOW = 300_000
 """Quotes and brackets, which take the grammar about a microsecond each, in bytes above `_LARGE`."""
+_CODE_LINE = re.compile(rb"\n[ \t]*[^#\s]")
+_MOST_LINES = 45_000
+"""Lines of code, without heredocs: more words than are ever followed."""
 
-
-@dataclass(frozen=True, slots=True)
-class If:
-    """Branches in order, each with its condition; `otherwise` is the else part."""
-
-    branches: tuple[tuple[Block, Block], ...]
-    otherwise: Block
-    start: int
-
-
-@dataclass(frozen=True, slots=True)
-class For:
-    """`for name in words`; `words` None: over the positional arguments; `header` is set for `for ((a; b; c))`."""
-
-    name: bytes
-    words: tuple[Word, ...] | None
-    body: Block
-    start: int
-    header: tuple[int, int] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class While:
-    """`while` or `until`."""
-
-    condition: Block
-    body: Block
-    until: bool
-    start: int
-
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    """`case subject in` with its patterns and bodies."""
-
-    subject: Word
-    items: tuple[tuple[tuple[Word, ...], Block], ...]
-    start: int
-
-
-@dataclass(frozen=True, slots=True)
-class Function:
-    """A function's name and body."""
-
-    name: bytes
-    body: Block
-    start: int
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """`{ … }`, or `( … )` where `subshell`."""
-
-    body: Block
-    subshell: bool
-    start: int
-
-
-@dataclass(frozen=True, slots=True)
-class Pipeline:
-    """Commands joined by `|`."""
-
-    elements: Block
-    start: int
-
-
-@dataclass(frozen=True, slots=True)
-class Chain:
-    """`left && right` or `left || right`."""
-
-    left: Statement
-    operator: bytes
-    right: Statement
-    start: int
-
-
-@dataclass(frozen=True, slots=True)
-class Negation:
-    """`! statement`."""
-
-    body: Statement
-    start: int
-
-
-@dataclass(frozen=True, slots=True)
-class Test:
-    """`[[ … ]]` (`double`) or `(( … ))`: the bytes between the brackets."""
-
-    body: tuple[int, int]
-    double: bool
-    start: int
-
-
-Statement = Simple | If | For | While | Case | Function | Group | Pipeline | Chain | Negation | Test
-Block = tuple[Statement, ...]
 
 _COMMANDS = {
     "command",
@@ -153,7 +82,24 @@ def parse(data: bytes) -> Block:
 
     The last texts are kept, because a loop runs the same one over and over.
     """
-    return _Converter(data).block(_parser().parse(data).root_node.children, 0)
+    return _Converter(data).block(_tree(data).children, 0)
+
+
+def _tree(data: bytes) -> Node:
+    """The grammar's root node. Raises Exhausted where it takes too long: it can repair some texts for ever."""
+    if max(data.count(sign) for sign in _REPAIRED) < _MOST_REPAIRED:
+        return _parser().parse(data).root_node
+    stop = process_time() + _MOST_SECONDS
+    try:
+        tree = _parser().parse(
+            lambda at, _: data[at : at + _READ], progress_callback=lambda _, __: process_time() > stop
+        )
+    except ValueError as error:  # it was stopped
+        _parser().reset()
+        raise Exhausted from error
+    except TypeError:  # a tree-sitter that cannot be stopped
+        return _parser().parse(data).root_node
+    return tree.root_node
 
 
 def read_statements(data: bytes) -> Iterator[Statement]:
@@ -162,7 +108,7 @@ def read_statements(data: bytes) -> Iterator[Statement]:
     Raises Unterminated where a quote or bracket never closes, and Exhausted where reading on is not worth the time.
     """
     readable = _readable(data)
-    root = _parser().parse(data[:readable]).root_node
+    root = _tree(data[:readable])
     nodes = root.children
     if readable < len(data):
         nodes = list(takewhile(lambda node: not node.has_error, nodes))[:-1]  # the last one may go on
@@ -176,14 +122,18 @@ def read_statements(data: bytes) -> Iterator[Statement]:
 
 
 def _readable(data: bytes) -> int:
-    """How many bytes of a script the grammar is given: all, unless quotes and brackets are its main content."""
+    """How many bytes of a script the grammar is given: all, unless quotes and brackets are its main content, or it has
+    more lines than can be followed.
+    """
     if len(data) < _LARGE:
         return len(data)
-    specials = 0
+    specials, lines = 0, 0
+    most_lines = len(data) if b"<<" in data else _MOST_LINES
     for at in range(0, len(data), _CHUNK):
         chunk = data[at : at + _CHUNK]
         specials += len(chunk) - len(chunk.translate(None, _SLOW))
-        if specials > _MOST_SLOW:
+        lines += len(_CODE_LINE.findall(chunk))
+        if specials > _MOST_SLOW or lines > most_lines:
             return at
     return len(data)
 
@@ -236,8 +186,20 @@ class _Converter:
             self.cursor = max(self.cursor, command.end)
             at = command.resume
             if any(redirect.body for redirect in command.redirects):
+                out[-1] = self.piped(command)
                 break
         return out
+
+    def piped(self, command: Simple) -> Statement:
+        """A command with a heredoc, and the one behind `|` on its line, which the grammar puts into the heredoc."""
+        if command.operator not in (b"|", b"|&"):
+            return command
+        try:
+            behind = scan_command(self.data, command.resume)
+        except Unterminated:
+            return command
+        self.count(behind)
+        return Pipeline((command, behind), command.start)
 
     def count(self, command: Simple) -> None:
         self.words += 1 + len(command.words)
@@ -327,7 +289,7 @@ class _Converter:
         subject = node.child_by_field_name("value")
         if subject is None:
             return None
-        items: list[tuple[tuple[Word, ...], Block]] = []
+        items: list[tuple[tuple[Word, ...], Block, bytes]] = []
         for item in node.children:
             if item.type != "case_item":
                 continue
@@ -336,7 +298,9 @@ class _Converter:
                 continue
             patterns = tuple(scan_words(self.data, item.start_byte, b"|", closing.start_byte))
             self.cursor = max(self.cursor, closing.end_byte)
-            items.append((patterns, self.block([c for c in item.children if c.start_byte >= closing.end_byte], depth)))
+            ending = next((c.type.encode() for c in item.children if c.type in (";&", ";;&")), b";;")
+            block = self.block([c for c in item.children if c.start_byte >= closing.end_byte], depth)
+            items.append((patterns, block, ending))
         word = next(iter(scan_words(self.data, subject.start_byte)), Word(0, 0, ()))
         return Case(word, tuple(items), node.start_byte)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
+from advisor.script.shell_ansi import unescaped
 from advisor.script.shell_text import Context
 
 _PLAIN = re.compile(rb"[^\s\\'\"$`;&|<>()]+")
@@ -15,7 +16,6 @@ _IN_DOUBLE = re.compile(rb"[^\"\\$`]+")
 _ANSI_END = re.compile(rb"(?:[^'\\]|\\.)*'", re.DOTALL)
 _SKIP = re.compile(rb"[^\\'\"$`{}()#\n]+")
 _OPERATOR = re.compile(rb":[-=?+]|[-=?+]|##?|%%?|//?|\^\^?|,,?|:|@")
-_ANSI = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"a": b"\a", b"b": b"\b", b"e": b"\x1b", b"f": b"\f", b"v": b"\v"}
 _IN_BODY = re.compile(rb"[^\\$`\"']+")
 _ESCAPED = {"heredoc": b"$`\\", "double": b'$`"}\\'}
 """What a backslash takes the meaning from, by where it stands."""
@@ -247,8 +247,7 @@ def _ansi(data: bytes, at: int, parts: list[Part]) -> int:
     if not found:
         raise Unterminated("a single quote", at + 1)
     body = data[at + 2 : found.end() - 1]
-    text = re.sub(rb"\\(.)", lambda m: _ANSI.get(m.group(1), m.group(1)), body, flags=re.DOTALL)
-    parts.append(Literal(text, at + 2, found.end() - 1, "ansi"))
+    parts.append(Literal(unescaped(body), at + 2, found.end() - 1, "ansi"))
     return found.end()
 
 
@@ -262,6 +261,9 @@ def _dollar(data: bytes, at: int, parts: list[Part], quoted: bool) -> int:
         return _braced(data, at, parts, quoted)
     if following == b"(":
         return _parenthesis(data, at, parts, quoted)
+    if following == b"[" and (end := data.find(b"]", at)) > 0:
+        parts.append(Arithmetic((at + 2, end), at, end + 1, quoted))
+        return end + 1
     if following == b"'" and not quoted:
         return _ansi(data, at, parts)
     if following == b'"' and not quoted:

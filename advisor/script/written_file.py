@@ -61,7 +61,7 @@ def written_settings(written: WrittenFile, prefix: str, documents: Sequence[Docu
 def edit_written(written: WrittenFile, wanted: Wanted, prefix: str, changes: Changes) -> None:
     """Change one key in the text of the script. Raises EditRefused where it does not stand there."""
     inside = Changes([written.document])
-    KeyedEditor(written.keyed(), written.document, 0, inside, prefix).setting(replace(wanted, comment=""))
+    KeyedEditor(written.keyed(), written.document, 0, inside, prefix).settings([replace(wanted, comment="")])
     for edit in inside.edits.get(0, []):
         before = cut(written.pieces, edit.start - 1, edit.start)
         covered = cut(written.pieces, edit.start, edit.end)

@@ -21,6 +21,7 @@ from advisor.tui import changed
 from advisor.tui.breadcrumb import STAGES, Stage
 from advisor.tui.diff_view import DiffScreen
 from advisor.tui.driver import EXPECTED_TROUBLE, Driver, Preview
+from advisor.tui.evidence_view import EvidenceView
 from advisor.tui.explain import WhyNot
 from advisor.tui.frame import Frame
 from advisor.tui.gauges_view import GaugesView
@@ -47,6 +48,10 @@ _SCREENS: dict[Stage, type[Frame]] = {
     "plan": PlanScreen,
     "save": DiffScreen,
 }
+
+
+class _NobodyWaitsError(Exception):
+    """What is being read is not wanted any more."""
 
 
 class GaugeSource(Protocol):
@@ -129,16 +134,24 @@ class AdvisorApp(App[int]):
 
     # --- reading ---------------------------------------------------------------------------------------------------
 
-    @work(thread=True, exit_on_error=True, group="open")
+    @work(thread=True, exit_on_error=True, exclusive=True, group="open")
     def _open(self) -> None:
         worker = get_current_worker()
 
         def notice(text: str) -> None:
-            if not worker.is_cancelled:
-                self.post_message(Noticed(text))
+            if worker.is_cancelled:
+                raise _NobodyWaitsError
+            self.post_message(Noticed(text))
+
+        def early(state: State) -> None:
+            if worker.is_cancelled:
+                raise _NobodyWaitsError
+            self.call_from_thread(self._opened, state)
 
         try:
-            state = self.sitting.driver.open(notice)
+            state = self.sitting.driver.open(notice, early)
+        except _NobodyWaitsError:
+            return
         except EXPECTED_TROUBLE as error:
             self.call_from_thread(self._give_up, str(error))
             return
@@ -146,12 +159,37 @@ class AdvisorApp(App[int]):
             self.call_from_thread(self._opened, state)
 
     def _give_up(self, why: str) -> None:
+        if self.sitting.state is not None:
+            self.sitting.reading, self.sitting.note = "", f"the rest could not be read: {why}"
+            self._reload()
+            return
         self.trouble = why
         self.exit(2, return_code=2)
 
     def _opened(self, state: State) -> None:
+        if self.sitting.state is not None:
+            self._read_on(state)
+            return
         self.sitting.state = state
         self._show("crash" if state.asked.logs else "machine")
+
+    @work(group="turn")
+    async def _read_on(self, state: State) -> None:
+        """All is read: what the end of the log proved makes room, the user's place and decisions stay."""
+        async with self._turn:
+            sitting, before = self.sitting, self.sitting.known
+            sitting.state = await asyncio.to_thread(sitting.driver.carry_over, before, state)
+            sitting.reading, sitting.preview = "", None
+            asked = len(sitting.known.diagnosis.path)
+            sitting.question = min(sitting.question, max(asked - 1, 0))
+            if sitting.stage == "questions" and not asked:
+                self._show("crash")
+            self._reload()
+            for screen in self.screen_stack:
+                if isinstance(screen, EvidenceView):
+                    screen.renumber(before.crash)
+            if sitting.stage == "save":
+                self._preview()
 
     @on(DemoAsked)
     def _demo_asked(self) -> None:

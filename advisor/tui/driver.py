@@ -1,4 +1,4 @@
-"""What the app needs from the session: five verbs. The app calls nothing else below it."""
+"""What the app needs from the session: six verbs. The app calls nothing else below it."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from advisor.session import State
 
 Notice = Callable[[str], None]
 """Told what is being read: "reading train.log, 212 MB"."""
+Early = Callable[[State], None]
+"""Given a first State while the rest of long logs is still to be read."""
 
 EXPECTED_TROUBLE = (ScriptError, LogError, KnowledgeError, EditRefused, ValueError, OSError)
 """What a driver may raise: one sentence for the user. Anything else is a bug and ends the app with a traceback."""
@@ -52,8 +54,12 @@ class Saved:
 class Driver(Protocol):
     """One sitting. Each call gives a new State and may take seconds: the app calls it from a worker thread."""
 
-    def open(self, notice: Notice) -> State:
-        """Read what was asked for and diagnose it."""
+    def open(self, notice: Notice, early: Early | None = None) -> State:
+        """Read what was asked for and diagnose it. Of long logs `early` is given what their ends prove."""
+        ...
+
+    def carry_over(self, before: State, now: State) -> State:
+        """`now` with the answers and switches that the user made in `before`."""
         ...
 
     def answer(self, state: State, question: str, choice: str | None) -> State:

@@ -10,8 +10,8 @@ from textual.message import Message
 from textual.widget import Widget
 from textual.worker import get_current_worker
 
-from advisor.crash.evidence import EvidenceRole
-from advisor.crash.sources import LogError, Source, open_sources
+from advisor.crash.evidence import Crash, EvidenceRole
+from advisor.crash.sources import PREVIEW, LogError, Source, open_sources, tail_source
 from advisor.session import State
 from advisor.tui.driver import EXPECTED_TROUBLE
 from advisor.tui.facts import short_name
@@ -61,7 +61,7 @@ def source_of(state: State, file: str) -> Source:
         raise LogError("it came from standard input and is gone; save it to a file to look around in it")
     for source in open_sources(state.asked.logs):
         if source.name == file:
-            return source
+            return (tail_source(source, PREVIEW) or source) if state.crash.preliminary else source
     raise LogError("it is not among the logs any more")
 
 
@@ -93,6 +93,19 @@ class EvidenceView(Overlay):
         self._window: Window | None = None
         self._trouble = ""
         self._shift = 0
+
+    def renumber(self, before: Crash) -> None:
+        """The same place, now that lines count from the beginning of the log; `before`: when they did not."""
+        now = {(one.file, one.signature, one.text): one.line for one in self.state.crash.evidence}
+        known = [one for one in before.evidence if one.file == self._file]
+        moves = [now[key] - one.line for one in known if (key := (one.file, one.signature, one.text)) in now]
+        if not moves:
+            self._trouble = "the log was read to its beginning; go back, and open the line again"
+            self.reload()
+            return
+        self._line += moves[0]
+        self._windows = self._window = None
+        self._load()
 
     def panes(self) -> Iterable[Widget]:
         """One page: the log."""

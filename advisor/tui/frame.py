@@ -80,13 +80,13 @@ class Frame(Screen[None]):
 
     def on_mount(self) -> None:
         """An empty note takes no line."""
-        self.query_one("#note").display = bool(self.sitting.note)
+        self.query_one("#note").display = self._has_note
 
     def reload(self) -> None:
         """Show the sitting as it stands now."""
         for lines in self.query(Lines):  # none before the screen is composed and after it is gone
             if lines.id == "note":
-                lines.display = bool(self.sitting.note)
+                lines.display = self._has_note
             lines.reload()
 
     def reload_strip(self) -> None:
@@ -110,8 +110,14 @@ class Frame(Screen[None]):
         sitting = self.sitting
         return rows(breadcrumb(sitting.state, sitting.stage, sitting.question, width))
 
+    @property
+    def _has_note(self) -> bool:
+        return bool(self.sitting.note or self.sitting.behind)
+
     def _note(self, width: int) -> list[Row]:
-        return paragraph(self.sitting.note, width, tone="mark")
+        note, behind = self.sitting.note, self.sitting.behind
+        told = paragraph(note, width, tone="mark") if note else []
+        return [*told, *paragraph(behind, width, tone="dim")] if behind else told
 
     def _strip(self, width: int) -> list[Row]:
         return rows(strip(self.sitting.snapshot, self.sitting.no_gauges, width, self.sitting.plain_ascii))

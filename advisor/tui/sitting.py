@@ -29,7 +29,7 @@ class Sitting:
     question: int = 0
     """Index into the diagnosis' path."""
     reading: str = ""
-    """What is being read just now."""
+    """What is being read just now; "" once all of it is."""
     note: str = ""
     """One line: what the last answer or toggle changed, or why something could not be done."""
     snapshot: GaugeSnapshot | None = None
@@ -43,6 +43,13 @@ class Sitting:
     """Gives the driver of the bundled crash; None: it is not offered."""
     cursors: dict[str, str | None] = field(default_factory=dict)
     """Stage → where its cursor stood."""
+
+    @property
+    def behind(self) -> str:
+        """One line while only the end of a long log is shown, and the rest of it is being read."""
+        if self.state is None or not self.state.crash.preliminary:
+            return ""
+        return f"This is the end of the log; lines are counted from there. {self.reading[:1].upper()}{self.reading[1:]}"
 
     @property
     def known(self) -> State:

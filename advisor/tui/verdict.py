@@ -41,7 +41,7 @@ from advisor.tui.ui_text import (
     spread,
 )
 from advisor.units import show_bytes
-from advisor.words import MEMORY_TITLES, PHASE_TITLES
+from advisor.words import MEMORY_TITLES, when
 
 _RANK: dict[EvidenceRole, int] = {"cause": 0, "telemetry": 1, "progress": 2}
 TOP_USERS = "ray-top-users"
@@ -54,7 +54,7 @@ TALL = 30
 
 def headline(crash: Crash, logs: bool = True) -> str:
     """The first line of the first screen: which memory ran out, and during what. `logs`: some were given."""
-    during = f" during {PHASE_TITLES[crash.phase]}" if crash.phase != "unknown" else ""
+    during = f" {when(crash.phase)}" if crash.phase != "unknown" else ""
     if crash.verdict == "oom":
         gpu = crash.evidence[0].fields.get("gpu") if crash.evidence and crash.memory == "gpu" else None
         return f"{MEMORY_TITLES[crash.memory]} ran out{f' on GPU {gpu}' if gpu is not None else ''}{during}."

@@ -2,10 +2,12 @@
 
     python -m tests.benchmarks.log_speed [MEGABYTES] [ROUNDS]
 
-The log is made anew in a temporary folder. Rounds alternate, the best of each counts; the first round finds the file
-in the cache or not as the machine pleases, `cold` asks the system to drop its pages first. Needs `rg`.
+The log is made anew in a temporary folder. The two take turns and the best of each counts: whatever else the machine
+does disturbs both. Before each cold turn the system is asked to drop the pages of the log. The memory is that of all
+processes of the scan together, looked at every few milliseconds. Needs `rg`.
 """
 
+import contextlib
 import os
 import resource
 import shutil
@@ -14,6 +16,8 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+
+import psutil
 
 from advisor.knowledge import load_knowledge
 
@@ -41,10 +45,38 @@ def drop(path: Path) -> None:
     os.close(handle)
 
 
+def peak_memory(command: list[str]) -> tuple[int, int]:
+    """(resident bytes of the command and its children at their most, processes at their most)"""
+    most = processes = 0
+    with tempfile.TemporaryFile() as out:
+        running = subprocess.Popen(command, stdout=out)
+        first = psutil.Process(running.pid)
+        while not (ended := os.wait4(running.pid, os.WNOHANG))[0]:
+            with contextlib.suppress(psutil.Error):
+                family = [first, *first.children(recursive=True)]
+                most = max(most, sum(one.memory_info().rss for one in family))
+                processes = max(processes, len(family))
+            time.sleep(0.004)
+    running.returncode = ended[1]
+    return max(most, ended[2].ru_maxrss << 10), processes
+
+
+def best(state: str, log: Path, commands: list[list[str]], rounds: int) -> list[tuple[float, float]]:
+    """The best (seconds, processor seconds) of each command."""
+    turns: list[list[tuple[float, float]]] = [[] for _ in commands]
+    for _ in range(rounds):
+        for command, times in zip(commands, turns, strict=True):
+            if state == "cold":
+                drop(log)
+            times.append(timed(command))
+    return [(min(clock for clock, _ in times), min(cpu for _, cpu in times)) for times in turns]
+
+
 def main(megabytes: int = 1000, rounds: int = 5) -> None:
-    """Print the best times and the peak memory."""
+    """Print the best times, their ratios and the peak memory."""
     if shutil.which("rg") is None:
         sys.exit("this needs rg (ripgrep)")
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed program does not compile itself each time
     with tempfile.TemporaryDirectory() as folder:
         log, anchors = Path(folder, "run.log"), Path(folder, "anchors.txt")
         with log.open("wb") as file:
@@ -52,21 +84,16 @@ def main(megabytes: int = 1000, rounds: int = 5) -> None:
         every = {anchor for entry in load_knowledge().signatures.signatures for anchor in entry.anchors}
         anchors.write_text("\n".join(sorted(every)) + "\n")
         ours, theirs = [*PROGRAM, str(log)], ["rg", "-a", "-F", "-f", str(anchors), str(log)]
-        for state in ("cold", "warm"):
-            pairs = []
-            for _ in range(rounds):
-                pair = []
-                for command in (ours, theirs):
-                    if state == "cold":
-                        drop(log)
-                    pair.append(timed(command))
-                pairs.append(pair)
-            (a, a_cpu), (b, b_cpu) = (tuple(map(min, zip(*column, strict=True))) for column in zip(*pairs, strict=True))
-            print(f"{state}: scan {a:.2f} s ({a_cpu:.2f} s cpu), rg {b:.2f} s ({b_cpu:.2f} s cpu), ratio {a / b:.2f}")
-        peak = "import resource,subprocess,sys;subprocess.run(sys.argv[1:],stdout=-3)"
-        told = f"{peak};print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss//1024)"
-        found = subprocess.run([sys.executable, "-c", told, *ours], capture_output=True, text=True, check=True)
-        print(f"peak memory of the scan: {found.stdout.strip()} MiB")
+        timed([*PROGRAM, str(anchors)])  # what is compiled at the first start of all
+        memory, processes = peak_memory(ours)
+        print(f"{log.stat().st_size / 1e6:.0f} MB, {len(every)} anchors")
+        for state in ("warm", "cold"):
+            (a, a_cpu), (b, b_cpu) = best(state, log, [ours, theirs], rounds)
+            print(
+                f"{state}: scan {a:.2f} s ({a_cpu:.2f} s of processors), rg {b:.2f} s ({b_cpu:.2f} s of processors), "
+                f"ratio {a / b:.2f} ({a_cpu / b_cpu:.2f} of processors)"
+            )
+        print(f"peak memory of the scan: {memory / 2**20:.1f} MiB in {processes} process{'es' * (processes > 1)}")
 
 
 if __name__ == "__main__":

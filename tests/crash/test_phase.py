@@ -1,6 +1,8 @@
 # ruff: noqa: E501  (log lines as they are printed)
 """The phase comes from the frames of the first failure; where there are none, from weaker witnesses in a fixed order."""
 
+import json
+
 import pytest
 
 from advisor.crash.story import read_text
@@ -38,6 +40,19 @@ FRAMES = [
     ("rollout_generate", [("/x/swift/trainers/rlhf_trainer/grpo_trainer.py", "_fast_infer"), (f"{VLLM}/entrypoints/llm.py", "_run_engine")]),
     ("weight_sync", [("/x/swift/trainers/rlhf_trainer/grpo_trainer.py", "_move_full_model_to_vllm")]),
     ("optimizer_step", [("/x/deepspeed/runtime/engine.py", "step"), ("/x/deepspeed/runtime/zero/stage3.py", "step")]),
+    ("model_load", [("/x/deepspeed/runtime/zero/stage3.py", "initialize_optimizer_states"), ("/x/deepspeed/ops/adam/cpu_adam.py", "step")]),
+    ("log_prob", [("/x/openrlhf/trainer/ray/launcher.py", "forward"), ("/x/openrlhf/models/actor.py", "forward"), ("/x/torch/autograd/function.py", "apply")]),
+    ("log_prob", [("/x/openrlhf/trainer/ray/ppo_critic.py", "forward"), ("/x/openrlhf/models/model.py", "forward")]),
+    ("critic_update", [("/x/openrlhf/trainer/ray/ppo_critic.py", "ppo_train"), ("/x/openrlhf/trainer/ray/ppo_critic.py", "training_step")]),
+    ("actor_update", [(f"{VERL}/workers/fsdp_workers.py", "update_actor"), (f"{VERL}/workers/sharding_manager/fsdp_ulysses.py", "preprocess_data")]),
+    ("weight_sync", [("/x/slime/backends/megatron_utils/update_weight/update_weight_from_tensor.py", "update_weights"), ("/x/megatron/core/utils.py", "gather")]),
+    ("actor_update", [("/x/slime/backends/megatron_utils/actor.py", "train_actor"), ("/x/megatron/core/pipeline_parallel/schedules.py", "forward_step")]),
+    ("log_prob", [("/x/slime/backends/megatron_utils/actor.py", "compute_log_prob"), ("/x/slime/backends/megatron_utils/model.py", "forward_only")]),
+    ("optimizer_step", [("/x/slime/backends/megatron_utils/model.py", "train_one_step"), ("/x/megatron/core/optimizer/distrib_optimizer.py", "step")]),
+    ("weight_sync", [("/x/trl/extras/vllm_client.py", "update_named_param")]),
+    ("rollout_init", [("/x/trl/trainer/grpo_trainer.py", "__init__"), ("/x/trl/generation/vllm_generation.py", "_init_vllm")]),
+    ("model_load", [("/x/accelerate/accelerator.py", "prepare"), ("/x/torch/nn/modules/module.py", "to")]),
+    ("rollout_generate", [(f"{VLLM}/model_executor/models/qwen2_5_vl.py", "forward"), ("/x/flash_attn/layers/rotary.py", "forward")]),
 ]  # fmt: skip
 
 
@@ -103,3 +118,55 @@ def test_rules_of_a_framework_file_take_part():
     rule = FrameRule(frame="my_trainer\\.py:squeeze$", phase="critic_update", weight=99)
     crash = read_text(log(("/x/my_trainer.py", "squeeze")), "x", SIGNATURES, frames=[rule])
     assert crash.phase == "critic_update"
+
+
+def test_frames_under_rays_wrapper_are_read_where_none_stand_above_it():
+    crash = judge(
+        "ray.exceptions.RayTaskError(OutOfMemoryError): ray::main_task() (pid=5, ip=10.0.0.1)\n"
+        '  File "/x/verl/workers/fsdp_workers.py", line 3, in update_actor\n    metrics = self.actor.update_policy(data)\n'
+    )
+    assert (crash.phase, len(crash.frames)) == ("actor_update", 1)
+
+
+def test_the_framed_tracebacks_of_rich_are_read():
+    crash = judge(
+        "│ C:\\x\\lib\\site-packages\\torch\\optim\\adamw.py:171 in step                              │\n"
+        "│                                                                                  │\n"
+        "│ ❱ 171 │   │   │   │   params_with_grad,                                          │\n"
+        "╰──────────────────────────────────────────────────────────────────────────────────╯\n" + OOM
+    )
+    assert (crash.phase, crash.frames[0].line) == ("optimizer_step", 171)
+
+
+def test_frames_behind_sruns_labels_belong_to_their_task():
+    crash = judge(log((f"{VERL}/workers/actor/dp_actor.py", "update_policy"), prefix="3: "))
+    assert (crash.evidence[0].process, crash.phase) == ("task 3", "actor_update")
+
+
+def test_what_the_message_says_outranks_the_engines_own_frames_and_the_trainers_loop():
+    frames = [(f"{VERL}/trainer/ppo/ray_trainer.py", "fit"), (f"{VLLM}/v1/executor/abstract.py", "call")]
+    assert judge(log(*frames, error="ValueError: No available memory for the cache blocks.")).phase == "rollout_init"
+
+
+@pytest.mark.parametrize(
+    ("line", "phase"),
+    [
+        (
+            "(WorkerDict pid=3) before init cache memory allocated: 5.96926464GB, reserved: 6.079643648GB",
+            "rollout_init",
+        ),
+        ("(MegatronTrainRayActor pid=3) timer.py:32 - Timer actor_train start", "actor_update"),
+        ("(MegatronTrainRayActor pid=3) timer.py:32 - Timer ref_log_probs start", "log_prob"),
+        ("Rollout generation:  40%|####      | 102/256 [29:15<00:00,  1.52s/it]", "rollout_generate"),
+        ("[rank-6]: Saving optimizer to /x/global_step_50/actor/optim_rank_6.pt", "checkpoint"),
+    ],
+)
+def test_progress_lines_of_several_frameworks_name_the_phase(line, phase):
+    assert judge(f"{line}\n  exitcode  : -9 (pid: 1234)\n").phase == phase
+
+
+def test_the_traceback_in_an_error_file_of_torchrun_is_read():
+    frames = '  File "/x/trl/trainer/grpo_trainer.py", line 900, in compute_loss\n    loss = 1\n'
+    message = {"message": OOM, "extraInfo": {"py_callstack": f"Traceback (most recent call last):\n{frames}{OOM}\n"}}
+    crash = judge(json.dumps({"message": message}))
+    assert (crash.phase, crash.frames[0].line) == ("actor_update", 900)

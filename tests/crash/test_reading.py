@@ -137,13 +137,18 @@ class _Endless(io.RawIOBase):
 
     def __init__(self, chunk, count, last):
         self.chunk, self.count, self.last = chunk, count, last
+        self.left = b""
 
     def readable(self):
         return True
 
-    def read(self, size=-1):
-        self.count -= 1
-        return self.chunk if self.count >= 0 else self.last if self.count == -1 else b""
+    def readinto(self, room):
+        if not self.left:
+            self.count -= 1
+            self.left = self.chunk if self.count >= 0 else self.last if self.count == -1 else b""
+        count = min(len(room), len(self.left))
+        room[:count], self.left = self.left[:count], self.left[count:]
+        return count
 
 
 @pytest.mark.parametrize(

@@ -190,3 +190,66 @@ def test_an_empty_log_is_unclear_and_says_so():
 def test_a_log_without_any_crash_or_progress_is_unclear_without_a_signature():
     crash = judge("hello\nworld\n")
     assert (crash.verdict, crash.signature, crash.evidence) == ("unclear", "", ())
+
+
+@pytest.mark.parametrize(
+    ("line", "signature"),
+    [
+        (
+            "RuntimeError: The size of tensor a (1024) must match the size of tensor b (1000) at non-singleton dimension 1",
+            "wrong-tensor",
+        ),
+        (
+            "RuntimeError: Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cpu!",
+            "wrong-tensor",
+        ),
+        ("hydra.errors.OverrideParseException: mismatched input", "other-exception"),
+        (
+            "(pid=9) ../aten/src/ATen/native/cuda/Indexing.cu:1255: f: block: [4,0,0], thread: [64,0,0] Assertion `i < n` failed.",
+            "kernel-assertion",
+        ),
+        (
+            "NCCL WARN Error while attaching to shared memory segment /dev/shm/nccl-x (size 0), error: No such file or directory (2)",
+            "nccl-shm-attach",
+        ),
+        ("*** SIGFPE received at time=1751967829 on cpu 14 ***", "native-crash"),
+    ],
+)
+def test_what_it_is_instead_is_told(line, signature):
+    crash = judge(f'Traceback (most recent call last):\n  File "/x/a.py", line 3, in f\n    g()\n{line}\n')
+    assert (crash.verdict, crash.memory, crash.signature) == ("not_oom", "none", signature)
+    assert crash.settle_by == ()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "RuntimeError: Engine core initialization failed. See root cause above.",
+        "Cuda failure 1 'invalid argument'",
+        "(raylet) The node with node id: 4be2 has been marked dead because the detector has missed too many heartbeats from it.",
+        "The actor is dead because its worker process has died. Worker exit type: SYSTEM_ERROR Worker exit detail: Worker exits unexpectedly. Worker exits with an exit code None. The worker may have exceeded K8s pod memory limits.",
+        "srun: error: n1: task 3: Killed",
+        "Root Cause (first observed failure):",
+        "*** SIGABRT received at time=1741659001 on cpu 30 ***",
+    ],
+)
+def test_what_only_points_elsewhere_is_unclear_and_says_what_would_settle_it(line):
+    crash = judge(line + "\n")
+    assert (crash.verdict, crash.memory) == ("unclear", "unknown")
+    assert crash.evidence[0].text == line
+    assert crash.settle_by
+
+
+def test_an_old_ray_names_the_task_and_the_node():
+    line = "(raylet) node_manager.cc:2963: System memory low at node with IP 172.17.0.2. Used memory (23.63GB) / total capacity (33.28GB) (0.709971) exceeds threshold 0.7, killing latest task with name Leaker.grow and actor ID dc0d"
+    crash = judge(line)
+    assert (crash.verdict, crash.memory, crash.evidence[0].fields["task"]) == ("oom", "host", "Leaker.grow")
+    assert crash.evidence[0].fields["node_total_bytes"] == round(33.28 * GIB)
+
+
+def test_a_notebook_that_shows_only_the_head_of_its_traceback_proves_the_class():
+    log = "OutOfMemoryError                          Traceback (most recent call last)\n[/x/trl/trainer/grpo_trainer.py](https://localhost:8080/#) in compute_loss(self, model)\n    779 \n--> 781         return loss\n    782 \n\nOutOfMemoryError: CUDA out of memory. \nTried to allocate 9.47 GiB. GPU 0 has a total capacity of 14.75 GiB of which 3.78 GiB is free."
+    assert judge(log.partition("\n")[0]).verdict == "oom"
+    crash = judge(log)
+    assert (crash.phase, crash.frames[0].line) == ("actor_update", 781)
+    assert crash.evidence[0].fields["free_bytes"] == round(3.78 * GIB)

@@ -25,9 +25,9 @@ def gpu_facts(phase: str) -> dict[str, Fact]:
 
 def test_facts_answer_the_questions_and_say_by_which_line() -> None:
     walked = walk(TREE, gpu_facts("weight_sync"), {})
-    assert [step.question for step in walked.steps] == ["memory", "framework", "phase"]
-    assert all(step.source == "log" and step.because == "line 7" for step in walked.steps)
-    assert walked.cause.id == "engine-beside-trainer"
+    assert [step.question for step in walked.steps] == ["memory", "framework", "phase", "sync"]
+    assert all(step.source == "log" and step.because == "line 7" for step in walked.steps[:3])
+    assert walked.cause.id == "engine-wakes-beside-states"
 
 
 def test_the_users_answer_wins_over_the_log_and_the_logs_own_stays_as_a_suggestion() -> None:
@@ -40,9 +40,9 @@ def test_the_users_answer_wins_over_the_log_and_the_logs_own_stays_as_a_suggesti
 @pytest.mark.parametrize(
     ("phase", "cause"),
     [
-        ("weight_sync", "engine-beside-trainer"),
+        ("weight_sync", "engine-wakes-beside-states"),
         ("rollout_generate", "engine-beside-trainer"),
-        ("optimizer_step", "states-too-big"),
+        ("optimizer_step", "lazy-optimizer"),
         ("model_load", "states-too-big"),
         ("checkpoint", "checkpoint-gather"),
         ("log_prob", "batch-too-big"),
@@ -58,6 +58,65 @@ def test_the_phase_decides_the_cause(phase: str, cause: str) -> None:
 def test_the_same_phase_at_engine_start_leads_to_opposite_causes_by_the_line(line: str, cause: str) -> None:
     facts = {**gpu_facts("rollout_init"), f"line.{line}": fact(True)}
     assert walk(TREE, facts, {}).cause.id == cause
+
+
+LEAF: list[tuple[str, dict[str, Fact], str]] = [
+    ("weight_sync", {"frame.gather": fact(True)}, "weight-gather"),
+    ("weight_sync", {"line.cumem-oom": fact(True)}, "engine-wakes-beside-states"),
+    ("optimizer_step", {"first_step": fact(False)}, "states-too-big"),
+    ("actor_update", {"gpu.grows": fact(True), "images": fact(True)}, "encoder-cache"),
+    ("actor_update", {"gpu.grows": fact(True), "images": fact(False)}, "gpu-growth"),
+    ("actor_update", {"gpu.grows": fact(False), "steps_done": fact(40), "first_step": fact(False)}, "long-sequence"),
+    ("actor_update", {"first_step": fact(True), "attribution": fact("logits")}, "logits-too-big"),
+    ("actor_update", {"ledger.largest": fact("batch"), "ledger.logits_larger": fact(False)}, "batch-too-big"),
+    ("actor_update", {"ledger.largest": fact("batch"), "ledger.logits_larger": fact(True)}, "logits-too-big"),
+    ("actor_update", {"ledger.largest": fact("states"), "ledger.states_share": fact(0.6)}, "states-too-big"),
+    ("actor_update", {"gpu.others_share": fact(0.4), "colocated": fact(True)}, "engine-beside-trainer"),
+    ("actor_update", {"gpu.fragmented": fact(True), "gpu.others_share": fact(0.01)}, "fragmentation"),
+]
+
+
+@pytest.mark.parametrize(("phase", "more", "cause"), LEAF)
+def test_a_fact_more_tells_causes_of_one_phase_apart(phase: str, more: dict[str, Fact], cause: str) -> None:
+    assert walk(TREE, {**gpu_facts(phase), **more}, {}).cause.id == cause
+
+
+HOST: list[tuple[dict[str, Fact], str]] = [
+    ({"host.limit_below_ram": fact(True)}, "host-limit"),
+    ({"host.grows": fact(True), "advisory.cause.host-library-leak": fact(True)}, "host-library-leak"),
+    ({"host.grows": fact(True)}, "host-growth"),
+    ({"host.grows": fact(True), "host.driver_large": fact(True)}, "object-store"),
+    ({"host.driver_large": fact(True)}, "object-store"),
+    ({"phase": fact("validation")}, "validation-batch"),
+    ({"phase": fact("model_load")}, "loading-per-rank"),
+    ({"phase": fact("checkpoint"), "knob.actor.param_offload": fact(True)}, "checkpoint-gather"),
+    ({"knob.actor.param_offload": fact(True)}, "offload-fills-host"),
+    ({"sleep_copies": fact(True), "host.largest": fact("engine_copy")}, "engine-copies"),
+    ({}, "host-too-small"),
+]
+
+
+@pytest.mark.parametrize(("more", "cause"), HOST)
+def test_what_fills_the_host_is_told_apart(more: dict[str, Fact], cause: str) -> None:
+    facts = {"verdict": fact("oom"), "memory": fact("host"), "framework": fact("verl"), **more}
+    assert walk(TREE, facts, {}).cause.id == cause
+
+
+@pytest.mark.parametrize(
+    ("answers", "cause"),
+    [
+        ({"phase": "model_load", "ranks": "yes"}, "wrong-device"),
+        ({"phase": "rollout_generate", "ever_ran": "card"}, "leftover-processes"),
+        ({"phase": "rollout_init", "engine_start": "taken", "taken_by": "judge"}, "judge-on-card"),
+        ({"phase": "actor_update", "message": "others", "others": "dead"}, "leftover-processes"),
+        ({"memory": "host", "host_growth": "yes", "what_grows": "engine"}, "image-cache"),
+        ({"memory": "shm", "shm_holder": "ray"}, "object-store"),
+        ({"memory": "unknown", "ended": "bus"}, "shm-too-small"),
+    ],
+)
+def test_what_no_log_tells_can_be_answered(answers: dict[str, str], cause: str) -> None:
+    facts = {"verdict": fact("oom"), "memory": fact("gpu"), "framework": fact("verl")}
+    assert walk(TREE, facts, answers).cause.id == cause
 
 
 def test_a_known_regression_is_blamed_only_where_the_advisory_holds() -> None:

@@ -200,4 +200,4 @@ def test_advisories_have_a_source_and_one_id_each() -> None:
     all_of_them = read("advisories.yaml", tuple[Advisory, ...])
     assert all(one.source and one.says and one.when for one in all_of_them)
     assert len({one.id for one in all_of_them}) == len(all_of_them)
-    assert {one.cause for one in all_of_them} == {None, "library-regression"}
+    assert {one.cause for one in all_of_them} == {None, "library-regression", "host-library-leak"}

@@ -184,3 +184,9 @@ def test_every_remedy_says_two_sentences_what_it_costs_and_where_that_is_known()
 def test_folklore_is_never_among_the_remedies_of_its_cause() -> None:
     for cause in K.tree.causes:
         assert not set(cause.remedies) & set(cause.folklore), cause.id
+
+
+def test_every_dialect_is_an_answer_to_which_framework_trains() -> None:
+    questions = {question.id: question for question in K.tree.questions}
+    for name in ("framework", "framework_host"):
+        assert {dialect.framework for dialect in K.frameworks} <= set(questions[name].answers), name

@@ -98,8 +98,7 @@ def test_a_setting_that_holds_nothing_by_itself_is_not_said_to_save_something(pl
 
 
 def test_what_would_cost_memory_where_it_failed_is_not_offered(planned: Planned) -> None:
-    adapters = {"model": "Qwen/Qwen2.5-72B-Instruct", "tuner_type": "lora", "max_completion_length": 1024}
-    script = grpo(**adapters, deepspeed="zero3", per_device_train_batch_size=1, NPROC=4)
-    steps = planned(script, NEW)
+    # so few tokens that the head's gradient, which the fused loss holds twice, is larger than their logits
+    steps = planned(grpo(max_length=128, max_completion_length=128, per_device_train_batch_size=1), NEW)
     assert "fused-loss" not in steps
-    assert "take more" in steps["not:fused-loss"]["because"]
+    assert "fused-loss" in planned(grpo(), NEW)

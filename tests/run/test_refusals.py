@@ -78,7 +78,7 @@ MEGATRON = [
 
 
 @pytest.mark.parametrize("chosen", MEGATRON)
-def test_keys_of_fsdp_are_not_offered_to_megatron_and_the_run_says_what_is_not_modelled(chosen: dict[str, str]) -> None:
+def test_keys_of_fsdp_are_not_offered_to_megatron_and_the_run_says_what_is_an_allowance(chosen: dict[str, str]) -> None:
     run = verl(**chosen)
     for knob in (
         "actor.remove_padding",
@@ -92,7 +92,7 @@ def test_keys_of_fsdp_are_not_offered_to_megatron_and_the_run_says_what_is_not_m
     assert offload is not None
     assert offload.key == "actor_rollout_ref.actor.megatron.optimizer_offload"
     assert run.run.mechanics.trainer == "megatron"
-    assert any("not modelled" in note for note in run.run.notes)
+    assert any("allowance" in note for note in run.run.notes)
     fused = verl(**chosen, actor_rollout_ref__model__use_fused_kernels="True")
     assert any("Megatron" in said for said in violations(fused, ["actor_rollout_ref.model.use_fused_kernels"]))
 
@@ -101,8 +101,11 @@ def test_what_a_backend_decides_speaks_of_keys_and_fields_that_exist() -> None:
     fields = set(msgspec.structs.asdict(Mechanics()))
     for framework in load_knowledge().frameworks:
         chosen = [fact.only_with for fact in framework.settings.values() if fact.only_with is not None]
-        assert {rule["key"] for rule in (*chosen, *framework.mechanics_when)} <= set(framework.settings)
-        assert all(("is" in rule) != ("is_not" in rule) for rule in chosen)
+        keyed = [rule for rule in (*chosen, *framework.mechanics_when) if "key" in rule]
+        by_program = [rule for rule in (*chosen, *framework.mechanics_when) if "key" not in rule]
+        assert {rule["key"] for rule in keyed} <= set(framework.settings)
+        assert all(("is" in rule) != ("is_not" in rule) for rule in chosen if "key" in rule)
+        assert all(("program" in rule) != ("program_not" in rule) for rule in by_program)
         assert all(set(rule.get("set", {})) <= fields for rule in framework.mechanics_when)
         assert {key for defaults in framework.config_defaults.values() for key in defaults} <= set(framework.settings)
 

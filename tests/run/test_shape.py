@@ -200,3 +200,55 @@ def test_no_config_raises(config: dict[str, object]) -> None:
         file.write_text(json.dumps(config))
         fact = read_config(file)
         assert fact is None or parameters_of(fact) > 0
+
+
+def test_a_config_with_two_kinds_of_layers_and_towers_has_the_count_of_its_modules(tmp_path: Path) -> None:
+    """Gemma 4 E2B: full attention every fifth layer, 20 layers without keys of their own and twice as wide."""
+    text = {
+        "model_type": "gemma4_text",
+        "hidden_size": 1536,
+        "intermediate_size": 6144,
+        "num_hidden_layers": 35,
+        "num_attention_heads": 8,
+        "num_key_value_heads": 1,
+        "head_dim": 256,
+        "global_head_dim": 512,
+        "num_kv_shared_layers": 20,
+        "use_double_wide_mlp": True,
+        "hidden_size_per_layer_input": 256,
+        "vocab_size": 262144,
+        "layer_types": ["full_attention" if i % 5 == 4 else "sliding_attention" for i in range(35)],
+    }
+    config = {
+        "model_type": "gemma4",
+        "tie_word_embeddings": True,
+        "text_config": text,
+        "vision_config": {"model_type": "gemma4_vision", "hidden_size": 768},
+        "audio_config": {"model_type": "gemma4_audio"},
+    }
+    file = tmp_path / "config.json"
+    file.write_text(json.dumps(config))
+    fact = read_config(file)
+    assert fact is not None
+    assert parameters_of(fact) == 5_104_297_504
+    assert kv_bytes_per_token(fact) == 2 * 2 * (12 * 256 + 3 * 512)
+
+
+def test_a_mixture_with_norms_over_the_whole_width_has_the_published_count(tmp_path: Path) -> None:
+    config = {
+        "model_type": "olmoe",
+        "hidden_size": 2048,
+        "intermediate_size": 1024,
+        "num_hidden_layers": 16,
+        "num_attention_heads": 16,
+        "num_key_value_heads": 16,
+        "num_experts": 64,
+        "num_experts_per_tok": 8,
+        "vocab_size": 50304,
+        "tie_word_embeddings": False,
+    }
+    file = tmp_path / "config.json"
+    file.write_text(json.dumps(config))
+    fact = read_config(file)
+    assert fact is not None
+    assert parameters_of(fact) == 6_919_161_856

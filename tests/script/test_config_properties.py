@@ -10,8 +10,9 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from advisor.script.again import read_again
 from advisor.script.document import EditRefused, Value, Wanted, apply_edits
-from advisor.script.edit import read_again, rewrite
+from advisor.script.edit import rewrite
 from advisor.script.launch import Script
 from tests.script.conftest import Read, values
 
@@ -86,6 +87,54 @@ def test_any_yaml_file_reads_back_and_keeps_its_comments(
         assert b"# at the end" in new
         assert (b"\r\n" in new) == (newline == "\r\n")
         assert not re.search(rb"\r(?!\n)", new)
+
+
+PLAIN = st.one_of(
+    st.integers(-5, 10**6), st.booleans(), st.text(st.sampled_from("abz09 .:#-_"), min_size=1, max_size=8)
+)
+VALUES = st.one_of(TEXTS.filter(bool), st.sampled_from(["7", "00", "007", "true", "1e-5", "null", "-0"]))
+
+
+@CASES
+@given(st.dictionaries(NAMES, PLAIN, min_size=2), st.sampled_from(["json", "yaml", "py"]), st.data())
+def test_one_change_of_a_plain_value_is_never_refused_and_moves_only_its_bytes(
+    read: Read, table: dict[str, Any], kind: str, data: st.DataObject
+) -> None:
+    written = {
+        "json": json.dumps(table, indent=2),
+        "yaml": "# kept\n" + yaml.safe_dump(table, sort_keys=False, width=500),
+        "py": "# kept\nargs = GRPOConfig(\n" + "".join(f"    {k}={v!r},  # of {k}\n" for k, v in table.items()) + ")\n",
+    }[kind]
+    script = read(written, f"a.{kind}")
+    key, value = data.draw(st.sampled_from(sorted(table))), data.draw(VALUES)
+    (item,) = rewrite(script, 0, [Wanted(key, value)]) or [None]
+    span = script.launches[0].effective()[key].span
+    before = values(script.launches[0])
+    as_python = {"true": "True", "null": "None", "-0": "0"}
+    assert span is not None
+    if item is None:
+        assert before[key] in (value, as_python.get(value))
+        return
+    after = values(read_again(script, [item]).launches[0])
+    if kind != "py":
+        assert after == {**before, key: value}
+    else:  # a number is written as one: 007 is a text there, 1e-5 a number
+        assert after.keys() == before.keys()
+        assert after[key] in (value, as_python.get(value), repr(float(value)) if value == "1e-5" else value)
+    (edit,) = item.edits
+    assert (edit.start, edit.end) == (span.start, span.end)
+    compile(item.new, "a.py", "exec") if kind == "py" else yaml.safe_load(item.new)
+
+
+@CASES
+@given(st.dictionaries(NAMES, PLAIN, min_size=1), st.sampled_from([None, 2]), st.data())
+def test_any_set_of_json_keys_can_be_taken_away_at_once(
+    read: Read, table: dict[str, Any], indent: int | None, data: st.DataObject
+) -> None:
+    taken = data.draw(st.lists(st.sampled_from(sorted(table)), min_size=1, unique=True))
+    script = read(json.dumps(table, indent=indent), "a.json")
+    (item,) = rewrite(script, 0, [Wanted(key, None) for key in taken])
+    assert json.loads(item.new) == {key: value for key, value in table.items() if key not in taken}
 
 
 BLOCKS = "a:\n  text: |\n    one\n    two\n\n  # kept\n  b: 1\nfolded: >-\n  x\n  y\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -309,13 +310,28 @@ class MadeDriver:
     calls: list[str] = field(default_factory=list)
     trouble: Exception | None = None
     folder: Path = Path("/home/ana")
+    early: State | None = None
+    """What the end of the log proves."""
+    rest: threading.Event = field(default_factory=threading.Event)
+    """Set when the rest of the log has been read."""
 
-    def open(self, notice: Callable[[str], None]) -> State:
+    def open(self, notice: Callable[[str], None], early: Callable[[State], None] | None = None) -> State:
         """Give the state, or the trouble."""
         notice("reading train.log, 212 MB")
         if self.trouble is not None:
             raise self.trouble
+        if self.early is not None and early is not None:
+            early(self.early)
+            notice("reading train.log: 12% of 10.0 GiB")
+            self.rest.wait(20)
         return self.state
+
+    def carry_over(self, before: State, now: State) -> State:
+        """The same answers, given again."""
+        self.calls.append("carry over")
+        for question, choice in before.answers.items():
+            now = self.answer(now, question, choice)
+        return now
 
     def answer(self, state: State, question: str, choice: str | None) -> State:
         """The first question's answer decides the cause."""

@@ -7,12 +7,13 @@ files refer to by name with parameters; there is no expression language.
 from __future__ import annotations
 
 from advisor.knowledge.schema.advice import Advisory, Answer, Case, Cause, Question, Remedy, RemedyEvidence, Tree
-from advisor.knowledge.schema.base import Grade, Rule, Scalar, Strict
+from advisor.knowledge.schema.base import OWN_MARK, Grade, Rule, Scalar, Strict
 from advisor.knowledge.schema.crash import FrameRule, Progress, Signature, Signatures
 from advisor.knowledge.schema.facts import GpuFact, KnobFact, ModelFact
 from advisor.knowledge.schema.framework import EnvironmentFact, Era, Framework, Mechanics, Recognition, SettingFact
 
 __all__ = [
+    "OWN_MARK",
     "Advisory",
     "Answer",
     "Case",
@@ -55,3 +56,5 @@ class Knowledge(Strict, frozen=True):
     models: tuple[ModelFact, ...]
     gpus: tuple[GpuFact, ...]
     knobs: tuple[KnobFact, ...]
+    refused: tuple[str, ...] = ()
+    """Files of a user's own knowledge that were left out, one sentence each: file, line and reason."""

@@ -47,6 +47,10 @@ class Cause(Strict, frozen=True):
     folklore: tuple[str, ...] = ()
     """Remedy ids that are often told and do not help here."""
     record_next_time: str = ""
+    proof: str = ""
+    """In words: what proves it."""
+    counter: str = ""
+    """In words: what rules it out."""
 
 
 class Tree(Strict, frozen=True):

@@ -14,5 +14,9 @@ Grade = Literal["confirmed", "plausible", "reported", "failed", "folklore"]
 · reported: only said · failed: tried without success · folklore: the mechanism contradicts it."""
 
 
+OWN_MARK = " [yours]"
+"""Behind the title of everything that a user's own knowledge brought."""
+
+
 class Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Base: immutable, and a misspelt key is an error."""

@@ -42,6 +42,9 @@ class Signature(Strict, frozen=True):
     """What was full: the memory itself, or the share of it that the rollout engine may use."""
     settle_by: tuple[str, ...] = ()
     """For lines that prove nothing alone: what would settle it."""
+    within: tuple[str, ...] = ()
+    """Literals of which one stands on each line that an entry without anchors may match; of an entry that may cover
+    several lines, in each message once its white space is taken out."""
 
 
 class FrameRule(Strict, frozen=True):

@@ -51,6 +51,19 @@ class ModelFact(Strict, frozen=True):
     """MLA: head dimensions that carry the position."""
     value_dim: int = 0
     """MLA: head dimension of the values."""
+    per_layer_input: int = 0
+    """Width of the per-layer embeddings: a second table, one vector a layer and token (Gemma 4 E2B, E4B)."""
+    global_layers: int = 0
+    """Layers of full attention among those of a sliding window, where their heads are `global_head_dim` wide."""
+    global_head_dim: int = 0
+    shared_kv_layers: int = 0
+    """Last layers that reuse the keys and values of an earlier layer and have none of their own (Gemma 4)."""
+    shared_kv_globals: int = 0
+    """Layers of full attention among those."""
+    wide_layers: int = 0
+    """Layers whose MLP is twice `intermediate` wide (Gemma 4 E2B: those that share keys and values)."""
+    engine_heads_dropped: int = 0
+    """Matrices of vocabulary x hidden that vLLM makes for a tied head and drops: they stay in its pool."""
 
 
 class GpuFact(Strict, frozen=True):

@@ -43,6 +43,8 @@ class Era(Strict, frozen=True):
     lacks: tuple[str, ...] = ()
     released: str = ""
     source: str = ""
+    libraries: dict[str, str] = {}
+    """Library → specifier of the versions it runs with; asked only where neither version nor keys tell the era."""
 
 
 class SettingFact(Strict, frozen=True):
@@ -71,11 +73,14 @@ class SettingFact(Strict, frozen=True):
     """phase → gpu, gpu-, host, host-, none (a minus: raising the value lowers it there)."""
     results: Results = "unchanged"
     only_with: Rule | None = None
-    """{key: K, is: x} or {key: K, is_not: x}: another backend of the framework does not read this key."""
+    """{key: K, is: x} or {key: K, is_not: x}: another backend of the framework does not read this key;
+    {program: [patterns]} or {program_not: [patterns]}: another command of it does not."""
     caveat: str = ""
     false_friend: str = ""
     """What its name leads people to try, and why that does nothing here: said under "not proposed"."""
     source: str = ""
+    elsewhere: str = ""
+    """What the key is in eras outside `eras`, in words: another switch of the same name, known there and no lever."""
 
 
 class EnvironmentFact(SettingFact, frozen=True):
@@ -138,7 +143,7 @@ class Mechanics(Strict, frozen=True):
     offload_lowers_update: bool = False
     """True: offload is CPU Adam. False (verl): states return to the card for the update."""
     context_bytes: int = 600_000_000
-    """CUDA context of one process."""
+    """CUDA context of one process; 0: the card's own (gpus.yaml)."""
     processes_per_gpu: int = 1
     """Processes with a CUDA context on each card (OpenRLHF colocated: one a role)."""
     loads_full_model_per_rank: bool = False
@@ -147,6 +152,28 @@ class Mechanics(Strict, frozen=True):
     host_process_bytes: int = 4_000_000_000
     """Resident memory of one worker process (CUDA, torch, libraries)."""
     source: str = ""
+    sync_adapters: bool = False
+    """LoRA: only the adapter goes to the engine, through a file, after the base has left the card."""
+    adapter_copies: int = 1
+    """LoRA adapters on the card: the actor's, and a frozen one as reference."""
+    adapter_casts: bool = False
+    """Adapters in fp32 on a bf16 base under autocast: every target casts its input. The ledger then counts a layer
+    tensor by tensor, and what the allocator's segments lose instead of a fixed part."""
+    fused_layers: Literal["never", "dense"] = "never"
+    """Norms and MLPs run as fused kernels (Liger): for dense models, whose classes the library knows."""
+    experts_are_linear: bool = True
+    """False: experts are one fused parameter (transformers 5), which LoRA on all linear layers does not reach."""
+    logits_tile_bytes: int = 0
+    """Log-probabilities from hidden states in chunks: bytes of one fp32 tile of logits; 0: full logits."""
+    moments_after_first_pass: bool = False
+    """A step after every pass, moments made by the first: an update of one pass meets none the first time."""
+    engine_outside_bytes: int = 0
+    """Bytes an awake engine holds outside its share beside its CUDA context. Not 0: CUDA graphs count inside the share
+    (vLLM from 0.21), and a sleeping engine's rest is counted from the card, its graphs and its workspaces."""
+    engine_asleep_bytes: int = 0
+    """The same of a sleeping engine."""
+    engine_tokens_a_sequence: int = 0
+    """Tokens of an engine step where nothing sets them: so many a sequence, at least one whole context."""
 
 
 class Framework(Strict, frozen=True):
@@ -163,6 +190,8 @@ class Framework(Strict, frozen=True):
     """{key: native key, values: {native: canonical}} or {fixed: "ppo"}."""
     eras: tuple[Era, ...] = ()
     settings: dict[str, SettingFact] = {}
+    renamed: dict[str, str] = {}
+    """Older key → its newer name; read both ways, for a setting that the era in force does not have."""
     environment: dict[str, EnvironmentFact] = {}
     must: tuple[Rule, ...] = ()
     """Constraints over several keys."""
@@ -174,7 +203,8 @@ class Framework(Strict, frozen=True):
     config_defaults: dict[str, dict[str, Scalar]] = {}
     """Name of a configuration of the framework's own (fnmatch, as in --config-name) → key → its default there."""
     mechanics_when: tuple[Rule, ...] = ()
-    """{key: K, is: x, set: {fields of Mechanics}, note: sentence}: what holds while a key has that value."""
+    """{key: K, is: x, set: {fields of Mechanics}, note: sentence}: what holds while a key has that value, or
+    {program: [patterns], set, note}: for one command of the framework."""
     frames: tuple[FrameRule, ...] = ()
     progress: tuple[Progress, ...] = ()
     notes: tuple[str, ...] = ()

@@ -1,0 +1,167 @@
+"""Fills what a script leaves open with what the run printed: which value, and in which line of which log."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from advisor.crash.lines import Line, read_line, segments
+from advisor.crash.sources import Reader, open_sources
+from advisor.crash.story import read_logs
+from advisor.hostile import clean_line
+from advisor.knowledge import Knowledge
+from advisor.run.bound import native
+from advisor.script.document import Setting, Span
+from advisor.script.launch import Launch
+
+_SEARCHED = 64 << 20
+"""Bytes of a log that are searched for the lines of its values; they stand at its beginning or in the crash."""
+_MOST_REMARKS = 5
+_TOKEN = re.compile(r"[{}]|['\"]([^'\"]{1,120})['\"]\s*:")
+_NAMED = re.compile(r"(?:^|[\s'\"\[,(])[+]{0,2}(?:--?)?([A-Za-z_][\w./@-]*)(?==| \.{3}|\s+\S|['\"]|$)")
+_LOOSE = re.compile(r"[\s'\"]")
+
+
+@dataclass(frozen=True, slots=True)
+class Printed:
+    """What logs print of a run's configuration: native key → text, and where each stands, as far as that is found."""
+
+    values: Mapping[str, str]
+    places: Mapping[str, Span]
+
+
+def printed_in(logs: Sequence[Path], knowledge: Knowledge) -> Printed:
+    """Read the configuration out of logs. Raises LogError for one that cannot be read."""
+    frames = [rule for framework in knowledge.frameworks for rule in framework.frames]
+    crash = read_logs(logs, knowledge.signatures, frames, ())
+    values = {native(key): text for key, text in crash.settings.items()}
+    return Printed(values, _places(logs, values))
+
+
+def filled(launches: Sequence[Launch], printed: Printed) -> list[Launch]:
+    """The launches, those that the log fits best with their open settings filled.
+
+    A value that the script decides stays; where the log says otherwise, a note tells.
+    """
+    fits = [_fit(launch, printed.values) for launch in launches]
+    best = max(fits, default=0)
+    return [_with_log(one, printed) if fit == best else one for one, fit in zip(launches, fits, strict=True)]
+
+
+def _fit(launch: Launch, values: Mapping[str, str]) -> int:
+    """Settings that the log confirms, less those that it contradicts."""
+    known = [s for s in launch.effective().values() if s.resolved and native(s.key) in values]
+    return sum(1 if _same(s.text, values[native(s.key)]) else -1 for s in known)
+
+
+def _with_log(launch: Launch, printed: Printed) -> Launch:
+    settings = [_filled(setting, printed) for setting in launch.settings]
+    if launch.missing or any(note.startswith("More arguments may follow") for note in launch.notes) or not settings:
+        there = {native(setting.key) for setting in settings}
+        settings += [_from_log(key, printed) for key in printed.values if key not in there]
+    count = sum(setting.origin == "log" for setting in settings)
+    told = f"{count} setting{' is' if count == 1 else 's are'} known only from what the log printed."
+    notes = (*launch.notes, *([told] if count else []), *_contradictions(launch, printed))
+    return replace(launch, settings=tuple(settings), notes=notes)
+
+
+def _filled(setting: Setting, printed: Printed) -> Setting:
+    key = native(setting.key)
+    if setting.resolved or not setting.effective or key not in printed.values:
+        return setting
+    found = _from_log(key, printed)
+    return replace(found, key=setting.key, marker=setting.marker, reason=f"the script leaves it open: {setting.reason}")
+
+
+def _from_log(key: str, printed: Printed) -> Setting:
+    reason = "the script does not say"
+    return Setting(key, printed.values[key], "log", span=printed.places.get(key), reason=reason)
+
+
+def _contradictions(launch: Launch, printed: Printed) -> Iterator[str]:
+    wrong = [
+        (setting, printed.values[key])
+        for setting in launch.effective().values()
+        if (key := native(setting.key)) in printed.values
+        and setting.resolved
+        and setting.origin == "command"
+        and not _same(setting.text, printed.values[key])
+    ]
+    for setting, text in wrong[:_MOST_REMARKS]:
+        place = printed.places.get(native(setting.key))
+        at = f" ({clean_line(Path(place.path).name)}:{place.line})" if place else ""
+        shown = clean_line(setting.text, 60)
+        yield f"{setting.key} is {shown} in the script, but the log printed {clean_line(text, 60)}{at}."
+    if len(wrong) > _MOST_REMARKS:
+        yield f"{len(wrong) - _MOST_REMARKS} more settings differ from what the log printed."
+
+
+def _same(left: str, right: str) -> bool:
+    """Equal as the frameworks read them: 1e-6 is 0.000001, True is true, quotes and blanks in lists do not count."""
+    a, b = (_LOOSE.sub("", text).lower() for text in (left, right))
+    if a == b or {a, b} <= {"none", "null", ""}:
+        return True
+    try:
+        return float(a) == float(b)
+    except ValueError:
+        return False
+
+
+# --- where a value stands -----------------------------------------------------------------------------------------
+
+
+def _places(logs: Sequence[Path], values: Mapping[str, str]) -> dict[str, Span]:
+    """The first line that prints each value; of a key that is printed with other values too, the one with this."""
+    exact: dict[str, Span] = {}
+    near: dict[str, Span] = {}
+    for source in open_sources([log for log in logs if str(log) != "-"]):
+        stacks: dict[str, list[str]] = {}
+        with Reader(source) as reader:
+            for line in _lines(reader):
+                for key in _keys_of(line, stacks):
+                    if key in values and key not in exact:
+                        span = Span(source.name, line.number, 0, 0)
+                        near.setdefault(key, span)
+                        if _LOOSE.sub("", values[key]).lower() in _LOOSE.sub("", line.text).lower():
+                            exact[key] = span
+                if len(exact) == len(values):
+                    break
+    return {**near, **exact}
+
+
+def _lines(reader: Reader) -> Iterator[Line]:
+    room = memoryview(bytearray(1 << 20))
+    number, rest, seen = 0, b"", 0
+    while seen < _SEARCHED and (count := reader.read_into(room)):
+        seen += count
+        *whole, rest = (rest + bytes(room[:count])).split(b"\n")
+        for raw in whole:
+            number += 1
+            for part in (
+                segments(raw) if any(sign in raw for sign in (b"=", b":", b" ..", b"--")) or b"}" in raw else ()
+            ):
+                yield read_line(part, number)
+    for part in segments(rest):
+        yield read_line(part, number + 1)
+
+
+def _keys_of(line: Line, stacks: dict[str, list[str]]) -> Iterator[str]:
+    """Keys that a line prints: of a dictionary under the names it is nested in, else as they stand."""
+    text = line.text.strip()
+    stack = stacks.setdefault(line.process, [])
+    if text == "{" or text.startswith(("{'", '{"')) or text.endswith("= {"):
+        stack.clear()
+    name = ""
+    for token in _TOKEN.finditer(text):
+        if token[1] is not None:
+            name = token[1]
+            yield ".".join(filter(None, (*stack, name)))
+        elif token[0] == "{":
+            stack.append(name)
+            name = ""
+        elif stack:
+            stack.pop()
+    for found in _NAMED.finditer(text):
+        yield found[1]

@@ -1,0 +1,111 @@
+"""When in the training step a failure happened: its traceback, Ray's task, its own message, the last progress mark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from advisor.crash.evidence import TopUser
+from advisor.crash.lines import Line
+from advisor.crash.phase import (
+    WEAK,
+    Mark,
+    Trace,
+    frame_in,
+    is_critic,
+    phase_of_frames,
+    phase_of_texts,
+    tasks_in,
+    trace_above,
+    trace_below,
+)
+from advisor.crash.verdict import TRACEBACK, Placed
+from advisor.knowledge.schema import FrameRule, Progress
+from advisor.words import Phase
+
+_TASK_LINES = 6
+Moment = tuple[Phase, str]
+"""(phase, one clause that says by what)"""
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What the knowledge says of frames and progress, for the frameworks whose marks the log bears."""
+
+    frames: Sequence[FrameRule]
+    progress: Sequence[Progress]
+    frameworks: Sequence[str]
+
+
+def trace_of(cause: Placed | None, lines: Sequence[Line]) -> Trace:
+    """The traceback of the cause, above it or right below it; without a cause, the last traceback of `lines`."""
+    if cause is not None and cause.id != TRACEBACK:
+        return _around(cause, lines)
+    if cause is not None and cause.find.after:
+        lines = [cause.find.first, *cause.find.after]
+    last = next((i for i in range(len(lines) - 1, -1, -1) if frame_in(lines[i])), None)
+    return trace_above(lines[: last + 2], lines[last].process) if last is not None else Trace()
+
+
+def _around(cause: Placed, lines: Sequence[Line]) -> Trace:
+    first, after = cause.find.first, cause.find.after
+    before = cause.find.before or tuple(line for line in lines if line.number < first.number)
+    trace = trace_above(before, first.process)
+    if not trace.frames:
+        below = trace_below([*_beside(first, lines), *after], first.process)
+        trace = replace(trace, frames=below.frames, texts=below.texts or trace.texts)
+    return replace(trace, tasks=tasks_in([first]) + trace.tasks + tasks_in(after[:_TASK_LINES]))
+
+
+def _beside(first: Line, lines: Sequence[Line]) -> list[Line]:
+    """What stands on the same printed line after a message: a log in JSON keeps the whole traceback there."""
+    same = [line for line in lines if line.number == first.number]
+    texts = [line.printed for line in same]
+    return same[texts.index(first.printed) + 1 :] if first.printed in texts else []
+
+
+def moment_of(cause: Placed | None, trace: Trace, mark: Mark | None, users: Sequence[TopUser], rules: Rules) -> Moment:
+    """The phase of a failure and what shows it. `mark`: the last progress line of its run before it."""
+    steps: tuple[Callable[[], Moment], ...] = (
+        lambda: _by_frames(cause, trace, [rule for rule in rules.frames if rule.weight > WEAK], rules.frameworks),
+        lambda: _by_texts(cause, trace, rules),
+        lambda: _by_message(cause),
+        lambda: _by_frames(cause, trace, rules.frames, rules.frameworks),
+        lambda: _by_largest(users, rules),
+        lambda: _by_progress(mark),
+    )
+    answers = (step() for step in steps)
+    return next((answer for answer in answers if answer[0] != "unknown"), ("unknown", ""))
+
+
+def _by_frames(cause: Placed | None, trace: Trace, rules: Sequence[FrameRule], known: Sequence[str]) -> Moment:
+    phase, because = phase_of_frames(trace.frames, rules, known)
+    if phase == "actor_update" and is_critic(cause.find.first.process if cause else "", trace):
+        return "critic_update", f"{because}, in a critic's process"
+    return phase, because
+
+
+def _by_texts(cause: Placed | None, trace: Trace, rules: Rules) -> Moment:
+    task = str(cause.find.fields.get("task", "")) if cause is not None else ""
+    own = cause.find.text.split("\n") if cause is not None else []
+    for texts, where in (([task, *trace.tasks], "task"), ([*own, *trace.texts], "text")):
+        phase, because = phase_of_texts([text for text in texts if text], rules.frames, where, rules.frameworks)
+        if phase != "unknown":
+            return phase, because
+    return "unknown", ""
+
+
+def _by_message(cause: Placed | None) -> Moment:
+    if cause is None or cause.find.signature.phase == "unknown":
+        return "unknown", ""
+    return cause.find.signature.phase, f"the message itself ({cause.find.signature.title})"
+
+
+def _by_progress(mark: Mark | None) -> Moment:
+    return (mark[1], f"last progress mark, line {mark[0].number}") if mark is not None else ("unknown", "")
+
+
+def _by_largest(users: Sequence[TopUser], rules: Rules) -> Moment:
+    commands = [user.command.removeprefix("ray::") for user in users[:1]]
+    phase, because = phase_of_texts(commands, rules.frames, "task", rules.frameworks)
+    return phase, because.replace("Ray task", "the largest process,")

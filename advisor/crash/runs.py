@@ -1,0 +1,74 @@
+"""Which of the runs in a log is told of: the newest that crashed, or a newer one that is well."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from advisor.crash.course import Health, health_of, is_quoted, run_of
+from advisor.crash.verdict import Judgement, Placed, judge
+
+_FAILURES = ("cause", "hint", "pointer")
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run in a log: its finds, how far it came, and what became of it."""
+
+    placed: tuple[Placed, ...]
+    """What is evidence of how it went."""
+    outlived: tuple[Placed, ...]
+    """Failures it caught, for it did several steps more after each, or only quoted."""
+    health: Health
+    judgement: Judgement
+    begin: int = 0
+    end: int | None = None
+    """Its lines: from `begin` up to, not including, `end`."""
+
+    def covers(self, number: int) -> bool:
+        """Whether a line belongs to it."""
+        return self.begin <= number and (self.end is None or number < self.end)
+
+    @property
+    def tells(self) -> bool:
+        """Whether it proves anything, or failed after some steps: a task that Ray tries again may only stumble."""
+        return self.judgement.verdict != "unclear" or (self.judgement.cause is not None and bool(self.health.counts))
+
+    @property
+    def failed(self) -> bool:
+        """Whether anything at all went wrong."""
+        return self.judgement.cause is not None
+
+
+def newest_crash(
+    placed: Sequence[Placed], marks: Sequence[Placed], begins: Sequence[int]
+) -> tuple[Run, tuple[Run, ...]]:
+    """The run to tell of, and the ones before it, newest first. `begins`: the lines on which further runs begin.
+
+    A run that only just began, without a failure and without steps, does not hide the crash before it.
+    """
+    runs = [_run(placed, marks, begins, index) for index in range(len(begins), -1, -1)]
+    order = [*(i for i, run in enumerate(runs) if run.tells), *(i for i, run in enumerate(runs) if run.failed), 0]
+    at = order[0]
+    return runs[at], tuple(runs[at + 1 :])
+
+
+def _run(placed: Sequence[Placed], marks: Sequence[Placed], begins: Sequence[int], index: int) -> Run:
+    mine = [one for one in placed if not begins or run_of(one.find.first.number, begins) == index]
+    own_marks = [one for one in marks if not begins or run_of(one.find.first.number, begins) == index]
+    health = health_of(own_marks)
+    outlived = [one for one in mine if _is_failure(one) and (health.outlived(one) or is_quoted(one))]
+    caught = {id(one) for one in outlived}
+    lasting = [one for one in mine if id(one) not in caught]
+    judgement = judge(lasting, health.finished, health.going, [one for one in own_marks if _is_host(one)])
+    begin = begins[index - 1] if index else 0
+    end = begins[index] if index < len(begins) else None
+    return Run(tuple(lasting), tuple(outlived), health, judgement, begin, end)
+
+
+def _is_failure(one: Placed) -> bool:
+    return one.find.signature.role in _FAILURES
+
+
+def _is_host(one: Placed) -> bool:
+    return one.find.signature.memory == "host" and one.find.signature.role in ("telemetry", "warning")

@@ -1,0 +1,63 @@
+"""Facts of time: how many steps were done, and whether memory rose from step to step at the same moment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from advisor.crash.evidence import Crash, Reading, ReadingKind
+from advisor.diagnosis.fact import Fact
+from advisor.units import show_bytes
+
+ENOUGH = 4
+"""Readings of one moment in one process before they tell a course."""
+RISEN = 0.10
+"""A course that rises at nearly every reading, by so much in all, grows; one that stays within LEVEL does not."""
+LEVEL = 0.03
+
+
+def course_facts(crash: Crash) -> dict[str, Fact]:
+    """steps_done, first_step, host.grows, gpu.grows; each only where the log tells."""
+    facts: dict[str, Fact] = {}
+    if crash.steps_done is not None:
+        because = f"the log counts {crash.steps_done} done steps"
+        facts["steps_done"] = Fact(crash.steps_done, "log", because)
+        facts["first_step"] = Fact(crash.steps_done == 0, "log", because)
+    kinds: tuple[tuple[str, ReadingKind], ...] = (("host.grows", "host_used"), ("gpu.grows", "allocated"))
+    for name, kind in kinds:
+        fact = _grows(crash.readings, kind)
+        if fact is not None:
+            facts[name] = fact
+    return facts
+
+
+def _grows(readings: Sequence[Reading], kind: ReadingKind) -> Fact | None:
+    """True where some moment's course rises, False where all that can be told are level, else None."""
+    told = [(_course(course), course) for course in _courses(readings, kind)]
+    rising = next((course for grows, course in told if grows is True), None)
+    shown = rising or next((course for grows, course in told if grows is False), None)
+    if shown is None:
+        return None
+    first, last = shown[0], shown[-1]
+    because = f"{show_bytes(first.bytes)} in line {first.line}, {show_bytes(last.bytes)} in line {last.line} {last.at}"
+    return Fact(rising is not None, "log", because.strip())
+
+
+def _courses(readings: Sequence[Reading], kind: ReadingKind) -> Iterator[list[Reading]]:
+    """The readings of one moment in one process, in order."""
+    courses: dict[tuple[str, str, str], list[Reading]] = {}
+    for reading in readings:
+        if reading.kind == kind:
+            courses.setdefault((reading.file, reading.process, reading.at), []).append(reading)
+    yield from (course for course in courses.values() if len(course) >= ENOUGH)
+
+
+def _course(course: Sequence[Reading]) -> bool | None:
+    first, last = course[0].bytes, course[-1].bytes
+    if first <= 0:
+        return None
+    pairs = [*pairwise(course)]
+    rises = sum(later.bytes >= earlier.bytes for earlier, later in pairs)
+    if last >= first * (1 + RISEN) and rises >= len(pairs) * 0.9:
+        return True
+    return False if abs(last - first) <= first * LEVEL else None

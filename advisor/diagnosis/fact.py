@@ -1,0 +1,23 @@
+"""One named fact and who knows it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from advisor.diagnosis.diagnosis import AnsweredBy
+
+FactValue = str | int | float | bool
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A named fact. Facts that are not known are absent, never false."""
+
+    value: FactValue
+    source: AnsweredBy
+    because: str
+    evidence: tuple[int, ...] = ()
+
+
+Facts = Mapping[str, Fact]

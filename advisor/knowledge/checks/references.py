@@ -1,0 +1,108 @@
+"""Ids that point nowhere, causes that nothing relieves, remedies that nobody can apply."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from advisor.knowledge.checks.shelf import Shelf, found, settings
+from advisor.knowledge.entries import Entry, Finding
+from advisor.knowledge.schema import Cause, Framework, Remedy
+
+APPLIED_BY_KEY = ("setting", "data")
+"""Kinds of remedies that need a native key; the others are done outside the script."""
+
+
+def check_references(shelf: Shelf) -> Iterator[Finding]:
+    """Dangling ids of knobs, remedies, cases, causes, questions and eras."""
+    yield from _knobs(shelf)
+    for entry in shelf.of("cause"):
+        yield from _cause(entry, shelf)
+    for entry in shelf.of("remedy"):
+        yield from _remedy(entry, shelf)
+    for entry in shelf.of("case"):
+        yield from _missing(entry, entry.value.remedies, shelf.ids("remedy"), "remedy", "remedies")
+    for entry in shelf.of("advisory"):
+        named = [entry.value.cause] if entry.value.cause else []
+        yield from _missing(entry, named, shelf.ids("cause"), "cause", "cause")
+        yield from _missing(entry, entry.value.sets, shelf.ids("knob"), "knob", "sets")
+    for entry in shelf.of("framework"):
+        yield from _eras(entry)
+    yield from _same_id_twice(shelf)
+
+
+def check_remedies_applied(shelf: Shelf) -> Iterator[Finding]:
+    """Remedies that no dialect can apply, and those that nothing leads to."""
+    carried = {knob for setting in settings(shelf) for knob in (setting.fact.knob, *setting.fact.also) if knob}
+    named = {name for entry in shelf.of("cause") for name in (*entry.value.remedies, *entry.value.folklore)}
+    named |= {name for entry in shelf.of("case") for name in entry.value.remedies}
+    for entry in shelf.of("remedy"):
+        remedy: Remedy = entry.value
+        if remedy.kind in APPLIED_BY_KEY and remedy.knob not in carried:
+            yield from found(
+                entry, f"remedy {entry.id}: no dialect has a key for {remedy.knob or 'it (no knob)'}", "knob"
+            )
+        if remedy.kind == "environment" and not remedy.environment:
+            yield from found(entry, f"remedy {entry.id}: names no environment variable")
+        if entry.id not in named and (remedy.kind != "setting" or remedy.value is None):
+            # A setting is tried for its memory and phase anyway.
+            yield from found(entry, f"remedy {entry.id}: no cause and no case names it")
+
+
+def _cause(entry: Entry, shelf: Shelf) -> Iterator[Finding]:
+    cause: Cause = entry.value
+    remedies = shelf.ids("remedy")
+    yield from _missing(entry, cause.remedies, remedies, "remedy", "remedies")
+    yield from _missing(entry, cause.folklore, remedies, "remedy", "folklore")
+    if cause.memory in ("gpu", "host", "shm") and not cause.remedies:
+        yield from found(entry, f"cause {cause.id} has no remedies")
+    for name in sorted(set(cause.remedies) & set(cause.folklore)):
+        yield from found(entry, f"cause {cause.id}: {name} is both a remedy and folklore", "folklore")
+
+
+def _remedy(entry: Entry, shelf: Shelf) -> Iterator[Finding]:
+    remedy: Remedy = entry.value
+    yield from _missing(entry, [e.case for e in remedy.evidence], shelf.ids("case"), "case", "evidence")
+    known = shelf.ids("cause") | shelf.ids("signature")
+    yield from _missing(entry, remedy.never_for, known, "cause or crash line", "never_for")
+
+
+def _knobs(shelf: Shelf) -> Iterator[Finding]:
+    knobs = shelf.ids("knob")
+    for setting in settings(shelf):
+        if setting.fact.knob is not None and setting.fact.knob not in knobs:
+            yield from setting.found(f"there is no knob {setting.fact.knob}", "knob")
+        for name in sorted(set(setting.fact.also) - knobs):
+            yield from setting.found(f"there is no knob {name}", "also", name)
+    for entry in shelf.of("remedy"):
+        named = [name for name in (entry.value.knob, *entry.value.also) if name is not None]
+        yield from _missing(entry, named, knobs, "knob", "knob")
+
+
+def _eras(entry: Entry) -> Iterator[Finding]:
+    dialect: Framework = entry.value
+    eras = {era.id for era in dialect.eras}
+    for group, facts in (("settings", dialect.settings), ("environment", dialect.environment)):
+        for key, fact in facts.items():
+            named = set(fact.eras) | ({*fact.default} - {"*"} if isinstance(fact.default, dict) else set())
+            for era in sorted(named - eras):
+                yield from found(entry, f"{key}: {dialect.framework} has no era {era}", group, key)
+    for era in sorted(set(dialect.per_era) - eras):
+        yield from found(entry, f"per_era: {dialect.framework} has no era {era}", "per_era", era)
+
+
+def _missing(entry: Entry, named: Iterable[str], known: set[str], what: str, field: str) -> Iterator[Finding]:
+    for name in sorted(set(named) - known):
+        yield from found(entry, f"{entry.kind} {entry.id}: there is no {what} {name}", field)
+
+
+def _same_id_twice(shelf: Shelf) -> Iterator[Finding]:
+    """Two entries of one id in files of one folder; own knowledge may replace ours."""
+    seen: set[tuple[str, str, Path]] = set()
+    for entry in shelf.entries:
+        if entry.file is None or entry.kind == "lines":
+            continue
+        key = (entry.kind, entry.id, entry.file.path.parent)
+        if key in seen:
+            yield from found(entry, f"there are two of {entry.kind} {entry.id}")
+        seen.add(key)

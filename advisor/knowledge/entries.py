@@ -1,0 +1,172 @@
+"""Everything the knowledge files say, one entry at a time, with the place where it is said."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from advisor.knowledge.schema import (
+    Advisory,
+    Case,
+    Cause,
+    FrameRule,
+    Framework,
+    GpuFact,
+    KnobFact,
+    Knowledge,
+    ModelFact,
+    Progress,
+    Question,
+    Remedy,
+    Signature,
+    Strict,
+)
+from advisor.knowledge.yaml_file import At, BadFile, YamlFile, read_yaml, typed
+
+Kind = Literal[
+    "framework", "case", "advisory", "remedy", "model", "gpu", "knob", "signature", "question", "cause", "tree", "lines"
+]
+
+
+class TreePart(Strict, frozen=True):
+    """decision_tree.yaml of somebody else: only what it adds or replaces."""
+
+    start: str = ""
+    questions: tuple[Question, ...] = ()
+    causes: tuple[Cause, ...] = ()
+
+
+class LinesPart(Strict, frozen=True):
+    """signatures.yaml of somebody else."""
+
+    signatures: tuple[Signature, ...] = ()
+    frames: tuple[FrameRule, ...] = ()
+    progress: tuple[Progress, ...] = ()
+    versions: tuple[dict[str, str], ...] = ()
+    framework_marks: tuple[dict[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One thing with an id. `file` None: it comes with the program and was checked when the program was made."""
+
+    kind: Kind
+    id: str
+    value: Any
+    file: YamlFile | None = None
+    at: At = ()
+
+    def line(self, *more: str | int) -> int:
+        """The line of a part of it."""
+        return self.file.line((*self.at, *more)) if self.file is not None else 0
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Finding:
+    """What is wrong, and where."""
+
+    file: Path
+    line: int
+    says: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: {self.says}"
+
+
+_LISTS: dict[str, tuple[Kind, Any]] = {
+    "advisories.yaml": ("advisory", tuple[Advisory, ...]),
+    "remedies.yaml": ("remedy", tuple[Remedy, ...]),
+    "models.yaml": ("model", tuple[ModelFact, ...]),
+    "gpus.yaml": ("gpu", tuple[GpuFact, ...]),
+    "knobs.yaml": ("knob", tuple[KnobFact, ...]),
+}
+_FOLDERS: dict[str, tuple[Kind, Any, str]] = {
+    "frameworks": ("framework", Framework, "framework"),
+    "cases": ("case", Case, "id"),
+}
+
+_RECORDS = frozenset({"measured.yaml"})
+"""What was measured, beside what the ledger says of it: no knowledge the program reads, but it has to be YAML."""
+
+
+def entries_in(folder: Path) -> tuple[list[Entry], list[Finding]]:
+    """All entries of the YAML files below `folder`, and one finding for each file that cannot be read as what it is."""
+    entries: list[Entry] = []
+    findings: list[Finding] = []
+    for path in sorted(folder.rglob("*.y*ml")):
+        found, wrong = _read(path, path.relative_to(folder))
+        entries += found
+        findings += wrong
+    return entries, findings
+
+
+def _read(path: Path, name: Path) -> tuple[list[Entry], list[Finding]]:
+    try:
+        file = read_yaml(path)
+        twice = [Finding(path, line, f"{key} stands there twice; the second wins") for key, line in file.repeated]
+        return _entries(file, name), twice
+    except BadFile as bad:
+        return [], [Finding(path, bad.line, bad.says)]
+    except OSError as error:
+        return [], [Finding(path, 1, f"cannot be read: {error.strerror or error}")]
+
+
+def _entries(file: YamlFile, name: Path) -> list[Entry]:
+    """Raises BadFile where the name is none of ours or the content is not what the name says."""
+    if len(name.parts) == 2 and name.parts[0] in _FOLDERS:
+        kind, struct, key = _FOLDERS[name.parts[0]]
+        value = typed(file, struct)
+        return [Entry(kind, getattr(value, key), value, file)]
+    if str(name) in _LISTS:
+        kind, several = _LISTS[str(name)]
+        values = typed(file, several)
+        return [Entry(kind, _id(value), value, file, (index,)) for index, value in enumerate(values)]
+    if str(name) == "decision_tree.yaml":
+        return list(_of_tree(typed(file, TreePart), file))
+    if str(name) == "signatures.yaml":
+        return list(_of_lines(typed(file, LinesPart), file))
+    if str(name) in _RECORDS:
+        return []
+    known = ", ".join(
+        [*(f"{folder}/NAME.yaml" for folder in _FOLDERS), *_LISTS, "decision_tree.yaml", "signatures.yaml"]
+    )
+    raise BadFile(1, f"no file of this name is read; files are {known}")
+
+
+def _of_tree(part: TreePart, file: YamlFile) -> Iterator[Entry]:
+    yield Entry("tree", "start", part.start, file, ("start",))
+    for number, question in enumerate(part.questions):
+        yield Entry("question", question.id, question, file, ("questions", number))
+    for number, cause in enumerate(part.causes):
+        yield Entry("cause", cause.id, cause, file, ("causes", number))
+
+
+def _of_lines(part: LinesPart, file: YamlFile) -> Iterator[Entry]:
+    yield Entry("lines", "lines", part, file)
+    for number, signature in enumerate(part.signatures):
+        yield Entry("signature", signature.id, signature, file, ("signatures", number))
+
+
+def _id(value: Any) -> str:
+    return str(getattr(value, "id", None) or value.name)
+
+
+def entries_of(knowledge: Knowledge) -> list[Entry]:
+    """The entries of knowledge that is already loaded, without places."""
+    tree, lines = knowledge.tree, knowledge.signatures
+    groups: Sequence[tuple[Kind, Sequence[Any]]] = (
+        ("case", knowledge.cases),
+        ("advisory", knowledge.advisories),
+        ("remedy", knowledge.remedies),
+        ("model", knowledge.models),
+        ("gpu", knowledge.gpus),
+        ("knob", knowledge.knobs),
+        ("signature", lines.signatures),
+        ("question", tree.questions),
+        ("cause", tree.causes),
+    )
+    found = [Entry(kind, _id(value), value) for kind, values in groups for value in values]
+    found += [Entry("framework", dialect.framework, dialect) for dialect in knowledge.frameworks]
+    return [*found, Entry("tree", "start", tree.start)]

@@ -1,0 +1,140 @@
+"""Knowledge of a user or a lab: linted, merged over ours, marked as theirs; a bad file is left out, the rest works."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from advisor.hostile import clean_line
+from advisor.knowledge.entries import Entry, Finding, Kind, LinesPart, entries_in, entries_of
+from advisor.knowledge.lint import lint_entries
+from advisor.knowledge.schema import OWN_MARK, Framework, Knowledge, Signatures, Tree
+
+T = TypeVar("T")
+
+
+def own_folders(given: Sequence[Path] = ()) -> tuple[Path, ...]:
+    """$XDG_CONFIG_HOME/rl-oom-advisor/knowledge where it exists, then the folders given; later ones win."""
+    root = os.environ.get("XDG_CONFIG_HOME") or (os.path.expanduser("~/.config") if os.environ.get("HOME") else "")
+    standing = Path(root) / "rl-oom-advisor" / "knowledge" if root else None
+    return (*([standing] if standing is not None and standing.is_dir() else []), *given)
+
+
+def merged(ours: Knowledge, folders: Sequence[Path]) -> Knowledge:
+    """Ours with theirs over it. `refused` holds one sentence a file that was left out: file, line and reason."""
+    entries, refused = _readable(folders)
+    shipped = entries_of(ours)
+    while bad := _findings(shipped, entries):  # a file left out may be what another one refers to
+        refused += bad
+        out = {finding.file for finding in bad}
+        entries = [entry for entry in entries if entry.file is None or entry.file.path not in out]
+    knowledge = _over(ours, entries) if entries else ours
+    return msgspec.structs.replace(knowledge, refused=tuple(clean_line(str(finding), 400) for finding in refused))
+
+
+def _readable(folders: Sequence[Path]) -> tuple[list[Entry], list[Finding]]:
+    entries: list[Entry] = []
+    refused: list[Finding] = []
+    for folder in folders:
+        if not folder.is_dir():
+            refused.append(Finding(folder, 1, "no such folder"))
+            continue
+        found, bad = entries_in(folder)
+        refused += _first_of_each(bad)
+        out = {finding.file for finding in bad}
+        entries += [entry for entry in found if entry.file is None or entry.file.path not in out]
+    return entries, refused
+
+
+def _findings(shipped: Sequence[Entry], entries: Sequence[Entry]) -> list[Finding]:
+    return _first_of_each(lint_entries([*shipped, *entries])) if entries else []
+
+
+def _first_of_each(findings: Iterable[Finding]) -> list[Finding]:
+    """One reason a file is enough to refuse it; `python -m advisor.knowledge` tells all."""
+    first: dict[Path, Finding] = {}
+    for finding in sorted(findings):
+        first.setdefault(finding.file, finding)
+    return list(first.values())
+
+
+def _over(ours: Knowledge, entries: Sequence[Entry]) -> Knowledge:
+    def over(kind: Kind, values: Sequence[Any], name: Callable[[Any], str]) -> tuple[Any, ...]:
+        theirs = [_marked(entry) for entry in entries if entry.kind == kind]
+        return tuple({name(value): value for value in [*values, *theirs]}.values())
+
+    start = next((e.value for e in reversed(entries) if e.kind == "tree" and e.value), ours.tree.start)
+    return msgspec.structs.replace(
+        ours,
+        digest=f"{ours.digest}+{_digest(entries)}",
+        frameworks=over("framework", ours.frameworks, lambda v: v.framework),
+        remedies=over("remedy", ours.remedies, _id),
+        advisories=over("advisory", ours.advisories, _id),
+        cases=over("case", ours.cases, _id),
+        models=over("model", ours.models, _name),
+        gpus=over("gpu", ours.gpus, _name),
+        knobs=over("knob", ours.knobs, _id),
+        tree=Tree(
+            start=start,
+            questions=over("question", ours.tree.questions, _id),
+            causes=over("cause", ours.tree.causes, _id),
+        ),
+        signatures=_lines_over(ours.signatures, entries, over("signature", ours.signatures.signatures, _id)),
+    )
+
+
+def _lines_over(ours: Signatures, entries: Sequence[Entry], signatures: tuple[Any, ...]) -> Signatures:
+    parts: list[LinesPart] = [entry.value for entry in entries if entry.kind == "lines"]
+    return msgspec.structs.replace(
+        ours,
+        signatures=signatures,
+        frames=(*ours.frames, *(rule for part in parts for rule in part.frames)),
+        progress=(*ours.progress, *(mark for part in parts for mark in part.progress)),
+        versions=(*ours.versions, *(mark for part in parts for mark in part.versions)),
+        framework_marks=(*(mark for part in parts for mark in part.framework_marks), *ours.framework_marks),
+    )
+
+
+def _marked(entry: Entry) -> Any:
+    """The entry with OWN_MARK behind its title and its file at its source: it is known wherever it speaks."""
+    value = entry.value
+    changes: dict[str, Any] = {}
+    if hasattr(value, "title"):
+        changes["title"] = f"{value.title}{OWN_MARK}"
+    if hasattr(value, "source"):
+        changes["source"] = _theirs(entry, value.source)
+    if isinstance(value, Framework):
+        for group in ("settings", "environment"):
+            facts: dict[str, Any] = getattr(value, group)
+            changes[group] = {
+                key: msgspec.structs.replace(fact, source=_theirs(entry, fact.source)) for key, fact in facts.items()
+            }
+    if entry.kind == "question":
+        changes["asks"] = f"{value.asks}{OWN_MARK}"
+    return msgspec.structs.replace(value, **changes)
+
+
+def _theirs(entry: Entry, source: str) -> str:
+    """A link stays at the start, so that it can be followed."""
+    file = f"your {entry.file.path}" if entry.file is not None else "yours"
+    return f"{source} ({file})" if source.startswith("http") else f"{file}: {source}"
+
+
+def _digest(entries: Sequence[Entry]) -> str:
+    digest = hashlib.sha256()
+    for entry in entries:
+        digest.update(msgspec.json.encode((entry.kind, entry.id, entry.value)))
+    return digest.hexdigest()[:12]
+
+
+def _id(value: Any) -> str:
+    return str(value.id)
+
+
+def _name(value: Any) -> str:
+    return str(value.name)

@@ -1,0 +1,164 @@
+"""A YAML file with the line of everything in it, so that a complaint can name the place."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+import yaml
+
+from advisor.hostile import clean
+
+T = TypeVar("T")
+At = tuple[str | int, ...]
+"""Keys and indices from the top of the file down."""
+Place = tuple[At, int, str]
+"""A part, its line, and the key that stands there for the second time or ""."""
+_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the one in C where there is one
+_PART = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]|(\[\.\.\.\])")
+_UNKNOWN_FIELD = re.compile(r"unknown field `([^`]+)`")
+_NESTED = 60
+"""Levels of a file; one that refers to itself has no end."""
+_MOST_PARTS = 400_000
+"""Parts of a file; a few lines of aliases of aliases can stand for billions."""
+
+
+class BadFile(Exception):  # noqa: N818 - it is the file that is bad
+    """What is wrong with a file, and in which line (from 1)."""
+
+    def __init__(self, line: int, says: str) -> None:
+        super().__init__(says)
+        self.line, self.says = line, says
+
+
+@dataclass(frozen=True, slots=True)
+class YamlFile:
+    """The data of one file and where each part of it stands."""
+
+    path: Path
+    data: Any
+    lines: Mapping[At, int]
+    repeated: tuple[tuple[str, int], ...]
+    """Keys that one mapping has twice, with the line of the second: YAML keeps the last and says nothing."""
+
+    def line(self, at: At = ()) -> int:
+        """The line of this part, or of the nearest part around it that has one."""
+        while at and at not in self.lines:
+            at = at[:-1]
+        return self.lines.get(at, 1)
+
+
+def read_yaml(path: Path) -> YamlFile:
+    """Raises BadFile where it is not YAML, OSError where it cannot be read. Nothing in it is executed."""
+    try:
+        loader = _LOADER(path.read_bytes())
+        node = loader.get_single_node()
+        # Before the data is made: making it copies merged keys (<<) into their mappings.
+        places = _counted(_places(node, ())) if node is not None else []
+        data = loader.construct_document(node) if node is not None else None
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        last = path.read_bytes().count(b"\n")  # the end of the file is no line of it
+        raise BadFile(max(1, min(mark.line + 1, last)) if mark else 1, f"not YAML: {_one_line(error)}") from error
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise BadFile(1, f"not YAML: {_one_line(error)}") from error
+    lines: dict[At, int] = {}
+    repeated: list[tuple[str, int]] = []
+    for at, line, twice in places:
+        lines.setdefault(at, line)
+        repeated += [(twice, line)] if twice else []
+    return YamlFile(path, _cleaned(data), lines, tuple(repeated))
+
+
+def typed(file: YamlFile, kind: type[T]) -> T:
+    """The data as `kind`. Raises BadFile with the line of what does not fit."""
+    try:
+        return msgspec.convert(file.data, kind)
+    except msgspec.ValidationError as error:
+        text = str(error)
+        at = _where(file.data, text, kind)
+        field = _UNKNOWN_FIELD.search(text)
+        place = (*at, field[1]) if field else at
+        where = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in at).lstrip(".")
+        says = text.split(" - at `", 1)[0]
+        raise BadFile(file.line(place), f"{says}{f' (in {where})' if where else ''}") from error
+
+
+def _where(data: Any, text: str, kind: type[Any]) -> At:
+    """msgspec's `$[3].settings[...]` as a path; it hides the keys of mappings, so they are found by trying each."""
+    at: At = ()
+    here = data
+    for name, index, hidden in _PART.findall(text.rpartition(" - at `$")[2].rstrip("`")):
+        step = name or (int(index) if index else None)
+        if hidden:
+            step = next((key for key in here if _fails_alike(data, at, key, text, kind)), None)
+        if step is None:
+            return at
+        at = (*at, step)
+        here = here[step]
+    return at
+
+
+def _fails_alike(data: Any, at: At, key: Any, text: str, kind: type[Any]) -> bool:
+    try:
+        msgspec.convert(_only(data, at, key), kind)
+    except msgspec.ValidationError as error:
+        return str(error) == text
+    return False
+
+
+def _only(data: Any, at: At, key: Any) -> Any:
+    """`data` with nothing but `key` left in the mapping at `at`."""
+    if not at:
+        return {key: data[key]}
+    inner = _only(data[at[0]], at[1:], key)
+    if isinstance(data, list):
+        return [*data[: int(at[0])], inner, *data[int(at[0]) + 1 :]]
+    return {**data, at[0]: inner}
+
+
+def _counted(places: Iterator[Place]) -> list[Place]:
+    """All of them. Raises BadFile where there are more than a file of knowledge can have."""
+    found = list(islice(places, _MOST_PARTS))
+    if len(found) == _MOST_PARTS:
+        raise BadFile(1, f"more than {_MOST_PARTS} parts")
+    return found
+
+
+def _places(node: Any, at: At) -> Iterator[Place]:
+    """Every part, outermost first. Raises BadFile."""
+    yield at, node.start_mark.line + 1, ""
+    if len(at) > _NESTED:
+        raise BadFile(node.start_mark.line + 1, f"nested deeper than {_NESTED} levels")
+    if isinstance(node, yaml.SequenceNode):
+        for index, item in enumerate(node.value):
+            yield from _places(item, (*at, index))
+    elif isinstance(node, yaml.MappingNode):
+        seen: set[str] = set()
+        for key, value in sorted(
+            node.value, key=lambda pair: pair[0].value == "<<"
+        ):  # what is written here comes first
+            name = str(key.value)
+            yield (*at, name), key.start_mark.line + 1, name if name in seen and name != "<<" else ""
+            seen.add(name)
+            yield from _places(value, at if name == "<<" else (*at, name))
+
+
+def _cleaned(data: Any) -> Any:
+    """The same data without the control codes that a stranger's file could bring to the terminal."""
+    if isinstance(data, str):
+        return clean(data, 20_000)
+    if isinstance(data, list):
+        return [_cleaned(part) for part in data]
+    if isinstance(data, dict):
+        return {_cleaned(key): _cleaned(value) for key, value in data.items()}
+    return data
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(getattr(error, "problem", None) or error).split())

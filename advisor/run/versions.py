@@ -1,0 +1,68 @@
+"""What the version of a framework means for a launch: settings it does not have, and that nobody told which it is."""
+
+from __future__ import annotations
+
+from advisor.hostile import clean_line
+from advisor.knowledge.schema import Framework
+from advisor.run.bound import in_era, native
+from advisor.run.dialect import Recognised, absent
+from advisor.script.launch import Launch
+
+MOST_NAMED = 4
+"""Settings named one by one; a launch for another version has dozens."""
+
+
+def version_notes(recognised: Recognised, launch: Launch | None) -> tuple[str, ...]:
+    """Sentences for the run: settings that this era lacks with their names there, and an era that was assumed."""
+    framework = recognised.framework
+    if framework is None or launch is None:
+        return ()
+    set_here = dict.fromkeys(native(setting.key) for setting in launch.settings if setting.effective)
+    strangers = absent(framework, recognised.era, set_here)
+    notes = [_stranger(key, framework, recognised) for key in strangers[:MOST_NAMED]]
+    if len(strangers) > MOST_NAMED:
+        left = ", ".join(strangers[MOST_NAMED : MOST_NAMED + 8])
+        notes.append(f"Neither does {_era(framework, recognised.era)} have {left}.")
+    for key in set_here:
+        fact = framework.settings.get(key)
+        if fact is not None and fact.elsewhere and not in_era(fact, recognised.era):
+            notes.append(f"{key} in {_era(framework, recognised.era)}: {fact.elsewhere}.")
+    return (*notes, *_assumed(recognised))
+
+
+def other_name(framework: Framework, key: str, era: str) -> str:
+    """What a setting is called in `era`, by the dialect's table of names, read both ways; "" where nothing says."""
+    older = {new: old for old, new in framework.renamed.items()}
+    for table in (framework.renamed, older):
+        name = table.get(key, "")
+        for _ in range(4):
+            fact = framework.settings.get(name)
+            if fact is not None and in_era(fact, era):
+                return name
+            name = table.get(name, "")
+    return ""
+
+
+def _stranger(key: str, framework: Framework, recognised: Recognised) -> str:
+    name, where = clean_line(key, 100), _era(framework, recognised.era)
+    called = other_name(framework, key, recognised.era)
+    if called:
+        return f"{name} is not a setting of {where}: there it is called {called}."
+    eras = framework.settings[key].eras
+    span = eras[0] if len(eras) == 1 else f"{eras[0]} to {eras[-1]}"
+    return f"{name} is not a setting of {where}: it exists in {span} only."
+
+
+def _era(framework: Framework, era: str) -> str:
+    return f"{framework.title} {era}".strip()
+
+
+def _assumed(recognised: Recognised) -> tuple[str, ...]:
+    framework = recognised.framework
+    if framework is None or len(framework.eras) < 2 or recognised.era_told_by not in ("nothing", "libraries"):
+        return ()
+    by = "by the versions of its libraries, " if recognised.era_told_by == "libraries" else ""
+    return (
+        f"Nothing tells the version of {framework.title}: {by}{recognised.era} is assumed. "
+        f"--lib {framework.package}=VERSION settles which settings and defaults hold.",
+    )

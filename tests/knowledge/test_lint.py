@@ -1,0 +1,188 @@
+"""The linter: our own files are clean, and each kind of mistake is told with its file and line."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from packaging.specifiers import SpecifierSet
+
+from advisor.diagnosis.conditions import COMPARISONS
+from advisor.knowledge import rules
+from advisor.knowledge.__main__ import main
+from advisor.knowledge.checks.versions import common
+from advisor.knowledge.lint import lint_folder
+from advisor.knowledge.load import knowledge_folder
+from advisor.plan.candidates import CANDIDATES
+from advisor.run.constraints import MUST
+from advisor.run.noops import NO_EFFECT
+from advisor.run.normalise import BECOMES
+from advisor.run.topology import TOPOLOGY_RULES
+
+OURS = knowledge_folder()
+
+
+def test_our_own_knowledge_has_no_findings() -> None:
+    assert [str(finding) for finding in lint_folder(OURS)] == []
+
+
+def test_the_rules_that_the_files_may_name_are_those_that_the_code_has() -> None:
+    assert set(MUST) == rules.MUST_RULES
+    assert set(NO_EFFECT) == rules.NO_EFFECT_RULES
+    assert set(BECOMES) == rules.BECOMES_RULES
+    assert set(TOPOLOGY_RULES) == rules.TOPOLOGY_RULES
+    assert {*CANDIDATES, "library_version"} == rules.VALUE_RULES
+    assert COMPARISONS | {"all"} == rules.CONDITION_KEYS
+
+
+def test_every_fact_that_a_file_may_ask_is_stated_somewhere_in_the_code() -> None:
+    code = "".join(file.read_text() for file in (Path(rules.__file__).parent.parent / "diagnosis").glob("*.py"))
+    shares = {f"ledger.{name}_share" for name in ("states", "batch", "engine")}
+    literal = rules.FACTS - shares
+    assert [name for name in sorted(literal) if f'"{name}"' not in code and f"'{name}'" not in code] == []
+    assert 'facts[f"ledger.{name}_share"]' in code
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    folder = tmp_path / "knowledge"
+    shutil.copytree(OURS, folder)
+    return folder
+
+
+Change = Callable[[str], str]
+
+
+def after(old: str, new: str) -> Change:
+    def change(text: str) -> str:
+        assert old in text, old
+        return text.replace(old, new, 1)
+
+    return change
+
+
+MISTAKES: list[tuple[str, Change, str]] = [
+    ("remedies.yaml", after("costs: more and shorter", "cost: more and shorter"), "unknown field `cost`"),
+    ("remedies.yaml", after("tier: slower", "tier: slowly"), "Invalid enum value 'slowly'"),
+    (
+        "remedies.yaml",
+        after("knob: actor.tokens_per_gpu", "knob: actor.token_budget"),
+        "there is no knob actor.token_budget",
+    ),
+    (
+        "remedies.yaml",
+        after("value: {rule: sequence_tokens, times", "value: {rule: guess, times"),
+        "the code has no rule guess",
+    ),
+    ("remedies.yaml", after("{case: orz-24", "{case: orz-2400"), "there is no case orz-2400"),
+    ("decision_tree.yaml", after("next: framework\n", "next: frameworks\n"), "there is no question frameworks"),
+    ("decision_tree.yaml", after("leads_to: unclear", "leads_to: unknown-cause"), "there is no cause unknown-cause"),
+    (
+        "decision_tree.yaml",
+        after("fact: memory, is: gpu", "fact: memories, is: gpu"),
+        "nobody states the fact 'memories'",
+    ),
+    ("decision_tree.yaml", after("unknown_next: ended", "unknown_next: memory"), "its answers lead back to it"),
+    (
+        "decision_tree.yaml",
+        after("    if_unknown: >-\n      Look for", "    if_unknown: ''\n    asks_not: >-\n      Look for"),
+        "unknown field",
+    ),
+    ("decision_tree.yaml", after("remedies: [map-devices]", "remedies: []"), "cause wrong-device has no remedies"),
+    ("decision_tree.yaml", after("remedies: [map-devices]", "remedies: [map-device]"), "there is no remedy map-device"),
+    ("decision_tree.yaml", after("start: memory", "start: nowhere"), "which is no question"),
+    ("advisories.yaml", after('versions: ">=0.16.0,<0.16.8"', 'versions: "0.16 or so"'), "no range of versions"),
+    ("advisories.yaml", after('safe: [">=0.16.8", "==0.15.0"]', 'safe: [">=0.16"]'), "is both bad and safe"),
+    (
+        "advisories.yaml",
+        after("  grade: confirmed", "  grade: confirmed\n  grade: reported"),
+        "grade stands there twice",
+    ),
+    ("cases/verl-302.yaml", after("framework: verl", "frame: verl"), "nothing here is called 'frame'"),
+    (
+        "cases/verl-302.yaml",
+        after("source: https://github.com/verl-project/verl/issues/302", "source: ''"),
+        "has no source",
+    ),
+    ("gpus.yaml", lambda text: text + "\n  - broken: [", "not YAML"),
+    ("frameworks/logic_rl.yaml", after("    knob: ", "    knob: x."), "there is no knob x."),
+]
+
+
+@pytest.mark.parametrize(("name", "change", "said"), MISTAKES, ids=[said for _, _, said in MISTAKES])
+def test_a_mistake_is_told_with_its_file_and_line(name: str, change: Change, said: str, copy: Path) -> None:
+    file = copy / name
+    text = file.read_text()
+    file.write_text(change(text))
+    pairs = zip([*text.splitlines(), ""], file.read_text().splitlines(), strict=False)
+    first = next((number for number, (one, other) in enumerate(pairs, 1) if one != other), text.count("\n"))
+    found = [finding for finding in lint_folder(copy) if said in finding.says and finding.file == file]
+    assert found, [str(finding) for finding in lint_folder(copy)]
+    assert any(abs(finding.line - first) <= 40 for finding in found), (first, [str(finding) for finding in found])
+
+
+def test_a_question_and_a_cause_that_nothing_leads_to_are_told(copy: Path) -> None:
+    tree = copy / "decision_tree.yaml"
+    tree.write_text(
+        tree.read_text()
+        .replace("next: who_knows", "next: x")
+        .replace("leads_to: judge-on-card", "leads_to: wrong-device")
+    )
+    assert "cause judge-on-card: no answer leads to it" in [finding.says for finding in lint_folder(copy)]
+
+
+def test_a_path_of_more_than_seven_questions_is_told(copy: Path) -> None:
+    tree = copy / "decision_tree.yaml"
+    tree.write_text(tree.read_text().replace("    unknown_leads_to: batch-too-big", "    unknown_next: ranks", 1))
+    assert "the longest path asks 8 questions; 7 are enough" in [finding.says for finding in lint_folder(copy)]
+
+
+def test_a_remedy_that_no_dialect_can_apply_is_told(copy: Path) -> None:
+    for file in (copy / "frameworks").glob("*.yaml"):
+        file.unlink()
+    said = [finding.says for finding in lint_folder(copy)]
+    assert "remedy lower-rollout-share: no dialect has a key for rollout.memory_share" in said
+
+
+def test_eras_that_share_a_version_are_told(copy: Path) -> None:
+    file = copy / "frameworks" / "openrlhf.yaml"
+    text = file.read_text()
+    assert ">=0.8.3,<0.8.6" in text
+    file.write_text(text.replace(">=0.8.3,<0.8.6", ">=0.8.3,<0.9", 1))
+    said = [finding.says for finding in lint_folder(copy)]
+    assert any("eras v0.8.6 and v0.8.3 both have version" in says for says in said), said
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "shared"),
+    [
+        (">=0.2,<0.4", ">=0.4", False),
+        (">=0.2,<=0.4", ">=0.4", True),
+        ("<1.0", ">0.9", True),
+        (">=1.2,<1.3", "==1.2.*", True),
+        ("==0.7.0", ">=0.7.1", False),
+        ("<2", ">=2", False),
+    ],
+)
+def test_ranges_are_compared_at_their_bounds(one: str, other: str, shared: bool) -> None:
+    assert (common((SpecifierSet(one), SpecifierSet(other))) is not None) is shared
+
+
+def test_the_command_prints_one_line_a_finding_and_leaves_with_one(
+    copy: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own = copy.parent / "own"
+    (own / "cases").mkdir(parents=True)
+    (own / "cases" / "x.yaml").write_text("id: x\n")
+    assert main(["--knowledge", str(own)]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 1
+    assert lines[0].startswith(f"{own / 'cases' / 'x.yaml'}:1: Object missing required field")
+    assert main(["--knowledge", str(own / "nothing")]) == 2
+
+
+def test_the_command_is_silent_where_nothing_is_wrong(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    assert capsys.readouterr().out == ""

@@ -1,0 +1,102 @@
+"""Megatron's shares, and peaks measured by ms-swift's Megatron examples (the reading stands in their comments)."""
+
+from __future__ import annotations
+
+import pytest
+
+from advisor.knowledge.schema import Mechanics
+from advisor.memory.cells import PhaseSum
+from advisor.memory.ledger import build_ledger
+from advisor.memory.megatron import split_of
+from advisor.run.run import KnobValue, Run, Topology
+from advisor.units import GIB
+
+from .runs import box, make_run, shape
+
+MEGATRON = Mechanics(
+    trainer="megatron",
+    weight_bytes=2,
+    gradient_bytes=4,
+    master_bytes=4,
+    moment_bytes=8,
+    step_extra_bytes=0,
+    logits_update_bytes=6,
+)
+Knobs = dict[str, KnobValue | None]
+PACKED: Knobs = {"data.pack_tokens": 8192}
+LORA: Knobs = {"actor.lora_rank": 32, "actor.full_finetuning": False}
+ROWS: list[tuple[str, int, float, Knobs]] = [
+    ("Qwen2.5-7B", 4, 50, {"actor.tensor_parallel": 4, "data.pack_tokens": 32768}),
+    ("Qwen3-32B", 8, 80, {"actor.tensor_parallel": 8, **PACKED}),
+    ("Qwen3-4B", 4, 28, {"actor.tensor_parallel": 4, "reference.present": True, **PACKED}),
+    ("Qwen3-30B-A3B", 16, 60, {"actor.pipeline_parallel": 2, "actor.expert_parallel": 8, **PACKED}),
+    ("Qwen3-30B-A3B", 4, 75, {"actor.expert_parallel": 4, "actor.optimizer_cpu_part": 1.0, **PACKED}),
+    ("Qwen3-30B-A3B", 4, 49, {"actor.expert_parallel": 4, **LORA, **PACKED}),
+    ("Moonlight-16B-A3B", 8, 60, {"actor.pipeline_parallel": 2, "actor.expert_parallel": 4, **PACKED}),
+]
+
+
+def run_of(model: str, gpus: int, knobs: Knobs) -> Run:
+    common: Knobs = {"actor.recompute_granularity": "full", "reference.present": False}
+    topology = Topology(max(1, gpus // 8), min(8, gpus), gpus, 0)
+    return make_run(model, MEGATRON, topology, {**common, **knobs}, "sft")
+
+
+def peak(model: str, gpus: int, knobs: Knobs) -> PhaseSum:
+    found = build_ledger(run_of(model, gpus, knobs), box(min(8, gpus), 80, 1000)).peak("gpu")
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(("model", "gpus", "measured", "knobs"), ROWS)
+def test_a_measured_peak_lies_in_the_interval_and_near_what_is_expected(
+    model: str, gpus: int, measured: float, knobs: Knobs
+) -> None:
+    found = peak(model, gpus, knobs)
+    assert found.low < measured * GIB < found.high
+    assert abs(found.expected / GIB / measured - 1) < 0.10
+    assert found.high < 1.45 * found.expected
+
+
+def test_the_fullest_rank_has_its_part_of_layers_tables_and_experts() -> None:
+    mixture = shape("Qwen3-30B-A3B")
+    split = split_of(run_of("Qwen3-30B-A3B", 16, {"actor.tensor_parallel": 4, "actor.expert_parallel": 4}), mixture)
+    assert split is not None
+    experts = 48 * 128 * 3 * 2048 * 768
+    assert split.parameters == (mixture.parameters - experts) / 4 + experts / 4
+    assert split.optimizer == (mixture.parameters - experts) / 4 / 4 + experts / 4 / 4
+
+
+@pytest.mark.parametrize("size", ["actor.tensor_parallel", "actor.pipeline_parallel"])
+def test_every_rank_more_holds_less(size: str) -> None:
+    one, two, four = (peak("Qwen3-32B", 8, {size: count, **PACKED}).expected for count in (1, 2, 4))
+    assert one > two > four
+
+
+def test_context_parallel_ranks_share_the_tokens_of_a_row_and_not_the_weights() -> None:
+    whole, half = (peak("Qwen2.5-7B", 8, {"actor.context_parallel": count, **PACKED}) for count in (1, 2))
+    weights = [sum(x.expected for x in found.cells if x.owner == "weights") for found in (whole, half)]
+    kept = [sum(x.expected for x in found.cells if x.owner in ("activations", "logits")) for found in (whole, half)]
+    assert weights[0] == weights[1]
+    assert kept[1] == pytest.approx(kept[0] / 2, rel=0.01)
+
+
+def test_an_optimizer_on_the_cpu_moves_from_the_card_to_the_node() -> None:
+    knobs: Knobs = {"actor.tensor_parallel": 8, **PACKED}
+    ledgers = [
+        build_ledger(run_of("Qwen3-32B", 8, {**knobs, "actor.optimizer_cpu_part": part}), box(8, 80, 1000))
+        for part in (0.0, 0.5)
+    ]
+    update = [ledger.phase("gpu", "actor_update") for ledger in ledgers]
+    node = [ledger.phase("host", "actor_update") for ledger in ledgers]
+    assert update[0] is not None
+    assert update[1] is not None
+    assert node[0] is not None
+    assert node[1] is not None
+    assert update[0].expected - update[1].expected == pytest.approx(6 * 32_762_123_264 / 8, rel=0.05)
+    assert node[1].expected - node[0].expected == pytest.approx(8 * 32_762_123_264, rel=0.01)
+
+
+def test_without_any_size_the_states_are_an_even_spread_and_the_ledger_says_so() -> None:
+    ledger = build_ledger(run_of("Qwen3-32B", 8, PACKED), box(8, 80))
+    assert "Megatron: states spread evenly over all training GPUs" in ledger.assumed
