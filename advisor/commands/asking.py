@@ -6,10 +6,8 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from advisor.commands.streams import tell, usable
 from advisor.exits import Refusal
 from advisor.hostile import clean_line
-from advisor.knowledge import Knowledge, open_knowledge
 from advisor.session import Asked
 
 
@@ -39,14 +37,6 @@ def asked_from(parsed: argparse.Namespace) -> Asked:
         accept=getattr(parsed, "accept", "recommended"),
         knowledge=tuple(Path(folder) for folder in parsed.knowledge),
     )
-
-
-def knowledge_of(parsed: argparse.Namespace) -> Knowledge:
-    """Ours and what was given with --knowledge; what of that is refused is told. Raises Refusal."""
-    knowledge = usable(lambda: open_knowledge([Path(folder) for folder in parsed.knowledge]))
-    for sentence in knowledge.refused:
-        tell(f"left out of your knowledge: {sentence}")
-    return knowledge
 
 
 def launch_index(number: int | None) -> int | None:

@@ -5,13 +5,11 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from advisor.commands.asking import knowledge_of
+from advisor.commands.knowing import knowledge_of
 from advisor.commands.streams import emit, tell, usable
 from advisor.exits import Exit, Refusal
 from advisor.hostile import clean_line
-from advisor.report.explain_report import UnknownIdError, explain_report
 from advisor.report.json_report import encode, machine_file, scan_json
-from advisor.report.machine_report import machine_report
 from advisor.report.text_report import scan_report
 
 
@@ -35,6 +33,7 @@ def scan(parsed: argparse.Namespace) -> int:
 def machine(parsed: argparse.Namespace) -> int:
     """This box, measured."""
     from advisor.machine.measure import measure
+    from advisor.report.machine_report import machine_report
 
     found = measure()
     emit(encode(machine_file(found)) + "\n" if parsed.format == "json" else machine_report(found), parsed.ascii)
@@ -43,6 +42,8 @@ def machine(parsed: argparse.Namespace) -> int:
 
 def explain(parsed: argparse.Namespace) -> int:
     """What the knowledge says of one id."""
+    from advisor.report.explain_report import UnknownIdError, explain_report
+
     knowledge = knowledge_of(parsed)
     try:
         emit(explain_report(knowledge, parsed.id), parsed.ascii)

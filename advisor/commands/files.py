@@ -9,7 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from advisor.commands.asking import knowledge_of, launch_index
+from advisor.commands.asking import launch_index
+from advisor.commands.knowing import knowledge_of
 from advisor.commands.streams import emit, tell, unreadable, usable
 from advisor.exits import Exit, Refusal
 from advisor.hostile import clean, clean_line

@@ -27,6 +27,9 @@ _ROW = re.compile(r"^\s*(?P<pid>\d{1,10})\s+(?P<mem>\d{1,6}\.\d{1,4})\s+(?P<comm
 _SHAPE = re.compile(r"torch\.Size\(\[([\d, ]{1,80})\]\)")
 _DTYPE = re.compile(r"\btorch\.(float64|float32|int64|int32|bfloat16|float16|uint8|int8)\b")
 _ITEM = {"float64": 8, "int64": 8, "float32": 4, "int32": 4, "bfloat16": 2, "float16": 2, "uint8": 1, "int8": 1}
+ANY_DIGIT = bytes.maketrans(b"123456789", b"000000000")
+_AT_A_TIME = 1 << 16
+"""Characters: what is made of them on the way is soon given back."""
 _HEADER = "MEM(GB)"
 _ROWS = 12
 
@@ -60,7 +63,25 @@ def gpu_names_in(text: str) -> tuple[str, ...]:
 
 def frameworks_in(text: str, marks: Sequence[tuple[str, str]]) -> tuple[str, ...]:
     """Frameworks whose marks the text bears, in the order of the marks (most specific first)."""
-    return tuple(dict.fromkeys(name for name, pattern in marks if re.search(pattern, text)))
+    told = distinct_lines(text)
+    return tuple(dict.fromkeys(name for name, pattern in marks if re.search(pattern, told)))
+
+
+def distinct_lines(text: str) -> str:
+    """The lines that differ in more than their numbers: of all steps of a bar, one."""
+    first: dict[bytes, str] = {}
+    begin = 0
+    while begin < len(text):
+        end = text.find("\n", begin + _AT_A_TIME) + 1 or len(text)
+        lines = text[begin:end].split("\n")
+        for shape, line in zip(_shapes(lines), lines, strict=True):
+            first.setdefault(shape, line)
+        begin = end
+    return "\n".join(first.values())
+
+
+def _shapes(lines: Sequence[str]) -> list[bytes]:
+    return "\n".join(lines).encode(errors="replace").translate(ANY_DIGIT).split(b"\n")
 
 
 def top_users(lines: Sequence[Line]) -> tuple[tuple[TopUser, ...], tuple[Line, ...]]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from advisor.crash.context import AFTER, BEFORE, Contexts
+from advisor.crash.facts import ANY_DIGIT
 from advisor.crash.keep import Find, Flood, Kept
 from advisor.crash.lines import SEGMENT_LIMIT, Line, without_codes
 from advisor.crash.match import Surroundings, match_around
@@ -19,6 +20,7 @@ from advisor.crash.patterns import Catalogue, Ready
 from advisor.crash.search import Searcher
 from advisor.crash.sources import Reader, Source
 from advisor.crash.window import Window
+from advisor.knowledge.schema import Signature
 
 CHUNK = 512 << 10
 """Bytes read and searched at a time."""
@@ -29,11 +31,15 @@ _LINES = 8_000
 _NEAR_AFTER = AFTER + 2 * SEGMENT_LIMIT
 """Bytes that are there behind a hit when it is looked at, or the log ends: all that is kept after a find."""
 _NEWLINE = 10
-_FLOOD, _FLOOD_OF_CAUSES = 1_000, 20_000
+_FLOOD, _FLOOD_OF_CAUSES = 500, 20_000
 """After so many lines with the same anchors only some of the later ones, and the last, are looked at."""
 _EVERY = 32
 _UNBROKEN = 16
 """Stretches of one endless line that are looked at; what follows in it is passed over."""
+_ALIKE, _SHAPES, _SHAPE = 3, 4_096, 240
+"""Lines that read alike and were looked at in vain before the next ones are not; how many such, by how many bytes."""
+_OLD_ADVICE = 64
+"""Talk of memory that reads alike: so many lines are looked at before the next ones are only counted."""
 _QUIET = ("warning", "telemetry")
 Told = Callable[[int], None]
 """Called now and then with the bytes read so far."""
@@ -82,6 +88,10 @@ class _Scan:
         self.kept: dict[str, Kept] = {}
         self.contexts = Contexts()
         self.floods: dict[tuple[Ready, ...], Flood] = {}
+        self.vain: dict[bytes, int] = {}
+        """Lines on which nothing matched, by what they read like but for their numbers → how many."""
+        self.advice: dict[bytes, tuple[str, int]] = {}
+        """Lines that only talk of memory, likewise → signature and how many."""
 
     def step(self, reader: Reader, searcher: Searcher) -> bool:
         """Go on with what can be read next; False at the end of the log."""
@@ -161,17 +171,36 @@ class _Scan:
         if self.unbroken > _UNBROKEN:
             return
         raw = window.copy(begin, end)
-        candidates = self.catalogue.candidates(without_codes(raw))
-        if not candidates or self._is_flood(candidates, window.start + begin, raw):
+        shape = raw[:_SHAPE].translate(ANY_DIGIT)
+        if self.vain.get(shape, 0) >= _ALIKE or self._is_old_advice(shape):
             return
-        around = Surroundings(window, begin, end, window.number_at(begin))
-        for index in range(len(around.own)):
-            self._test(around if index == 0 else Surroundings(window, begin, end, around.number, index), candidates)
+        candidates = self.catalogue.candidates(without_codes(raw))
+        if candidates and self._is_flood(candidates, window.start + begin, raw):
+            return
+        matched = self._matches(window, begin, end, candidates) if candidates else []
+        if not matched and len(self.vain) < _SHAPES:
+            self.vain[shape] = self.vain.get(shape, 0) + 1
+        elif len(matched) == 1 and _is_talk(matched[0]) and len(self.advice) < _SHAPES:
+            self.advice[shape] = (matched[0].id, self.advice.get(shape, ("", 0))[1] + 1)
 
-    def _test(self, around: Surroundings, candidates: tuple[Ready, ...]) -> None:
+    def _is_old_advice(self, shape: bytes) -> bool:
+        """Whether a line like this said the same so often that it is only counted."""
+        name, times = self.advice.get(shape, ("", 0))
+        if times < _OLD_ADVICE:
+            return False
+        self.counts[name] += 1
+        return True
+
+    def _matches(self, window: Window, begin: int, end: int, candidates: tuple[Ready, ...]) -> list[Signature]:
+        """Test the signatures on every line between two ends; those that matched."""
+        around = Surroundings(window, begin, end, window.number_at(begin))
+        every = [around, *(Surroundings(window, begin, end, around.number, i) for i in range(1, len(around.own)))]
+        return [found for one in every if (found := self._test(one, candidates)) is not None]
+
+    def _test(self, around: Surroundings, candidates: tuple[Ready, ...]) -> Signature | None:
         matched = match_around(around, candidates)
         if matched is None:
-            return
+            return None
         window = self.window
         last = matched.lines[-1][0]
         self.done = max(self.done, window.start + window.end_of(last - window.start))
@@ -181,6 +210,7 @@ class _Scan:
         if kept.wants_context():
             self.contexts.take(window, signature, matched.lines[0][0], last)
         kept.add(matched)
+        return signature
 
     def _is_flood(self, candidates: tuple[Ready, ...], offset: int, raw: bytes) -> bool:
         """Whether so many lines like this one came that it is only counted; every now and then one is looked at."""
@@ -207,3 +237,8 @@ class _Scan:
             if matched is not None:
                 name = matched.ready.signature.id
                 self.counts[name] = self.counts.get(name, 0) + flood.skipped
+
+
+def _is_talk(signature: Signature) -> bool:
+    """Advice, or words of a model: of no run's memory."""
+    return signature.role == "warning" and signature.memory == "none"

@@ -19,6 +19,7 @@ _INLINE = 4
 _DENSE = 4_096
 """Hits in one search after which the next ones take small pieces: a hit takes more memory than the text it is for."""
 _PIECE = 1 << 16
+Finder = ahocorasick_rs.BytesAhoCorasick
 
 
 class Searcher:
@@ -53,31 +54,39 @@ class Searcher:
         first = min(begin, self._overlap)
         at = window.start + begin - first
         if self._searches <= _INLINE:
-            hits = self._search(view, first, at)
+            hits = sorted(hit for finder in self._finders for hit in self._search(finder, view, first, at))
+            view.release()
             return lambda: hits
         if self._pool is None:
-            self._pool = ThreadPoolExecutor(1, thread_name_prefix="log search")
-        found: Future[list[int]] = self._pool.submit(self._begun, view, first, at)
+            self._pool = ThreadPoolExecutor(len(self._finders), thread_name_prefix="log search")
+        found = [self._hand_over(finder, view, first, at) for finder in self._finders]
+        return lambda: self._gathered(view, found)
+
+    def _hand_over(self, finder: Finder, view: memoryview, first: int, at: int) -> Future[list[int]]:
+        assert self._pool is not None
+        future = self._pool.submit(self._begun, finder, view, first, at)
         self._under_way.acquire()
-        return found.result
+        return future
 
-    def _begun(self, view: memoryview, first: int, at: int) -> list[int]:
-        """In the second thread: it holds Python's lock now and is about to let go of it."""
+    def _begun(self, finder: Finder, view: memoryview, first: int, at: int) -> list[int]:
+        """In another thread: it holds Python's lock now and is about to let go of it."""
         self._under_way.release()
-        return self._search(view, first, at)
+        return self._search(finder, view, first, at)
 
-    def _search(self, view: memoryview, first: int, at: int) -> list[int]:
+    def _gathered(self, view: memoryview, found: Sequence[Future[list[int]]]) -> list[int]:
+        """Wait for all literals; the window may move again."""
+        hits = sorted(hit for future in found for hit in future.result())
+        view.release()
+        self._dense = len(hits) > _DENSE
+        return hits
+
+    def _search(self, finder: Finder, view: memoryview, first: int, at: int) -> list[int]:
         """Hits that end behind view[:first], which was searched before; view[0] is at offset `at` of the log."""
         piece = _PIECE if self._dense else len(view)
         hits: list[int] = []
-        with view:
-            for begin in range(first, len(view), piece):
-                from_ = max(begin - self._overlap, 0)
-                known, size = begin - from_, len(hits)
-                for finder in self._finders:
-                    found = finder.find_matches_as_indexes(view[from_ : begin + piece])
-                    hits += [at + from_ + start for _, start, end in found if end > known]
-                if len(self._finders) > 1:
-                    hits[size:] = sorted(hits[size:])
-        self._dense = len(hits) > _DENSE
+        for begin in range(first, len(view), piece):
+            from_ = max(begin - self._overlap, 0)
+            known = begin - from_
+            found = finder.find_matches_as_indexes(view[from_ : begin + piece])
+            hits += [at + from_ + start for _, start, end in found if end > known]
         return hits

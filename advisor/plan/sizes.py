@@ -50,6 +50,8 @@ class Reach:
     """The largest value that fits; None: not even the smallest does."""
     stopped_by: tuple[Place, Phase] | None
     """What is too full with the next larger value; None: the framework takes no larger one, or it fills nothing."""
+    is_open: bool = False
+    """Even the largest value tried fits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +109,8 @@ class _Bench:
         fitting = _how_many_hold(lambda value: self._full(knob, native, value, built) is None, tries)
         stopped = self._full(knob, native, tries[fitting], built) if fitting < len(tries) else None
         most = tries[fitting - 1] if fitting else None
-        return Reach(knob, native.key if given and native is not None else knob, now, most, stopped)
+        key = native.key if given and native is not None else knob
+        return Reach(knob, key, now, most, stopped, most == ASKED[knob][-1])
 
     def smallest(self, cards: Sequence[GpuFact]) -> GpuFact | None:
         """The card with the least memory on which the run fits as it is; the first of several alike."""

@@ -13,11 +13,11 @@ from advisor.machine.inventory import Machine
 from advisor.machine.inventory_json import to_json as machine_json
 from advisor.memory.cells import Cell, Ledger, Match, PhaseSum, Place
 from advisor.plan.plan import Change, Plan, PlanStep
-from advisor.plan.sizes import Sizes
 from advisor.run.run import Run
 from advisor.script.document import Setting
 
 if TYPE_CHECKING:
+    from advisor.plan.sizes import Sizes
     from advisor.run_file import Sizing
     from advisor.session import State
 

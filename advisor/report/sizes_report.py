@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from advisor.machine.inventory import Machine
-from advisor.plan.sizes import ASKED, Reach, Sizes
 from advisor.units import show_bytes
 from advisor.words import when
+
+if TYPE_CHECKING:
+    from advisor.plan.sizes import Reach, Sizes
 
 _PLACES = {"gpu": "on the card", "host": "in host RAM"}
 
@@ -31,7 +35,7 @@ def _reach(reach: Reach) -> str:
     if reach.stopped_by is not None:
         place, phase = reach.stopped_by
         return f"{told}; more is too much {_PLACES[place]} {when(phase)}"
-    if reach.most < ASKED[reach.knob][-1]:
+    if not reach.is_open:
         return f"{told}; the framework takes no more with the other settings as they are"
     return f"{told}, or more: it is not what fills the machine"
 

@@ -46,7 +46,11 @@ def drop(path: Path) -> None:
 
 
 def peak_memory(command: list[str]) -> tuple[int, int]:
-    """(resident bytes of the command and its children at their most, processes at their most)"""
+    """(resident bytes of the command and its children at their most, processes at their most)
+
+    What a single process had at its most is read from the system, not from the looks taken at it. (What `wait4` tells
+    counts this program, too, from which the other was started.)
+    """
     most = processes = 0
     with tempfile.TemporaryFile() as out:
         running = subprocess.Popen(command, stdout=out)
@@ -54,11 +58,20 @@ def peak_memory(command: list[str]) -> tuple[int, int]:
         while not (ended := os.wait4(running.pid, os.WNOHANG))[0]:
             with contextlib.suppress(psutil.Error):
                 family = [first, *first.children(recursive=True)]
-                most = max(most, sum(one.memory_info().rss for one in family))
+                most = max(most, sum(one.memory_info().rss for one in family), high_water(running.pid))
                 processes = max(processes, len(family))
             time.sleep(0.004)
     running.returncode = ended[1]
-    return max(most, ended[2].ru_maxrss << 10), processes
+    return most, processes
+
+
+def high_water(pid: int) -> int:
+    """Resident bytes of a process at their most since it was started; 0 where it is gone."""
+    with contextlib.suppress(OSError):
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) << 10
+    return 0
 
 
 def best(state: str, log: Path, commands: list[list[str]], rounds: int) -> list[tuple[float, float]]:
