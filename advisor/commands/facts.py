@@ -9,6 +9,7 @@ from advisor.commands.knowing import knowledge_of
 from advisor.commands.streams import emit, tell, usable
 from advisor.exits import Exit, Refusal
 from advisor.hostile import clean_line
+from advisor.knowledge.load import forget_knowledge
 from advisor.report.json_report import encode, machine_file, scan_json
 from advisor.report.text_report import scan_report
 
@@ -20,8 +21,11 @@ def scan(parsed: argparse.Namespace) -> int:
     knowledge = knowledge_of(parsed)
     frames = [rule for framework in knowledge.frameworks for rule in framework.frames]
     progress = [mark for framework in knowledge.frameworks for mark in framework.progress]
+    signatures = knowledge.signatures
+    del knowledge  # cases, models and dialects are not wanted while the logs are read
+    forget_knowledge()
     logs = [Path(log) for log in parsed.logs]
-    crash = usable(lambda: read_logs(logs, knowledge.signatures, frames, progress))
+    crash = usable(lambda: read_logs(logs, signatures, frames, progress))
     emit(encode(scan_json(crash)) + "\n" if parsed.format == "json" else scan_report(crash), parsed.ascii)
     if crash.signature:
         return Exit.DONE

@@ -70,6 +70,11 @@ def load_knowledge(folder: Path | None = None) -> Knowledge:
     return knowledge
 
 
+def forget_knowledge() -> None:
+    """Let go of what was loaded: for a command that wants its memory for something else."""
+    load_knowledge.cache_clear()
+
+
 def compile_knowledge(folder: Path) -> Knowledge:
     """Read every YAML file of `folder` into the types of the schema."""
     digest = hashlib.sha256()
