@@ -27,6 +27,9 @@ def target(pieces: Pieces, data: Sequence[bytes]) -> Target | None:
 
     `data` are the bytes of the documents.
     """
+    if len(pieces) == 1:  # nearly all
+        only = pieces[0]
+        return None if only.reason or only.place is None else Target(only.place)
     parts = [piece for piece in pieces if piece.text or piece.reason] or list(pieces[:1])
     places = [piece.place for piece in parts]
     if not parts or any(piece.reason for piece in parts):
@@ -81,10 +84,10 @@ class Uses:
 
     def of(self, place: Place) -> list[Use]:
         """Uses of literals that an edit of this place would move."""
-        out = [use for use in self.wide if use.place.overlaps(place)]
+        out = [use for use in self.wide if use.place.overlaps(place)] if self.wide else []
         for bucket in range(place.start // _BUCKET, place.end // _BUCKET + 1):
             out += [use for use in self.buckets.get((place.doc, bucket), ()) if use.place.overlaps(place)]
-        return list(dict.fromkeys(out))
+        return list(dict.fromkeys(out)) if len(out) > 1 else out
 
 
 @lru_cache(maxsize=16)

@@ -164,11 +164,12 @@ class Text:
 
     def place(self, start: int, end: int, context: Context) -> Place | None:
         """Where bytes `start:end` stand in a document; None where they are no one run of its bytes."""
-        segment = self._segment(start)
-        if segment is None or segment.piece.place is None or end > segment.start + len(segment.piece.text):
+        segment = self.segments[0] if len(self.segments) == 1 else self._segment(start)
+        if segment is None:
             return None
-        origin = segment.piece.place
-        if not segment.piece.exact:
+        piece = segment.piece
+        origin = piece.place
+        if origin is None or end > segment.start + len(piece.text) or not piece.exact:
             return None
         low = origin.start + start - segment.start
         return Place(origin.doc, low, low + end - start, "nested" if self.nested else context)
@@ -192,8 +193,6 @@ class Text:
         return Text(self.data[start:end], tuple(segments), self.nested, self.holes, tuple(s.start for s in segments))
 
     def _segment(self, at: int) -> Segment | None:
-        if len(self.segments) == 1:
-            return self.segments[0]
         index = bisect_right(self.starts, at) - 1
         return self.segments[index] if index >= 0 else None
 
