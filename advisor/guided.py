@@ -19,7 +19,7 @@ from advisor.report.markdown_report import markdown_report
 from advisor.script.document import EditRefused
 from advisor.script.write import write_file
 from advisor.session import Asked, State
-from advisor.tui.app import run_app
+from advisor.tui.door import run_app
 from advisor.tui.driver import Early, Notice, Preview, Saved
 
 

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from time import monotonic
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import ClassVar
 
 from textual import on, work
 from textual.app import App
 from textual.binding import Binding, BindingType
-from textual.message import Message
 from textual.worker import WorkerFailed, get_current_worker
 
 from advisor.session import State
@@ -28,15 +25,12 @@ from advisor.tui.gauges_view import GaugesView
 from advisor.tui.help_view import HelpView
 from advisor.tui.loading import LoadingScreen
 from advisor.tui.machine_view import MachineScreen, RunScreen
+from advisor.tui.messages import GaugeSource, GaugesRead, NobodyWaitsError, Noticed
 from advisor.tui.plan_view import PlanScreen
 from advisor.tui.question import QuestionScreen
-from advisor.tui.save_view import OverwriteScreen, SavedScreen, SaveScreen, last_words
+from advisor.tui.save_view import OverwriteScreen, SavedScreen, SaveScreen
 from advisor.tui.sitting import Answered, DemoAsked, GoBack, GoOn, SaveAsked, Sitting, Toggled
-from advisor.tui.terminal import draws_signs
 from advisor.tui.verdict import VerdictScreen
-
-if TYPE_CHECKING:
-    from advisor.machine.live import GaugeSnapshot
 
 EVERY_SECONDS = 1.02
 """A little above the poller's own second, so that no tick falls just short of it."""
@@ -48,34 +42,6 @@ _SCREENS: dict[Stage, type[Frame]] = {
     "plan": PlanScreen,
     "save": DiffScreen,
 }
-
-
-class _NobodyWaitsError(Exception):
-    """What is being read is not wanted any more."""
-
-
-class GaugeSource(Protocol):
-    """Where gauges come from; `machine.live.Gauges` is one."""
-
-    def poll(self, now: float) -> GaugeSnapshot:
-        """The gauges at `now` on a clock that never goes back."""
-        ...
-
-
-class GaugesRead(Message):
-    """A worker read the gauges."""
-
-    def __init__(self, snapshot: GaugeSnapshot) -> None:
-        super().__init__()
-        self.snapshot = snapshot
-
-
-class Noticed(Message):
-    """The session says what it is reading."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.text = text
 
 
 class AdvisorApp(App[int]):
@@ -140,17 +106,17 @@ class AdvisorApp(App[int]):
 
         def notice(text: str) -> None:
             if worker.is_cancelled:
-                raise _NobodyWaitsError
+                raise NobodyWaitsError
             self.post_message(Noticed(text))
 
         def early(state: State) -> None:
             if worker.is_cancelled:
-                raise _NobodyWaitsError
+                raise NobodyWaitsError
             self.call_from_thread(self._opened, state)
 
         try:
             state = self.sitting.driver.open(notice, early)
-        except _NobodyWaitsError:
+        except NobodyWaitsError:
             return
         except EXPECTED_TROUBLE as error:
             self.call_from_thread(self._give_up, str(error))
@@ -401,31 +367,3 @@ class AdvisorApp(App[int]):
     def action_leave(self) -> None:
         """Quit."""
         self.exit(0, return_code=0)
-
-
-def run_app(
-    driver: Driver,
-    gauges: GaugeSource | None,
-    no_color: bool,
-    ascii_only: bool,
-    demo: Callable[[], Driver] | None = None,
-) -> int:
-    """Run the app until the user leaves. Returns 0, or 2 where the input could not be read (said on stderr).
-
-    Raises what was a bug of ours, after the terminal is as it was.
-
-    The caller has made sure that there is a terminal. After saving, the next command is printed where it can be copied.
-    `demo` gives the driver of the bundled crash; None: the app does not offer it.
-    """
-    if no_color:
-        os.environ["NO_COLOR"] = "1"  # Textual decides while the app is built
-    app = AdvisorApp(driver, gauges, no_color=no_color, plain_ascii=ascii_only or not draws_signs(), demo=demo)
-    app.run(mouse=False)
-    if app.fault is not None:
-        raise app.fault
-    if app.trouble:
-        print(f"rl-oom-advisor: {app.trouble}", file=sys.stderr)
-    saved = app.sitting.saved
-    if saved is not None:
-        print(last_words(saved))
-    return app.return_code or 0

@@ -1,0 +1,155 @@
+"""What a sitting is opened with: what was asked for, and what is read and measured for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from advisor.crash.evidence import NOTHING, Crash
+from advisor.crash.story import read_logs
+from advisor.hostile import clean, clean_line
+from advisor.knowledge import Knowledge
+from advisor.knowledge.schema import FrameRule, Progress
+from advisor.machine.describe import described, from_log, merge
+from advisor.machine.inventory import Machine
+from advisor.machine.measure import measure
+from advisor.run.dialect import Recognised, recognise
+from advisor.script.launch import Launch, Script
+from advisor.script.python_module import follow_module
+from advisor.units import show_bytes
+
+_LONG = 32 << 20
+"""Bytes of a log from which on it is told how far its reading is."""
+
+Notice = Callable[[str], None]
+"""Told what is being read, for progress."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the user gave on the command line, or later in the app."""
+
+    script: Path | None = None
+    logs: tuple[Path, ...] = ()
+    gpus: str | None = None
+    """"8xA100-40GB"."""
+    nodes: int | None = None
+    host_ram: str | None = None
+    shm: str | None = None
+    libraries: tuple[str, ...] = ()
+    """"deepspeed=0.16.3"."""
+    machine_files: tuple[Path, ...] = ()
+    model: str | None = None
+    launch: int | None = None
+    """0-based; None: the first launch that a dialect knows, else the first."""
+    margin: float = 0.08
+    """Fraction of every capacity to be left free."""
+    answers: Mapping[str, str] | None = None
+    accept: str = "recommended"
+    """recommended, same-results, or step ids separated by commas."""
+    knowledge: tuple[Path, ...] = ()
+    """Folders of the user's own knowledge, later ones over earlier ones."""
+
+
+def silent(_: str) -> None:
+    return
+
+
+def read_crash(logs: Sequence[Path], knowledge: Knowledge, tell: Notice) -> Crash:
+    if not logs:
+        return NOTHING
+    for log in logs:
+        tell(f"reading {log.name}" + (f", {show_bytes(log.stat().st_size)}" if log.is_file() else ""))
+    shown = -1
+
+    def told(name: str, read: int, size: int | None) -> None:
+        nonlocal shown
+        if size and size >= _LONG and shown != (percent := min(read * 100 // size, 100)):
+            shown = percent
+            tell(f"reading {Path(name).name}: {percent}% of {show_bytes(size)}")
+
+    frames, progress = phase_marks(knowledge)
+    return read_logs(logs, knowledge.signatures, frames, progress, told)
+
+
+def phase_marks(knowledge: Knowledge) -> tuple[list[FrameRule], list[Progress]]:
+    """What the frameworks' own files tell of phases."""
+    frames = [rule for framework in knowledge.frameworks for rule in framework.frames]
+    return frames, [mark for framework in knowledge.frameworks for mark in framework.progress]
+
+
+def described_libraries(asked: Asked, knowledge: Knowledge) -> Mapping[str, str]:
+    """Versions the user named, for choosing the launch before the machine is measured."""
+    return described(knowledge.gpus, libraries=asked.libraries).libraries
+
+
+def pick_launch(
+    script: Script | None, crash: Crash, asked: Asked, knowledge: Knowledge, libraries: Mapping[str, str]
+) -> tuple[Recognised, int]:
+    """The launch asked for, else the first that a dialect knows, else the first."""
+    launches = script.launches if script is not None else ()
+    if asked.launch is not None and not 0 <= asked.launch < len(launches):
+        raise ValueError(f"there is no launch {asked.launch + 1}; {asked.script} has {len(launches)}")
+    order = range(len(launches)) if asked.launch is None else [asked.launch]
+    text = clean(script.documents[0].data.decode(errors="replace"), 200_000) if script is not None else ""
+
+    def told(launch: Launch | None) -> Recognised:
+        merged = {**crash.libraries, **libraries}
+        return recognise(launch, text, crash.frameworks, crash.settings, merged, knowledge.frameworks)
+
+    for index in order:
+        recognised = told(launches[index])
+        if recognised.framework is not None:
+            return recognised, index
+    return told(launches[order[0]] if launches else None), order[0] if launches else 0
+
+
+def config_module(script: Script | None, index: int, recognised: Recognised, knowledge: Knowledge) -> Script | None:
+    """The config dataclass in Python that the launch runs, where a dialect keeps its settings in one."""
+    if script is None or (recognised.framework is not None and recognised.framework.syntax != "dataclass"):
+        return None
+    dialects = [dialect for dialect in knowledge.frameworks if dialect.syntax == "dataclass"]
+    bases = {base for dialect in dialects for mark in dialect.recognised_by for base in mark.python_bases}
+    found = follow_module(script, index, bases)
+    if found is None:
+        return None
+    shell, file = script.documents[0].path, found.documents[0].path
+    runs = f"{clean_line(str(shell))} runs {clean_line(str(file))}"
+    note = f"{runs}: that file has the settings and is the one to change."
+    return replace(found, launches=tuple(replace(each, notes=(note, *each.notes)) for each in found.launches))
+
+
+def machine_for(asked: Asked, knowledge: Knowledge, crash: Crash, script: Script | None, index: int) -> Machine:
+    launch = script.launches[index] if script is not None and script.launches else None
+    host = crash.evidence[0].fields.get("node_total_bytes") if crash.evidence else None
+    return merge(
+        measure(launch.interpreter if launch is not None else None),
+        described(
+            knowledge.gpus,
+            gpus=asked.gpus,
+            nodes=asked.nodes,
+            host_ram=asked.host_ram,
+            shm=asked.shm,
+            libraries=asked.libraries,
+            machine_files=asked.machine_files,
+        ),
+        from_log(
+            gpu_bytes=crash.gpu_total_bytes,
+            gpu_names=crash.gpu_names,
+            host_bytes=host if isinstance(host, int) else None,
+            libraries=crash.libraries,
+        ),
+    )
+
+
+def other_launches(asked: Asked, script: Script | None, index: int) -> str:
+    """Which of several training commands is looked at, where nobody chose; "" where there is no choice."""
+    if script is None or len(script.launches) < 2 or asked.launch is not None:
+        return ""
+    span = script.launches[index].span
+    where = f"the one in line {span.line}" if span is not None else "the first"
+    return (
+        f"The script has {len(script.launches)} training commands; this is number {index + 1}, {where}. "
+        "--launch N chooses another."
+    )
