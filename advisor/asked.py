@@ -14,6 +14,7 @@ from advisor.knowledge.schema import FrameRule, Progress
 from advisor.machine.describe import described, from_log, merge
 from advisor.machine.inventory import Machine
 from advisor.machine.measure import measure
+from advisor.run.agreement import agreement
 from advisor.run.dialect import Recognised, recognise
 from advisor.script.launch import Launch, Script
 from advisor.script.python_module import follow_module
@@ -87,7 +88,7 @@ def described_libraries(asked: Asked, knowledge: Knowledge) -> Mapping[str, str]
 def pick_launch(
     script: Script | None, crash: Crash, asked: Asked, knowledge: Knowledge, libraries: Mapping[str, str]
 ) -> tuple[Recognised, int]:
-    """The launch asked for, else the first that a dialect knows, else the first."""
+    """The launch asked for; else, of those a dialect knows, the one the log agrees with best; else the first."""
     launches = script.launches if script is not None else ()
     if asked.launch is not None and not 0 <= asked.launch < len(launches):
         raise ValueError(f"there is no launch {asked.launch + 1}; {asked.script} has {len(launches)}")
@@ -98,10 +99,10 @@ def pick_launch(
         merged = {**crash.libraries, **libraries}
         return recognise(launch, text, crash.frameworks, crash.settings, merged, knowledge.frameworks)
 
-    for index in order:
-        recognised = told(launches[index])
-        if recognised.framework is not None:
-            return recognised, index
+    known = [(told(launches[index]), index) for index in order] if launches else []
+    known = [(recognised, index) for recognised, index in known if recognised.framework is not None]
+    if known:
+        return max(known, key=lambda one: (agreement(launches[one[1]], crash.settings), -one[1]))
     return told(launches[order[0]] if launches else None), order[0] if launches else 0
 
 

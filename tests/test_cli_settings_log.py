@@ -32,6 +32,32 @@ TRACED = "+ date\n+ python3 -m verl.trainer.main_ppo data.train_batch_size=64 ac
 ARGUMENTS = "GRPOConfig(\n_n_gpu=1,\nper_device_train_batch_size=2,\n)\n"
 
 
+SWIFT = """\
+[INFO:swift] Loading the model using model_dir: /data/Qwen2.5-7B-Instruct
+[INFO:swift] args: RLHFArguments(
+_n_gpu=-1,
+deepspeed={'zero_optimization': {'stage': 3}},
+num_generations=8,
+per_device_train_batch_size=2,
+)
+[INFO:swift] Global seed set to 42
+"""
+ON_ONE_LINE = "2025-02-11 INFO Namespace(pretrain='/data/model', micro_train_batch_size=4, zero_stage=3, bf16=True)\n"
+DEEPSPEED = """\
+[2025-02-11 03:25:41,123] [INFO] [config.py:1001:print] DeepSpeedEngine configuration:
+[2025-02-11 03:25:41,124] [INFO] [config.py:1005:print]   gradient_clipping ............ 1.0
+[2025-02-11 03:25:41,124] [INFO] [config.py:991:print_user_config]   json = {
+    "zero_optimization": {
+        "stage": 3,
+        "offload_optimizer": {
+            "device": "cpu"
+        }
+    },
+    "train_micro_batch_size_per_gpu": 8
+}
+"""
+
+
 def asked(tmp_path: Path, capsys: pytest.CaptureFixture[str], script: str, log: str) -> dict[str, dict[str, object]]:
     """key → its entry in the JSON answer, of the only launch."""
     (tmp_path / "run.sh").write_text(script)
@@ -94,3 +120,25 @@ def test_a_log_that_is_not_there_is_one_sentence(tmp_path: Path, capsys: pytest.
     (tmp_path / "run.sh").write_text("python train.py --bs $B\n")
     assert main(["settings", str(tmp_path / "run.sh"), "--log", str(tmp_path / "none.log")]) == 2
     assert "none.log" in capsys.readouterr().err
+
+
+def test_the_arguments_that_swift_prints_fill_its_variables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    script = "swift rlhf --rlhf_type grpo --deepspeed zero3 --num_generations $N --per_device_train_batch_size $1\n"
+    found = asked(tmp_path, capsys, script, SWIFT)
+    assert found["--num_generations"]["value"] == "8"
+    assert found["--per_device_train_batch_size"]["line"] == 6
+    assert found["--deepspeed"]["value"] == "zero3"
+
+
+def test_arguments_printed_on_one_line_are_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    script = "deepspeed --module openrlhf.cli.train_ppo --pretrain $MODEL --micro_train_batch_size $B --zero_stage 3\n"
+    found = asked(tmp_path, capsys, script, ON_ONE_LINE)
+    assert (found["--pretrain"]["value"], found["--micro_train_batch_size"]["value"]) == ("/data/model", "4")
+
+
+def test_the_configuration_that_deepspeed_prints_stands_in_for_a_file_that_is_missing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = asked(tmp_path, capsys, "swift rlhf --rlhf_type grpo --deepspeed missing.json\n", DEEPSPEED)
+    assert found["zero_optimization.stage"]["value"] == "3"
+    assert found["zero_optimization.offload_optimizer.device"]["value"] == "cpu"

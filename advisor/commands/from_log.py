@@ -12,6 +12,7 @@ from advisor.crash.sources import Reader, open_sources
 from advisor.crash.story import read_logs
 from advisor.hostile import clean_line
 from advisor.knowledge import Knowledge
+from advisor.run.agreement import LOOSE, agreement, same_text
 from advisor.run.bound import native
 from advisor.script.document import Setting, Span
 from advisor.script.launch import Launch
@@ -21,7 +22,6 @@ _SEARCHED = 64 << 20
 _MOST_REMARKS = 5
 _TOKEN = re.compile(r"[{}]|['\"]([^'\"]{1,120})['\"]\s*:")
 _NAMED = re.compile(r"(?:^|[\s'\"\[,(])[+]{0,2}(?:--?)?([A-Za-z_][\w./@-]*)(?==| \.{3}|\s+\S|['\"]|$)")
-_LOOSE = re.compile(r"[\s'\"]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,26 +45,25 @@ def filled(launches: Sequence[Launch], printed: Printed) -> list[Launch]:
 
     A value that the script decides stays; where the log says otherwise, a note tells.
     """
-    fits = [_fit(launch, printed.values) for launch in launches]
+    fits = [agreement(launch, printed.values) for launch in launches]
     best = max(fits, default=0)
     return [_with_log(one, printed) if fit == best else one for one, fit in zip(launches, fits, strict=True)]
 
 
-def _fit(launch: Launch, values: Mapping[str, str]) -> int:
-    """Settings that the log confirms, less those that it contradicts."""
-    known = [s for s in launch.effective().values() if s.resolved and native(s.key) in values]
-    return sum(1 if _same(s.text, values[native(s.key)]) else -1 for s in known)
-
-
 def _with_log(launch: Launch, printed: Printed) -> Launch:
     settings = [_filled(setting, printed) for setting in launch.settings]
-    if launch.missing or any(note.startswith("More arguments may follow") for note in launch.notes) or not settings:
+    if launch.missing or any(_leaves_open(note) for note in launch.notes) or not settings:
         there = {native(setting.key) for setting in settings}
         settings += [_from_log(key, printed) for key in printed.values if key not in there]
     count = sum(setting.origin == "log" for setting in settings)
     told = f"{count} setting{' is' if count == 1 else 's are'} known only from what the log printed."
     notes = (*launch.notes, *([told] if count else []), *_contradictions(launch, printed))
     return replace(launch, settings=tuple(settings), notes=notes)
+
+
+def _leaves_open(note: str) -> bool:
+    """Whether a launch may have settings that are not listed: arguments from outside, or a file that is not here."""
+    return note.startswith("More arguments may follow") or note.endswith("its settings are not known.")
 
 
 def _filled(setting: Setting, printed: Printed) -> Setting:
@@ -87,7 +86,7 @@ def _contradictions(launch: Launch, printed: Printed) -> Iterator[str]:
         if (key := native(setting.key)) in printed.values
         and setting.resolved
         and setting.origin == "command"
-        and not _same(setting.text, printed.values[key])
+        and not same_text(setting.text, printed.values[key])
     ]
     for setting, text in wrong[:_MOST_REMARKS]:
         place = printed.places.get(native(setting.key))
@@ -96,17 +95,6 @@ def _contradictions(launch: Launch, printed: Printed) -> Iterator[str]:
         yield f"{setting.key} is {shown} in the script, but the log printed {clean_line(text, 60)}{at}."
     if len(wrong) > _MOST_REMARKS:
         yield f"{len(wrong) - _MOST_REMARKS} more settings differ from what the log printed."
-
-
-def _same(left: str, right: str) -> bool:
-    """Equal as the frameworks read them: 1e-6 is 0.000001, True is true, quotes and blanks in lists do not count."""
-    a, b = (_LOOSE.sub("", text).lower() for text in (left, right))
-    if a == b or {a, b} <= {"none", "null", ""}:
-        return True
-    try:
-        return float(a) == float(b)
-    except ValueError:
-        return False
 
 
 # --- where a value stands -----------------------------------------------------------------------------------------
@@ -124,7 +112,7 @@ def _places(logs: Sequence[Path], values: Mapping[str, str]) -> dict[str, Span]:
                     if key in values and key not in exact:
                         span = Span(source.name, line.number, 0, 0)
                         near.setdefault(key, span)
-                        if _LOOSE.sub("", values[key]).lower() in _LOOSE.sub("", line.text).lower():
+                        if LOOSE.sub("", values[key]).lower() in LOOSE.sub("", line.text).lower():
                             exact[key] = span
                 if len(exact) == len(values):
                     break

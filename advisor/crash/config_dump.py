@@ -25,7 +25,9 @@ _OVERRIDES = re.compile(r"Error executing job with overrides: (\[.*\])")
 _DEEPSPEED = re.compile(r"^ {0,4}([a-z_][\w.]{1,60}) \.{3,60} (.{0,200})$")
 _TRACED = re.compile(r"^\++ (?:\w+=\S* )*(?:\S*/)?(?:python[\d.]*|torchrun|accelerate|deepspeed|swift|ray)\b")
 _PAIR = re.compile(r"^\s*([A-Za-z_][\w.]{0,60})=(.{0,400}?),?\s*\)?$")
-_ARGUMENTS = re.compile(r"^(?:\w{0,40}(?:Arguments|Config|Namespace)|args: ?\w{0,40})\($")
+_CLASS = r"(?:\w{0,40}(?:Arguments|Config|Namespace)|args: ?\w{0,40})\("
+_ARGUMENTS = re.compile(rf"^(?:\[INFO:\w{{1,20}}\] )?{_CLASS}$")
+_ON_ONE_LINE = re.compile(r"\b(\w{0,40}(?:Arguments|Config|Namespace)\([A-Za-z_]\w*=.*\))\s*$")
 _HYDRA = re.compile(r"^[+~]{0,2}([A-Za-z_][\w./@-]{0,200})=(.*)$", re.DOTALL)
 _ASKED = re.compile(r"^--?([A-Za-z][\w.-]{1,80})(?:=(.*))?$", re.DOTALL)
 _OMITTED = frozenset(("[...]", "{...}"))
@@ -115,18 +117,35 @@ def flatten(tree: Mapping[Any, Any], prefix: str = "") -> Iterator[tuple[str, st
 
 
 def _argument_blocks(lines: Sequence[Line]) -> Iterator[tuple[str, str]]:
-    """`RLHFArguments(` … `)` with one `key=value,` a line."""
+    """`RLHFArguments(` … `)` with one `key=value,` a line, or all of it on one."""
     inside: str | None = None
     for line in lines:
         text = line.text.strip()
-        if _ARGUMENTS.match(text):
+        if text.endswith(")") and (whole := _ON_ONE_LINE.search(text)):
+            yield from _keywords(whole[1])
+        elif _ARGUMENTS.match(text):
             inside = line.process
         elif inside is not None and line.process == inside:
             match = _PAIR.match(text)
-            if match:
+            if match and not match[2].startswith("{"):  # what a file's name was read into is not the setting's text
                 yield match[1], match[2].strip("'\"")
             elif text.startswith(")"):
                 inside = None
+
+
+def _keywords(call: str) -> Iterator[tuple[str, str]]:
+    """`Namespace(a=1, b='x')` → its literals; what is none (`dtype=torch.bfloat16`) is left out."""
+    try:
+        tree = ast.parse(call[:_LITERAL_LIMIT], mode="eval").body
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return
+    for keyword in tree.keywords if isinstance(tree, ast.Call) else ():
+        try:
+            value = ast.literal_eval(keyword.value)
+        except (ValueError, TypeError, RecursionError):
+            continue
+        if keyword.arg is not None and not isinstance(value, Mapping):
+            yield keyword.arg, as_text(value)
 
 
 def _deepspeed_lines(lines: Sequence[Line]) -> Iterator[tuple[str, str]]:
