@@ -38,7 +38,7 @@ _MOST_REPAIRED = 500
 """Brackets and heredocs without their other half take the grammar time that grows with the square of their number."""
 _READ = 256
 """Bytes that the grammar gets at a time; it keeps what it gets, and reads on from every heredoc line."""
-_MOST_SECONDS = 1.0
+_MOST_SECONDS = 0.8
 _SLOW = b"\"'`()[]{}"
 _MOST_SLOW = 300_000
 """Quotes and brackets, which take the grammar about a microsecond each, in bytes above `_LARGE`."""
@@ -87,12 +87,14 @@ def parse(data: bytes) -> Block:
 
 def _tree(data: bytes) -> Node:
     """The grammar's root node. Raises Exhausted where it takes too long: it can repair some texts for ever."""
-    if max(data.count(sign) for sign in _REPAIRED) < _MOST_REPAIRED:
+    repaired = max(data.count(sign) for sign in _REPAIRED) >= _MOST_REPAIRED
+    if not repaired and (len(data) < _LARGE or b"<<" in data):  # what gets a heredoc in pieces reads it many times
         return _parser().parse(data).root_node
+    piece = _READ if repaired else _CHUNK
     stop = process_time() + _MOST_SECONDS
     try:
         tree = _parser().parse(
-            lambda at, _: data[at : at + _READ], progress_callback=lambda _, __: process_time() > stop
+            lambda at, _: data[at : at + piece], progress_callback=lambda _, __: process_time() > stop
         )
     except ValueError as error:  # it was stopped
         _parser().reset()

@@ -217,8 +217,8 @@ def _double(data: bytes, at: int, parts: list[Part]) -> int:
         if run:
             parts.append(Literal(run.group(), at, run.end(), "double"))
             at = run.end()
-            if len(parts) > _MOST_PARTS:
-                raise Exhausted
+        if len(parts) > _MOST_PARTS:
+            raise Exhausted
         byte = data[at : at + 1]
         if not byte:
             raise Unterminated("a double quote", opening)

@@ -38,8 +38,22 @@ def test_a_launch_below_five_megabytes_of_nothing_is_found(read: Read, padding: 
         b"python3 train.py " + filled(b"--a 1 "),
         b'A="' + filled(b'x"$B"y') + b'"\n',
         b"(" * (SIZE // 2) + b")" * (SIZE // 2),
+        b"cat" + filled(b" | cat"),
+        b"echo 1" + filled(b" > x"),
+        b'A="' + filled(b"$A") + b'"\n',
+        filled(b"A=1;"),
     ],
-    ids=["launches", "conditions", "one command", "one word", "brackets"],
+    ids=[
+        "launches",
+        "conditions",
+        "one command",
+        "one word",
+        "brackets",
+        "pipes",
+        "redirections",
+        "dollars",
+        "semicolons",
+    ],
 )
 def test_five_megabytes_of_work_end_early_and_say_where(read: Read, text: bytes) -> None:
     script = read(text)
