@@ -88,7 +88,7 @@ def parse(data: bytes) -> Block:
 def _tree(data: bytes) -> Node:
     """The grammar's root node. Raises Exhausted where it takes too long: it can repair some texts for ever."""
     repaired = max(data.count(sign) for sign in _REPAIRED) >= _MOST_REPAIRED
-    if not repaired and (len(data) < _LARGE or b"<<" in data):  # what gets a heredoc in pieces reads it many times
+    if not repaired and (len(data) < _LARGE // 4 or b"<<" in data):  # what gets a heredoc in pieces reads it many times
         return _parser().parse(data).root_node
     piece = _READ if repaired else _CHUNK
     stop = process_time() + _MOST_SECONDS
