@@ -24,8 +24,8 @@ _LITERAL_LINES = 4
 _ALIKE, _SHAPES = 3, 2_000
 """Tries in vain on lines that read alike but for their numbers, and on how many different lines in one log; then, so
 that talk of memory cannot make a log endless, one more a stretch of it."""
-_STRETCH, _SHAPE = 1 << 16, 100
-"""Bytes; characters that tell lines apart."""
+_STRETCH = 1 << 16
+"""Bytes."""
 _DIGITS = str.maketrans("123456789", "000000000")
 _FOREIGN, _FOREIGN_WIDE = 8, 2
 """Lines of other processes that may stand between two pieces of one message, and between two wide ones."""
@@ -35,7 +35,7 @@ class _Vain:
     """Lines of one log that were put together in vain, by what they read like."""
 
     def __init__(self) -> None:
-        self._tried: Counter[tuple[Ready, str]] = Counter()
+        self._tried: Counter[tuple[Ready, int]] = Counter()
         self._last = 0
 
     def tired_of(self, ready: Ready, placed: Placed) -> bool:
@@ -53,8 +53,8 @@ class _Vain:
             self._tried[ready, _shape(placed)] += 1
 
 
-def _shape(placed: Placed) -> str:
-    return placed[1].text[:_SHAPE].translate(_DIGITS)
+def _shape(placed: Placed) -> int:
+    return hash(placed[1].text.translate(_DIGITS))
 
 
 _VAIN: WeakKeyDictionary[Window, _Vain] = WeakKeyDictionary()

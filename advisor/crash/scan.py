@@ -36,8 +36,8 @@ _FLOOD, _FLOOD_OF_CAUSES = 500, 20_000
 _EVERY = 32
 _UNBROKEN = 16
 """Stretches of one endless line that are looked at; what follows in it is passed over."""
-_ALIKE, _SHAPES, _SHAPE = 3, 4_096, 240
-"""Lines that read alike and were looked at in vain before the next ones are not; how many such, by how many bytes."""
+_ALIKE, _SHAPES = 3, 4_096
+"""Lines that read alike and were looked at in vain before the next ones are not; how many such."""
 _OLD_ADVICE = 64
 """Talk of memory that reads alike: so many lines are looked at before the next ones are only counted."""
 _QUIET = ("warning", "telemetry")
@@ -88,9 +88,9 @@ class _Scan:
         self.kept: dict[str, Kept] = {}
         self.contexts = Contexts()
         self.floods: dict[tuple[Ready, ...], Flood] = {}
-        self.vain: dict[bytes, int] = {}
+        self.vain: dict[int, int] = {}
         """Lines on which nothing matched, by what they read like but for their numbers → how many."""
-        self.advice: dict[bytes, tuple[str, int]] = {}
+        self.advice: dict[int, tuple[str, int]] = {}
         """Lines that only talk of memory, likewise → signature and how many."""
 
     def step(self, reader: Reader, searcher: Searcher) -> bool:
@@ -171,7 +171,7 @@ class _Scan:
         if self.unbroken > _UNBROKEN:
             return
         raw = window.copy(begin, end)
-        shape = raw[:_SHAPE].translate(ANY_DIGIT)
+        shape = hash(raw.translate(ANY_DIGIT))
         if self.vain.get(shape, 0) >= _ALIKE or self._is_old_advice(shape):
             return
         candidates = self.catalogue.candidates(without_codes(raw))
@@ -183,7 +183,7 @@ class _Scan:
         elif len(matched) == 1 and _is_talk(matched[0]) and len(self.advice) < _SHAPES:
             self.advice[shape] = (matched[0].id, self.advice.get(shape, ("", 0))[1] + 1)
 
-    def _is_old_advice(self, shape: bytes) -> bool:
+    def _is_old_advice(self, shape: int) -> bool:
         """Whether a line like this said the same so often that it is only counted."""
         name, times = self.advice.get(shape, ("", 0))
         if times < _OLD_ADVICE:
