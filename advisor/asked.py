@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 
-from advisor.crash.evidence import NOTHING, Crash
+from msgspec import Struct
+from msgspec.structs import replace
+
+from advisor.crash.evidence import Crash, no_log
 from advisor.crash.story import read_logs
 from advisor.glance import phase_marks
 from advisor.hostile import clean, clean_line
 from advisor.knowledge import Knowledge
+from advisor.language import say
 from advisor.machine.describe import described, from_log, merge
 from advisor.machine.inventory import Machine
 from advisor.machine.measure import measure
@@ -28,8 +31,7 @@ Notice = Callable[[str], None]
 """Told what is being read, for progress."""
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(Struct, frozen=True):
     """What the user gave on the command line, or later in the app."""
 
     script: Path | None = None
@@ -64,19 +66,21 @@ def silent(_: str) -> None:
 
 def read_crash(logs: Sequence[Path], knowledge: Knowledge, tell: Notice) -> Crash:
     if not logs:
-        return NOTHING
+        return no_log()
     for log in logs:
-        tell(f"reading {log.name}" + (f", {show_bytes(log.stat().st_size)}" if log.is_file() else ""))
+        size = show_bytes(log.stat().st_size) if log.is_file() else ""
+        tell(say("reading {file}, {size}", file=log.name, size=size) if size else say("reading {file}", file=log.name))
     shown = -1
 
-    def told(name: str, read: int, size: int | None) -> None:
+    def at(name: str, read: int, size: int | None) -> None:
         nonlocal shown
         if size and size >= _LONG and shown != (percent := min(read * 100 // size, 100)):
             shown = percent
-            tell(f"reading {Path(name).name}: {percent}% of {show_bytes(size)}")
+            told = {"file": Path(name).name, "percent": percent, "size": show_bytes(size)}
+            tell(say("reading {file}: {percent}% of {size}", **told))
 
     frames, progress = phase_marks(knowledge)
-    return read_logs(logs, knowledge.signatures, frames, progress, told)
+    return read_logs(logs, knowledge.signatures, frames, progress, at)
 
 
 def read_crash_of(asked: Asked, knowledge: Knowledge, tell: Notice) -> Crash:
@@ -119,7 +123,8 @@ def pick_launch(
     """The launch asked for; else, of those a dialect knows, the one the log agrees with best; else the first."""
     launches = script.launches if script is not None else ()
     if asked.launch is not None and not 0 <= asked.launch < len(launches):
-        raise ValueError(f"there is no launch {asked.launch + 1}; {asked.script} has {len(launches)}")
+        asked_for = {"number": asked.launch + 1, "file": asked.script, "count": len(launches)}
+        raise ValueError(say("there is no launch {number}; {file} has {count}", **asked_for))
     order = range(len(launches)) if asked.launch is None else [asked.launch]
     text = clean(script.documents[0].data.decode(errors="replace"), 200_000) if script is not None else ""
 
@@ -145,8 +150,8 @@ def config_module(script: Script | None, index: int, recognised: Recognised, kno
     if found is None:
         return None
     shell, file = script.documents[0].path, found.documents[0].path
-    runs = f"{clean_line(str(shell))} runs {clean_line(str(file))}"
-    note = f"{runs}: that file has the settings and is the one to change."
+    names = {"script": clean_line(str(shell)), "file": clean_line(str(file))}
+    note = say("{script} runs {file}: that file has the settings and is the one to change.", **names)
     return replace(found, launches=tuple(replace(each, notes=(note, *each.notes)) for each in found.launches))
 
 
@@ -191,8 +196,15 @@ def other_launches(asked: Asked, script: Script | None, index: int) -> str:
     if script is None or len(script.launches) < 2 or asked.launch is not None:
         return ""
     span = script.launches[index].span
-    where = f"the one in line {span.line}" if span is not None else "the first"
-    return (
-        f"The script has {len(script.launches)} training commands; this is number {index + 1}, {where}. "
-        "--launch N chooses another."
+    told = {"count": len(script.launches), "number": index + 1}
+    if span is None:
+        return say(
+            "The script has {count} training commands; this is number {number}, the first. --launch N chooses another.",
+            **told,
+        )
+    return say(
+        "The script has {count} training commands; this is number {number}, the one in line {line}. "
+        "--launch N chooses another.",
+        **told,
+        line=span.line,
     )

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from advisor.language import say
+
 DEEPEST = 60
 MORE_VALUES = 5_000
 """Values that aliases may add to those the file has bytes for."""
@@ -18,7 +20,7 @@ class UnboundedYamlError(ValueError):
     """A YAML text that is not read any further: the line and the reason, one clause."""
 
     def __init__(self, line: int, reason: str) -> None:
-        super().__init__(f"line {line}: {reason}")
+        super().__init__(say("line {line}: {reason}", line=line, reason=reason))
         self.line = line
         self.reason = reason
 
@@ -42,7 +44,7 @@ def _check(events: Iterable[Any], most: int) -> None:
         kind, line = type(event).__name__, event.start_mark.line + 1
         if kind in ("MappingStartEvent", "SequenceStartEvent"):
             if len(open_nodes) > DEEPEST:
-                raise UnboundedYamlError(line, "nested too deeply to be a config file")
+                raise UnboundedYamlError(line, say("nested too deeply to be a config file"))
             open_nodes.append((event.anchor, 1))
             if event.anchor is not None:
                 sizes[event.anchor] = None
@@ -54,7 +56,7 @@ def _check(events: Iterable[Any], most: int) -> None:
         elif kind == "AliasEvent":
             known = sizes.get(event.anchor, 1)
             if known is None:
-                raise UnboundedYamlError(line, "an alias stands for what it is part of")
+                raise UnboundedYamlError(line, say("an alias stands for what it is part of"))
             anchor, size = None, known
         else:
             continue
@@ -62,4 +64,5 @@ def _check(events: Iterable[Any], most: int) -> None:
             sizes[anchor] = size
         open_nodes[-1] = (open_nodes[-1][0], open_nodes[-1][1] + size)
         if open_nodes[-1][1] > most:
-            raise UnboundedYamlError(line, "it holds, its aliases spelled out, more values than a config file has")
+            told = say("it holds, its aliases spelled out, more values than a config file has")
+            raise UnboundedYamlError(line, told)

@@ -4,28 +4,29 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from msgspec import Struct, field
+from msgspec.structs import replace
+
 from advisor.hostile import clean_line
+from advisor.language import AUTO, LANGUAGES, listed, mark, say
 
 PROGRAM = "rl-oom-advisor"
 SWITCHES = {"yes": True, "true": True, "on": True, "1": True, "no": False, "false": False, "off": False, "0": False}
-AUTO = "auto"
 THEMES = (AUTO, "dark", "light", "terminal")
 MOUSE = (AUTO, "on", "off")
-LANGUAGES = (AUTO, "en")
 LARGEST_MARGIN, QUICKEST, SLOWEST = 0.9, 0.5, 60.0
 LONGEST_FILE = 1 << 16
 
-TEMPLATE = """\
+TEMPLATE = mark("""\
 # What rl-oom-advisor does where the command line does not say otherwise.
 # A line that begins with # counts for nothing; remove the # to make it count.
 
 # theme = auto        # auto, dark, light, or terminal (the terminal's own 16 colours)
 # ascii = no          # yes: no signs beyond ASCII
 # mouse = auto        # auto (off over SSH), on, off
-# language = auto     # auto (from the locale), en
+# language = auto     # auto (from the locale), en, zh
 # margin = 0.08       # memory to leave free, a fraction of every capacity
 # refresh = 1.0       # seconds between two readings of the gauges
 
@@ -33,11 +34,10 @@ TEMPLATE = """\
 # key why_not = w
 # key gauges = g
 # key quit = q
-"""
+""")
 
 
-@dataclass(frozen=True, slots=True)
-class Config:
+class Config(Struct, frozen=True):
     """What is in force. `given` names what the file sets; all else is as it comes."""
 
     path: Path
@@ -82,13 +82,13 @@ def read_config(environ: Mapping[str, str] | None = None) -> Config:
 def _with(config: Config, said: str, number: int) -> Config:
     name, equals, value = (part.strip() for part in said.partition("="))
     if not equals or not value:
-        return _complained(config, number, "write it as NAME = VALUE")
+        return _complained(config, number, say("write it as NAME = VALUE"))
     try:
         if name.startswith("key "):
             keys = {**config.keys, name[4:].strip(): value}
             return replace(config, keys=keys, given=(*config.given, name))
         changed: dict[str, object] = {name: _reader(name)(value)}
-        return replace(config, given=(*config.given, name), **changed)  # type: ignore[arg-type]
+        return replace(config, given=(*config.given, name), **changed)
     except ValueError as problem:
         return _complained(config, number, str(problem))
 
@@ -99,14 +99,16 @@ def _complained(config: Config, number: int, problem: str) -> Config:
 
 def _reader(name: str) -> Callable[[str], object]:
     if name not in _READERS:
-        raise ValueError(f"there is no {name!r}; there are {', '.join(_READERS)}, and key NAME")
+        raise ValueError(
+            say("there is no {name}; there are {names}, and key NAME", name=repr(name), names=listed(_READERS))
+        )
     return _READERS[name]
 
 
 def _one_of(allowed: tuple[str, ...]) -> Callable[[str], str]:
     def read(value: str) -> str:
         if value.lower() not in allowed:
-            raise ValueError(f"{value!r} is none of {', '.join(allowed)}")
+            raise ValueError(say("{value} is none of {names}", value=repr(value), names=listed(allowed)))
         return value.lower()
 
     return read
@@ -114,7 +116,7 @@ def _one_of(allowed: tuple[str, ...]) -> Callable[[str], str]:
 
 def _switch(value: str) -> bool:
     if value.lower() not in SWITCHES:
-        raise ValueError(f"{value!r} is neither yes nor no")
+        raise ValueError(say("{value} is neither yes nor no", value=repr(value)))
     return SWITCHES[value.lower()]
 
 
@@ -123,9 +125,9 @@ def _between(least: float, most: float) -> Callable[[str], float]:
         try:
             number = float(value)
         except ValueError:
-            raise ValueError(f"{value!r} is not a number") from None
+            raise ValueError(say("{value} is not a number", value=repr(value))) from None
         if not least <= number <= most:
-            raise ValueError(f"{value} is not between {least:g} and {most:g}")
+            raise ValueError(say("{value} is not between {least:g} and {most:g}", value=value, least=least, most=most))
         return number
 
     return read
@@ -135,7 +137,7 @@ _READERS: dict[str, Callable[[str], object]] = {
     "theme": _one_of(THEMES),
     "ascii": _switch,
     "mouse": _one_of(MOUSE),
-    "language": _one_of(LANGUAGES),
+    "language": _one_of((AUTO, *LANGUAGES)),
     "margin": _between(0, LARGEST_MARGIN),
     "refresh": _between(QUICKEST, SLOWEST),
 }
@@ -152,4 +154,4 @@ def told(config: Config) -> list[tuple[str, str, str]]:
         ("refresh", f"{config.refresh:g}"),
         *((f"key {name}", key) for name, key in config.keys.items()),
     ]
-    return [(name, value, "the file" if name in config.given else "as it comes") for name, value in values]
+    return [(name, value, say("the file") if name in config.given else say("as it comes")) for name, value in values]

@@ -11,10 +11,11 @@ import select
 import signal
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from advisor.crash.evidence import Crash
@@ -29,8 +30,7 @@ PATIENCE = 2.0
 _LARGEST = 8 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class Sight:
+class Sight(Struct, frozen=True):
     """What is to be looked at, and how the user described the machine."""
 
     logs: tuple[Path, ...]
@@ -40,8 +40,7 @@ class Sight:
     host_ram: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Glance:
+class Glance(Struct, frozen=True):
     """What the ends of the logs prove, and the machine as it was described."""
 
     crash: Crash

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from advisor import kept, session
 from advisor.commands.saving import destination_of, refuse_existing, save
@@ -19,8 +20,7 @@ from advisor.session import Asked, State
 from advisor.tui.driver import Early, Notice, Preview, Saved
 
 
-@dataclass(frozen=True, slots=True)
-class SessionDriver:
+class SessionDriver(Struct, frozen=True):
     """One sitting on what was asked for. Raises ScriptError, EditRefused, ValueError or OSError, as the app expects."""
 
     asked: Asked

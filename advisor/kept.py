@@ -7,12 +7,15 @@ import os
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct, field
+from msgspec.structs import replace
+
 from advisor import session
 from advisor.config import PROGRAM
+from advisor.language import say
 from advisor.session import Asked, State
 
 KEPT = 20
@@ -22,8 +25,7 @@ SCHEMA = 1
 _PATHS, _PATH_TUPLES = ("script", "record"), ("logs", "machine_files", "knowledge")
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
+class Kept(Struct, frozen=True):
     """One sitting: what was asked for with the user's answers, what was switched by hand, and where the user was."""
 
     asked: Asked
@@ -90,13 +92,13 @@ def load(path: Path) -> Kept:
     try:
         found = json.loads(data)
     except (ValueError, RecursionError):
-        raise ValueError(f"{path}: this is not a kept sitting (no JSON)") from None
+        raise ValueError(say("{path}: this is not a kept sitting (no JSON)", path=path)) from None
     if not isinstance(found, dict) or found.get("schema") != SCHEMA or not isinstance(found.get("asked"), dict):
-        raise ValueError(f"{path}: this is not a kept sitting")
+        raise ValueError(say("{path}: this is not a kept sitting", path=path))
     try:
         return _read(found)
     except (TypeError, AttributeError, KeyError) as error:
-        raise ValueError(f"{path}: this sitting cannot be read ({error})") from error
+        raise ValueError(say("{path}: this sitting cannot be read ({error})", path=path, error=error)) from error
 
 
 def again(state: State, switched: Mapping[str, bool]) -> State:
@@ -126,7 +128,7 @@ def _absolute(path: Path) -> Path:
 
 
 def _written(kept: Kept) -> dict[str, Any]:
-    asked = {one.name: _plain(getattr(kept.asked, one.name)) for one in fields(kept.asked)}
+    asked = {name: _plain(getattr(kept.asked, name)) for name in Asked.__struct_fields__}
     return {
         "schema": SCHEMA,
         "asked": asked,
@@ -146,7 +148,7 @@ def _plain(value: Any) -> Any:
 
 
 def _read(found: dict[str, Any]) -> Kept:
-    known = {one.name for one in fields(Asked)}
+    known = set(Asked.__struct_fields__)
     given: dict[str, Any] = {name: value for name, value in found["asked"].items() if name in known}
     for name, value in given.items():
         if name in _PATHS:
@@ -156,7 +158,7 @@ def _read(found: dict[str, Any]) -> Kept:
         elif isinstance(value, list):
             given[name] = tuple(str(one) for one in value)
     if any(str(log) == "-" for log in given.get("logs", ())):
-        raise ValueError("its log came from standard input and is gone")
+        raise ValueError(say("its log came from standard input and is gone"))
     switched = {str(name): bool(on) for name, on in found.get("switched", {}).items()}
     return Kept(
         Asked(**given), switched, str(found.get("stage", "")), int(found.get("question", 0)), bool(found.get("demo"))

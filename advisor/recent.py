@@ -6,9 +6,10 @@ import os
 import re
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
+
+from msgspec import Struct
 
 SCRIPTS = (".sh", ".bash", ".slurm", ".sbatch", ".py")
 LOGS = (
@@ -42,8 +43,7 @@ _STARTS = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """A file, or Ray's folder of logs. `changed` in epoch seconds, `size` in bytes (0 for a folder)."""
 
     path: Path
@@ -51,8 +51,7 @@ class Found:
     size: int
 
 
-@dataclass(frozen=True, slots=True)
-class RecentRun:
+class RecentRun(Struct, frozen=True):
     """A script and the newest log beside it; either may be missing."""
 
     script: Found | None
@@ -64,8 +63,7 @@ class RecentRun:
         return max(one.changed for one in (self.script, self.log) if one is not None)
 
 
-@dataclass(frozen=True, slots=True)
-class Recent:
+class Recent(Struct, frozen=True):
     """What was found, newest first."""
 
     folder: Path

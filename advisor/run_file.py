@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.bounded_yaml import UnboundedYamlError, check_bounds
 from advisor.crash.evidence import NOTHING
 from advisor.hostile import clean_line
 from advisor.knowledge import Knowledge, open_knowledge
+from advisor.language import listed, say
 from advisor.machine.describe import described, gpus_from, merge
 from advisor.machine.inventory import Machine
 from advisor.machine.measure import measure
@@ -36,8 +39,7 @@ _FIELDS = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Sizing:
+class Sizing(Struct, frozen=True):
     """A run, its machine and the memory it is expected to take. `margin` is the fraction to be left free."""
 
     run: Run
@@ -78,7 +80,7 @@ def _read(path: Path) -> Mapping[str, Any]:
     with path.open("rb") as file:
         data = file.read(FILE_LIMIT + 1)
     if len(data) > FILE_LIMIT:
-        raise ValueError(f"{name}: too large for a run file")
+        raise ValueError(say("{file}: too large for a run file", file=name))
     try:
         check_bounds(data, VALUES_LIMIT)
         stated = yaml.load(data, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - a safe loader
@@ -86,15 +88,17 @@ def _read(path: Path) -> Mapping[str, Any]:
         raise ValueError(f"{name}, {error}") from error
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
-        where = f", line {mark.line + 1}" if mark is not None else ""
-        raise ValueError(
-            f"{name}{where}: not YAML ({getattr(error, 'problem', None) or 'cannot be parsed'})"
-        ) from error
+        problem = getattr(error, "problem", None) or say("cannot be parsed")
+        if mark is None:
+            raise ValueError(say("{file}: not YAML ({problem})", file=name, problem=problem)) from error
+        told = {"file": name, "line": mark.line + 1, "problem": problem}
+        raise ValueError(say("{file}, line {line}: not YAML ({problem})", **told)) from error
     if not isinstance(stated, dict) or not stated.get("framework"):
-        raise ValueError(f"{name}: a run file is a mapping that names at least its framework")
+        raise ValueError(say("{file}: a run file is a mapping that names at least its framework", file=name))
     unknown = sorted(str(key) for key in stated if key not in _FIELDS)
     if unknown:
-        raise ValueError(f"{name}: {clean_line(unknown[0], 60)} is none of {', '.join(sorted(_FIELDS))}")
+        told = {"file": name, "name": clean_line(unknown[0], 60), "names": listed(sorted(_FIELDS))}
+        raise ValueError(say("{file}: {name} is none of {names}", **told))
     return stated
 
 
@@ -102,7 +106,7 @@ def _machine(stated: Mapping[str, Any], asked: Asked, knowledge: Knowledge) -> M
     """This box, under what the file says, under what the command line says."""
     nodes = stated.get("nodes")
     if nodes is not None and (not isinstance(nodes, int) or isinstance(nodes, bool)):
-        raise ValueError(f"nodes must be a whole number, not {clean_line(str(nodes), 40)!r}")
+        raise ValueError(say("nodes must be a whole number, not {given!r}", given=clean_line(str(nodes), 40)))
     versions = _mapping(stated, "libraries")
     from_file = described(
         knowledge.gpus,
@@ -136,7 +140,11 @@ def _inputs(stated: Mapping[str, Any], asked: Asked, machine: Machine, knowledge
     keys = {setting.key for setting in settings}
     version = machine.libraries.get(framework.package) if framework is not None else None
     era = era_of(framework, version, keys) if framework is not None else ""
-    because = f"the word {clean_line(word, 40)} in {name}" + ("" if framework is not None else ", which is not known")
+    told = {"word": clean_line(word, 40), "file": name}
+    if framework is not None:
+        because = say("the word {word} in {file}", **told)
+    else:
+        because = say("the word {word} in {file}, which is not known", **told)
     knobs = {
         str(knob): Knob(str(knob), value, "user")
         for knob, value in _mapping(stated, "knobs").items()
@@ -167,7 +175,7 @@ def _text(value: object) -> str:
 def _mapping(stated: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     value = stated.get(key) or {}
     if not isinstance(value, dict):
-        problem = f"{key} must be a mapping, not {clean_line(str(value), 40)!r}"
+        problem = say("{key} must be a mapping, not {given!r}", key=key, given=clean_line(str(value), 40))
         raise ValueError(problem)  # noqa: TRY004 - one kind of error for input
     return value
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import combinations
 from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.asked import (
     Asked,
@@ -27,6 +29,7 @@ from advisor.diagnosis.leaks import held_knobs
 from advisor.diagnosis.version import other_answers, told_version, with_version
 from advisor.glance import phase_marks
 from advisor.knowledge import Knowledge, open_knowledge
+from advisor.language import listed, say
 from advisor.machine.inventory import Machine
 from advisor.memory.attribution import attribute
 from advisor.memory.calibrate import Correction, corrected, corrections
@@ -50,8 +53,7 @@ MOST_PLANS = 3
 """Plans made before one is taken whose steps cannot all be written."""
 
 
-@dataclass(frozen=True, slots=True)
-class State:
+class State(Struct, frozen=True):
     """Everything a face shows. Immutable: each change gives a new State."""
 
     asked: Asked
@@ -67,7 +69,7 @@ class State:
     plan: Plan
     answers: Mapping[str, str]
     """Question id → the user's own answer."""
-    situation: Situation | None = field(default=None, repr=False, compare=False)
+    situation: Situation | None = None
     """What the plan was made for; toggles compute with it."""
     measured: Measured | None = None
     """What the record of `watch` says, where one was given."""
@@ -92,7 +94,7 @@ def open_session(asked: Asked, notice: Notice | None = None, early: Early | None
     knowledge = open_knowledge(asked.knowledge)
     script = None
     if asked.script is not None:
-        tell(f"reading {asked.script.name}")
+        tell(say("reading {file}", file=asked.script.name))
         script = read_script(asked.script)
     if early is not None and asked.logs:
         first = preview(asked.logs, knowledge.signatures, *phase_marks(knowledge))
@@ -107,8 +109,9 @@ def _diagnosed(asked: Asked, knowledge: Knowledge, script: Script | None, crash:
     module = config_module(script, index, recognised, knowledge)
     if module is not None:
         script, index = module, 0
-        tell(f"reading {module.documents[0].path.name}, which {asked.script.name if asked.script else ''} runs")
-    tell("looking at this machine")
+        names = {"file": module.documents[0].path.name, "script": asked.script.name if asked.script else ""}
+        tell(say("reading {file}, which {script} runs", **names))
+    tell(say("looking at this machine"))
     machine = machine_for(asked, knowledge, crash, script, index)
     chosen = asked if module is None else replace(asked, launch=None)
     recognised, index = pick_launch(script, crash, chosen, knowledge, machine.libraries)
@@ -127,7 +130,7 @@ def toggle(state: State, step_id: str, selected: bool | None = None) -> State:
     """The same sitting with one step of the plan switched; its alternatives go off, and "after" is computed again."""
     steps = {step.id: step for step in state.plan.steps}
     if step_id not in steps:
-        raise ValueError(f"the plan has no step {step_id!r}; it has {', '.join(steps)}")
+        raise ValueError(_no_step(step_id, steps))
     turned = steps[step_id]
     wanted = (not turned.selected) if selected is None else selected
     return _with_steps(state, {s.id: _after_turn(s, turned, wanted) for s in state.plan.steps})
@@ -153,12 +156,18 @@ def accept(state: State, which: str) -> State:
     known = {step.id for step in state.plan.steps}
     for name in wanted:
         if name not in known:
-            raise ValueError(f"the plan has no step {name!r}; it has {', '.join(sorted(known)) or 'none'}")
+            raise ValueError(_no_step(name, sorted(known)))
     taken = [step for step in state.plan.steps if step.id in wanted]
     for one, other in combinations(taken, 2):
         if _exclude_each_other(one, other):
-            raise ValueError(f"{one.id} and {other.id} exclude each other: take one of them")
+            told = {"one": one.id, "other": other.id}
+            raise ValueError(say("{one} and {other} exclude each other: take one of them", **told))
     return _with_steps(state, {s.id: s.id in wanted for s in state.plan.steps})
+
+
+def _no_step(name: str, known: Iterable[str]) -> str:
+    steps = listed(known) or say("none")
+    return say("the plan has no step {name!r}; it has {steps}", name=name, steps=steps)
 
 
 def patch(state: State) -> Patch:
@@ -224,7 +233,7 @@ def _think(
     others = other_launches(asked, script, index)
     inputs = replace(inputs, knobs=held_knobs(knowledge.advisories, run, machine, crash, leak_assumed))
     run = build_run(inputs).run
-    refused = (f"Left out of your knowledge: {sentence}" for sentence in knowledge.refused)
+    refused = (say("Left out of your knowledge: {reason}", reason=sentence) for sentence in knowledge.refused)
     run = replace(run, notes=(*refused, *([others] if others else []), *run.notes))
     predicted = build_ledger(run, machine, crash)
     readings = replaced_by(predicted, crash)

@@ -10,10 +10,11 @@ import argparse
 import gc
 import os
 import sys
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from advisor.config import read_config
 from advisor.glance import Looking, Sight
@@ -26,8 +27,7 @@ if TYPE_CHECKING:
     from advisor.tui.driver import Driver, Early, Notice, Preview, Saved
 
 
-@dataclass(slots=True)
-class LateDriver:
+class LateDriver(Struct):
     """A driver that is made when it is first asked for something."""
 
     make: Callable[[], Driver]

@@ -7,6 +7,9 @@ way, so `parse_size` reads GB as GiB: "760GB" is 760 * 2^30.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+
+from advisor.language import say
 
 KIB, MIB, GIB, TIB = 2**10, 2**20, 2**30, 2**40
 _FACTOR = {"": 1, "B": 1, "K": KIB, "M": MIB, "G": GIB, "T": TIB}
@@ -17,14 +20,14 @@ def parse_size(text: str) -> int:
     """ "760GB", "13.91 GiB", "608 bytes" → bytes. Raises ValueError with the text it could not read."""
     match = _SIZE.match(text)
     if match is None:
-        raise ValueError(f"not a size: {text[:80]!r} (write it like 80GB or 512MiB)")
+        raise ValueError(say("not a size: {text!r} (write it like 80GB or 512MiB)", text=text[:80]))
     return round(float(match.group(1)) * _FACTOR[match.group(2).upper()])
 
 
 def show_bytes(count: int | float | None) -> str:
     """Two decimals in GiB, MiB below one GiB, as torch prints; "unknown" for None."""
     if count is None:
-        return "unknown"
+        return say("unknown")
     size = abs(count)
     if size >= GIB:
         return f"{count / GIB:.2f} GiB"
@@ -32,7 +35,18 @@ def show_bytes(count: int | float | None) -> str:
         return f"{count / MIB:.2f} MiB"
     if size >= KIB:
         return f"{count / KIB:.1f} KiB"
-    return f"{count:.0f} bytes"
+    return say("{count:.0f} bytes", count=count)
+
+
+def in_ranges(numbers: Iterable[int]) -> str:
+    """ "0–7, 9": ascending, three or more in a row as a range."""
+    runs: list[list[int]] = []
+    for number in sorted(set(numbers)):
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return ", ".join(f"{run[0]}–{run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs)
 
 
 def show_gib(count: int | float | None, digits: int = 1) -> str:
@@ -43,5 +57,5 @@ def show_gib(count: int | float | None, digits: int = 1) -> str:
 def show_params(count: int | float | None) -> str:
     """7615616512 → "7.62B"."""
     if count is None:
-        return "unknown size"
+        return say("unknown size")
     return f"{count / 1e9:.2f}B" if count >= 1e9 else f"{count / 1e6:.0f}M"

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from advisor.language import ENGLISH, speak, spoken
 
 # A slow first draw on a loaded two-core machine is no defect of the code under test.
 settings.register_profile("any_machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -19,3 +22,11 @@ def nobodys_settings(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pyte
     folder.mkdir(exist_ok=True)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(folder))
     return folder
+
+
+@pytest.fixture(autouse=True)
+def english_afterwards() -> Iterator[None]:
+    """A test that speaks another language leaves none of it to the next."""
+    yield
+    if spoken() != ENGLISH:
+        speak(ENGLISH)

@@ -1,11 +1,11 @@
 """A sitting is kept at every step: it comes back as it was, in the app and without a screen."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from advisor import kept, session
 from advisor.cli import main

@@ -1,8 +1,7 @@
 """The end of a long log is diagnosed first; what was answered and switched meanwhile is carried into the whole."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from advisor.crash.sources import PREVIEW
 from advisor.demo import demo_files

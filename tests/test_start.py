@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from advisor import start
-from advisor.cli import app_parser
+from advisor.arguments import app_parser
 from advisor.demo import demo_files
 from advisor.guided import SessionDriver
 from advisor.kept import latest, load
@@ -24,7 +24,6 @@ LATE = {
     "advisor.diagnosis",
     "advisor.knowledge",
     "tree_sitter",
-    "msgspec",
     "yaml",
 }
 

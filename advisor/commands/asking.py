@@ -10,7 +10,9 @@ from advisor.config import read_config
 from advisor.exits import Refusal
 from advisor.hostile import clean_line
 from advisor.kept import Kept, latest, load
+from advisor.language import say
 from advisor.session import Asked
+from advisor.words import os_words
 
 
 def asked_from(parsed: argparse.Namespace) -> Asked:
@@ -57,7 +59,7 @@ def _logs_of(record: Path) -> tuple[Path, ...]:
 def launch_index(number: int | None) -> int | None:
     """Launches are counted from 1 outside and from 0 inside."""
     if number is not None and number < 1:
-        raise Refusal(f"--launch {number}: launches are counted from 1")
+        raise Refusal(say("--launch {number}: launches are counted from 1", number=number))
     return None if number is None else number - 1
 
 
@@ -66,7 +68,7 @@ def _answers(given: Sequence[str]) -> dict[str, str]:
     for text in given:
         question, _, choice = text.partition("=")
         if not question.strip() or not choice.strip():
-            raise Refusal(f"--answer {clean_line(text, 80)}: write it as QUESTION=ANSWER")
+            raise Refusal(say("--answer {given}: write it as QUESTION=ANSWER", given=clean_line(text, 80)))
         answers[question.strip()] = choice.strip()
     return answers
 
@@ -75,10 +77,10 @@ def kept_sitting(name: str) -> Kept:
     """The sitting kept in the file `name`, "" the last one. Raises Refusal where there is none."""
     path = Path(name) if name else latest()
     if path is None:
-        raise Refusal("no sitting was kept yet: there is nothing to take up")
+        raise Refusal(say("no sitting was kept yet: there is nothing to take up"))
     try:
         return load(path)
     except ValueError as error:
         raise Refusal(str(error)) from error
     except OSError as error:
-        raise Refusal(f"{path}: {(error.strerror or str(error)).lower()}") from error
+        raise Refusal(f"{path}: {os_words(error)}") from error

@@ -7,7 +7,9 @@ import argparse
 from advisor.commands.streams import emit, tell
 from advisor.config import TEMPLATE, read_config, told
 from advisor.exits import Exit, Refusal
+from advisor.language import say
 from advisor.report.layout import join, table
+from advisor.words import os_words
 
 
 def config(parsed: argparse.Namespace) -> int:
@@ -15,8 +17,8 @@ def config(parsed: argparse.Namespace) -> int:
     if parsed.init:
         _write()
     found = read_config()
-    there = "" if found.path.exists() else " (not there yet; --init writes it)"
-    emit(join([f"{found.path}{there}", "", *table(told(found))]), parsed.ascii)
+    missing = say("{path} (not there yet; --init writes it)", path=found.path)
+    emit(join([str(found.path) if found.path.exists() else missing, "", *table(told(found))]), parsed.ascii)
     for sentence in found.problems:
         tell(sentence)
     return Exit.UNUSABLE if found.problems else Exit.DONE
@@ -29,6 +31,6 @@ def _write() -> None:
         with path.open("x", encoding="utf-8") as file:
             file.write(TEMPLATE)
     except FileExistsError:
-        raise Refusal(f"{path}: it is there already and stays as it is") from None
+        raise Refusal(say("{path}: it is there already and stays as it is", path=path)) from None
     except OSError as error:
-        raise Refusal(f"{path}: {(error.strerror or str(error)).lower()}") from error
+        raise Refusal(f"{path}: {os_words(error)}") from error

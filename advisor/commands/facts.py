@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from advisor.commands.knowing import knowledge_of
 from advisor.commands.streams import emit, tell, usable
 from advisor.exits import Exit, Refusal
 from advisor.hostile import clean_line
 from advisor.knowledge.load import forget_knowledge
+from advisor.language import listed, say
 from advisor.machine.inventory import Machine
 from advisor.report.json_report import encode, machine_file, scan_json
 from advisor.report.phrases import nothing_told
 from advisor.report.text_report import scan_report
+
+if TYPE_CHECKING:
+    from advisor.report.explain_report import UnknownIdError
 
 
 def scan(parsed: argparse.Namespace) -> int:
@@ -31,7 +36,7 @@ def scan(parsed: argparse.Namespace) -> int:
     emit(encode(scan_json(crash)) + "\n" if parsed.format == "json" else scan_report(crash), parsed.ascii)
     if crash.signature:
         return Exit.DONE
-    names = ", ".join(clean_line(log, 200) for log in parsed.logs)
+    names = listed(clean_line(log, 200) for log in parsed.logs)
     tell(f"rl-oom-advisor: {names}: {nothing_told(crash)}")
     return Exit.NOTHING_FOUND
 
@@ -52,7 +57,8 @@ def _nodes(parsed: argparse.Namespace) -> Machine:
 
     answers = ask_cluster(parsed.ray) if parsed.ray else Answers(())
     if answers.nodes:
-        tell(f"{len(answers.nodes)} nodes answered in {answers.seconds:.1f} s")
+        told = {"count": len(answers.nodes), "seconds": answers.seconds}
+        tell(say("{count} nodes answered in {seconds:.1f} s", **told))
     files = [Path(file) for file in parsed.machine]
     return described((), machine_files=files, asked=answers.nodes, problems=answers.problems)
 
@@ -65,6 +71,12 @@ def explain(parsed: argparse.Namespace) -> int:
     try:
         emit(explain_report(knowledge, parsed.id), parsed.ascii)
     except UnknownIdError as error:
-        close = f"; close to it: {', '.join(error.close)}" if error.close else ""
-        raise Refusal(f"nothing is known by the name {clean_line(error.wanted, 120)}{close}") from error
+        raise Refusal(_not_known(error)) from error
     return Exit.DONE
+
+
+def _not_known(error: UnknownIdError) -> str:
+    name = clean_line(error.wanted, 120)
+    if not error.close:
+        return say("nothing is known by the name {name}", name=name)
+    return say("nothing is known by the name {name}; close to it: {close}", name=name, close=listed(error.close))

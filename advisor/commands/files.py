@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from advisor.commands.asking import launch_index
 from advisor.commands.knowing import knowledge_of
@@ -15,6 +16,7 @@ from advisor.commands.streams import emit, tell, unreadable, usable
 from advisor.exits import Exit, Refusal
 from advisor.hostile import clean, clean_line
 from advisor.knowledge import Knowledge
+from advisor.language import listed, say
 from advisor.plan.patch import fits_name
 from advisor.report.json_report import encode
 from advisor.report.settings_report import Read, error_json, run_file, script_json, settings_json, settings_text
@@ -61,7 +63,11 @@ def _one(name: str, knowledge: Knowledge, printed: Printed | None) -> dict[str, 
     except (ScriptError, ValueError) as error:
         return error_json(name, str(error) or type(error).__name__)
     except Exception as error:  # noqa: BLE001 - the contract: one script that breaks us must not cost the answers to the others
-        return error_json(name, f"this is a fault of the program, not of your file ({type(error).__name__}: {error})")
+        return error_json(name, _our_fault(error))
+
+
+def _our_fault(error: Exception) -> str:
+    return say("this is a fault of the program, not of your file ({error})", error=f"{type(error).__name__}: {error}")
 
 
 def _read(name: str, knowledge: Knowledge, printed: Printed | None) -> Read:
@@ -102,7 +108,7 @@ def set_values(parsed: argparse.Namespace) -> int:
     destination = Path(parsed.output) if parsed.output else fits_name(document.path)
     usable(lambda: refuse_changed(document))
     notes = usable(lambda: write_file(destination, new, document.mode, force=parsed.force, like=document.path))
-    for told in (f"written {clean_line(str(destination))}", *notes):
+    for told in (say("written {file}", file=clean_line(str(destination))), *notes):
         tell(told)
     return Exit.DONE
 
@@ -110,7 +116,7 @@ def set_values(parsed: argparse.Namespace) -> int:
 def _pair(text: str) -> tuple[str, str]:
     key, sign, value = text.partition("=")
     if not sign or not key.strip():
-        raise Refusal(f"{clean_line(text, 80)}: write it as KEY=VALUE")
+        raise Refusal(say("{given}: write it as KEY=VALUE", given=clean_line(text, 80)))
     return key.strip(), value
 
 
@@ -135,9 +141,11 @@ def rewritten(
 
     name = clean_line(str(script.documents[0].path))
     if not script.launches:
-        raise Refusal(f"{name}: no training command was found in it")
+        raise Refusal(say("{file}: no training command was found in it", file=name))
     if index is not None and index >= len(script.launches):
-        raise Refusal(f"--launch {index + 1}: {name} has {len(script.launches)}")
+        raise Refusal(
+            say("--launch {number}: {file} has {count}", number=index + 1, file=name, count=len(script.launches))
+        )
     chosen = range(len(script.launches)) if index is None else [index]
     now = script
     for each, pairs in _by_launch(script, given, chosen).items():
@@ -164,8 +172,10 @@ def _only_changed(before: Script, after: Script) -> tuple[Document, bytes]:
     new = {document.path: document.data for document in after.documents}
     changed = [document for document in before.documents if new.get(document.path, document.data) != document.data]
     if len(changed) > 1:
-        names = ", ".join(clean_line(str(document.path), 200) for document in changed)
-        raise Refusal(f"these settings are decided in several files ({names}); only one can be written")
+        names = listed(clean_line(str(document.path), 200) for document in changed)
+        raise Refusal(
+            say("these settings are decided in several files ({files}); only one can be written", files=names)
+        )
     document = changed[0] if changed else before.documents[0]
     return document, new.get(document.path, document.data)
 

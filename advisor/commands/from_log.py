@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.crash.lines import Line, read_line, segments
 from advisor.crash.sources import Reader, open_sources
 from advisor.crash.story import read_logs
 from advisor.hostile import clean_line
 from advisor.knowledge import Knowledge
+from advisor.language import say, say_count
 from advisor.run.agreement import LOOSE, agreement, same_text
 from advisor.run.bound import native
 from advisor.script.document import Setting, Span
@@ -24,8 +27,7 @@ _TOKEN = re.compile(r"[{}]|['\"]([^'\"]{1,120})['\"]\s*:")
 _NAMED = re.compile(r"(?:^|[\s'\"\[,(])[+]{0,2}(?:--?)?([A-Za-z_][\w./@-]*)(?==| \.{3}|\s+\S|['\"]|$)")
 
 
-@dataclass(frozen=True, slots=True)
-class Printed:
+class Printed(Struct, frozen=True):
     """What logs print of a run's configuration: native key → text, and where each stands, as far as that is found."""
 
     values: Mapping[str, str]
@@ -52,18 +54,17 @@ def filled(launches: Sequence[Launch], printed: Printed) -> list[Launch]:
 
 def _with_log(launch: Launch, printed: Printed) -> Launch:
     settings = [_filled(setting, printed) for setting in launch.settings]
-    if launch.missing or any(_leaves_open(note) for note in launch.notes) or not settings:
+    if launch.missing or launch.leaves_open or not settings:
         there = {native(setting.key) for setting in settings}
         settings += [_from_log(key, printed) for key in printed.values if key not in there]
     count = sum(setting.origin == "log" for setting in settings)
-    told = f"{count} setting{' is' if count == 1 else 's are'} known only from what the log printed."
+    told = say_count(
+        "{number} setting is known only from what the log printed.",
+        "{number} settings are known only from what the log printed.",
+        count,
+    )
     notes = (*launch.notes, *([told] if count else []), *_contradictions(launch, printed))
     return replace(launch, settings=tuple(settings), notes=notes)
-
-
-def _leaves_open(note: str) -> bool:
-    """Whether a launch may have settings that are not listed: arguments from outside, or a file that is not here."""
-    return note.startswith("More arguments may follow") or note.endswith("its settings are not known.")
 
 
 def _filled(setting: Setting, printed: Printed) -> Setting:
@@ -71,11 +72,12 @@ def _filled(setting: Setting, printed: Printed) -> Setting:
     if setting.resolved or not setting.effective or key not in printed.values:
         return setting
     found = _from_log(key, printed)
-    return replace(found, key=setting.key, marker=setting.marker, reason=f"the script leaves it open: {setting.reason}")
+    reason = say("the script leaves it open: {reason}", reason=setting.reason)
+    return replace(found, key=setting.key, marker=setting.marker, reason=reason)
 
 
 def _from_log(key: str, printed: Printed) -> Setting:
-    reason = "the script does not say"
+    reason = say("the script does not say")
     return Setting(key, printed.values[key], "log", span=printed.places.get(key), reason=reason)
 
 
@@ -90,11 +92,14 @@ def _contradictions(launch: Launch, printed: Printed) -> Iterator[str]:
     ]
     for setting, text in wrong[:_MOST_REMARKS]:
         place = printed.places.get(native(setting.key))
-        at = f" ({clean_line(Path(place.path).name)}:{place.line})" if place else ""
-        shown = clean_line(setting.text, 60)
-        yield f"{setting.key} is {shown} in the script, but the log printed {clean_line(text, 60)}{at}."
+        told = {"key": setting.key, "here": clean_line(setting.text, 60), "there": clean_line(text, 60)}
+        if place is None:
+            yield say("{key} is {here} in the script, but the log printed {there}.", **told)
+        else:
+            at = f"{clean_line(Path(place.path).name)}:{place.line}"
+            yield say("{key} is {here} in the script, but the log printed {there} ({place}).", **told, place=at)
     if len(wrong) > _MOST_REMARKS:
-        yield f"{len(wrong) - _MOST_REMARKS} more settings differ from what the log printed."
+        yield say("{count} more settings differ from what the log printed.", count=len(wrong) - _MOST_REMARKS)
 
 
 # --- where a value stands -----------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from pathlib import Path
 from advisor.commands.streams import emit, tell, usable
 from advisor.exits import Exit, Refusal
 from advisor.hostile import clean_line
+from advisor.language import say
 from advisor.report.record_plot import svg, write_csv
 from advisor.script.write import write_file
 from advisor.watch.recording import Recording, read_record
@@ -17,7 +18,7 @@ from advisor.watch.recording import Recording, read_record
 def export(parsed: argparse.Namespace) -> int:
     """Write what was asked for; "-" is standard output. Raises Refusal."""
     if not parsed.record:
-        raise Refusal("--csv and --svg write what a --record DIR holds: give one")
+        raise Refusal(say("--csv and --svg write what a --record DIR holds: give one"))
     recording = usable(lambda: read_record(Path(parsed.record)))
     if parsed.csv:
         _write(parsed.csv, _csv_of(recording))
@@ -38,6 +39,6 @@ def _write(name: str, text: str) -> None:
         return
     path = Path(name)
     if path.exists() or path.is_symlink():
-        raise Refusal(f"{clean_line(name)}: it is there already; give another name")
+        raise Refusal(say("{file}: it is there already; give another name", file=clean_line(name)))
     usable(lambda: write_file(path, text.encode("utf-8", "replace"), 0o644, force=False))
-    tell(f"written {clean_line(name)}")
+    tell(say("written {file}", file=clean_line(name)))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import errno
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from advisor.exits import Refusal
 from advisor.hostile import clean_line
+from advisor.language import listed, say
 from advisor.plan.patch import Patch, fits_name, report_name
 from advisor.report.markdown_report import markdown_report
 from advisor.script.document import Rewrite
@@ -26,13 +28,12 @@ def only_rewrite(rewrites: tuple[Rewrite, ...]) -> Rewrite:
     """The one file that changes. Raises Refusal where several would: a copy of one would not load the others."""
     first, *others = rewrites
     if others:
-        names = ", ".join(clean_line(str(rewrite.document.path), 200) for rewrite in rewrites)
-        raise Refusal(f"the changes are decided in several files ({names}); only one can be written")
+        names = listed(clean_line(str(rewrite.document.path), 200) for rewrite in rewrites)
+        raise Refusal(say("the changes are decided in several files ({files}); only one can be written", files=names))
     return first
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+class Written(Struct, frozen=True):
     """A patched script's report, and what is worth a word about the script itself."""
 
     report: Path
@@ -60,4 +61,4 @@ def save(state: State, patch: Patch, destination: Path, force: bool) -> Written:
 def refuse_existing(path: Path, force: bool) -> None:
     """Raises FileExistsError unless `force`."""
     if not force and (path.exists() or path.is_symlink()):
-        raise FileExistsError(errno.EEXIST, "it is there already; --force overwrites it", str(path))
+        raise FileExistsError(errno.EEXIST, say("it is there already; --force overwrites it"), str(path))

@@ -13,6 +13,7 @@ from advisor.commands.streams import emit, tell, usable
 from advisor.exits import Exit, Refusal
 from advisor.hostile import clean_line
 from advisor.kept import again
+from advisor.language import listed, say
 from advisor.plan.patch import Patch
 from advisor.report.diff_report import diff_report
 from advisor.report.json_report import diagnose_json, encode, estimate_json, fits
@@ -45,7 +46,7 @@ def estimate(parsed: argparse.Namespace) -> int:
     if parsed.run is None:
         sizing = sizing_of(_open(_with_script(parsed)))
     elif parsed.script or parsed.demo:
-        raise Refusal("give a SCRIPT or --run FILE, not both")
+        raise Refusal(say("give a SCRIPT or --run FILE, not both"))
     else:
         sizing = usable(lambda: size_run_file(Path(parsed.run), asked_from(parsed)))
     emit(ESTIMATES[parsed.format](sizing), parsed.ascii)
@@ -56,12 +57,13 @@ def fix(parsed: argparse.Namespace) -> int:
     """Write the patched script and its report, or print the diff and write nothing."""
     state = _replayed(parsed.replay) if parsed.replay is not None else _open(_with_script(parsed))
     if state.crash.verdict == "not_oom":
-        raise Refusal("this was not a shortage of memory: nothing to fix (diagnose says more)", Exit.NOTHING_FOUND)
+        told = say("this was not a shortage of memory: nothing to fix (diagnose says more)")
+        raise Refusal(told, Exit.NOTHING_FOUND)
     patch = session.patch(state)
     if patch.refused:
         raise Refusal(f"{clean_line(str(state.asked.script))}: {patch.refused}")
     for sentence in patch.by_hand:
-        tell(f"by hand: {sentence}")
+        tell(say("by hand: {change}", change=sentence))
     if not patch.rewrites:
         return _nothing_to_write(state, parsed)
     destination = destination_of(patch, parsed.output, here=parsed.demo)
@@ -79,7 +81,7 @@ def _nothing_to_write(state: State, parsed: argparse.Namespace) -> int:
     """The selected changes, where there are any, are not the script's to make."""
     if not parsed.diff:
         _say_changes(state, parsed.ascii)
-    tell("no selected change edits the script: nothing was written")
+    tell(say("no selected change edits the script: nothing was written"))
     return _whether_found(state)
 
 
@@ -91,10 +93,12 @@ def _say_changes(state: State, ascii_only: bool) -> None:
 
 def _say_what_changed(state: State, patch: Patch, destination: Path, report: Path, ascii_only: bool) -> None:
     _say_changes(state, ascii_only)
-    tell(f"written {clean_line(str(destination))}" + (f" ({', '.join(patch.proof)})" if patch.proof else ""))
-    tell(f"report  {clean_line(str(report))}")
+    file = clean_line(str(destination))
+    proof = listed(patch.proof)
+    tell(say("written {file} ({proof})", file=file, proof=proof) if proof else say("written {file}", file=file))
+    tell(say("report  {file}", file=clean_line(str(report))))
     if state.plan.fits is False:
-        tell(f"it does not fit with these changes alone: {state.plan.shortfall}")
+        tell(say("it does not fit with these changes alone: {shortfall}", shortfall=state.plan.shortfall))
 
 
 def _replayed(name: str) -> State:
@@ -110,7 +114,7 @@ def _open(asked: Asked) -> State:
 def _with_script(parsed: argparse.Namespace) -> Asked:
     asked = asked_from(parsed)
     if asked.script is None:
-        raise Refusal("give the SCRIPT that starts the run, or --demo (diagnose takes a log alone)")
+        raise Refusal(say("give the SCRIPT that starts the run, or --demo (diagnose takes a log alone)"))
     return asked
 
 
@@ -119,8 +123,9 @@ def _whether_found(state: State) -> int:
     if crash.signature or asked.record is not None or (asked.script is not None and not asked.logs):
         return Exit.DONE
     if not asked.logs:
-        tell("rl-oom-advisor: nothing to diagnose: give a SCRIPT, a --log, or --demo for the bundled crash")
+        told = say("nothing to diagnose: give a SCRIPT, a --log, or --demo for the bundled crash")
+        tell(f"rl-oom-advisor: {told}")
         return Exit.NOTHING_FOUND
-    names = ", ".join(clean_line(str(log), 200) for log in asked.logs)
+    names = listed(clean_line(str(log), 200) for log in asked.logs)
     tell(f"rl-oom-advisor: {names}: {nothing_told(crash)}")
     return Exit.NOTHING_FOUND

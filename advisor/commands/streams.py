@@ -10,28 +10,35 @@ from advisor.crash.sources import LogError
 from advisor.exits import Exit, Refusal
 from advisor.hostile import clean_line
 from advisor.knowledge import KnowledgeError
+from advisor.language import say
 from advisor.redact import redact
-from advisor.report.layout import plain_ascii
+from advisor.report.layout import plain_ascii, spelled
 from advisor.script.document import EditRefused, ScriptError
+from advisor.words import os_words
 
 T = TypeVar("T")
 
 
 def emit(text: str, ascii_only: bool = False) -> None:
-    """To stdout, without secrets; signs that its encoding lacks are spelled."""
+    """To stdout, without secrets; signs that its encoding lacks are spelled. Raises Refusal where there is no room."""
     text = redact(text)
     try:
-        text.encode(sys.stdout.encoding or "ascii")
-    except UnicodeEncodeError:
-        ascii_only = True
-    sys.stdout.write(plain_ascii(text) if ascii_only else text)
+        sys.stdout.write(plain_ascii(text) if ascii_only else spelled(text, sys.stdout.encoding or "ascii"))
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise unwritten(error) from error
+
+
+def unwritten(error: OSError) -> Refusal:
+    """That the output could not be written."""
+    return Refusal(say("the output could not be written: {why}", why=os_words(error)), Exit.FAILED)
 
 
 def tell(text: str) -> None:
     """One line of narration, to stderr, without secrets."""
     text = redact(text)
-    encoding = sys.stderr.encoding or "ascii"
-    print(text.encode(encoding, "replace").decode(encoding), file=sys.stderr)
+    print(spelled(text, sys.stderr.encoding or "ascii"), file=sys.stderr)
 
 
 def usable(read: Callable[[], T]) -> T:
@@ -50,4 +57,4 @@ def unreadable(error: OSError) -> str:
     """ "run.sh: permission denied"; what was raised in words of its own keeps them."""
     if error.filename is None:
         return str(error)
-    return f"{clean_line(str(error.filename), 300)}: {(error.strerror or str(error)).lower()}"
+    return f"{clean_line(str(error.filename), 300)}: {os_words(error)}"

@@ -6,12 +6,16 @@ import argparse
 import os
 import sys
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from advisor.exits import Refusal
 from advisor.hostile import clean_line
+from advisor.language import say
+from advisor.words import os_words
 
 if TYPE_CHECKING:
     from advisor.session import State
@@ -21,8 +25,7 @@ _SHELLS = ("bash", "sh", "zsh", "dash")
 _SCRIPTS = (".sh", ".bash", ".slurm", ".sbatch")
 
 
-@dataclass(frozen=True, slots=True)
-class Finished:
+class Finished(Struct, frozen=True):
     """How to leave: like the command, after the app was shown where that is wanted."""
 
     status: int | None
@@ -42,7 +45,7 @@ def watch(parsed: argparse.Namespace) -> Finished:
     argv = list(parsed.command[1:] if parsed.command[:1] == ["--"] else parsed.command)
     folder = Path(parsed.output) if parsed.output else default_folder()
     if bool(argv) == (parsed.attach is not None):
-        raise Refusal("give a COMMAND behind --, or --attach PID")
+        raise Refusal(say("give a COMMAND behind --, or --attach PID"))
     knowledge = tuple(Path(own) for own in parsed.knowledge)
     if parsed.attach is not None:
         return _attached(parsed.attach, folder, parsed.alert, knowledge)
@@ -52,21 +55,23 @@ def watch(parsed: argparse.Namespace) -> Finished:
     try:
         ended = run(asked, _say)
     except FileExistsError as error:
-        raise Refusal(
-            f"{clean_line(str(error.filename or folder))}: there is a record already; -o names another"
-        ) from error
+        there = clean_line(str(error.filename or folder))
+        raise Refusal(say("{folder}: there is a record already; -o names another", folder=there)) from error
     except OSError as error:
-        raise Refusal(
-            f"{clean_line(str(folder))}: no record can be written ({(error.strerror or '').lower()})"
-        ) from error
+        raise Refusal(_not_writable(folder, error)) from error
     if ended.not_started:
         _say(clean_line(ended.not_started))
         return Finished(None, code=ended.code)
     script = script_of(argv, folder)
     if not ended.failed or ended.was_sent_away:
-        _say(f"record: {clean_line(str(folder))}")
+        _say(say("record: {folder}", folder=clean_line(str(folder))))
         return Finished(ended.status)
     return _diagnosed(Finished(ended.status, record=folder, script=script), knowledge)
+
+
+def _not_writable(folder: Path, error: OSError) -> str:
+    told = {"folder": clean_line(str(folder)), "error": os_words(error)}
+    return say("{folder}: no record can be written ({error})", **told)
 
 
 def _attached(pid: int, folder: Path, alert: float | None, knowledge: tuple[Path, ...]) -> Finished:
@@ -75,11 +80,9 @@ def _attached(pid: int, folder: Path, alert: float | None, knowledge: tuple[Path
     try:
         attach(pid, folder, alert, knowledge, _say)
     except ProcessLookupError as error:
-        raise Refusal(f"--attach {pid}: there is no such process") from error
+        raise Refusal(say("--attach {pid}: there is no such process", pid=pid)) from error
     except OSError as error:
-        raise Refusal(
-            f"{clean_line(str(folder))}: no record can be written ({(error.strerror or '').lower()})"
-        ) from error
+        raise Refusal(_not_writable(folder, error)) from error
     return _diagnosed(Finished(None, code=0, record=folder), knowledge)
 
 
@@ -91,12 +94,12 @@ def _diagnosed(finished: Finished, knowledge: tuple[Path, ...]) -> Finished:
     record = finished.record
     state = _opened(finished, knowledge)
     if state is None or state.crash.verdict != "oom":
-        _say(f"record: {clean_line(str(record))} (rl-oom-advisor --record opens it)")
+        _say(say("record: {folder} (rl-oom-advisor --record opens it)", folder=clean_line(str(record))))
         return finished
     if _has_terminal():
         return replace(finished, show=True, script=state.asked.script)
     tell(text_report(state))
-    _say(f"record: {clean_line(str(record))}")
+    _say(say("record: {folder}", folder=clean_line(str(record))))
     return finished
 
 

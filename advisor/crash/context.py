@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from itertools import islice
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.crash.keep import Find
 from advisor.crash.lines import Line
@@ -27,8 +29,7 @@ def reach_before(signature: Signature) -> int:
     return BEFORE if signature.role == "cause" else BEFORE_HINT
 
 
-@dataclass(slots=True)
-class _Stretch:
+class _Stretch(Struct):
     start: int
     number: int
     data: bytes

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from advisor.crash.config_dump import is_launch
 from advisor.crash.lines import Line
@@ -22,8 +23,7 @@ _APART = 20
 """Lines that lie at least between two runs: a loop that starts several processes at once starts one run."""
 
 
-@dataclass(slots=True)
-class _Beginnings:
+class _Beginnings(Struct):
     """Lines on which another run begins, while a log is gone through."""
 
     found: list[int] = field(default_factory=list)
@@ -79,8 +79,7 @@ def beginnings(lines: Iterable[Line]) -> tuple[int, ...]:
     return tuple(seen.found)
 
 
-@dataclass(frozen=True, slots=True)
-class Opening:
+class Opening(Struct, frozen=True):
     """How a log shows that a run was started in it, and when: what tells it from the log of another run."""
 
     drivers: frozenset[tuple[str, str]] = frozenset()
@@ -127,8 +126,7 @@ def is_quoted(failure: Placed) -> bool:
     return bool(_OPENS.match(last)) and any(_CLOSES.match(text) for text in below)
 
 
-@dataclass(frozen=True, slots=True)
-class Count:
+class Count(Struct, frozen=True):
     """A step mark: where it stands, what is counted ("step", "epoch", "done" …), and how far it was."""
 
     log: int
@@ -137,8 +135,7 @@ class Count:
     count: float
 
 
-@dataclass(frozen=True, slots=True)
-class Health:
+class Health(Struct, frozen=True):
     """How far a run came."""
 
     finished: bool = False

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Literal
 
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from advisor.language import mark, say
 from advisor.words import Memory, Phase, Verdict
 
 EvidenceRole = Literal["cause", "echo", "victim", "pointer", "hint", "warning", "telemetry", "progress"]
@@ -14,8 +17,7 @@ EvidenceRole = Literal["cause", "echo", "victim", "pointer", "hint", "warning", 
 · progress: a phase mark."""
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(Struct, frozen=True):
     """One line (or group of lines) that proves something. `text` is clean; `line` is 1-based.
 
     `fields` keep what was printed: sizes as int bytes (tried_bytes, total_bytes, free_bytes, …), the rest as printed.
@@ -37,8 +39,7 @@ class Evidence:
     """Of a log that holds several runs: 0 the one told of, 1 the one before it …"""
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(Struct, frozen=True):
     """A traceback frame near the cause, innermost last."""
 
     file: str
@@ -47,8 +48,7 @@ class Frame:
     log_line: int
 
 
-@dataclass(frozen=True, slots=True)
-class TopUser:
+class TopUser(Struct, frozen=True):
     """A row of Ray's table of memory users."""
 
     pid: int
@@ -64,8 +64,7 @@ ReadingKind = Literal[
 · the node's memory in use."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(Struct, frozen=True):
     """One memory reading met in a log."""
 
     line: int
@@ -78,8 +77,7 @@ class Reading:
     file: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Crash:
+class Crash(Struct, frozen=True):
     """What the logs prove. `evidence[0]` is the first cause where there is one."""
 
     verdict: Verdict
@@ -112,4 +110,9 @@ class Crash:
     """Memory readings in order, thinned where there are many."""
 
 
-NOTHING = Crash(verdict="unclear", memory="unknown", phase="unknown", unclear_because="no log was given")
+NOTHING = Crash(verdict="unclear", memory="unknown", phase="unknown", unclear_because=mark("no log was given"))
+
+
+def no_log() -> Crash:
+    """NOTHING, in words."""
+    return replace(NOTHING, unclear_because=say(NOTHING.unclear_because))

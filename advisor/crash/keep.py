@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from advisor.crash.lines import Line
 from advisor.crash.match import Matched
@@ -17,8 +18,7 @@ _TELLING = ("cause", "hint", "pointer")
 """Roles whose surroundings are kept: traceback, table, what led there."""
 
 
-@dataclass(frozen=True, slots=True)
-class Find:
+class Find(Struct, frozen=True):
     """A signature that matched, with its surroundings."""
 
     signature: Signature
@@ -33,8 +33,7 @@ class Find:
     after: tuple[Line, ...] = ()
 
 
-@dataclass(slots=True)
-class Flood:
+class Flood(Struct):
     """Lines with the same anchors."""
 
     quiet: bool

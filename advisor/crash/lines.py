@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from advisor.hostile import clean
 
@@ -58,8 +59,7 @@ _CODE = re.compile(rb"(?:\x1b|\^\[)\[[0-?]{0,32}[ -/]{0,4}[@-~]")
 _SPLIT = re.compile(rb"[\r\n]+")
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Struct, frozen=True):
     """A line (or `\\r` segment of one). `number` is 1-based and counts newlines only."""
 
     number: int

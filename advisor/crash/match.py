@@ -6,9 +6,10 @@ import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from weakref import WeakKeyDictionary
+
+from msgspec import Struct
 
 from advisor.crash.lines import Line
 from advisor.crash.patterns import Ready
@@ -60,8 +61,7 @@ def _shape(placed: Placed) -> int:
 _VAIN: WeakKeyDictionary[Window, _Vain] = WeakKeyDictionary()
 
 
-@dataclass(frozen=True, slots=True)
-class Matched:
+class Matched(Struct, frozen=True):
     """A signature that matched, and the lines its message covers, in order."""
 
     ready: Ready

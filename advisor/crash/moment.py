@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.crash.evidence import TopUser
 from advisor.crash.lines import Line
@@ -21,6 +23,7 @@ from advisor.crash.phase import (
 )
 from advisor.crash.verdict import TRACEBACK, Placed
 from advisor.knowledge.schema import FrameRule, Progress
+from advisor.language import say
 from advisor.words import Phase
 
 _TASK_LINES, _CHAIN_LINES = 6, 60
@@ -29,8 +32,7 @@ Moment = tuple[Phase, str]
 """(phase, one clause that says by what)"""
 
 
-@dataclass(frozen=True, slots=True)
-class Rules:
+class Rules(Struct, frozen=True):
     """What the knowledge says of frames and progress, for the frameworks whose marks the log bears."""
 
     frames: Sequence[FrameRule]
@@ -90,31 +92,33 @@ def _while_loading(cause: Placed | None, trace: Trace, rules: Rules) -> Moment:
 def _by_frames(cause: Placed | None, trace: Trace, rules: Sequence[FrameRule], known: Sequence[str]) -> Moment:
     phase, because = phase_of_frames(trace.frames, rules, known)
     if phase == "actor_update" and is_critic(cause.find.first.process if cause else "", trace):
-        return "critic_update", f"{because}, in a critic's process"
+        return "critic_update", say("{because}, in a critic's process", because=because)
     return phase, because
 
 
 def _by_texts(cause: Placed | None, trace: Trace, rules: Rules) -> Moment:
     task = str(cause.find.fields.get("task", "")) if cause is not None else ""
     own = cause.find.text.split("\n") if cause is not None else []
-    for texts, where in (([task, *trace.tasks], "task"), ([*own, *trace.texts], "text")):
-        phase, because = phase_of_texts([text for text in texts if text], rules.frames, where, rules.frameworks)
-        if phase != "unknown":
-            return phase, because
-    return "unknown", ""
+    tasks = [name for name in (task, *trace.tasks) if name]
+    phase, found = phase_of_texts(tasks, rules.frames, "task", rules.frameworks)
+    if phase != "unknown":
+        return phase, say("Ray task {name}", name=found)
+    lines = [text for text in (*own, *trace.texts) if text]
+    phase, found = phase_of_texts(lines, rules.frames, "text", rules.frameworks)
+    return (phase, say("text {quoted}", quoted=found)) if phase != "unknown" else ("unknown", "")
 
 
 def _by_message(cause: Placed | None) -> Moment:
     if cause is None or cause.find.signature.phase == "unknown":
         return "unknown", ""
-    return cause.find.signature.phase, f"the message itself ({cause.find.signature.title})"
+    return cause.find.signature.phase, say("the message itself ({title})", title=cause.find.signature.title)
 
 
 def _by_progress(mark: Mark | None) -> Moment:
-    return (mark[1], f"last progress mark, line {mark[0].number}") if mark is not None else ("unknown", "")
+    return (mark[1], say("last progress mark, line {line}", line=mark[0].number)) if mark else ("unknown", "")
 
 
 def _by_largest(users: Sequence[TopUser], rules: Rules) -> Moment:
     commands = [user.command.removeprefix("ray::") for user in users[:1]]
-    phase, because = phase_of_texts(commands, rules.frames, "task", rules.frameworks)
-    return phase, because.replace("Ray task", "the largest process,")
+    phase, found = phase_of_texts(commands, rules.frames, "task", rules.frameworks)
+    return (phase, say("the largest process, {name}", name=found)) if phase != "unknown" else ("unknown", "")

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from advisor.crash.course import Opening, beginnings, opening
 from advisor.crash.lines import Line
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """The lines of one run: of these logs (by order of reading), from line `begin` up to, not including, `end`."""
 
     logs: frozenset[int]

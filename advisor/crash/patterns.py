@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
 import ahocorasick_rs
+from msgspec import Struct, field
 
 from advisor.crash.triggers import trigger_set
 from advisor.knowledge.schema import Signature, Signatures
@@ -23,8 +23,7 @@ _BILLION = "e9"
 """The unit of sizes that a program divided by 10^9, where "GB" is read as 2^30 elsewhere."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Ready:
+class Ready(Struct, frozen=True, eq=False):
     """A signature and its regex, which is compiled when it is first needed."""
 
     signature: Signature
@@ -43,8 +42,7 @@ class Ready:
         return _edges(self.pattern, self.signature.sample, self.signature.anchors)
 
 
-@dataclass(frozen=True, slots=True)
-class Catalogue:
+class Catalogue(Struct, frozen=True):
     """All signatures, look-alikes first, and the few literals that cover their anchors."""
 
     ready: tuple[Ready, ...]

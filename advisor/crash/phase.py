@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from advisor.crash.evidence import Frame
 from advisor.crash.lines import Line
 from advisor.knowledge.schema import FrameRule, Progress
+from advisor.language import say
 from advisor.words import Phase
 
 _FRAME = re.compile(r'File \\?"(?P<file>[^"\n]{1,400}?)\\?", line (?P<line>\d{1,7}), in (?P<function>[\w.<>]{1,120})')
@@ -33,8 +35,7 @@ _TEXT_LINES = 12
 _LOOKED_BACK = 4_000
 
 
-@dataclass(frozen=True, slots=True)
-class Trace:
+class Trace(Struct, frozen=True):
     """What stands around a failure: frames from outermost to innermost, Ray tasks, and source lines next to them."""
 
     frames: tuple[Frame, ...] = ()
@@ -137,13 +138,13 @@ def phase_of_frames(
 def phase_of_texts(
     texts: Iterable[str], rules: Sequence[FrameRule], where: str, frameworks: Sequence[str]
 ) -> tuple[Phase, str]:
-    """The phase that a Ray task (`where` "task") or a line of text ("text") means; the first text a rule knows."""
+    """The phase that a Ray task (`where` "task") or a line of text ("text") means, and the first text a rule knows."""
     chosen = [rule for rule in rules if rule.in_ == where and _concerns(rule, frameworks)]
     chosen.sort(key=lambda rule: -rule.weight)
     for text in texts:
         for rule in chosen:
             if re.search(rule.frame, text):
-                return rule.phase, ("Ray task " if where == "task" else "text ") + text.strip()[:120]
+                return rule.phase, text.strip()[:120]
     return "unknown", ""
 
 
@@ -183,4 +184,5 @@ def _name(frame: Frame) -> str:
 
 
 def _shown(frame: Frame) -> str:
-    return f"frame {frame.file.rsplit('/', 1)[-1]} {frame.function}, line {frame.line}"
+    file = frame.file.rsplit("/", 1)[-1]
+    return say("frame {file} {function}, line {line}", file=file, function=frame.function, line=frame.line)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from advisor.crash.course import Health, health_of, is_quoted
 from advisor.crash.parts import Part
@@ -12,8 +13,7 @@ from advisor.crash.verdict import Judgement, Placed, judge
 _FAILURES = ("cause", "hint", "pointer")
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(Struct, frozen=True):
     """One run: its finds, how far it came, and what became of it."""
 
     placed: tuple[Placed, ...]

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from itertools import islice
+
+from msgspec import Struct, field
 
 from advisor.crash.context import AFTER, BEFORE, Contexts
 from advisor.crash.keep import Find, Flood, Kept
@@ -45,8 +46,7 @@ Told = Callable[[int], None]
 """Called now and then with the bytes read so far."""
 
 
-@dataclass(slots=True)
-class Scanned:
+class Scanned(Struct):
     """What a scan kept of one log."""
 
     name: str

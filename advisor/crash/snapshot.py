@@ -10,13 +10,15 @@ from __future__ import annotations
 import struct
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct, field
+
 from advisor.crash.sources import LogError, Source, text_source
 from advisor.hostile import clean_line
-from advisor.units import show_bytes
+from advisor.language import mark, say
+from advisor.units import KIB, show_bytes
 
 LIMIT = 64 << 20
 """Bytes of a snapshot that are read; larger ones are refused."""
@@ -29,7 +31,9 @@ _VISITED = 5_000_000
 """Blocks and trace entries that are looked at: a small file may name one list a million times."""
 _MAGIC = tuple(bytes((0x80, protocol)) for protocol in (2, 3, 4, 5))
 _MARK = object()
-_NOT_PLAIN = "it holds more than dictionaries, lists, strings and numbers"
+_NOT_PLAIN = mark("it holds more than dictionaries, lists, strings and numbers")
+_BROKEN = mark("it is broken")
+_BREAKS_OFF = mark("it breaks off")
 
 
 class RefusedPickleError(Exception):
@@ -58,13 +62,27 @@ def snapshot_text(path: Path) -> str:
     """
     shown = clean_line(str(path))
     if path.stat().st_size > LIMIT:
-        raise LogError(f"{shown}: a memory snapshot of more than {LIMIT >> 20} MiB is not read (record fewer entries)")
+        most = {"file": shown, "most": LIMIT >> 20}
+        raise LogError(
+            say("{file}: a memory snapshot of more than {most} MiB is not read (record fewer entries)", **most)
+        )
     try:
         held = plain_data(path.read_bytes())
     except RefusedPickleError as refused:
-        raise LogError(f"{shown}: this is a pickle, not a log, and no snapshot that can be read: {refused}") from None
+        raise LogError(
+            say(
+                "{file}: this is a pickle, not a log, and no snapshot that can be read: {reason}",
+                file=shown,
+                reason=refused,
+            )
+        ) from None
     if not isinstance(held, dict) or not isinstance(held.get("segments"), list):
-        raise LogError(f"{shown}: this is a pickle, not a log, and no memory snapshot of torch's (no list of segments)")
+        raise LogError(
+            say(
+                "{file}: this is a pickle, not a log, and no memory snapshot of torch's (no list of segments)",
+                file=shown,
+            )
+        )
     return "".join(f"{clean_line(line)}\n" for line in _told(held))
 
 
@@ -76,11 +94,10 @@ def plain_data(data: bytes) -> Any:
     try:
         return _Machine(data).run()
     except (IndexError, struct.error, ValueError, TypeError, KeyError, UnicodeDecodeError) as problem:
-        raise RefusedPickleError("it is broken") from problem
+        raise RefusedPickleError(say(_BROKEN)) from problem
 
 
-@dataclass(slots=True)
-class _Machine:
+class _Machine(Struct):
     """The part of pickle's stack machine that makes plain data."""
 
     data: bytes
@@ -92,21 +109,21 @@ class _Machine:
         data, size = self.data, len(self.data)
         for _ in range(_STEPS):
             if self.at >= size:
-                raise RefusedPickleError("it breaks off")
+                raise RefusedPickleError(say(_BREAKS_OFF))
             opcode = data[self.at]
             self.at += 1
             if opcode == 0x2E:  # STOP
                 return self.stack.pop()
             step = _OPCODES.get(opcode)
             if step is None:
-                raise RefusedPickleError(_NOT_PLAIN)
+                raise RefusedPickleError(say(_NOT_PLAIN))
             step(self)
-        raise RefusedPickleError("it is too long")
+        raise RefusedPickleError(say("it is too long"))
 
     def take(self, count: int) -> bytes:
         end = self.at + count
         if count < 0 or end > len(self.data):
-            raise RefusedPickleError("it breaks off")
+            raise RefusedPickleError(say(_BREAKS_OFF))
         taken, self.at = self.data[self.at : end], end
         return taken
 
@@ -124,19 +141,19 @@ class _Machine:
                 items = stack[index + 1 :]
                 del stack[index:]
                 return items
-        raise RefusedPickleError("it is broken")
+        raise RefusedPickleError(say(_BROKEN))
 
     def set_items(self, items: list[Any]) -> None:
         target = self.stack[-1]
         keys = items[::2]  # hashing anything nested may take for ever
         if not isinstance(target, dict) or len(items) % 2 or not all(isinstance(key, (str, int)) for key in keys):
-            raise RefusedPickleError(_NOT_PLAIN)
+            raise RefusedPickleError(say(_NOT_PLAIN))
         target.update(zip(keys, items[1::2], strict=True))
 
     def append(self, items: list[Any]) -> None:
         target = self.stack[-1]
         if not isinstance(target, list):
-            raise RefusedPickleError("it is broken")
+            raise RefusedPickleError(say(_BROKEN))
         target.extend(items)
 
 
@@ -257,7 +274,8 @@ def _holding(device: int, segments: list[dict[Any, Any]], budget: Iterator[int])
                 sizes[place] += _int(block.get("size"))
                 blocks[place] += 1
     for place, size in sizes.most_common(HOLDERS):
-        yield f"memory snapshot: {show_bytes(size)} on device {device} in {blocks[place]} blocks from {place}"
+        shown = show_bytes(size) if size >= KIB else f"{size} bytes"  # these lines are a log: no language of the user's
+        yield f"memory snapshot: {shown} on device {device} in {blocks[place]} blocks from {place}"
 
 
 def _place(frames: list[tuple[str, int, str]]) -> str:

@@ -17,12 +17,15 @@ import sys
 import zlib
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import BinaryIO, cast
 
+from msgspec import Struct
+
 from advisor.hostile import clean_line
+from advisor.language import mark, say
+from advisor.words import os_words
 
 _BUFFER = 1 << 20
 _AHEAD = 4 << 20
@@ -38,16 +41,16 @@ _LINE_BEGINS_WITHIN = 1 << 16
 _ENTRIES = 20_000
 _NEVER_PRINTED = bytes([*range(1, 7), *range(14, 27), *range(28, 32)])
 _MAGIC = {
-    b"\x7fELF": "a program",
-    b"PK\x03\x04": "a zip archive or a torch checkpoint",
-    b"\x89PNG": "a picture",
-    b"\x80\x02": "a pickle",
-    b"\x80\x03": "a pickle",
-    b"\x80\x04": "a pickle",
-    b"\x80\x05": "a pickle",
-    b"%PDF": "a PDF",
-    b"SQLite format": "a database",
-    b"\x93NUMPY": "a numpy array",
+    b"\x7fELF": mark("a program"),
+    b"PK\x03\x04": mark("a zip archive or a torch checkpoint"),
+    b"\x89PNG": mark("a picture"),
+    b"\x80\x02": mark("a pickle"),
+    b"\x80\x03": mark("a pickle"),
+    b"\x80\x04": mark("a pickle"),
+    b"\x80\x05": mark("a pickle"),
+    b"%PDF": mark("a PDF"),
+    b"SQLite format": mark("a database"),
+    b"\x93NUMPY": mark("a numpy array"),
 }
 _WANTED = (
     ("worker-*.err", "worker-*.out", "job-driver-*.log", "raylet.out", "raylet.err"),
@@ -67,8 +70,7 @@ class LogError(Exception):
     """A log that cannot be read: one sentence saying which and why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(Struct, frozen=True):
     """One stream of log bytes. `open` raises OSError where the file has gone."""
 
     name: str
@@ -100,7 +102,7 @@ def open_sources(paths: Sequence[Path]) -> list[Source]:
     found: list[Source] = []
     for path in paths:
         if str(path) == "-":
-            found.append(Source("standard input", _standard_input))
+            found.append(Source(say("standard input"), _standard_input))
         elif path.is_dir():
             found.extend(_file_source(file) for file in _logs_in(path))
         else:
@@ -160,7 +162,8 @@ class Reader:
             raise self._refusal(problem) from problem
 
     def _refusal(self, problem: Exception) -> LogError:
-        return LogError(f"{clean_line(self._name)}: cannot be read ({_reason(problem)})")
+        name, reason = clean_line(self._name), _reason(problem)
+        return LogError(say("{file}: cannot be read ({reason})", file=name, reason=reason))
 
 
 def _filler(stream: BinaryIO) -> Callable[[memoryview], int | None]:
@@ -198,16 +201,16 @@ def _asker(stream: BinaryIO) -> Callable[[], None]:
 
 def _reason(problem: BaseException) -> str:
     if isinstance(problem, OSError) and problem.strerror:
-        return problem.strerror.lower()
+        return os_words(problem)
     return clean_line(str(problem), 200) or type(problem).__name__
 
 
 def _check(path: Path) -> None:
     shown = clean_line(str(path))
     if not path.exists():
-        raise LogError(f"{shown}: there is no such file or folder")
+        raise LogError(say("{file}: there is no such file or folder", file=shown))
     if not os.access(path, os.R_OK):
-        raise LogError(f"{shown}: you are not allowed to read it")
+        raise LogError(say("{file}: you are not allowed to read it", file=shown))
 
 
 def _file_source(path: Path) -> Source:
@@ -235,7 +238,7 @@ def _pipe(path: Path) -> BinaryIO:
     waiting.register(handle, select.POLLIN)
     if not waiting.poll(PATIENCE * 1000):
         os.close(handle)
-        raise LogError(f"{clean_line(str(path))}: nobody writes to this pipe")
+        raise LogError(say("{file}: nobody writes to this pipe", file=clean_line(str(path))))
     os.set_blocking(handle, True)
     return open(handle, "rb", buffering=0)
 
@@ -269,7 +272,9 @@ def _zstandard(path: Path) -> BinaryIO:
         with suppress(ImportError):
             return cast(BinaryIO, import_module(module).open(path, "rb"))
     shown = clean_line(str(path))
-    raise LogError(f"{shown}: reading .zst needs the zstandard package (pip install 'rl-oom-advisor[zstd]')")
+    raise LogError(
+        say("{file}: reading .zst needs the zstandard package (pip install 'rl-oom-advisor[zstd]')", file=shown)
+    )
 
 
 def _standard_input() -> BinaryIO:
@@ -284,11 +289,11 @@ def _refuse_binary(sample: bytes, count: int, name: str) -> None:
         return
     kind = next((kind for magic, kind in _MAGIC.items() if sample.startswith(magic)), None)
     if kind is None and (not text or len(text) - len(text.translate(None, _NEVER_PRINTED)) > len(text) * 0.05):
-        kind = "binary data"
+        kind = mark("binary data")
     if sample[:2] in (b"\xff\xfe", b"\xfe\xff") and len(text) < len(sample) * 0.7:
-        kind = "UTF-16 text (save it as UTF-8)"
+        kind = mark("UTF-16 text (save it as UTF-8)")
     if kind:
-        raise LogError(f"{clean_line(name)}: this is {kind}, not a log")
+        raise LogError(say("{file}: this is {kind}, not a log", file=clean_line(name), kind=say(kind)))
 
 
 def _logs_in(folder: Path) -> list[Path]:
@@ -306,7 +311,7 @@ def _logs_in(folder: Path) -> list[Path]:
         if seen > _ENTRIES:
             break
     if not ranked:
-        raise LogError(f"{clean_line(str(folder))}: no log was found in this folder")
+        raise LogError(say("{file}: no log was found in this folder", file=clean_line(str(folder))))
     ranked.sort()
     logs = [each for each in ranked if each[0] < len(_WANTED) - 1]
     return [path for _, _, path in (logs or ranked)[:FILES_IN_FOLDER]]

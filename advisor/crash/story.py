@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from advisor.crash import verdict as judging
 from advisor.crash.config_dump import settings_in
@@ -26,6 +27,7 @@ from advisor.crash.sources import PREVIEW, Source, open_sources, tail_source, te
 from advisor.crash.unwrap import unwrapped
 from advisor.crash.verdict import ALLOCATOR_WARNING, Judgement, Placed, memory_by_frames, with_processes
 from advisor.knowledge.schema import FrameRule, Progress, Signatures
+from advisor.language import listed, mark, say
 
 _EVIDENCE = 40
 _NEAR_LINES = 30
@@ -201,8 +203,8 @@ class _Story:
         )
 
     def _empty(self) -> Crash:
-        names = ", ".join(log.name for log in self.logs)
-        return Crash("unclear", "unknown", "unknown", unclear_because=f"the log is empty ({names})", settle_by=_EMPTY)
+        because = say("the log is empty ({names})", names=listed(log.name for log in self.logs))
+        return Crash("unclear", "unknown", "unknown", unclear_because=because, settle_by=(say(_EMPTY),))
 
     def _lines_of(self, cause: Placed | None) -> Sequence[Line]:
         """The kept lines of the cause's log, or of the first one, as far as they belong to the run told of."""
@@ -276,9 +278,10 @@ class _Story:
             return "", ()
         if judgement.because:
             return judgement.because, judgement.settle_by
+        cut_off = tuple(say(text) for text in _CUT_OFF)
         if trace.frames:
-            return "the log ends inside a traceback, before the line that says what failed", _CUT_OFF
-        return "the log shows neither a crash nor the end of a run", _CUT_OFF
+            return say("the log ends inside a traceback, before the line that says what failed"), cut_off
+        return say("the log shows neither a crash nor the end of a run"), cut_off
 
     def _libraries(self) -> dict[str, str]:
         found = libraries_in(self.text, self.versions)
@@ -294,10 +297,10 @@ class _Story:
 
 _JUDGED = ("cause", "hint", "pointer", "warning", "telemetry")
 """Roles of signatures without anchors that are evidence; of progress only the last mark is."""
-_EMPTY = ("Give the log that the training command itself wrote (standard output and standard error together).",)
+_EMPTY = mark("Give the log that the training command itself wrote (standard output and standard error together).")
 _CUT_OFF = (
-    "The rest of the log: the last lines of the process that failed first.",
-    "In a Ray session's logs folder, the .err file of the worker that died.",
+    mark("The rest of the log: the last lines of the process that failed first."),
+    mark("In a Ray session's logs folder, the .err file of the worker that died."),
 )
 
 

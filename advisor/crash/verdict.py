@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.crash.keep import Find
 from advisor.crash.patterns import Field
@@ -41,8 +43,7 @@ _OFFLOADING = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Placed:
+class Placed(Struct, frozen=True):
     """A find and the log it stands in (by order of reading)."""
 
     log: int
@@ -58,8 +59,7 @@ class Placed:
         return self.find.first.number, self.find.offset
 
 
-@dataclass(frozen=True, slots=True)
-class Judgement:
+class Judgement(Struct, frozen=True):
     """The first cause (None: no line proves one), the verdict, and for an unclear one the lines it rests on."""
 
     verdict: Verdict

@@ -6,13 +6,12 @@ print.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True)
-class DemoFiles:
+
+class DemoFiles(Struct, frozen=True):
     """Paths of the bundled crash."""
 
     script: Path
@@ -22,5 +21,5 @@ class DemoFiles:
 
 def demo_files() -> DemoFiles:
     """Where the bundled crash lies. The package is always installed as plain files (its scripts name each other)."""
-    folder = Path(str(files("advisor.demo"))) / "easyr1"
+    folder = Path(__file__).parent / "easyr1"
     return DemoFiles(folder / "run.sh", folder / "train.log", folder / "machine.json")

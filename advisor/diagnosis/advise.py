@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from advisor.diagnosis.conditions import all_hold, contradicted
 from advisor.diagnosis.diagnosis import Advice
 from advisor.diagnosis.fact import Fact, Facts
 from advisor.knowledge.schema import Advisory
+from advisor.language import clauses, say
 from advisor.run.dialect import version_in
 
 
-@dataclass(frozen=True, slots=True)
-class Concern:
+class Concern(Struct, frozen=True):
     """An advisory that nothing known here contradicts. `version` None: the library's version is not known."""
 
     advisory: Advisory
@@ -58,19 +59,22 @@ def concern_facts(found: Iterable[Concern]) -> dict[str, Fact]:
     blamed = [concern for concern in found if concern.advisory.cause is not None]
     for concern in blamed:
         if concern.applies:
-            because = f"{concern.advisory.library} {concern.version} is one of {concern.advisory.versions}"
+            because = say("{library} {version} is one of {versions}", **_told(concern))
             facts[f"advisory.cause.{concern.advisory.cause}"] = Fact(True, "machine", because)
     unknown = [concern for concern in blamed if concern.possible]
     if not unknown:
         clean = [c for c in blamed if c.version is not None and not c.bad]
-        because = (
-            "; ".join(f"{c.advisory.library} {c.version} is not one of {c.advisory.versions}" for c in clean)
-            or "no known regression has this sharding and phase"
-        )
+        told = clauses(say("{library} {version} is not one of {versions}", **_told(concern)) for concern in clean)
+        because = told or say("no known regression has this sharding and phase")
         facts["advisory.checked"] = Fact(True, "machine", because)
         for concern in clean:
             facts.setdefault(f"advisory.clear.{concern.advisory.cause}", Fact(True, "machine", because))
     return facts
+
+
+def _told(concern: Concern) -> dict[str, str | None]:
+    advisory = concern.advisory
+    return {"library": advisory.library, "version": concern.version, "versions": advisory.versions}
 
 
 def advice_of(found: Iterable[Concern]) -> tuple[Advice, ...]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct
 
 from advisor.diagnosis.diagnosis import CaseMatch
 from advisor.diagnosis.fact import Facts
-from advisor.knowledge.schema import OWN_MARK, Case
+from advisor.knowledge.schema import Case
+from advisor.language import say
 from advisor.run.dialect import version_in
 from advisor.run.run import Run
 
@@ -24,8 +26,7 @@ ENOUGH = 0.7
 """Share of the facts that are known here which must agree."""
 
 
-@dataclass(frozen=True, slots=True)
-class Matched:
+class Matched(Struct, frozen=True):
     """A case with its count."""
 
     case: Case
@@ -37,18 +38,18 @@ class Matched:
         return self.match.agree == self.match.of >= ENOUGH_FOR_VALUES
 
 
-def match_cases(cases: Iterable[Case], facts: Facts, run: Run) -> tuple[Matched, ...]:
+def match_cases(cases: Iterable[Case], facts: Facts, run: Run, own: Sequence[str] = ()) -> tuple[Matched, ...]:
     """Cases of the same framework of whose known facts most agree, best first: each that differs takes one away.
 
-    Of equals, the user's own go first, then those that leave nothing of theirs open here, then confirmed ones.
+    Of equals, the user's `own` (their ids) go first, then those that leave nothing of theirs open here, then confirmed
+    ones.
     """
     found = [matched for case in cases if (matched := _match(case, facts, run)) is not None]
-    return tuple(sorted(found, key=_order))
+    return tuple(sorted(found, key=lambda one: _order(one, one.case.id in own)))
 
 
-def _order(matched: Matched) -> tuple[int, bool, int, int]:
+def _order(matched: Matched, own: bool) -> tuple[int, bool, int, int]:
     match, case = matched.match, matched.case
-    own = case.title.endswith(OWN_MARK)
     return match.of - 2 * match.agree, not own, len(case.situation) - match.of, GRADES.index(case.grade)
 
 
@@ -65,7 +66,7 @@ def _match(case: Case, facts: Facts, run: Run) -> Matched | None:
         elif name in DECISIVE or name.startswith("version "):
             return None
         else:
-            differs.append(f"{name}: here {here}, there {wanted}")
+            differs.append(say("{fact}: here {here}, there {there}", fact=name, here=here, there=wanted))
     least, share = _enough(case, facts, run)
     if known < least or agree / known < share:
         return None

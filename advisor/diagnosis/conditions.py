@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from advisor.diagnosis.fact import Fact, Facts
 from advisor.knowledge.schema import Rule
+from advisor.language import clauses, say
 from advisor.run.dialect import version_in
 
 COMPARISONS = frozenset({"fact", "is", "is_not", "at_least", "below", "version", "any", "all", "none_of", "absent"})
@@ -26,7 +27,7 @@ def holds(rule: Rule, facts: Facts) -> Fact | None:
         return _none_of(rule["none_of"], facts)
     if "absent" in rule:
         name = str(rule["absent"])
-        return None if name in facts else Fact(True, "script", f"{name} is not known")
+        return None if name in facts else Fact(True, "script", say("{fact} is not known", fact=name))
     fact = facts.get(str(rule["fact"]))
     return fact if fact is not None and _compare(rule, fact) else None
 
@@ -62,7 +63,7 @@ def _none_of(parts: Iterable[Rule], facts: Facts) -> Fact | None:
         if fact is None or holds(part, facts) is not None:
             return None
         because.append(fact.because)
-    return Fact(True, "script", "; ".join(because))
+    return Fact(True, "script", clauses(because))
 
 
 def _compare(rule: Rule, fact: Fact) -> bool:

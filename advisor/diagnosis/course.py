@@ -7,6 +7,7 @@ from itertools import pairwise
 
 from advisor.crash.evidence import Crash, Reading, ReadingKind
 from advisor.diagnosis.fact import Fact
+from advisor.language import say
 from advisor.units import show_bytes
 
 ENOUGH = 4
@@ -20,7 +21,7 @@ def course_facts(crash: Crash) -> dict[str, Fact]:
     """steps_done, first_step, host.grows, gpu.grows; each only where the log tells."""
     facts: dict[str, Fact] = {}
     if crash.steps_done is not None:
-        because = f"the log counts {crash.steps_done} done steps"
+        because = say("the log counts {count} done steps", count=crash.steps_done)
         facts["steps_done"] = Fact(crash.steps_done, "log", because)
         facts["first_step"] = Fact(crash.steps_done == 0, "log", because)
     kinds: tuple[tuple[str, ReadingKind], ...] = (("host.grows", "host_used"), ("gpu.grows", "allocated"))
@@ -39,8 +40,15 @@ def _grows(readings: Sequence[Reading], kind: ReadingKind) -> Fact | None:
     if shown is None:
         return None
     first, last = shown[0], shown[-1]
-    because = f"{show_bytes(first.bytes)} in line {first.line}, {show_bytes(last.bytes)} in line {last.line} {last.at}"
-    return Fact(rising is not None, "log", because.strip())
+    sizes = {"first": show_bytes(first.bytes), "last": show_bytes(last.bytes)}
+    lines = {"first_line": first.line, "last_line": last.line}
+    if last.at:
+        because = say(
+            "{first} in line {first_line}, {last} in line {last_line} {moment}", **sizes, **lines, moment=last.at
+        )
+    else:
+        because = say("{first} in line {first_line}, {last} in line {last_line}", **sizes, **lines)
+    return Fact(rising is not None, "log", because)
 
 
 def _courses(readings: Sequence[Reading], kind: ReadingKind) -> Iterator[list[Reading]]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from advisor.diagnosis.advise import Concern, advice_of, concern_facts, concerns
 from advisor.diagnosis.cases import Matched, match_cases
@@ -13,13 +14,13 @@ from advisor.diagnosis.facts import Known, gather_facts
 from advisor.diagnosis.remarks import remarks
 from advisor.diagnosis.tree import Walk, check_answers, ruled_out, walk
 from advisor.knowledge.schema import Cause, Knowledge
+from advisor.language import say
 from advisor.memory.calibrate import Correction
 from advisor.memory.cells import Ledger
 from advisor.words import MEMORIES, PHASES, Basis, Memory, Phase
 
 
-@dataclass(frozen=True, slots=True)
-class Diagnosed:
+class Diagnosed(Struct, frozen=True):
     """The diagnosis, and what the plan needs beside it."""
 
     diagnosis: Diagnosis
@@ -40,7 +41,7 @@ def diagnose(
     worries = concerns(knowledge.advisories, facts, _unknown_phase(facts))
     facts.update(concern_facts(worries))
     walked = walk(knowledge.tree, facts, answers)
-    matched = match_cases(knowledge.cases, facts, known.run)
+    matched = match_cases(knowledge.cases, facts, known.run, knowledge.own_cases)
     cause = walked.cause
     diagnosis = Diagnosis(
         cause=cause.id,
@@ -67,7 +68,7 @@ def _told(facts: dict[str, Fact], name: str, answers: Mapping[str, str]) -> None
     if given == UNKNOWN:
         facts.pop(name, None)
     else:
-        facts[name] = Fact(given, "user", "you said so")
+        facts[name] = Fact(given, "user", say("you said so"))
 
 
 def _unknown_phase(facts: Mapping[str, Fact]) -> frozenset[str]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from advisor.words import Basis, Memory, Phase
 
@@ -12,16 +13,14 @@ UNKNOWN = "unknown"
 """The answer "I don't know"; every question takes it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Struct, frozen=True):
     """One answer a question offers."""
 
     id: str
     title: str
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """One question on the path. `answer` is a Choice id, or UNKNOWN."""
 
     question: str
@@ -39,8 +38,7 @@ class Step:
     """What the evidence says, where the user answered otherwise."""
 
 
-@dataclass(frozen=True, slots=True)
-class RuledOut:
+class RuledOut(Struct, frozen=True):
     """A cause that was considered, and the fact that excluded it."""
 
     cause: str
@@ -50,8 +48,7 @@ class RuledOut:
     """The question whose answer led away from it; "" where a fact excluded it by itself."""
 
 
-@dataclass(frozen=True, slots=True)
-class CaseMatch:
+class CaseMatch(Struct, frozen=True):
     """A documented case and how many of its facts agree."""
 
     id: str
@@ -62,8 +59,7 @@ class CaseMatch:
     differs: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Advice:
+class Advice(Struct, frozen=True):
     """An advisory that concerns a library of this run."""
 
     id: str
@@ -74,8 +70,7 @@ class Advice:
     source: str
 
 
-@dataclass(frozen=True, slots=True)
-class Diagnosis:
+class Diagnosis(Struct, frozen=True):
     """The cause, and how it was reached."""
 
     cause: str

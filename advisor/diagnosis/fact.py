@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from advisor.diagnosis.diagnosis import AnsweredBy
 
 FactValue = str | int | float | bool
 
 
-@dataclass(frozen=True, slots=True)
-class Fact:
+class Fact(Struct, frozen=True):
     """A named fact. Facts that are not known are absent, never false."""
 
     value: FactValue

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct
 
 from advisor.crash.evidence import Crash, Evidence, Frame
 from advisor.diagnosis.course import course_facts
@@ -12,9 +13,11 @@ from advisor.diagnosis.diagnosis import AnsweredBy
 from advisor.diagnosis.fact import Fact as Fact
 from advisor.diagnosis.fact import Facts as Facts
 from advisor.diagnosis.from_record import record_facts
+from advisor.diagnosis.ledger_facts import ledger_facts
+from advisor.language import say
 from advisor.machine.inventory import Machine
 from advisor.memory.cells import Ledger, Match
-from advisor.run.run import Run
+from advisor.run.run import Knob, Run
 from advisor.units import show_bytes
 from advisor.watch.measured import Measured
 
@@ -36,15 +39,14 @@ DRIVER = re.compile(r"TaskRunner|main_task|Runner\.run|main_ppo|train_ppo_ray")
 """Names of the process that drives a run and holds whole batches."""
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
+class Known(Struct, frozen=True):
     """What facts are drawn from."""
 
     crash: Crash
     run: Run
     machine: Machine
     ledger: Ledger
-    attribution: Sequence[Match] = field(default=())
+    attribution: Sequence[Match] = ()
     measured: Measured | None = None
     """What a record of `watch` says of the run."""
 
@@ -56,20 +58,30 @@ def gather_facts(known: Known) -> dict[str, Fact]:
     facts.update(record_facts(known.measured))
     facts.update(_run_facts(known.run))
     facts.update(_machine_facts(known))
-    facts.update(_ledger_facts(known))
+    facts.update(ledger_facts(known.ledger, known.run, known.crash, known.attribution))
     if not known.crash.lines_read and known.run.framework == "unknown" and not known.run.settings:
-        facts["nothing_given"] = Fact(True, "script", "neither a log nor a launch script was given")
+        facts["nothing_given"] = Fact(True, "script", say("neither a log nor a launch script was given"))
     return facts
 
 
 def _line(evidence: Evidence) -> str:
-    return f"line {evidence.line:,}".replace(",", " ") + f" of {evidence.file}"
+    return say("line {line} of {file}", line=_grouped(evidence.line), file=evidence.file)
+
+
+def _grouped(count: int) -> str:
+    """ "41 207": read more easily than "41207", and not taken for a fraction."""
+    return f"{count:,}".replace(",", " ")
+
+
+def _frame(frame: Frame) -> str:
+    file = frame.file.replace("\\", "/").rsplit("/", 1)[-1]
+    return say("frame {file} {function}, line {line}", file=file, function=frame.function, line=frame.log_line)
 
 
 def _crash_facts(crash: Crash) -> dict[str, Fact]:
     facts: dict[str, Fact] = {}
     first = crash.evidence[0] if crash.evidence else None
-    where = _line(first) if first is not None else "the log"
+    where = _line(first) if first is not None else say("the log")
     index = (0,) if first is not None else ()
     if first is not None:
         facts["verdict"] = Fact(crash.verdict, "log", where, index)
@@ -79,11 +91,13 @@ def _crash_facts(crash: Crash) -> dict[str, Fact]:
             facts["signature"] = Fact(crash.signature, "log", where, index)
         facts.update(_printed(first, where))
     elif crash.lines_read:
-        facts["verdict"] = Fact(crash.verdict, "log", f"no crash in {crash.lines_read:,} lines".replace(",", " "))
+        told = say("no crash in {count} lines", count=_grouped(crash.lines_read))
+        facts["verdict"] = Fact(crash.verdict, "log", told)
         if crash.memory == "none":
             facts["memory"] = Fact("none", "log", facts["verdict"].because)
     if crash.verdict == "not_oom" and not crash.signature:
-        facts["failed"] = Fact(False, "log", f"no failure in {crash.lines_read:,} lines".replace(",", " "))
+        told = say("no failure in {count} lines", count=_grouped(crash.lines_read))
+        facts["failed"] = Fact(False, "log", told)
     if crash.phase != "unknown":
         facts["phase"] = Fact(crash.phase, "log", crash.phase_because or where, index)
     for number, evidence in enumerate(crash.evidence):
@@ -92,13 +106,14 @@ def _crash_facts(crash: Crash) -> dict[str, Fact]:
     if crash.frames:
         gathers = [f for f in crash.frames if GATHER.search(f.function)]
         last = gathers[-1] if gathers else crash.frames[-1]
-        because = f"frame {last.file.rsplit('/', 1)[-1]} {last.function}, line {last.log_line}"
-        facts["frame.gather"] = Fact(bool(gathers), "log", because)
+        facts["frame.gather"] = Fact(bool(gathers), "log", _frame(last))
         facts.update(_scoring(crash.frames))
         facts.update(_engine(crash.frames))
     if crash.top_users:
         top = crash.top_users[0]
-        because = f"Ray's table of memory users: {top.command} {show_bytes(top.used_bytes)}"
+        because = say(
+            "Ray's table of memory users: {command} {size}", command=top.command, size=show_bytes(top.used_bytes)
+        )
         facts["host.top_user"] = Fact(top.command, "log", because)
         facts["host.driver_large"] = Fact(DRIVER.search(top.command) is not None, "log", because)
     facts.update(course_facts(crash))
@@ -111,7 +126,8 @@ def _shared_memory(evidence: Sequence[Evidence]) -> dict[str, Fact]:
         size, percent = one.fields.get("size"), one.fields.get("percent")
         if one.signature == "df-shm" and isinstance(size, (int, float)) and isinstance(percent, (int, float)):
             large = one.fields.get("unit") in ("T", "P") or (one.fields.get("unit") == "G" and size >= LARGE_SHM_GB)
-            because = f"df: {percent:g}% of {size:g}{one.fields.get('unit')} in use ({_line(one)})"
+            whole = f"{size:g}{one.fields.get('unit')}"
+            because = say("df: {percent:g}% of {size} in use ({line})", percent=percent, size=whole, line=_line(one))
             return {"shm.roomy": Fact(large and percent < 50, "log", because, (number,))}
     return {}
 
@@ -122,7 +138,7 @@ def _engine(frames: Sequence[Frame]) -> dict[str, Fact]:
         parts = frame.file.replace("\\", "/").split("/")
         name = next((engine for engine in ENGINES if engine in parts[:-1]), None)
         if name is not None:
-            return {"frame.engine": Fact(name, "log", f"frame {parts[-1]} {frame.function}, line {frame.log_line}")}
+            return {"frame.engine": Fact(name, "log", _frame(frame))}
     return {}
 
 
@@ -133,7 +149,7 @@ def _scoring(frames: Sequence[Frame]) -> dict[str, Fact]:
     found = cast or next((frame for frame in near if LOGITS.match(frame.function)), None)
     if found is None:
         return {}
-    because = f"frame {found.file.rsplit('/', 1)[-1]} {found.function}, line {found.log_line}"
+    because = _frame(found)
     whole = {"frame.logits_cast": Fact(True, "log", because)} if cast is not None else {}
     return {"frame.logits": Fact(True, "log", because), **whole}
 
@@ -152,19 +168,22 @@ def _printed(first: Evidence, where: str) -> dict[str, Fact]:
     if tried is not None:
         facts["gpu.tried_bytes"] = Fact(tried, "log", where, (0,))
     if tried is not None and free is not None and total:
-        because = f"{show_bytes(tried)} asked for, {show_bytes(free)} free of {show_bytes(total)} ({where})"
+        sizes = {"tried": show_bytes(tried), "free": show_bytes(free), "total": show_bytes(total)}
+        because = say("{tried} asked for, {free} free of {total} ({line})", **sizes, line=where)
         facts["gpu.missing_share"] = Fact(max(0.0, (tried - free) / total), "log", because, (0,))
     if tried is not None and free is not None:
         facts["gpu.free_exceeds_request"] = Fact(free > tried, "log", where, (0,))
     if idle is not None and total and tried is not None:
         much = idle / total > 0.10 or (idle >= tried and idle / total > 0.03)
         fragmented = much and idle + (free or 0) >= tried  # joined, the pieces would have done
-        because = f"{show_bytes(idle)} reserved but unallocated, {show_bytes(tried)} asked for ({where})"
+        sizes = {"idle": show_bytes(idle), "tried": show_bytes(tried)}
+        because = say("{idle} reserved but unallocated, {tried} asked for ({line})", **sizes, line=where)
         facts["gpu.fragmented"] = Fact(fragmented, "log", because, (0,))
     process = number("process_bytes")
     if process is not None and free is not None and total:
         others = max(0, total - free - process)
-        because = f"{show_bytes(others)} of {show_bytes(total)} held by other processes ({where})"
+        sizes = {"size": show_bytes(others), "total": show_bytes(total)}
+        because = say("{size} of {total} held by other processes ({line})", **sizes, line=where)
         facts["gpu.others_bytes"] = Fact(others, "log", because, (0,))
         facts["gpu.others_share"] = Fact(others / total, "log", because, (0,))
         dominate = others / total > 0.5 and process < others * 0.1
@@ -173,11 +192,13 @@ def _printed(first: Evidence, where: str) -> dict[str, Fact]:
     if first.signature == "engine-share-not-free" and isinstance(share, (int, float)):
         facts["engine.share"] = Fact(float(share), "log", where, (0,))
     if first.signature == "engine-share-not-free" and free is not None and total:
-        because = f"{show_bytes(free)} of {show_bytes(total)} were free when the engine started ({where})"
+        sizes = {"free": show_bytes(free), "total": show_bytes(total)}
+        because = say("{free} of {total} were free when the engine started ({line})", **sizes, line=where)
         facts["engine.free_share"] = Fact(round(free / total, 4), "log", because, (0,))
     task, used = number("task_bytes"), number("node_used_bytes")
     if task is not None and used:
-        because = f"the killed task held {show_bytes(task)} of {show_bytes(used)} ({where})"
+        sizes = {"size": show_bytes(task), "total": show_bytes(used)}
+        because = say("the killed task held {size} of {total} ({line})", **sizes, line=where)
         facts["host.victim"] = Fact(task < used * 0.1, "log", because, (0,))
     return facts
 
@@ -188,24 +209,27 @@ def _run_facts(run: Run) -> dict[str, Fact]:
         facts["framework"] = Fact(run.framework, run.recognised_from, run.recognised_by)
         facts["era"] = Fact(run.era, run.recognised_from, run.recognised_by)
     if run.algorithm != "unknown":
-        facts["algorithm"] = Fact(run.algorithm, "script", "the launch's settings")
+        facts["algorithm"] = Fact(run.algorithm, "script", say("the launch's settings"))
     for name, knob in run.knobs.items():
         if knob.value is None:
             continue
-        if knob.source == "default":
-            because = f"{knob.key} is not set; {run.framework}'s default"
-        elif knob.key:
-            because = f"{knob.key} = {knob.value}" + ("" if knob.source != "log" else ", printed in the log")
-        else:
-            because = knob.note
-        facts[f"knob.{name}"] = Fact(knob.value, "log" if knob.source == "log" else "script", because)
+        facts[f"knob.{name}"] = Fact(knob.value, "log" if knob.source == "log" else "script", _given(knob, run))
     if run.model is not None:
         facts["model"] = Fact(run.model.name, "script", run.model.note)
         facts["model.parameters"] = Fact(run.model.parameters, "script", run.model.note)
     facts.update(_mechanism_facts(run))
     if run.topology.known:
-        facts["gpus"] = Fact(run.topology.actor_gpus, "script", "the launch's topology")
+        facts["gpus"] = Fact(run.topology.actor_gpus, "script", say("the launch's topology"))
     return facts
+
+
+def _given(knob: Knob, run: Run) -> str:
+    told = {"key": knob.key, "value": knob.value, "framework": run.framework}
+    if knob.source == "default":
+        return say("{key} is not set; {framework}'s default", **told)
+    if knob.key and knob.source == "log":
+        return say("{key} = {value}, printed in the log", **told)
+    return f"{knob.key} = {knob.value}" if knob.key else knob.note
 
 
 def _mechanism_facts(run: Run) -> dict[str, Fact]:
@@ -217,26 +241,32 @@ def _mechanism_facts(run: Run) -> dict[str, Fact]:
 
     if run.framework == "unknown":
         return facts
-    facts["trainer"] = Fact(run.mechanics.trainer, "script", f"how {run.framework} trains here")
-    add("cpu_adam", run.mechanics.offload_lowers_update, f"how {run.framework} offloads")
+    facts["trainer"] = Fact(
+        run.mechanics.trainer, "script", say("how {framework} trains here", framework=run.framework)
+    )
+    add("cpu_adam", run.mechanics.offload_lowers_update, say("how {framework} offloads", framework=run.framework))
     sleeping = run.topology.colocated and run.is_on("rollout.sleeps", run.mechanics.engine_sleeps)
     if run.settings or not run.era_assumed:
         pool = sleeping and run.mechanics.engine_pool
-        add("sleeping_engine_in_process", pool, "a sleeping engine in the trainer's process")
+        add("sleeping_engine_in_process", pool, say("a sleeping engine in the trainer's process"))
     stage = run.number("actor.zero_stage")
     if stage is not None:
-        add("zero3", stage == 3, f"ZeRO stage {stage:g}")
+        add("zero3", stage == 3, say("ZeRO stage {stage:g}", stage=stage))
     checkpointing = run.knobs.get("actor.gradient_checkpointing")
     if checkpointing is not None and isinstance(checkpointing.value, bool):
         add("gradient_checkpointing", checkpointing.value, checkpointing.key or checkpointing.note)
-    add("colocated", run.topology.colocated, "the launch's topology")
-    add("lora", bool(run.number("actor.lora_rank")) and not run.is_on("actor.full_finetuning"), "the launch's settings")
-    add("sleep", sleeping, "the launch's settings")
+    add("colocated", run.topology.colocated, say("the launch's topology"))
+    add(
+        "lora",
+        bool(run.number("actor.lora_rank")) and not run.is_on("actor.full_finetuning"),
+        say("the launch's settings"),
+    )
+    add("sleep", sleeping, say("the launch's settings"))
     level = run.number("rollout.sleep_level")
     kept = (run.mechanics.sleep_level if level is None else level) == 1
-    add("sleep_copies", sleeping and kept, "a sleeping engine keeps its weights in host RAM at level 1")
+    add("sleep_copies", sleeping and kept, say("a sleeping engine keeps its weights in host RAM at level 1"))
     if run.model is not None:
-        add("images", run.model.vision_parameters > 0, f"the model {run.model.name}")
+        add("images", run.model.vision_parameters > 0, say("the model {name}", name=run.model.name))
     facts.update(_batch_facts(run))
     return facts
 
@@ -250,11 +280,17 @@ def _batch_facts(run: Run) -> dict[str, Fact]:
         return _divisor_fact(run)
     binds = micro is None or micro >= held
     knob = run.knobs.get("actor.micro_batch")
-    note = knob.note if knob is not None else ""
-    because = f"one GPU holds {held:g} sequences of a step" + (f"; a pass may take {micro:g} ({note})" if micro else "")
+    because = _pass(held, micro, knob.note if knob is not None else "")
     facts = {"batch.binds": Fact(binds, "script", because)}
-    facts["samples.bind"] = Fact(binds or "samples" in note, "script", because)
+    facts["samples.bind"] = Fact(binds or (knob is not None and knob.times_samples), "script", because)
     return facts
+
+
+def _pass(held: float, micro: float | None, note: str) -> str:
+    if not micro:
+        return say("one GPU holds {held:g} sequences of a step", held=held)
+    told = {"held": held, "micro": micro, "note": note}
+    return say("one GPU holds {held:g} sequences of a step; a pass may take {micro:g} ({note})", **told)
 
 
 def _divisor_fact(run: Run) -> dict[str, Fact]:
@@ -271,20 +307,22 @@ def _machine_facts(known: Known) -> dict[str, Fact]:
         source: AnsweredBy = "machine" if library in machine.libraries else "log"
         facts[f"library.{library}"] = Fact(version, source, f"{library} {version}")
     if machine.gpus:
-        facts["gpu.name"] = Fact(machine.gpus[0].name, "machine", "the machine")
+        facts["gpu.name"] = Fact(machine.gpus[0].name, "machine", say("the machine"))
     if machine.gpu_bytes is not None:
-        facts["gpu.total_bytes"] = Fact(machine.gpu_bytes, "machine", "the machine")
+        facts["gpu.total_bytes"] = Fact(machine.gpu_bytes, "machine", say("the machine"))
     if known.run.settings or known.crash.settings:  # a bare log does not say that it is full training
         facts.update(_least_states(known.run, machine))
     if machine.gpu_bytes and known.run.model is not None:
         share = 2 * known.run.model.parameters / machine.gpu_bytes
         whole = show_bytes(2 * known.run.model.parameters)
-        because = f"all weights in bf16 are {whole}, the card has {show_bytes(machine.gpu_bytes)}"
+        card = show_bytes(machine.gpu_bytes)
+        because = say("all weights in bf16 are {weights}, the card has {card}", weights=whole, card=card)
         facts["gathered_weights.share"] = Fact(round(share, 3), "script", because)
     host = machine.host
     if host.limit_bytes is not None and host.total_bytes:
         below = host.limit_bytes < host.total_bytes * 0.95
-        because = f"{host.limit_source or 'a limit'}: {show_bytes(host.limit_bytes)} of {show_bytes(host.total_bytes)}"
+        sizes = {"limit": show_bytes(host.limit_bytes), "total": show_bytes(host.total_bytes)}
+        because = say("{source}: {limit} of {total}", source=host.limit_source or say("a limit"), **sizes)
         facts["host.limit_below_ram"] = Fact(below, "machine", because)
     return facts
 
@@ -297,55 +335,6 @@ def _least_states(run: Run, machine: Machine) -> dict[str, Fact]:
     each = run.mechanics
     per = each.weight_bytes + each.gradient_bytes + each.master_bytes + each.moment_bytes
     least = int(per * run.model.parameters / max(1, run.topology.actor_gpus))
-    because = f"the states alone are at least {show_bytes(least)} on each of {run.topology.actor_gpus} GPUs"
+    told = {"size": show_bytes(least), "count": run.topology.actor_gpus}
+    because = say("the states alone are at least {size} on each of {count} GPUs", **told)
     return {"states.least_share": Fact(round(least / machine.gpu_bytes, 3), "script", because)}
-
-
-def _ledger_facts(known: Known) -> dict[str, Fact]:
-    """What the ledger predicts, for questions that no line answers."""
-    facts: dict[str, Fact] = {}
-    ledger = known.ledger
-    if not known.run.settings and not known.crash.settings:
-        return facts  # a ledger of nothing but defaults says nothing of this run
-    fullest = ledger.peak("gpu") if known.run.topology.colocated else ledger.crowded("gpu")
-    phase = ledger.phase("gpu", known.crash.phase) or fullest
-    if phase is not None:
-        share: dict[str, int] = dict.fromkeys((cell.owner for cell in phase.cells), 0)
-        for cell in phase.cells:
-            share[cell.owner] += cell.expected
-        groups = {
-            "states": ("weights", "gradients", "optimizer", "reference", "critic"),
-            "batch": ("activations", "logits"),
-            "engine": ("engine_weights", "kv_cache", "engine_rest"),
-        }
-        sizes = {name: sum(share.get(owner, 0) for owner in owners) for name, owners in groups.items()}
-        largest = max(sizes, key=lambda name: sizes[name])
-        because = f"the ledger of {phase.phase}: {largest} {show_bytes(sizes[largest])} of {show_bytes(phase.expected)}"
-        facts["ledger.largest"] = Fact(largest, "script", because)
-        for name, size in sizes.items() if ledger.gpu_capacity else ():
-            facts[f"ledger.{name}_share"] = Fact(size / (ledger.gpu_capacity or 1), "script", because)
-        logits, kept = share.get("logits", 0), share.get("activations", 0)
-        told = f"the ledger of {phase.phase}: logits {show_bytes(logits)}, activations {show_bytes(kept)}"
-        facts["ledger.logits_larger"] = Fact(logits > kept, "script", told)
-    facts.update(_host_holder(ledger, known.crash))
-    if fullest is not None and ledger.gpu_capacity is not None:
-        told = f"the ledger: up to {show_bytes(fullest.expected)} of {show_bytes(ledger.gpu_capacity)}"
-        facts["ledger.gpu_fits"] = Fact(fullest.expected <= ledger.gpu_capacity, "script", told)
-    matches = [m for m in known.attribution if m.matches]
-    if matches:
-        best = matches[0]
-        kind = "logits" if "logit" in best.tensor else "tensor"
-        because = f"{show_bytes(best.bytes)} is {best.tensor} {best.shape}"
-        facts["attribution"] = Fact(kind, "log", because, (0,))
-    return facts
-
-
-def _host_holder(ledger: Ledger, crash: Crash) -> dict[str, Fact]:
-    """The largest known owner of host RAM in the phase that died, else at the peak."""
-    phase = ledger.phase("host", crash.phase) or ledger.peak("host")
-    cells = [cell for cell in phase.cells if cell.owner != "unexplained"] if phase is not None else []
-    if phase is None or not cells:
-        return {}
-    largest = max(cells, key=lambda cell: cell.expected)
-    because = f"the ledger of {phase.phase}: {largest.owner.replace('_', ' ')} {show_bytes(largest.expected)}"
-    return {"host.largest": Fact(largest.owner, "script", because)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from advisor.diagnosis.fact import Fact
+from advisor.language import say
 from advisor.units import show_bytes
 from advisor.watch.measured import Forecast, Grown, Measured
 from advisor.words import PHASE_TITLES, when
@@ -16,50 +17,65 @@ def record_facts(measured: Measured | None) -> dict[str, Fact]:
         return {}
     facts: dict[str, Fact] = {}
     if measured.steps:
-        because = f"the record saw {measured.steps} done steps"
+        because = say("the record saw {count} done steps", count=measured.steps)
         facts["steps_done"] = Fact(measured.steps, "log", because)
         facts["first_step"] = Fact(False, "log", because)
     for name, place in (("host.grows", "host"), ("gpu.grows", "gpu")):
         gauges = {one.gauge for one in measured.peaks if one.place == place}
         grown = next((one for one in measured.grown if one.gauge in gauges), None)
         if grown is not None:
-            facts[name] = Fact(True, "log", f"the record: {grown_told(grown)}")
+            facts[name] = Fact(True, "log", say("the record: {grown}", grown=grown_told(grown)))
         elif gauges & set(measured.level):
-            facts[name] = Fact(False, "log", "the record: it does not grow from step to step")
+            facts[name] = Fact(False, "log", say("the record: it does not grow from step to step"))
     return facts
 
 
 def grown_told(grown: Grown) -> str:
     """ "host RAM grows by 2.49 GiB a step (± 0.03) over 60 steps during the actor update"."""
     growth = grown.growth
-    where = f" {when(grown.phase)}" if grown.phase != "unknown" else ""
-    size = f"{show_bytes(growth.per_step)} a step (± {show_bytes(growth.uncertainty)})"
-    return f"{grown.gauge} grows by {size} over {growth.steps} steps{where}"
+    told = {
+        "gauge": grown.gauge,
+        "size": show_bytes(growth.per_step),
+        "uncertainty": show_bytes(growth.uncertainty),
+        "steps": growth.steps,
+    }
+    if grown.phase == "unknown":
+        return say("{gauge} grows by {size} a step (± {uncertainty}) over {steps} steps", **told)
+    at = when(grown.phase)
+    return say("{gauge} grows by {size} a step (± {uncertainty}) over {steps} steps {when}", **told, when=at)
 
 
 def told(measured: Measured) -> Iterator[str]:
     """Growth, forecast, alerts and the kernel's counters, in sentences."""
     for grown in {one.gauge: one for one in reversed(measured.grown)}.values():  # of several phases, the fastest
-        yield f"{grown_told(grown)}."
+        yield say("{grown}.", grown=grown_told(grown))
     if measured.first is not None:
         yield _first(measured.first)
     if measured.level and not measured.grown:
-        yield f"Nothing grows from step to step, as far as {measured.steps} steps tell."
+        yield say("Nothing grows from step to step, as far as {steps} steps tell.", steps=measured.steps)
     elif measured.steps < 8 and not measured.grown:
-        yield f"Whether anything grows cannot be told from {measured.steps} steps."
+        yield say("Whether anything grows cannot be told from {steps} steps.", steps=measured.steps)
     if measured.oom_kills:
-        yield f"The kernel killed {measured.oom_kills} of its processes for want of memory (the group's own counter)."
+        yield say(
+            "The kernel killed {count} of its processes for want of memory (the group's own counter).",
+            count=measured.oom_kills,
+        )
     for alert in measured.alerts[:4]:
-        yield f"The alert level was passed by {alert}."
+        yield say("The alert level was passed by {gauge}.", gauge=alert)
 
 
 def _first(first: Forecast) -> str:
     soon, late = first.steps
     minutes = first.seconds_per_step * soon / 60
-    where = PHASE_TITLES[first.phase] if first.phase != "unknown" else "no phase in particular"
+    where = PHASE_TITLES[first.phase] if first.phase != "unknown" else say("no phase in particular")
     if late < 1:
-        return f"{first.gauge} was full at the end, and first in {where}."
-    return (
-        f"At this rate {first.gauge} is full first in {where}: after {soon:.0f} to {late:.0f} more steps, "
-        f"in about {minutes:.0f} minutes."
+        return say("{gauge} was full at the end, and first in {phase}.", gauge=first.gauge, phase=where)
+    return say(
+        "At this rate {gauge} is full first in {phase}: after {soon:.0f} to {late:.0f} more steps, in about "
+        "{minutes:.0f} minutes.",
+        gauge=first.gauge,
+        phase=where,
+        soon=soon,
+        late=late,
+        minutes=minutes,
     )

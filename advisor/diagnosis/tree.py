@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+
+from msgspec import Struct
 
 from advisor.diagnosis.conditions import all_hold, holds
 from advisor.diagnosis.diagnosis import UNKNOWN, AnsweredBy, Choice, RuledOut, Step
 from advisor.diagnosis.fact import Fact, Facts
 from advisor.knowledge.schema import Answer, Cause, Question, Tree
+from advisor.language import clauses, listed, say
 
 MOST_QUESTIONS = 12
 """A tree that loops is a mistake in the file; the linter finds it, this stops it."""
@@ -22,8 +24,7 @@ class AnswerError(ValueError):
     """An answer to a question, or a choice, that the tree does not have: one sentence with what it has."""
 
 
-@dataclass(frozen=True, slots=True)
-class Walk:
+class Walk(Struct, frozen=True):
     """The steps of one walk and the cause it ended in."""
 
     steps: tuple[Step, ...]
@@ -59,9 +60,18 @@ def check_answers(tree: Tree, answers: Mapping[str, str]) -> None:
     for name, answer in answers.items():
         question = questions.get(name)
         if question is None:
-            raise AnswerError(f"there is no question {name!r}; questions are {', '.join(questions)}")
+            known = listed(questions)
+            raise AnswerError(
+                say("there is no question {name!r}; questions are {questions}", name=name, questions=known)
+            )
         if answer != UNKNOWN and answer not in question.answers:
-            raise AnswerError(f"{name} takes {', '.join(question.answers)} or {UNKNOWN}, not {answer!r}")
+            raise AnswerError(not_an_answer(name, question.answers, answer))
+
+
+def not_an_answer(question: str, answers: Iterable[str], given: str) -> str:
+    """One sentence with what the question takes."""
+    told = {"question": question, "answers": listed(answers), "unknown": UNKNOWN, "given": given}
+    return say("{question} takes {answers} or {unknown}, not {given!r}", **told)
 
 
 def _ask(question: Question, facts: Facts, answers: Mapping[str, str]) -> Step:
@@ -85,7 +95,7 @@ def _ask(question: Question, facts: Facts, answers: Mapping[str, str]) -> Step:
 
 def _because(question: Question, answer: str, given: str | None, fact: Fact | None) -> str:
     if given is not None:
-        return "you said so"
+        return say("you said so")
     return fact.because if fact is not None else ""
 
 
@@ -104,14 +114,14 @@ def _every(rules: list[dict[str, object]], facts: Facts) -> Fact | None:
     if not found:
         return None
     evidence = tuple(dict.fromkeys(index for fact in found for index in fact.evidence))
-    return Fact(True, found[0].source, "; ".join(dict.fromkeys(fact.because for fact in found)), evidence)
+    return Fact(True, found[0].source, clauses(dict.fromkeys(fact.because for fact in found)), evidence)
 
 
 def _retell(facts: dict[str, Fact], name: str, answer: str) -> None:
     if answer == UNKNOWN:
         facts.pop(name, None)
     else:
-        facts[name] = Fact(answer, "user", "you said so")
+        facts[name] = Fact(answer, "user", say("you said so"))
 
 
 def _others(tree: Tree, question: Question, taken: Answer | None, step: Step) -> list[RuledOut]:
@@ -150,12 +160,14 @@ def leaves_after(tree: Tree, question_id: str | None) -> set[str]:
 
 def _clause(step: Step, taken: Answer) -> str:
     """Like "the log says Host RAM, line 10 of train.log"; a plain yes or no needs its question beside it."""
-    if taken.title in ("Yes", "No"):
-        return f"{step.asks} {taken.title}: {step.because}"
+    told = {"asks": step.asks, "answer": taken.title, "because": step.because}
+    if step.answer in ("yes", "no") and taken.title.isalpha():
+        return say("{asks} {answer}: {because}", **told)
     if step.source == "user":
-        return f"you answered {taken.title}"
-    by = f"{taken.title}, by {step.because}"
-    return f"the log says {taken.title}, {step.because}" if step.source == "log" else by
+        return say("you answered {answer}", **told)
+    if step.source == "log":
+        return say("the log says {answer}, {because}", **told)
+    return say("{answer}, by {because}", **told)
 
 
 def ruled_out(tree: Tree, walked: Walk, facts: Facts) -> tuple[RuledOut, ...]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from advisor.diagnosis.diagnosis import UNKNOWN, Choice, Diagnosis, Step
-from advisor.diagnosis.tree import AnswerError
+from advisor.diagnosis.tree import AnswerError, not_an_answer
 from advisor.knowledge.schema import Era, Framework
+from advisor.language import say
 from advisor.run.dialect import Recognised
 
 QUESTION = "version"
@@ -23,7 +25,7 @@ def told_version(recognised: Recognised, answers: Mapping[str, str]) -> Recognis
         return recognised
     eras = [era.id for era in framework.eras]
     if given not in eras:
-        raise AnswerError(f"{QUESTION} takes {', '.join(eras)} or {UNKNOWN}, not {given!r}")
+        raise AnswerError(not_an_answer(QUESTION, eras, str(given)))
     return replace(recognised, era=given, era_told_by="user")
 
 
@@ -51,13 +53,17 @@ def with_version(diagnosis: Diagnosis, recognised: Recognised, *, wanted: bool =
 def _step(framework: Framework, answer: str) -> Step:
     return Step(
         question=QUESTION,
-        asks=f"Which version of {framework.title} is installed?",
-        why="Names, units and defaults of its settings changed with the versions; the plan uses those of the one told.",
+        asks=say("Which version of {framework} is installed?", framework=framework.title),
+        why=say(
+            "Names, units and defaults of its settings changed with the versions; the plan uses those of the one told."
+        ),
         choices=tuple(Choice(era.id, _title(era)) for era in sorted(framework.eras, key=_number, reverse=True)),
         answer=answer,
         source="unknown" if answer == UNKNOWN else "user",
-        because="" if answer == UNKNOWN else "you said so",
-        if_unknown=f"`pip show {framework.package}` where it trains; `git log -1` in a copy of the source.",
+        because="" if answer == UNKNOWN else say("you said so"),
+        if_unknown=say(
+            "`pip show {package}` where it trains; `git log -1` in a copy of the source.", package=framework.package
+        ),
     )
 
 

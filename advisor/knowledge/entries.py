@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from advisor.knowledge.schema import (
     Advisory,
@@ -26,6 +27,7 @@ from advisor.knowledge.schema import (
     VersionMark,
 )
 from advisor.knowledge.yaml_file import At, BadFile, YamlFile, read_yaml, typed
+from advisor.language import listed, say
 
 Kind = Literal[
     "framework", "case", "advisory", "remedy", "model", "gpu", "knob", "signature", "question", "cause", "tree", "lines"
@@ -50,8 +52,7 @@ class LinesPart(Strict, frozen=True):
     framework_marks: tuple[FrameworkMark, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """One thing with an id. `file` None: it comes with the program and was checked when the program was made."""
 
     kind: Kind
@@ -65,8 +66,7 @@ class Entry:
         return self.file.line((*self.at, *more)) if self.file is not None else 0
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Finding:
+class Finding(Struct, frozen=True, order=True):
     """What is wrong, and where."""
 
     file: Path
@@ -107,12 +107,15 @@ def entries_in(folder: Path) -> tuple[list[Entry], list[Finding]]:
 def _read(path: Path, name: Path) -> tuple[list[Entry], list[Finding]]:
     try:
         file = read_yaml(path)
-        twice = [Finding(path, line, f"{key} stands there twice; the second wins") for key, line in file.repeated]
+        twice = [
+            Finding(path, line, say("{key} stands there twice; the second wins", key=key))
+            for key, line in file.repeated
+        ]
         return _entries(file, name), twice
     except BadFile as bad:
         return [], [Finding(path, bad.line, bad.says)]
     except OSError as error:
-        return [], [Finding(path, 1, f"cannot be read: {error.strerror or error}")]
+        return [], [Finding(path, 1, say("cannot be read: {why}", why=error.strerror or error))]
 
 
 def _entries(file: YamlFile, name: Path) -> list[Entry]:
@@ -131,10 +134,8 @@ def _entries(file: YamlFile, name: Path) -> list[Entry]:
         return list(_of_lines(typed(file, LinesPart), file))
     if str(name) in _RECORDS:
         return []
-    known = ", ".join(
-        [*(f"{folder}/NAME.yaml" for folder in _FOLDERS), *_LISTS, "decision_tree.yaml", "signatures.yaml"]
-    )
-    raise BadFile(1, f"no file of this name is read; files are {known}")
+    known = [*(f"{folder}/NAME.yaml" for folder in _FOLDERS), *_LISTS, "decision_tree.yaml", "signatures.yaml"]
+    raise BadFile(1, say("no file of this name is read; files are {names}", names=listed(known)))
 
 
 def _of_tree(part: TreePart, file: YamlFile) -> Iterator[Entry]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -24,6 +24,8 @@ from advisor.knowledge.schema import (
     Signatures,
     Tree,
 )
+from advisor.knowledge.translation import catalogue_of, kind_of, translated
+from advisor.language import ENGLISH, spoken
 
 T = TypeVar("T")
 
@@ -50,21 +52,27 @@ def open_knowledge(own: Sequence[Path] = ()) -> Knowledge:
     return merged(ours, own_folders(own))
 
 
+def load_knowledge(folder: Path | None = None, language: str = "") -> Knowledge:
+    """All of knowledge/, typed, in `language` (or the one spoken).
+
+    Raises KnowledgeError where a file is missing or says what the schema does not know.
+    """
+    return _loaded(folder or knowledge_folder(), language or spoken())
+
+
 @lru_cache(maxsize=4)
-def load_knowledge(folder: Path | None = None) -> Knowledge:
-    """All of knowledge/, typed. Raises KnowledgeError where a file is missing or says what the schema does not know."""
-    folder = folder or knowledge_folder()
+def _loaded(folder: Path, language: str) -> Knowledge:
     files = sorted(folder.rglob("*.yaml"))
     if not files:
         raise KnowledgeError(f"{folder}: no knowledge files here")
-    stamp = _stamp(files)
+    stamp = _stamp([*files, *sorted((folder / language).glob("*.json"))], language)
     cached = _cache_file(stamp)
     if cached is not None and cached.is_file():
         try:
             return msgspec.json.decode(cached.read_bytes(), type=Knowledge)
         except (OSError, msgspec.MsgspecError):
             pass  # written by another version or cut short: compile again
-    knowledge = compile_knowledge(folder)
+    knowledge = compile_knowledge(folder, language)
     if cached is not None:
         _keep(cached, msgspec.json.encode(knowledge))
     return knowledge
@@ -72,35 +80,37 @@ def load_knowledge(folder: Path | None = None) -> Knowledge:
 
 def forget_knowledge() -> None:
     """Let go of what was loaded: for a command that wants its memory for something else."""
-    load_knowledge.cache_clear()
+    _loaded.cache_clear()
 
 
-def compile_knowledge(folder: Path) -> Knowledge:
-    """Read every YAML file of `folder` into the types of the schema."""
+def compile_knowledge(folder: Path, language: str = ENGLISH) -> Knowledge:
+    """Read every YAML file of `folder` into the types of the schema, its prose in `language`."""
+    words = catalogue_of(folder, language)
     digest = hashlib.sha256()
     for file in sorted(folder.rglob("*.yaml")):
         digest.update(file.read_bytes())
     return Knowledge(
         digest=digest.hexdigest()[:12],
-        signatures=_typed(folder / "signatures.yaml", Signatures),
-        frameworks=tuple(_typed(file, Framework) for file in sorted((folder / "frameworks").glob("*.yaml"))),
-        tree=_typed(folder / "decision_tree.yaml", Tree),
-        remedies=_typed(folder / "remedies.yaml", tuple[Remedy, ...]),
-        advisories=_typed(folder / "advisories.yaml", tuple[Advisory, ...]),
-        cases=tuple(_typed(file, Case) for file in sorted((folder / "cases").glob("*.yaml"))),
-        models=_typed(folder / "models.yaml", tuple[ModelFact, ...]),
-        gpus=_typed(folder / "gpus.yaml", tuple[GpuFact, ...]),
-        knobs=_typed(folder / "knobs.yaml", tuple[KnobFact, ...]),
+        signatures=_typed(folder / "signatures.yaml", words, Signatures),
+        frameworks=tuple(_typed(file, words, Framework) for file in sorted((folder / "frameworks").glob("*.yaml"))),
+        tree=_typed(folder / "decision_tree.yaml", words, Tree),
+        remedies=_typed(folder / "remedies.yaml", words, tuple[Remedy, ...]),
+        advisories=_typed(folder / "advisories.yaml", words, tuple[Advisory, ...]),
+        cases=tuple(_typed(file, words, Case) for file in sorted((folder / "cases").glob("*.yaml"))),
+        models=_typed(folder / "models.yaml", words, tuple[ModelFact, ...]),
+        gpus=_typed(folder / "gpus.yaml", words, tuple[GpuFact, ...]),
+        knobs=_typed(folder / "knobs.yaml", words, tuple[KnobFact, ...]),
     )
 
 
-def _typed(file: Path, kind: type[T]) -> T:
+def _typed(file: Path, words: Mapping[str, Mapping[str, str]], kind: type[T]) -> T:
     import yaml
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
         data: Any = yaml.load(file.read_bytes(), Loader=loader)  # noqa: S506 - a safe loader, in C where there is one
-        return msgspec.convert(data, kind)
+        said = translated(data, kind_of(file), words.get(kind_of(file), {})) if words else data
+        return msgspec.convert(said, kind)
     except FileNotFoundError:
         raise KnowledgeError(f"{file}: missing") from None
     except yaml.YAMLError as error:
@@ -109,9 +119,9 @@ def _typed(file: Path, kind: type[T]) -> T:
         raise KnowledgeError(f"{file}: {error}") from error
 
 
-def _stamp(files: list[Path]) -> str:
+def _stamp(files: list[Path], language: str) -> str:
     """Names, sizes and times of the files and of the schema: what decides whether the compiled JSON still holds."""
-    digest = hashlib.sha256()
+    digest = hashlib.sha256(language.encode())
     for file in [*files, *sorted((Path(__file__).parent / "schema").glob("*.py"))]:
         status = file.stat()
         digest.update(f"{file}\0{status.st_mtime_ns}\0{status.st_size}\n".encode())

@@ -14,6 +14,7 @@ from advisor.hostile import clean_line
 from advisor.knowledge.entries import Entry, Finding, Kind, LinesPart, entries_in, entries_of
 from advisor.knowledge.lint import lint_entries
 from advisor.knowledge.schema import OWN_MARK, Framework, Knowledge, Signatures, Tree
+from advisor.language import say
 
 T = TypeVar("T")
 
@@ -42,7 +43,7 @@ def _readable(folders: Sequence[Path]) -> tuple[list[Entry], list[Finding]]:
     refused: list[Finding] = []
     for folder in folders:
         if not folder.is_dir():
-            refused.append(Finding(folder, 1, "no such folder"))
+            refused.append(Finding(folder, 1, say("no such folder")))
             continue
         found, bad = entries_in(folder)
         refused += _first_of_each(bad)
@@ -84,6 +85,7 @@ def _over(ours: Knowledge, entries: Sequence[Entry]) -> Knowledge:
             questions=over("question", ours.tree.questions, _id),
             causes=over("cause", ours.tree.causes, _id),
         ),
+        own_cases=tuple(entry.id for entry in entries if entry.kind == "case"),
         signatures=_lines_over(ours.signatures, entries, over("signature", ours.signatures.signatures, _id)),
     )
 
@@ -105,7 +107,7 @@ def _marked(entry: Entry) -> Any:
     value = entry.value
     changes: dict[str, Any] = {}
     if hasattr(value, "title"):
-        changes["title"] = f"{value.title}{OWN_MARK}"
+        changes["title"] = f"{value.title}{say(OWN_MARK)}"
     if hasattr(value, "source"):
         changes["source"] = _theirs(entry, value.source)
     if isinstance(value, Framework):
@@ -115,14 +117,16 @@ def _marked(entry: Entry) -> Any:
                 key: msgspec.structs.replace(fact, source=_theirs(entry, fact.source)) for key, fact in facts.items()
             }
     if entry.kind == "question":
-        changes["asks"] = f"{value.asks}{OWN_MARK}"
+        changes["asks"] = f"{value.asks}{say(OWN_MARK)}"
     return msgspec.structs.replace(value, **changes)
 
 
 def _theirs(entry: Entry, source: str) -> str:
     """A link stays at the start, so that it can be followed."""
-    file = f"your {entry.file.path}" if entry.file is not None else "yours"
-    return f"{source} ({file})" if source.startswith("http") else f"{file}: {source}"
+    file = say("your {file}", file=entry.file.path) if entry.file is not None else say("yours")
+    if source.startswith("http"):
+        return say("{link} ({whose})", link=source, whose=file)
+    return say("{whose}: {source}", whose=file, source=source)
 
 
 def _digest(entries: Sequence[Entry]) -> str:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 import yaml
+from msgspec import Struct
 
 from advisor.bounded_yaml import UnboundedYamlError, check_bounds
 from advisor.hostile import clean
+from advisor.language import mark, say
 
 T = TypeVar("T")
 At = tuple[str | int, ...]
@@ -23,6 +24,13 @@ Place = tuple[At, int, str]
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the one in C where there is one
 _PART = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]|(\[\.\.\.\])")
 _UNKNOWN_FIELD = re.compile(r"unknown field `([^`]+)`")
+_COMPLAINTS = (
+    (re.compile(r"Object contains unknown field `(?P<name>.+)`"), mark("Object contains unknown field `{name}`")),
+    (re.compile(r"Object missing required field `(?P<name>.+)`"), mark("Object missing required field `{name}`")),
+    (re.compile(r"Expected `(?P<wanted>.+)`, got `(?P<found>.+)`"), mark("Expected `{wanted}`, got `{found}`")),
+    (re.compile(r"Invalid enum value (?P<value>.+)"), mark("Invalid enum value {value}")),
+)
+"""What msgspec says, and the same to be said."""
 _NESTED = 60
 """Levels of a file; one that refers to itself has no end."""
 _MOST_PARTS = 400_000
@@ -37,8 +45,7 @@ class BadFile(Exception):  # noqa: N818 - it is the file that is bad
         self.line, self.says = line, says
 
 
-@dataclass(frozen=True, slots=True)
-class YamlFile:
+class YamlFile(Struct, frozen=True):
     """The data of one file and where each part of it stands."""
 
     path: Path
@@ -64,13 +71,15 @@ def read_yaml(path: Path) -> YamlFile:
         places = _counted(_places(node, ())) if node is not None else []
         data = loader.construct_document(node) if node is not None else None
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
+        place = error.problem_mark or error.context_mark
         last = path.read_bytes().count(b"\n")  # the end of the file is no line of it
-        raise BadFile(max(1, min(mark.line + 1, last)) if mark else 1, f"not YAML: {_one_line(error)}") from error
+        raise BadFile(
+            max(1, min(place.line + 1, last)) if place else 1, say("not YAML: {why}", why=_one_line(error))
+        ) from error
     except UnboundedYamlError as error:
-        raise BadFile(error.line, f"not read: {error.reason}") from error
+        raise BadFile(error.line, say("not read: {why}", why=error.reason)) from error
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise BadFile(1, f"not YAML: {_one_line(error)}") from error
+        raise BadFile(1, say("not YAML: {why}", why=_one_line(error))) from error
     lines: dict[At, int] = {}
     repeated: list[tuple[str, int]] = []
     for at, line, twice in places:
@@ -89,8 +98,15 @@ def typed(file: YamlFile, kind: type[T]) -> T:
         field = _UNKNOWN_FIELD.search(text)
         place = (*at, field[1]) if field else at
         where = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in at).lstrip(".")
-        says = text.split(" - at `", 1)[0]
-        raise BadFile(file.line(place), f"{says}{f' (in {where})' if where else ''}") from error
+        says = _in_words(text.split(" - at `", 1)[0])
+        if where:
+            says = say("{problem} (in {where})", problem=says, where=where)
+        raise BadFile(file.line(place), says) from error
+
+
+def _in_words(complaint: str) -> str:
+    found = ((said, pattern.fullmatch(complaint)) for pattern, said in _COMPLAINTS)
+    return next((say(said, **match.groupdict()) for said, match in found if match), complaint)
 
 
 def _where(data: Any, text: str, kind: type[Any]) -> At:
@@ -130,7 +146,7 @@ def _counted(places: Iterator[Place]) -> list[Place]:
     """All of them. Raises BadFile where there are more than a file of knowledge can have."""
     found = list(islice(places, _MOST_PARTS))
     if len(found) == _MOST_PARTS:
-        raise BadFile(1, f"more than {_MOST_PARTS} parts")
+        raise BadFile(1, say("more than {most} parts", most=_MOST_PARTS))
     return found
 
 
@@ -138,7 +154,7 @@ def _places(node: Any, at: At) -> Iterator[Place]:
     """Every part, outermost first. Raises BadFile."""
     yield at, node.start_mark.line + 1, ""
     if len(at) > _NESTED:
-        raise BadFile(node.start_mark.line + 1, f"nested deeper than {_NESTED} levels")
+        raise BadFile(node.start_mark.line + 1, say("nested deeper than {most} levels", most=_NESTED))
     if isinstance(node, yaml.SequenceNode):
         for index, item in enumerate(node.value):
             yield from _places(item, (*at, index))

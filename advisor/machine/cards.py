@@ -8,6 +8,7 @@ from fnmatch import fnmatch
 from typing import Protocol
 
 from advisor.hostile import clean_line
+from advisor.language import mark, say
 from advisor.machine.inventory import Gpu
 from advisor.units import GIB, parse_size
 
@@ -23,6 +24,10 @@ _MAKERS = {"nvidia", "tesla", "geforce", "amd", "instinct", "huawei", "ascend", 
 _FORMS = {"sxm", "sxm2", "sxm3", "sxm4", "sxm5", "sxm6", "pcie", "pci", "nvl", "oam", "rtx"}
 _FORMS |= {"hbm", "hbm2", "hbm2e", "hbm3", "hbm3e", "gddr6", "gddr7"}
 EXAMPLES = "8xA100-40GB, 4xH100, 2xRTX-3090-24GB"
+_TOO_MANY = mark("{count} GPUs on one node are too many: give those of one node, and --nodes for the rest")
+_NO_BYTES = mark("gpus[{place}].total_bytes must be a positive whole number of bytes, not {size!r}")
+_STRANGER = mark("the GPU {name!r} is not known: add its memory, like {name}-24GB; known forms: {examples}")
+_ASSUMED = mark("Its memory was not given ({names}); {name} is assumed, name the other if it is that.")
 
 
 class CardFact(Protocol):
@@ -48,9 +53,7 @@ def parse_gpus(text: str, gpus: Sequence[CardFact]) -> tuple[Gpu, ...]:
     for part in text.split(","):
         cards += _one_kind(clean_line(part, 200).strip(), gpus, first=len(cards))
     if len(cards) > MOST_CARDS:
-        raise ValueError(
-            f"{len(cards)} GPUs on one node are too many: give those of one node, and --nodes for the rest"
-        )
+        raise ValueError(say(_TOO_MANY, count=len(cards)))
     return tuple(cards)
 
 
@@ -59,19 +62,21 @@ def gpus_from(value: object, gpus: Sequence[CardFact]) -> tuple[Gpu, ...]:
     if isinstance(value, str):
         return parse_gpus(value, gpus)
     if not isinstance(value, list) or not value:
-        raise ValueError(f"gpus must be text like {EXAMPLES}, or a list of {{name, total_bytes}}")
+        raise ValueError(
+            say("gpus must be text like {examples}, or a list of {{name, total_bytes}}", examples=EXAMPLES)
+        )
     return tuple(_from_entry(place, entry, gpus) for place, entry in enumerate(value))
 
 
 def _from_entry(place: int, entry: object, gpus: Sequence[CardFact]) -> Gpu:
     if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
-        problem = f"gpus[{place}] needs a name, and total_bytes where the card is not a known one"
+        problem = say("gpus[{place}] needs a name, and total_bytes where the card is not a known one", place=place)
         raise ValueError(problem)  # noqa: TRY004 - one kind of error for input
     size = entry.get("total_bytes")
     if size is None:
         return _card(place, entry["name"], gpus)
     if isinstance(size, bool) or not isinstance(size, int) or size <= 0:
-        raise ValueError(f"gpus[{place}].total_bytes must be a positive whole number of bytes, not {str(size)[:40]!r}")
+        raise ValueError(say(_NO_BYTES, place=place, size=str(size)[:40]))
     return Gpu(place, clean_line(entry["name"], NAME_LIMIT), size)
 
 
@@ -89,9 +94,11 @@ def _one_kind(part: str, gpus: Sequence[CardFact], first: int) -> list[Gpu]:
     count = int(ahead.group(1)) if ahead else int(behind.group(1)) if behind else 1
     name = part[ahead.end() :] if ahead else part[: behind.start()] if behind else part
     if not 1 <= count <= MOST_CARDS:
-        raise ValueError(f"{part!r} asks for {count} GPUs; write it like {EXAMPLES}")
+        raise ValueError(
+            say("{part!r} asks for {count} GPUs; write it like {examples}", part=part, count=count, examples=EXAMPLES)
+        )
     if not name or not re.search(r"[A-Za-z0-9]", name):
-        raise ValueError(f"no GPU is named in {part!r}; write it like {EXAMPLES}")
+        raise ValueError(say("no GPU is named in {part!r}; write it like {examples}", part=part, examples=EXAMPLES))
     return [_card(first + place, name, gpus) for place in range(count)]
 
 
@@ -106,10 +113,12 @@ def _card(index: int, name: str, gpus: Sequence[CardFact]) -> Gpu:
         size = parse_size("".join(sized.groups()))
         card = _of_size(matches, size)
         if size < GIB // 2:
-            raise ValueError(f"{shown!r} is too small for a GPU; write it like {EXAMPLES}")
+            raise ValueError(
+                say("{name!r} is too small for a GPU; write it like {examples}", name=shown, examples=EXAMPLES)
+            )
         return Gpu(index, card.name, card.total_bytes) if card else Gpu(index, shown, size)
     if not matches:
-        raise ValueError(f"the GPU {shown!r} is not known: add its memory, like {shown}-24GB; known forms: {EXAMPLES}")
+        raise ValueError(say(_STRANGER, name=shown, examples=EXAMPLES))
     smallest = min(matches, key=lambda card: card.total_bytes)
     return Gpu(index, smallest.name, smallest.total_bytes, problem=_assumed(matches, smallest))
 
@@ -118,7 +127,7 @@ def _assumed(matches: Sequence[CardFact], taken: CardFact) -> str:
     names = sorted({card.name for card in matches})
     if len(names) == 1:
         return ""
-    return f"Its memory was not given ({' or '.join(names)}); {taken.name} is assumed, name the other if it is that."
+    return say(_ASSUMED, names=say(" or ").join(names), name=taken.name)
 
 
 # --- names ---------------------------------------------------------------------------------------------------------

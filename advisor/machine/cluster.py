@@ -13,11 +13,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
+from msgspec import Struct, field
+
 from advisor.hostile import clean_line
+from advisor.language import mark, say, spoken
 from advisor.machine.inventory import Machine
 from advisor.machine.inventory_json import from_json
 
@@ -26,15 +28,15 @@ NODE_SECONDS = 6.0
 JOIN_SECONDS = 12.0
 """Within which the cluster has to let us in."""
 
-_PARTIAL = "; what the other nodes told is shown."
+_SILENT = mark("{node}: {because}; what the other nodes told is shown.")
+_NO_ANSWER = mark("Ray did not answer within {seconds:.0f} s: is the cluster running, and the address right?")
 
 
 class ClusterError(ValueError):
     """A cluster that cannot be asked: one sentence saying why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Answers:
+class Answers(Struct, frozen=True):
     """Nodes that answered, and a sentence for each that did not."""
 
     nodes: tuple[Machine, ...]
@@ -50,7 +52,7 @@ def ask_cluster(address: str, node_seconds: float = NODE_SECONDS, workers: tuple
 
     `workers`: Ray's ids of workers whose logs are wanted too.
     """
-    words = [sys.executable, "-m", "advisor.machine.cluster_ask", address, str(node_seconds), *workers]
+    words = [sys.executable, "-m", "advisor.machine.cluster_ask", address, str(node_seconds), spoken(), *workers]
     nothing, pipe = subprocess.DEVNULL, subprocess.PIPE
     environ = {**os.environ, "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0"}
     with subprocess.Popen(words, stdin=nothing, stdout=pipe, stderr=nothing, env=environ) as child:  # noqa: S603
@@ -60,8 +62,7 @@ def ask_cluster(address: str, node_seconds: float = NODE_SECONDS, workers: tuple
             child.kill()
 
 
-@dataclass(slots=True)
-class _Asking:
+class _Asking(Struct):
     """One question to a cluster, and what was answered so far."""
 
     child: subprocess.Popen[bytes]
@@ -83,11 +84,9 @@ class _Asking:
             if self.done:
                 break
         if not self.done and not self.nodes and not self.awaited:
-            asks = "is the cluster running, and the address right?"
-            raise ClusterError(f"Ray did not answer within {JOIN_SECONDS:.0f} s: {asks}")
-        self.problems += [
-            f"{name}: no answer within {self.node_seconds:.0f} s{_PARTIAL}" for name in self.awaited.values()
-        ]
+            raise ClusterError(say(_NO_ANSWER, seconds=JOIN_SECONDS))
+        late = say("no answer within {seconds:.0f} s", seconds=self.node_seconds)
+        self.problems += [say(_SILENT, node=name, because=late) for name in self.awaited.values()]
         return Answers(tuple(self.nodes), tuple(self.problems), time.monotonic() - self.began, tuple(self.logs))
 
     def _take(self, told: dict[str, Any]) -> None:
@@ -102,7 +101,8 @@ class _Asking:
             self.nodes.append(from_json(told["machine"]))
         elif kind == "silent":
             name = self.awaited.pop(str(told.get("id")), clean_line(str(told.get("name")), 80))
-            self.problems.append(f"{name}: {clean_line(str(told.get('because')), 200).rstrip('.')}{_PARTIAL}")
+            because = clean_line(str(told.get("because")), 200).rstrip(".。")
+            self.problems.append(say(_SILENT, node=name, because=because))
         elif kind == "log":
             self.logs.append(
                 (clean_line(str(told["node"]), 80), os.path.basename(str(told["name"])), str(told["text"]))

@@ -1,4 +1,4 @@
-"""The child of `cluster`: `python -m advisor.machine.cluster_ask ADDRESS SECONDS WORKER…`. Writes JSON lines only.
+"""The child of `cluster`: `python -m advisor.machine.cluster_ask ADDRESS SECONDS LANGUAGE WORKER…`. Writes JSON lines.
 
 Each node runs this program's own reading of a machine, as a task pinned to it that asks for no CPU and no GPU slot. The
 program need not be installed there: its few modules travel with the task and live in its memory only.
@@ -14,13 +14,19 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-_MISSING = "--ray needs the Python package ray, in the version of the cluster: pip install 'rl-oom-advisor[ray]'"
-_TRAVEL = ("__init__.py", "hostile.py", "redact.py", "units.py", "words.py")
+from advisor.language import ENGLISH, mark, read_catalogue, say, sentences, speak, spoken
+
+_MISSING = mark("--ray needs the Python package ray, in the version of the cluster: pip install 'rl-oom-advisor[ray]'")
+_NO_CLUSTER = mark("no Ray cluster answers at {address}; `ray status` on one of its nodes shows the address")
+_OTHER_RAY = mark("the cluster runs Ray {theirs} and here is Ray {ours}: pip install ray=={theirs} makes them alike")
+_OTHER_PYTHON = mark("the cluster runs Python {theirs} and here is Python {ours}: use the cluster's")
+_TRAVEL = ("__init__.py", "hostile.py", "language.py", "redact.py", "units.py", "words.py")
 
 
 def main(arguments: Sequence[str]) -> int:
     """Ask, and write what is answered as it comes."""
     address, seconds = arguments[0], float(arguments[1])
+    speak(arguments[2])
     out = os.dup(1)
     os.dup2(2, 1)  # whatever Ray prints is not ours
 
@@ -30,13 +36,13 @@ def main(arguments: Sequence[str]) -> int:
     try:
         import ray
     except ImportError:
-        tell(kind="refused", because=_MISSING)
+        tell(kind="refused", because=say(_MISSING))
         return 0
     refusal = _join(ray, address)
     if refusal:
         tell(kind="refused", because=refusal)
         return 0
-    _ask(ray, seconds, tell, list(arguments[2:]))
+    _ask(ray, seconds, tell, list(arguments[3:]))
     tell(kind="done")
     os._exit(0)  # no long farewell from a cluster that may be dying
 
@@ -53,12 +59,12 @@ def _join(ray: Any, address: str) -> str:
             namespace="rl-oom-advisor",
         )
     except ConnectionError:
-        return f"no Ray cluster answers at {address}; `ray status` on one of its nodes shows the address"
+        return say(_NO_CLUSTER, address=address)
     except (RuntimeError, ValueError, OSError) as error:
         said = " ".join(str(error).split())
         if "Version mismatch" in said or "version mismatch" in said:
             return _versions(said, ray.__version__)
-        return f"Ray at {address} refused: {said[:200]}"
+        return say("Ray at {address} refused: {error}", address=address, error=said[:200])
     return ""
 
 
@@ -68,10 +74,10 @@ def _versions(said: str, ours: str) -> str:
     found = re.findall(r"Ray: (\S+)", said)
     pythons = re.findall(r"Python: (\S+)", said)
     if found and found[0] != ours:
-        return f"the cluster runs Ray {found[0]} and here is Ray {ours}: pip install ray=={found[0]} makes them alike"
+        return say(_OTHER_RAY, theirs=found[0], ours=ours)
     if len(pythons) > 1 and pythons[0] != pythons[1]:
-        return f"the cluster runs Python {pythons[0]} and here is Python {pythons[1]}: use the cluster's"
-    return f"the versions of Ray or Python differ from the cluster's: {said[:160]}"
+        return say(_OTHER_PYTHON, theirs=pythons[0], ours=pythons[1])
+    return say("the versions of Ray or Python differ from the cluster's: {error}", error=said[:160])
 
 
 def _ask(ray: Any, seconds: float, tell: Callable[..., None], workers: list[str]) -> None:
@@ -87,9 +93,9 @@ def _ask(ray: Any, seconds: float, tell: Callable[..., None], workers: list[str]
                 kind="silent",
                 id=node["NodeID"],
                 name=names[node["NodeID"]],
-                because=f"Ray counts it as dead. {why}".strip(),
+                because=sentences([say("Ray counts it as dead."), why]),
             )
-    modules = ray.put(_modules())
+    modules = ray.put((_modules(), spoken(), _catalogue()))
     source = Path(__file__).with_name("cluster_probe.py").read_text(encoding="utf-8")
     space: dict[str, Any] = {"__name__": "rl_oom_advisor_probe"}
     exec(compile(source, "cluster_probe", "exec"), space)  # noqa: S102 - our own file; made so, it travels by value
@@ -107,7 +113,7 @@ def _ask(ray: Any, seconds: float, tell: Callable[..., None], workers: list[str]
         for answer in ready:
             _answered(ray, answer, waiting.pop(answer), names, tell)
     for node in waiting.values():
-        tell(kind="silent", id=node, name=names[node], because=f"no answer within {seconds:.0f} s")
+        tell(kind="silent", id=node, name=names[node], because=say("no answer within {seconds:.0f} s", seconds=seconds))
 
 
 def _answered(ray: Any, answer: Any, node: str, names: dict[str, str], tell: Callable[..., None]) -> None:
@@ -115,8 +121,9 @@ def _answered(ray: Any, answer: Any, node: str, names: dict[str, str], tell: Cal
         machine = ray.get(answer, timeout=1)
     except ray.exceptions.RayError as error:
         said = " ".join(str(error).split())
-        gone = "the node died while it was asked" if "died" in said or "unschedulable" in said.lower() else said[:150]
-        tell(kind="silent", id=node, name=names[node], because=f"{type(error).__name__}, {gone}")
+        is_gone = "died" in said or "unschedulable" in said.lower()
+        why = say("the node died while it was asked") if is_gone else said[:150]
+        tell(kind="silent", id=node, name=names[node], because=f"{type(error).__name__}, {why}")
         return
     for name, text in machine.pop("worker_logs", {}).items():
         tell(kind="log", node=names[node], name=name, text=text)
@@ -141,6 +148,11 @@ def _modules() -> dict[str, str]:
         name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
         found[name] = file.read_text(encoding="utf-8")
     return found
+
+
+def _catalogue() -> dict[str, str]:
+    """What the nodes need to speak as we do."""
+    return {} if spoken() == ENGLISH else read_catalogue(Path(__file__).parents[1] / "languages" / spoken())
 
 
 if __name__ == "__main__":

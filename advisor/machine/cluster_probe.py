@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 
-def probe(modules: dict[str, str], workers: list[str]) -> dict[str, object]:
+def probe(carried: tuple[dict[str, str], str, dict[str, str]], workers: list[str]) -> dict[str, object]:
     """The node, measured, as plain JSON; in "worker_logs" the ends of the logs of these of its Ray workers, by name.
 
-    `modules`: our own, name → source. `workers`: Ray's worker ids, hexadecimal.
+    `carried`: our own modules, name → source; the language to speak, and its catalogue. `workers`: Ray's worker ids,
+    hexadecimal.
     """
     import glob
     import importlib.abc
@@ -16,6 +17,8 @@ def probe(modules: dict[str, str], workers: list[str]) -> dict[str, object]:
     import sys
     import types
     from collections.abc import Sequence
+
+    modules, language, catalogue = carried
 
     class Carried(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         """Imports from the texts that came with the task."""
@@ -43,9 +46,11 @@ def probe(modules: dict[str, str], workers: list[str]) -> dict[str, object]:
     for name in [name for name in sys.modules if name == "advisor" or name.startswith("advisor.")]:
         del sys.modules[name]  # an installed one may be of another version
     sys.meta_path.insert(0, Carried())
+    from advisor.language import speak
     from advisor.machine.inventory_json import to_json
     from advisor.machine.measure import measure
 
+    speak(language, catalogue)
     ends = {}
     root = os.environ.get("RAY_TMPDIR", "/tmp")  # noqa: S108 - where Ray puts them
     for worker in workers[:8]:

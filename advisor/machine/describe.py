@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from advisor.hostile import clean_line
+from advisor.language import mark, say
 from advisor.machine.cards import CardFact, gpus_from, parse_gpus
 from advisor.machine.inventory import Gpu, Host, Machine
 from advisor.machine.inventory_json import from_json
@@ -32,6 +34,10 @@ _FILE_LIMIT = 64 * 2**20
 _LIBRARY = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)\s*==?\s*([0-9A-Za-z][0-9A-Za-z.+!_-]*)\s*$")
 _LABEL = re.compile(r"^\d{1,6}: (?=[\s{}\[\]\"])", re.MULTILINE)
 _SPACE = re.compile(r"\s*")
+_NO_PAIR = mark("--lib: {pair!r} is not NAME=VERSION (write it like deepspeed=0.16.3)")
+_NO_JSON = mark("{path}: not JSON (write it with `rl-oom-advisor machine --format json`)")
+_NOT_COUNTED = mark("The run's GPUs are not in this box, so its {size} of RAM are not counted; give --host-ram.")
+_OTHER_CARD = mark("The log's GPU has {theirs}, this box's {ours}: if the run was elsewhere, describe it with --gpus.")
 _HOST_FIELDS = {"total_bytes": "host.total", "limit_bytes": "host.limit", "shm_bytes": "shm"}
 
 
@@ -57,7 +63,7 @@ def described(
     given = [machine for path in machine_files for machine in read_machine_files(path)]
     base = join_nodes([*given, *asked]) if given or asked else Machine()
     if nodes is not None and nodes < 1:
-        raise ValueError(f"--nodes {nodes}: a run has at least one node")
+        raise ValueError(say("--nodes {nodes}: a run has at least one node", nodes=nodes))
     host = base.host
     if host_ram is not None:
         host = replace(host, total_bytes=_size("--host-ram", host_ram), limit_bytes=None, limit_source="")
@@ -87,7 +93,7 @@ def from_log(
     libraries: Mapping[str, str] | None = None,
 ) -> Machine:
     """What a log printed of its machine; sizes in bytes. `gpu_count` None: one card stands for all."""
-    name = clean_line(gpu_names[0], 80) if gpu_names else "GPU in the log"
+    name = clean_line(gpu_names[0], 80) if gpu_names else say("GPU in the log")
     count = max(1, gpu_count or len(gpu_names) or 1)
     cards = tuple(Gpu(index, name, gpu_bytes) for index in range(count)) if gpu_bytes or gpu_names else ()
     versions = {normalised(name): version for name, version in (libraries or {}).items()}
@@ -95,23 +101,24 @@ def from_log(
 
 
 def _assumed_sizes(cards: Sequence[Gpu]) -> Iterator[str]:
-    yield from dict.fromkeys(f"{card.name}: {card.problem}" for card in cards if card.problem)
+    told = (say("{name}: {problem}", name=card.name, problem=card.problem) for card in cards if card.problem)
+    yield from dict.fromkeys(told)
 
 
 def _gpus(text: str, facts: Sequence[CardFact]) -> tuple[Gpu, ...]:
     try:
         return parse_gpus(text, facts)
     except ValueError as error:
-        raise ValueError(f"--gpus: {error}") from error
+        raise ValueError(say("{flag}: {error}", flag="--gpus", error=error)) from error
 
 
 def _size(flag: str, text: str) -> int:
     try:
         size = parse_size(text)
     except ValueError as error:
-        raise ValueError(f"{flag}: {error}") from error
+        raise ValueError(say("{flag}: {error}", flag=flag, error=error)) from error
     if size <= 0:
-        raise ValueError(f"{flag}: {text!r} is no memory at all (write it like 760GB)")
+        raise ValueError(say("{flag}: {text!r} is no memory at all (write it like 760GB)", flag=flag, text=text))
     return size
 
 
@@ -120,7 +127,7 @@ def _named_versions(pairs: Sequence[str]) -> dict[str, str]:
     for pair in pairs:
         match = _LIBRARY.match(pair)
         if match is None:
-            raise ValueError(f"--lib: {clean_line(pair, 80)!r} is not NAME=VERSION (write it like deepspeed=0.16.3)")
+            raise ValueError(say(_NO_PAIR, pair=clean_line(pair, 80)))
         versions[normalised(match.group(1))] = match.group(2)
     return versions
 
@@ -153,19 +160,20 @@ def read_machine_file(path: Path) -> Machine:
 def read_machine_files(path: Path) -> list[Machine]:
     """The same for a file that several nodes wrote one after the other (`srun … machine --format json > FILE`)."""
     if path.is_dir():
-        raise ValueError(f"{path}: is a folder, not a machine file")
+        raise ValueError(say("{path}: is a folder, not a machine file", path=path))
     with path.open("rb") as file:
         data = file.read(_FILE_LIMIT + 1)
     if len(data) > _FILE_LIMIT:
-        raise ValueError(f"{path}: too large for a machine file")
+        raise ValueError(say("{path}: too large for a machine file", path=path))
     try:
         return [_sourced(from_json(stated), "described") for stated in _values(data.decode())]
     except json.JSONDecodeError as error:
-        raise ValueError(f"{path}, line {error.lineno}: not JSON ({error.msg})") from error
+        said = say("{path}, line {line}: not JSON ({error})", path=path, line=error.lineno, error=error.msg)
+        raise ValueError(said) from error
     except (UnicodeDecodeError, RecursionError) as error:
-        raise ValueError(f"{path}: not JSON (write it with `rl-oom-advisor machine --format json`)") from error
+        raise ValueError(say(_NO_JSON, path=path)) from error
     except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
+        raise ValueError(say("{file}: {error}", file=path, error=error)) from error
 
 
 def _values(text: str) -> Iterator[object]:
@@ -263,10 +271,8 @@ def _problems_here(measured: Machine, log: Machine, gpus_of: Machine, host: Host
     said = [problem for problem in measured.problems if not gpus_of.gpus or gpus_of is measured]
     if elsewhere and measured.host.total_bytes is not None and host.total_bytes is None:
         size = show_bytes(measured.host.ceiling_bytes)
-        said.append(f"The run's GPUs are not in this box, so its {size} of RAM are not counted; give --host-ram.")
+        said.append(say(_NOT_COUNTED, size=size))
     if gpus_of is measured and log.gpu_bytes is not None and not _alike(log.gpu_bytes, measured.gpu_bytes):
         theirs, ours = show_bytes(log.gpu_bytes), show_bytes(measured.gpu_bytes)
-        said.append(
-            f"The log's GPU has {theirs}, this box's {ours}: if the run was elsewhere, describe it with --gpus."
-        )
+        said.append(say(_OTHER_CARD, theirs=theirs, ours=ours))
     return said

@@ -5,20 +5,21 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
+from msgspec import Struct
+
 from advisor.hostile import clean_line
+from advisor.language import mark, say
 
 PathLookup = Callable[[str], str | None]
 """Program name → its path, as `shutil.which` does for the PATH that the training would have."""
 _PYTHON = re.compile(r"(?:python|pypy)(\d(?:\.\d+)?)?$")
 _READ_LIMIT = 65536
-NAMED = "python named by the script"
+_NOT_HERE = mark("{folder} ({why}; {python}, which the script names, is not here)")
 
 
-@dataclass(frozen=True, slots=True)
-class _Prefix:
+class _Prefix(Struct, frozen=True):
     """A Python installation. `version` "3.10" narrows lib/python3.*; "" takes all."""
 
     folder: Path
@@ -36,29 +37,33 @@ def training_environment(
     $VIRTUAL_ENV, $CONDA_PREFIX, else the first python3 on PATH. ("", ()) where none is found.
     """
     missing = ""
-    for python, why in _candidates(interpreter, environ, path_lookup):
+    for python, why, named in _candidates(interpreter, environ, path_lookup):
         prefix = _prefix_of(python, environ)
         sites = tuple(_site_dirs(prefix, environ)) if prefix is not None else ()
         if prefix is not None and sites:
-            return f"{clean_line(str(prefix.folder), 200)} ({why}{missing})", sites
-        if why == NAMED:
-            missing = f"; {clean_line(str(python), 200)}, which the script names, is not here"
+            folder = clean_line(str(prefix.folder), 200)
+            if missing:
+                return say(_NOT_HERE, folder=folder, why=why, python=missing), sites
+            return say("{folder} ({why})", folder=folder, why=why), sites
+        if named:
+            missing = clean_line(str(python), 200)
     return "", ()
 
 
 def _candidates(
     interpreter: str | None, environ: Mapping[str, str], path_lookup: PathLookup
-) -> Iterable[tuple[Path, str]]:
+) -> Iterable[tuple[Path, str, bool]]:
+    """(Python, why it, whether the script names it), the likeliest first."""
     named = _named(interpreter, path_lookup) if interpreter else None
     if named is not None:
-        yield named, NAMED
+        yield named, say("python named by the script"), True
     for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
         if environ.get(variable):
-            yield Path(environ[variable]) / "bin" / "python", f"${variable}"
+            yield Path(environ[variable]) / "bin" / "python", f"${variable}", False
     for program in ("python3", "python"):
         found = path_lookup(program)
         if found:
-            yield Path(found), f"first {program} on PATH"
+            yield Path(found), say("first {program} on PATH", program=program), False
 
 
 def _named(interpreter: str, path_lookup: PathLookup) -> Path | None:

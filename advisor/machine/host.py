@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from advisor.machine.cgroup import Limit, binding_limit
 from advisor.machine.inventory import Host
@@ -14,8 +15,7 @@ from advisor.units import KIB
 SpaceOf = Callable[[str], os.statvfs_result]
 
 
-@dataclass(frozen=True, slots=True)
-class _Space:
+class _Space(Struct, frozen=True):
     total: int | None = None
     used: int | None = None
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from advisor.words import Source
 
 
-@dataclass(frozen=True, slots=True)
-class GpuProcess:
+class GpuProcess(Struct, frozen=True):
     """A process on a GPU. `used_bytes` None: the driver does not say. Text fields are already clean."""
 
     pid: int
@@ -21,8 +21,7 @@ class GpuProcess:
     command: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Gpu:
+class Gpu(Struct, frozen=True):
     """One card, or one MIG instance of it. None = unknown, never 0."""
 
     index: int
@@ -57,8 +56,7 @@ class Gpu:
         return None if self.total_bytes is None else self.total_bytes - (self.reserved_bytes or 0)
 
 
-@dataclass(frozen=True, slots=True)
-class Host:
+class Host(Struct, frozen=True):
     """Host memory of one node. `limit_bytes` is the least of all limits that bind (cgroup), None where none does."""
 
     total_bytes: int | None = None
@@ -83,8 +81,7 @@ class Host:
         return min(known, default=None)
 
 
-@dataclass(frozen=True, slots=True)
-class Machine:
+class Machine(Struct, frozen=True):
     """Everything known of the box (or boxes: `nodes` alike). `gpus` are those of one node."""
 
     nodes: int | None = None

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
 from typing import Any, get_args
 
 from advisor.hostile import clean_line
+from advisor.language import mark, say
 from advisor.machine.inventory import Gpu, GpuProcess, Host, Machine
 from advisor.machine.libraries import normalised
 from advisor.words import Source
@@ -22,7 +22,7 @@ def to_json(machine: Machine) -> dict[str, Any]:
     return {
         "nodes": machine.nodes,
         "gpus": [_gpu_to_json(gpu) for gpu in machine.gpus],
-        "host": {field.name: getattr(machine.host, field.name) for field in fields(Host)},
+        "host": {name: getattr(machine.host, name) for name in Host.__struct_fields__},
         "libraries": dict(sorted(machine.libraries.items())),
         "environment": machine.environment,
         "driver": machine.driver,
@@ -34,7 +34,7 @@ def to_json(machine: Machine) -> dict[str, Any]:
 
 
 def _gpu_to_json(gpu: Gpu) -> dict[str, Any]:
-    shown = {field.name: getattr(gpu, field.name) for field in fields(Gpu)}
+    shown = {name: getattr(gpu, name) for name in Gpu.__struct_fields__}
     shown["usable_bytes"] = gpu.usable_bytes
     shown["throttle"] = list(gpu.throttle)
     if gpu.processes is not None:
@@ -43,7 +43,7 @@ def _gpu_to_json(gpu: Gpu) -> dict[str, Any]:
 
 
 def _process_to_json(process: GpuProcess) -> dict[str, Any]:
-    return {field.name: getattr(process, field.name) for field in fields(GpuProcess)}
+    return {name: getattr(process, name) for name in GpuProcess.__struct_fields__}
 
 
 def from_json(stated: object) -> Machine:
@@ -51,11 +51,11 @@ def from_json(stated: object) -> Machine:
 
     Also takes {"machine": {…}} as a diagnosis has it. Raises ValueError naming the field that is wrong.
     """
-    block = _mapping(stated, "a machine file")
+    block = _mapping(stated, say("a machine file"))
     if isinstance(block.get("machine"), Mapping):
         block = _mapping(block["machine"], "machine")
     if not {"nodes", "gpus", "host", "libraries"} & set(block):
-        raise ValueError("names neither nodes, gpus, host nor libraries: not a machine description")
+        raise ValueError(say("names neither nodes, gpus, host nor libraries: not a machine description"))
     return Machine(
         nodes=_count(block.get("nodes"), "nodes"),
         gpus=tuple(_gpu(entry, place) for place, entry in enumerate(_list(block.get("gpus"), "gpus"))),
@@ -110,9 +110,7 @@ def _process(entry: object, where: str) -> GpuProcess:
 
 def _host(stated: Mapping[str, object]) -> Host:
     sizes = {
-        field.name: _bytes(stated.get(field.name), f"host.{field.name}")
-        for field in fields(Host)
-        if field.name != "limit_source"
+        name: _bytes(stated.get(name), f"host.{name}") for name in Host.__struct_fields__ if name != "limit_source"
     }
     return Host(**sizes, limit_source=_text(stated.get("limit_source"), "host.limit_source"))
 
@@ -131,7 +129,7 @@ def _sources(stated: Mapping[str, object]) -> dict[str, Source]:
 
 def _mapping(value: object, where: str) -> Mapping[str, object]:
     if not isinstance(value, Mapping):
-        raise ValueError(f"{where} must be an object, not {_shown(value)}")  # noqa: TRY004 - one kind of error for input
+        raise _wrong(mark("{where} must be an object, not {value!r}"), where, value)
     return value
 
 
@@ -139,7 +137,7 @@ def _list(value: object, where: str) -> list[object]:
     if value is None:
         return []
     if not isinstance(value, list) or len(value) > _MOST_ENTRIES:
-        raise ValueError(f"{where} must be a list, not {_shown(value)}")
+        raise _wrong(mark("{where} must be a list, not {value!r}"), where, value)
     return value
 
 
@@ -147,14 +145,14 @@ def _bytes(value: object, where: str) -> int | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < _MOST:
-        raise ValueError(f"{where} must be a whole number, not {_shown(value)}")
+        raise _wrong(mark("{where} must be a whole number, not {value!r}"), where, value)
     return value
 
 
 def _count(value: object, where: str) -> int | None:
     count = _bytes(value, where)
     if count == 0:
-        raise ValueError(f"{where} must be at least 1")
+        raise ValueError(say("{where} must be at least 1", where=where))
     return count
 
 
@@ -162,7 +160,7 @@ def _number(value: object, where: str) -> float | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not -_MOST < value < _MOST:
-        raise ValueError(f"{where} must be a number, not {_shown(value)}")
+        raise _wrong(mark("{where} must be a number, not {value!r}"), where, value)
     return float(value)
 
 
@@ -170,9 +168,10 @@ def _text(value: object, where: str) -> str:
     if value is None:
         return ""
     if not isinstance(value, str):
-        raise ValueError(f"{where} must be text, not {_shown(value)}")  # noqa: TRY004 - one kind of error for input
+        raise _wrong(mark("{where} must be text, not {value!r}"), where, value)
     return clean_line(value, _TEXT_LIMIT)
 
 
-def _shown(value: object) -> str:
-    return repr(clean_line(str(value), 40))
+def _wrong(sentence: str, where: str, value: object) -> ValueError:
+    """The one kind of error for input."""
+    return ValueError(say(sentence, where=where, value=clean_line(str(value), 40)))

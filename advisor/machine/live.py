@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from advisor.machine.host import read_host
 from advisor.machine.inventory import Gpu, Host
 from advisor.machine.nvml import NvmlReader
 from advisor.machine.processes import with_details
+from advisor.machine.trouble import Refused, Trouble
 
 FAST_SECONDS, PROCESS_SECONDS, SLOW_SECONDS, REOPEN_SECONDS = 1.0, 2.0, 5.0, 30.0
+HANGS_SECONDS = 10.0
+"""A reading takes a fraction of a second; a driver that hangs never gives it."""
 HISTORY = 300
 """Readings kept a card: five minutes at one a second."""
 
 
-@dataclass(frozen=True, slots=True)
-class GpuGauge:
+class GpuGauge(Struct, frozen=True):
     """One card's row."""
 
     gpu: Gpu
@@ -35,8 +39,7 @@ class GpuGauge:
         return None if self.read_at is None else max(0.0, now - self.read_at)
 
 
-@dataclass(frozen=True, slots=True)
-class GaugeSnapshot:
+class GaugeSnapshot(Struct, frozen=True):
     """All gauges at one moment. `taken` is on the caller's clock."""
 
     taken: float
@@ -46,13 +49,17 @@ class GaugeSnapshot:
     problem: str = ""
     """Why no card can be read at all; the last good rows stay, marked stale."""
 
+    def unanswered(self, now: float) -> GaugeSnapshot:
+        """The same at `now`, while a reading does not come back: every row is old."""
+        rows = tuple(replace(gauge, stale=True) for gauge in self.gpus)
+        return replace(self, taken=now, gpus=rows, problem=Refused(Trouble.TIMEOUT, "poll").says)
+
 
 NEVER = GaugeSnapshot(taken=float("-inf"))
 """What there is before the first poll."""
 
 
-@dataclass(slots=True)
-class _Track:
+class _Track(Struct):
     """What is remembered of one card."""
 
     last: Gpu
@@ -61,8 +68,7 @@ class _Track:
     history: deque[int | None] = field(default_factory=lambda: deque(maxlen=HISTORY))
 
 
-@dataclass(slots=True)
-class Gauges:
+class Gauges(Struct):
     """Polls when asked and not more often than it should. Not thread-safe: the thread that polls owns it.
 
     Memory, utilisation, temperature and power every `FAST_SECONDS`, the process list every `PROCESS_SECONDS`, ECC,

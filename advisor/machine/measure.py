@@ -7,19 +7,37 @@ import shutil
 import socket
 import time
 from collections.abc import Mapping
-from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from advisor.hostile import clean_line
+from advisor.language import mark, say
 from advisor.machine.describe import known_fields
 from advisor.machine.environment import training_environment
 from advisor.machine.host import read_host
-from advisor.machine.inventory import Machine
+from advisor.machine.inventory import Gpu, Machine
 from advisor.machine.libraries import read_libraries
 from advisor.machine.nvml import NvmlReader
+from advisor.machine.patience import within
 from advisor.machine.processes import leftovers, unseen_bytes, with_details
-from advisor.units import GIB, show_bytes
+from advisor.machine.trouble import Refused, Trouble
+from advisor.units import GIB, in_ranges, show_bytes
+
+PATIENCE = 30.0
+"""Seconds for the driver to list the cards: it may wake eight of them first; one that hangs never answers."""
+_UNSEEN = mark("GPU {gpu}: {size} are held by processes that cannot be seen from here (another container or user).")
+_UNSEEN_EACH = mark(
+    "GPU {gpu}: up to {size} on each are held by processes that cannot be seen from here (another container or user)."
+)
+_WSL = mark(
+    "This is WSL: the RAM is what Windows gives to it (`memory=` in .wslconfig raises that), and the driver does not "
+    "show who holds the GPU's memory."
+)
+_HELD = mark("Processes hold GPU memory now (pid {pids}); if no run should be going, they were left behind.")
 
 
 def measure(
@@ -34,42 +52,67 @@ def measure(
     """
     environ = os.environ if environ is None else environ
     problems: list[str] = []
-    reader = NvmlReader(nvml)
-    trouble = reader.open()
-    if trouble is not None:
-        problems.append(trouble)
-    gpus = with_details(reader.snapshot())
-    driver = reader.driver
-    reader.close()
+    cards = within(PATIENCE, partial(_read_cards, nvml)) or _Cards(problem=Refused(Trouble.TIMEOUT, "nvmlInit").says)
+    if cards.problem:
+        problems.append(cards.problem)
     environment, sites = training_environment(
         interpreter, environ, lambda name: shutil.which(name, path=environ.get("PATH"))
     )
     if not environment:
-        problems.append("No Python was found on PATH, so no library versions are known; give them with --lib.")
+        problems.append(say("No Python was found on PATH, so no library versions are known; give them with --lib."))
     machine = Machine(
         nodes=1,
-        gpus=gpus,
+        gpus=cards.gpus,
         host=read_host(root),
         libraries=read_libraries(sites),
         environment=environment,
-        driver=driver,
+        driver=cards.driver,
         name=clean_line(socket.gethostname(), 80),
     )
     problems += _about_cards(machine)
+    if _is_wsl(root):
+        problems.append(say(_WSL))
     return replace(machine, sources=dict.fromkeys(known_fields(machine), "measured"), problems=tuple(problems))
 
 
+class _Cards(Struct, frozen=True):
+    """What NVML told of this box, or why it told nothing."""
+
+    gpus: tuple[Gpu, ...] = ()
+    driver: str = ""
+    problem: str = ""
+
+
+def _read_cards(nvml: Any) -> _Cards:
+    reader = NvmlReader(nvml)
+    trouble = reader.open()
+    if trouble is not None:
+        return _Cards(problem=trouble)
+    cards = _Cards(with_details(reader.snapshot()), reader.driver)
+    reader.close()
+    return cards
+
+
+def _is_wsl(root: Path) -> bool:
+    try:
+        return "microsoft" in (root / "proc/sys/kernel/osrelease").read_text("ascii", "replace").lower()
+    except OSError:
+        return False
+
+
 def _about_cards(machine: Machine) -> list[str]:
-    said = [f"GPU {gpu.index}: {gpu.problem}" for gpu in machine.gpus if gpu.problem]
+    """What is wrong with the cards, each thing once, with the numbers of all cards it is wrong with."""
+    wrong: dict[str, list[int]] = {}
     for gpu in machine.gpus:
-        unseen = unseen_bytes(gpu)
-        if unseen is not None and unseen >= GIB:
-            said.append(
-                f"GPU {gpu.index}: {show_bytes(unseen)} are held by processes that cannot be seen from here "
-                "(another container or user)."
-            )
-    held = leftovers(machine.gpus, time.time())
+        if gpu.problem:
+            wrong.setdefault(gpu.problem, []).append(gpu.index)
+    said = [f"GPU {in_ranges(indices)}: {problem}" for problem, indices in wrong.items()]
+    unseen = [(gpu.index, size) for gpu in machine.gpus if (size := unseen_bytes(gpu) or 0) >= GIB]
+    if unseen:
+        indices, sizes = zip(*unseen, strict=True)
+        sentence = _UNSEEN if len(set(indices)) == 1 else _UNSEEN_EACH
+        said.append(say(sentence, gpu=in_ranges(indices), size=show_bytes(max(sizes))))
+    held = dict.fromkeys(left.process.pid for left in leftovers(machine.gpus, time.time()))
     if held:
-        pids = ", ".join(str(left.process.pid) for left in held[:6])
-        said.append(f"Processes hold GPU memory now (pid {pids}); if no run should be going, they were left behind.")
+        said.append(say(_HELD, pids=", ".join(map(str, list(held)[:6]))))
     return said

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
+from msgspec.structs import replace
+
+from advisor.language import clauses, listed, mark, say
 from advisor.machine.inventory import Host, Machine
 from advisor.units import GIB, show_bytes
 
@@ -15,6 +17,11 @@ _BARELY = 0.02
 """Host memory of nodes alike differs by less: firmware and kernels reserve a little more or less."""
 _BUSY = GIB
 """So much of a card in use before a run, and somebody else holds it."""
+_DIFFER = mark("The nodes differ in {what}: {values}.")
+_DIFFER_TAKEN = mark("The nodes differ in {what}: {values}; the smallest node is taken.")
+_LEAST = mark(
+    "{node} has the least host memory for a run, {size} ({others} and more elsewhere): with equal shares it dies first."
+)
 
 
 def join_nodes(machines: Sequence[Machine]) -> Machine:
@@ -24,7 +31,7 @@ def join_nodes(machines: Sequence[Machine]) -> Machine:
     machines. A machine that is a merge itself counts with its members.
     """
     if not machines:
-        raise ValueError("no machine was given")
+        raise ValueError(say("no machine was given"))
     if len(machines) == 1:
         return machines[0]
     members = named([member for machine in machines for member in (machine.members or (machine,))])
@@ -48,7 +55,9 @@ def _own_problems(members: Sequence[Machine]) -> Iterator[str]:
         for problem in member.problems:
             who.setdefault(problem, []).append(member.name)
     for problem, names in who.items():
-        yield problem if len(names) == len(members) else f"{_listed(names)}: {problem}"
+        yield (
+            problem if len(names) == len(members) else say("{nodes}: {problem}", nodes=_listed(names), problem=problem)
+        )
 
 
 def named(machines: Sequence[Machine]) -> tuple[Machine, ...]:
@@ -56,7 +65,7 @@ def named(machines: Sequence[Machine]) -> tuple[Machine, ...]:
     taken: Counter[str] = Counter()
     found = []
     for place, machine in enumerate(machines, 1):
-        name = machine.name or f"node {place}"
+        name = machine.name or say("node {place}", place=place)
         taken[name] += 1
         found.append(replace(machine, name=name if taken[name] == 1 else f"{name} ({taken[name]})"))
     return tuple(found)
@@ -64,20 +73,21 @@ def named(machines: Sequence[Machine]) -> tuple[Machine, ...]:
 
 def differences(members: Sequence[Machine]) -> list[str]:
     """Where nodes are not alike, a sentence each: what most have, which others have what."""
-    smallest = "; the smallest node is taken"
+    unknown, none = say("unknown"), say("none")
+    limits = _sizes([member.host.limit_bytes for member in members], none)
     said = [
-        *_unlike(members, "the driver", [member.driver or "unknown" for member in members]),
-        *_unlike(members, "GPUs", [_cards_of(member) for member in members], smallest),
-        *_unlike(members, "host memory", _sizes([member.host.total_bytes for member in members]), smallest),
-        *_unlike(members, "the memory limit", _sizes([member.host.limit_bytes for member in members], "none")),
-        *_unlike(members, "shared memory", _sizes([member.host.shm_bytes for member in members])),
+        *_unlike(members, say("the driver"), [member.driver or unknown for member in members]),
+        *_unlike(members, say("GPUs"), [_cards_of(member) for member in members], _DIFFER_TAKEN),
+        *_unlike(members, say("host memory"), _sizes([m.host.total_bytes for m in members], unknown), _DIFFER_TAKEN),
+        *_unlike(members, say("the memory limit"), limits),
+        *_unlike(members, say("shared memory"), _sizes([member.host.shm_bytes for member in members], unknown)),
     ]
     for name in sorted({name for member in members for name in member.libraries}):
-        said += _unlike(members, name, [member.libraries.get(name, "none") for member in members])
+        said += _unlike(members, name, [member.libraries.get(name, none) for member in members])
     return [*said, *_tightest(members), *_busy(members)]
 
 
-def _unlike(members: Sequence[Machine], what: str, values: Sequence[str], tail: str = "") -> list[str]:
+def _unlike(members: Sequence[Machine], what: str, values: Sequence[str], sentence: str = _DIFFER) -> list[str]:
     """ "The nodes differ in torch: 2.4.0 on n3, n7; 2.5.1 on the 14 others." """
     counts = Counter(values)
     if len(counts) < 2:
@@ -87,11 +97,12 @@ def _unlike(members: Sequence[Machine], what: str, values: Sequence[str], tail: 
     for value in sorted(counts, key=lambda value: (value == usual, counts[value], value)):
         names = [member.name for member, has in zip(members, values, strict=True) if has == value]
         others = value == usual and len(names) > 1
-        parts.append(f"{value} on " + (f"the {len(names)} others" if others else _listed(names)))
-    return [f"The nodes differ in {what}: {'; '.join(parts)}{tail}."]
+        where = say("the {count} others", count=len(names)) if others else _listed(names)
+        parts.append(say("{value} on {nodes}", value=value, nodes=where))
+    return [say(sentence, what=what, values=clauses(parts))]
 
 
-def _sizes(sizes: Sequence[int | None], nothing: str = "unknown") -> list[str]:
+def _sizes(sizes: Sequence[int | None], nothing: str) -> list[str]:
     """In words; sizes that barely differ get the same words, those of the first."""
     told: list[int] = []
     words = []
@@ -105,16 +116,16 @@ def _sizes(sizes: Sequence[int | None], nothing: str = "unknown") -> list[str]:
 
 
 def _listed(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:NAMES_SHOWN])
-    return shown if len(names) <= NAMES_SHOWN else f"{shown} and {len(names) - NAMES_SHOWN} more"
+    shown, more = listed(names[:NAMES_SHOWN]), len(names) - NAMES_SHOWN
+    return say("{names} and {count} more", names=shown, count=more) if more > 0 else shown
 
 
 def _cards_of(machine: Machine) -> str:
     counts = Counter((gpu.name, gpu.total_bytes) for gpu in machine.gpus)
-    return (
-        ", ".join(f"{count} x {name} ({show_bytes(size)})" for (name, size), count in sorted(counts.items(), key=str))
-        or "none"
-    )
+    return listed(
+        say("{count} x {name} ({size})", count=count, name=name, size=show_bytes(size))
+        for (name, size), count in sorted(counts.items(), key=str)
+    ) or say("none")
 
 
 def free_for_a_run(host: Host) -> int | None:
@@ -140,10 +151,8 @@ def _tightest(members: Sequence[Machine]) -> Iterator[str]:
     first = first_to_die(members)
     if first is not None:
         others = sorted(size for member in members if member is not first and (size := free_for_a_run(member.host)))
-        yield (
-            f"{first.name} has the least host memory for a run, {show_bytes(free_for_a_run(first.host))} "
-            f"({show_bytes(others[0])} and more elsewhere): with equal shares it dies first."
-        )
+        least = show_bytes(free_for_a_run(first.host))
+        yield say(_LEAST, node=first.name, size=least, others=show_bytes(others[0]))
 
 
 def _busy(members: Sequence[Machine]) -> Iterator[str]:
@@ -156,4 +165,4 @@ def _busy(members: Sequence[Machine]) -> Iterator[str]:
     cards = sum(len(member.gpus) for member in members)
     if held and len(held) < cards:  # all of them: a run is going
         held.sort(reverse=True)
-        yield f"Cards in use already: {_listed([words for _, words in held])}."
+        yield say("Cards in use already: {cards}.", cards=_listed([words for _, words in held]))

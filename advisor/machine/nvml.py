@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
 from typing import Any
 
+from msgspec import Struct, field
+from msgspec.structs import replace
+
 from advisor.hostile import clean_line
+from advisor.language import Sayings, mark, say
 from advisor.machine.inventory import Gpu, GpuProcess
 from advisor.machine.trouble import Refused, Trouble, from_code
 
 NAME_LIMIT = 96
-SHARED_WITH_HOST = (
+SHARED_WITH_HOST = mark(
     "NVML gives no memory size: this card shares its memory with the host (unified memory), or the driver hides it."
 )
-EMPTY_MIG = "MIG mode is on but no instance exists, so CUDA sees no device here; create one or turn MIG off."
+EMPTY_MIG = mark("MIG mode is on but no instance exists, so CUDA sees no device here; create one or turn MIG off.")
 _ECC_UNCORRECTED, _ECC_VOLATILE, _TEMPERATURE_CORE = 1, 0, 0
-_THROTTLES = {
-    0x04: "power cap",
-    0x08: "hardware slowdown",
-    0x10: "clocks tied to other cards",
-    0x20: "temperature (driver)",
-    0x40: "temperature (hardware)",
-    0x80: "power brake",
-}
+_THROTTLES = Sayings(
+    {
+        0x04: "power cap",
+        0x08: "hardware slowdown",
+        0x10: "clocks tied to other cards",
+        0x20: "temperature (driver)",
+        0x40: "temperature (hardware)",
+        0x80: "power brake",
+    }
+)
 """Bits of nvmlClocksEventReasons that slow work down; idle and chosen clocks do not count. Source: nvml.h."""
 
 
@@ -50,8 +55,7 @@ def _text(answer: Any) -> str:
     return clean_line(answer, NAME_LIMIT) if isinstance(answer, str) else ""
 
 
-@dataclass(frozen=True, slots=True)
-class Device:
+class Device(Struct, frozen=True):
     """What of a card (or MIG instance) never changes, read once. `handle` None: NVML does not give one."""
 
     index: int
@@ -65,8 +69,7 @@ class Device:
     problem: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Slow:
+class _Slow(Struct, frozen=True):
     """Readings that cost the driver time and change little."""
 
     power_limit_watts: float | None = None
@@ -74,8 +77,7 @@ class _Slow:
     throttle: tuple[str, ...] = ()
 
 
-@dataclass(slots=True)
-class NvmlReader:
+class NvmlReader(Struct):
     """Reads every card NVML knows. `nvml` None: pynvml, imported at `open`. Not thread-safe: one thread owns it."""
 
     nvml: Any = None
@@ -150,7 +152,7 @@ class NvmlReader:
         mode = _known(query(self.nvml, "nvmlDeviceGetMigMode", handle))
         if not mode or not mode[0]:
             return [card]
-        return self._instances(card) or [replace(card, problem=EMPTY_MIG)]
+        return self._instances(card) or [replace(card, problem=say(EMPTY_MIG))]
 
     def _instances(self, card: Device) -> list[Device]:
         slots = _known(query(self.nvml, "nvmlDeviceGetMaxMigDeviceCount", card.handle)) or 0
@@ -183,7 +185,7 @@ class NvmlReader:
         if isinstance(memory, Refused):
             if memory.trouble is not Trouble.NOT_SUPPORTED:
                 return replace(bare, problem=memory.says)
-            bare = replace(bare, problem=SHARED_WITH_HOST)
+            bare = replace(bare, problem=say(SHARED_WITH_HOST))
         else:
             bare = replace(bare, total_bytes=memory[0], used_bytes=memory[1], reserved_bytes=memory[2])
         if slow or place not in self._slow:
@@ -229,7 +231,7 @@ class NvmlReader:
         return _Slow(
             power_limit_watts=_watts(self._whole_card("nvmlDeviceGetEnforcedPowerLimit", device)),
             ecc_errors=_known(ecc),
-            throttle=tuple(words for bit, words in _THROTTLES.items() if bits & bit),
+            throttle=tuple(_THROTTLES[bit] for bit in _THROTTLES if bits & bit),
         )
 
     def _read_processes(self, handle: Any) -> tuple[GpuProcess, ...] | None:

@@ -5,15 +5,18 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from advisor.hostile import clean_line
+from advisor.language import mark
 from advisor.machine.inventory import Gpu, GpuProcess
 from advisor.redact import HIDDEN, redact
 
 Answer = TypeVar("Answer")
-UNKNOWN_PROCESS = "unknown process"
+UNKNOWN_PROCESS = mark("unknown process")
 """A pid that does not exist here: the driver counts host pids, a container has its own."""
 COMMAND_LIMIT = 200
 _BARE_KEY = re.compile(r"(?<![\w/])[0-9a-f]{40}(?![\w/])")
@@ -88,8 +91,7 @@ def unseen_bytes(gpu: Gpu) -> int | None:
     return max(0, gpu.used_bytes - sum(size for size in sizes if size is not None))
 
 
-@dataclass(frozen=True, slots=True)
-class Leftover:
+class Leftover(Struct, frozen=True):
     """A process that holds GPU memory though no run should be going."""
 
     gpu: int

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
+
+from msgspec import Struct
+
+from advisor.language import Sayings
 
 
 class Trouble(Enum):
@@ -24,37 +27,39 @@ class Trouble(Enum):
     UNKNOWN = 999
 
 
-SENTENCES: dict[Trouble, str] = {
-    Trouble.BINDINGS_MISSING: ("NVML: the Python module pynvml is missing; install nvidia-ml-py to see GPUs here."),
-    Trouble.UNINITIALIZED: "NVML was shut down while it was in use; it is opened again at the next reading.",
-    Trouble.NOT_SUPPORTED: "The driver does not offer this reading on this card.",
-    Trouble.NO_PERMISSION: (
-        "NVML: this user may not read the GPUs; check the rights of /dev/nvidia* and the container's device list."
-    ),
-    Trouble.NOT_FOUND: "NVML does not know this device.",
-    Trouble.DRIVER_NOT_LOADED: (
-        "NVML: the NVIDIA kernel driver is not loaded; `nvidia-smi` will say the same, load the module or reboot."
-    ),
-    Trouble.TIMEOUT: "NVML: the driver did not answer in time; the GPU may hang, look for Xid lines in `dmesg`.",
-    Trouble.LIBRARY_NOT_FOUND: (
-        "NVML: no driver library (libnvidia-ml.so.1) on this machine; on a GPU node, start the container with the GPUs "
-        "passed in, elsewhere describe the GPUs with --gpus."
-    ),
-    Trouble.FUNCTION_NOT_FOUND: "The installed driver is too old for this reading.",
-    Trouble.GPU_IS_LOST: (
-        "GPU is lost: it fell off the bus and answers nothing; look for Xid 79 in `dmesg`, reset or reboot the node."
-    ),
-    Trouble.RESET_REQUIRED: "GPU needs a reset before it can be used again (`nvidia-smi --gpu-reset`, or reboot).",
-    Trouble.VERSION_MISMATCH: (
-        "NVML: the driver library and the loaded kernel module differ in version; the driver was upgraded, "
-        "reload the module or reboot."
-    ),
-    Trouble.UNKNOWN: "NVML: the driver answered with an unknown error; `nvidia-smi` and `dmesg` may say more.",
-}
+SENTENCES: Sayings[Trouble] = Sayings(
+    {
+        Trouble.BINDINGS_MISSING: ("NVML: the Python module pynvml is missing; install nvidia-ml-py to see GPUs here."),
+        Trouble.UNINITIALIZED: "NVML was shut down while it was in use; it is opened again at the next reading.",
+        Trouble.NOT_SUPPORTED: "The driver does not offer this reading on this card.",
+        Trouble.NO_PERMISSION: (
+            "NVML: this user may not read the GPUs; check the rights of /dev/nvidia* and the container's device list."
+        ),
+        Trouble.NOT_FOUND: "NVML does not know this device.",
+        Trouble.DRIVER_NOT_LOADED: (
+            "NVML: the NVIDIA kernel driver is not loaded; `nvidia-smi` will say the same, load the module or reboot."
+        ),
+        Trouble.TIMEOUT: "NVML: the driver did not answer in time; the GPU may hang, look for Xid lines in `dmesg`.",
+        Trouble.LIBRARY_NOT_FOUND: (
+            "NVML: no driver library (libnvidia-ml.so.1) on this machine; on a GPU node, start the container with the "
+            "GPUs passed in, elsewhere describe the GPUs with --gpus."
+        ),
+        Trouble.FUNCTION_NOT_FOUND: "The installed driver is too old for this reading.",
+        Trouble.GPU_IS_LOST: (
+            "GPU is lost: it fell off the bus and answers nothing; look for Xid 79 in `dmesg`, reset or reboot the "
+            "node."
+        ),
+        Trouble.RESET_REQUIRED: "GPU needs a reset before it can be used again (`nvidia-smi --gpu-reset`, or reboot).",
+        Trouble.VERSION_MISMATCH: (
+            "NVML: the driver library and the loaded kernel module differ in version; the driver was upgraded, "
+            "reload the module or reboot."
+        ),
+        Trouble.UNKNOWN: "NVML: the driver answered with an unknown error; `nvidia-smi` and `dmesg` may say more.",
+    }
+)
 
 
-@dataclass(frozen=True, slots=True)
-class Refused:
+class Refused(Struct, frozen=True):
     """NVML's answer where it gave no value."""
 
     trouble: Trouble

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from advisor.hostile import clean_line
+from advisor.language import mark, say
 from advisor.machine.inventory import Gpu
 
+_STRANGE = mark("CUDA_VISIBLE_DEVICES names {entry!r}, which is no card here; CUDA stops there.")
+_TWICE = mark("CUDA_VISIBLE_DEVICES names card {entry!r} twice; CUDA then sees none.")
+_ORDER = mark(
+    "The cards differ and CUDA counts the fastest first; CUDA_DEVICE_ORDER=PCI_BUS_ID counts as nvidia-smi does."
+)
 
-@dataclass(frozen=True, slots=True)
-class Visible:
+
+class Visible(Struct, frozen=True):
     """The cards in CUDA's own order: `gpus[0]` is what a program calls cuda:0."""
 
     gpus: tuple[Gpu, ...]
@@ -34,12 +41,10 @@ def visible_gpus(gpus: Sequence[Gpu], environ: Mapping[str, str]) -> Visible:
         gpu = _named(entry, gpus)
         if gpu is None:
             if entry not in ("", "-1", "NoDevFiles"):
-                problem = (
-                    f"CUDA_VISIBLE_DEVICES names {clean_line(entry, 60)!r}, which is no card here; CUDA stops there."
-                )
+                problem = say(_STRANGE, entry=clean_line(entry, 60))
             break
         if any(gpu is other for other in chosen):
-            return Visible((), f"CUDA_VISIBLE_DEVICES names card {clean_line(entry, 60)!r} twice; CUDA then sees none.")
+            return Visible((), say(_TWICE, entry=clean_line(entry, 60)))
         chosen.append(gpu)
     return Visible(tuple(chosen), problem or _order_problem(gpus, environ))
 
@@ -57,4 +62,4 @@ def _named(entry: str, gpus: Sequence[Gpu]) -> Gpu | None:
 def _order_problem(gpus: Sequence[Gpu], environ: Mapping[str, str]) -> str:
     if len({gpu.name for gpu in gpus if not gpu.mig}) < 2 or environ.get("CUDA_DEVICE_ORDER") == "PCI_BUS_ID":
         return ""
-    return "The cards differ and CUDA counts the fastest first; CUDA_DEVICE_ORDER=PCI_BUS_ID counts as nvidia-smi does."
+    return say(_ORDER)

@@ -3,21 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from advisor.crash.evidence import Crash
 from advisor.knowledge.schema import Mechanics
+from advisor.language import mark, say
 from advisor.memory import constants as c
 from advisor.memory.allocator import can_mean, elements_window, identifies_nothing
 from advisor.memory.batches import Assumptions, Pass, critic_pass, scoring_pass, sequences_held, update_pass
 from advisor.memory.cells import Match
-from advisor.memory.inputs import shards_of
+from advisor.memory.inputs import shards_of, tensor_ways
 from advisor.run.run import ModelShape, Run
 from advisor.words import Phase
 
 MATCHES_KEPT = 8
 """How many matches are worth reading."""
 _DTYPES = ((c.BF16, "bf16"), (c.FP32, "fp32"))
+_LOGITS = mark("{role} logits")
+_COPIES = mark("{role} logits in fp32, or a softmax, entropy or gradient copy of them")
+_OF_VOCABULARY = mark("{tokens} tokens x {vocab} vocabulary x {size} B ({words})")
+_OF_RANKS = mark("{tokens} tokens x {vocab} vocabulary of one of {ranks} tensor-parallel ranks x {size} B ({words})")
+_HIDDEN = mark("{role} hidden states")
+_WHOLE = mark("{elements} elements x {size} B")
+_SHARD = mark("{elements} elements x {size} B (parameters / {shards})")
+_SUB_GROUP = mark("{elements} elements x {size} B (parameters / sub-group of 1e9)")
+_FITTING = mark(
+    "{tried} B / ({vocab} vocabulary x {size} B) = {tokens} tokens: {average:.0f} on average, for {sequences} "
+    "sequences of at most {length}"
+)
+_TOO_MANY = mark("{tried} B / ({vocab} vocabulary x {size} B) = {tokens} tokens: more than a pass should hold ({step})")
 _NEAR: dict[Phase, tuple[Phase, ...]] = {
     "actor_update": ("optimizer_step", "critic_update"),
     "optimizer_step": ("actor_update",),
@@ -30,16 +45,17 @@ _NEAR: dict[Phase, tuple[Phase, ...]] = {
 """Phases that a traceback of the first may belong to as well (old forks score inside generate_sequences)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(Struct, frozen=True):
     """A tensor this run makes: its dimensions, where it lives, and how telling a match with it is (more is better)."""
 
     tensor: str
+    """What it is, to be said with the `role` whose pass makes it."""
     bytes: int
     shape: str
     formula: str
     phases: tuple[Phase, ...]
     weight: int
+    role: str = ""
 
 
 def attribute(run: Run, crash: Crash) -> tuple[Match, ...]:
@@ -73,14 +89,14 @@ def candidates(run: Run, shape: ModelShape) -> list[Candidate]:
     """Every tensor of this run that is large enough to fail alone, without duplicates."""
     assumed = Assumptions()
     passes: list[tuple[Pass, Phase, str]] = [
-        (update_pass(run, assumed), "actor_update", "update"),
-        (scoring_pass(run, assumed), "log_prob", "log-prob"),
+        (update_pass(run, assumed), "actor_update", mark("update")),
+        (scoring_pass(run, assumed), "log_prob", mark("log-prob")),
     ]
     if run.has_critic:
-        passes.append((critic_pass(run, assumed), "critic_update", "critic"))
-    found: dict[tuple[str, int, tuple[Phase, ...]], Candidate] = {}
+        passes.append((critic_pass(run, assumed), "critic_update", mark("critic")))
+    found: dict[tuple[str, str, int, tuple[Phase, ...]], Candidate] = {}
     for candidate in (*_logits(run, shape, passes), *_activations(shape, passes), *_weights(run, shape)):
-        key = (candidate.tensor, candidate.bytes, candidate.phases)
+        key = (candidate.tensor, candidate.role, candidate.bytes, candidate.phases)
         kept = found.get(key)
         if kept is None or kept.weight < candidate.weight:
             found[key] = candidate
@@ -94,19 +110,22 @@ def _token_counts(run: Run, step: Pass) -> Iterator[tuple[int, str, int]]:
     most = step.high * max(1, run.topology.sequence_parallel)
     options: list[tuple[int, str, int]] = [
         (round(step.tokens * step.logits_part(scope)), step.formula, 9),
-        (most, f"{step.sequences} x {step.length} tokens", 8),
-        (step.length, "one sequence of prompt and response", 6),
+        (most, say("{sequences} x {length} tokens", sequences=step.sequences, length=step.length), 8),
+        (step.length, say("one sequence of prompt and response"), 6),
     ]
     if step.response:
-        options.append((step.sequences * (step.response + 1), f"{step.sequences} x (response + 1) tokens", 7))
-        options.append((step.sequences * step.response, f"{step.sequences} x response tokens", 7))
-        options.append((step.response, "one response", 5))
+        and_one = say("{sequences} x (response + 1) tokens", sequences=step.sequences)
+        options.append((step.sequences * (step.response + 1), and_one, 7))
+        alone = say("{sequences} x response tokens", sequences=step.sequences)
+        options.append((step.sequences * step.response, alone, 7))
+        options.append((step.response, say("one response"), 5))
     budget = run.number("actor.tokens_per_gpu")
     if budget:
-        options.append((round(budget), f"token budget {budget:.0f}", 7))
+        options.append((round(budget), say("token budget {budget:.0f}", budget=budget), 7))
     held = sequences_held(run)
     if held:
-        options.append((held * step.length, f"all {held} sequences of this GPU x {step.length} tokens", 5))
+        everything = say("all {held} sequences of this GPU x {length} tokens", held=held, length=step.length)
+        options.append((held * step.length, everything, 5))
     for tokens, words, weight in options:
         if tokens > 0 and tokens not in seen:
             seen.add(tokens)
@@ -114,61 +133,85 @@ def _token_counts(run: Run, step: Pass) -> Iterator[tuple[int, str, int]]:
 
 
 def _logits(run: Run, shape: ModelShape, passes: list[tuple[Pass, Phase, str]]) -> Iterator[Candidate]:
-    vocab, split = _vocabulary(run, shape)
+    vocab, ranks = _vocabulary(run, shape)
     for step, phase, role in passes:
         if phase == "critic_update":
             continue
         counts = _token_counts(run, step)
         for tokens, words, weight in _tile(run, shape, step) if run.mechanics.logits_tile_bytes else counts:
             for size, dtype in _DTYPES:
-                what = "logits" if size == c.BF16 else "logits in fp32, or a softmax, entropy or gradient copy of them"
                 yield Candidate(
-                    f"{role} {what}",
+                    _LOGITS if size == c.BF16 else _COPIES,
                     tokens * vocab * size,
                     f"{dtype} [{tokens}, {vocab}]",
-                    f"{tokens} tokens x {vocab} vocabulary{split} x {size} B ({words})",
+                    say(
+                        _OF_RANKS if ranks > 1 else _OF_VOCABULARY,
+                        tokens=tokens,
+                        vocab=vocab,
+                        ranks=ranks,
+                        size=size,
+                        words=words,
+                    ),
                     (phase,),
                     weight + 20,
+                    role,
                 )
 
 
-def _vocabulary(run: Run, shape: ModelShape) -> tuple[int, str]:
-    """Columns of one rank's logits: Megatron pads the vocabulary to a multiple of 128 a rank and splits it."""
+def _vocabulary(run: Run, shape: ModelShape) -> tuple[int, int]:
+    """Columns of one rank's logits, and of how many: Megatron pads the vocabulary to a multiple of 128 a rank, the
+    ranks beside FSDP's shards cut it as it is."""
+    if (ways := tensor_ways(run)) > 1:
+        return -(-shape.vocab // ways), ways
     parallel = int(run.number("actor.tensor_parallel") or 1) if run.mechanics.trainer == "megatron" else 1
     if parallel < 2:
-        return shape.vocab, ""
+        return shape.vocab, 1
     padded = -(-shape.vocab // (c.VOCABULARY_STEP * parallel)) * c.VOCABULARY_STEP
-    return padded, f" of one of {parallel} tensor-parallel ranks"
+    return padded, parallel
 
 
 def _tile(run: Run, shape: ModelShape, step: Pass) -> Iterator[tuple[int, str, int]]:
     """Rows of a tile, where log-probabilities never see full logits."""
     rows = run.mechanics.logits_tile_bytes // (c.FP32 * shape.vocab)
-    yield min(max(rows, c.TILE_ROWS_LOW), c.TILE_ROWS_HIGH, max(1, step.tokens)), "one tile", 9
+    yield min(max(rows, c.TILE_ROWS_LOW), c.TILE_ROWS_HIGH, max(1, step.tokens)), say("one tile"), 9
 
 
 def _activations(shape: ModelShape, passes: list[tuple[Pass, Phase, str]]) -> Iterator[Candidate]:
     """MLP and hidden activations of the pass, and attention scores where attention is not fused."""
     for step, phase, role in passes:
-        for width, what in ((shape.intermediate, "MLP activation"), (shape.hidden, "hidden states")):
+        for width, what in ((shape.intermediate, mark("{role} MLP activation")), (shape.hidden, _HIDDEN)):
             for size, dtype in _DTYPES:
                 yield Candidate(
-                    f"{role} {what}",
+                    what,
                     step.high * width * size,
                     f"{dtype} [{step.high}, {width}]",
-                    f"{step.high} tokens x {width} x {size} B ({step.formula})",
+                    say(
+                        "{tokens} tokens x {width} x {size} B ({words})",
+                        tokens=step.high,
+                        width=width,
+                        size=size,
+                        words=step.formula,
+                    ),
                     (phase,),
                     8,
+                    role,
                 )
         for size, dtype in _DTYPES:
             rows, length = (step.sequences, step.length) if step.padded else (1, step.length)
             yield Candidate(
-                f"{role} attention scores (attention is not fused)",
+                mark("{role} attention scores (attention is not fused)"),
                 rows * shape.heads * length * length * size,
                 f"{dtype} [{rows}, {shape.heads}, {length}, {length}]",
-                f"{rows} x {shape.heads} heads x {length}^2 x {size} B",
+                say(
+                    "{rows} x {heads} heads x {length}^2 x {size} B",
+                    rows=rows,
+                    heads=shape.heads,
+                    length=length,
+                    size=size,
+                ),
                 (phase,),
                 12,
+                role,
             )
 
 
@@ -178,43 +221,41 @@ def _weights(run: Run, shape: ModelShape) -> Iterator[Candidate]:
     gathers: tuple[Phase, ...] = (*loads, "actor_update", "log_prob", "critic_update")
     engine: tuple[Phase, ...] = ("rollout_init", "weight_sync")
     matrices: list[tuple[str, int, int, tuple[Phase, ...], int]] = [
-        ("embedding or head", shape.vocab, shape.hidden, gathers, 15),
-        ("MLP matrix", shape.intermediate, shape.hidden, gathers, 15),
-        ("fused gate and up of the engine", 2 * shape.intermediate, shape.hidden, engine, 17),
-        ("query or output projection", shape.heads * shape.head_dim, shape.hidden, gathers, 14),
+        (mark("embedding or head weight"), shape.vocab, shape.hidden, gathers, 15),
+        (mark("MLP matrix weight"), shape.intermediate, shape.hidden, gathers, 15),
+        (mark("fused gate and up of the engine weight"), 2 * shape.intermediate, shape.hidden, engine, 17),
+        (mark("query or output projection weight"), shape.heads * shape.head_dim, shape.hidden, gathers, 14),
     ]
     if shape.experts:
         stacked = shape.experts * shape.expert_intermediate
         matrices += [
-            ("gate and up of all experts", 2 * stacked, shape.hidden, loads, 16),
-            ("down of all experts", stacked, shape.hidden, loads, 15),
+            (mark("gate and up of all experts weight"), 2 * stacked, shape.hidden, loads, 16),
+            (mark("down of all experts weight"), stacked, shape.hidden, loads, 15),
         ]
     for what, rows, columns, phases, weight in matrices:
         for size, dtype in _DTYPES:
             words = f"{rows} x {columns} x {size} B"
-            yield Candidate(
-                f"{what} weight", rows * columns * size, f"{dtype} [{rows}, {columns}]", words, phases, weight
-            )
+            yield Candidate(what, rows * columns * size, f"{dtype} [{rows}, {columns}]", words, phases, weight)
     yield from _flat(run, shape, run.mechanics)
 
 
 def _flat(run: Run, shape: ModelShape, mechanics: Mechanics) -> Iterator[Candidate]:
     shards = shards_of(run)
-    groups = (
-        [(shape.parameters, "1")]
-        if shards == 1
-        else [(shape.parameters // shards, f"{shards}"), (shape.parameters, "1")]
-    )
+    groups: list[tuple[int, str]] = [(shape.parameters, _WHOLE)]
+    if shards > 1:
+        groups.insert(0, (shape.parameters // shards, _SHARD))
     if mechanics.trainer == "deepspeed" and shape.parameters // shards > c.SUB_GROUP:
-        groups.append((c.SUB_GROUP, "sub-group of 1e9"))
-    for elements, split in groups:
-        whole = split == "1"
+        groups.append((c.SUB_GROUP, _SUB_GROUP))
+    for elements, text in groups:
+        whole = text == _WHOLE
         for size, dtype in _DTYPES:
             yield Candidate(
-                "the whole model in one buffer" if whole else "flat shard (weights, gradients, or one Adam moment)",
+                mark(
+                    "the whole model in one buffer" if whole else "flat shard (weights, gradients, or one Adam moment)"
+                ),
                 elements * size,
                 f"{dtype} [{elements}]",
-                f"{elements} elements x {size} B" + ("" if whole else f" (parameters / {split})"),
+                say(text, elements=elements, size=size, shards=shards),
                 ("model_load", "weight_sync") if whole else ("optimizer_step", "model_load", "actor_update"),
                 10,
             )
@@ -226,8 +267,10 @@ def _host_candidates(run: Run, shape: ModelShape) -> Iterator[Candidate]:
     largest = shape.vocab * shape.hidden
     for tensor in (largest, shape.intermediate * shape.hidden):
         size = c.FP32 * (c.SUB_GROUP + tensor)
-        words = f"sub-group of 1e9 elements and a tensor of {tensor}, 4 B each"
-        yield Candidate("fp32 sub-group of CPU Adam", size, f"fp32 [{c.SUB_GROUP + tensor}]", words, ("model_load",), 9)
+        words = say("sub-group of 1e9 elements and a tensor of {elements}, 4 B each", elements=tensor)
+        yield Candidate(
+            mark("fp32 sub-group of CPU Adam"), size, f"fp32 [{c.SUB_GROUP + tensor}]", words, ("model_load",), 9
+        )
 
 
 def _inverse(run: Run, shape: ModelShape, tried: int, phase: Phase) -> tuple[Match, ...]:
@@ -238,17 +281,21 @@ def _inverse(run: Run, shape: ModelShape, tried: int, phase: Phase) -> tuple[Mat
     found: list[tuple[bool, Match]] = []
     for size, dtype in _DTYPES:
         least, most = elements_window(tried, shape.vocab * size)
-        tokens = f"{least}" if least == most else f"{least} to {most}"
-        words = f"{tried} B / ({shape.vocab} vocabulary x {size} B) = {tokens} tokens"
+        tokens = f"{least}" if least == most else say("{least} to {most}", least=least, most=most)
         fits = least <= step.high
-        if fits:
-            words += (
-                f": {most / step.sequences:.0f} on average, for {step.sequences} sequences of at most {step.length}"
-            )
-        else:
-            words += f": more than a pass should hold ({step.formula})"
-        tensor = f"logits of {tokens} tokens, if it is logits"
-        found.append((fits, Match(tensor, tried, f"{dtype} [T, {shape.vocab}]", words, where, False)))
+        words = say(
+            _FITTING if fits else _TOO_MANY,
+            tried=tried,
+            vocab=shape.vocab,
+            size=size,
+            tokens=tokens,
+            average=most / step.sequences,
+            sequences=step.sequences,
+            length=step.length,
+            step=step.formula,
+        )
+        tensor = say("logits of {tokens} tokens, if it is logits", tokens=tokens)
+        found.append((fits, Match(tensor, tried, f"{dtype} [T, {shape.vocab}]", words, where, False, of_logits=True)))
     return tuple(match for _, match in sorted(found, key=lambda pair: not pair[0]))
 
 
@@ -264,4 +311,6 @@ def _phase_of(candidate: Candidate, phase: Phase) -> Phase:
 
 
 def _match(candidate: Candidate, phase: Phase, matches: bool) -> Match:
-    return Match(candidate.tensor, candidate.bytes, candidate.shape, candidate.formula, phase, matches)
+    tensor = say(candidate.tensor, role=say(candidate.role)) if candidate.role else say(candidate.tensor)
+    of_logits = candidate.tensor in (_LOGITS, _COPIES)
+    return Match(tensor, candidate.bytes, candidate.shape, candidate.formula, phase, matches, of_logits)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from functools import partial
 from typing import Literal
 
+from msgspec import Struct, field
+
+from advisor.language import mark, say
 from advisor.memory.constants import (
     ASSUMED_LENGTH,
     BALANCE_SLACK,
@@ -15,15 +18,35 @@ from advisor.memory.constants import (
     SHORTEST_PACKED,
     SHORTEST_PADDED,
 )
+from advisor.memory.formula import Words, read
 from advisor.run.derive import GIVEN_ANSWERS
 from advisor.run.run import KnobValue, Run
 from advisor.words import Basis
 
 Role = Literal["actor", "critic"]
+_Reader = Literal["actor", "log-prob", "evaluation", "critic"]
+"""Who runs a pass."""
+_ONE_SEQUENCE: dict[_Reader, str] = {
+    "actor": mark("sequences per actor pass: 1"),
+    "log-prob": mark("sequences per log-prob pass: 1"),
+    "evaluation": mark("sequences per evaluation pass: 1"),
+    "critic": mark("sequences per critic pass: 1"),
+}
+_PACKED = mark("one packed row of {tokens:.0f} tokens")
+_ROWS = mark("{sequences} x {length} tokens")
+_MICRO_CAPPED = mark("{sequences} x {length} tokens (micro-batch {micro:.0f}, but the GPU holds {sequences})")
+_BUDGET_ROWS = mark("{sequences} x {length} tokens (token budget {budget:.0f}: about {micro:.0f} sequences)")
+_BUDGET_CAPPED = mark(
+    "{sequences} x {length} tokens (token budget {budget:.0f}: about {micro:.0f}, but the GPU holds {sequences})"
+)
+_BUDGET = mark("token budget {budget:.0f}")
+_RAISED = mark("token budget {budget:.0f}, raised to one sequence of {length}")
+_PADDED = mark("{tokens}, padded")
+_GIVEN = mark("{tokens}, laid end to end, at {fill:.0%} of the longest on average")
+_UNPADDED = mark("{tokens}, without padding: one at the cap, the others at {fill:.0%} of it")
 
 
-@dataclass(slots=True)
-class Assumptions:
+class Assumptions(Struct):
     """Collects the inputs that had to be guessed, in words, while a ledger is built."""
 
     said: list[str] = field(default_factory=list)
@@ -34,8 +57,7 @@ class Assumptions:
             self.said.append(sentence)
 
 
-@dataclass(frozen=True, slots=True)
-class Pass:
+class Pass(Struct, frozen=True):
     """One pass on one GPU. Tokens are those of this rank (already divided by the sequence-parallel size)."""
 
     low: int
@@ -47,8 +69,14 @@ class Pass:
     response: int | None
     padded: bool
     """Rows are padded to one length: [sequences, length]."""
-    formula: str
+    words: str | Words
+    """How its tokens were counted, said when it is read (`formula`)."""
     basis: Basis = "computed"
+
+    @property
+    def formula(self) -> str:
+        """ "4 x 5120 tokens / 2 (sequence parallel), padded"."""
+        return read(self.words)
 
     def logits_part(self, scope: str) -> float:
         """Part of the tokens for which logits are computed: all, or the response and one more."""
@@ -67,7 +95,7 @@ def sequence_length(run: Run, assumed: Assumptions) -> tuple[int, Basis]:
     packed = run.number("data.pack_tokens")
     if packed:
         return int(packed), "computed"
-    assumed.note(f"longest sequence: {ASSUMED_LENGTH} tokens")
+    assumed.note(say("longest sequence: {length} tokens", length=ASSUMED_LENGTH))
     return ASSUMED_LENGTH, "estimated"
 
 
@@ -136,11 +164,10 @@ def critic_pass(run: Run, assumed: Assumptions) -> Pass:
     return _pass(run, assumed, shape, micro, caps, budget)
 
 
-@dataclass(frozen=True, slots=True)
-class _Sharing:
+class _Sharing(Struct, frozen=True):
     """How a role's sequences lie on one GPU."""
 
-    role: str
+    role: _Reader
     parallel: int
     """GPUs that share one sequence."""
     unpadded: bool
@@ -155,39 +182,36 @@ def _pass(
     packed = run.number("data.pack_tokens")
     if packed:
         tokens = round(packed / parallel)
-        words = f"one packed row of {packed:.0f} tokens" + _shared(parallel)
-        return Pass(round(tokens * SHORTEST_PACKED), tokens, tokens, 1, int(packed), None, False, words, basis)
+        row = partial(_shared, parallel, partial(say, _PACKED, tokens=packed))
+        return Pass(round(tokens * SHORTEST_PACKED), tokens, tokens, 1, int(packed), None, False, row, basis)
     if budget and sharing.unpadded:
         return _budgeted(budget, length, parallel, response, basis)
     if budget:
         micro = _rows(budget, length, parallel)
     if micro is None and not caps:
-        assumed.note(f"sequences per {sharing.role} pass: 1")
+        assumed.note(say(_ONE_SEQUENCE[sharing.role]))
         basis = "estimated"
     sequences = max(1, int(min([*([micro] if micro else []), *caps], default=1)))
-    named = f"token budget {budget:.0f}: about {micro:.0f}" if budget else f"micro-batch {micro or 0:.0f}"
-    capped = f" ({named}, but the GPU holds {sequences})" if micro and micro > sequences else ""
-    capped = capped or (f" ({named} sequences)" if budget else "")
     cap = round(sequences * length / parallel)
-    words = f"{sequences} x {length} tokens{capped}" + _shared(parallel)
+    words = partial(_shared, parallel, partial(_counted, sequences, length, budget, micro))
     whole = None if response is None else int(response)
     if not sharing.unpadded:
         low = cap if run.mechanics.trainer == "fsdp" else round(cap * SHORTEST_PADDED)
-        return Pass(low, cap, cap, sequences, length, whole, True, words + ", padded", basis)
+        return Pass(low, cap, cap, sequences, length, whole, True, partial(_laid, words, _PADDED), basis)
     if run.algorithm in GIVEN_ANSWERS:
-        words += f", laid end to end, at {FILL_GIVEN:.0%} of the longest on average"
+        words = partial(_laid, words, _GIVEN, FILL_GIVEN)
         real = round(cap * FILL_GIVEN)
         return Pass(round(cap * FILL_GIVEN_LOW), real, cap, sequences, length, whole, False, words, basis)
     real = round(cap * (1 + FILL * (sequences - 1)) / sequences)
     if sequences > 1:
-        words += f", without padding: one at the cap, the others at {FILL:.0%} of it"
+        words = partial(_laid, words, _UNPADDED, FILL)
     return Pass(round(cap * FILL_LOW), real, cap, sequences, length, whole, False, words, basis)
 
 
 def _budgeted(budget: float, length: int, parallel: int, response: float | None, basis: Basis) -> Pass:
     """A pass filled with real tokens up to the budget, at least one sequence."""
     tokens = round(max(budget, length / parallel))
-    words = f"token budget {budget:.0f}" + ("" if tokens <= budget else f", raised to one sequence of {length}")
+    words = partial(say, _BUDGET if tokens <= budget else _RAISED, budget=budget, length=length)
     sequences = max(1, round(tokens * parallel / length))
     whole = None if response is None else int(response)
     low, high = round(tokens * SHORTEST_PADDED), round(tokens * BALANCE_SLACK)
@@ -208,5 +232,23 @@ def without_padding(run: Run, role: Role) -> bool:
     return run.mechanics.lays_end_to_end or setting_of(run, role, "dynamic_batch") is True
 
 
-def _shared(parallel: int) -> str:
-    return f" / {parallel} (sequence parallel)" if parallel > 1 else ""
+def _counted(sequences: int, length: int, budget: float | None, micro: float | None) -> str:
+    """Sequences times length, and what decided how many sequences they are."""
+    capped = bool(micro) and (micro or 0) > sequences
+    texts = (_BUDGET_ROWS, _BUDGET_CAPPED) if budget else (_ROWS, _MICRO_CAPPED)
+    return say(texts[capped], sequences=sequences, length=length, budget=budget or 0, micro=micro or 0)
+
+
+def _shared(parallel: int, what: Words) -> str:
+    return (
+        say("{tokens} / {parallel} (sequence parallel)", tokens=what(), parallel=parallel) if parallel > 1 else what()
+    )
+
+
+def _laid(what: Words, how: str, fill: float = 1.0) -> str:
+    return say(how, tokens=what(), fill=fill)
+
+
+def tokens_words(what: Words, step: Pass) -> str:
+    """Bytes a token, times the tokens of a pass."""
+    return say("{what} x {tokens} tokens ({step})", what=what(), tokens=step.tokens, step=step.formula)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
+from advisor.language import say
 from advisor.memory import constants as c
 from advisor.memory.inputs import Inputs, embedding_parameters
 from advisor.memory.parts import Part, part, total
@@ -28,13 +30,24 @@ def copies_part(inputs: Inputs, beside: Sequence[Part]) -> list[Part]:
     everything = c.BROADCAST_IN_FLIGHT * inputs.per.weights * inputs.parameters
     torch = inputs.run.libraries.get("torch")
     if torch is None or not version_in(c.RECORDS_STREAMS, torch):
-        words = f"torch's segments: flat copies of DDP's first broadcast, {show_bytes(two)}"
+        words = partial(_copies, two)
         high = two if torch is not None else max(two, everything)
         return [part("fragmentation", two, words, low=0, high=high, basis="estimated")] if high else []
     served = total(p for p in beside if p.owner in _SERVED)
     size = max(two, everything - served)
-    words = f"torch's segments: flat copies of DDP's first broadcast, {show_bytes(everything)} reserved"
-    words += f", of which a pass uses {show_bytes(served)}"
+    words = partial(_copies_used, everything, served)
     if inputs.gpu_bytes is not None:
         size = min(size, max(two, c.GIVEN_BACK_ABOVE * inputs.gpu_bytes - total(beside)))
     return [part("fragmentation", size, words, low=0, high=max(size, everything), basis="estimated", pooled=True)]
+
+
+def _copies(size: float) -> str:
+    return say("torch's segments: flat copies of DDP's first broadcast, {size}", size=show_bytes(size))
+
+
+def _copies_used(reserved: float, used: int) -> str:
+    return say(
+        "torch's segments: flat copies of DDP's first broadcast, {reserved} reserved, of which a pass uses {used}",
+        reserved=show_bytes(reserved),
+        used=show_bytes(used),
+    )

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.crash.evidence import Crash, Reading
+from advisor.language import mark, say
 from advisor.memory.cells import Cell, Ledger, PhaseSum, Place
 from advisor.memory.constants import DOUBTFUL_SHARE
 from advisor.units import show_bytes
 from advisor.words import PHASE_TITLES, Phase
 
+_DOUBT = mark(
+    "{extra} of the {needed} that the log proves in {phase} is explained by no setting of this script: script and log "
+    "may not be of the same run, or something else held it."
+)
+_DOUBT_OF_OTHERS = mark(
+    "{extra} of the {needed} that the log proves in {phase} is explained by no setting of this script: script and log "
+    "may not be of the same run, or something else held it, or it is what the other processes on the card held, "
+    "{others} by the message."
+)
 
-@dataclass(frozen=True, slots=True)
-class Correction:
+
+class Correction(Struct, frozen=True):
     """Bytes that the crash proves in `phase` (all phases of the place where it is unknown) beyond the prediction."""
 
     place: Place
@@ -52,7 +63,11 @@ def _in_use(ledger: Ledger, crash: Crash) -> tuple[Correction, ...]:
         over = predicted is not None and reading.bytes > predicted.expected
         if predicted is None or not over or (died is not None and died.phase == phase and crash.memory == "gpu"):
             continue
-        words = f"{show_bytes(reading.bytes)} in use by the log, {reading.file}:{reading.line}, less what is predicted"
+        words = say(
+            "{used} in use by the log, {where}, less what is predicted",
+            used=show_bytes(reading.bytes),
+            where=f"{reading.file}:{reading.line}",
+        )
         found.append(Correction("gpu", phase, reading.bytes - predicted.expected, words, reading.bytes))
     return tuple(found)
 
@@ -65,12 +80,15 @@ def _gpu(ledger: Ledger, crash: Crash) -> tuple[Correction, ...]:
     total, free, tried = (fields.get(name) for name in ("total_bytes", "free_bytes", "tried_bytes"))
     if isinstance(total, int) and isinstance(free, int) and isinstance(tried, int) and free <= tried:
         needed = total - free + tried
-        formula = (
-            f"{show_bytes(total)} - {show_bytes(free)} free + {show_bytes(tried)} asked for, less what is predicted"
+        formula = say(
+            "{total} - {free} free + {tried} asked for, less what is predicted",
+            total=show_bytes(total),
+            free=show_bytes(free),
+            tried=show_bytes(tried),
         )
     else:
         needed = ledger.gpu_capacity
-        formula = "it did not fit, so at least the whole card, less what is predicted"
+        formula = say("it did not fit, so at least the whole card, less what is predicted")
     extra = needed - phase.expected
     doubt = _doubt(extra, needed, phase, fields.get("other_process_bytes"))
     return (Correction("gpu", phase.phase, extra, formula, needed, doubt=doubt),) if extra > 0 else ()
@@ -80,13 +98,14 @@ def _doubt(extra: int, needed: int, phase: PhaseSum, others: object) -> str:
     """Why the script may not be the whole story; "" where the rest is within what a ledger leaves out."""
     if extra <= needed * DOUBTFUL_SHARE and extra <= phase.expected:
         return ""
-    said = (
-        f"{show_bytes(extra)} of the {show_bytes(needed)} that the log proves in {PHASE_TITLES[phase.phase]} is "
-        "explained by no setting of this script: script and log may not be of the same run, or something else held it"
+    held = others if isinstance(others, int) and others > 0 else None
+    return say(
+        _DOUBT if held is None else _DOUBT_OF_OTHERS,
+        extra=show_bytes(extra),
+        needed=show_bytes(needed),
+        phase=PHASE_TITLES[phase.phase],
+        others=show_bytes(held),
     )
-    if isinstance(others, int) and others > 0:
-        said += f", or it is what the other processes on the card held, {show_bytes(others)} by the message"
-    return f"{said}."
 
 
 def _host(ledger: Ledger, crash: Crash) -> tuple[Correction, ...]:
@@ -95,9 +114,10 @@ def _host(ledger: Ledger, crash: Crash) -> tuple[Correction, ...]:
         return ()
     used = crash.evidence[0].fields.get("node_used_bytes")
     if isinstance(used, int):
-        measured, formula = used, f"{show_bytes(used)} in use on the node, less what is predicted"
+        measured, formula = used, say("{used} in use on the node, less what is predicted", used=show_bytes(used))
     elif ledger.host_limit is not None:
-        measured, formula = ledger.host_limit, "it was killed, so at least the limit, less what is predicted"
+        measured = ledger.host_limit
+        formula = say("it was killed, so at least the limit, less what is predicted")
     else:
         return ()
     extra = measured - phase.expected

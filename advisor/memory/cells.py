@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Literal
 
+from msgspec import Struct
+from msgspec.structs import force_setattr
+
+from advisor.memory.formula import Words, read
 from advisor.words import Basis, Phase
 
 Place = Literal["gpu", "host"]
@@ -63,12 +66,12 @@ LETTERS: dict[Owner, str] = {
     "checkpoint": "k",
 }
 
-
+Kind = Literal["", "graphs", "asleep", "cannot_start"]
+"""Which of an owner's cells: the engine's CUDA graphs, what it leaves asleep, a cache without room."""
 _TRAINERS = ("weights", "gradients", "optimizer", "activations", "logits", "gathered")
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
+class Cell(Struct, frozen=True, eq=False):
     """Bytes that one owner holds in one phase on one GPU (or one node), with the arithmetic that gave them."""
 
     phase: Phase
@@ -77,13 +80,28 @@ class Cell:
     low: int
     expected: int
     high: int
-    formula: str
-    """In words and numbers: "4 B x 7.62B parameters / 8 GPUs"."""
+    words: str | Words
+    """The arithmetic, said when it is read (`formula`)."""
     basis: Basis = "computed"
+    kind: Kind = ""
+
+    @property
+    def formula(self) -> str:
+        """In words and numbers: "4 B x 7.62B parameters / 8 GPUs"."""
+        return read(self.words)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Cell) and self._counted() == other._counted() and self.formula == other.formula
+
+    def __hash__(self) -> int:
+        return hash(self._counted())
+
+    def _counted(self) -> tuple[object, ...]:
+        """Everything but the words, which are equal where they say the same."""
+        return (self.phase, self.place, self.owner, self.low, self.expected, self.high, self.basis, self.kind)
 
 
-@dataclass(frozen=True, slots=True)
-class PhaseSum:
+class PhaseSum(Struct, frozen=True):
     """One phase on one place."""
 
     phase: Phase
@@ -92,12 +110,12 @@ class PhaseSum:
     bounds: tuple[tuple[float, float], tuple[float, float]] | None = None
     """Narrowest and widest part of the predicted sum that the interval reaches below it, and above; None: the owners'
     own intervals are added up."""
-    expected: int = field(init=False, repr=False, compare=False)
-    """Bytes."""
+    expected: int = 0
+    """Bytes; the sum of the cells, whatever is given here."""
 
     def __post_init__(self) -> None:
         # Summed once: a plan compares phases by it many thousand times.
-        object.__setattr__(self, "expected", sum(cell.expected for cell in self.cells))
+        force_setattr(self, "expected", sum(cell.expected for cell in self.cells))
 
     @property
     def low(self) -> int:
@@ -121,8 +139,7 @@ class PhaseSum:
         return min(max(reach, round(bounds[0] * predicted)), round(bounds[1] * predicted))
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
+class Match(Struct, frozen=True):
     """A tensor of this run that has the size the allocator could not give."""
 
     tensor: str
@@ -131,10 +148,10 @@ class Match:
     formula: str
     phase: Phase
     matches: bool
+    of_logits: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Ledger:
+class Ledger(Struct, frozen=True):
     """Phase x place x owner → bytes. Capacities are None where the machine is not known."""
 
     gpu_capacity: int | None

@@ -26,10 +26,16 @@ HIDDEN_COPIES, HEAD_COPIES, KV_COPIES, MLP_COPIES = 16, 4, 4, 8
 """Bytes per element kept for backward: two RMSNorms, each an fp32 copy, its bf16 normed copy and its output (the stream
 itself is not kept); q and the attention's output; k and v; gate, up, silu and product in bf16 (8). Counted by
 tests/gpu on transformers 5 (knowledge/measured.yaml: within 0.1 %)."""
+GATHERED_COPIES = 4
+"""Of these, per hidden element, what tensor-parallel ranks that split the stream hold whole: the gathered inputs of q,
+k, v and of gate and up, which torch's linear keeps (torch/distributed/tensor/parallel/style.py, ColwiseParallel)."""
 HEAD_NORM_COPIES = 6
 """The same per element of q and k where they are normed (Qwen3): an fp32 copy and the bf16 normed one."""
 AUTOCAST_COPIES = 10
 """Per hidden element where fp32 weights make the stream fp32: each of q, k, v, gate and up keeps its own bf16 cast."""
+CHECKPOINT_PIECES = 4
+"""Inputs that a layer keeps whose two norms, attention and MLP are checkpointed apart (NVIDIA-NeMo/RL@v0.5.0
+nemo_rl/models/dtensor/parallelize.py:659-681)."""
 OFFLOADED_LAYERS = 2
 """Layers whose inputs are on the card at a time where activations are offloaded: one in use, one on its way (verl,
 utils/activation_offload.py). Pinned blocks may take twice their size."""
@@ -175,6 +181,9 @@ LORA_MLP = 12
 """gate, up and product (6), the product's cast (2), and the fp32 gradient on its way to bf16 (4)."""
 PLAIN_MLP = 10
 """The same without adapters in the MLP: gate, up, product, and gradients of two of them (judgement from the former)."""
+KBIT_MLP = 6
+"""gate, up and product in fp32 beside their bf16 sizes: a 4-bit matrix hands out the precision of what it was given
+(bitsandbytes, nn/modules.py, Linear4bit.forward), which is fp32 where PEFT prepared the model."""
 EAGER_NORMS = 10
 """Two norms that keep fp32 copies instead of Liger's fused ones, in bytes per hidden element."""
 LORA_EXPERT_HIDDEN, LORA_EXPERT = 8, 6

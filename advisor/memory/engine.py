@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import partial
 
+from msgspec import Struct
+
+from advisor.language import mark, say
 from advisor.memory import constants as c
+from advisor.memory.formula import Words
 from advisor.memory.inputs import Inputs
 from advisor.memory.megatron import expert_parameters
 from advisor.memory.parts import Part, part
@@ -12,9 +16,10 @@ from advisor.memory.share import asleep_part, cache_part, rest_parts, weights_by
 from advisor.units import show_bytes, show_params
 from advisor.words import Basis
 
+_ALL_GATHERED = mark("all weights gathered for generation: 2 B x {count}")
 
-@dataclass(frozen=True, slots=True)
-class Engine:
+
+class Engine(Struct, frozen=True):
     """One awake engine's parts on one card."""
 
     weights: Part
@@ -26,13 +31,17 @@ class Engine:
         return [self.weights, self.cache, *self.rest]
 
 
-def share_of(inputs: Inputs) -> tuple[float, Basis, str]:
+def share_of(inputs: Inputs) -> tuple[float, Basis, Words]:
     """The engine's share of the card, how it is known, and in words."""
     known = inputs.run.number("rollout.memory_share")
     if known is None:
-        return c.ASSUMED_SHARE, "estimated", f"share {c.ASSUMED_SHARE:g} (vLLM's own default, assumed)"
+        return c.ASSUMED_SHARE, "estimated", _assumed_share
     knob = inputs.run.knobs["rollout.memory_share"]
-    return known, knob.basis, f"share {known:g}"
+    return known, knob.basis, lambda: say("share {share:g}", share=known)
+
+
+def _assumed_share() -> str:
+    return say("share {share:g} (vLLM's own default, assumed)", share=c.ASSUMED_SHARE)
 
 
 def engine_of(inputs: Inputs, beside: int) -> Engine:
@@ -48,19 +57,33 @@ def engine_of(inputs: Inputs, beside: int) -> Engine:
     card = inputs.gpu_bytes
     if inputs.mechanics.engine_share_of == "free":
         free = max(0, card - beside - weights.expected)
-        cache = _cache(inputs, share * free, f"{words} of {show_bytes(free)} free", basis, 0)
+        of_free = _of_free(words, free)
+        cache = _cache(inputs, share * free, of_free, basis, 0)
         return Engine(weights, cache, (graphs,))
     profile = _profile(inputs, parallel)
     static = str(inputs.run.value("rollout.engine") or "").lower() == "sglang"
     budget = share * card
     room = budget - weights.expected - (0 if static else profile.expected)
-    less = " - engine weights" + (
-        "" if static else f" - {show_bytes(profile.expected)} activations of its profiling pass"
-    )
     # vLLM charges what else is on the card at start to its own share, so the cache may be smaller by that
     charged = min(beside, max(0, round(room)))
-    cache = _cache(inputs, room, f"{words} of {show_bytes(card)}{less}", basis, charged)
+    cache = _cache(inputs, room, _of_card(words, card, None if static else profile.expected), basis, charged)
     return Engine(weights, cache, (profile, graphs))
+
+
+def _of_free(share: Words, free: int) -> Words:
+    return lambda: say("{share} of {free} free", share=share(), free=show_bytes(free))
+
+
+def _of_card(share: Words, card: int, profile: int | None) -> Words:
+    """The share less what is taken out of it; `profile`: bytes of the profiling pass, None where it takes none."""
+    if profile is None:
+        return lambda: say("{share} of {card} - engine weights", share=share(), card=show_bytes(card))
+    return lambda: say(
+        "{share} of {card} - engine weights - {profile} activations of its profiling pass",
+        share=share(),
+        card=show_bytes(card),
+        profile=show_bytes(profile),
+    )
 
 
 def weights_part(inputs: Inputs, parallel: int) -> Part:
@@ -68,13 +91,23 @@ def weights_part(inputs: Inputs, parallel: int) -> Part:
     experts = expert_parameters(inputs.shape)
     wide = max(parallel, int(inputs.run.number("rollout.expert_parallel") or 1))
     size = c.BF16 * ((inputs.parameters - experts) / parallel + experts / wide)
-    words = f"2 B x {show_params(inputs.parameters)} parameters / TP {parallel}"
-    if experts and wide > parallel:
-        words += f", experts / EP {wide}"
+    apart = wide if experts and wide > parallel else None
+    words = partial(_weights_words, inputs.parameters, parallel, apart)
     return part("engine_weights", size, words, basis=inputs.basis, pooled=False)
 
 
-def _counted(inputs: Inputs, card: int, share: float, words: str) -> Engine:
+def _weights_words(parameters: int, parallel: int, experts: int | None) -> str:
+    if experts is None:
+        return say("2 B x {count} parameters / TP {parallel}", count=show_params(parameters), parallel=parallel)
+    return say(
+        "2 B x {count} parameters / TP {parallel}, experts / EP {experts}",
+        count=show_params(parameters),
+        parallel=parallel,
+        experts=experts,
+    )
+
+
+def _counted(inputs: Inputs, card: int, share: float, words: Words) -> Engine:
     """An engine whose graphs count inside its share."""
     size, said = weights_bytes(inputs)
     weights = part("engine_weights", size, said, basis=inputs.basis, pooled=False)
@@ -87,9 +120,18 @@ def sleeping(inputs: Inputs) -> list[Part]:
     if inputs.mechanics.engine_asleep_bytes:
         return [asleep_part(inputs, inputs.mechanics.context_bytes or inputs.card_context)]
     residue = inputs.mechanics.sleep_residue_bytes
-    words = "left by the sleeping engine: context, CUDA graphs, buffers"
-    high = residue * c.RESIDUE_HIGH
-    return [part("engine_rest", residue, words, low=residue * 0.5, high=high, basis="estimated", pooled=False)]
+    return [
+        part(
+            "engine_rest",
+            residue,
+            lambda: say("left by the sleeping engine: context, CUDA graphs, buffers"),
+            low=residue * 0.5,
+            high=residue * c.RESIDUE_HIGH,
+            basis="estimated",
+            pooled=False,
+            kind="asleep",
+        )
+    ]
 
 
 def sleeps(inputs: Inputs) -> bool:
@@ -106,20 +148,44 @@ def cache_bytes_per_token(inputs: Inputs) -> int:
     return (shape.kv_bytes_per_token or whole) // min(parallel, max(1, shape.kv_heads))
 
 
-def _cache(inputs: Inputs, room: float, words: str, basis: Basis, charged: int) -> Part:
+def _cache(inputs: Inputs, room: float, budget: Words, basis: Basis, charged: int) -> Part:
     if room <= 0:
         need = cache_bytes_per_token(inputs) * inputs.update.length
-        said = f"{words} = {show_bytes(room)}: the engine cannot start, there is no room for KV blocks"
-        return part("kv_cache", 0, said, high=need, basis=basis, pooled=False)
+        return part(
+            "kv_cache",
+            0,
+            lambda: say(
+                "{budget} = {room}: the engine cannot start, there is no room for KV blocks",
+                budget=budget(),
+                room=show_bytes(room),
+            ),
+            high=need,
+            basis=basis,
+            pooled=False,
+            kind="cannot_start",
+        )
     tokens = room / max(1, cache_bytes_per_token(inputs))
-    said = f"{words}: {tokens:,.0f} tokens of cache"
-    return part("kv_cache", room, said, low=room - charged, basis=basis, pooled=False)
+    return part(
+        "kv_cache",
+        room,
+        lambda: say("{budget}: {tokens:,.0f} tokens of cache", budget=budget(), tokens=tokens),
+        low=room - charged,
+        basis=basis,
+        pooled=False,
+    )
 
 
 def _one_sequence(inputs: Inputs) -> Part:
     size = cache_bytes_per_token(inputs) * inputs.update.length
-    words = f"cache of one sequence of {inputs.update.length} tokens; the card's size is unknown"
-    return part("kv_cache", size, words, basis="estimated", pooled=False)
+    return part(
+        "kv_cache",
+        size,
+        lambda: say(
+            "cache of one sequence of {length} tokens; the card's size is unknown", length=inputs.update.length
+        ),
+        basis="estimated",
+        pooled=False,
+    )
 
 
 def _profile(inputs: Inputs, parallel: int) -> Part:
@@ -130,22 +196,75 @@ def _profile(inputs: Inputs, parallel: int) -> Part:
     width = max(shape.intermediate, shape.experts_per_token * shape.expert_intermediate)
     per_token = c.BF16 * (3 * width / parallel + 4 * shape.hidden)
     size = tokens * per_token + min(sequences, tokens) * shape.vocab * 2 * c.FP32 / parallel
-    words = f"profiling pass of {tokens:.0f} tokens, {sequences:.0f} sequences"
-    return part("engine_rest", size, words, low=size * 0.5, high=size * 2, basis="estimated", pooled=False)
+    return part(
+        "engine_rest",
+        size,
+        lambda: say(
+            "profiling pass of {tokens:.0f} tokens, {sequences:.0f} sequences", tokens=tokens, sequences=sequences
+        ),
+        low=size * 0.5,
+        high=size * 2,
+        basis="estimated",
+        pooled=False,
+    )
 
 
 def _graphs(inputs: Inputs) -> Part:
     eager = inputs.run.value("rollout.eager")
     if eager is True:
-        return part("engine_rest", 0, "eager: no CUDA graphs")
+        return part("engine_rest", 0, lambda: say("eager: no CUDA graphs"))
     low = 0 if eager is None else c.GRAPHS_LOW
-    words = "CUDA graphs, outside the share"
-    return part("engine_rest", c.GRAPHS, words, low=low, high=c.GRAPHS_HIGH, basis="estimated", pooled=False)
+    return part(
+        "engine_rest",
+        c.GRAPHS,
+        lambda: say("CUDA graphs, outside the share"),
+        low=low,
+        high=c.GRAPHS_HIGH,
+        basis="estimated",
+        pooled=False,
+        kind="graphs",
+    )
 
 
 def hf_cache(inputs: Inputs, rows: int) -> list[Part]:
     """Generation by the training framework itself: the KV cache of all sequences of a pass, at full length."""
     length = inputs.update.length
     size = cache_bytes_per_token(inputs) * rows * length
-    words = f"cache of {rows} sequences of {length} tokens, in the training process"
-    return [part("kv_cache", size, words, low=size * 0.5, basis=inputs.scoring.basis)]
+    words = partial(_own_cache, rows, length)
+    cache = part("kv_cache", size, words, low=size * 0.5, basis=inputs.scoring.basis)
+    return [cache, *_left_by_growth(inputs, rows * length), *_gathered_to_generate(inputs)]
+
+
+def _left_by_growth(inputs: Inputs, tokens: int) -> list[Part]:
+    """Segments behind a cache that is copied for every token (transformers' DynamicCache): above 10 MiB a layer each
+    2 MiB step leaves one that the next is too large for. Nothing of it is needed: torch gives it back before it fails.
+    """
+    shape = inputs.shape
+    one = c.BF16 * shape.kv_heads * shape.head_dim * tokens
+    if inputs.expandable or one <= c.LARGE_FROM:
+        return []
+    left = 2 * shape.layers * (one**2 - c.LARGE_FROM**2) / (2 * c.LARGE_ROUND)
+    most = left if inputs.gpu_bytes is None else min(left, inputs.gpu_bytes)
+    return [part("fragmentation", 0, partial(_growth_words, one), high=most, basis="estimated", pooled=True)]
+
+
+def _growth_words(one: int) -> str:
+    return say(
+        "torch's segments: a layer's cache that grows to {size} leaves one at every 2 MiB; they are given back before "
+        "the card is full, but count as used until then",
+        size=show_bytes(one),
+    )
+
+
+def _gathered_to_generate(inputs: Inputs) -> list[Part]:
+    """All weights on every card while ZeRO-3's own model generates (TRL, unwrap_model_for_generation)."""
+    sharded = inputs.trainer == "deepspeed" and inputs.stage == 3 and inputs.shards > 1
+    if not sharded or not inputs.mechanics.gathers_to_generate:
+        return []
+    count = show_params(inputs.parameters)
+    words = partial(say, _ALL_GATHERED, count=count)
+    return [part("gathered", c.BF16 * inputs.parameters, words, basis=inputs.basis)]
+
+
+def _own_cache(rows: int, length: int) -> str:
+    return say("cache of {rows} sequences of {length} tokens, in the training process", rows=rows, length=length)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
+from advisor.language import say
 from advisor.memory import constants as c
+from advisor.memory import host_words as said
 from advisor.memory.activations import offloaded_activations
 from advisor.memory.cells import Owner
 from advisor.memory.engine import sleeps, weights_part
+from advisor.memory.formula import Words
 from advisor.memory.inputs import Inputs, embedding_parameters, layer_parameters
 from advisor.memory.parts import Part, part, total
 from advisor.memory.states import Offload, Role, masters_stay, offload_of
 from advisor.memory.training import reference_on_host, reward_parts
-from advisor.units import show_bytes, show_params
 from advisor.words import Basis, Phase
 
 _HELPERS = ("host.agent_workers", "data.loader_workers", "host.reward_workers")
@@ -85,9 +88,15 @@ def process_parts(inputs: Inputs) -> list[Part]:
     each = inputs.mechanics.host_process_bytes
     helpers = int(sum(inputs.run.number(knob) or 0 for knob in _HELPERS))
     size = count * each + c.DRIVER_BYTES + helpers * c.WORKER_PROCESS_BYTES
-    words = f"{count} worker processes x {each / 1e9:g} GB + the driver {c.DRIVER_BYTES / 1e9:g} GB"
-    if helpers:
-        words += f" + {helpers} helper processes x {c.WORKER_PROCESS_BYTES / 1e9:g} GB"
+    words = partial(
+        say,
+        said.PROCESSES_AND_HELPERS if helpers else said.PROCESSES,
+        count=count,
+        each=each / 1e9,
+        driver=c.DRIVER_BYTES / 1e9,
+        helpers=helpers,
+        helper=c.WORKER_PROCESS_BYTES / 1e9,
+    )
     return [part("processes", size, words, low=size * c.PROCESS_LOW, high=size * c.PROCESS_HIGH, basis="estimated")]
 
 
@@ -113,7 +122,7 @@ def _stepping_on_cpu(inputs: Inputs, role: Role, rounding: float) -> list[Part]:
         return []
     per = inputs.per.optimizer + c.FP32
     size = fraction * per * inputs.split.optimizer * inputs.node_gpus
-    words = f"{fraction:.0%} of the optimizer on the CPU: {per:g} B x {inputs.node_gpus} ranks ({inputs.split.words})"
+    words = partial(said.stepping, inputs, inputs.split, fraction, per)
     return [part("offloaded_optimizer", size, words, high=size * rounding, basis=inputs.basis)]
 
 
@@ -125,14 +134,16 @@ def _not_yet(inputs: Inputs, phase: Phase) -> bool:
 def _rested(inputs: Inputs, role: Role, what: str, per: float, rounding: float, back: bool) -> Part:
     """States resting in pinned host memory; torch keeps the pinned blocks while the states are on the card."""
     size = per * inputs.parameters * inputs.node_part
-    words = f"{role} {what} off the card: {_per_node(inputs, per)}"
+    each: float | None = None
     if inputs.split is not None:
         each = inputs.split.parameters if what == "weights" else inputs.split.optimizer
         size = per * each * inputs.node_gpus
-        words = f"{role} {what} off the card: {per:g} B x {show_params(round(each))} x {inputs.node_gpus} ranks"
-    if back:
-        words += "; on the card now, torch keeps the pinned blocks"
-    words += f"; at most x {rounding:.2f}: pinned blocks are rounded to powers of two"
+
+    def words() -> str:
+        counted = said.per_node(inputs, per) if each is None else said.per_rank(inputs, per, each)
+        states = say(said.OFF_CARD[role, what], size=counted)
+        return say(said.ROUNDED_BACK if back else said.ROUNDED, states=states, most=rounding)
+
     owner: Owner = "offloaded_weights" if what == "weights" else "offloaded_optimizer"
     return part(owner, size, words, high=size * rounding, basis=inputs.basis)
 
@@ -147,7 +158,7 @@ def _cpu_adam(inputs: Inputs, role: Role, offload: Offload) -> list[Part]:
             part(
                 "offloaded_optimizer",
                 c.CPU_ADAM * nominal,
-                f"{role} CPU Adam: {_per_node(inputs, c.CPU_ADAM)} (4 master, 8 moments, 4 + 2 gradients)",
+                lambda: say(said.CPU_ADAM[role], size=said.per_node(inputs, c.CPU_ADAM)),
                 low=c.CPU_ADAM_LOW * nominal,
                 high=c.CPU_ADAM * nominal * max(c.CPU_ADAM_MARGIN, rounding),
                 basis=inputs.basis,
@@ -157,18 +168,10 @@ def _cpu_adam(inputs: Inputs, role: Role, offload: Offload) -> list[Part]:
         leaves = inputs.per.optimizer - (inputs.per.master if masters_stay(inputs) else 0)
         parts.append(_rested(inputs, role, "optimizer", leaves, rounding, back=False))
     if offload.weights or offload.weights_sleep or offload.everything:
-        words = f"{role} weights: {_per_node(inputs, c.BF16)}"
         size = c.BF16 * nominal
+        words = partial(said.weights, inputs, role)
         parts.append(part("offloaded_weights", size, words, high=size * rounding, basis=inputs.basis))
     return parts
-
-
-def _per_node(inputs: Inputs, per: float) -> str:
-    copies = inputs.node_part
-    where = f" x {copies:g} copies" if copies > 1 else ""
-    if copies < 1:
-        where = f" x {inputs.node_gpus} of {inputs.shards} GPUs"
-    return f"{per:g} B x {show_params(inputs.parameters)} parameters{where}"
 
 
 def _reference(inputs: Inputs) -> list[Part]:
@@ -176,8 +179,15 @@ def _reference(inputs: Inputs) -> list[Part]:
         return []
     per = inputs.mechanics.reference_bytes
     size = per * inputs.parameters * inputs.node_part
-    words = f"reference: {_per_node(inputs, per)}"
-    return [part("reference", size, words, high=size * pinned_rounding(inputs), basis=inputs.basis)]
+    return [
+        part(
+            "reference",
+            size,
+            lambda: said.reference(inputs, per),
+            high=size * pinned_rounding(inputs),
+            basis=inputs.basis,
+        )
+    ]
 
 
 def _engine_copies(inputs: Inputs) -> list[Part]:
@@ -189,7 +199,7 @@ def _engine_copies(inputs: Inputs) -> list[Part]:
     parallel = max(1, inputs.run.topology.tensor_parallel)
     each = weights_part(inputs, parallel)
     size = float(each.expected * inputs.engine_gpus)
-    words = f"sleeping engines: {each.formula} x {inputs.engine_gpus} GPUs"
+    words = partial(said.engine_copies, each, inputs.engine_gpus)
     return [part("engine_copy", size, words, high=size * 1.1, basis=inputs.basis)]
 
 
@@ -203,7 +213,7 @@ def _swap(inputs: Inputs) -> list[Part]:
     old = None if version is None else _is_v0(version)
     expected = each * inputs.engine_gpus if old or (known is not None and old is None) else 0
     high = 0 if old is False else each * inputs.engine_gpus
-    words = f"swap space of vLLM's V0 engine: {show_bytes(each)} x {inputs.engine_gpus} GPUs"
+    words = partial(said.swap, each, inputs.engine_gpus)
     basis: Basis = "computed" if old is not None else "estimated"
     return [part("swap", expected, words, low=expected if old else 0, high=high, basis=basis)]
 
@@ -218,7 +228,7 @@ def _is_v0(version: str) -> bool:
         return False
 
 
-def batch_bytes(inputs: Inputs, *, validating: bool = False) -> tuple[int, int, str]:
+def batch_bytes(inputs: Inputs, *, validating: bool = False) -> tuple[int, int, Words]:
     """Bytes of one step's batch: expected, and at the caps; and in words.
 
     A validation answers each prompt once. Frameworks that take the whole set at once do not tell its size: no less than
@@ -227,20 +237,21 @@ def batch_bytes(inputs: Inputs, *, validating: bool = False) -> tuple[int, int, 
     run = inputs.run
     step = _batch_of(inputs, run.number("data.train_batch") or 0, run.number("rollout.samples_per_prompt") or 1)
     validated = run.number("data.val_batch") if validating else None
-    return step if validated is None else max(step, _batch_of(inputs, max(0, validated), 1))
+    if validated is None:
+        return step
+    return max(step, _batch_of(inputs, max(0, validated), 1), key=lambda batch: batch[:2])
 
 
-def _batch_of(inputs: Inputs, prompts: float, samples: float) -> tuple[int, int, str]:
+def _batch_of(inputs: Inputs, prompts: float, samples: float) -> tuple[int, int, Words]:
     run = inputs.run
     count, length = prompts * samples, inputs.update.length
     text = count * (c.TOKEN_BYTES * length + c.RESPONSE_TOKEN_BYTES * (inputs.update.response or length))
-    words = f"{count:.0f} samples of {length} tokens"
     if not inputs.shape.vision_parameters:
-        return round(text), round(text), words
+        return round(text), round(text), partial(say, said.SAMPLES, count=count, length=length)
     cap = run.number("data.max_pixels") or c.TYPICAL_IMAGE_PIXELS
     per_pixel = c.PATCH_BYTES / c.PATCH_PIXELS
     image = min(cap, c.TYPICAL_IMAGE_PIXELS) * per_pixel
-    words += f", one image of {image / 1e6:.1f} MB in pixel values a prompt"
+    words = partial(say, said.SAMPLES_AND_IMAGES, count=count, length=length, image=image / 1e6)
     return round(text + prompts * image), round(text + prompts * cap * per_pixel), words
 
 
@@ -250,17 +261,18 @@ def batch_parts(inputs: Inputs, *, validating: bool = False) -> list[Part]:
     driver = part(
         "driver",
         c.BATCH_COPIES * expected,
-        f"the step's batch in the driver: {words}, {c.BATCH_COPIES} copies",
+        lambda: say("the step's batch in the driver: {batch}, {copies} copies", batch=words(), copies=c.BATCH_COPIES),
         low=c.BATCH_COPIES_LOW * expected,
         high=c.BATCH_COPIES_HIGH * most,
         basis="estimated",
     )
     ceiling = inputs.run.number("host.object_store") or (inputs.ram_bytes * c.STORE_PART if inputs.ram_bytes else None)
-    limit = f"; it may grow to {show_bytes(ceiling)}" if ceiling else ""
     used = float(expected) if ceiling is None else min(expected, ceiling)
     top = float(c.BATCH_COPIES * most) if ceiling is None else min(c.BATCH_COPIES * most, ceiling)
-    said = f"the batch in Ray's object store: {words}{limit}"
-    return [driver, part("object_store", used, said, low=0, high=top, basis="estimated")]
+    return [
+        driver,
+        part("object_store", used, partial(said.stored, words, ceiling), low=0, high=top, basis="estimated"),
+    ]
 
 
 def loading_parts(inputs: Inputs) -> list[Part]:
@@ -269,18 +281,18 @@ def loading_parts(inputs: Inputs) -> list[Part]:
     per = c.FP32 if inputs.trainer == "fsdp" and inputs.per.weights > c.BF16 else c.BF16
     whole = per * size
     if inputs.mechanics.loads_full_model_per_rank or (inputs.trainer == "fsdp" and inputs.shape.tied):
-        reason = "tied embeddings cannot be built on the meta device" if inputs.shape.tied else "no sharded loading"
-        words = f"every rank loads the model ({reason}): {per} B x {show_params(size)} x {inputs.node_gpus} ranks"
-        loading = part("loading", whole * inputs.node_gpus, words, low=whole, basis=inputs.basis)
+        loading = part(
+            "loading", whole * inputs.node_gpus, partial(said.loaded_by_all, inputs, per), low=whole, basis=inputs.basis
+        )
     elif inputs.trainer == "fsdp":
-        loading = part("loading", whole, f"rank 0 loads the model: {per} B x {show_params(size)}", basis=inputs.basis)
+        loading = part("loading", whole, partial(said.loaded_by_first, per, size), basis=inputs.basis)
     else:
         each = min(c.BF16 * size, c.SHARD_FILE)
-        words = f"each rank reads one checkpoint file: {show_bytes(each)} x {inputs.node_gpus}"
+        words = partial(said.loaded_by_file, each, inputs.node_gpus)
         least = each if inputs.stage == 3 else c.BF16 * size
         high = c.BF16 * size * inputs.node_gpus if inputs.stage < 3 else each * inputs.node_gpus
         loading = part("loading", each * inputs.node_gpus, words, low=least, high=high, basis="estimated")
-    cache = part("loading", 0, f"page cache of the checkpoint: 2 B x {show_params(size)}", high=c.BF16 * size)
+    cache = part("loading", 0, partial(said.page_cache, size), high=c.BF16 * size)
     return [loading, cache]
 
 
@@ -288,13 +300,12 @@ def _checkpoint(inputs: Inputs) -> list[Part]:
     """Saving: the node's shards copied to the host, and one full copy where rank 0 writes a Hugging Face model."""
     if inputs.adapters:
         size = float(c.FP32 * inputs.adapters)
-        return [part("checkpoint", size, "adapters only")]
+        return [part("checkpoint", size, lambda: say("adapters only"))]
     if inputs.trainer == "fsdp":
         per = inputs.per.weights + inputs.per.optimizer
         size = per * inputs.parameters * inputs.node_part
-        words = f"shards of weights and optimizer on their way to disk: {_per_node(inputs, per)}"
+        words = partial(said.shards_to_disk, inputs, per)
         low = inputs.per.weights * inputs.parameters * inputs.node_part
         return [part("checkpoint", size, words, low=low, high=size + c.FP32 * inputs.parameters, basis=inputs.basis)]
-    words = f"rank 0 collects the model: 2 B x {show_params(inputs.parameters)}"
     size = float(c.BF16 * inputs.parameters)
-    return [part("checkpoint", size, words, high=2 * size, basis=inputs.basis)]
+    return [part("checkpoint", size, partial(said.collected, inputs.parameters), high=2 * size, basis=inputs.basis)]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
+
+from msgspec import Struct
 
 from advisor.crash.evidence import Crash
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.schema import Mechanics
+from advisor.language import mark, say
 from advisor.machine.inventory import Machine
 from advisor.memory.adapters import adapter_parameters, targets_of
 from advisor.memory.batches import Assumptions, Pass, critic_pass, evaluation_pass, scoring_pass, update_pass
@@ -19,13 +21,12 @@ from advisor.memory.constants import (
     BF16,
     CARD_CONTEXT,
     FP32,
-    KAHAN_MOMENT_BYTES,
     MEGATRON_ADAPTER_BYTES,
-    MOMENT_BYTES_8BIT,
     NF4_BYTES,
     SAME_CARD,
 )
 from advisor.memory.megatron import Split, split_of
+from advisor.memory.optimizers import is_low_rank, is_paged, states_of, steps_in_backward
 from advisor.run.derive import GIVEN_ANSWERS
 from advisor.run.run import ModelShape, Run
 from advisor.units import show_bytes
@@ -36,8 +37,7 @@ _HALF = ("bf16", "bfloat16", "fp16", "float16", "half")
 _NO_ENGINE = ("false", "hf", "transformers", "huggingface", "none", "native")
 
 
-@dataclass(frozen=True, slots=True)
-class Bytes:
+class Bytes(Struct, frozen=True):
     """Bytes per parameter of the trained model."""
 
     weights: float
@@ -47,10 +47,13 @@ class Bytes:
     step_extra: float
     master: float = 0.0
     """The fp32 masters alone."""
+    paged: float = 0.0
+    """Moments in unified memory, not among `optimizer`."""
+    steps_in_backward: bool = False
+    """A weight's gradient is gone as soon as it is there: the optimizer steps in backward."""
 
 
-@dataclass(frozen=True, slots=True)
-class Inputs:
+class Inputs(Struct, frozen=True):
     """Resolved inputs of one ledger. Counts of GPUs are of the whole job unless they say otherwise."""
 
     run: Run
@@ -83,6 +86,10 @@ class Inputs:
     """Bytes of a CUDA context on this card."""
     evaluation: Pass | None = None
     """The pass that scores an evaluation batch; None: nothing is evaluated, or only by a rollout."""
+    tensor: int = 1
+    """GPUs that split every matrix of an FSDP trainer (Megatron's are in `split`)."""
+    stream: int = 1
+    """Of these, GPUs that split the stream between the layers and its norms, too."""
 
     @property
     def parameters(self) -> int:
@@ -129,12 +136,15 @@ class Inputs:
 def missing_inputs(run: Run, machine: Machine, crash: Crash | None) -> tuple[str, ...]:
     """Inputs without which nothing can be computed, in words."""
     missing = []
-    missing += [f"the settings in {name}, which was not found" for name in run.missing_files]
+    missing += [say("the settings in {file}, which was not found", file=name) for name in run.missing_files]
     if run.model is None:
-        named = f" {run.model_name}" if run.model_name else ""
-        missing.append(f"the shape of the model{named} (--model NAME or a config.json)")
+        missing.append(
+            say("the shape of the model {model} (--model NAME or a config.json)", model=run.model_name)
+            if run.model_name
+            else say("the shape of the model (--model NAME or a config.json)")
+        )
     if not run.topology.known and not run.topology.assumed:
-        missing.append("the number of GPUs (--gpus 8xA100-80GB)")
+        missing.append(say("the number of GPUs (--gpus 8xA100-80GB)"))
     return tuple(missing)
 
 
@@ -143,9 +153,11 @@ def card_of(machine: Machine, crash: Crash | None) -> tuple[int | None, tuple[st
     known, printed = machine.gpu_bytes, crash.gpu_total_bytes if crash is not None else None
     if known is None or printed is None or abs(known - printed) <= SAME_CARD * printed:
         return known or printed, ()
-    doubt = (
-        f"The log's card has {show_bytes(printed)}, the machine's {show_bytes(known)}: memory is counted for the "
-        "card of the log, on which the run died."
+    doubt = say(
+        "The log's card has {printed}, the machine's {known}: memory is counted for the card of the log, on which the "
+        "run died.",
+        printed=show_bytes(printed),
+        known=show_bytes(known),
     )
     return printed, (doubt,)
 
@@ -160,18 +172,24 @@ def read_inputs(run: Run, machine: Machine, crash: Crash | None = None) -> Input
     stage = _stage(run, trainer)
     unread = _unread_stage(run) if trainer == "deepspeed" else ""
     if unread:
-        assumed.note(f"ZeRO stage {stage} without offload: {unread} was not read, so it may be 0 to 3")
+        assumed.note(
+            say(
+                "ZeRO stage {stage} without offload: {unread} was not read, so it may be 0 to 3",
+                stage=stage,
+                unread=unread,
+            )
+        )
     capacity, _ = card_of(machine, crash)
     if capacity is None:
-        assumed.note("the card's size is unknown: the rollout engine's share is left out")
+        assumed.note(say("the card's size is unknown: the rollout engine's share is left out"))
     if not topology.known:
-        assumed.note(topology.assumed or f"{topology.actor_gpus} training GPUs")
+        assumed.note(topology.assumed or say("{count} training GPUs", count=topology.actor_gpus))
     if run.model.basis == "estimated":
-        assumed.note(f"model shape: {run.model.note}")
+        assumed.note(say("model shape: {note}", note=run.model.note))
     split = split_of(run, run.model) if trainer == "megatron" else None
     if trainer == "megatron" and split is None:
-        assumed.note("Megatron: states spread evenly over all training GPUs")
-    _note_guesses(run, assumed)
+        assumed.note(say("Megatron: states spread evenly over all training GPUs"))
+    _note_guesses(run, trainer, assumed)
     per_node = max(1, topology.gpus_per_node)
     sure = topology.known and not unread and trainer != "megatron"
     return Inputs(
@@ -192,6 +210,8 @@ def read_inputs(run: Run, machine: Machine, crash: Crash | None = None) -> Input
         scoring=scoring_pass(run, assumed),
         critic=critic_pass(run, assumed),
         evaluation=evaluation_pass(run, assumed),
+        tensor=tensor_ways(run) if trainer == "fsdp" else 1,
+        stream=tensor_ways(run) if trainer == "fsdp" and _splits_stream(run) else 1,
         basis=weakest(run.model.basis, "computed" if sure else "estimated"),
         assumed=tuple(assumed.said),
         stage_known=not unread,
@@ -211,16 +231,51 @@ def _engine_name(run: Run) -> str:
 
 
 def shards_of(run: Run) -> int:
-    """GPUs over which one copy of the training states is spread; a shard size of -1 (or none) means all of them."""
+    """GPUs over which one copy of the training states is spread; a shard size of -1 (or none) means all of them.
+
+    Beside tensor parallelism the shard size counts the mesh's other dimension.
+    """
     everyone = max(1, run.topology.actor_gpus)
     size = run.number("actor.shard_size")
-    return everyone if size is None or size < 1 else min(int(size), everyone)
+    return everyone if size is None or size < 1 else min(int(size) * tensor_ways(run), everyone)
 
 
-def _note_guesses(run: Run, assumed: Assumptions) -> None:
+def tensor_ways(run: Run) -> int:
+    """GPUs that split every matrix of an FSDP trainer; 1: none do, or another trainer."""
+    if run.mechanics.trainer != "fsdp":
+        return 1
+    return max(1, int(run.number("actor.tensor_parallel") or run.topology.actor_tensor_parallel))
+
+
+def _splits_stream(run: Run) -> bool:
+    return run.is_on("actor.tensor_splits_stream", run.mechanics.tensor_splits_stream)
+
+
+_LIKE: dict[Trainer, str] = {
+    "fsdp": mark("the trainer holds memory as torch's FSDP does: no dialect describes it"),
+    "deepspeed": mark("the trainer holds memory as transformers' Trainer with DeepSpeed does: no dialect describes it"),
+    "megatron": mark("the trainer holds memory as Megatron does: no dialect describes it"),
+    "ddp": mark("the trainer holds memory as transformers' Trainer does: no dialect describes it"),
+}
+
+
+def _note_limits(run: Run, trainer: Trainer, assumed: Assumptions) -> None:
+    """Kinds of runs whose readings this ledger was not shown to meet (docs/accuracy.md)."""
+    if run.framework == "unknown":
+        assumed.note(say(_LIKE[trainer]))
+    if (run.number("actor.quantized_bits") or 16) < 16:
+        assumed.note(say("a quantised base: counted from the libraries' code, compared with no reading"))
+    if run.algorithm in GIVEN_ANSWERS and not run.number("data.pack_tokens"):
+        assumed.note(say("rows of the data as long as their cap; shorter ones need less"))
+
+
+def _note_guesses(run: Run, trainer: Trainer, assumed: Assumptions) -> None:
     for knob in run.knobs.values():
         if knob.source == "assumed" and knob.value is not None:
             assumed.note(f"{knob.name} = {knob.value}")
+    _note_limits(run, trainer, assumed)
+    if is_low_rank(str(run.value("actor.optimizer") or "").lower()):
+        assumed.note(say("moments as large as AdamW's: the rank of the optimizer's projections is not known"))
 
 
 def _trainer(run: Run) -> Trainer:
@@ -241,7 +296,10 @@ def _unread_stage(run: Run) -> str:
     if file:
         return str(file)
     carriers = [s for s in run.settings if knob is not None and s.key.lstrip("-") == knob.key]
-    return next((f"{s.key} (it depends on {s.reason})" if s.reason else s.key for s in carriers if not s.resolved), "")
+    unread = next((s for s in carriers if not s.resolved), None)
+    if unread is None or not unread.reason:
+        return "" if unread is None else unread.key
+    return say("{key} (it depends on {reason})", key=unread.key, reason=unread.reason)
 
 
 def _stage(run: Run, trainer: Trainer) -> int:
@@ -265,27 +323,20 @@ def _bytes(run: Run, trainer: Trainer) -> Bytes:
         if precision or trainer != mechanics.trainer:
             gradients, master, moments = weights, 0.0, 2 * weights
             extra = weights if extra else 0.0
-    optimizer = str(run.value("actor.optimizer") or "").lower()
-    if "8bit" in optimizer:
-        moments, extra = MOMENT_BYTES_8BIT, 0.0
-    elif optimizer in ("adamw_bf16", "anyprecision_adamw"):
-        moments = KAHAN_MOMENT_BYTES
-    elif optimizer == "sgd":
-        moments = 0.0
-    if optimizer.endswith("_fused"):
-        extra = 0.0
-    if "fused" in optimizer:
-        extra = 0.0
-    return Bytes(_quantised(run, weights), gradients, master + moments, extra, master)
+    name = str(run.value("actor.optimizer") or "").lower()
+    moments, extra = states_of(name, moments, extra)
+    paged = moments if is_paged(name) else 0.0
+    early = trainer in ("fsdp", "ddp") and (run.is_on("actor.optimizer_in_backward") or steps_in_backward(name))
+    return Bytes(_quantised(run, weights), gradients, master + moments - paged, extra, master, paged, early)
 
 
 def _quantised(run: Run, weights: float) -> float:
-    """Bytes per parameter of a quantised base; embeddings and head stay in bf16."""
+    """Bytes per parameter of a quantised base; embeddings and head stay in bf16, or are cast to fp32 by PEFT."""
     bits, shape = run.number("actor.quantized_bits"), run.model
     if not bits or bits >= 16 or shape is None:
         return weights
     rest = embedding_parameters(shape) / shape.parameters
-    return rest * BF16 + (1 - rest) * (NF4_BYTES if bits <= 4 else bits / 8)
+    return rest * (FP32 if run.mechanics.kbit_prepared else BF16) + (1 - rest) * (NF4_BYTES if bits <= 4 else bits / 8)
 
 
 def _adapters(run: Run, shape: ModelShape, assumed: Assumptions) -> int:
@@ -295,7 +346,7 @@ def _adapters(run: Run, shape: ModelShape, assumed: Assumptions) -> int:
     if full is True or (full is None and not rank):
         return 0
     if not rank:
-        assumed.note(f"LoRA rank {ASSUMED_RANK}")
+        assumed.note(say("LoRA rank {rank}", rank=ASSUMED_RANK))
     targets = targets_of(run, experts_are_linear=run.mechanics.experts_are_linear)
     return adapter_parameters(shape, rank or ASSUMED_RANK, targets)
 

@@ -6,8 +6,11 @@ from advisor.memory import constants as c
 from advisor.run.run import ModelShape
 
 
-def kept_bytes_per_token(shape: ModelShape) -> int:
-    """Bytes one token keeps for the backward of one decoder layer, not checkpointed (FlashAttention, eager norms)."""
+def kept_bytes_per_token(shape: ModelShape, stream: int = 1) -> int:
+    """Bytes one token keeps for the backward of one decoder layer, not checkpointed (FlashAttention, eager norms).
+
+    `stream`: GPUs that split the stream; the two norms' outputs are then gathered for the matrices behind them.
+    """
     mlp = c.MLP_COPIES * shape.intermediate
     if shape.experts:
         width = shape.experts_per_token * shape.expert_intermediate
@@ -15,7 +18,10 @@ def kept_bytes_per_token(shape: ModelShape) -> int:
     heads = c.HEAD_COPIES * shape.heads * shape.head_dim + c.KV_COPIES * shape.kv_heads * shape.head_dim
     if shape.head_norm:
         heads += c.HEAD_NORM_COPIES * (shape.heads + shape.kv_heads) * shape.head_dim
-    return c.HIDDEN_COPIES * shape.hidden + heads + mlp + c.FP32 * shape.heads
+    copies = c.HIDDEN_COPIES
+    if stream > 1:
+        copies = c.GATHERED_COPIES + -(-(c.HIDDEN_COPIES - c.GATHERED_COPIES) // stream)
+    return copies * shape.hidden + heads + mlp + c.FP32 * shape.heads
 
 
 def selective_bytes_per_token(shape: ModelShape) -> int:

@@ -116,4 +116,4 @@ def explained_host(ledger: Ledger, phase: Phase = "unknown") -> tuple[int, int, 
 
 def engine_cannot_start(ledger: Ledger) -> bool:
     """Whether the rollout engine's share leaves no room for a KV cache: it fails at start, however full the card is."""
-    return any(cell.owner == "kv_cache" and "cannot start" in cell.formula for s in ledger.gpu for cell in s.cells)
+    return any(cell.kind == "cannot_start" for s in ledger.gpu for cell in s.cells)

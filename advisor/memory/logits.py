@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+from advisor.language import mark, say
 from advisor.memory import constants as c
 from advisor.memory.batches import Pass
+from advisor.memory.formula import Words
 from advisor.memory.inputs import Inputs
 from advisor.memory.parts import Part, part
 
 
-def logits_bytes(inputs: Inputs, step: Pass, *, updating: bool) -> tuple[float, str]:
+def logits_bytes(inputs: Inputs, step: Pass, *, updating: bool) -> tuple[float, Words]:
     """Live bytes per token x vocabulary entry, and why."""
     run, mechanics = inputs.run, inputs.mechanics
     if run.is_on("logprob.entropy_in_chunks") and (not updating or run.is_on("actor.entropy")):
         chunk = c.ENTROPY_CHUNK_BYTES * min(c.ENTROPY_CHUNK_TOKENS, step.tokens) / max(1, step.tokens)
-        words = f"entropy in chunks of {c.ENTROPY_CHUNK_TOKENS} tokens"
-        if updating:
-            return c.CHUNKED_ENTROPY_UPDATE + chunk, f"{words}, whose graphs are all kept"
-        return c.BF16 + chunk, words
+        return (c.CHUNKED_ENTROPY_UPDATE if updating else c.BF16) + chunk, partial(_chunks, updating)
     if not updating and run.algorithm in ("sft", "pt"):
-        return c.FLOAT_LOSS_FORWARD, "the loss of an evaluation pass"
+        return c.FLOAT_LOSS_FORWARD, partial(say, mark("the loss of an evaluation pass"))
     base = mechanics.logits_update_bytes if updating else mechanics.logits_forward_bytes
     row = mechanics.logits_update_row_bytes if updating else mechanics.logits_forward_row_bytes
     if row:
@@ -28,8 +29,17 @@ def logits_bytes(inputs: Inputs, step: Pass, *, updating: bool) -> tuple[float, 
         base = max(cast, base * mechanics.logits_factor_without_deepspeed)
     least = c.EAGER_ENTROPY_UPDATE if updating else c.EAGER_ENTROPY_FORWARD
     if _eager_entropy(inputs) and base < least:
-        return least, "entropy from padded logits, not compiled"
-    return base, "log-probabilities with gradient" if updating else "log-probabilities"
+        return least, partial(say, mark("entropy from padded logits, not compiled"))
+    return base, partial(say, mark("log-probabilities with gradient" if updating else "log-probabilities"))
+
+
+def _chunks(updating: bool) -> str:
+    return say(
+        "entropy in chunks of {tokens} tokens, whose graphs are all kept"
+        if updating
+        else "entropy in chunks of {tokens} tokens",
+        tokens=c.ENTROPY_CHUNK_TOKENS,
+    )
 
 
 def _eager_entropy(inputs: Inputs) -> bool:
@@ -52,18 +62,32 @@ def logits_part(inputs: Inputs, step: Pass, *, updating: bool) -> Part:
         size = float(tokens * vocab * per)
         if updating and not inputs.adapters:
             size += 2 * c.BF16 * vocab * inputs.shape.hidden
-        words = f"fused loss, one chunk: {tokens} tokens x {vocab} x {per} B"
-        return part("logits", size, words, low=size * c.LOGITS_LOW, high=size * c.LOGITS_HIGH, basis=step.basis)
+        return part(
+            "logits",
+            size,
+            lambda: say(
+                "fused loss, one chunk: {tokens} tokens x {vocab} x {per} B", tokens=tokens, vocab=vocab, per=per
+            ),
+            low=size * c.LOGITS_LOW,
+            high=size * c.LOGITS_HIGH,
+            basis=step.basis,
+        )
     each, why = logits_bytes(inputs, step, updating=updating)
     share = step.logits_part(inputs.mechanics.logits_scope)
     if each in (c.EAGER_ENTROPY_UPDATE, c.EAGER_ENTROPY_FORWARD):
         # The head's logits are those of whole rows; copies, softmax and entropy those of the response alone.
         each = c.BF16 + (each - c.EAGER_WHOLE[updating]) * step.logits_part("response")
-    words = f"{each:g} B x {vocab} x {step.tokens * share:.0f} tokens ({why}; {step.formula})"
     return part(
         "logits",
         each * vocab * step.tokens * share,
-        words,
+        lambda: say(
+            "{each:g} B x {vocab} x {tokens:.0f} tokens ({why}; {step})",
+            each=each,
+            vocab=vocab,
+            tokens=step.tokens * share,
+            why=why(),
+            step=step.formula,
+        ),
         low=each * c.LOGITS_LOW * vocab * step.low * share,
         high=each * c.LOGITS_HIGH * vocab * step.high * share,
         basis=step.basis,
@@ -78,11 +102,17 @@ def lost_logits(inputs: Inputs, step: Pass) -> list[Part]:
     if fused or per != c.FLOAT_LOSS or inputs.trainer == "megatron" or inputs.expandable:
         return []
     size = c.BF16 * inputs.shape.vocab * step.tokens * step.logits_part(inputs.mechanics.logits_scope)
-    words = f"torch's segments: the head's output, 2 B x {inputs.shape.vocab} x tokens, fits no fp32 copy of it"
-    lost = [part("fragmentation", size, words, low=0, basis="estimated")]
+    lost = [part("fragmentation", size, partial(_fits_no_copy, inputs.shape.vocab), low=0, basis="estimated")]
     if inputs.run.number("data.pack_tokens"):
         return lost
     one = per * inputs.shape.vocab * step.tokens
-    words = "torch's segments: logits of shorter passes, whose blocks no longer one fits"
     size, most = c.SHORTER_PASSES * one, c.SHORTER_PASSES_HIGH * one
-    return [*lost, part("fragmentation", size, words, low=0, high=most, basis="estimated")]
+    return [*lost, part("fragmentation", size, _of_shorter, low=0, high=most, basis="estimated")]
+
+
+def _fits_no_copy(vocab: int) -> str:
+    return say("torch's segments: the head's output, 2 B x {vocab} x tokens, fits no fp32 copy of it", vocab=vocab)
+
+
+def _of_shorter() -> str:
+    return say("torch's segments: logits of shorter passes, whose blocks no longer one fits")

@@ -3,19 +3,24 @@ distributed optimizer, and a pass in sequence-parallel layers."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import partial
 
+from msgspec import Struct
+
+from advisor.language import mark, say
 from advisor.memory import constants as c
 from advisor.memory.batches import Pass
+from advisor.memory.formula import Words
 from advisor.memory.parts import Part, part
 from advisor.run.run import ModelShape, Run
 from advisor.units import show_params
 
+_BUFFERS = mark("Megatron's communicators, workspaces, buckets")
+_BUFFERS_OF_EXPERTS = mark("Megatron's communicators, workspaces, buckets, dispatch of tokens to experts")
 _SIZES = ("tensor", "pipeline", "context", "expert", "expert_tensor")
 
 
-@dataclass(frozen=True, slots=True)
-class Split:
+class Split(Struct, frozen=True):
     """Parallel sizes in GPUs, and parameters: on the fullest rank, and its share of the optimizer's states."""
 
     tensor: int
@@ -80,45 +85,64 @@ def update_activations(run: Run, shape: ModelShape, split: Split, step: Pass) ->
     )
     if full:
         per = c.BF16 * shape.hidden / split.tensor
-        kept = _tokens(per * shape.layers, tokens, step, f"layer inputs: 2 B x {shape.hidden} x {shape.layers} layers")
-        return kept, _tokens(c.RECOMPUTE_FACTOR * layer, tokens, step, "one layer recomputed")
-    return _tokens(layer * shape.layers, tokens, step, f"{shape.layers} layers without full recompute"), part(
-        "activations", 0, "nothing recomputed"
-    )
+        kept = _tokens(per * shape.layers, tokens, step, partial(_layer_inputs, shape))
+        return kept, _tokens(c.RECOMPUTE_FACTOR * layer, tokens, step, lambda: say("one layer recomputed"))
+    return _tokens(
+        layer * shape.layers, tokens, step, lambda: say("{count} layers without full recompute", count=shape.layers)
+    ), part("activations", 0, lambda: say("nothing recomputed"))
+
+
+def _layer_inputs(shape: ModelShape) -> str:
+    return say("layer inputs: 2 B x {hidden} x {layers} layers", hidden=shape.hidden, layers=shape.layers)
 
 
 def scoring_activations(run: Run, shape: ModelShape, split: Split, step: Pass) -> Part:
     """One layer without gradients."""
     tokens = step.tokens / _context(run, split)
-    return _tokens(c.FORWARD_FACTOR * layer_bytes(shape, split), tokens, step, "one layer forward")
+    return _tokens(c.FORWARD_FACTOR * layer_bytes(shape, split), tokens, step, lambda: say("one layer forward"))
 
 
 def logits_part(shape: ModelShape, split: Split, step: Pass, per: float, run: Run) -> Part:
     """Logits of this rank's part of the vocabulary."""
     tokens = step.tokens / _context(run, split)
     size = per * shape.vocab / split.tensor * tokens
-    words = f"{per:g} B x {shape.vocab} / TP {split.tensor} x {tokens:.0f} tokens ({step.formula})"
+
+    def words() -> str:
+        return say(
+            "{per:g} B x {vocab} / TP {tensor} x {tokens:.0f} tokens ({step})",
+            per=per,
+            vocab=shape.vocab,
+            tensor=split.tensor,
+            tokens=tokens,
+            step=step.formula,
+        )
+
     return part("logits", size, words, low=size * c.LOGITS_LOW, high=size * c.LOGITS_HIGH, basis=step.basis)
 
 
 def buffers_part(shape: ModelShape) -> Part:
     """What Megatron holds beside states and activations."""
-    words, size, low, high = "communicators, workspaces, buckets", c.MEGATRON, c.MEGATRON_LOW, c.MEGATRON_HIGH
+    words, size, low, high = _BUFFERS, c.MEGATRON, c.MEGATRON_LOW, c.MEGATRON_HIGH
     if shape.experts:
-        words += ", dispatch of tokens to experts"
+        words = _BUFFERS_OF_EXPERTS
         size, low, high = (
             size + c.MEGATRON_EXPERTS,
             low + c.MEGATRON_EXPERTS_LOW,
             high + c.MEGATRON_EXPERTS_HIGH,
         )
-    return part("buffers", size, f"Megatron's {words}", low=low, high=high, basis="estimated", pooled=False)
+    return part("buffers", size, partial(say, words), low=low, high=high, basis="estimated", pooled=False)
 
 
 def share_words(per: float, split: Split, *, optimizer: bool) -> str:
     """The arithmetic of a state's share."""
-    count = split.optimizer if optimizer else split.parameters
-    what = "its part of the distributed optimizer" if optimizer else "the fullest rank"
-    return f"{per:g} B x {show_params(round(count))} parameters, {what} ({split.words})"
+    return say(
+        "{per:g} B x {count} parameters, its part of the distributed optimizer ({split})"
+        if optimizer
+        else "{per:g} B x {count} parameters, the fullest rank ({split})",
+        per=per,
+        count=show_params(round(split.optimizer if optimizer else split.parameters)),
+        split=split.words,
+    )
 
 
 def _context(run: Run, split: Split) -> int:
@@ -126,9 +150,18 @@ def _context(run: Run, split: Split) -> int:
     return 1 if run.is_on("actor.dynamic_batch") else split.context
 
 
-def _tokens(per_token: float, tokens: float, step: Pass, words: str) -> Part:
+def _tokens(per_token: float, tokens: float, step: Pass, words: Words) -> Part:
     size = per_token * tokens
     scale = step.low / max(1, step.tokens), step.high / max(1, step.tokens)
     low, high = size * scale[0] * c.ACTIVATION_LOW, size * scale[1] * c.ACTIVATION_HIGH
-    said = f"{words}: {per_token / 1000:.0f} kB x {tokens:.0f} tokens ({step.formula})"
+
+    def said() -> str:
+        return say(
+            "{what}: {each:.0f} kB x {tokens:.0f} tokens ({step})",
+            what=words(),
+            each=per_token / 1000,
+            tokens=tokens,
+            step=step.formula,
+        )
+
     return part("activations", size, said, low=low, high=high, basis=step.basis)

@@ -3,43 +3,54 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 
-from advisor.memory.cells import Cell, Owner, PhaseSum, Place
+from msgspec import Struct
+from msgspec.structs import replace
+
+from advisor.language import say
+from advisor.memory.cells import Cell, Kind, Owner, PhaseSum, Place
 from advisor.memory.constants import FRAGMENTATION, FRAGMENTATION_HIGH, FRAGMENTATION_LOW
+from advisor.memory.formula import Words, read
 from advisor.units import show_bytes
 from advisor.words import Basis, Phase, weakest
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """Bytes that one owner holds, with the arithmetic that gave them."""
 
     owner: Owner
     low: int
     expected: int
     high: int
-    formula: str
+    words: str | Words
+    """The arithmetic, said when it is read (`formula`)."""
     basis: Basis = "computed"
     pooled: bool = True
     """Allocated by torch's caching allocator, which fragments."""
+    kind: Kind = ""
+
+    @property
+    def formula(self) -> str:
+        """In words and numbers."""
+        return read(self.words)
 
 
 def part(
     owner: Owner,
     size: float,
-    formula: str,
+    words: str | Words,
     *,
     low: float | None = None,
     high: float | None = None,
     basis: Basis = "computed",
     pooled: bool = True,
+    kind: Kind = "",
 ) -> Part:
     """A part of `size` bytes; `low` and `high` default to it and never cross it. Nothing is ever negative."""
     expected = max(0, round(size))
     least = expected if low is None else min(expected, max(0, round(low)))
     most = expected if high is None else max(expected, round(high))
-    return Part(owner, least, expected, most, formula, basis, pooled)
+    return Part(owner, least, expected, most, words, basis, pooled, kind)
 
 
 def total(parts: Iterable[Part]) -> int:
@@ -59,14 +70,14 @@ Bounds = tuple[tuple[float, float], tuple[float, float]]
 
 def phase_sum(phase: Phase, place: Place, parts: Iterable[Part], bounds: Bounds | None = None) -> PhaseSum:
     """The parts as cells of one phase; empty ones are dropped, and on the GPU the allocator's own loss is added."""
-    kept = [p for p in parts if p.high > 0 or "cannot" in p.formula]
+    kept = [p for p in parts if p.high > 0 or p.kind == "cannot_start"]
     counted = any(p.owner == "fragmentation" and not p.pooled for p in kept)
     if place == "gpu" and not counted and any(p.pooled and p.expected for p in kept):
         kept.append(_fragmentation(kept))
     return PhaseSum(
         phase,
         place,
-        tuple(Cell(phase, place, p.owner, p.low, p.expected, p.high, p.formula, p.basis) for p in kept),
+        tuple(Cell(phase, place, p.owner, p.low, p.expected, p.high, p.words, p.basis, p.kind) for p in kept),
         bounds,
     )
 
@@ -77,7 +88,7 @@ def _fragmentation(parts: Iterable[Part]) -> Part:
     return part(
         "fragmentation",
         expected * FRAGMENTATION,
-        f"{FRAGMENTATION:.0%} of {show_bytes(expected)} allocated by torch",
+        lambda: say("{share:.0%} of {size} allocated by torch", share=FRAGMENTATION, size=show_bytes(expected)),
         low=low * FRAGMENTATION_LOW,
         high=high * FRAGMENTATION_HIGH,
         basis="estimated",

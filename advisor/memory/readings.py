@@ -6,29 +6,39 @@ Read before a change, a reading also tells by how much the prediction of the cha
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from functools import partial
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.crash.evidence import Crash, Reading, ReadingKind
-from advisor.memory.cells import Cell, Ledger, Owner, PhaseSum
+from advisor.language import Sayings, mark, say
+from advisor.memory.cells import Cell, Kind, Ledger, Owner, PhaseSum
 from advisor.units import show_bytes
 from advisor.words import Phase
 
 _ENGINE: tuple[Owner, ...] = ("engine_weights", "kv_cache", "engine_rest")
-GRAPHS, ASLEEP = "CUDA graphs", "left by the sleeping engine"
-"""What the formulas of these two cells of the engine begin with."""
+_KINDS: Sayings[ReadingKind] = Sayings(
+    {
+        "kv_cache": "the engine's KV cache",
+        "weights": "the engine's weights",
+        "graphs": "captured graphs",
+        "freed": "given back by sleep",
+        "still_used": "left by sleep",
+    }
+)
 PLAUSIBLE = 3.0
 """Factor within which a reading is taken to speak of this run's engine, not of another model's (judgement)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Replaced:
-    """A quantity on one GPU that was read. `mark`: what the formula of its cell begins with; "" any."""
+class Replaced(Struct, frozen=True):
+    """A quantity on one GPU that was read. `kind`: which of the owner's cells; "" any."""
 
     owner: Owner
     predicted: int
     measured: int
     source: str
-    mark: str = ""
+    kind: Kind = ""
     phase: Phase | None = None
     """None: in all phases."""
 
@@ -47,8 +57,9 @@ def _engine(ledger: Ledger, readings: Iterable[Reading]) -> list[Replaced | None
     freed = last.get("freed")
     if cache is None and freed is not None:
         of_weights = weights.measured if weights else _cell_bytes(ledger, "engine_weights")
-        cache = _replaced(ledger, "kv_cache", freed.bytes - of_weights, f"{_where(freed)}, less the engine's weights")
-    return [weights, cache, _read(ledger, "engine_rest", last.get("graphs"), GRAPHS)]
+        source = say("{where}, less the engine's weights", where=_where(freed))
+        cache = _replaced(ledger, "kv_cache", freed.bytes - of_weights, source)
+    return [weights, cache, _read(ledger, "engine_rest", last.get("graphs"), "graphs")]
 
 
 def _asleep(ledger: Ledger, readings: Iterable[Reading]) -> list[Replaced | None]:
@@ -58,8 +69,13 @@ def _asleep(ledger: Ledger, readings: Iterable[Reading]) -> list[Replaced | None
     if left is None or beside is None:
         return []
     trainer = sum(cell.expected for cell in beside.cells if cell.owner not in _ENGINE)
-    source = f"{_where(left)}: {show_bytes(left.bytes)} in use asleep, less the trainer's {show_bytes(trainer)}"
-    return [_replaced(ledger, "engine_rest", left.bytes - trainer, source, ASLEEP)]
+    source = say(
+        "{where}: {used} in use asleep, less the trainer's {trainer}",
+        where=_where(left),
+        used=show_bytes(left.bytes),
+        trainer=show_bytes(trainer),
+    )
+    return [_replaced(ledger, "engine_rest", left.bytes - trainer, source, "asleep")]
 
 
 def _torn(ledger: Ledger, crash: Crash) -> list[Replaced | None]:
@@ -71,36 +87,29 @@ def _torn(ledger: Ledger, crash: Crash) -> list[Replaced | None]:
     if died is None or not isinstance(size, int):
         return []
     predicted = sum(cell.expected for cell in died.cells if cell.owner == "fragmentation")
-    where = f"{cause.file}:{cause.line}: reserved by torch but unallocated"
+    where = say("{place}: reserved by torch but unallocated", place=f"{cause.file}:{cause.line}")
     return [Replaced("fragmentation", predicted, size, where, phase=died.phase)]
 
 
-def _read(ledger: Ledger, owner: Owner, reading: Reading | None, mark: str = "") -> Replaced | None:
-    return None if reading is None else _replaced(ledger, owner, reading.bytes, _where(reading), mark)
+def _read(ledger: Ledger, owner: Owner, reading: Reading | None, kind: Kind = "") -> Replaced | None:
+    return None if reading is None else _replaced(ledger, owner, reading.bytes, _where(reading), kind)
 
 
-def _replaced(ledger: Ledger, owner: Owner, measured: int, source: str, mark: str = "") -> Replaced | None:
-    predicted = _cell_bytes(ledger, owner, mark)
+def _replaced(ledger: Ledger, owner: Owner, measured: int, source: str, kind: Kind = "") -> Replaced | None:
+    predicted = _cell_bytes(ledger, owner, kind)
     if not predicted or not predicted / PLAUSIBLE <= measured <= predicted * PLAUSIBLE:
         return None
-    return Replaced(owner, predicted, measured, source, mark)
+    return Replaced(owner, predicted, measured, source, kind)
 
 
-def _cell_bytes(ledger: Ledger, owner: Owner, mark: str = "") -> int:
+def _cell_bytes(ledger: Ledger, owner: Owner, kind: Kind = "") -> int:
     cells = (cell for each in ledger.gpu for cell in each.cells)
-    return next((c.expected for c in cells if c.owner == owner and c.formula.startswith(mark)), 0)
+    return next((c.expected for c in cells if c.owner == owner and kind in ("", c.kind)), 0)
 
 
 def _where(reading: Reading) -> str:
-    kinds: dict[ReadingKind, str] = {
-        "kv_cache": "the engine's KV cache",
-        "weights": "the engine's weights",
-        "graphs": "captured graphs",
-        "freed": "given back by sleep",
-        "still_used": "left by sleep",
-    }
-    place = f"{reading.file}:{reading.line}" if reading.file else f"line {reading.line}"
-    return f"{place} ({kinds.get(reading.kind, reading.kind)})"
+    place = f"{reading.file}:{reading.line}" if reading.file else say("line {line}", line=reading.line)
+    return say("{place} ({what})", place=place, what=_KINDS.get(reading.kind, reading.kind))
 
 
 def with_readings(ledger: Ledger, found: Iterable[Replaced]) -> Ledger:
@@ -123,18 +132,37 @@ def _in_phase(phase: PhaseSum, found: Replaced) -> PhaseSum:
 
 
 def _fits(cell: Cell, found: Replaced) -> bool:
-    return cell.owner == found.owner and cell.formula.startswith(found.mark)
+    return cell.owner == found.owner and found.kind in ("", cell.kind)
 
 
 def _cell(cell: Cell, found: Replaced) -> Cell:
     extra = found.measured - found.predicted
     if cell.expected == found.predicted:
-        words = f"{show_bytes(found.measured)} by the log, {found.source}; predicted {show_bytes(found.predicted)}"
         size = found.measured
-        return replace(cell, low=size, expected=size, high=size, formula=words, basis="measured")
-    words = f"{cell.formula}; the log showed {show_bytes(abs(extra))} {'more' if extra > 0 else 'less'} than predicted"
+        read = partial(_measured, found)
+        return replace(cell, low=size, expected=size, high=size, words=read, basis="measured", kind="")
     low, expected, high = (max(0, end + extra) for end in (cell.low, cell.expected, cell.high))
-    return replace(cell, low=low, expected=expected, high=high, formula=words, basis="estimated")
+    return replace(cell, low=low, expected=expected, high=high, words=partial(_moved, cell, extra), basis="estimated")
+
+
+def _measured(found: Replaced) -> str:
+    return say(
+        "{measured} by the log, {source}; predicted {predicted}",
+        measured=show_bytes(found.measured),
+        source=found.source,
+        predicted=show_bytes(found.predicted),
+    )
+
+
+def _moved(cell: Cell, extra: int) -> str:
+    more = extra > 0
+    return say(
+        "{formula}; the log showed {extra} more than predicted"
+        if more
+        else "{formula}; the log showed {extra} less than predicted",
+        formula=cell.formula,
+        extra=show_bytes(abs(extra)),
+    )
 
 
 def _with_torn(phase: PhaseSum, found: Replaced) -> PhaseSum:
@@ -142,6 +170,7 @@ def _with_torn(phase: PhaseSum, found: Replaced) -> PhaseSum:
     torn = [cell for cell in phase.cells if cell.owner == "fragmentation"]
     whole = sum(cell.expected for cell in torn)
     low, high = sum(cell.low for cell in torn), sum(cell.high for cell in torn)
-    one = Cell(phase.phase, phase.place, "fragmentation", low, whole, high, "predicted torn memory", "estimated")
+    words = partial(say, mark("predicted torn memory"))
+    one = Cell(phase.phase, phase.place, "fragmentation", low, whole, high, words, "estimated")
     rest = tuple(cell for cell in phase.cells if cell.owner != "fragmentation")
     return replace(phase, cells=(*rest, _cell(one, found)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from advisor.language import say
 from advisor.memory import constants as c
 from advisor.memory.engine import engine_of, hf_cache, sleeps
 from advisor.memory.inputs import Inputs, embedding_parameters, layer_parameters
@@ -43,7 +44,7 @@ def sync_parts(inputs: Inputs) -> list[Part]:
     states = states_in(inputs, "weight_sync")
     if not inputs.run.topology.colocated:
         trainer = [*states, gathered, *process_parts(inputs)]
-        bucket = part("buffers", c.SYNC_BUCKET, "transfer buffer")
+        bucket = part("buffers", c.SYNC_BUCKET, lambda: say("transfer buffer"))
         rollout = [*engine_of(inputs, 0).awake(), bucket, *process_parts(inputs, processes=1)]
         return max(trainer, rollout, key=total)
     engine = engine_of(inputs, at_start(inputs))
@@ -66,11 +67,22 @@ def gather_part(inputs: Inputs) -> Part:
         return _whole_part(inputs)
     if kind == "unit":
         unit = max(layer_parameters(shape), shape.vocab * shape.hidden)
-        return part("gathered", per * unit, f"one unit gathered: {per:g} B x {show_params(unit)}")
+        return part(
+            "gathered",
+            per * unit,
+            lambda: say("one unit gathered: {per:g} B x {count}", per=per, count=show_params(unit)),
+        )
     tensor = max(shape.vocab * shape.hidden, shape.hidden * shape.intermediate)
     copy = inputs.per.weights * inputs.parameters / inputs.shards if inputs.trainer == "fsdp" else 0
-    words = f"the largest tensor gathered and cast: ({per:g} + 2) B x {show_params(tensor)}"
-    return part("gathered", (per + c.BF16) * tensor, words, low=per * tensor, high=(per + c.BF16) * tensor + copy)
+    return part(
+        "gathered",
+        (per + c.BF16) * tensor,
+        lambda: say(
+            "the largest tensor gathered and cast: ({per:g} + 2) B x {count}", per=per, count=show_params(tensor)
+        ),
+        low=per * tensor,
+        high=(per + c.BF16) * tensor + copy,
+    )
 
 
 def _whole_part(inputs: Inputs) -> Part:
@@ -82,10 +94,23 @@ def _whole_part(inputs: Inputs) -> Part:
     whole = c.BF16 * shape.parameters
     if inputs.stage < 3:
         high = 0 if inputs.stage_known else whole
-        return part("gathered", 0, "nothing gathered: below ZeRO-3 every card holds all weights", high=high)
+        return part(
+            "gathered", 0, lambda: say("nothing gathered: below ZeRO-3 every card holds all weights"), high=high
+        )
     if batches < 1:
-        return part("gathered", whole, f"the whole model gathered: 2 B x {show_params(shape.parameters)}")
+        return part(
+            "gathered",
+            whole,
+            lambda: say("the whole model gathered: 2 B x {count}", count=show_params(shape.parameters)),
+        )
     layers = -(-shape.layers // batches)
     piece = max(layers * layer_parameters(shape), embedding_parameters(shape), shape.vision_parameters)
-    words = f"the largest of {batches} pieces of layers, of embedding and head: 2 B x {show_params(piece)}"
-    return part("gathered", c.BF16 * piece, words)
+    return part(
+        "gathered",
+        c.BF16 * piece,
+        lambda: say(
+            "the largest of {batches} pieces of layers, of embedding and head: 2 B x {count}",
+            batches=batches,
+            count=show_params(piece),
+        ),
+    )

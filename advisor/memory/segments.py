@@ -3,6 +3,7 @@ the layer inputs that are cut out of them."""
 
 from __future__ import annotations
 
+from advisor.language import say
 from advisor.memory import constants as c
 from advisor.memory.inputs import Inputs
 from advisor.memory.parts import Part, part
@@ -15,10 +16,18 @@ def lost_part(inputs: Inputs, kept: int) -> Part:
     weights = rounding_loss(inputs.shape)
     adapters = c.FP32 * inputs.adapters
     size = weights + c.LOST_OF_INPUTS * kept + c.LOST_OF_ADAPTERS * adapters
-    words = (
-        f"torch's segments: {show_bytes(weights)} behind weight matrices, {c.LOST_OF_INPUTS:g} of {show_bytes(kept)} "
-        f"of layer inputs, {c.LOST_OF_ADAPTERS:g} of {show_bytes(adapters)} of one adapter"
-    )
+
+    def words() -> str:
+        return say(
+            "torch's segments: {weights} behind weight matrices, {part:g} of {kept} of layer inputs, "
+            "{part_of_adapter:g} of {adapter} of one adapter",
+            weights=show_bytes(weights),
+            part=c.LOST_OF_INPUTS,
+            kept=show_bytes(kept),
+            part_of_adapter=c.LOST_OF_ADAPTERS,
+            adapter=show_bytes(adapters),
+        )
+
     low, high = size * c.LOST_LOW, size * c.LOST_HIGH
     return part("fragmentation", size, words, low=low, high=high, basis="estimated", pooled=False)
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal
 
+from msgspec import Struct
+from msgspec.structs import replace
+
+from advisor.language import say
 from advisor.memory.cells import Owner
 from advisor.memory.constants import FP32, STEP_LOW, SUB_GROUP
-from advisor.memory.inputs import Inputs, adapter_bytes
-from advisor.memory.megatron import share_words
+from advisor.memory.formula import Words
+from advisor.memory.inputs import Inputs, adapter_bytes, layer_parameters
+from advisor.memory.megatron import Split, share_words
 from advisor.memory.parts import Part, part
 from advisor.units import show_params
 from advisor.words import Phase
@@ -19,8 +24,7 @@ Moment = Phase | Literal["wake"]
 _STEPPING: tuple[Moment, ...] = ("actor_update", "optimizer_step")
 
 
-@dataclass(frozen=True, slots=True)
-class Offload:
+class Offload(Struct, frozen=True):
     """Where a role's states may go. `adam_on_host`: the optimizer runs on the CPU (DeepSpeed), not only rests there."""
 
     weights: bool
@@ -57,7 +61,10 @@ def weights_part(inputs: Inputs, owner: Owner = "weights") -> Part:
     if not inputs.adapters:
         return base
     adapters = adapter_bytes(inputs)
-    words = f"frozen base {base.formula} + adapters {show_params(inputs.adapters)}"
+
+    def words() -> str:
+        return say("frozen base {base} + adapters {adapters}", base=base.formula, adapters=show_params(inputs.adapters))
+
     low, high = base.low + adapters, base.high + adapters
     return part(owner, base.expected + adapters, words, low=low, high=high, basis=inputs.basis)
 
@@ -65,33 +72,64 @@ def weights_part(inputs: Inputs, owner: Owner = "weights") -> Part:
 def gradients_part(inputs: Inputs, owner: Owner = "gradients") -> Part:
     """Gradients of the trained parameters on one GPU; those of adapters are counted with their weights."""
     if inputs.adapters:
-        return part(owner, 0, "adapters only")
+        return part(owner, 0, _adapters_only)
+    if inputs.per.steps_in_backward:
+        return _passing_gradients(inputs, owner)
     return sharded_part(inputs, owner, inputs.per.gradients, from_stage=2, trained=True)
+
+
+def _passing_gradients(inputs: Inputs, owner: Owner) -> Part:
+    """The largest gradient that waits for its step, where the optimizer steps in backward."""
+    unit = max(layer_parameters(inputs.shape), inputs.shape.vocab * inputs.shape.hidden)
+    each = inputs.per.gradients / (inputs.shards if inputs.stage == 3 else 1)
+
+    def words() -> str:
+        count = show_params(unit)
+        return say("{per:g} B x {count}, the largest unit: the optimizer steps in backward", per=each, count=count)
+
+    return part(owner, each * unit, words, basis=inputs.basis)
 
 
 def optimizer_part(inputs: Inputs, owner: Owner = "optimizer", *, asleep: bool = False) -> Part:
     """Master weights and moments on one GPU; the masters alone where only the moments leave (`asleep`)."""
     if inputs.adapters:
-        return part(owner, 0, "adapters only")
+        return part(owner, 0, _adapters_only)
     if asleep:
-        masters = "fp32 masters, which stay: "
-        return sharded_part(inputs, owner, inputs.per.master, from_stage=1, what=masters, trained=True)
+        masters = sharded_part(inputs, owner, inputs.per.master, from_stage=1, trained=True)
+        return replace(masters, words=lambda: say("fp32 masters, which stay: {share}", share=masters.formula))
     found = sharded_part(inputs, owner, inputs.per.optimizer, from_stage=1, trained=True)
+    if inputs.per.paged:
+        paged = sharded_part(inputs, owner, inputs.per.paged, from_stage=1, trained=True)
+        return replace(found, high=found.high + paged.expected, words=lambda: _paged(paged))
     if not inputs.per.master or inputs.per.master == inputs.per.optimizer:
         return found
-    moments = inputs.per.optimizer - inputs.per.master
-    return replace(found, formula=f"{found.formula} ({inputs.per.master:g} B masters, {moments:g} B moments)")
+    return replace(found, words=lambda: _masters_and_moments(inputs, found))
 
 
-def sharded_part(
-    inputs: Inputs, owner: Owner, per: float, from_stage: int, what: str = "", *, trained: bool = False
-) -> Part:
+def _paged(paged: Part) -> str:
+    return say("moments in unified memory, which leave a full card: at most {share}", share=paged.formula)
+
+
+def _adapters_only() -> str:
+    return say("adapters only")
+
+
+def _masters_and_moments(inputs: Inputs, found: Part) -> str:
+    return say(
+        "{share} ({masters:g} B masters, {moments:g} B moments)",
+        share=found.formula,
+        masters=inputs.per.master,
+        moments=inputs.per.optimizer - inputs.per.master,
+    )
+
+
+def sharded_part(inputs: Inputs, owner: Owner, per: float, from_stage: int, *, trained: bool = False) -> Part:
     """States of `per` bytes a parameter on one GPU, sharded from this ZeRO stage on; an interval where it is a guess.
 
     The file that would say the stage may also move the optimizer to the host, so its least is then nothing.
     """
     count = inputs.trained if trained else inputs.parameters
-    size, words = _share(inputs, per, from_stage, count), what + _words(inputs, per, from_stage, count)
+    size, words = _share(inputs, per, from_stage, count), _words(inputs, per, from_stage, count)
     if inputs.stage_known:
         return part(owner, size, words, basis=inputs.basis)
     whole = per * count
@@ -103,17 +141,33 @@ def step_part(inputs: Inputs) -> Part:
     """Temporaries of the optimizer step: torch's foreach copies, or the upcast gradients of one ZeRO sub-group."""
     if inputs.by_tensor and inputs.per.step_extra:
         # Adapters and their moments are fp32, whatever the base is.
-        words = f"foreach temporaries: {FP32} B x {inputs.adapters / 1e6:.1f}M adapter parameters"
+        words = partial(_adapter_temporaries, inputs.adapters)
         return part("buffers", FP32 * inputs.adapters, words, low=0, basis=inputs.basis)
     if inputs.adapters or not inputs.per.step_extra or offload_of(inputs, "actor").adam_on_host:
-        return part("buffers", 0, "none")
+        return part("buffers", 0, lambda: say("none"))
     elements = _share(inputs, 1, 1, inputs.trained)
-    kind = "foreach temporaries"
-    if inputs.trainer == "deepspeed":
-        elements, kind = min(elements, SUB_GROUP), "fp32 gradients of one sub-group"
-    words = f"{kind}: {inputs.per.step_extra:g} B x {show_params(elements)} elements"
+    if inputs.per.steps_in_backward:
+        elements = min(elements, inputs.shape.vocab * inputs.shape.hidden)
+    of_group = inputs.trainer == "deepspeed"
+    if of_group:
+        elements = min(elements, SUB_GROUP)
     size = inputs.per.step_extra * elements
+    words = partial(_temporaries, inputs.per.step_extra, elements, of_group)
     return part("buffers", size, words, low=size * STEP_LOW, basis=inputs.basis)
+
+
+def _adapter_temporaries(adapters: int) -> str:
+    return say("foreach temporaries: {per} B x {count:.1f}M adapter parameters", per=FP32, count=adapters / 1e6)
+
+
+def _temporaries(per: float, elements: float, of_group: bool) -> str:
+    return say(
+        "fp32 gradients of one sub-group: {per:g} B x {count} elements"
+        if of_group
+        else "foreach temporaries: {per:g} B x {count} elements",
+        per=per,
+        count=show_params(elements),
+    )
 
 
 def resident_states(inputs: Inputs, role: Role, moment: Moment) -> list[Part]:
@@ -191,10 +245,24 @@ def _on_cpu(inputs: Inputs) -> float:
     return min(1.0, max(0.0, inputs.run.number("actor.optimizer_cpu_part") or 0.0))
 
 
-def _words(inputs: Inputs, per_parameter: float, from_stage: int, count: int) -> str:
+def _words(inputs: Inputs, per_parameter: float, from_stage: int, count: int) -> Words:
     if inputs.split is not None:
-        said = share_words(per_parameter, inputs.split, optimizer=from_stage == 1)
-        return said + (f", {_on_cpu(inputs):.0%} of it on the CPU" if from_stage == 1 and _on_cpu(inputs) else "")
-    sharded = inputs.stage >= from_stage and inputs.shards > 1
-    split = f" / {inputs.shards} GPUs" if sharded else ""
-    return f"{per_parameter:g} B x {show_params(count)} parameters{split}"
+        return partial(_split_words, inputs, inputs.split, per_parameter, from_stage == 1)
+    return partial(_even_words, per_parameter, count, inputs.shards if inputs.stage >= from_stage else 1)
+
+
+def _split_words(inputs: Inputs, split: Split, per_parameter: float, optimizer: bool) -> str:
+    share = share_words(per_parameter, split, optimizer=optimizer)
+    on_cpu = _on_cpu(inputs) if optimizer else 0
+    return say("{share}, {cpu:.0%} of it on the CPU", share=share, cpu=on_cpu) if on_cpu else share
+
+
+def _even_words(per_parameter: float, count: int, shards: int) -> str:
+    if shards > 1:
+        return say(
+            "{per:g} B x {count} parameters / {shards} GPUs",
+            per=per_parameter,
+            count=show_params(count),
+            shards=shards,
+        )
+    return say("{per:g} B x {count} parameters", per=per_parameter, count=show_params(count))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+from advisor.language import mark, say
 from advisor.memory import constants as c
 from advisor.memory import lora, megatron
 from advisor.memory.activations import scoring_parts, update_parts
@@ -16,6 +19,22 @@ from advisor.run.run import RewardPlace
 from advisor.run.shape import size_in_name
 from advisor.units import show_params
 
+_CONTEXT = mark("CUDA context of {count} process x {size:.0f} MB")
+_CONTEXTS = mark("CUDA context of {count} processes x {size:.0f} MB")
+_DDP_BUCKETS = mark("DDP's buckets: {per:g} B x {count} gradients")
+_REWARD = mark("reward model: 2 B x {count} parameters")
+_REWARD_SHARDED = mark("reward model: 2 B x {count} parameters / {split} GPUs")
+_TO_SHARDS = mark("embedding and head on their way to the shards: {per:g} B x {count}")
+_PIECE = mark("the largest piece of the model, collected: {per:g} B x {count}")
+_NOT_FILLED = mark(
+    "torch's segments: half of the update's activations, whose blocks temporaries of the step do not fill"
+)
+
+
+def _counted(text: str, per: float, count: float) -> str:
+    """`text` with bytes a parameter and a count of parameters."""
+    return say(text, per=per, count=show_params(count))
+
 
 def process_parts(inputs: Inputs, *, processes: int | None = None) -> list[Part]:
     """CUDA contexts, communicators and the buffers that stay: what is there in every phase."""
@@ -25,7 +44,7 @@ def process_parts(inputs: Inputs, *, processes: int | None = None) -> list[Part]
     contexts = part(
         "context",
         count * size,
-        f"CUDA context of {count} process{'' if count == 1 else 'es'} x {size / 1e6:.0f} MB",
+        lambda: say(_CONTEXT if count == 1 else _CONTEXTS, count=count, size=size / 1e6),
         low=count * size * (c.CARD_CONTEXT_LOW if counted else c.CONTEXT_LOW),
         high=count * size * (c.CARD_CONTEXT_HIGH if counted else c.CONTEXT_HIGH),
         basis="estimated",
@@ -33,7 +52,7 @@ def process_parts(inputs: Inputs, *, processes: int | None = None) -> list[Part]
     )
     if inputs.run.topology.actor_gpus <= 1 and inputs.run.topology.rollout_gpus <= 1:
         return [contexts]
-    words = "NCCL communicators"
+    words = partial(say, mark("NCCL communicators"))
     nccl = part("context", c.NCCL, words, low=c.NCCL_LOW, high=c.NCCL_HIGH, basis="estimated", pooled=False)
     return [contexts, nccl]
 
@@ -42,7 +61,7 @@ def buffers_part(inputs: Inputs) -> Part:
     """Buckets and allowances that the trainer holds all the time."""
     absent = inputs.trainer == "ddp" and inputs.mechanics.trainer == "deepspeed"
     size = 0 if absent else inputs.mechanics.fixed_buffer_bytes
-    return part("buffers", size, "buckets the trainer holds all the time")
+    return part("buffers", size, lambda: say("buckets the trainer holds all the time"))
 
 
 def bucket_parts(inputs: Inputs) -> list[Part]:
@@ -51,11 +70,11 @@ def bucket_parts(inputs: Inputs) -> list[Part]:
         return []
     size = inputs.mechanics.zero2_bucket_bytes
     if inputs.trainer == "deepspeed" and inputs.stage in (1, 2) and size:
-        return [part("buffers", size, "the bucket that ZeRO fills with gradients")]
+        return [part("buffers", size, lambda: say("the bucket that ZeRO fills with gradients"))]
     if inputs.trainer != "ddp":
         return []
     count, per = (inputs.adapters, c.FP32) if inputs.adapters else (inputs.trained, inputs.per.gradients)
-    return [part("buffers", per * count, f"DDP's buckets: {per:g} B x {show_params(count)} gradients")]
+    return [part("buffers", per * count, partial(_counted, _DDP_BUCKETS, per, count))]
 
 
 def reference_parts(inputs: Inputs) -> list[Part]:
@@ -75,9 +94,14 @@ def reward_parts(inputs: Inputs, beside: RewardPlace) -> list[Part]:
     size = named or inputs.parameters
     sharded = inputs.stage == 3 and inputs.shards > 1 and beside != "host"
     split = inputs.shards if sharded else 1
-    words = f"reward model: 2 B x {show_params(size)} parameters{f' / {split} GPUs' if sharded else ''}"
-    words += "" if named else " (as large as the policy, assumed)"
+    words = partial(_reward_words, size, split if sharded else None, bool(named))
     return [part("reference", c.BF16 * size / split, words, basis="estimated")]
+
+
+def _reward_words(size: float, split: int | None, named: bool) -> str:
+    text = _REWARD if split is None else _REWARD_SHARDED
+    said = say(text, count=show_params(size), split=split)
+    return said if named else say("{reward} (as large as the policy, assumed)", reward=said)
 
 
 def reference_on_host(inputs: Inputs) -> bool:
@@ -131,7 +155,7 @@ def load_parts(inputs: Inputs) -> list[Part]:
     if inputs.stage == 3 and inputs.shards > 1 and inputs.split is None:
         root = embedding_parameters(inputs.shape)
         per = inputs.per.weights if inputs.trainer == "fsdp" else c.BF16
-        words = f"embedding and head on their way to the shards: {per:g} B x {show_params(root)}"
+        words = partial(_counted, _TO_SHARDS, per, root)
         moving.append(part("loading", per * root, words, low=0))
     return [*states_in(inputs, "model_load"), *moving, *process_parts(inputs)]
 
@@ -195,7 +219,7 @@ def checkpoint_parts(inputs: Inputs) -> list[Part]:
     if inputs.stage == 3 and inputs.shards > 1 and inputs.split is None and not inputs.adapters:
         unit = max(layer_parameters(inputs.shape), inputs.shape.vocab * inputs.shape.hidden)
         per = inputs.per.weights if inputs.trainer == "fsdp" else c.BF16
-        words = f"the largest piece of the model, collected: {per:g} B x {show_params(unit)}"
+        words = partial(_counted, _PIECE, per, unit)
         collected.append(part("gathered", per * unit, words, low=0, basis=inputs.basis))
     states = [*states_in(inputs, "checkpoint"), *adapter_states(inputs, certain=True)]
     return [*states, *collected, *beside_training(inputs), *process_parts(inputs)]
@@ -206,5 +230,5 @@ def _held_from_update(inputs: Inputs) -> list[Part]:
     if inputs.trainer != "ddp" or inputs.by_tensor or not inputs.per.step_extra or inputs.adapters:
         return []
     size = total(update_parts(inputs, inputs.update))
-    words = "torch's segments: half of the update's activations, whose blocks temporaries of the step do not fill"
+    words = partial(say, _NOT_FILLED)
     return [part("fragmentation", size / 2, words, low=0, high=size, basis="estimated")]

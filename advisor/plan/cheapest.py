@@ -8,9 +8,10 @@ to have helped are not counted: what somebody ran with comes before what is only
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import combinations, product
 from typing import Literal
+
+from msgspec import Struct, field
 
 from advisor.memory.cells import Ledger, PhaseSum, Place
 from advisor.plan.options import Option
@@ -30,8 +31,7 @@ Corner = tuple[Place, Phase]
 Cost = tuple[tuple[int, ...], float, tuple[int, ...], float]
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Struct, frozen=True):
     """One value of one remedy, and the bytes of room it gives by itself where room is needed."""
 
     proposal: Proposal
@@ -61,8 +61,7 @@ def together(chosen: Sequence[Choice]) -> dict[str, str | None]:
     return {key: text for choice in chosen for key, text in choice.option.overrides.items()}
 
 
-@dataclass(slots=True)
-class Search:
+class Search(Struct):
     """Sets of choices on top of `base`, each computed only where by the room of its members it could fit at all."""
 
     situation: Situation

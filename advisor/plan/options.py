@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from functools import reduce
 from math import log
 
-from advisor.knowledge.schema import Remedy, SettingFact
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from advisor.knowledge.schema import Case, Remedy, SettingFact
+from advisor.language import Sayings, mark, say
 from advisor.plan.candidates import at_most, candidates, printed_now
 from advisor.plan.partners import Joined, forms
 from advisor.plan.what_if import Outcome, Overrides, Situation
@@ -18,9 +22,24 @@ from advisor.run.normalise import unbecome
 from advisor.run.run import KnobValue
 from advisor.run.values import parse_value, spell
 
+_REFUSED = mark("{key} {old} → {new}: {why}")
+_GRADES: Sayings[str] = Sayings(
+    {
+        "confirmed": "confirmed",
+        "plausible": "plausible",
+        "failed": "failed",
+        "reported": "reported",
+        "folklore": "folklore",
+    }
+)
 
-@dataclass(frozen=True, slots=True)
-class Reported:
+
+def reported_by(case: Case) -> str:
+    """Which documented case, and how sure it is: "logic-rl-8 (confirmed)"."""
+    return say("{case} ({grade})", case=case.id, grade=_GRADES[case.grade])
+
+
+class Reported(Struct, frozen=True):
     """What a documented case says of one value. `rank`: the best of its list is 0."""
 
     text: str
@@ -28,8 +47,7 @@ class Reported:
     confirmed: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Option:
+class Option(Struct, frozen=True):
     """One candidate value with what it leads to."""
 
     value: KnobValue
@@ -100,9 +118,15 @@ def _said_of_present(native: Native, seen: Native, situation: Situation) -> tupl
     if native is seen:
         unknown = native.value is None and not native.given and _no_launch(situation)
         lower = unknown and native.fact is not None and native.fact.type == "int"
-        return (f"what {native.key} is now is not known; anything below it helps",) if lower else ()
-    title = situation.outcome({}).built.run.title
-    return (f"no launch shows {native.key}: {native.text} is {title}'s default; where yours differs, go on from there",)
+        return (say("what {key} is now is not known; anything below it helps", key=native.key),) if lower else ()
+    return (
+        say(
+            "no launch shows {key}: {value} is {framework}'s default; where yours differs, go on from there",
+            key=native.key,
+            value=native.text,
+            framework=situation.outcome({}).built.run.title,
+        ),
+    )
 
 
 def _speaks_in_words(native: Native, knob: str | None) -> bool:
@@ -137,7 +161,7 @@ def options(remedy: Remedy, situation: Situation, base: Overrides) -> tuple[list
             continue
         found, wrong = _allowed(forms(native, overrides, before.built.natives), native, situation, base)
         if found is None:
-            broken = broken or f"{native.key} {native.text} → {value}: {wrong}"
+            broken = broken or say(_REFUSED, key=native.key, old=native.text, new=value, why=wrong)
             continue
         changed = {**base, **found.overrides}
         if idle := no_effect(situation.built(changed), native.key):
@@ -185,7 +209,7 @@ def _allowed(
     tried: Sequence[Joined], native: Native, situation: Situation, base: Overrides
 ) -> tuple[Joined | None, str]:
     """The first form that breaks no rule which was not broken before, and what the others broke."""
-    said = "the settings that would have to move with it cannot follow"
+    said = say("the settings that would have to move with it cannot follow")
     before = situation.built(base)
     for joined in tried:
         mended = joined if joined.kept else replace(joined, overrides=_with_divisor(joined, native, situation, base))
@@ -198,8 +222,12 @@ def _allowed(
 
 def _no_word(native: Native) -> str:
     if str(native.text).endswith((".json", ".yaml", ".yml")):
-        return f"{native.key} names a file, {native.text}: it has to be changed there"
-    return f"{native.key} {native.text} stands for several settings at once, and no other value changes this one alone"
+        return say("{key} names a file, {file}: it has to be changed there", key=native.key, file=native.text)
+    return say(
+        "{key} {value} stands for several settings at once, and no other value changes this one alone",
+        key=native.key,
+        value=native.text,
+    )
 
 
 def _with_divisor(joined: Joined, native: Native, situation: Situation, base: Overrides) -> Mapping[str, str | None]:
@@ -234,8 +262,7 @@ def _documented(native: Native, situation: Situation, same_version: bool = False
         if same_version and not all(f"library.{library}" in situation.facts for library in versions):
             continue
         for value in case.values.get(native.key.removeprefix(EnvironmentPrefix), []):
-            text = f"{case.id} ({case.grade})"
-            found.setdefault(str(value), Reported(text, len(found), case.grade == "confirmed"))
+            found.setdefault(str(value), Reported(reported_by(case), len(found), case.grade == "confirmed"))
     return found
 
 
@@ -334,9 +361,15 @@ def _along(native: Native, value: KnobValue, overrides: Mapping[str, str | None]
         return ()
     rules = {name: rule for name, rule in fact.also.items() if rule["rule"] == "words" and name != remedy.knob}
     moved = [n for n, rule in rules.items() if _meant(rule, word) != _meant(rule, native.text or "")]
-    names = " and ".join(WEIGHTS.get(name, name) for name in moved)
-    return (f"{word} {'also moves' if value else 'also brings back'} {names}",) if names else ()
+    if not moved:
+        return ()
+    names = reduce(_both, (WEIGHTS.get(name, name) for name in moved))
+    return (say("{word} also moves {names}" if value else "{word} also brings back {names}", word=word, names=names),)
 
 
-WEIGHTS = {"actor.param_offload": "the weights", "actor.optimizer_offload": "the optimizer state"}
+def _both(one: str, other: str) -> str:
+    return say("{one} and {other}", one=one, other=other)
+
+
+WEIGHTS = Sayings({"actor.param_offload": "the weights", "actor.optimizer_offload": "the optimizer state"})
 """What the switches of a word mean, in words."""

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from advisor.knowledge.schema import Rule
 from advisor.run.bound import Native, Natives
 from advisor.run.values import parse_value
 
 
-@dataclass(frozen=True, slots=True)
-class Joined:
+class Joined(Struct, frozen=True):
     """The overrides with the partners' own, in one of the forms that the dialect allows."""
 
     overrides: Mapping[str, str | None]
@@ -20,8 +20,7 @@ class Joined:
     caveats: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """The move under scrutiny: a key, its old and its new value."""
 
     key: str

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
-from dataclasses import dataclass, replace
 from pathlib import Path
 
+from msgspec import Struct
+from msgspec.structs import replace
+
+from advisor.language import clauses, say
 from advisor.plan.plan import Change, Plan, PlanStep
 from advisor.script.document import EditRefused, Rewrite, Span, Wanted
 from advisor.script.edit import rewrite
@@ -14,11 +17,9 @@ from advisor.script.proof import check
 
 WRITABLE = frozenset({"setting", "environment", "data"})
 """Kinds of steps that a file carries."""
-NO_PLACE = "no place to write it: "
 
 
-@dataclass(frozen=True, slots=True)
-class Patch:
+class Patch(Struct, frozen=True):
     """Edits on documents, their new bytes, and what was proven. `refused`: why there are none."""
 
     rewrites: tuple[Rewrite, ...]
@@ -33,7 +34,7 @@ def make_patch(plan: Plan, script: Script | None, launch_index: int) -> Patch:
     by_hand = tuple(_by_hand(step) for step in plan.selected() if step.kind not in WRITABLE)
     wanted = [w for step in plan.selected() if step.kind in WRITABLE for w in wanted_of(step)]
     if script is None:
-        return Patch((), (), "there is no launch script to write", by_hand)
+        return Patch((), (), say("there is no launch script to write"), by_hand)
     if not wanted:
         return Patch((), (), "", by_hand)
     try:
@@ -45,9 +46,9 @@ def make_patch(plan: Plan, script: Script | None, launch_index: int) -> Patch:
     except EditRefused as refusal:
         return Patch((), (), str(refusal), by_hand)
     checks = check(script, launch_index, wanted, rewrites)
-    failed = [f"{c.what}: {c.detail}" for c in checks if c.held is False]
+    failed = [say("{what}: {detail}", what=c.what, detail=c.detail) for c in checks if c.held is False]
     if failed:
-        return Patch((), (), "the patch was not proven: " + "; ".join(failed), by_hand)
+        return Patch((), (), say("the patch was not proven: {failed}", failed=clauses(failed)), by_hand)
     return Patch(rewrites, tuple(c.what for c in checks if c.held), "", by_hand)
 
 
@@ -67,14 +68,19 @@ def _in_other_files(rewrites: Sequence[Rewrite], script: Script, wanted: Sequenc
         return ()
     values = {bare(w.key): " ".join(w.value) if isinstance(w.value, tuple) else w.value for w in wanted}
     told = [
-        f"{key} is decided at {span.path}:{span.line}, a file that other launches may share: "
-        f"change it there to {values.get(bare(key))}"
+        say(
+            "{key} is decided at {where}, a file that other launches may share: change it there to {value}",
+            key=key,
+            where=f"{span.path}:{span.line}",
+            value=values.get(bare(key)),
+        )
         for done in rewrites
         if done is not main
         for key, span in done.touched.items()
     ]
     if main.document.path != here:
-        told.append(f"{here.name} still reads {main.document.path.name}: name the new file there")
+        names = {"script": here.name, "file": main.document.path.name}
+        told.append(say("{script} still reads {file}: name the new file there", **names))
     return tuple(told)
 
 
@@ -101,8 +107,8 @@ def _by_hand(step: PlanStep) -> str:
     if step.kind == "version" and step.changes:
         change = step.changes[0]
         pinned = change.new if change.new and change.new[0] in "<>=~!" else f"=={change.new}"
-        return f'{step.title}: pip install "{change.key}{pinned}"'
-    return f"{step.title}: {step.why}"
+        return say("{title}: {how}", title=step.title, how=f'pip install "{change.key}{pinned}"')
+    return say("{title}: {how}", title=step.title, how=step.why)
 
 
 def placed(plan: Plan, script: Script | None, launch_index: int, no_place: str = "") -> Plan:
@@ -112,7 +118,7 @@ def placed(plan: Plan, script: Script | None, launch_index: int, no_place: str =
     """
     if script is None:
         return plan
-    plan = replace(plan, steps=tuple(replace(s, selected=s.selected and not _has_no_place(s)) for s in plan.steps))
+    plan = replace(plan, steps=tuple(replace(s, selected=s.selected and not s.no_place) for s in plan.steps))
     if no_place and script.launches:
         launch = script.launches[launch_index]
         own = {bare(s.key) for s in launch.settings if s.origin == "command" or not launch.argv}
@@ -134,17 +140,24 @@ def bare(key: str) -> str:
     return key.lstrip("-")
 
 
-def _has_no_place(step: PlanStep) -> bool:
-    return any(caveat.startswith(NO_PLACE) for caveat in step.caveats)
-
-
 def _barred(step: PlanStep, own: Set[str], because: str) -> PlanStep:
     """The step without a place, where it would have to be added to a command of which nobody knows that it reads it."""
     if step.kind not in ("setting", "data") or all(bare(change.key) in own for change in step.changes):
         return step
-    said = f"{NO_PLACE}{because}"
-    changes = tuple(replace(change, file="", line=None, how="not written into the script") for change in step.changes)
-    return replace(step, changes=changes, selected=False, caveats=tuple(dict.fromkeys((*step.caveats, said))))
+    how, said = not_written(), no_place_because(because)
+    changes = tuple(replace(change, file="", line=None, how=how) for change in step.changes)
+    caveats = tuple(dict.fromkeys((*step.caveats, said)))
+    return replace(step, changes=changes, selected=False, caveats=caveats, no_place=True)
+
+
+def not_written() -> str:
+    """How a change is made that no file carries."""
+    return say("not written into the script")
+
+
+def no_place_because(why: str) -> str:
+    """The caveat of a step that no file may carry."""
+    return say("no place to write it: {why}", why=why)
 
 
 def _try(script: Script, launch_index: int, wanted: Sequence[Wanted]) -> tuple[Rewrite, ...] | str:
@@ -156,11 +169,11 @@ def _try(script: Script, launch_index: int, wanted: Sequence[Wanted]) -> tuple[R
 
 
 def _placed_step(step: PlanStep, script: Script, launch_index: int) -> PlanStep:
-    if step.kind not in WRITABLE or not step.changes or _has_no_place(step):
+    if step.kind not in WRITABLE or not step.changes or step.no_place:
         return step
     rewrites = _try(script, launch_index, wanted_of(step))
     if isinstance(rewrites, str):
-        refused = f"cannot be written into the script: {rewrites}"
+        refused = say("cannot be written into the script: {why}", why=rewrites)
         return replace(step, caveats=(*(c for c in step.caveats if c != refused), refused), selected=False)
     return replace(step, changes=tuple(_placed_change(change, rewrites) for change in step.changes))
 
@@ -170,7 +183,7 @@ def _placed_change(change: Change, rewrites: Sequence[Rewrite]) -> Change:
         span = done.touched.get(change.key) or done.touched.get(change.key.lstrip("-"))
         if span is not None:
             line, inside = _before(done, span)
-            how = "edited in place" if inside else "added as an override"
+            how = say("edited in place" if inside else "added as an override")
             return replace(change, file=span.path, line=line, how=how)
     return replace(change, file=str(rewrites[0].document.path)) if rewrites else change
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Literal
+
+from msgspec import Struct, field
 
 from advisor.memory.cells import Ledger
 from advisor.words import Basis, Phase, Results
@@ -13,8 +14,7 @@ StepKind = Literal["setting", "environment", "version", "machine", "data", "manu
 Tier = Literal["free", "slower", "host_ram", "changes_results", "version", "hardware"]
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """One native key's old and new value. `old` None: not set before; `new` None: to be removed.
 
     `file` and `line` say where the new value goes; "" and None where no file is edited (versions, machines).
@@ -31,8 +31,7 @@ class Change:
     """A flag that takes no value: present is on, absent is off."""
 
 
-@dataclass(frozen=True, slots=True)
-class PlanStep:
+class PlanStep(Struct, frozen=True):
     """One remedy as applied to this run."""
 
     id: str
@@ -59,6 +58,8 @@ class PlanStep:
     """Alternatives of one thing share a group; at most one of them is selected."""
     host_saves: Mapping[Phase, int] = field(default_factory=dict)
     """Bytes saved per phase on the other place; negative where a GPU remedy costs host RAM, or the reverse."""
+    no_place: bool = False
+    """No file of this launch may carry it; a caveat says why."""
 
 
 def grouped(saves: Mapping[Phase, int]) -> list[tuple[int, tuple[Phase, ...]]]:
@@ -67,8 +68,7 @@ def grouped(saves: Mapping[Phase, int]) -> list[tuple[int, tuple[Phase, ...]]]:
     return [(amount, tuple(phase for phase, size in saves.items() if size == amount)) for amount in amounts]
 
 
-@dataclass(frozen=True, slots=True)
-class NotProposed:
+class NotProposed(Struct, frozen=True):
     """A remedy that people try, and why it is not in the plan."""
 
     id: str
@@ -76,8 +76,7 @@ class NotProposed:
     because: str
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """Ordered steps, with the ledger before and after the selected ones."""
 
     steps: tuple[PlanStep, ...]

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.diagnosis.conditions import all_hold
 from advisor.knowledge.schema import Case, Remedy, SettingFact
+from advisor.language import say
 from advisor.memory.cells import Place
 from advisor.memory.ledger import difference
 from advisor.plan.fit import died_in
@@ -17,8 +20,7 @@ from advisor.run.bound import Native
 from advisor.words import Basis, Phase, Results
 
 
-@dataclass(frozen=True, slots=True)
-class Proposal:
+class Proposal(Struct, frozen=True):
     """A remedy with its native changes (key → new text, None removes) on top of what was chosen before."""
 
     remedy: Remedy
@@ -30,14 +32,14 @@ class Proposal:
     basis: Basis
     documented: str = ""
     caveats: tuple[str, ...] = ()
-    cases: tuple[Case, ...] = field(default=())
-    facts: tuple[SettingFact, ...] = field(default=())
+    cases: tuple[Case, ...] = ()
+    facts: tuple[SettingFact, ...] = ()
     """What the dialect says of the keys that change."""
     lifts_limit: bool = False
     """It saves nothing but moves the wall."""
     confirmed: bool = False
     """A documented case confirms this very value."""
-    options: tuple[Option, ...] = field(default=(), repr=False)
+    options: tuple[Option, ...] = ()
     """Every value it might take instead, the mildest first."""
 
     @property
@@ -99,7 +101,7 @@ def _present(key: str, option: Option, values: Mapping[str, Native]) -> str | No
 def _against(remedy: Remedy, situation: Situation) -> str:
     """Why the remedy would harm here; "" where it does not."""
     if situation.cause in remedy.never_for or situation.crash.signature in remedy.never_for:
-        return "it would make this crash worse"
+        return say("it would make this crash worse")
     return ""
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from advisor.diagnosis.conditions import all_hold
 from advisor.knowledge.schema import Cause, Provision, Remedy
+from advisor.language import say
 from advisor.plan.plan import PlanStep
 from advisor.plan.propose import Proposal, propose
 from advisor.plan.steps import advice_step, step_of
@@ -21,7 +23,7 @@ def provisional_steps(situation: Situation, cause: Cause) -> list[PlanStep]:
     chosen = next((p for p in cause.provisional if all_hold(p.when, situation.facts) is not None), None)
     if chosen is None:
         return []
-    caveat = f"only if {' '.join(chosen.condition.split())}"
+    caveat = say("only if {condition}", condition=" ".join(chosen.condition.split()))
     return [replace(step, caveats=(caveat, *step.caveats)) for step in _steps(situation, chosen)][:MOST]
 
 

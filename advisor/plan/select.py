@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import combinations
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.diagnosis.fact import Facts
 from advisor.knowledge.schema import Cause, Remedy
@@ -74,8 +76,7 @@ def is_cure(proposal: Proposal, cause: Cause, situation: Situation) -> bool:
     return first and uncounted and remedy.tier == "free" and proposal.results == "unchanged"
 
 
-@dataclass(frozen=True, slots=True)
-class Selected:
+class Selected(Struct, frozen=True):
     """What is switched on: of the proposals by remedy id, and changes of other phases or places that they need."""
 
     own: Mapping[str, Proposal]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.crash.evidence import NOTHING
 from advisor.knowledge.schema import GpuFact
@@ -38,8 +40,7 @@ ASKED: Mapping[str, Sequence[int]] = {
 """Knobs people size a run by, with the values worth trying."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reach:
+class Reach(Struct, frozen=True):
     """How far one setting goes with all others as they are."""
 
     knob: str
@@ -54,8 +55,7 @@ class Reach:
     """Even the largest value tried fits."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sizes:
+class Sizes(Struct, frozen=True):
     """Answers for sizing ahead. `card` None: not even the largest known card holds the run, or nothing is known."""
 
     reaches: tuple[Reach, ...]
@@ -80,8 +80,7 @@ def sizes_of(inputs: RunInputs, machine: Machine, cards: Sequence[GpuFact], marg
     return Sizes(tuple(reversed(one_each.values())), here.smallest(cards), need["gpu"], need["host"])
 
 
-@dataclass(frozen=True, slots=True)
-class _Bench:
+class _Bench(Struct, frozen=True):
     """A run on a machine, computed with other values."""
 
     inputs: RunInputs

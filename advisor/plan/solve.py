@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from advisor.diagnosis.conditions import all_hold, contradicted
 from advisor.knowledge.schema import Advisory, Cause, Remedy
+from advisor.language import clauses, listed, say, sentences
 from advisor.memory.cells import Place
 from advisor.plan.fit import ASIDE, died_in
 from advisor.plan.plan import NotProposed, Plan, PlanStep
@@ -125,7 +127,9 @@ def _tried_in_vain(remedy: Remedy, situation: Situation) -> str:
     """What a matching case says of a remedy that did not help there; "" where none does."""
     matching = {case.id for case in situation.cases}
     failed = next((e for e in remedy.evidence if e.grade == "failed" and e.case in matching), None)
-    return f"tried without success in {failed.case}: {' '.join(failed.because.split())}" if failed else ""
+    if failed is None:
+        return ""
+    return say("tried without success in {case}: {because}", case=failed.case, because=" ".join(failed.because.split()))
 
 
 def _saves_elsewhere(proposal: Proposal, situation: Situation, own: bool, first: bool) -> str:
@@ -138,16 +142,18 @@ def _saves_elsewhere(proposal: Proposal, situation: Situation, own: bool, first:
     phase = died_in(situation.outcome({}).ledger, situation.place, situation.phase, situation.shared)
     saved, limit = proposal.saves.get(phase, 0), situation.outcome({}).ledger.gpu_capacity or 0
     if situation.place == "gpu" and 0 < saved < limit * WORTH_A_STEP and not proposal.fits:
-        return f"it saves only {show_bytes(saved)} in {PHASE_TITLES[phase]}"
+        return say("it saves only {size} in {phase}", size=show_bytes(saved), phase=PHASE_TITLES[phase])
     if saved > 0:
         return ""
     if proposal.saves.get(phase, 0) < 0 and not first and phase in tight(situation, {}):
-        return f"here it would take more in {PHASE_TITLES[phase]}, not less"
+        return say("here it would take more in {phase}, not less", phase=PHASE_TITLES[phase])
     elsewhere = [PHASE_TITLES[p] for p, size in proposal.saves.items() if size > 0]
     if not elsewhere and own:
         inert = bool(proposal.facts) and all(dict(fact.moves) == {"all": "none"} for fact in proposal.facts)
-        return "by itself it shrinks nothing that is held at once" if inert else ""
-    return f"it saves nothing in {PHASE_TITLES[phase]}" + (f", only in {', '.join(elsewhere)}" if elsewhere else "")
+        return say("by itself it shrinks nothing that is held at once") if inert else ""
+    if not elsewhere:
+        return say("it saves nothing in {phase}", phase=PHASE_TITLES[phase])
+    return say("it saves nothing in {phase}, only in {others}", phase=PHASE_TITLES[phase], others=listed(elsewhere))
 
 
 def _folklore(situation: Situation, cause: Cause) -> Iterable[NotProposed]:
@@ -160,20 +166,24 @@ def _folklore(situation: Situation, cause: Cause) -> Iterable[NotProposed]:
         if carrier is not None and carrier.fact is not None and carrier.fact.false_friend:
             continue
         if carrier is not None or remedy.memory == "host":
-            named = f"{carrier.key}: " if carrier is not None else ""
-            yield NotProposed(remedy.id, remedy.title, named + _no_help(remedy, situation))
+            because = _no_help(remedy, situation)
+            if carrier is not None:
+                because = say("{key}: {because}", key=carrier.key, because=because)
+            yield NotProposed(remedy.id, remedy.title, because)
 
 
 def _no_help(remedy: Remedy, situation: Situation) -> str:
     says = " ".join(remedy.says.split())
-    return says if "{" not in says else f"it does not touch what ran out in {PHASE_TITLES[situation.phase]}"
+    if "{" not in says:
+        return says
+    return say("it does not touch what ran out in {phase}", phase=PHASE_TITLES[situation.phase])
 
 
 def _false_friends(situation: Situation) -> Iterable[NotProposed]:
     """Settings whose names promise what they do not do in this framework."""
     for known in situation.outcome({}).built.natives.values.values():
         if situation.place == "gpu" and known.fact is not None and known.fact.false_friend and known.given:
-            yield NotProposed(known.key, f"Lower {known.key}", known.fact.false_friend)
+            yield NotProposed(known.key, say("Lower {key}", key=known.key), known.fact.false_friend)
 
 
 def merged(steps: Sequence[PlanStep], by_hand: Sequence[PlanStep], cause: Cause) -> list[PlanStep]:
@@ -258,8 +268,8 @@ def _may_apply(remedy: Remedy, situation: Situation) -> bool:
 def _shortfall(situation: Situation, after: Outcome, fits: bool | None) -> str:
     told = [*after.ledger.doubts, _aside(situation, after)] if fits is not None else []
     if fits is not False:
-        return " ".join(filter(None, told))
-    return "; ".join(_too_much(situation, after, place) for place in PLACES if situation.unfit(after.ledger, place))
+        return sentences(told)
+    return clauses(_too_much(situation, after, place) for place in PLACES if situation.unfit(after.ledger, place))
 
 
 def _aside(situation: Situation, after: Outcome) -> str:
@@ -270,9 +280,10 @@ def _aside(situation: Situation, after: Outcome) -> str:
     if not over or situation.place != "host":
         return ""
     worst = max(over, key=lambda s: s.expected)
-    return (
-        f"the step fits, but {PHASE_TITLES[worst.phase]} may still need {show_bytes(worst.expected - int(limit))} more "
-        "than each node has: watch the first one"
+    return say(
+        "the step fits, but {phase} may still need {size} more than each node has: watch the first one",
+        phase=PHASE_TITLES[worst.phase],
+        size=show_bytes(worst.expected - int(limit)),
     )
 
 
@@ -282,4 +293,8 @@ def _too_much(situation: Situation, after: Outcome, place: Place) -> str:
     sums = [s for phase in situation.unfit(ledger, place) or [] if (s := ledger.phase(place, phase)) is not None]
     worst = max(sums, key=lambda s: s.expected)
     over = worst.expected - int(capacity * (1 - situation.margin))
-    return f"{show_bytes(over)} too much on each {'card' if place == 'gpu' else 'node'} in {PHASE_TITLES[worst.phase]}"
+    return say(
+        "{size} too much on each card in {phase}" if place == "gpu" else "{size} too much on each node in {phase}",
+        size=show_bytes(over),
+        phase=PHASE_TITLES[worst.phase],
+    )

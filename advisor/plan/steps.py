@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from advisor.diagnosis.conditions import all_hold
 from advisor.knowledge.schema import Advisory, Case, KnownAs, Remedy
+from advisor.language import ENGLISH, say, sentences, spoken
 from advisor.memory.ledger import difference
 from advisor.plan.candidates import at_most, candidates, printed_now
 from advisor.plan.fit import died_in
-from advisor.plan.patch import NO_PLACE
+from advisor.plan.options import reported_by
+from advisor.plan.patch import no_place_because, not_written
 from advisor.plan.plan import Change, PlanStep, StepKind
 from advisor.plan.propose import Proposal
 from advisor.plan.what_if import Overrides, Situation
@@ -25,6 +28,7 @@ def step_of(proposal: Proposal, situation: Situation, selected: bool) -> PlanSte
     changes = tuple(change_of(key, proposal.old.get(key), new, situation) for key, new in proposal.overrides.items())
     environment = all(key.startswith(EnvironmentPrefix) for key in proposal.overrides)
     kind: StepKind = "environment" if environment else remedy.kind if remedy.kind != "environment" else "setting"
+    elsewhere = _in_another_file(proposal.overrides, situation)
     return PlanStep(
         id=remedy.id,
         rank=0,
@@ -38,12 +42,13 @@ def step_of(proposal: Proposal, situation: Situation, selected: bool) -> PlanSte
         place="host" if remedy.memory == "host" else "gpu",
         why=_why(proposal, situation, changes[0]),
         costs=remedy.costs,
-        caveats=(*_unseen(proposal, situation), *_in_another_file(proposal.overrides, situation), *proposal.caveats),
+        caveats=(*_unseen(proposal, situation), *elsewhere, *proposal.caveats),
         sources=tuple(dict.fromkeys([remedy.source, *(case.source for case in proposal.cases)])),
         documented=proposal.documented,
         selected=selected,
         group=remedy.knob or remedy.id,
         host_saves={phase: size for phase, size in proposal.other_saves.items() if size},
+        no_place=bool(elsewhere),
     )
 
 
@@ -58,7 +63,7 @@ def change_of(key: str, old: str | None, new: str | None, situation: Situation) 
     if known is not None and known.setting is not None:
         return Change(known.setting.key, old, new, bare=bare)
     if known is not None and known.fact is not None and known.fact.only_in:
-        return Change(key, old, new, how="not written into the script")
+        return Change(key, old, new, how=not_written())
     return Change(("--" if options and not _config_alone(situation) else "") + key, old, new, bare=bare)
 
 
@@ -73,7 +78,10 @@ def _in_another_file(keys: Iterable[str], situation: Situation) -> tuple[str, ..
     natives = situation.outcome({}).built.natives.values
     known = [natives[key] for key in keys if key in natives]
     files = dict.fromkeys(n.fact.only_in for n in known if n.fact is not None and n.fact.only_in and n.setting is None)
-    return tuple(f"{NO_PLACE}it stands in {file}, and this launch names none that was read" for file in files)
+    return tuple(
+        no_place_because(say("it stands in {file}, and this launch names none that was read", file=file))
+        for file in files
+    )
 
 
 def _unseen(proposal: Proposal, situation: Situation) -> tuple[str, ...]:
@@ -81,7 +89,13 @@ def _unseen(proposal: Proposal, situation: Situation) -> tuple[str, ...]:
     phase = died_in(situation.outcome({}).ledger, situation.place, situation.phase, situation.shared)
     if not proposal.documented or proposal.fits is None or proposal.saves.get(phase, 0) > 0:
         return ()
-    return (f"the ledger sees no saving in {PHASE_TITLES[phase]}; it is here because {proposal.documented} reports it",)
+    return (
+        say(
+            "the ledger sees no saving in {phase}; it is here because {case} reports it",
+            phase=PHASE_TITLES[phase],
+            case=proposal.documented,
+        ),
+    )
 
 
 def _freed(saves: dict[Phase, int], phase: Phase) -> int:
@@ -99,13 +113,15 @@ def _why(proposal: Proposal, situation: Situation, change: Change) -> str:
     freed = _freed(dict(proposal.saves), situation.phase)
     cost = -min(proposal.other_saves.values(), default=0)
     words = _Words(
-        old=change.old if change.old is not None else "what is not set",
-        new=change.new if change.new is not None else "removed",
+        old=change.old if change.old is not None else say("what is not set"),
+        new=change.new if change.new is not None else say("removed"),
         key=change.key,
-        freed=show_bytes(freed) if freed > 0 else "an unknown amount",
-        cost=show_bytes(cost) if cost > 0 else "nothing" if proposal.fits is not None else "an unknown amount",
+        freed=show_bytes(freed) if freed > 0 else say("an unknown amount"),
+        cost=show_bytes(cost) if cost > 0 else say("nothing" if proposal.fits is not None else "an unknown amount"),
         where=_where(proposal, situation),
-        checked="every phase was checked with it" if proposal.fits is not None else "no phase can be computed here",
+        checked=say(
+            "every phase was checked with it" if proposal.fits is not None else "no phase can be computed here"
+        ),
     )
     return " ".join(proposal.remedy.says.split()).format_map(words)
 
@@ -113,8 +129,8 @@ def _why(proposal: Proposal, situation: Situation, change: Change) -> str:
 def _where(proposal: Proposal, situation: Situation) -> str:
     """Of what `_freed` counts: the phase that failed, or the one that gains most (a phase the failed one hid)."""
     if proposal.saves.get(situation.phase) or not any(size > 0 for size in proposal.saves.values()):
-        return "where it failed"
-    return when(max(proposal.saves, key=lambda phase: proposal.saves[phase]))
+        return say("where it failed")
+    return say("{when}", when=when(max(proposal.saves, key=lambda phase: proposal.saves[phase])))
 
 
 # --- versions ------------------------------------------------------------------------------------------------------
@@ -146,7 +162,7 @@ def woken_steps(situation: Situation, chosen: Overrides) -> list[PlanStep]:
         replace(
             _version_step(remedy, advisory, specifier, situation, first=number == 0, chosen=chosen),
             selected=number == 0,
-            caveats=("needed only with the changes below: without them this fault sleeps",),
+            caveats=(say("needed only with the changes below: without them this fault sleeps"),),
         )
         for advisory in situation.woken(chosen)
         for number, specifier in enumerate(advisory.safe)
@@ -166,21 +182,27 @@ def _version_step(
     new = specifier.removeprefix("==")
     proven = advisory.cause == situation.cause and (old is not None or situation.leak_assumed)
     documented = next(
-        (f"{c.id} ({c.grade})" for c in situation.cases if new in map(str, c.values.get(advisory.library, []))), ""
+        (reported_by(c) for c in situation.cases if new in map(str, c.values.get(advisory.library, []))), ""
     )
     basis: Basis = "documented" if documented or proven else "estimated"
-    words = _Words(library=advisory.library, old=old or f"at {advisory.versions}", new=new)
+    words = _Words(library=advisory.library, old=old or say("at {versions}", versions=advisory.versions), new=new)
     caveats = (
         ()
         if old is not None
-        else (f"only if {advisory.library} is one of {advisory.versions}: check with `pip show {advisory.library}`",)
+        else (
+            say(
+                "only if {library} is one of {versions}: check with `pip show {library}`",
+                library=advisory.library,
+                versions=advisory.versions,
+            ),
+        )
     )
     held, given_back = situation.outcome(chosen or {}), situation.outcome(chosen or {}, mended=True)
     healed = difference(held.ledger, given_back.ledger, "gpu")
     return PlanStep(
         id=f"use-{advisory.library}-{new.lstrip('<>=~ ')}",
         rank=0,
-        title=f"Change {advisory.library} to {new}",
+        title=say("Change {library} to {version}", library=advisory.library, version=new),
         kind="version",
         tier="version",
         changes=(Change(advisory.library, old, new),),
@@ -188,7 +210,7 @@ def _version_step(
         basis=basis,
         saves={phase: size for phase, size in healed.items() if size},
         place="gpu",
-        why=" ".join(advisory.says.split()) + " " + " ".join(remedy.says.split()).format_map(words),
+        why=sentences([" ".join(advisory.says.split()), " ".join(remedy.says.split()).format_map(words)]),
         costs=remedy.costs,
         caveats=caveats,
         sources=tuple(s for s in (advisory.source, remedy.source) if s),
@@ -206,12 +228,12 @@ def case_steps(situation: Situation) -> list[PlanStep]:
 
 
 def _case_step(case: Case, situation: Situation) -> PlanStep:
-    framework = case.situation.get("framework", "that framework")
+    framework = case.situation.get("framework") or say("that framework")
     changes = tuple(Change(key, None, str(values[0])) for key, values in case.values.items())
     return PlanStep(
         id=f"as-in-{case.id}",
         rank=0,
-        title=f"As in {case.title}",
+        title=say("As in {case}", case=case.title),
         kind="manual",
         tier="free",
         changes=changes,
@@ -220,10 +242,14 @@ def _case_step(case: Case, situation: Situation) -> PlanStep:
         saves={},
         place=situation.place,
         why=" ".join(case.mechanism.split()),
-        costs="see the case",
-        caveats=(f"only if this is {framework}: give the launch script, and the plan is made for it",),
+        costs=say("see the case"),
+        caveats=(
+            say(
+                "only if this is {framework}: give the launch script, and the plan is made for it", framework=framework
+            ),
+        ),
         sources=(case.source,),
-        documented=f"{case.id} ({case.grade})",
+        documented=reported_by(case),
         group=f"as-in-{case.id}",
     )
 
@@ -268,7 +294,7 @@ def _below_the_framework(remedy: Remedy, known: KnownAs | None, situation: Situa
     native = printed_now(remedy.value, Native(known.key, text, known.default, "default"), situation.facts)
     tried = at_most(remedy.value, candidates(remedy.value, native, situation.outcome({}).built), situation.facts)
     value = next(iter(tried), None)
-    return () if value is None else (Change(known.key, native.text, str(value), how="not written into the script"),)
+    return () if value is None else (Change(known.key, native.text, str(value), how=not_written()),)
 
 
 def _by_hand(remedy: Remedy, known: KnownAs | None, situation: Situation) -> str:
@@ -276,13 +302,19 @@ def _by_hand(remedy: Remedy, known: KnownAs | None, situation: Situation) -> str
     if remedy.knob is None or remedy.kind == "data":
         return " ".join(remedy.says.split())
     if known is not None:
-        return (
-            f"No dialect is known for this launch; {known.title} itself calls it {known.key}. The framework around it "
-            "may have another name and another default: start from the value that is in force."
+        return say(
+            "No dialect is known for this launch; {library} itself calls it {key}. The framework around it may have "
+            "another name and another default: start from the value that is in force.",
+            library=known.title,
+            key=known.key,
         )
     knob = next((k for k in situation.knowledge.knobs if k.id == remedy.knob), None)
-    named = f"{knob.title.lower()} ({knob.unit})" if knob is not None else remedy.knob
-    return (
-        f"No dialect is known for this launch, so no key can be named: look for the setting that carries {named}. "
-        "With `set` it can then be changed in the script."
+    named = remedy.knob
+    if knob is not None:
+        title = knob.title.lower() if spoken() == ENGLISH else knob.title
+        named = say("{knob} ({unit})", knob=title, unit=knob.unit)
+    return say(
+        "No dialect is known for this launch, so no key can be named: look for the setting that carries {knob}. With "
+        "`set` it can then be changed in the script.",
+        knob=named,
     )

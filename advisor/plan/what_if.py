@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from typing import Literal
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from advisor.crash.evidence import Crash
 from advisor.diagnosis.advise import Concern
@@ -27,16 +29,14 @@ RAY_THRESHOLD = 0.95
 """Ray's default kill threshold (docs: out-of-memory prevention)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """The run and the ledger that a set of overrides gives."""
 
     built: BuiltRun
     ledger: Ledger
 
 
-@dataclass(frozen=True, slots=True)
-class Situation:
+class Situation(Struct, frozen=True):
     """What the plan is made for."""
 
     inputs: RunInputs
@@ -64,13 +64,9 @@ class Situation:
     """Quantities of the ledger that the log measured."""
     faults_sleep: bool = False
     """Leave out what bad versions hold (see `asleep`)."""
-    known: dict[tuple[frozenset[tuple[str, str | None]], bool], Outcome] = field(
-        default_factory=dict, repr=False, compare=False
-    )
+    known: dict[tuple[frozenset[tuple[str, str | None]], bool], Outcome] = field(default_factory=dict)
     """Outcomes already computed: the same question is asked many times over."""
-    bound: dict[tuple[frozenset[tuple[str, str | None]], bool], BuiltRun] = field(
-        default_factory=dict, repr=False, compare=False
-    )
+    bound: dict[tuple[frozenset[tuple[str, str | None]], bool], BuiltRun] = field(default_factory=dict)
     """Runs already bound."""
 
     def outcome(self, overrides: Overrides, mended: bool = False) -> Outcome:

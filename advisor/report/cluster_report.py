@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from advisor.language import say
 from advisor.machine.inventory import Machine
 from advisor.machine.merge import free_for_a_run
 from advisor.memory.cells import Ledger
@@ -22,18 +23,19 @@ def nodes_lines(members: Sequence[Machine], ledger: Ledger | None = None) -> lis
     shown = ordered[:ROWS]
     peak = ledger.peak("host") if ledger is not None else None
     rows = [_row(member, peak.expected if peak is not None else None) for member in shown]
-    head = ["node", "cards", "in use", "RAM", "limit", "free for a run", "driver"]
-    head += ["needed"] if peak is not None else []
+    head = [say("node"), say("cards"), say("in use"), say("RAM"), say("limit"), say("free for a run"), say("driver")]
+    head += [say("needed")] if peak is not None else []
     lines = table([head, *rows])
     if len(ordered) > len(shown):
         least = show_gib(_free(ordered[len(shown)]))
-        lines += wrap(f"and {len(ordered) - len(shown)} more nodes with {least} GiB free and more", 2, 4)
+        more = len(ordered) - len(shown)
+        lines += wrap(say("and {count} more nodes with {size} GiB free and more", count=more, size=least), 2, 4)
     return lines
 
 
 def nodes_section(members: Sequence[Machine], ledger: Ledger | None = None) -> list[str]:
     """With its heading."""
-    return section(f"{len(members)} nodes, the tightest first, GiB", nodes_lines(members, ledger))
+    return section(say("{count} nodes, the tightest first, GiB", count=len(members)), nodes_lines(members, ledger))
 
 
 def _free(member: Machine) -> int:
@@ -47,13 +49,14 @@ def _row(member: Machine, needed: int | None) -> list[str]:
     host, free = member.host, free_for_a_run(member.host)
     row = [
         cut(member.name, 22),
-        cut(f"{len(member.gpus)} x {name}" if name else "none", 18),
+        cut(f"{len(member.gpus)} x {name}" if name else say("none"), 18),
         show_gib(used) if member.gpus else "",
         show_gib(host.total_bytes, 0),
-        show_gib(host.limit_bytes, 0) if host.limit_bytes is not None else "none",
+        show_gib(host.limit_bytes, 0) if host.limit_bytes is not None else say("none"),
         show_gib(free, 0),
         cut(member.driver, 12),
     ]
     if needed is not None:
-        row.append(f"{show_gib(needed, 0)}" + ("" if free is None or needed <= free else " no room"))
+        fits = free is None or needed <= free
+        row.append(show_gib(needed, 0) if fits else say("{size} no room", size=show_gib(needed, 0)))
     return row

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from advisor.knowledge.schema import (
     Advisory,
+    Answer,
     Case,
     Cause,
     Framework,
@@ -14,14 +15,49 @@ from advisor.knowledge.schema import (
     Knowledge,
     Question,
     Remedy,
+    RemedyEvidence,
     SettingFact,
     Signature,
 )
+from advisor.language import Sayings, clauses, listed, say
+from advisor.report.effects import effects
 from advisor.report.layout import join, wrap
-from advisor.words import MEMORY_TITLES, PHASE_TITLES
+from advisor.words import MEMORY_TITLES, PHASE_TITLES, PHASES
 
 CLOSE_MATCHES = 5
-NOT_MOVED = "does not move memory"
+KINDS: Sayings[str] = Sayings(
+    {
+        "setting": "setting",
+        "environment": "environment",
+        "version": "version",
+        "machine": "machine",
+        "data": "data",
+        "manual": "manual",
+    }
+)
+"""What a remedy changes."""
+GRADES: Sayings[str] = Sayings(
+    {
+        "confirmed": "confirmed",
+        "plausible": "plausible",
+        "reported": "reported",
+        "failed": "failed",
+        "folklore": "folklore",
+    }
+)
+"""How well a case or an advisory is proved."""
+RESULTS: Sayings[str] = Sayings({"unchanged": "unchanged", "changed": "changed"})
+_REPORTED: Sayings[str] = Sayings(
+    {
+        "advised": "reported, advised: {what}",
+        "also_advised": "reported, also advised: {what}",
+        "confirmed_by": "reported, confirmed by: {what}",
+        "environment": "reported, environment: {what}",
+        "failed": "reported, failed: {what}",
+        "tried": "reported, tried: {what}",
+        "worked": "reported, worked: {what}",
+    }
+)
 
 
 class UnknownIdError(Exception):
@@ -84,7 +120,7 @@ def _knobs(knowledge: Knowledge, name: str) -> Iterator[Block]:
     for knob in knowledge.knobs:
         if knob.id != name:
             continue
-        lines = [*wrap(f"{knob.id}: a knob"), *wrap(f"{knob.title} ({knob.unit})", 2), *wrap(knob.says, 2)]
+        lines = [*_named(say("{id}: a knob", id=knob.id), _with_unit(knob)), *wrap(knob.says, 2)]
         carriers = [
             f"{framework.framework}: {key}"
             for framework in knowledge.frameworks
@@ -92,45 +128,70 @@ def _knobs(knowledge: Knowledge, name: str) -> Iterator[Block]:
             if name in (fact.knob, fact.before.knob if fact.before is not None else None) or name in fact.also
         ]
         remedies = [remedy.id for remedy in knowledge.remedies if remedy.knob == name]
-        lines += ["  carried by", *(line for carrier in carriers for line in wrap(carrier, 4, 6))] if carriers else []
-        yield lines + wrap(f"changed by the remedies {', '.join(remedies)}" if remedies else "", 2, 4)
+        lines += (
+            ["  " + say("carried by"), *(line for carrier in carriers for line in wrap(carrier, 4, 6))]
+            if carriers
+            else []
+        )
+        told = say("changed by the remedies {remedies}", remedies=listed(remedies)) if remedies else ""
+        yield lines + wrap(told, 2, 4)
+
+
+def _named(head: str, title: str) -> Block:
+    return [*wrap(head), *wrap(title, 2)]
+
+
+def _with_unit(knob: KnobFact) -> str:
+    return say("{title} ({unit})", title=knob.title, unit=knob.unit)
 
 
 def _settings(knowledge: Knowledge, name: str) -> Iterator[Block]:
     for framework in knowledge.frameworks:
-        for kind, facts in (("a setting", framework.settings), ("an environment variable", framework.environment)):
-            if name in facts:
-                yield _setting(framework, kind, name, facts)
+        told = {"id": name, "framework": framework.title}
+        if name in framework.settings:
+            yield _setting(framework, say("{id}: a setting of {framework}", **told), framework.settings[name])
+        if name in framework.environment:
+            head = say("{id}: an environment variable of {framework}", **told)
+            yield _setting(framework, head, framework.environment[name])
 
 
 def _renamed(knowledge: Knowledge, name: str) -> Iterator[Block]:
     for framework in knowledge.frameworks:
         older = {new: old for old, new in framework.renamed.items()}
-        for table, said in ((framework.renamed, "is called"), (older, "was called")):
-            if name in table:
-                yield wrap(f"{name}: in other versions of {framework.title} it {said} {table[name]}")
+        told = {"id": name, "framework": framework.title}
+        if name in framework.renamed:
+            now = framework.renamed[name]
+            yield wrap(say("{id}: in other versions of {framework} it is called {name}", **told, name=now))
+        if name in older:
+            then = older[name]
+            yield wrap(say("{id}: in other versions of {framework} it was called {name}", **told, name=then))
 
 
-def _setting(framework: Framework, kind: str, name: str, facts: Mapping[str, SettingFact]) -> Block:
-    fact = facts[name]
-    lines = wrap(f"{name}: {kind} of {framework.title}")
-    lines += wrap(f"carries the knob {fact.knob}" if fact.knob else _no_lever(fact), 2)
-    lines += wrap(f"unit: {fact.unit}" if fact.unit else "", 2) + wrap(_default(fact), 2)
-    lines += wrap(f"exists in {', '.join(fact.eras)}" if fact.eras else "", 2)
+def _setting(framework: Framework, head: str, fact: SettingFact) -> Block:
+    lines = wrap(head)
+    lines += wrap(_carries(fact.knob) if fact.knob else _no_lever(fact), 2)
+    lines += wrap(say("unit: {unit}", unit=fact.unit) if fact.unit else "", 2) + wrap(_default(fact), 2)
+    lines += wrap(say("exists in {eras}", eras=listed(fact.eras)) if fact.eras else "", 2)
     if fact.before is not None:
-        lever = f"carries the knob {fact.before.knob}" if fact.before.knob else "no lever"
-        lines += wrap(f"in {', '.join(fact.before.eras)} another switch: {lever}", 2, 4)
-    for effect in _effects(fact):
+        lever = _carries(fact.before.knob) if fact.before.knob else say("no lever")
+        lines += wrap(say("in {eras} another switch: {lever}", eras=listed(fact.before.eras), lever=lever), 2, 4)
+    for effect in effects(fact):
         lines += wrap(effect, 2, 4)
-    lines += wrap(f"training results: {fact.results} when it changes", 2)
+    lines += wrap(say("training results: {results} when it changes", results=RESULTS[fact.results]), 2)
     for rule in fact.must:
-        lines += wrap(f"must: {rule['says']}" if rule.get("says") else "", 2, 4)
+        lines += wrap(say("must: {rule}", rule=rule["says"]) if rule.get("says") else "", 2, 4)
     return lines + wrap(fact.caveat, 2) + _source(fact.source or framework.source)
+
+
+def _carries(knob: str) -> str:
+    return say("carries the knob {knob}", knob=knob)
 
 
 def _no_lever(fact: SettingFact) -> str:
     moving = any(moved != "none" for moved in fact.moves.values())
-    return "known, but no remedy changes it" if moving else "known, but not a lever against memory shortage"
+    if moving:
+        return say("known, but no remedy changes it")
+    return say("known, but not a lever against memory shortage")
 
 
 def _default(fact: SettingFact) -> str:
@@ -138,65 +199,43 @@ def _default(fact: SettingFact) -> str:
     if fact.default is None:
         return ""
     if not isinstance(fact.default, dict):
-        return f"default: {_value(fact, fact.default)}"
+        return say("default: {value}", value=_value(fact, fact.default))
     eras: dict[str, list[str]] = {}
     for era, value in fact.default.items():
-        eras.setdefault(_value(fact, value), []).append("otherwise" if era == "*" else era)
-    return "default: " + ", ".join(f"{value} ({', '.join(named)})" for value, named in eras.items())
+        eras.setdefault(_value(fact, value), []).append(say("otherwise") if era == "*" else era)
+    told = listed(say("{value} ({eras})", value=value, eras=listed(named)) for value, named in eras.items())
+    return say("default: {value}", value=told)
 
 
 def _value(fact: SettingFact, value: object) -> str:
     if value is None:
-        return "none"
+        return say("none")
     return str(value).lower() if fact.type in ("bool", "flag") else str(value)
-
-
-def _effects(fact: SettingFact) -> list[str]:
-    """One clause an effect, with the phases that have it: "raising it lowers GPU memory in the actor update, …"."""
-    phases: dict[str, list[str]] = {}
-    for phase, moved in fact.moves.items():
-        title = "every phase" if phase == "all" else PHASE_TITLES.get(phase, phase)  # type: ignore[call-overload]
-        phases.setdefault(_effect(moved, fact.type), []).append(title)
-    still = phases.pop(NOT_MOVED, [])
-    said = [f"{effect} in {', '.join(titles)}" for effect, titles in phases.items()]
-    if not phases:
-        return [NOT_MOVED] if still else []
-    named = [title for title in still if title != "every phase"]
-    return [*said, *([f"{NOT_MOVED} in {', '.join(named)}"] if named else [])]
-
-
-def _effect(moved: str, kind: str) -> str:
-    if moved == "none":
-        return NOT_MOVED
-    memory = "GPU memory" if moved.startswith("gpu") else "host RAM"
-    if kind in ("str", "list"):
-        return f"its value decides {memory}"
-    turning = "turning it on" if kind in ("bool", "flag") else "raising it"
-    return f"{turning} {'lowers' if moved.endswith('-') else 'raises'} {memory}"
 
 
 def _causes(knowledge: Knowledge, name: str) -> Iterator[Block]:
     for cause in knowledge.tree.causes:
         if cause.id == name:
-            lines = [*wrap(f"{cause.id}: a cause"), *wrap(f"{cause.title} ({MEMORY_TITLES[cause.memory]})", 2)]
-            lines += wrap(cause.explains, 2)
-            lines += wrap(f"proved by: {cause.proof}" if cause.proof else "", 2, 4)
-            lines += wrap(f"ruled out by: {cause.counter}" if cause.counter else "", 2, 4)
+            title = say("{title} ({memory})", title=cause.title, memory=MEMORY_TITLES[cause.memory])
+            lines = [*_named(say("{id}: a cause", id=cause.id), title), *wrap(cause.explains, 2)]
+            lines += wrap(say("proved by: {proof}", proof=cause.proof) if cause.proof else "", 2, 4)
+            lines += wrap(say("ruled out by: {proof}", proof=cause.counter) if cause.counter else "", 2, 4)
             lines += [line for told in _relieved(knowledge, cause) for line in wrap(told, 2, 4)]
-            lines += wrap(f"told, but no help here: {', '.join(cause.folklore)}" if cause.folklore else "", 2, 4)
-            yield lines + wrap(f"to record next time: {cause.record_next_time}" if cause.record_next_time else "", 2, 4)
+            folklore, later = listed(cause.folklore), cause.record_next_time
+            lines += wrap(say("told, but no help here: {remedies}", remedies=folklore) if folklore else "", 2, 4)
+            yield lines + wrap(say("to record next time: {what}", what=later) if later else "", 2, 4)
 
 
 def _relieved(knowledge: Knowledge, cause: Cause) -> Iterator[str]:
     """Its remedies in its own order, by the phases that they relieve: those for every phase last."""
     phases = {remedy.id: remedy.phases for remedy in knowledge.remedies}
-    for phase, title in PHASE_TITLES.items():
+    for phase in PHASES:
         here = [name for name in cause.remedies if phase in phases.get(name, ())]
         if here:
-            yield f"relieved in {title} by {', '.join(here)}"
+            yield say("relieved in {phase} by {remedies}", phase=PHASE_TITLES[phase], remedies=listed(here))
     always = [name for name in cause.remedies if not phases.get(name)]
     if always:
-        yield f"relieved in every phase by {', '.join(always)}"
+        yield say("relieved in every phase by {remedies}", remedies=listed(always))
 
 
 def _remedies(knowledge: Knowledge, name: str) -> Iterator[Block]:
@@ -206,17 +245,23 @@ def _remedies(knowledge: Knowledge, name: str) -> Iterator[Block]:
 
 
 def _remedy(remedy: Remedy) -> Block:
-    phases = ", ".join(PHASE_TITLES[phase] for phase in remedy.phases) or "every phase"
-    lines = [*wrap(f"{remedy.id}: a remedy ({remedy.kind})"), *wrap(remedy.title, 2)]
-    lines += wrap(f"changes the knob {remedy.knob}" if remedy.knob else "", 2)
-    lines += wrap(f"relieves {MEMORY_TITLES[remedy.memory]} in {phases}", 2, 4)
-    lines += wrap(f"training results: {remedy.results}", 2) + wrap(f"costs: {remedy.costs}", 2, 4)
+    phases = listed(PHASE_TITLES[phase] for phase in remedy.phases) or say("every phase")
+    lines = _named(say("{id}: a remedy ({kind})", id=remedy.id, kind=KINDS[remedy.kind]), remedy.title)
+    lines += wrap(say("changes the knob {knob}", knob=remedy.knob) if remedy.knob else "", 2)
+    lines += wrap(say("relieves {memory} in {phases}", memory=MEMORY_TITLES[remedy.memory], phases=phases), 2, 4)
+    lines += wrap(say("training results: {results}", results=RESULTS[remedy.results]), 2)
+    lines += wrap(say("costs: {costs}", costs=remedy.costs), 2, 4)
     lines += [line for caveat in remedy.caveats for line in wrap(caveat, 2, 4)]
-    lines += wrap(f"never for {', '.join(remedy.never_for)}" if remedy.never_for else "", 2, 4)
-    for evidence in remedy.evidence:
-        reason = f": {evidence.because}" if evidence.because else ""
-        lines += wrap(f"case {evidence.case}: {evidence.grade}{reason}", 2, 4)
+    lines += wrap(say("never for {what}", what=listed(remedy.never_for)) if remedy.never_for else "", 2, 4)
+    lines += [line for evidence in remedy.evidence for line in wrap(_graded(evidence), 2, 4)]
     return lines + _source(remedy.source)
+
+
+def _graded(evidence: RemedyEvidence) -> str:
+    told = {"case": evidence.case, "grade": GRADES[evidence.grade]}
+    if not evidence.because:
+        return say("case {case}: {grade}", **told)
+    return say("case {case}: {grade}: {because}", **told, because=evidence.because)
 
 
 def _signatures(knowledge: Knowledge, name: str) -> Iterator[Block]:
@@ -226,70 +271,90 @@ def _signatures(knowledge: Knowledge, name: str) -> Iterator[Block]:
 
 
 def _signature(signature: Signature) -> Block:
-    lines = [*wrap(f"{signature.id}: a crash line"), *wrap(signature.title, 2), *wrap(signature.says, 2)]
-    lines += wrap(f"proves: {signature.verdict or 'nothing by itself'}, {MEMORY_TITLES[signature.memory]}", 2, 4)
+    lines = [*_named(say("{id}: a crash line", id=signature.id), signature.title), *wrap(signature.says, 2)]
+    verdict, memory = signature.verdict or say("nothing by itself"), MEMORY_TITLES[signature.memory]
+    lines += wrap(say("proves: {verdict}, {memory}", verdict=verdict, memory=memory), 2, 4)
     if signature.phase != "unknown":
-        lines += wrap(f"in {PHASE_TITLES[signature.phase]}", 2)
-    lines += wrap(f"looks like: {signature.sample}" if signature.sample else "", 2, 4)
-    lines += wrap(f"versions: {signature.versions}" if signature.versions else "", 2, 4)
-    lines += [line for like in signature.look_alikes for line in wrap(f"not to be mistaken for {like}", 2, 4)]
+        lines += wrap(say("in {phase}", phase=PHASE_TITLES[signature.phase]), 2)
+    lines += wrap(say("looks like: {line}", line=signature.sample) if signature.sample else "", 2, 4)
+    lines += wrap(say("versions: {versions}", versions=signature.versions) if signature.versions else "", 2, 4)
+    for like in signature.look_alikes:
+        lines += wrap(say("not to be mistaken for {line}", line=like), 2, 4)
     return lines + _source(signature.source)
 
 
 def _questions(knowledge: Knowledge, name: str) -> Iterator[Block]:
     for question in knowledge.tree.questions:
         if question.id == name:
-            lines = [*wrap(f"{question.id}: a question"), *wrap(question.asks, 2), *wrap(question.why, 2)]
+            lines = [*_named(say("{id}: a question", id=question.id), question.asks), *wrap(question.why, 2)]
             for identifier, answer in question.answers.items():
-                leads = f"the question {answer.next}" if answer.next else f"the cause {answer.leads_to}"
-                lines += wrap(f"{identifier}: {answer.title}; leads to {leads}", 4, 6)
-            yield lines + wrap(f"to find out: {question.if_unknown}", 2, 4)
+                lines += wrap(_leads(identifier, answer), 4, 6)
+            yield lines + wrap(say("to find out: {how}", how=question.if_unknown), 2, 4)
+
+
+def _leads(identifier: str, answer: Answer) -> str:
+    told = {"id": identifier, "title": answer.title}
+    if answer.next:
+        return say("{id}: {title}; leads to the question {next}", **told, next=answer.next)
+    return say("{id}: {title}; leads to the cause {cause}", **told, cause=answer.leads_to)
 
 
 def _advisories(knowledge: Knowledge, name: str) -> Iterator[Block]:
     for advisory in knowledge.advisories:
         if advisory.id == name:
-            lines = wrap(f"{advisory.id}: an advisory for {advisory.library} {advisory.versions} ({advisory.grade})")
+            told = {"id": advisory.id, "library": advisory.library, "versions": advisory.versions}
+            grade = GRADES[advisory.grade]
+            lines = wrap(say("{id}: an advisory for {library} {versions} ({grade})", **told, grade=grade))
             lines += [*wrap(advisory.title, 2), *wrap(advisory.says, 2)]
-            lines += wrap(f"safe: {', '.join(advisory.safe)}" if advisory.safe else "", 2, 4)
-            lines += wrap(f"explains {advisory.cause}" if advisory.cause else "", 2)
+            lines += wrap(say("safe: {versions}", versions=listed(advisory.safe)) if advisory.safe else "", 2, 4)
+            lines += wrap(say("explains {cause}", cause=advisory.cause) if advisory.cause else "", 2)
             yield lines + _source(advisory.source)
 
 
 def _cases(knowledge: Knowledge, name: str) -> Iterator[Block]:
     for case in knowledge.cases:
         if case.id == name:
-            lines = [*wrap(f"{case.id}: a documented case ({case.grade})"), *wrap(case.title, 2)]
-            facts = ", ".join(f"{key} {value}" for key, value in case.situation.items())
-            lines += wrap(f"situation: {facts}", 2, 4)
+            lines = _named(say("{id}: a documented case ({grade})", id=case.id, grade=GRADES[case.grade]), case.title)
+            facts = listed(f"{key} {value}" for key, value in case.situation.items())
+            lines += wrap(say("situation: {facts}", facts=facts), 2, 4)
             for key, value in case.reported.items():
-                lines += wrap(f"reported, {key.replace('_', ' ')}: {_told(value)}", 2, 4)
+                lines += wrap(_reported(key, _told(value)), 2, 4)
             lines += wrap(case.mechanism, 2)
-            lines += [line for told in case.folklore for line in wrap(f"told there, but not supported: {told}", 2, 4)]
-            lines += wrap(f"remedies: {', '.join(case.remedies)}" if case.remedies else "", 2, 4)
+            for told in case.folklore:
+                lines += wrap(say("told there, but not supported: {what}", what=told), 2, 4)
+            lines += wrap(say("remedies: {remedies}", remedies=listed(case.remedies)) if case.remedies else "", 2, 4)
             yield lines + _source(case.source)
+
+
+def _reported(key: str, what: str) -> str:
+    if key in _REPORTED:
+        return _REPORTED[key].format(what=what)
+    return f"reported, {key.replace('_', ' ')}: {what}"  # a key that only a user's own case has
 
 
 def _told(value: object) -> str:
     """Lists and mappings as a sentence names them: `bf16, small batches`, `torch 2.5.1, vllm 0.7.2`."""
     if isinstance(value, Mapping):
-        return ", ".join(f"{name} {of}" for name, of in value.items())
-    return ", ".join(str(item) for item in value) if isinstance(value, list) else str(value)
+        return listed(f"{name} {of}" for name, of in value.items())
+    if not isinstance(value, list):
+        return str(value)
+    items = [str(item) for item in value]
+    return clauses(items) if any("，" in item for item in items) else listed(items)
 
 
 def _frameworks(knowledge: Knowledge, name: str) -> Iterator[Block]:
     for framework in knowledge.frameworks:
         if framework.framework == name:
-            lines = [*wrap(f"{name}: a framework"), *wrap(framework.title, 2)]
-            eras = ", ".join(dict.fromkeys(era.id for era in framework.eras))
-            lines += wrap(f"eras: {eras}" if eras else "", 2, 4)
-            lines += wrap(f"{len(framework.settings)} settings known", 2)
+            lines = _named(say("{id}: a framework", id=name), framework.title)
+            eras = listed(dict.fromkeys(era.id for era in framework.eras))
+            lines += wrap(say("eras: {eras}", eras=eras) if eras else "", 2, 4)
+            lines += wrap(say("{count} settings known", count=len(framework.settings)), 2)
             lines += [line for note in framework.notes for line in wrap(note, 2, 4)]
             yield lines + _source(framework.source)
 
 
 def _source(source: str) -> Block:
-    return wrap(f"source: {source}" if source else "", 2, 4)
+    return wrap(say("source: {source}", source=source) if source else "", 2, 4)
 
 
 _FINDERS: tuple[Finder, ...] = (

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from advisor.hostile import cells, clean_line
+from advisor.line_breaks import wrapped
 
 WIDTH = 78
 """Columns of the text report: fits 80 with a margin, and a quoted mail."""
@@ -34,43 +35,25 @@ def plain_ascii(text: str) -> str:
     return text.translate(_ASCII).encode("ascii", "replace").decode("ascii")
 
 
+def spelled(text: str, encoding: str) -> str:
+    """The same text in what `encoding` has: signs that it lacks are spelled, anything else becomes "?"."""
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        kept = {character: character.encode(encoding, "ignore") for character in set(text)}
+        has = "".join(character if kept[character] else character.translate(_ASCII) for character in text)
+        return has.encode(encoding, "replace").decode(encoding)
+    return text
+
+
 def wrap(text: str, indent: int = 0, hanging: int | None = None, width: int = WIDTH) -> list[str]:
     """Lines of at most `width` columns; the first is indented by `indent`, the others by `hanging` (default: the same).
 
     Wide characters count two columns; a word too long for a line is cut across lines.
     """
     hanging = indent if hanging is None else hanging
-    lines: list[str] = []
-    line, used = " " * indent, indent
-    empty = True
-    for word in _pieces(clean_line(text, 100_000).split(), width - max(indent, hanging)):
-        size = cells(word)
-        if not empty and used + 1 + size > width:
-            lines.append(line)
-            line, used, empty = " " * hanging, hanging, True
-        line += word if empty else " " + word
-        used += size + (0 if empty else 1)
-        empty = False
-    if not empty:
-        lines.append(line)
-    return lines
-
-
-def _pieces(words: Iterable[str], width: int) -> Iterator[str]:
-    """Words, those wider than a line cut into lines."""
-    for word in words:
-        if cells(word) <= width:
-            yield word
-            continue
-        piece, used = "", 0
-        for character in word:
-            size = cells(character)
-            if used + size > width:
-                yield piece
-                piece, used = "", 0
-            piece += character
-            used += size
-        yield piece
+    lines = wrapped(text, width - hanging, width - indent, longest=100_000)
+    return [" " * (hanging if i else indent) + line for i, line in enumerate(lines)]
 
 
 def cut(text: str, width: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from advisor.language import say, say_count
 from advisor.machine.inventory import Gpu, Host, Machine
 from advisor.report.cluster_report import nodes_section
 from advisor.report.layout import cut, join, section, table, wrap
@@ -28,52 +29,64 @@ LIBRARIES_SHOWN = (
 
 def machine_report(machine: Machine) -> str:
     """GPUs, host memory, libraries of the training environment, and what could not be read."""
-    many = machine.nodes is not None and machine.nodes > 1
-    nodes = f"{machine.nodes} nodes{'; of each thing, the smallest' if machine.members else ' alike'}" if many else ""
     return join(
         [
             *wrap(_title(machine)),
-            *wrap(nodes),
+            *wrap(_nodes(machine)),
             *nodes_section(machine.members),
             *table([_gpu(gpu) for gpu in machine.gpus]),
-            *section("Host", _host(machine.host)),
+            *section(say("Host"), _host(machine.host)),
             *section(_whose(machine), _libraries(machine)),
-            *section("Not known", [line for problem in machine.problems for line in wrap(problem, 2, 4)]),
+            *section(say("Not known"), [line for problem in machine.problems for line in wrap(problem, 2, 4)]),
         ]
     )
 
 
+def _nodes(machine: Machine) -> str:
+    if machine.nodes is None or machine.nodes < 2:
+        return ""
+    if machine.members:
+        return say("{count} nodes; of each thing, the smallest", count=machine.nodes)
+    return say("{count} nodes alike", count=machine.nodes)
+
+
 def _title(machine: Machine) -> str:
     count = len(machine.gpus)
-    driver = f", driver {machine.driver}" if machine.driver else ""
-    return f"{count or 'No'} GPU{'' if count == 1 else 's'}{driver}"
+    cards = say_count("{number} GPU", "{number} GPUs", count) if count else say("No GPUs")
+    return say("{cards}, driver {version}", cards=cards, version=machine.driver) if machine.driver else cards
 
 
 def _whose(machine: Machine) -> str:
-    return f"Libraries of {cut(machine.environment, 62)}" if machine.environment else "Libraries"
+    if not machine.environment:
+        return say("Libraries")
+    return say("Libraries of {environment}", environment=cut(machine.environment, 62))
 
 
 def _gpu(gpu: Gpu) -> list[str]:
     load = "" if gpu.utilisation is None else f"{gpu.utilisation} %"
-    used = "" if gpu.used_bytes is None else f"{show_bytes(gpu.used_bytes)} of "
+    total = show_bytes(gpu.total_bytes)
+    used = say("{used} of {total}", used=show_bytes(gpu.used_bytes), total=total)
     return [
         str(gpu.index),
         cut(gpu.name, 30),
-        used + show_bytes(gpu.total_bytes),
+        total if gpu.used_bytes is None else used,
         load,
         cut(gpu.mig, 12),
     ]
 
 
 def _host(host: Host) -> list[str]:
-    lines = wrap(f"RAM {show_bytes(host.total_bytes)}, available {show_bytes(host.available_bytes)}", 2, 4)
+    total, available = show_bytes(host.total_bytes), show_bytes(host.available_bytes)
+    lines = wrap(say("RAM {total}, available {available}", total=total, available=available), 2, 4)
     if host.limit_bytes is not None:
-        lines += wrap(f"limited to {show_bytes(host.limit_bytes)} by {host.limit_source or 'a control group'}", 2, 4)
+        source = host.limit_source or say("a control group")
+        lines += wrap(say("limited to {size} by {source}", size=show_bytes(host.limit_bytes), source=source), 2, 4)
     if host.oom_kills:
-        lines += wrap(f"the kernel killed {host.oom_kills} processes for memory here", 2, 4)
-    return lines + wrap(f"shared memory {show_bytes(host.shm_bytes)}, used {show_bytes(host.shm_used_bytes)}", 2, 4)
+        lines += wrap(say("the kernel killed {count} processes for memory here", count=host.oom_kills), 2, 4)
+    sizes = {"size": show_bytes(host.shm_bytes), "used": show_bytes(host.shm_used_bytes)}
+    return lines + wrap(say("shared memory {size}, used {used}", **sizes), 2, 4)
 
 
 def _libraries(machine: Machine) -> list[str]:
     rows = [[name, machine.libraries[name]] for name in LIBRARIES_SHOWN if name in machine.libraries]
-    return table(rows) if rows else ["  none that decide memory"]
+    return table(rows) if rows else ["  " + say("none that decide memory")]

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING
 
 from advisor import __version__
 from advisor.crash.evidence import Crash, Evidence
-from advisor.diagnosis.diagnosis import Diagnosis, Step
+from advisor.diagnosis.diagnosis import UNKNOWN, Advice, CaseMatch, Diagnosis, Step
 from advisor.hostile import clean_line
+from advisor.language import Sayings, clauses, listed, say, sentences
 from advisor.memory.cells import Ledger, Place
 from advisor.plan.plan import Change, Plan, PlanStep
 from advisor.redact import redact
 from advisor.report import phrases
 from advisor.units import show_gib
-from advisor.words import PHASE_TITLES
+from advisor.words import BASIS_TITLES, PHASE_TITLES
 
 if TYPE_CHECKING:
     from advisor.session import State
@@ -33,7 +34,7 @@ def code(value: str, limit: int = 600) -> str:
     """A code span, fenced by more backticks than the value holds."""
     value = redact(clean_line(value, limit)).replace("|", "¦")
     if not value:
-        return "(empty)"
+        return say("(empty)")
     fence = "`" * (1 + max((len(run) for run in _RUNS_OF_TICKS.findall(value)), default=0))
     edge = " " if value.startswith("`") or value.endswith("`") else ""
     return f"{fence}{edge}{value}{edge}{fence}"
@@ -48,10 +49,10 @@ def markdown_report(state: State, wrote: str = "") -> str:
         _proof(state.crash),
         _cause(state.diagnosis),
         _memory(state.ledger, state.plan),
-        _section("Ruled out", [f"- **{text(r.title)}**: {text(r.because)}" for r in state.diagnosis.ruled_out]),
-        _section("Not proposed", [f"- **{text(n.title)}**: {text(n.because)}" for n in state.plan.not_proposed]),
+        _section(say("Ruled out"), [_reason(one.title, one.because) for one in state.diagnosis.ruled_out]),
+        _section(say("Not proposed"), [_reason(one.title, one.because) for one in state.plan.not_proposed]),
         _cases(state.diagnosis),
-        _section("What to record next time", [text(state.diagnosis.record_next_time)]),
+        _section(say("What to record next time"), [text(state.diagnosis.record_next_time)]),
         _foot(state),
     ]
     return "\n".join(part for part in parts if part).rstrip("\n") + "\n"
@@ -62,10 +63,14 @@ def _section(title: str, lines: Iterable[str]) -> str:
     return "\n".join([f"## {title}", "", *body, ""]) if any(body) else ""
 
 
+def _reason(title: str, because: str) -> str:
+    return "- " + say("**{title}**: {because}", title=text(title), because=text(because))
+
+
 def _head(state: State, wrote: str) -> str:
-    name = wrote or (state.asked.script.name if state.asked.script else "this run")
+    name = wrote or (state.asked.script.name if state.asked.script else say("this run"))
     lines = [
-        f"# Why it ran out of memory, and what changes: {text(name)}",
+        "# " + say("Why it ran out of memory, and what changes: {name}", name=text(name)),
         "",
         f"**{text(phrases.verdict(state))}**",
         "",
@@ -74,14 +79,14 @@ def _head(state: State, wrote: str) -> str:
     if state.crash.verdict == "unclear":
         lines += [
             text(state.crash.unclear_because),
-            *(f"- To settle it: {text(hint)}" for hint in state.crash.settle_by),
+            *("- " + say("To settle it: {hint}", hint=text(hint)) for hint in state.crash.settle_by),
         ]
     lines += [
         "",
-        f"- Run: {text(phrases.subject(state.run))}",
-        f"- Machine: {text(phrases.machine_line(state.machine))}",
+        "- " + say("Run: {run}", run=text(phrases.subject(state.run))),
+        "- " + say("Machine: {machine}", machine=text(phrases.machine_line(state.machine))),
     ]
-    lines += [f"- Note: {text(note)}" for note in (*state.run.notes, *state.machine.problems)]
+    lines += ["- " + say("Note: {note}", note=text(note)) for note in (*state.run.notes, *state.machine.problems)]
     return "\n".join([*lines, ""])
 
 
@@ -93,46 +98,48 @@ def _changes(plan: Plan) -> str:
     lines = [text(phrases.fits_words(plan)), ""] if plan.steps else []
     for number, step in enumerate(chosen, 1):
         lines += [f"### {number}. {text(step.title)}", "", *_step(step), ""]
-    return _section("What changes", lines) if chosen else _section("What changes", ["Nothing was selected.", *lines])
+    return _section(say("What changes"), lines if chosen else [say("Nothing was selected."), *lines])
 
 
 def _step(step: PlanStep) -> list[str]:
     """What, where, why, what it saves, what it costs, whether results change, how sure and from where."""
-    lines = [f"- What: {_what(change)}" for change in step.changes]
-    lines += [
-        f"- Why: {text(step.why)}",
-        f"- Saves: {text(_saved(step))}",
-        f"- Costs: {text(step.costs or 'nothing known')}",
+    stay = step.results == "unchanged"
+    lines = [
+        *(say("What: {change}", change=_what(change)) for change in step.changes),
+        say("Why: {why}", why=text(step.why)),
+        say("Saves: {saved}", saved=text(_saved(step))),
+        say("Costs: {costs}", costs=text(step.costs or say("nothing known"))),
+        say("Training results: stay the same") if stay else say("Training results: change"),
+        say("How sure: {basis}", basis=phrases.BASIS_WORDS[step.basis]),
+        *([say("Documented: {case}", case=text(step.documented))] if step.documented else []),
+        *(say("Note: {note}", note=text(caveat)) for caveat in step.caveats),
+        *(say("From: {source}", source=text(source)) for source in step.sources),
+        say("Id: {id}", id=code(step.id)),
     ]
-    lines.append(f"- Training results: {'stay the same' if step.results == 'unchanged' else 'change'}")
-    lines.append(f"- How sure: {phrases.BASIS_WORDS[step.basis]}")
-    lines += [f"- Documented: {text(step.documented)}"] if step.documented else []
-    lines += [f"- Note: {text(caveat)}" for caveat in step.caveats]
-    lines += [f"- From: {text(source)}" for source in step.sources]
-    return [*lines, f"- Id: {code(step.id)}"]
+    return [f"- {line}" for line in lines]
 
 
 def _what(change: Change) -> str:
-    where = phrases.place_of(change)
-    return f"{code(phrases.change_line(change))}" + (f" ({text(where)})" if where else "")
+    line, where = code(phrases.change_line(change)), phrases.place_of(change)
+    return say("{change} ({place})", change=line, place=text(where)) if where else line
 
 
 def _saved(step: PlanStep) -> str:
     other = "gpu" if step.place == "host" else "host"
-    clauses = phrases.savings(step.saves, step.place) + phrases.savings(step.host_saves, other)
-    return "; ".join(clauses) or "not computed"
+    saved = phrases.savings(step.saves, step.place) + phrases.savings(step.host_saves, other)
+    return clauses(saved) or say("not computed")
 
 
 def _offered(plan: Plan) -> str:
     """Steps that are there to be chosen, shorter."""
     rows = [
         f"| {code(step.id)} | {text(step.title)} | {_brief(step.changes)} | {phrases.results_word(step)} | "
-        f"{text(phrases.saves_word(step)) or '–'} | {step.basis} |"
+        f"{text(phrases.saves_word(step)) or '–'} | {BASIS_TITLES[step.basis]} |"
         for step in plan.steps
         if not step.selected
     ]
-    header = ["| id | change | setting | results | saves | basis |", "|---|---|---|---|---|---|"]
-    return _section("What else could be done", [*header, *rows]) if rows else ""
+    header = [say("| id | change | setting | results | saves | basis |"), "|---|---|---|---|---|---|"]
+    return _section(say("What else could be done"), [*header, *rows]) if rows else ""
 
 
 def _brief(changes: Sequence[Change]) -> str:
@@ -144,51 +151,69 @@ def _brief(changes: Sequence[Change]) -> str:
 
 def _proof(crash: Crash) -> str:
     lines = [_quote(entry) for entry in crash.evidence[:12]]
-    lines += [f"- The phase: {text(crash.phase_because)}"] if crash.phase_because else []
-    lines += [f"- Held: {text(held)}" for held in phrases.holders(crash)]
-    return _section("What the log proves", lines)
+    lines += ["- " + say("The phase: {because}", because=text(crash.phase_because))] if crash.phase_because else []
+    lines += ["- " + say("Held: {held}", held=text(held)) for held in phrases.holders(crash)]
+    return _section(say("What the log proves"), lines)
 
 
 def _quote(entry: Evidence) -> str:
-    again = phrases.repeated(entry)
-    return (
-        f"- {code(phrases.quote_place(entry))} ({code(entry.signature)}, {entry.role}{again}): {code(entry.text, 300)}"
+    return "- " + say(
+        "{place} ({signature}, {role}): {line}",
+        place=code(phrases.quote_place(entry)),
+        signature=code(entry.signature),
+        role=phrases.role(entry),
+        line=code(entry.text, 300),
     )
 
 
 def _cause(diagnosis: Diagnosis) -> str:
     if not diagnosis.cause:
         return ""
-    lines = [f"**{text(diagnosis.title)}** ({diagnosis.basis})", "", text(diagnosis.explains), ""]
-    lines += [_question(step) for step in diagnosis.path]
-    lines += [
-        f"- **{text(a.library)} {text(a.version)}**: {text(a.title)}. {text(a.says)} ({text(a.source)})"
-        for a in diagnosis.advisories
-    ]
-    return "\n".join(["## Likely cause", "", *lines, ""])
+    title = say("**{title}** ({basis})", title=text(diagnosis.title), basis=BASIS_TITLES[diagnosis.basis])
+    lines = [title, "", text(diagnosis.explains), ""]
+    lines += [f"- {_question(step)}" for step in diagnosis.path]
+    lines += [f"- {_advice(one)}" for one in diagnosis.advisories]
+    return "\n".join([f"## {say('Likely cause')}", "", *lines, ""])
+
+
+def _advice(one: Advice) -> str:
+    library = text(f"{one.library} {one.version}")
+    says = say("{words} ({source})", words=text(one.says), source=text(one.source))
+    return sentences((say("**{library}**: {title}.", library=library, title=text(one.title)), says))
 
 
 def _question(step: Step) -> str:
-    answer = f"- {text(step.asks)} **{text(phrases.answer_title(step))}** ({text(phrases.because(step))})"
-    return f"{answer} To find out: {text(step.if_unknown)}" if step.answer == "unknown" and step.if_unknown else answer
+    answer = say(
+        "{asks} **{answer}** ({because})",
+        asks=text(step.asks),
+        answer=text(phrases.answer_title(step)),
+        because=text(phrases.because(step)),
+    )
+    if step.answer != UNKNOWN or not step.if_unknown:
+        return answer
+    return sentences((answer, say("To find out: {how}", how=text(step.if_unknown))))
 
 
 def _memory(ledger: Ledger, plan: Plan) -> str:
     lines = [
-        *_table("gpu", "GPU memory of one card", ledger, plan.after),
-        *_table("host", "Host RAM of one node", ledger, plan.after),
+        *_table("gpu", ledger, plan.after),
+        *_table("host", ledger, plan.after),
     ]
-    lines += [f"- Assumed: {text(assumed)}" for assumed in ledger.assumed]
-    lines += [f"- Not known: {text(missing)}" for missing in ledger.missing]
-    return "\n".join(["## Memory before and after", "", *lines, ""]) if lines else ""
+    lines += ["- " + say("Assumed: {assumed}", assumed=text(assumed)) for assumed in ledger.assumed]
+    lines += ["- " + say("Not known: {missing}", missing=text(missing)) for missing in ledger.missing]
+    return "\n".join([f"## {say('Memory before and after')}", "", *lines, ""]) if lines else ""
 
 
-def _table(place: Place, title: str, before: Ledger, after: Ledger | None) -> list[str]:
+def _table(place: Place, before: Ledger, after: Ledger | None) -> list[str]:
     phases = phrases.sums(before, place)
     if not phases:
         return []
-    room = phrases.capacity(before, place)
-    lines = [f"{title}, GiB of {show_gib(room)}:", "", "| phase | now | low–high | after |", "|---|---:|---:|---:|"]
+    room = show_gib(phrases.capacity(before, place))
+    titles = Sayings[Place](
+        {"gpu": "GPU memory of one card, GiB of {size}:", "host": "Host RAM of one node, GiB of {size}:"}
+    )
+    title = titles[place].format(size=room)
+    lines = [title, "", say("| phase | now | low–high | after |"), "|---|---:|---:|---:|"]
     for each in phases:
         later = after.phase(place, each.phase) if after else None
         lines.append(
@@ -199,17 +224,24 @@ def _table(place: Place, title: str, before: Ledger, after: Ledger | None) -> li
 
 
 def _cases(diagnosis: Diagnosis) -> str:
-    lines = []
-    for case in diagnosis.cases:
-        differs = f"; differs in {text(', '.join(case.differs))}" if case.differs else ""
-        agrees = f"{case.agree} of {case.of} facts agree{differs}"
-        lines.append(f"- {text(case.title)} ({code(case.id)}): {agrees}. {text(case.source)}")
-    return _section("Documented cases like this one", lines)
+    return _section(say("Documented cases like this one"), [f"- {_case(case)}" for case in diagnosis.cases])
+
+
+def _case(case: CaseMatch) -> str:
+    told = {"title": text(case.title), "id": code(case.id), "agree": case.agree, "of": case.of}
+    if not case.differs:
+        says = say("{title} ({id}): {agree} of {of} facts agree.", **told)
+    else:
+        differs = text(listed(case.differs))
+        says = say("{title} ({id}): {agree} of {of} facts agree; differs in {differs}.", **told, differs=differs)
+    return sentences((says, text(case.source)))
 
 
 def _foot(state: State) -> str:
     names = [path.name for path in (state.asked.script, *state.asked.logs) if path is not None]
-    read = ", ".join(code(name) for name in names)
-    return (
-        f"Written by rl-oom-advisor {__version__}, knowledge {state.knowledge.digest}, from {read or 'a description'}."
+    return say(
+        "Written by rl-oom-advisor {version}, knowledge {digest}, from {files}.",
+        version=__version__,
+        digest=state.knowledge.digest,
+        files=listed(code(name) for name in names) or say("a description"),
     )

@@ -8,29 +8,83 @@ from typing import TYPE_CHECKING
 from advisor.crash.evidence import Crash, Evidence
 from advisor.diagnosis.diagnosis import Step
 from advisor.hostile import clean_line
+from advisor.language import Sayings, listed, say, sentences
 from advisor.machine.inventory import Machine
 from advisor.memory.cells import Ledger, PhaseSum, Place
 from advisor.plan.plan import Change, Plan, PlanStep, grouped
 from advisor.run.run import Run
 from advisor.units import show_bytes, show_gib, show_params
-from advisor.words import MEMORY_TITLES, PHASE_TITLES, Basis, Phase, when
+from advisor.words import MEMORY_TITLES, PHASE_TITLES, Basis, Memory, Phase, sentence, when
 
 if TYPE_CHECKING:
     from advisor.session import State
 
-BASIS_WORDS: dict[Basis, str] = {
-    "measured": "measured: printed by the log or read on this machine",
-    "computed": "computed: every input of the arithmetic is known",
-    "estimated": "estimated: an input of the arithmetic was assumed",
-    "documented": "documented: a reported case did this",
-}
-ANSWERED_BY: dict[str, str] = {
-    "log": "by the log",
-    "script": "by the script",
-    "machine": "by the machine",
-    "user": "by you",
-    "unknown": "not answered",
-}
+BASIS_WORDS: Sayings[Basis] = Sayings(
+    {
+        "measured": "measured: printed by the log or read on this machine",
+        "computed": "computed: every input of the arithmetic is known",
+        "estimated": "estimated: an input of the arithmetic was assumed",
+        "documented": "documented: a reported case did this",
+    }
+)
+ANSWERED_BY: Sayings[str] = Sayings(
+    {
+        "log": "by the log",
+        "script": "by the script",
+        "machine": "by the machine",
+        "user": "by you",
+        "unknown": "not answered",
+    }
+)
+ROLES: Sayings[str] = Sayings(
+    {
+        "cause": "cause",
+        "victim": "victim",
+        "hint": "hint",
+        "pointer": "pointer",
+        "warning": "warning",
+        "echo": "echo",
+        "telemetry": "telemetry",
+        "progress": "progress",
+    }
+)
+"""What a line of evidence is."""
+_PRINTED: Sayings[str] = Sayings(
+    {
+        "active_bytes": "active {size}",
+        "allocated_bytes": "allocated {size}",
+        "allowed_bytes": "allowed {size}",
+        "available_bytes": "available {size}",
+        "file_bytes": "file {size}",
+        "free_bytes": "free {size}",
+        "freed_bytes": "freed {size}",
+        "graphs_bytes": "graphs {size}",
+        "held_bytes": "held {size}",
+        "kv_available_bytes": "kv available {size}",
+        "kv_needed_bytes": "kv needed {size}",
+        "left_bytes": "left {size}",
+        "node_total_bytes": "node total {size}",
+        "node_used_bytes": "node used {size}",
+        "other_bytes": "other {size}",
+        "other_process_bytes": "other process {size}",
+        "private_bytes": "private {size}",
+        "reserved_bytes": "reserved {size}",
+        "reserved_unallocated_bytes": "reserved unallocated {size}",
+        "shared_bytes": "shared {size}",
+        "shm_bytes": "shm {size}",
+        "spilled_bytes": "spilled {size}",
+        "task_bytes": "task {size}",
+        "threshold_bytes": "threshold {size}",
+        "total_bytes": "total {size}",
+        "tried_bytes": "tried {size}",
+        "used_bytes": "used {size}",
+        "virtual_bytes": "virtual {size}",
+        "wanted_bytes": "wanted {size}",
+        "weights_bytes": "weights {size}",
+        "process_bytes": "process {size}",
+    }
+)
+"""Sizes that lines print, by field."""
 
 
 def verdict(state: State) -> str:
@@ -39,52 +93,63 @@ def verdict(state: State) -> str:
     if crash.verdict == "oom":
         return _oom(state.diagnosis.memory, state.diagnosis.phase)
     if crash.verdict == "not_oom" and not crash.signature:
-        return "Nothing in the log failed."
+        return say("Nothing in the log failed.")
     if crash.verdict == "not_oom":
-        return "This is not a shortage of memory."
+        return say("This is not a shortage of memory.")
     if not state.asked.logs:
-        return "No log was given, so no crash is proven; below is what the script asks of the machine."
+        return say("No log was given, so no crash is proven; below is what the script asks of the machine.")
     if not crash.evidence:
-        return "Nothing in the log proves a crash for want of memory."
-    return "The log does not prove whether memory ran out."
+        return say("Nothing in the log proves a crash for want of memory.")
+    return say("The log does not prove whether memory ran out.")
 
 
 def nothing_told(crash: Crash) -> str:
     """Of logs that show no cause, one clause."""
-    told = "no failure stands here" if crash.verdict == "not_oom" else "nothing here says why the run died"
-    return f"{told} ({crash.lines_read} lines read)"
+    if crash.verdict == "not_oom":
+        return say("no failure stands here ({count} lines read)", count=crash.lines_read)
+    return say("nothing here says why the run died ({count} lines read)", count=crash.lines_read)
 
 
 def repeated(entry: Evidence) -> str:
     """ ", 7 times more", ", the run before this one"; "" for a line that stands alone."""
-    again = f", {entry.repeats} times more" if entry.repeats else ""
-    ago = {0: "", 1: ", the run before this one"}.get(entry.runs_ago, f", {entry.runs_ago} runs before this one")
-    return again + ago
+    again = say(", {count} times more", count=entry.repeats) if entry.repeats else ""
+    if not entry.runs_ago:
+        return again
+    if entry.runs_ago == 1:
+        return again + say(", the run before this one")
+    return again + say(", {count} runs before this one", count=entry.runs_ago)
 
 
-def _oom(memory: str, phase: Phase) -> str:
-    title = MEMORY_TITLES.get(memory, "Memory")  # type: ignore[call-overload]
+def role(entry: Evidence) -> str:
+    """ "cause, 7 times more"."""
+    return ROLES[entry.role] + repeated(entry)
+
+
+def _oom(memory: Memory, phase: Phase) -> str:
+    if memory == "unknown" and phase == "unknown":
+        return say("Memory ran out; the log does not show in which phase.")
     if memory == "unknown":
-        title = "Memory"
+        return say("Memory ran out {when}.", when=when(phase))
     if phase == "unknown":
-        return f"{title} ran out; the log does not show in which phase."
-    return f"{title} ran out {when(phase)}."
+        return say("{memory} ran out; the log does not show in which phase.", memory=MEMORY_TITLES[memory])
+    return say("{memory} ran out {when}.", memory=MEMORY_TITLES[memory], when=when(phase))
 
 
 def remarks(state: State) -> tuple[str, ...]:
     """What the diagnosis remarks, but for what the reports already say of an unclear log."""
-    said = sentence(state.crash.unclear_because) if state.crash.verdict == "unclear" else ""
-    return tuple(remark for remark in state.diagnosis.remarks if not said or not remark.startswith(said))
+    said = state.crash.unclear_because.rstrip(".。").lower() if state.crash.verdict == "unclear" else ""
+    return tuple(remark for remark in state.diagnosis.remarks if not said or not remark.lower().startswith(said))
 
 
 def subject(run: Run) -> str:
     """ "EasyR1 · GRPO · Qwen2.5-VL-7B (8.29B parameters)"."""
-    parts = [run.title if run.framework != "unknown" else "unknown framework"]
+    parts = [run.title if run.framework != "unknown" else say("unknown framework")]
     if run.algorithm != "unknown":
         parts.append(run.algorithm.upper() if len(run.algorithm) <= 5 else run.algorithm)
     name = run.model_name or (run.model.name if run.model else "")
     if name:
-        parts.append(f"{name} ({show_params(run.model.parameters)} parameters)" if run.model else name)
+        size = show_params(run.model.parameters) if run.model else ""
+        parts.append(say("{model} ({size} parameters)", model=name, size=size) if size else name)
     return " · ".join(parts)
 
 
@@ -92,53 +157,56 @@ def machine_line(machine: Machine) -> str:
     """ "8 × A100-SXM4-40GB · 760.00 GiB RAM, no container limit known · torch 2.5.1, ray 2.40.0"."""
     parts = []
     if machine.nodes is not None and machine.nodes > 1:
-        parts.append(f"{machine.nodes} nodes")
+        parts.append(say("{count} nodes", count=machine.nodes))
     parts.append(_cards(machine))
     host = machine.host
-    if host.total_bytes is not None:
-        limit = f", limited to {show_bytes(host.limit_bytes)}" if host.limit_bytes is not None else ""
-        parts.append(f"{show_bytes(host.total_bytes)} RAM{limit}")
+    if host.total_bytes is not None and host.limit_bytes is not None:
+        sizes = {"size": show_bytes(host.total_bytes), "limit": show_bytes(host.limit_bytes)}
+        parts.append(say("{size} RAM, limited to {limit}", **sizes))
+    elif host.total_bytes is not None:
+        parts.append(say("{size} RAM", size=show_bytes(host.total_bytes)))
     if host.shm_bytes is not None:
-        parts.append(f"{show_bytes(host.shm_bytes)} shared memory")
+        parts.append(say("{size} shared memory", size=show_bytes(host.shm_bytes)))
     told = ("torch", "vllm", "sglang", "ray", "deepspeed", "verl", "openrlhf", "ms-swift", "trl", "transformers")
     versions = [f"{name} {machine.libraries[name]}" for name in told if name in machine.libraries]
     if versions:
-        parts.append(", ".join(versions))
+        parts.append(listed(versions))
     return " · ".join(parts)
 
 
 def _cards(machine: Machine) -> str:
     if not machine.gpus:
-        return "no GPU known"
+        return say("no GPU known")
     names = sorted({gpu.name for gpu in machine.gpus})
-    return f"{len(machine.gpus)} × {' / '.join(names)} ({show_bytes(machine.gpu_bytes)})"
+    told = {"count": len(machine.gpus), "names": " / ".join(names), "size": show_bytes(machine.gpu_bytes)}
+    return say("{count} × {names} ({size})", **told)
 
 
 def because(step: Step) -> str:
     """Who answered a question and why: "by the log: train.log line 207"."""
     who = ANSWERED_BY[step.source]
-    return f"{who}: {step.because}" if step.because else who
+    return say("{who}: {because}", who=who, because=step.because) if step.because else who
 
 
 def answer_title(step: Step) -> str:
     """The answer in words."""
-    return next((choice.title for choice in step.choices if choice.id == step.answer), "I don't know")
+    return next((choice.title for choice in step.choices if choice.id == step.answer), say("I don't know"))
 
 
 def results_word(step: PlanStep) -> str:
     """ "same" or "CHANGES": whether training results change."""
-    return "same" if step.results == "unchanged" else "CHANGES"
+    return say("same") if step.results == "unchanged" else say("CHANGES")
 
 
 def change_line(change: Change) -> str:
     """ "worker.rollout.gpu_memory_utilization 0.6 → 0.5"."""
     if change.new is None:
-        return f"{change.key} removed (was {change.old})"
+        return say("{key} removed (was {old})", key=change.key, old=change.old)
     if change.bare and change.old is None:
-        return f"{change.key} added"
-    if change.old is None:
-        return f"{change.key} = {change.new} (not set before)" if change.file else f"{change.key} → {change.new}"
-    return f"{change.key} {change.old} → {change.new}"
+        return say("{key} added", key=change.key)
+    if change.old is None and change.file:
+        return say("{key} = {new} (not set before)", key=change.key, new=change.new)
+    return f"{change.key} → {change.new}" if change.old is None else f"{change.key} {change.old} → {change.new}"
 
 
 def place_of(change: Change) -> str:
@@ -146,7 +214,7 @@ def place_of(change: Change) -> str:
     if not change.file:
         return change.how
     where = change.file if change.line is None else f"{change.file}:{change.line}"
-    return f"{where}, {change.how}" if change.how else where
+    return say("{place}, {how}", place=where, how=change.how) if change.how else where
 
 
 def largest_saving(step: PlanStep) -> tuple[Phase, int, Place] | None:
@@ -164,15 +232,28 @@ def saves_word(step: PlanStep) -> str:
     if saving is None or saving[1] == 0:
         return ""
     _, count, place = saving
-    return f"{'−' if count > 0 else '+'}{show_bytes(abs(count))} {place}"
+    size = f"{'−' if count > 0 else '+'}{show_bytes(abs(count))}"
+    return say("{size} host", size=size) if place == "host" else say("{size} gpu", size=size)
+
+
+_SAVED: Sayings[tuple[str, bool]] = Sayings(
+    {
+        ("gpu", True): "{size} less GPU memory per card in {phases}",
+        ("gpu", False): "{size} more GPU memory per card in {phases}",
+        ("host", True): "{size} less host RAM per node in {phases}",
+        ("host", False): "{size} more host RAM per node in {phases}",
+    }
+)
+"""(place, whether less is used) → what a step does there."""
 
 
 def savings(saves: Mapping[Phase, int], place: str) -> list[str]:
     """One clause an amount: "4.00 GiB less GPU memory per card in the actor update, the optimizer step"."""
-    memory = "host RAM per node" if place == "host" else "GPU memory per card"
+    memory = "host" if place == "host" else "gpu"
     return [
-        f"{show_bytes(abs(count))} {'less' if count > 0 else 'more'} {memory} in "
-        + ", ".join(PHASE_TITLES[phase] for phase in phases)
+        _SAVED[memory, count > 0].format(
+            size=show_bytes(abs(count)), phases=listed(PHASE_TITLES[phase] for phase in phases)
+        )
         for count, phases in grouped(saves)
     ]
 
@@ -191,27 +272,22 @@ def room_word(phase: PhaseSum, room: int | None, margin: float) -> str:
     """ "over" where the expectation exceeds the capacity, "tight" where it eats into the margin, else ""."""
     if room is None or phase.expected <= room * (1 - margin):
         return ""
-    return "over" if phase.expected > room else "tight"
+    return say("over") if phase.expected > room else say("tight")
 
 
 def fits_words(plan: Plan) -> str:
     """What the plan promises, in a sentence or two; a caution of the plan's own follows."""
-    margin = f"{plan.margin:.0%}"
     if plan.fits is None:
-        promise = "Whether the selected changes are enough cannot be computed."
+        promise = say("Whether the selected changes are enough cannot be computed.")
     elif plan.fits:
-        promise = (
-            "With the selected changes the run is expected to fit: "
-            f"each phase of a step leaves {margin} of the memory free, or is no fuller than when the run passed it."
+        promise = say(
+            "With the selected changes the run is expected to fit: each phase of a step leaves {margin:.0%} of the "
+            "memory free, or is no fuller than when the run passed it.",
+            margin=plan.margin,
         )
     else:
-        promise = f"The selected changes do not leave {margin} of the memory free."
-    return f"{promise} {sentence(plan.shortfall)}".strip()
-
-
-def sentence(words: str) -> str:
-    """With a capital and a full stop; "" stays empty."""
-    return words and words[0].upper() + words[1:] + ("" if words[-1] in ".!?" else ".")
+        promise = say("The selected changes do not leave {margin:.0%} of the memory free.", margin=plan.margin)
+    return sentences((promise, sentence(plan.shortfall)))
 
 
 def holders(crash: Crash, most: int = 4) -> list[str]:
@@ -224,19 +300,25 @@ def holders(crash: Crash, most: int = 4) -> list[str]:
 
 def _held(command: str, sizes: list[int]) -> str:
     if len(sizes) == 1:
-        return f"{command}, {show_bytes(sizes[0])}"
-    return f"{len(sizes)} × {command}, {show_gib(min(sizes), 2)}–{show_gib(max(sizes), 2)} GiB each"
+        return say("{command}, {size}", command=command, size=show_bytes(sizes[0]))
+    return say(
+        "{count} × {command}, {low}–{high} GiB each",
+        count=len(sizes),
+        command=command,
+        low=show_gib(min(sizes), 2),
+        high=show_gib(max(sizes), 2),
+    )
 
 
 def quote_place(entry: Evidence) -> str:
     """ "train.log:41207"."""
-    return f"{entry.file}:{entry.line}" if entry.file else f"line {entry.line}"
+    return f"{entry.file}:{entry.line}" if entry.file else say("line {line}", line=entry.line)
 
 
 def printed(entry: Evidence) -> str:
     """The sizes that a line printed: "tried 2.00 GiB · total 79.15 GiB · free 278.19 MiB"."""
     sizes = [
-        f"{name.removesuffix('_bytes').replace('_', ' ')} {show_bytes(value)}"
+        _PRINTED.get(name, name.removesuffix("_bytes").replace("_", " ") + " {size}").format(size=show_bytes(value))
         for name, value in entry.fields.items()
         if name.endswith("_bytes") and not isinstance(value, str)
     ]

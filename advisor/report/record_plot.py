@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from typing import TextIO
 
+from advisor.language import say
 from advisor.units import show_bytes, show_gib
 from advisor.watch.curve import Band, Curve, bands, curve, highest, shown
 from advisor.watch.recording import Recording
@@ -62,8 +63,8 @@ def svg(recording: Recording) -> str:
     length = max(recording.length, 0.1)
     columns = WIDTH - LEFT - RIGHT
     curves = [curve(one, columns, 0.0, length) for one in shown(recording)]
-    panels = [("GPU memory, GiB", [one for one in curves if one.kind == "gpu"])]
-    panels.append(("Host memory, GiB", [one for one in curves if one.kind != "gpu"]))
+    panels = [(say("GPU memory, GiB"), [one for one in curves if one.kind == "gpu"])]
+    panels.append((say("Host memory, GiB"), [one for one in curves if one.kind != "gpu"]))
     panels = [(title, many) for title, many in panels if many]
     height = TOP + len(panels) * (PANEL + GAP) + 24
     parts = [

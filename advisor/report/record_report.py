@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from advisor.diagnosis.from_record import told
+from advisor.language import listed, say
 from advisor.memory.cells import Ledger
 from advisor.report.layout import join, table, wrap
 from advisor.units import show_gib
-from advisor.watch.measured import Measured, PhasePeak
-from advisor.words import when
+from advisor.watch.measured import Held, Measured, PhasePeak
+from advisor.words import PHASE_NAMES, when
 
 _OWNERS = 4
 
@@ -20,25 +21,33 @@ def record_lines(measured: Measured | None, ledger: Ledger | None = None) -> lis
     if measured is None:
         return []
     rows = [_row(peak, ledger) for peak in measured.peaks]
-    lines = table([("place", "phase", "peak", "of", "predicted"), *rows], indent=2) if rows else []
+    head = (say("place"), say("phase"), say("peak"), say("of"), say("predicted"))
+    lines = table([head, *rows], indent=2) if rows else []
     for peak in _fullest(measured):
-        held = ", ".join(
-            f"{held.owner} {show_gib(held.bytes)}" + (f" in {held.processes}" if held.processes > 1 else "")
-            for held in peak.owners[:_OWNERS]
-        )
+        held = listed(_held(held) for held in peak.owners[:_OWNERS])
         if held:
-            lines += wrap(f"At the highest of {peak.gauge}, {when(peak.phase)}: {held} GiB.", 2, 4)
+            at = say(
+                "At the highest of {gauge}, {when}: {held} GiB.", gauge=peak.gauge, when=when(peak.phase), held=held
+            )
+            lines += wrap(at, 2, 4)
     for sentence in told(measured):
         lines += wrap(sentence, 2, 4)
     return lines
+
+
+def _held(held: Held) -> str:
+    told = {"owner": held.owner, "size": show_gib(held.bytes)}
+    if held.processes > 1:
+        return say("{owner} {size} in {count}", **told, count=held.processes)
+    return say("{owner} {size}", **told)
 
 
 def _row(peak: PhasePeak, ledger: Ledger | None) -> tuple[str, ...]:
     predicted = ledger.phase(peak.place, peak.phase) if ledger is not None else None
     known = [cell for cell in predicted.cells if cell.owner != "unexplained"] if predicted is not None else []
     return (
-        "GPU" if peak.place == "gpu" else "host",
-        peak.phase,
+        say("GPU") if peak.place == "gpu" else say("host"),
+        PHASE_NAMES[peak.phase],
         show_gib(peak.bytes),
         show_gib(peak.capacity),
         show_gib(sum(cell.expected for cell in known)) if known else "",
@@ -54,7 +63,7 @@ def _fullest(measured: Measured) -> Iterator[PhasePeak]:
 
 def record_report(measured: Measured) -> str:
     """A record alone."""
-    head = f"{measured.length:.0f} s recorded, {measured.steps} steps seen."
+    head = say("{seconds:.0f} s recorded, {steps} steps seen.", seconds=measured.length, steps=measured.steps)
     return join([head, "", *record_lines(measured)])
 
 

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
+
 from advisor.hostile import clean_line
 from advisor.knowledge import load_knowledge
+from advisor.language import say
 from advisor.report.json_report import SCHEMA, setting_json
 from advisor.report.layout import cut, join, wrap
 from advisor.script.document import Setting
 from advisor.script.launch import Launch, Script
 
 
-@dataclass(frozen=True, slots=True)
-class Read:
+class Read(Struct, frozen=True):
     """One script as read: a framework word for every launch, and the key that names the model there ("" where none)."""
 
     name: str
@@ -72,36 +73,39 @@ def settings_text(read: Sequence[Read]) -> str:
     for each in read:
         lines += wrap(each.name)
         if not each.script.launches:
-            lines += wrap("no training command was found", 2)
+            lines += wrap(say("no training command was found"), 2)
         home = each.script.documents[0].path.parent
         for launch, framework in zip(each.script.launches, each.frameworks, strict=True):
             lines += ["", *_text(launch, framework, home)]
         for note in each.script.notes:
-            lines += wrap(f"Note: {note}", 2, 4)
+            lines += wrap(say("Note: {note}", note=note), 2, 4)
         lines.append("")
     return join(lines[:-1])
 
 
 def _text(launch: Launch, framework: str, home: Path) -> list[str]:
-    at = f", line {launch.span.line}" if launch.span else ""
-    lines = wrap(f"launch {launch.index + 1}: {launch.program or 'a config file'} ({framework}{at})", 2, 4)
+    told = {"number": launch.index + 1, "program": launch.program or say("a config file"), "framework": framework}
+    if launch.span:
+        head = say("launch {number}: {program} ({framework}, line {line})", **told, line=launch.span.line)
+    else:
+        head = say("launch {number}: {program} ({framework})", **told)
+    lines = wrap(head, 2, 4)
     decided = {setting.key: setting for setting in launch.exports}
     for name, value in sorted(launch.environment.items()):
         lines += wrap(f"{name}={cut(value, 60)}{_where(decided.get(name), home)}", 4, 6)
     for setting in launch.settings:
         lines += wrap(_line(setting, home), 4, 8)
     for note in launch.notes:
-        lines += wrap(f"Note: {note}", 4, 6)
+        lines += wrap(say("Note: {note}", note=note), 4, 6)
     return lines
 
 
 def _line(setting: Setting, home: Path) -> str:
-    value = cut(setting.text, 120) if setting.resolved else f"unresolved ({setting.reason})"
+    value = cut(setting.text, 120) if setting.resolved else say("unresolved ({reason})", reason=setting.reason)
     if setting.origin == "log":
-        return (
-            f"{setting.key} = {value}{_where(setting, home) if setting.span else ''}  (from the log; {setting.reason})"
-        )
-    return f"{setting.key} = {value}{_where(setting, home)}{'' if setting.effective else '  (overridden)'}"
+        where = _where(setting, home) if setting.span else ""
+        return f"{setting.key} = {value}{where}  {say('(from the log; {reason})', reason=setting.reason)}"
+    return f"{setting.key} = {value}{_where(setting, home)}{'' if setting.effective else '  ' + say('(overridden)')}"
 
 
 def _where(setting: Setting | None, home: Path) -> str:
@@ -109,7 +113,7 @@ def _where(setting: Setting | None, home: Path) -> str:
     if setting is None or not setting.resolved:
         return ""
     if setting.span is None:
-        return "  (composed)"
+        return "  " + say("(composed)")
     path = Path(setting.span.path)
     return f"  {path.name if path.parent == home else setting.span.path}:{setting.span.line}"
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from advisor.crash.evidence import Crash, Evidence
-from advisor.diagnosis.diagnosis import Diagnosis
+from advisor.diagnosis.diagnosis import UNKNOWN, CaseMatch, Diagnosis, Step
+from advisor.language import clauses, listed, mark, say, say_count, sentences
 from advisor.machine.inventory import Machine
 from advisor.memory.cells import Ledger, PhaseSum, Place
 from advisor.plan.plan import Plan, PlanStep
@@ -17,7 +18,7 @@ from advisor.report.record_report import record_lines
 from advisor.report.sizes_report import sizes_told
 from advisor.run.run import Run
 from advisor.units import show_bytes, show_gib
-from advisor.words import PHASE_TITLES
+from advisor.words import BASIS_TITLES, MEMORY_TITLES, OWNER_TITLES, PHASE_TITLES, sentence
 
 if TYPE_CHECKING:
     from advisor.run_file import Sizing
@@ -29,6 +30,10 @@ QUOTED_CAUSE, QUOTED = 400, 160
 TELLING = frozenset({"cause", "victim", "hint", "pointer", "warning"})
 ANY_ROLE = TELLING | {"echo", "telemetry", "progress"}
 STEPS_EXPLAINED = 6
+_PLACES: tuple[tuple[Place, str], ...] = (
+    ("gpu", mark("GPU, one card (of {size})")),
+    ("host", mark("host, one node (of {size})")),
+)
 
 
 def text_report(state: State) -> str:
@@ -36,18 +41,18 @@ def text_report(state: State) -> str:
     return join(
         [
             *_head(state),
-            *section("What the log proves", _proof(state.crash)),
-            *section("Run and machine", _subject(state.run, state.machine)),
+            *section(say("What the log proves"), _proof(state.crash)),
+            *section(say("Run and machine"), _subject(state.run, state.machine)),
             *nodes_section(state.machine.members, state.ledger),
-            *section("Likely cause", _cause(state.diagnosis)),
-            *section("Questions", _questions(state.diagnosis)),
-            *section("Plan", _plan(state.plan)),
-            *section("Memory, GiB", _memory(state.ledger, state.plan)),
-            *section("What the watcher measured, GiB", record_lines(state.measured, state.ledger)),
-            *section("Not proposed", _not_proposed(state.plan)),
-            *section("Ruled out", _ruled_out(state.diagnosis)),
-            *section("Documented cases", _cases(state.diagnosis)),
-            *section("To record next time", wrap(state.diagnosis.record_next_time, 2)),
+            *section(say("Likely cause"), _cause(state.diagnosis)),
+            *section(say("Questions"), _questions(state.diagnosis)),
+            *section(say("Plan"), _plan(state.plan)),
+            *section(say("Memory, GiB"), _memory(state.ledger, state.plan)),
+            *section(say("What the watcher measured, GiB"), record_lines(state.measured, state.ledger)),
+            *section(say("Not proposed"), _not_proposed(state.plan)),
+            *section(say("Ruled out"), _ruled_out(state.diagnosis)),
+            *section(say("Documented cases"), _cases(state.diagnosis)),
+            *section(say("To record next time"), wrap(state.diagnosis.record_next_time, 2)),
         ]
     )
 
@@ -60,14 +65,14 @@ def estimate_report(sizing: Sizing) -> str:
             *wrap(_fit_sentence(ledger, sizing.margin)),
             "",
             *_subject(sizing.run, sizing.machine),
-            *_ledger("GPU memory of one card, GiB", ledger, "gpu"),
-            *_ledger("Host RAM of one node, GiB", ledger, "host"),
+            *_ledger(ledger, "gpu"),
+            *_ledger(ledger, "host"),
             *section(
-                "How far it goes",
+                say("How far it goes"),
                 [line for text in sizes_told(sizing.sizes, sizing.machine) for line in wrap(text, 2, 4)],
             ),
-            *section("Assumed", [line for text in ledger.assumed for line in wrap(text, 2, 4)]),
-            *section("Not known", [line for text in ledger.missing for line in wrap(text, 2, 4)]),
+            *section(say("Assumed"), [line for text in ledger.assumed for line in wrap(text, 2, 4)]),
+            *section(say("Not known"), [line for text in ledger.missing for line in wrap(text, 2, 4)]),
         ]
     )
 
@@ -75,8 +80,14 @@ def estimate_report(sizing: Sizing) -> str:
 def scan_report(crash: Crash) -> str:
     """The evidence alone."""
     if not crash.evidence:
-        return join(wrap(f"No sign of a memory crash in {crash.lines_read} lines."))
-    head = f"{crash.verdict} · memory {crash.memory} · phase {crash.phase} · {crash.lines_read} lines read"
+        return join(wrap(say("No sign of a memory crash in {count} lines.", count=crash.lines_read)))
+    head = say(
+        "{verdict} · memory {memory} · phase {phase} · {count} lines read",
+        verdict=crash.verdict,
+        memory=crash.memory,
+        phase=crash.phase,
+        count=crash.lines_read,
+    )
     return join([*wrap(head), "", *_proof(crash, most=100, roles=ANY_ROLE)])
 
 
@@ -86,8 +97,8 @@ def scan_report(crash: Crash) -> str:
 def _head(state: State) -> list[str]:
     lines = wrap(phrases.verdict(state))
     if state.crash.verdict == "unclear":
-        lines += wrap(phrases.sentence(state.crash.unclear_because))
-        lines += [line for hint in state.crash.settle_by for line in wrap(f"To settle it: {hint}", 2, 4)]
+        lines += wrap(sentence(state.crash.unclear_because))
+        lines += [line for hint in state.crash.settle_by for line in wrap(say("To settle it: {hint}", hint=hint), 2, 4)]
     for remark in phrases.remarks(state):
         lines += wrap(remark)
     return lines
@@ -103,17 +114,23 @@ def _proof(crash: Crash, most: int = EVIDENCE_SHOWN, roles: frozenset[str] = TEL
         before = entry.text
     left = len(crash.evidence) - len(told[:most])
     if left:
-        lines.append(f"  and {left} more {'line' if left == 1 else 'lines'} (--format json has all)")
+        lines.append("  " + _more(left))
     if crash.phase_because:
-        lines += wrap(f"The phase: {crash.phase_because}", 2, 4)
+        lines += wrap(say("The phase: {because}", because=crash.phase_because), 2, 4)
     for held in phrases.holders(crash):
-        lines += wrap(f"Held: {held}", 2, 4)
+        lines += wrap(say("Held: {held}", held=held), 2, 4)
     return lines
 
 
+def _more(left: int) -> str:
+    return say_count(
+        "and {number} more line (--format json has all)", "and {number} more lines (--format json has all)", left
+    )
+
+
 def _entry(entry: Evidence, quote: bool) -> list[str]:
-    again = phrases.repeated(entry)
-    head = f"  {cut_front(phrases.quote_place(entry), 40)}  {entry.signature} ({entry.role}{again})"
+    what = say("{signature} ({role})", signature=entry.signature, role=phrases.role(entry))
+    head = f"  {cut_front(phrases.quote_place(entry), 40)}  {what}"
     quoted = wrap(cut(entry.text, QUOTED_CAUSE if entry.role == "cause" else QUOTED), 4) if quote else []
     return [cut(head, WIDTH), *quoted, *wrap(phrases.printed(entry) if entry.role == "cause" else "", 4)]
 
@@ -121,8 +138,10 @@ def _entry(entry: Evidence, quote: bool) -> list[str]:
 def _subject(run: Run, machine: Machine) -> list[str]:
     lines = wrap(phrases.subject(run), 2, 4) + wrap(phrases.machine_line(machine), 2, 4)
     if run.recognised_by:
+        told = {"because": run.recognised_by}
         known = run.framework != "unknown"
-        lines += wrap(f"{'Recognised by' if known else 'Not recognised:'} {run.recognised_by}.", 2, 4)
+        said = say("Recognised by {because}.", **told) if known else say("Not recognised: {because}.", **told)
+        lines += wrap(said, 2, 4)
     for note in (*run.notes, *machine.problems):
         lines += wrap(note, 2, 4)
     return lines
@@ -131,24 +150,33 @@ def _subject(run: Run, machine: Machine) -> list[str]:
 def _cause(diagnosis: Diagnosis) -> list[str]:
     if not diagnosis.cause:
         return []
-    known = f" ({diagnosis.basis})" if diagnosis.memory != "unknown" else ""
-    lines = wrap(f"{diagnosis.title}{known}", 2, 4) + wrap(diagnosis.explains, 4)
+    lines = wrap(_basis(diagnosis), 2, 4) + wrap(diagnosis.explains, 4)
     for advice in diagnosis.advisories:
-        lines += wrap(f"{advice.library} {advice.version}: {advice.title}. {advice.says}", 2, 4)
+        title = say("{library}: {title}.", library=f"{advice.library} {advice.version}", title=advice.title)
+        lines += wrap(sentences((title, advice.says)), 2, 4)
     return lines
 
 
+def _basis(diagnosis: Diagnosis) -> str:
+    """The title, and how it is known where anything is."""
+    if diagnosis.memory == "unknown":
+        return diagnosis.title
+    return say("{title} ({basis})", title=diagnosis.title, basis=BASIS_TITLES[diagnosis.basis])
+
+
 def _questions(diagnosis: Diagnosis) -> list[str]:
-    lines: list[str] = []
-    for step in diagnosis.path:
-        lines += wrap(f"{step.asks} {phrases.answer_title(step)} ({phrases.because(step)})", 2, 4)
-        if step.answer == "unknown":
-            choices = "|".join(choice.id for choice in step.choices)
-            lines += wrap(f"Answer it with --answer {step.question}={choices}", 4) + wrap(
-                f"To find out: {step.if_unknown}", 4
-            )
-        if step.suggested and step.suggested != step.answer:
-            lines += wrap(f"The evidence says otherwise: {step.suggested}", 4)
+    return [line for step in diagnosis.path for line in _question(step)]
+
+
+def _question(step: Step) -> list[str]:
+    answer, because = phrases.answer_title(step), phrases.because(step)
+    lines = wrap(say("{asks} {answer} ({because})", asks=step.asks, answer=answer, because=because), 2, 4)
+    if step.answer == UNKNOWN:
+        choices = "|".join(choice.id for choice in step.choices)
+        lines += wrap(say("Answer it with --answer {answer}", answer=f"{step.question}={choices}"), 4)
+        lines += wrap(say("To find out: {how}", how=step.if_unknown), 4)
+    if step.suggested and step.suggested != step.answer:
+        lines += wrap(say("The evidence says otherwise: {answer}", answer=step.suggested), 4)
     return lines
 
 
@@ -162,7 +190,8 @@ def _plan(plan: Plan) -> list[str]:
 
 
 def _step(step: PlanStep, brief: bool) -> list[str]:
-    facts = " · ".join(filter(None, [f"results {phrases.results_word(step)}", phrases.saves_word(step), step.basis]))
+    results = say("results same") if step.results == "unchanged" else say("results CHANGES")
+    facts = " · ".join(filter(None, [results, phrases.saves_word(step), BASIS_TITLES[step.basis]]))
     lines = wrap(f"[{'x' if step.selected else ' '}] {step.title}", 2, 6)
     lines += wrap(f"{facts} · {step.id}", 6)
     for change in step.changes:
@@ -170,20 +199,20 @@ def _step(step: PlanStep, brief: bool) -> list[str]:
     if brief:
         return lines
     lines += wrap(step.why, 6)
-    lines += wrap(f"Costs: {step.costs}", 6, 8) if step.costs else []
+    lines += wrap(say("Costs: {costs}", costs=step.costs), 6, 8) if step.costs else []
     for caveat in step.caveats:
-        lines += wrap(f"Note: {caveat}", 6, 8)
+        lines += wrap(say("Note: {note}", note=caveat), 6, 8)
     return lines
 
 
 def _memory(ledger: Ledger, plan: Plan) -> list[str]:
     lines: list[str] = []
-    for place, title in (("gpu", "GPU, one card"), ("host", "host, one node")):
-        lines += _before_after(title, ledger, plan, place)  # type: ignore[arg-type]
+    for place, title in _PLACES:
+        lines += _before_after(say(title, size=show_gib(phrases.capacity(ledger, place))), ledger, plan, place)
     for text in ledger.assumed:
-        lines += wrap(f"Assumed: {text}", 2, 4)
+        lines += wrap(say("Assumed: {assumed}", assumed=text), 2, 4)
     for text in ledger.missing:
-        lines += wrap(f"Not known: {text}", 2, 4)
+        lines += wrap(say("Not known: {missing}", missing=text), 2, 4)
     return lines
 
 
@@ -193,7 +222,7 @@ def _before_after(title: str, before: Ledger, plan: Plan, place: Place) -> list[
     if not phases:
         return []
     room = phrases.capacity(before, place)
-    rows = [[f"{title} (of {show_gib(room)})", "now", "low–high", "after", ""]]
+    rows = [[title, say("now"), say("low–high"), say("after"), ""]]
     for each in phases:
         later = plan.after.phase(place, each.phase) if plan.after else None
         rows.append(
@@ -208,19 +237,24 @@ def _before_after(title: str, before: Ledger, plan: Plan, place: Place) -> list[
     return ["", *table(rows, right=frozenset({1, 2, 3}))]
 
 
-def _ledger(title: str, ledger: Ledger, place: Place) -> list[str]:
+def _ledger(ledger: Ledger, place: Place) -> list[str]:
     phases = phrases.sums(ledger, place)
     lines: list[str] = []
     for each in phases:
         lines += ["", *_phase_lines(each)]
-    room = phrases.capacity(ledger, place)
-    return ["", f"{title}, of {show_gib(room)}", *lines] if phases else []
+    room = show_gib(phrases.capacity(ledger, place))
+    if not phases:
+        return []
+    if place == "gpu":
+        return ["", say("GPU memory of one card, GiB, of {size}", size=room), *lines]
+    return ["", say("Host RAM of one node, GiB, of {size}", size=room), *lines]
 
 
 def _phase_lines(each: PhaseSum) -> list[str]:
-    head = f"  {PHASE_TITLES[each.phase]}: {show_gib(each.expected)} ({show_gib(each.low)}–{show_gib(each.high)})"
+    sizes = {"size": show_gib(each.expected), "low": show_gib(each.low), "high": show_gib(each.high)}
+    head = "  " + say("{phase}: {size} ({low}–{high})", phase=PHASE_TITLES[each.phase], **sizes)
     rows = [
-        [cell.owner.replace("_", " "), show_gib(cell.expected, 2), cut(cell.formula, 50)]
+        [OWNER_TITLES[cell.owner], show_gib(cell.expected, 2), cut(cell.formula, 50)]
         for cell in sorted(each.cells, key=lambda cell: -cell.expected)
     ]
     return [head, *(cut(line, WIDTH) for line in table(rows, indent=4, right=frozenset({1})))]
@@ -229,40 +263,52 @@ def _phase_lines(each: PhaseSum) -> list[str]:
 def _fit_sentence(ledger: Ledger, margin: float) -> str:
     answer = fits(ledger, margin)
     if answer is None and ledger.fits("gpu", margin):
-        return (
-            f"It fits on the GPUs, with {margin:.0%} of their memory left free in every phase. Whether host RAM "
-            "suffices cannot be said: how much a node has is not known (--host-ram)."
+        return say(
+            "It fits on the GPUs, with {margin:.0%} of their memory left free in every phase. Whether host RAM "
+            "suffices cannot be said: how much a node has is not known (--host-ram).",
+            margin=margin,
         )
     if answer is None:
-        return "Whether it fits cannot be said: " + ("; ".join(ledger.missing) or "the capacity is not known") + "."
+        missing = clauses(ledger.missing) or say("the capacity is not known")
+        return say("Whether it fits cannot be said: {missing}.", missing=missing)
     places: tuple[Place, Place] = ("gpu", "host")
     if answer:
-        return f"It fits, with {margin:.0%} of the memory left free in every phase."
+        return say("It fits, with {margin:.0%} of the memory left free in every phase.", margin=margin)
     tight = [place for place in places if ledger.fits(place, margin) is False]
-    return " ".join(_excess(ledger, place, margin) for place in tight)
+    return sentences(_excess(ledger, place, margin) for place in tight)
 
 
 def _excess(ledger: Ledger, place: Place, margin: float) -> str:
     peak, room = ledger.peak(place), phrases.capacity(ledger, place)
     assert peak is not None
-    name = "GPU memory" if place == "gpu" else "Host RAM"
-    return (
-        f"{name} does not fit: {PHASE_TITLES[peak.phase]} is expected to take {show_bytes(peak.expected)} "
-        f"of {show_bytes(room)}, of which {margin:.0%} should stay free."
+    return say(
+        "{memory} does not fit: {phase} is expected to take {size} of {room}, of which {margin:.0%} should stay free.",
+        memory=MEMORY_TITLES[place],
+        phase=PHASE_TITLES[peak.phase],
+        size=show_bytes(peak.expected),
+        room=show_bytes(room),
+        margin=margin,
     )
 
 
 def _not_proposed(plan: Plan) -> list[str]:
-    return [line for each in plan.not_proposed for line in wrap(f"{each.title}: {each.because}", 2, 4)]
+    return [line for each in plan.not_proposed for line in wrap(_reason(each.title, each.because), 2, 4)]
 
 
 def _ruled_out(diagnosis: Diagnosis) -> list[str]:
-    return [line for each in diagnosis.ruled_out for line in wrap(f"{each.title}: {each.because}", 2, 4)]
+    return [line for each in diagnosis.ruled_out for line in wrap(_reason(each.title, each.because), 2, 4)]
+
+
+def _reason(title: str, because: str) -> str:
+    return say("{title}: {because}", title=title, because=because)
 
 
 def _cases(diagnosis: Diagnosis) -> list[str]:
-    lines: list[str] = []
-    for case in diagnosis.cases:
-        lines += wrap(f"{case.title} ({case.id}): {case.agree} of {case.of} facts agree", 2, 4)
-        lines += wrap(f"differs in {', '.join(case.differs)}" if case.differs else "", 4) + wrap(case.source, 4)
-    return lines
+    return [line for case in diagnosis.cases for line in _case(case)]
+
+
+def _case(case: CaseMatch) -> list[str]:
+    told = {"title": case.title, "id": case.id, "agree": case.agree, "of": case.of}
+    lines = wrap(say("{title} ({id}): {agree} of {of} facts agree", **told), 2, 4)
+    differs = say("differs in {facts}", facts=listed(case.differs)) if case.differs else ""
+    return lines + wrap(differs, 4) + wrap(case.source, 4)

@@ -1,4 +1,7 @@
-"""The ticket: what a colleague needs, in a few short ASCII lines, without names of people, hosts and folders."""
+"""The ticket: what a colleague needs, in a few short ASCII lines, without names of people, hosts and folders.
+
+It is English whatever is spoken: colleagues abroad and issue trackers read it, and it is ASCII.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,14 @@ import re
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from advisor import __version__
 from advisor.crash.evidence import Evidence
 from advisor.hostile import clean_line
+from advisor.knowledge import open_knowledge
+from advisor.language import ENGLISH, speaking, spoken
+from advisor.plan.solve import finish
 from advisor.redact import redact
 from advisor.report import phrases
 from advisor.report.layout import plain_ascii, wrap
@@ -35,6 +43,31 @@ def anonymous(text: str) -> str:
 
 def ticket(state: State) -> str:
     """At most 25 lines of 76 ASCII characters: verdict, proof, cause, machine, changes."""
+    if spoken() == ENGLISH:
+        return _ticket(state)
+    with speaking(ENGLISH):
+        return _ticket(_in_english(state))
+
+
+def _in_english(state: State) -> State:
+    """The sitting with what the ticket quotes of it told again: titles by their ids, the plan's promise computed."""
+    knowledge, diagnosis = open_knowledge(state.asked.knowledge), state.diagnosis
+    causes = {cause.id: cause.title for cause in knowledge.tree.causes}
+    cases = {case.id: case.title for case in knowledge.cases}
+    frameworks = {one.framework: one.title for one in knowledge.frameworks}
+    diagnosis = replace(
+        diagnosis,
+        title=causes.get(diagnosis.cause, diagnosis.title),
+        cases=tuple(replace(case, title=cases.get(case.id, case.title)) for case in diagnosis.cases),
+    )
+    run, plan = state.run, state.plan
+    run = replace(run, title=frameworks.get(run.framework, run.title))
+    if plan.shortfall and state.situation is not None:
+        plan = replace(plan, shortfall=finish(state.situation, list(plan.steps), plan.not_proposed).shortfall)
+    return replace(state, diagnosis=diagnosis, run=run, plan=plan)
+
+
+def _ticket(state: State) -> str:
     lines = [f"rl-oom-advisor {__version__}, knowledge {state.knowledge.digest[:8]}"]
     lines += _said(phrases.verdict(state))
     lines += _said(f"Run: {phrases.subject(state.run)}") + _said(f"Box: {phrases.machine_line(state.machine)}")

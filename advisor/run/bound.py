@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+
+from msgspec import Struct, field
 
 from advisor.knowledge.schema import Framework, Rule, Scalar, SettingFact
 from advisor.run.run import KnobSource, KnobValue
@@ -20,8 +21,7 @@ def native(key: str) -> str:
     return key.lstrip("-").removeprefix("accelerate:")
 
 
-@dataclass(frozen=True, slots=True)
-class Native:
+class Native(Struct, frozen=True):
     """One native value in force. `text` None: unset; `given`: the user's files or the log set it."""
 
     key: str
@@ -37,8 +37,7 @@ class Native:
         return self.source != "default"
 
 
-@dataclass(frozen=True, slots=True)
-class Natives:
+class Natives(Struct, frozen=True):
     """All native values of one launch, keyed as the dialect writes them; `$NAME` for environment variables."""
 
     framework: Framework | None
@@ -46,7 +45,7 @@ class Natives:
     values: Mapping[str, Native] = field(default_factory=dict)
     program: str = ""
     """What the launch runs; "" where that is not known."""
-    by_knob: dict[str, list[Native]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    by_knob: dict[str, list[Native]] = field(default_factory=dict)
     """The natives that carry each knob; filled when first asked for."""
 
     def value(self, key: str) -> KnobValue | None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from math import prod
 
 import msgspec
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from advisor.knowledge.schema import Framework, Mechanics, ModelFact, Rule, SettingFact
+from advisor.language import say
 from advisor.machine.inventory import Machine
 from advisor.run.bound import EnvironmentPrefix, Native, Natives, bind_natives
 from advisor.run.derive import derive_knobs
@@ -26,8 +28,7 @@ ANY_SWITCH = frozenset({"algorithm.kl"})
 """Knobs with several switches of which one is enough."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunInputs:
+class RunInputs(Struct, frozen=True):
     """All that decides a run; the plan varies only `overrides` (key, `$NAME` for variables → text, None removes)."""
 
     recognised: Recognised
@@ -43,13 +44,12 @@ class RunInputs:
     """A run file: where its settings count no GPUs, all of the machine's train; its knobs may choose the trainer."""
 
 
-@dataclass(frozen=True, slots=True)
-class BuiltRun:
+class BuiltRun(Struct, frozen=True):
     """The run and the native table it was bound from."""
 
     run: Run
     natives: Natives
-    broken: list[list[tuple[tuple[str, int], str]]] = field(default_factory=list, init=False, repr=False, compare=False)
+    broken: list[list[tuple[tuple[str, int], str]]] = field(default_factory=list)
     """Rules that the values in force break; filled when first asked for (see constraints)."""
 
 
@@ -74,6 +74,8 @@ def build_run(inputs: RunInputs) -> BuiltRun:
         mechanics = usual_mechanics(inputs.knobs)
     if mechanics.trainer == "megatron":
         topology = replace(topology, model_parallel=_model_parallel(natives, inputs.knobs))
+    elif mechanics.trainer == "fsdp" and (ways := _sizes(natives, inputs.knobs, ("tensor",))) > 1:
+        topology = replace(topology, model_parallel=ways)
     name = inputs.model_name or _text(natives, "model.path") or _path_ending(natives, "model.path")
     shape = find_shape(name, inputs.models) if name else None
     if inputs.sized:
@@ -83,7 +85,7 @@ def build_run(inputs: RunInputs) -> BuiltRun:
     knobs = {**knobs, **derived, **inputs.knobs}
     run = Run(
         framework=framework.framework if framework else "unknown",
-        title=framework.title if framework else "no dialect known",
+        title=framework.title if framework else say("no dialect known"),
         era=inputs.recognised.era,
         algorithm=algorithm,
         model=shape,
@@ -115,7 +117,11 @@ def _shows_all(recognised: Recognised, launch: Launch | None) -> bool:
 
 def _model_parallel(natives: Natives, knobs: Mapping[str, Knob]) -> int:
     """GPUs over which Megatron spreads one copy of the model: tensor x pipeline x context parallel."""
-    names = [f"actor.{kind}_parallel" for kind in ("tensor", "pipeline", "context")]
+    return _sizes(natives, knobs, ("tensor", "pipeline", "context"))
+
+
+def _sizes(natives: Natives, knobs: Mapping[str, Knob], kinds: tuple[str, ...]) -> int:
+    names = [f"actor.{kind}_parallel" for kind in kinds]
     carriers = [knobs.get(name) or natives.carrier(name) for name in names]
     sizes = [c.value for c in carriers if c is not None]
     return prod(max(1, int(size)) for size in sizes if isinstance(size, (int, float)))
@@ -186,10 +192,18 @@ def _knobs(natives: Natives, topology: Topology) -> dict[str, Knob]:
             continue
         if carrier.value is None:
             if carrier.given:
-                knobs[name] = Knob(name, None, carrier.source, carrier.key, "the value could not be resolved")
+                unresolved = say("the value could not be resolved")
+                knobs[name] = Knob(name, None, carrier.source, carrier.key, unresolved)
             continue
         became = becomes(carrier.value, _rule_for(name, carrier.fact), around)
-        knobs[name] = Knob(name, became.value, carrier.source, carrier.key.removeprefix(EnvironmentPrefix), became.how)
+        knobs[name] = Knob(
+            name,
+            became.value,
+            carrier.source,
+            carrier.key.removeprefix(EnvironmentPrefix),
+            became.how,
+            became.times_samples,
+        )
     return knobs
 
 
@@ -217,17 +231,22 @@ def _notes(
 ) -> tuple[str, ...]:
     notes: list[str] = list(launch.notes) if launch is not None else []
     if topology.assumed:
-        notes.append(f"{topology.assumed}.")
+        notes.append(say("{clause}.", clause=topology.assumed))
     if short := too_few(topology, machine):
         notes.append(short)
     if launch is not None and (file := elsewhere(framework, launch)):
-        notes.append(f"The settings of this launch stand in {file}, which was not found: give that file instead.")
+        notes.append(
+            say("The settings of this launch stand in {file}, which was not found: give that file instead.", file=file)
+        )
     if framework is None:
-        notes.append("No dialect is known for this launch: settings are listed, memory is not predicted.")
+        notes.append(say("No dialect is known for this launch: settings are listed, memory is not predicted."))
     if shape is None:
         notes.append(
-            f"The shape of the model {name!r} is not known: give a config.json with --model, or a known name."
+            say(
+                "The shape of the model {name!r} is not known: give a config.json with --model, or a known name.",
+                name=name,
+            )
             if name
-            else "The run names no model: give one with --model."
+            else say("The run names no model: give one with --model.")
         )
     return tuple(notes)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Iterable, Sequence
 from math import prod
 
+from msgspec import Struct
+
 from advisor.knowledge.schema import Rule
+from advisor.language import say
 from advisor.run.build import BuiltRun
 from advisor.run.normalise import Around, becomes
 
@@ -22,8 +24,7 @@ _COUNTS = {
 """A rule's word → the count of the topology."""
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """A built run and the key whose value is under scrutiny."""
 
     built: BuiltRun
@@ -49,10 +50,16 @@ def _divides(rule: Rule, place: Place) -> str:
     of, by = _numbers(place, rule["value_of"]), _numbers(place, rule["by"])
     if of is None or by is None or prod(by) == 0 or prod(of) % prod(by) == 0:
         return ""
-    return str(
-        rule.get("says")
-        or f"{' x '.join(map(str, rule['value_of']))} must be a multiple of {' x '.join(map(str, rule['by']))}"
-    )
+    factors = {"product": _product(rule["value_of"]), "divisor": _product(rule["by"])}
+    return str(rule.get("says") or say("{product} must be a multiple of {divisor}", **factors))
+
+
+def _product(keys: Sequence[object]) -> str:
+    return " x ".join(map(str, keys))
+
+
+def _all_of(keys: Iterable[object]) -> str:
+    return say(" and ").join(map(str, keys))
 
 
 def _at_least(rule: Rule, place: Place) -> str:
@@ -64,7 +71,7 @@ def _at_least(rule: Rule, place: Place) -> str:
     least = sum(floor) + float(rule.get("value", 0))
     if number * factor >= least:
         return ""
-    return str(rule.get("says") or f"{place.key} must be at least {least:g}")
+    return str(rule.get("says") or say("{key} must be at least {least:g}", key=place.key, least=least))
 
 
 def _at_most_key(rule: Rule, place: Place) -> str:
@@ -72,7 +79,8 @@ def _at_most_key(rule: Rule, place: Place) -> str:
     number, ceiling = place.number(place.key), place.number(str(rule["key"]))
     if number is None or ceiling is None or number <= ceiling:
         return ""
-    return str(rule.get("says") or f"{place.key} must not exceed {rule['key']} ({ceiling:g})")
+    told = {"key": place.key, "other": rule["key"], "ceiling": ceiling}
+    return str(rule.get("says") or say("{key} must not exceed {other} ({ceiling:g})", **told))
 
 
 def _at_least_key(rule: Rule, place: Place) -> str:
@@ -80,17 +88,16 @@ def _at_least_key(rule: Rule, place: Place) -> str:
     number, floor = place.number(place.key), place.number(str(rule["key"]))
     if number is None or floor is None or number >= floor:
         return ""
-    return str(rule.get("says") or f"{place.key} must be at least {rule['key']} ({floor:g})")
+    told = {"key": place.key, "other": rule["key"], "floor": floor}
+    return str(rule.get("says") or say("{key} must be at least {other} ({floor:g})", **told))
 
 
 def _fixed(rule: Rule, place: Place) -> str:
     """Pinned by the framework itself."""
     found = place.built.natives.value(place.key)
-    return (
-        ""
-        if found is None or found == rule["value"]
-        else str(rule.get("says") or f"{place.key} is pinned to {rule['value']}")
-    )
+    if found is None or found == rule["value"]:
+        return ""
+    return str(rule.get("says") or say("{key} is pinned to {value}", key=place.key, value=rule["value"]))
 
 
 def _fixed_while(rule: Rule, place: Place) -> str:
@@ -98,7 +105,8 @@ def _fixed_while(rule: Rule, place: Place) -> str:
     other, found = place.built.natives.value(str(rule["key"])), place.built.natives.value(place.key)
     if other != rule["is"] or found is None or found == rule["value"]:
         return ""
-    return str(rule.get("says") or f"{place.key} is pinned to {rule['value']} while {rule['key']} is {rule['is']}")
+    told = {"key": place.key, "value": rule["value"], "other": rule["key"], "other_value": rule["is"]}
+    return str(rule.get("says") or say("{key} is pinned to {value} while {other} is {other_value}", **told))
 
 
 def _equal(rule: Rule, place: Place) -> str:
@@ -108,7 +116,9 @@ def _equal(rule: Rule, place: Place) -> str:
         return ""
     found = [_numbers(place, str(name).split("*")) for name in rule["keys"]]
     known = [prod(numbers) for numbers in found if numbers is not None]
-    return "" if len(set(known)) <= 1 else str(rule.get("says") or f"{' and '.join(rule['keys'])} must be equal")
+    if len(set(known)) <= 1:
+        return ""
+    return str(rule.get("says") or say("{keys} must be equal", keys=_all_of(rule["keys"])))
 
 
 def _excludes_key(rule: Rule, place: Place) -> str:
@@ -116,14 +126,14 @@ def _excludes_key(rule: Rule, place: Place) -> str:
     natives = place.built.natives
     if natives.value(place.key) is None or natives.value(str(rule["key"])) is None:
         return ""
-    return str(rule.get("says") or f"{place.key} and {rule['key']} cannot both be set")
+    return str(rule.get("says") or say("{keys} cannot both be set", keys=_all_of([place.key, rule["key"]])))
 
 
 def _not_together(rule: Rule, place: Place) -> str:
     """The terms {key, is: value} or {key, above: number} of `all` must not hold all at once."""
     if not all(_holds(term, place.built) for term in rule["all"]):
         return ""
-    return str(rule.get("says") or f"{' and '.join(str(term['key']) for term in rule['all'])} exclude each other")
+    return str(rule.get("says") or say("{keys} exclude each other", keys=_all_of(term["key"] for term in rule["all"])))
 
 
 def _holds(term: Rule, built: BuiltRun) -> bool:
@@ -138,7 +148,9 @@ def _must_not_hold(rule: Rule, place: Place) -> str:
     """The value must not contain a text."""
     known = place.built.natives.values.get(place.key)
     held = known is not None and known.text is not None and str(rule["text"]) in known.text
-    return str(rule.get("says") or f"{place.key} must not hold {rule['text']}") if held else ""
+    if not held:
+        return ""
+    return str(rule.get("says") or say("{key} must not hold {text}", key=place.key, text=rule["text"]))
 
 
 def _normalised(term: Rule, place: Place) -> float | None:
@@ -155,7 +167,8 @@ def _normalised_divides(rule: Rule, place: Place) -> str:
     of, by = _normalised(rule["value_of"], place), _normalised(rule["by"], place)
     if of is None or by is None or (by and of % by == 0):
         return ""
-    return str(rule.get("says") or f"{rule['value_of']['key']} must be a multiple of {rule['by']['key']} per GPU")
+    told = {"key": rule["value_of"]["key"], "divisor": rule["by"]["key"]}
+    return str(rule.get("says") or say("{key} must be a multiple of {divisor} per GPU", **told))
 
 
 def _normalised_equal(rule: Rule, place: Place) -> str:
@@ -165,20 +178,30 @@ def _normalised_equal(rule: Rule, place: Place) -> str:
     of, to = _normalised(rule["value_of"], place), _normalised(rule["to"], place)
     if of is None or to is None or of == to:
         return ""
-    return str(rule.get("says") or f"{rule['value_of']['key']} and {rule['to']['key']} must be equal per GPU")
+    keys = _all_of([rule["value_of"]["key"], rule["to"]["key"]])
+    return str(rule.get("says") or say("{keys} must be equal per GPU", keys=keys))
 
 
 def _heads_divide(rule: Rule, place: Place) -> str:
-    """Attention heads % value == 0; key-value heads are split evenly, or each copied evenly. Known shapes only."""
+    """Attention heads % value == 0; key-value heads are split evenly, or each copied evenly (`copies: false`: not so).
+
+    Known shapes only.
+    """
     number, shape = place.number(place.key), place.built.run.model
     if number is None or number < 1 or shape is None or shape.basis == "estimated":
         return ""
     size = int(number)
-    even = shape.kv_heads < 1 or shape.kv_heads % size == 0 or size % shape.kv_heads == 0
+    copied = rule.get("copies") is not False and size % max(1, shape.kv_heads) == 0
+    even = shape.kv_heads < 1 or shape.kv_heads % size == 0 or copied
     if shape.heads % size == 0 and even:
         return ""
-    counted = f"{shape.name} has {shape.heads} attention heads and {shape.kv_heads} key-value heads"
-    return f"{rule.get('says') or f'{place.key} must divide the attention heads'} ({counted})"
+    return say(
+        "{says} ({model} has {heads} attention heads and {kv_heads} key-value heads)",
+        says=rule.get("says") or say("{key} must divide the attention heads", key=place.key),
+        model=shape.name,
+        heads=shape.heads,
+        kv_heads=shape.kv_heads,
+    )
 
 
 def _text_only(rule: Rule, place: Place) -> str:
@@ -186,7 +209,8 @@ def _text_only(rule: Rule, place: Place) -> str:
     shape, found = place.built.run.model, place.built.natives.value(place.key)
     if shape is None or not shape.vision_parameters or found is None or found == rule["value"]:
         return ""
-    return str(rule.get("says") or f"{place.key} must be {rule['value']} for vision-language models")
+    told = {"key": place.key, "value": rule["value"]}
+    return str(rule.get("says") or say("{key} must be {value} for vision-language models", **told))
 
 
 MUST: dict[str, Callable[[Rule, Place], str]] = {

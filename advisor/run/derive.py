@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from advisor.knowledge.schema import Mechanics
+from advisor.language import Sayings, say
 from advisor.run.bound import Natives
 from advisor.run.run import Knob, KnobValue, Topology
 
@@ -25,6 +26,7 @@ _DEEPSPEED_FILE = {
 """Keys of a DeepSpeed JSON that the launch names → knobs (docs: DeepSpeed configuration JSON, ZeRO)."""
 
 
+_BUILT: Sayings[str] = Sayings({"always": "built always", "kl": "built kl", "kl_full": "built kl_full"})
 GIVEN_ANSWERS = frozenset({"sft", "pt", "dpo"})
 """Algorithms that train on answers that the data hold: nothing is rolled out, and one length counts both."""
 
@@ -45,23 +47,26 @@ def derive_knobs(
         return known.value if known is not None else None
 
     for follower, leader in _FOLLOWERS.items():
-        add(follower, value_of(leader), f"follows {leader}")
+        add(follower, value_of(leader), say("follows {knob}", knob=leader))
     if algorithm != "unknown":
-        add(
-            "critic.present", algorithm == "ppo", f"{algorithm} {'has' if algorithm == 'ppo' else 'has no'} value model"
-        )
+        valued = algorithm == "ppo"
+        note = say("{algorithm} has value model" if valued else "{algorithm} has no value model", algorithm=algorithm)
+        add("critic.present", valued, note)
     with_reference = algorithm not in ("sft", "pt") and _reference(knobs, mechanics)
-    add("reference.present", with_reference, f"built {mechanics.reference_when}")
-    add("rollout.colocated", topology.colocated, "topology")
-    add("rollout.sleeps", mechanics.engine_sleeps, "the framework's habit")
-    add("rollout.sleep_level", mechanics.sleep_level, "the framework's habit")
-    add("reference.offload", mechanics.reference_on == "host", "the framework's habit")
+    habit = say("the framework's habit")
+    add("reference.present", with_reference, _BUILT[mechanics.reference_when])
+    add("rollout.colocated", topology.colocated, say("topology"))
+    add("rollout.sleeps", mechanics.engine_sleeps, habit)
+    add("rollout.sleep_level", mechanics.sleep_level, habit)
+    add("reference.offload", mechanics.reference_on == "host", habit)
     prompt, response = _number(value_of("data.prompt_tokens")), _number(value_of("data.response_tokens"))
     if algorithm in GIVEN_ANSWERS:
-        derived["data.response_tokens"] = Knob("data.response_tokens", None, "derived", note="answers are in the data")
-        add("data.total_tokens", prompt and int(prompt), "prompt and answer together")
+        given = say("answers are in the data")
+        derived["data.response_tokens"] = Knob("data.response_tokens", None, "derived", note=given)
+        add("data.total_tokens", prompt and int(prompt), say("prompt and answer together"))
     elif prompt is not None and response is not None:
-        add("data.total_tokens", int(prompt + response), f"prompt {prompt:g} + response {response:g}")
+        note = say("prompt {prompt:g} + response {response:g}", prompt=prompt, response=response)
+        add("data.total_tokens", int(prompt + response), note)
     _sequences(add, value_of, topology)
     stage = derived.get("actor.zero_stage", knobs.get("actor.zero_stage"))
     idle = _idle_sleep(natives) if stage is not None and stage.value == 3 else ""
@@ -81,7 +86,7 @@ def _from_deepspeed_file(natives: Natives) -> dict[str, Knob]:
             value = str(text) == "cpu" if key.endswith(".device") else int(str(text)) if str(text).isdigit() else None
             found[knob] = Knob(knob, value, "script", key)
     if "actor.zero_stage" not in found and any(key.startswith("deepspeed:") for key in natives.values):
-        found["actor.zero_stage"] = Knob("actor.zero_stage", 0, "derived", note="DeepSpeed's own default")
+        found["actor.zero_stage"] = Knob("actor.zero_stage", 0, "derived", note=say("DeepSpeed's own default"))
     return found
 
 
@@ -102,7 +107,8 @@ def _samples_limit(natives: Natives) -> str:
     for rule in micro.fact.must:
         eras = rule.get("eras")
         if samples.key in rule.get("by", []) and (not eras or natives.era in eras):
-            return str(rule.get("says", f"{micro.key} must be a multiple of {samples.key}"))
+            keys = {"product": micro.key, "divisor": samples.key}
+            return str(rule.get("says") or say("{product} must be a multiple of {divisor}", **keys))
     return ""
 
 
@@ -132,4 +138,11 @@ def _sequences(
     if prompts:
         ranks = topology.data_parallel
         count = int(prompts * samples / ranks)
-        add("actor.sequences_per_gpu", count, f"{prompts:g} prompts * {samples:g} samples / {ranks} ranks = {count}")
+        note = say(
+            "{prompts:g} prompts * {samples:g} samples / {ranks} ranks = {count}",
+            prompts=prompts,
+            samples=samples,
+            ranks=ranks,
+            count=count,
+        )
+        add("actor.sequences_per_gpu", count, note)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Literal
 
+from msgspec import Struct
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from advisor.knowledge.schema import Era, Framework, Recognition
+from advisor.language import listed, say
 from advisor.run.bound import any_key, in_era, native
 from advisor.run.run import RecognisedFrom
 from advisor.script.launch import Launch
@@ -25,8 +26,7 @@ EraToldBy = Literal["version", "keys", "folders", "libraries", "user", "nothing"
 other libraries, the user, or nothing at all."""
 
 
-@dataclass(frozen=True, slots=True)
-class Recognised:
+class Recognised(Struct, frozen=True):
     """The dialect that fits, and what told it. `framework` None: none does."""
 
     framework: Framework | None
@@ -54,7 +54,7 @@ def recognise(
     if found is None:
         told_by, found = "log", _by_log(log_marks, log_settings, frameworks)
     if found is None:
-        return Recognised(None, "", "no known framework's marks in the script or the log")
+        return Recognised(None, "", say("no known framework's marks in the script or the log"))
     framework, because = found
     version = libraries.get(framework.package)
     keys = set(log_settings)
@@ -80,33 +80,33 @@ def _fits(recognition: Recognition, launch: Launch, text: str) -> str:
     if recognition.programs:
         if not any(fnmatchcase(launch.program, pattern) for pattern in recognition.programs):
             return ""
-        reasons.append(f"program {launch.program}")
+        reasons.append(say("program {program}", program=launch.program))
     if recognition.python_bases:
         shared = set(recognition.python_bases) & set(launch.bases)
         if not shared:
             return ""
-        reasons.append(f"class of {min(shared)}")
+        reasons.append(say("class of {base}", base=min(shared)))
     if recognition.has_all:
         keyed = [any_key([pattern], sorted(keys)) for pattern in recognition.has_all]
         if None in keyed:
             return ""
-        reasons += [f"setting {key}" for key in keyed]
+        reasons += [say("setting {key}", key=key) for key in keyed]
     if recognition.has:
         key = any_key(recognition.has, sorted(keys))
         if key is None:
             return ""
-        reasons.append(f"setting {key}")
+        reasons.append(say("setting {key}", key=key))
     if recognition.lacks and any_key(recognition.lacks, keys) is not None:
         return ""
     if recognition.marks:
         mark = _mark(recognition.marks, launch, text)
         if mark is None:
             return ""
-        reasons.append(f"the text {mark!r}")
+        reasons.append(say("the text {text!r}", text=mark))
     if not reasons:
         return ""
-    reasons += [f"the text {hint!r}" for hint in recognition.hints if hint in text][:1]
-    return ", ".join(dict.fromkeys(reasons))
+    reasons += [say("the text {text!r}", text=hint) for hint in recognition.hints if hint in text][:1]
+    return listed(dict.fromkeys(reasons))
 
 
 def _mark(marks: Sequence[str], launch: Launch, text: str) -> str | None:
@@ -121,11 +121,11 @@ def _by_log(
     for mark in marks:
         for framework in frameworks:
             if framework.framework == mark:
-                return framework, "lines of its own in the log, which a fork may print too"
+                return framework, say("lines of its own in the log, which a fork may print too")
     for framework in frameworks:
         known = [key for key in log_settings if key in framework.settings]
         if len(known) >= 3:
-            return framework, f"settings printed in the log ({known[0]}, …)"
+            return framework, say("settings printed in the log ({key}, …)", key=known[0])
     return None
 
 
@@ -146,15 +146,22 @@ def no_place(recognised: Recognised, launch: Launch | None) -> str:
     if framework is None or launch is None:
         return ""
     if file := elsewhere(framework, launch):
-        return f"{framework.title} reads its settings from a Python file, not the command line: give {file} instead"
+        return say(
+            "{framework} reads its settings from a Python file, not the command line: give {file} instead",
+            framework=framework.title,
+            file=file,
+        )
     if recognised.told_by == "log":
-        return f"only the log speaks of {framework.title}; whether this command reads its settings is not known"
+        return say(
+            "only the log speaks of {framework}; whether this command reads its settings is not known",
+            framework=framework.title,
+        )
     own = [setting for setting in launch.settings if setting.origin == "command" and setting.key not in _CHOOSES_A_FILE]
     options = [setting.key.startswith("-") for setting in own]
     if own and framework.syntax in ("hydra", "dotlist") and all(options):
-        return f"this command takes --options, {framework.title} takes key=value"
+        return say("this command takes --options, {framework} takes key=value", framework=framework.title)
     if own and framework.syntax == "argparse" and not any(options):
-        return f"this command takes key=value, {framework.title} takes --options"
+        return say("this command takes key=value, {framework} takes --options", framework=framework.title)
     return ""
 
 

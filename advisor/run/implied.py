@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
 
 import msgspec
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from advisor.knowledge.schema import Framework, Mechanics, SettingFact
 from advisor.run.bound import in_era
@@ -14,8 +15,7 @@ from advisor.run.run import Knob, Topology
 _MEGATRON_SIZES = tuple(f"actor.{kind}_parallel" for kind in ("tensor", "pipeline", "context", "expert"))
 
 
-@dataclass(frozen=True, slots=True)
-class Implied:
+class Implied(Struct, frozen=True):
     """A command ("megatron *"), and settings that choose a backend."""
 
     program: str = ""
@@ -110,9 +110,10 @@ _FSDP = Mechanics(logits_update_bytes=12, logits_forward_bytes=8, engine_sleeps=
 def usual_mechanics(knobs: Mapping[str, Knob]) -> Mechanics:
     """How a framework that no dialect describes holds memory, by the knobs that are given.
 
-    Megatron with a parallel size, FSDP with a shard size, else transformers' Trainer: DeepSpeed with a stage, plain
-    data parallelism without.
+    Megatron with a parallel size, FSDP with a shard size (and tensor parallelism beside it, as torchtitan has), else
+    transformers' Trainer: DeepSpeed with a stage, plain data parallelism without.
     """
-    if any(name in knobs for name in _MEGATRON_SIZES):
+    sizes = [name for name in _MEGATRON_SIZES if name in knobs]
+    if sizes and not (sizes == ["actor.tensor_parallel"] and "actor.shard_size" in knobs):
         return _MEGATRON
     return _FSDP if "actor.shard_size" in knobs else _ACCELERATE

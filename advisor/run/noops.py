@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from advisor.knowledge.schema import Rule
+from advisor.language import say
 from advisor.run.build import BuiltRun
 from advisor.run.constraints import Place
 
 
 def _always(rule: Rule, place: Place) -> str:
-    return str(rule.get("because", "this version ignores it"))
+    return str(rule.get("because") or say("this version ignores it"))
 
 
 def _key_is(rule: Rule, place: Place) -> str:
@@ -18,7 +19,7 @@ def _key_is(rule: Rule, place: Place) -> str:
     found = place.built.natives.value(str(rule["key"]))
     if found is None or str(found).lower() != str(rule["value"]).lower():
         return ""
-    return str(rule.get("because") or f"ignored while {rule['key']} is {rule['value']}")
+    return str(rule.get("because") or say("ignored while {key} is {value}", key=rule["key"], value=rule["value"]))
 
 
 def _key_is_not(rule: Rule, place: Place) -> str:
@@ -26,7 +27,9 @@ def _key_is_not(rule: Rule, place: Place) -> str:
     found = place.built.natives.value(str(rule["key"]))
     if found is not None and str(found).lower() == str(rule["value"]).lower():
         return ""
-    return str(rule.get("because") or f"has no effect unless {rule['key']} is {rule['value']}")
+    return str(
+        rule.get("because") or say("has no effect unless {key} is {value}", key=rule["key"], value=rule["value"])
+    )
 
 
 def _zero3(rule: Rule, place: Place) -> str:
@@ -47,10 +50,13 @@ def _at_least_batch_per_gpu(rule: Rule, place: Place) -> str:
     if micro is None or held is None or micro < held:
         return ""
     found = run.knobs.get(knob or "")
-    how = found.note if found is not None and found.note else "as given"
-    return (
-        f"{place.key} allows {micro:g} sequences per GPU pass ({how}), and one GPU holds only {held:g} of a step: "
-        "it is not what binds"
+    return say(
+        "{key} allows {micro:g} sequences per GPU pass ({how}), and one GPU holds only {held:g} of a step: it is not "
+        "what binds",
+        key=place.key,
+        micro=micro,
+        how=found.note if found is not None and found.note else say("as given"),
+        held=held,
     )
 
 

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from advisor.knowledge.schema import Rule, SettingFact
+from advisor.language import say
 from advisor.run.bound import Natives
 from advisor.run.run import KnobValue, Topology
 
 
-@dataclass(frozen=True, slots=True)
-class Became:
+class Became(Struct, frozen=True):
     """A knob's value and the arithmetic that gave it, in words."""
 
     value: KnobValue | None
     how: str = ""
+    times_samples: bool = False
+    """Prompts became sequences."""
 
 
-@dataclass(frozen=True, slots=True)
-class Around:
+class Around(Struct, frozen=True):
     """What a rule may look at beside the value itself."""
 
     natives: Natives
@@ -40,21 +42,37 @@ def _as_is(value: KnobValue, rule: Rule, around: Around) -> Became:
 def _divide_by_dp(value: KnobValue, rule: Rule, around: Around) -> Became:
     """value // dp: a global count becomes one per GPU."""
     dp = around.topology.data_parallel
-    return Became(int(value) // dp, f"{value} // {dp} data-parallel ranks = {int(value) // dp}")
+    became = int(value) // dp
+    how = say("{value} // {ranks} data-parallel ranks = {became}", value=value, ranks=dp, became=became)
+    return Became(became, how)
 
 
 def _divide_then_times_n(value: KnobValue, rule: Rule, around: Around) -> Became:
     """(value // dp) * n: the forks of January 2025 count prompts and multiply by the samples."""
     dp, n = around.topology.data_parallel, around.samples
     became = (int(value) // dp) * n
-    return Became(became, f"({value} // {dp} data-parallel ranks) * {n} samples = {became}")
+    how = say(
+        "({value} // {ranks} data-parallel ranks) * {samples} samples = {became}",
+        value=value,
+        ranks=dp,
+        samples=n,
+        became=became,
+    )
+    return Became(became, how, times_samples=True)
 
 
 def _times_n_then_divide(value: KnobValue, rule: Rule, around: Around) -> Became:
     """(value * n) // dp: prompts become sequences, then one GPU's share."""
     dp, n = around.topology.data_parallel, around.samples
     became = int(value) * n // dp
-    return Became(became, f"{value} * {n} samples // {dp} data-parallel ranks = {became}")
+    how = say(
+        "{value} * {samples} samples // {ranks} data-parallel ranks = {became}",
+        value=value,
+        samples=n,
+        ranks=dp,
+        became=became,
+    )
+    return Became(became, how, times_samples=True)
 
 
 def _times(value: KnobValue, rule: Rule, around: Around) -> Became:
@@ -86,7 +104,8 @@ def _reset(value: KnobValue, rule: Rule, around: Around) -> Became:
     """A value the framework overrules: {from: 0.9, to: 0.4, when: KEY} makes 0.4 of 0.9 and more while KEY is on."""
     if around.natives.value(str(rule["when"])) is not True or float(value) < float(rule["from"]):
         return Became(value)
-    return Became(rule["to"], f"{value:g} becomes {rule['to']:g} with {rule['when']}")
+    how = say("{value:g} becomes {to:g} with {key}", value=value, to=rule["to"], key=rule["when"])
+    return Became(rule["to"], how)
 
 
 def _when_on(value: KnobValue, rule: Rule, around: Around) -> Became:

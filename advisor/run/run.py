@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Literal
+
+from msgspec import Struct, field
 
 from advisor.knowledge.schema import Mechanics
 from advisor.script.document import Setting
@@ -14,8 +15,7 @@ KnobValue = int | float | bool | str
 KnobSource = Literal["script", "environment", "log", "default", "user", "derived", "assumed"]
 
 
-@dataclass(frozen=True, slots=True)
-class Knob:
+class Knob(Struct, frozen=True):
     """A canonical knob's value in the knob's own unit, and what gave it.
 
     `value` is None where the setting exists but could not be resolved.
@@ -28,6 +28,8 @@ class Knob:
     """The native setting that carries it; "" where none does."""
     note: str = ""
     """How the native value became this one: "(160 // 4) * 32"."""
+    times_samples: bool = False
+    """The native value counts prompts: the samples of each are multiplied in."""
 
     @property
     def basis(self) -> Basis:
@@ -35,8 +37,7 @@ class Knob:
         return "estimated" if self.source == "assumed" else "computed"
 
 
-@dataclass(frozen=True, slots=True)
-class ModelShape:
+class ModelShape(Struct, frozen=True):
     """Geometry of a model and its parameter count (text and vision together). Tokens, heads and layers are counts."""
 
     name: str
@@ -77,8 +78,7 @@ class ModelShape:
 RewardPlace = Literal["none", "actor", "critic", "own", "host"]
 
 
-@dataclass(frozen=True, slots=True)
-class Topology:
+class Topology(Struct, frozen=True):
     """Which GPUs do what. Counts are GPUs in the whole job unless they say otherwise."""
 
     nodes: int = 1
@@ -106,7 +106,9 @@ class Topology:
     """GPUs that the launch itself asks for at the least; None where it does not say."""
     asked_per_node: int | None = None
     model_parallel: int = 1
-    """GPUs that see the same data in Megatron: tensor x pipeline x context parallel."""
+    """GPUs that see the same data: in Megatron tensor x pipeline x context parallel, under FSDP tensor parallel."""
+    actor_tensor_parallel: int = 1
+    """GPUs that split every matrix of an FSDP actor, where the topology says so (AReaL's "fsdp:d4t2")."""
 
     @property
     def data_parallel(self) -> int:
@@ -117,8 +119,7 @@ class Topology:
 RecognisedFrom = Literal["script", "log"]
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(Struct, frozen=True):
     """One training run. `knobs` hold what is known, with defaults of the era filled in and marked so."""
 
     framework: str

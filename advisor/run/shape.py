@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from advisor.knowledge.schema import ModelFact
+from advisor.language import say
 from advisor.run.config_file import local_config, read_config
 from advisor.run.geometry import kv_bytes_per_token, parameters_of
 from advisor.run.run import ModelShape
@@ -58,12 +59,17 @@ def match_alias(name: str, models: Sequence[ModelFact]) -> ModelFact | None:
 
 def _match_alias(name: str, models: Sequence[ModelFact]) -> ModelFact | None:
     for part in _components(name):
-        fitting = [
-            (len(alias.strip("*")), fact) for fact in models for alias in _aliases(fact) if fnmatchcase(part, alias)
-        ]
+        fitting = [(len(alias.strip("*")), fact) for fact in models for alias in _aliases(fact) if _fits(part, alias)]
         if fitting:
             return max(fitting, key=lambda pair: pair[0])[1]
     return None
+
+
+def _fits(part: str, alias: str) -> bool:
+    """fnmatchcase, asked only where the alias's literal pieces stand in the name: it compiles every pattern anew."""
+    return ("[" in alias or "?" in alias or all(piece in part for piece in alias.split("*"))) and fnmatchcase(
+        part, alias
+    )
 
 
 def _aliases(fact: ModelFact) -> tuple[str, ...]:
@@ -118,7 +124,7 @@ def _estimated(name: str, models: Sequence[ModelFact]) -> ModelShape | None:
             continue
         kin = [fact for fact in dense if _family(fact) in part] or dense
         near = min(kin, key=lambda fact: abs(math.log(fact.parameters / size)))
-        note = f"estimated from {show_params(size)} in the name; proportions of {near.name}"
+        note = say("estimated from {size} in the name; proportions of {model}", size=show_params(size), model=near.name)
         return _shape(near, name, size, "estimated", note)
     return None
 

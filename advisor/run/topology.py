@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.knowledge.schema import Rule
+from advisor.language import say
 from advisor.machine.inventory import Machine
 from advisor.run.bound import EnvironmentPrefix, Natives
 from advisor.run.placement import device_ids, parallel_sizes, ranks
 from advisor.run.run import RewardPlace, Topology
 
 
-@dataclass(frozen=True, slots=True)
-class Counts:
+class Counts(Struct, frozen=True):
     """Reads counts from the places a rule names; remembers which had to be assumed."""
 
     natives: Natives
@@ -90,7 +92,9 @@ def _cards(machine: Machine) -> int:
 def _all_cards(unread: str, machine: Machine) -> str:
     """What is assumed where the launch's own count cannot be read, in words; "" where nothing is."""
     count = _cards(machine) * (machine.nodes or 1)
-    return f"{unread} could not be resolved: taken as all {count} GPUs of the machine" if unread and count else ""
+    if not unread or not count:
+        return ""
+    return say("{place} could not be resolved: taken as all {count} GPUs of the machine", place=unread, count=count)
 
 
 def _whole(text: str | None) -> int | None:
@@ -171,8 +175,13 @@ def too_few(topology: Topology, machine: Machine) -> str:
         have, asked = cards, topology.asked_per_node
     if asked is None or asked <= have:
         return ""
-    place = "" if counted is not None else " on each node"
-    return f"The launch asks for {asked} GPUs{place}, the machine has {have}: one of the two is not what runs."
+    return say(
+        "The launch asks for {asked} GPUs on each node, the machine has {have}: one of the two is not what runs."
+        if counted is None
+        else "The launch asks for {asked} GPUs, the machine has {have}: one of the two is not what runs.",
+        asked=asked,
+        have=have,
+    )
 
 
 def _reward_place(counts: Counts, together: bool) -> RewardPlace:
@@ -260,6 +269,7 @@ def _allocations(counts: Counts, machine: Machine) -> Topology:
     actor = parallel_sizes(counts.text("actor") or joined[-1]) or {}
     per_node = _cards(machine) or counts.of("gpus_per_node") or 8
     nodes = counts.of("nodes") or machine.nodes or 1
+    backend = (counts.text("actor") or joined[-1]).strip().partition(":")[0]
     return Topology(
         nodes=nodes,
         gpus_per_node=per_node,
@@ -270,6 +280,8 @@ def _allocations(counts: Counts, machine: Machine) -> Topology:
         colocated=False,
         known=bool(actor),
         asked=ranks(actor) + ranks(engine) if actor and engine else None,
+        model_parallel=actor.get("t", 1) * actor.get("p", 1),
+        actor_tensor_parallel=1 if backend == "megatron" else actor.get("t", 1),
     )
 
 

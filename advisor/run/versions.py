@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from advisor.hostile import clean_line
 from advisor.knowledge.schema import Framework
+from advisor.language import listed, say
 from advisor.run.bound import in_era, native
 from advisor.run.dialect import Recognised, absent
 from advisor.script.launch import Launch
@@ -21,12 +22,14 @@ def version_notes(recognised: Recognised, launch: Launch | None) -> tuple[str, .
     strangers = absent(framework, recognised.era, set_here)
     notes = [_stranger(key, framework, recognised) for key in strangers[:MOST_NAMED]]
     if len(strangers) > MOST_NAMED:
-        left = ", ".join(strangers[MOST_NAMED : MOST_NAMED + 8])
-        notes.append(f"Neither does {_era(framework, recognised.era)} have {left}.")
+        left = listed(strangers[MOST_NAMED : MOST_NAMED + 8])
+        era = _era(framework, recognised.era)
+        notes.append(say("Neither does {framework} have {settings}.", framework=era, settings=left))
     for key in set_here:
         fact = framework.settings.get(key)
         if fact is not None and fact.elsewhere and not in_era(fact, recognised.era):
-            notes.append(f"{key} in {_era(framework, recognised.era)}: {fact.elsewhere}.")
+            told = {"key": key, "framework": _era(framework, recognised.era), "where": fact.elsewhere}
+            notes.append(say("{key} in {framework}: {where}.", **told))
     return (*notes, *_assumed(recognised))
 
 
@@ -47,10 +50,12 @@ def _stranger(key: str, framework: Framework, recognised: Recognised) -> str:
     name, where = clean_line(key, 100), _era(framework, recognised.era)
     called = other_name(framework, key, recognised.era)
     if called:
-        return f"{name} is not a setting of {where}: there it is called {called}."
+        return say(
+            "{key} is not a setting of {framework}: there it is called {name}.", key=name, framework=where, name=called
+        )
     eras = framework.settings[key].eras
-    span = eras[0] if len(eras) == 1 else f"{eras[0]} to {eras[-1]}"
-    return f"{name} is not a setting of {where}: it exists in {span} only."
+    span = eras[0] if len(eras) == 1 else say("{first} to {last}", first=eras[0], last=eras[-1])
+    return say("{key} is not a setting of {framework}: it exists in {eras} only.", key=name, framework=where, eras=span)
 
 
 def _era(framework: Framework, era: str) -> str:
@@ -61,8 +66,15 @@ def _assumed(recognised: Recognised) -> tuple[str, ...]:
     framework = recognised.framework
     if framework is None or len(framework.eras) < 2 or recognised.era_told_by not in ("nothing", "libraries"):
         return ()
-    by = "by the versions of its libraries, " if recognised.era_told_by == "libraries" else ""
     return (
-        f"Nothing tells the version of {framework.title}: {by}{recognised.era} is assumed. "
-        f"--lib {framework.package}=VERSION settles which settings and defaults hold.",
+        say(
+            "Nothing tells the version of {framework}: by the versions of its libraries, {era} is assumed. --lib "
+            "{package}=VERSION settles which settings and defaults hold."
+            if recognised.era_told_by == "libraries"
+            else "Nothing tells the version of {framework}: {era} is assumed. --lib {package}=VERSION settles which "
+            "settings and defaults hold.",
+            framework=framework.title,
+            era=recognised.era,
+            package=framework.package,
+        ),
     )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from advisor.script.document import Value
 from advisor.script.shell_state import Field
@@ -22,8 +23,7 @@ Style = Literal["assignment", "option", "joined"]
 """`key=value`, `--key value`, `--key=value`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Argument:
+class Argument(Struct, frozen=True):
     """One setting among the arguments. `fields` are the words that make it, the key's first; `values` its values."""
 
     key: str

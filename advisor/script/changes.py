@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from advisor.hostile import clean_line
+from advisor.language import say
 from advisor.script.document import Document, Edit, EditRefused, Rewrite, Span, apply_edits
 
 COMMENT = "rl-oom-advisor: "
 
 
-@dataclass(slots=True)
-class Changes:
+class Changes(Struct):
     """Edits by document number. `values` say where in an edit's new bytes the value of a key stands."""
 
     documents: Sequence[Document]
@@ -64,5 +65,5 @@ def comment_text(comment: str) -> bytes:
 def encoded(text: str) -> bytes:
     """A value's bytes. Raises EditRefused for a NUL, which no file can carry."""
     if "\0" in text:
-        raise EditRefused("A value with a NUL byte cannot be written.")
+        raise EditRefused(say("A value with a NUL byte cannot be written."))
     return text.encode("utf-8", "surrogateescape")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
+from msgspec import Struct, field
+
 from advisor.hostile import clean_line
+from advisor.language import say
 from advisor.script.document import ScriptError, Setting
 from advisor.script.files import Files
 from advisor.script.hydra_defaults import Composed, compose, is_hydras
@@ -22,8 +24,7 @@ _YAML = (".yaml", ".yml")
 _OVERLAY_KEYS = ("--config-path", "-cp", "--config-name", "-cn", "--config-dir", "-cd")
 
 
-@dataclass(slots=True)
-class Followed:
+class Followed(Struct):
     """Settings from files, in order of precedence, the files' paths, and what could not be found."""
 
     settings: list[Setting] = field(default_factory=list)
@@ -31,10 +32,11 @@ class Followed:
     notes: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
     """Files that decide the run's own settings and could not be followed."""
+    not_found: bool = False
+    """A file that the launch names is not there."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Named:
+class _Named(Struct, frozen=True):
     """A file that a launch names, with the prefix of its keys and what to call it in a note."""
 
     key: str
@@ -110,8 +112,13 @@ def _read(files: Files, named: _Named, base: Path, folder: str, out: Followed) -
     number = files.find(named.name, base, "json" if kind == "json" else "yaml", folder)
     shown = clean_line(named.name)
     if number is None:
-        what = f"{named.key} names {shown}" if named.key else f"The launch names {shown}"
-        out.notes += (f"{what}, which was not found; its settings are not known.",)
+        if named.key:
+            where = {"key": named.key, "file": shown}
+            note = say("{key} names {file}, which was not found; its settings are not known.", **where)
+        else:
+            note = say("The launch names {file}, which was not found; its settings are not known.", file=shown)
+        out.notes += (note,)
+        out.not_found = True
         out.missing += (shown,) if named.whole else ()
         return
     document = files.documents[number]
@@ -143,7 +150,12 @@ def _read_written(files: Files, named: _Named, written: WrittenFile, out: Follow
     why = why_unknown(written.pieces)
     if why:
         shown = clean_line(named.name)
-        out.notes += (f"The script writes {shown} itself, and not all of it is known ({why}); it is not followed.",)
+        note = say(
+            "The script writes {file} itself, and not all of it is known ({why}); it is not followed.",
+            file=shown,
+            why=why,
+        )
+        out.notes += (note,)
         out.missing += (clean_line(named.name),) if named.whole else ()
         return
     try:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
+
+from msgspec import Struct, field
+
+from advisor.language import say
 
 DocumentKind = Literal["shell", "yaml", "json", "python"]
 Origin = Literal["command", "file", "environment", "default", "log"]
@@ -21,8 +24,7 @@ class EditRefused(Exception):  # noqa: N818  (an answer, not a failure)
     """An edit that cannot be made exactly: one sentence saying why. Nothing has been written."""
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(Struct, frozen=True):
     """A byte range `start:end` of one file; `line` is 1-based."""
 
     path: str
@@ -31,8 +33,7 @@ class Span:
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(Struct, frozen=True):
     """One file's exact bytes, kept whole; every edit is a byte range of `data`."""
 
     path: Path
@@ -45,8 +46,7 @@ class Document:
         return self.data.count(b"\n", 0, offset) + 1
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(Struct, frozen=True):
     """A key, the value the program would get, and the literal that decides it.
 
     `value` is None and `resolved` False where it depends on the outside; `reason` then says on what.
@@ -77,8 +77,7 @@ class Setting:
         return self.value
 
 
-@dataclass(frozen=True, slots=True)
-class Edit:
+class Edit(Struct, frozen=True):
     """Replace bytes `start:end` of a document by `new`."""
 
     start: int
@@ -86,8 +85,7 @@ class Edit:
     new: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Rewrite:
+class Rewrite(Struct, frozen=True):
     """One document after its edits. `old` and `new` are whole files; `edits` are all that moved."""
 
     document: Document
@@ -97,8 +95,7 @@ class Rewrite:
     """Where each edited key now stands, in the *new* bytes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(Struct, frozen=True):
     """One change asked for: a native key, its new value (None removes it), and the comment that explains it."""
 
     key: str
@@ -115,7 +112,7 @@ def apply_edits(data: bytes, edits: tuple[Edit, ...]) -> bytes:
     at = 0
     for edit in sorted(edits, key=lambda e: (e.start, e.end)):
         if edit.start < at:
-            raise EditRefused("two changes want the same bytes of the file")
+            raise EditRefused(say("two changes want the same bytes of the file"))
         out += [data[at : edit.start], edit.new]
         at = edit.end
     out.append(data[at:])

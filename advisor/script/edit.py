@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from advisor.hostile import clean_line
+from advisor.language import say
 from advisor.script.again import FOLLOWED, in_memory
 from advisor.script.changes import Changes
 from advisor.script.document import Document, EditRefused, Rewrite, ScriptError, Wanted
@@ -26,7 +27,7 @@ def rewrite(script: Script, launch_index: int, wanted: Sequence[Wanted]) -> tupl
     has been read again: raises EditRefused, in one sentence, where a change would move something else too.
     """
     if not 0 <= launch_index < len(script.launches):
-        raise EditRefused(f"The script has no launch number {launch_index}.")
+        raise EditRefused(say("The script has no launch number {index}.", index=launch_index))
     asked = [_checked(item) for item in wanted]
     document = script.documents[0]
     changes = Changes(script.documents)
@@ -40,18 +41,18 @@ def rewrite(script: Script, launch_index: int, wanted: Sequence[Wanted]) -> tupl
     except ScriptError as error:
         raise EditRefused(str(error)) from error
     except Exhausted as error:
-        raise EditRefused("The script is too long to be changed safely.") from error
+        raise EditRefused(say("The script is too long to be changed safely.")) from error
     rewrites = changes.rewrites()
     problems = differences(script, launch_index, asked, rewrites)
     if problems:
-        raise EditRefused(f"The change cannot be made without side effects: {problems[0]}")
+        raise EditRefused(say("The change cannot be made without side effects: {what}", what=problems[0].says))
     return rewrites
 
 
 def _checked(wanted: Wanted) -> Wanted:
     values = () if wanted.value is None else (wanted.value,) if isinstance(wanted.value, str) else wanted.value
     if any("\0" in text for text in (wanted.key, *values)):
-        raise EditRefused("A value with a NUL byte cannot be written.")
+        raise EditRefused(say("A value with a NUL byte cannot be written."))
     return wanted
 
 
@@ -77,7 +78,11 @@ def _keyed(script: Script, number: int, wanted: Sequence[Wanted], changes: Chang
 def _only_settings(wanted: Wanted, document: Document) -> None:
     if wanted.kind == "environment":
         raise EditRefused(
-            f"{clean_line(str(document.path))} starts no command: no place for the variable {clean_line(wanted.key)}."
+            say(
+                "{file} starts no command: no place for the variable {key}.",
+                file=clean_line(str(document.path)),
+                key=clean_line(wanted.key),
+            )
         )
 
 
@@ -90,12 +95,14 @@ def _shell(script: Script, launch_index: int, wanted: Sequence[Wanted], changes:
     reading = read_shell(files, script.documents[0].path, script.positional)
     if not reading.shell.whole:
         raise EditRefused(
-            "The script is too long to be followed to its end; what else a change would move is not known."
+            say("The script is too long to be followed to its end; what else a change would move is not known.")
         )
     if launch_index >= len(reading.launches):
         raise EditRefused(
-            f"{clean_line(str(script.documents[0].path))} holds settings without the command they belong to, "
-            "so there is no launch to write them into."
+            say(
+                "{file} holds settings without the command they belong to, so there is no launch to write them into.",
+                file=clean_line(str(script.documents[0].path)),
+            )
         )
     launch = reading.launches[launch_index]
     editor = ShellEditor(reading, launch, changes)
@@ -133,4 +140,4 @@ def _followed(script: Script, launch_index: int, prefix: str) -> int:
             for number, document in enumerate(script.documents):
                 if str(document.path) == setting.span.path:
                     return number
-    raise EditRefused(f"The launch names no {prefix.rstrip(':')} file that was found.")
+    raise EditRefused(say("The launch names no {kind} file that was found.", kind=prefix.rstrip(":")))

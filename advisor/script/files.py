@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 
+from msgspec import Struct, field
+
 from advisor.hostile import clean_line
+from advisor.language import say
 from advisor.script.document import Document, DocumentKind, ScriptError
 
 LARGEST = 10_000_000
@@ -23,28 +25,34 @@ def load(path: Path, kind: DocumentKind) -> Document:
     try:
         info = path.stat()
         if stat.S_ISDIR(info.st_mode):
-            raise ScriptError(f"{name} is a directory, not a launch file.")
+            raise ScriptError(say("{file} is a directory, not a launch file.", file=name))
         if not stat.S_ISREG(info.st_mode):
-            raise ScriptError(f"{name} is not a regular file.")
+            raise ScriptError(say("{file} is not a regular file.", file=name))
         if info.st_size > LARGEST:
-            raise ScriptError(f"{name} has {info.st_size} bytes; a launch file has at most {LARGEST}.")
+            raise ScriptError(
+                say(
+                    "{file} has {size} bytes; a launch file has at most {most}.",
+                    file=name,
+                    size=info.st_size,
+                    most=LARGEST,
+                )
+            )
         data = path.read_bytes()
     except FileNotFoundError as error:
-        raise ScriptError(f"{name} does not exist.") from error
+        raise ScriptError(say("{file} does not exist.", file=name)) from error
     except PermissionError as error:
-        raise ScriptError(f"{name} cannot be read: permission denied.") from error
+        raise ScriptError(say("{file} cannot be read: permission denied.", file=name)) from error
     except (OSError, ValueError) as error:
-        raise ScriptError(f"{name} cannot be read: {clean_line(str(error))}.") from error
+        raise ScriptError(say("{file} cannot be read: {why}.", file=name, why=clean_line(str(error)))) from error
     if not data:
-        raise ScriptError(f"{name} is empty.")
+        raise ScriptError(say("{file} is empty.", file=name))
     if b"\0" in data:
         line = data.count(b"\n", 0, data.index(b"\0")) + 1
-        raise ScriptError(f"{name} is a binary file: line {line} holds a NUL byte.")
+        raise ScriptError(say("{file} is a binary file: line {line} holds a NUL byte.", file=name, line=line))
     return Document(path, data, kind, stat.S_IMODE(info.st_mode))
 
 
-@dataclass(slots=True)
-class Files:
+class Files(Struct):
     """Documents in the order they were followed. `given` replaces the disk: then nothing else is found."""
 
     documents: list[Document] = field(default_factory=list)
@@ -62,7 +70,7 @@ class Files:
     def known(self, path: Path) -> Document:
         found = (self.given or {}).get(os.path.abspath(path))
         if found is None:
-            raise ScriptError(f"{clean_line(str(path))} does not exist.")
+            raise ScriptError(say("{file} does not exist.", file=clean_line(str(path))))
         return found
 
     def find(self, name: str, base: Path, kind: DocumentKind, folder: str = "") -> int | None:

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from advisor.hostile import clean_line
+from advisor.language import mark, say
 from advisor.script.document import Document, ScriptError, Setting, Span
 from advisor.script.launch import Launch
 from advisor.script.literal import line_at, line_starts
 
-NOTE = "No training command was found; lines that look like its settings are read as such."
+NOTE = mark("No training command was found; lines that look like its settings are read as such.")
 _OVERRIDE = re.compile(
     rb"^[ \t]*(?P<marker>\+{0,2})(?P<key>[A-Za-z_][\w-]*(?:\.[\w-]+)+)=(?P<value>[^\s\\]*)", re.MULTILINE
 )
@@ -34,7 +36,7 @@ def read_fragment(document: Document) -> Launch | None:
         return None
     last = {setting.key: number for number, setting in enumerate(settings)}
     in_force = tuple(replace(s, effective=last[s.key] == n) for n, s in enumerate(settings))
-    return Launch(0, "", (), {}, in_force, notes=(NOTE,))
+    return Launch(0, "", (), {}, in_force, notes=(say(NOTE),))
 
 
 def _lines(document: Document) -> Iterator[Setting]:
@@ -49,7 +51,8 @@ def _lines(document: Document) -> Iterator[Setting]:
         if raw is None:
             yield Setting(key, (), "command", span=span)
         elif any(sign in raw for sign in _OUTSIDE):
-            yield Setting(key, None, "command", resolved=False, span=span, reason="a variable of a command not given")
+            why = say("a variable of a command not given")
+            yield Setting(key, None, "command", resolved=False, span=span, reason=why)
         else:
             text = clean_line(raw.decode(errors="replace")).strip("\"'")
             yield Setting(key, text, "command", span=span, marker=marker.decode())
@@ -65,4 +68,4 @@ def _python(document: Document) -> Launch | None:
         launch = python_launch(read_python(replace(document, kind="python")))
     except ScriptError:
         return None
-    return replace(launch, program="", notes=(NOTE, *launch.notes)) if launch.settings else None
+    return replace(launch, program="", notes=(say(NOTE), *launch.notes)) if launch.settings else None

@@ -8,10 +8,12 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
+from msgspec import Struct, field
+
 from advisor.hostile import clean_line
+from advisor.language import say
 from advisor.script.document import ScriptError, Setting
 from advisor.script.files import Files
 from advisor.script.keyed import Entry, settings_of
@@ -22,8 +24,7 @@ _MAX_DEPTH = 8
 _SELF = "_self_"
 
 
-@dataclass(slots=True)
-class Composed:
+class Composed(Struct):
     """Settings in the order in which they are merged, the files they come from, and what was not found."""
 
     settings: list[Setting] = field(default_factory=list)
@@ -31,8 +32,7 @@ class Composed:
     notes: list[str] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
-class _Default:
+class _Default(Struct, frozen=True):
     """One entry of the list: a file below the config folder, and the key that its content goes under."""
 
     path: str
@@ -67,7 +67,9 @@ def _add(files: Files, root: Path, item: _Default, out: Composed, depth: int) ->
         compose(files, number, out, posixpath.dirname(item.path), item.package, depth + 1)
     except ScriptError:
         shown = clean_line(item.path, 200)
-        out.notes.append(f"The config's defaults name {shown}, which is not beside it: the framework's own is taken.")
+        out.notes.append(
+            say("The config's defaults name {file}, which is not beside it: the framework's own is taken.", file=shown)
+        )
 
 
 def _defaults(entries: Sequence[Entry], group: str, package: str) -> Iterator[_Default]:

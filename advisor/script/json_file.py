@@ -6,6 +6,7 @@ import json
 import re
 
 from advisor.hostile import clean_line
+from advisor.language import say
 from advisor.script.document import Document, ScriptError
 from advisor.script.keyed import Entry, Keyed, Table
 
@@ -20,7 +21,7 @@ def read_json(document: Document) -> Keyed:
     reader = _Reader(document)
     reader.value("", 0, reader.blank(0), 0)
     if reader.blank(reader.at) < len(document.data):
-        reader.fail(reader.blank(reader.at), "text after the end of the value")
+        reader.fail(reader.blank(reader.at), say("text after the end of the value"))
     return reader.keyed
 
 
@@ -35,7 +36,14 @@ class _Reader:
 
     def fail(self, at: int, problem: str) -> None:
         line = self.document.line_of(min(at, len(self.data)))
-        raise ScriptError(f"{clean_line(str(self.document.path))}, line {line}: not valid JSON, {problem}.")
+        raise ScriptError(
+            say(
+                "{file}, line {line}: not valid JSON, {problem}.",
+                file=clean_line(str(self.document.path)),
+                line=line,
+                problem=problem,
+            )
+        )
 
     def blank(self, at: int) -> int:
         found = _BLANK.match(self.data, max(at, self.at))
@@ -44,7 +52,7 @@ class _Reader:
     def value(self, key: str, name: int, at: int, depth: int) -> None:
         """Read the value at byte `at`, noting what stands below `key`."""
         if depth > _MAX_DEPTH:
-            self.fail(at, "nested too deeply")
+            self.fail(at, say("nested too deeply"))
         byte = self.data[at : at + 1]
         if byte == b"{":
             self.table(key, at, depth)
@@ -57,7 +65,7 @@ class _Reader:
     def scalar(self, at: int) -> str:
         found = _STRING.match(self.data, at) or _BARE.match(self.data, at)
         if not found:
-            self.fail(at, "a value is missing or malformed")
+            self.fail(at, say("a value is missing or malformed"))
             return ""
         self.at = found.end()
         if found.group().startswith(b'"'):
@@ -68,7 +76,7 @@ class _Reader:
         try:
             return str(json.loads(raw.decode("utf-8")))
         except ValueError:
-            self.fail(at, "a malformed string")
+            self.fail(at, say("a malformed string"))
             return ""
 
     def table(self, key: str, at: int, depth: int) -> None:
@@ -80,7 +88,7 @@ class _Reader:
                 break
             found = _STRING.match(self.data, at)
             if not found:
-                self.fail(at, "a key in double quotes is missing")
+                self.fail(at, say("a key in double quotes is missing"))
                 return
             if not count:
                 indent = at - (self.data.rfind(b"\n", 0, at) + 1)
@@ -88,7 +96,7 @@ class _Reader:
             self.at = found.end()
             colon = self.blank(self.at)
             if self.data[colon : colon + 1] != b":":
-                self.fail(colon, "a colon is missing")
+                self.fail(colon, say("a colon is missing"))
             self.at = colon + 1
             self.value(f"{key}.{name}" if key else name, at, self.blank(self.at), depth + 1)
             end = self.at
@@ -97,7 +105,7 @@ class _Reader:
                 break
             self.at = at + 1
         if self.data[at : at + 1] != b"}":
-            self.fail(at, "a closing brace is missing")
+            self.fail(at, say("a closing brace is missing"))
         self.keyed.tables.setdefault(key, Table(key, start, end, indent, True, not count, at))
         self.at = at + 1
 
@@ -120,7 +128,7 @@ class _Reader:
                 break
             self.at = at + 1
         if self.data[at : at + 1] != b"]":
-            self.fail(at, "a closing bracket is missing")
+            self.fail(at, say("a closing bracket is missing"))
         self.at = at + 1
         if plain:
             self.add(Entry(key, tuple(scalars) or "[]", opening, self.at, "list", name, True))

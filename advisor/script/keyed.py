@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import Literal
+
+from msgspec import Struct, field
 
 from advisor.hostile import clean
 from advisor.script.document import Document, Origin, Setting, Span, Value
@@ -16,8 +17,7 @@ _MOST_NAMED = 50
 """Keys that are named as sharing a value; an alias can be used any number of times."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """A value at bytes `start:end` under a dotted `key`, whose own name stands at `name`. Quotes belong to the range.
 
     `flow`: it stands in braces or brackets, where commas end it.
@@ -32,8 +32,7 @@ class Entry:
     flow: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(Struct, frozen=True):
     """A mapping: where its keys stand, and where its last entry ends."""
 
     key: str
@@ -46,8 +45,7 @@ class Table:
     """Byte of the closing brace of a flow mapping."""
 
 
-@dataclass(slots=True)
-class Keyed:
+class Keyed(Struct):
     """A config file read to the byte."""
 
     entries: list[Entry] = field(default_factory=list)

@@ -10,6 +10,7 @@ from typing import Any
 
 from advisor.bounded_yaml import UnboundedYamlError, check_bounds
 from advisor.hostile import clean_line
+from advisor.language import say
 from advisor.script.changes import Changes, comment_text, encoded
 from advisor.script.document import Document, EditRefused, Value, Wanted
 from advisor.script.keyed import Entry, Keyed, Table
@@ -60,12 +61,13 @@ class KeyedEditor:
         name = clean_line(wanted.key)
         sharing = [other.key for other in self.keyed.entries if other.start == entry.start and other.key != entry.key]
         if sharing and entry.start != entry.end:
-            raise EditRefused(f"{name} is an alias that also sets {clean_line(', '.join(sharing), 200)}.")
+            others = clean_line(", ".join(sharing), 200)
+            raise EditRefused(say("{key} is an alias that also sets {others}.", key=name, others=others))
         if entry.style == "block":
             self.change_block(entry, wanted, value)
             return
         if entry.style == "list" and b"#" in self.data[entry.start : entry.end] and not self.is_json:
-            raise EditRefused(f"{name} is a list with comments in it; edit it by hand.")
+            raise EditRefused(say("{key} is a list with comments in it; edit it by hand.", key=name))
         new = encoded(self.text(value, entry.style, entry.flow))
         lead = b" " if entry.style == "empty" else b""
         self.changes.replace(
@@ -110,11 +112,12 @@ class KeyedEditor:
             if table is not None:
                 self.insert(table, parts[depth:], wanted, value)
                 return
-        raise EditRefused(f"{clean_line(str(self.document.path))} has no table that {clean_line(key)} could stand in.")
+        file = clean_line(str(self.document.path))
+        raise EditRefused(say("{file} has no table that {key} could stand in.", file=file, key=clean_line(key)))
 
     def insert(self, table: Table, names: list[str], wanted: Wanted, value: Value) -> None:
         if any(self.keyed.find(".".join(filter(None, (table.key, *names[:n])))) for n in range(1, len(names))):
-            raise EditRefused(f"A part of {clean_line(wanted.key)} is already a plain value.")
+            raise EditRefused(say("A part of {key} is already a plain value.", key=clean_line(wanted.key)))
         shown = self.text(value, "plain", table.flow)
         if table.flow:
             self.insert_flow(table, names, wanted, shown)
@@ -160,7 +163,7 @@ class KeyedEditor:
             return
         start = self.data.rfind(b"\n", 0, entry.name) + 1
         if self.data[start : entry.name].strip():
-            raise EditRefused(f"{name} shares its line with others; take it away by hand.")
+            raise EditRefused(say("{key} shares its line with others; take it away by hand.", key=name))
         end = self.data.find(b"\n", max(entry.end - 1, entry.name))
         end = len(self.data) if end < 0 else end + 1
         siblings = [
@@ -169,7 +172,7 @@ class KeyedEditor:
             if e.key != entry.key and e.key.rpartition(".")[0] == entry.key.rpartition(".")[0]
         ]
         if not siblings:
-            raise EditRefused(f"{name} is the only key of its table; take it away by hand.")
+            raise EditRefused(say("{key} is the only key of its table; take it away by hand.", key=name))
         if end == len(self.data) and not self.data.endswith(b"\n") and start:
             start -= 2 if self.data[start - 2 : start] == b"\r\n" else 1
         self.changes.replace(self.number, start, end, b"")
@@ -177,7 +180,7 @@ class KeyedEditor:
     def remove_flow(self, entry: Entry, name: str) -> None:
         before = self.data[: entry.name].rstrip()
         if not _LABEL.fullmatch(self.data, entry.name, entry.start) or not before.endswith((b",", b"{")):
-            raise EditRefused(f"{name} stands in a list; take it away by hand.")
+            raise EditRefused(say("{key} stands in a list; take it away by hand.", key=name))
         self.taken.append(entry)
 
     def remove_run(self, run: list[Entry]) -> None:
@@ -190,7 +193,8 @@ class KeyedEditor:
             start = len(before) - 1
         gaps = [self.data[a.end : b.name] for a, b in pairwise(run)]
         if b"#" in b"".join((self.data[start : run[0].name], *gaps, self.data[run[-1].end : end])):
-            raise EditRefused(f"{clean_line(run[0].key)} has a comment beside it; take it away by hand.")
+            name = clean_line(run[0].key)
+            raise EditRefused(say("{key} has a comment beside it; take it away by hand.", key=name))
         self.changes.replace(self.number, start, end, b"")
 
     def comment(self, wanted: Wanted, start: int, end: int) -> None:

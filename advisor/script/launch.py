@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from advisor.script.document import Document, Setting, Span
 
 
-@dataclass(frozen=True, slots=True)
-class Launch:
+class Launch(Struct, frozen=True):
     """argv and environment of one command, its settings in order of precedence (file before command line).
 
     `program` is what runs: a module ("verl.trainer.main_ppo"), a file ("train.py") or "swift rlhf"; for a config file
@@ -37,6 +37,8 @@ class Launch:
     """The environment as settings, each with the literal that decides it."""
     missing: tuple[str, ...] = ()
     """Config files that decide settings of the run and were not found: what they set is not at its default."""
+    leaves_open: bool = False
+    """There may be settings that are not listed: arguments from outside, or a file that was not found."""
     folder: str = ""
     """Where the script has gone with `cd` before the command, as far as that can be guessed."""
 
@@ -45,8 +47,7 @@ class Launch:
         return {setting.key: setting for setting in self.settings if setting.effective}
 
 
-@dataclass(frozen=True, slots=True)
-class Script:
+class Script(Struct, frozen=True):
     """A launch file with every file it was followed into, and the launches found in it."""
 
     documents: tuple[Document, ...]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache
+
+from msgspec import Struct, field
 
 from advisor.script.shell_text import Pieces, Place
 from advisor.script.shell_trace import Use
@@ -14,8 +15,7 @@ from advisor.script.shell_trace import Use
 _BUCKET = 64
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(Struct, frozen=True):
     """The bytes to replace so that a value changes. `quotes`: they include the quotes around them."""
 
     place: Place
@@ -65,8 +65,7 @@ def _mixed(places: list[Place], data: bytes) -> Target | None:
     return Target(Place(places[0].doc, start, end, "plain"), quotes=True)
 
 
-@dataclass(slots=True)
-class Uses:
+class Uses(Struct):
     """All uses of literals, to be found by place."""
 
     buckets: dict[tuple[int, int], list[Use]] = field(default_factory=dict)

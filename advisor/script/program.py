@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 from typing import Literal
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from advisor.script.wrapper import (
     PYTHON,
@@ -45,8 +47,7 @@ _OTHER_WORK = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """What a command line runs. Numbers are indices into its words.
 
     `kind` "program": its arguments begin at `arguments`; "text": shell text stands in that word, from character `cut`

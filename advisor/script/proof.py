@@ -6,9 +6,11 @@ import json
 import shutil
 import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from advisor.hostile import clean_line
+from advisor.language import clauses, mark, say
 from advisor.script.again import FOLLOWED, read_again
 from advisor.script.document import EditRefused, Rewrite, ScriptError, Setting, Value, Wanted, apply_edits
 from advisor.script.launch import Launch, Script
@@ -18,8 +20,14 @@ _UNSET = object()
 _TRUTH = {"True": "true", "False": "false", "None": "null", "none": "null"}
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Difference(Struct, frozen=True):
+    """What an edit did that it should not, or did not that it should. `wanted`: it was asked for."""
+
+    says: str
+    wanted: bool = False
+
+
+class Check(Struct, frozen=True):
     """One thing that was checked. `held` None: it could not be checked here."""
 
     what: str
@@ -32,11 +40,11 @@ def check(
 ) -> tuple[Check, ...]:
     """Read the new bytes and say what holds: read back equal, nothing else moved, line endings kept, syntax valid."""
     problems = differences(script, launch_index, wanted, rewrites)
-    missing = [problem for problem in problems if problem.startswith("wanted ")]
-    moved = [problem for problem in problems if not problem.startswith("wanted ")]
+    missing = [problem.says for problem in problems if problem.wanted]
+    moved = [problem.says for problem in problems if not problem.wanted]
     return (
-        Check("read back equal to the plan", not missing, "; ".join(missing)[:500]),
-        Check("nothing else moved", not moved, "; ".join(moved)[:500]),
+        Check(say("read back equal to the plan"), not missing, clauses(missing)[:500]),
+        Check(say("nothing else moved"), not moved, clauses(moved)[:500]),
         _endings(rewrites),
         *(_syntax(item) for item in rewrites),
     )
@@ -49,22 +57,24 @@ def _endings(rewrites: Sequence[Rewrite]) -> Check:
             new.count(b"\n") - new.count(b"\r\n") if b"\r\n" in old and b"\n" not in old.replace(b"\r\n", b"") else 0
         )
         if lines or old.endswith(b"\n") != new.endswith(b"\n"):
-            return Check("line endings kept", False, clean_line(str(item.document.path)))
+            return Check(say("line endings kept"), False, clean_line(str(item.document.path)))
         if apply_edits(old, item.edits) != new:
-            return Check("line endings kept", False, "the edits do not give the new bytes")
-    return Check("line endings kept", True)
+            return Check(say("line endings kept"), False, say("the edits do not give the new bytes"))
+    return Check(say("line endings kept"), True)
 
 
 def _syntax(item: Rewrite) -> Check:
     """A shell script through `bash -n`, which parses and runs nothing; the others were parsed when they were read."""
     name = clean_line(item.document.path.name)
     if item.document.kind != "shell":
-        return Check(f"{name} is well-formed {item.document.kind}", True)
+        return Check(say("{file} is well-formed {kind}", file=name, kind=item.document.kind), True)
     bash = shutil.which("bash")
     if bash is None:
-        return Check("bash -n", None, "bash is not installed here")
+        return Check("bash -n", None, say("bash is not installed here"))
     before, after = _parses(bash, item.document.data), _parses(bash, item.new)
-    return Check("bash -n clean", after if before else None, "" if before else "the original does not pass it either")
+    return Check(
+        say("bash -n clean"), after if before else None, "" if before else say("the original does not pass it either")
+    )
 
 
 def _parses(bash: str, data: bytes) -> bool:
@@ -82,15 +92,18 @@ def _parses(bash: str, data: bytes) -> bool:
     return done.returncode == 0
 
 
-def differences(script: Script, launch_index: int, wanted: Sequence[Wanted], rewrites: Sequence[Rewrite]) -> list[str]:
-    """What does not come out as wanted ("wanted …"), and what else moved. Empty: the edit is exact."""
+def differences(
+    script: Script, launch_index: int, wanted: Sequence[Wanted], rewrites: Sequence[Rewrite]
+) -> list[Difference]:
+    """What does not come out as wanted, and what else moved. Empty: the edit is exact."""
     try:
         again = read_again(script, rewrites)
     except (ScriptError, EditRefused) as error:
-        return [f"the result is not well-formed: {error}"]
+        return [Difference(say("the result is not well-formed: {problem}", problem=error))]
     if len(again.launches) != len(script.launches):
-        return [f"the result has {len(again.launches)} launches, not {len(script.launches)}"]
-    out: list[str] = []
+        counts = {"found": len(again.launches), "expected": len(script.launches)}
+        return [Difference(say("the result has {found} launches, not {expected}", **counts))]
+    out: list[Difference] = []
     target = script.launches[launch_index]
     for old, new in zip(script.launches, again.launches, strict=True):
         together = old.index == launch_index or (old.span is not None and old.span == target.span)
@@ -104,9 +117,9 @@ def _may_have(wanted: Wanted, old: Launch, new: Launch) -> bool:
     return wanted.kind == "environment" and wanted.everywhere and old.environment.get(name) != new.environment.get(name)
 
 
-def _compare(old: Launch, new: Launch, wanted: Sequence[Wanted]) -> list[str]:
+def _compare(old: Launch, new: Launch, wanted: Sequence[Wanted]) -> list[Difference]:
     """One launch before and after."""
-    out: list[str] = []
+    out: list[Difference] = []
     expected, followers = _expected(old, wanted)
     found = _values(new)
     asked = {_bare(item.key): item for item in wanted if item.kind == "setting"}
@@ -115,19 +128,23 @@ def _compare(old: Launch, new: Launch, wanted: Sequence[Wanted]) -> list[str]:
             key in followers and key not in asked
         ):
             continue
-        label = "wanted" if key in asked else "changed"
-        out.append(
-            f"{label} {clean_line(key)}: {_shown(expected.get(key, _UNSET))}, got {_shown(found.get(key, _UNSET))}"
-        )
+        out.append(_difference(clean_line(key), expected.get(key, _UNSET), found.get(key, _UNSET), key in asked))
     out += _compare_environment(old, new, wanted)
-    for what, before, after in (
-        ("program", old.program, new.program),
-        ("launcher options", dict(old.launcher), dict(new.launcher)),
-        ("arguments that are no settings", _rest(old), _rest(new)),
+    for changed, before, after in (
+        (mark("the program changed"), old.program, new.program),
+        (mark("the launcher options changed"), dict(old.launcher), dict(new.launcher)),
+        (mark("the arguments that are no settings changed"), _rest(old), _rest(new)),
     ):
         if before != after:
-            out.append(f"the {what} changed")
+            out.append(Difference(say(changed)))
     return out
+
+
+def _difference(name: str, expected: object, found: object, wanted: bool) -> Difference:
+    values = {"key": name, "expected": _shown(expected), "found": _shown(found)}
+    if wanted:
+        return Difference(say("wanted {key}: {expected}, got {found}", **values), wanted=True)
+    return Difference(say("changed {key}: {expected}, got {found}", **values))
 
 
 def _same(left: object, right: object, *, loose: bool) -> bool:
@@ -183,11 +200,11 @@ def _bare(key: str) -> str:
 
 def _shown(value: object) -> str:
     if value is _UNSET:
-        return "not set"
-    return "unknown" if value is None else clean_line(json.dumps(value), 80)
+        return say("not set")
+    return say("unknown") if value is None else clean_line(json.dumps(value), 80)
 
 
-def _compare_environment(old: Launch, new: Launch, wanted: Sequence[Wanted]) -> list[str]:
+def _compare_environment(old: Launch, new: Launch, wanted: Sequence[Wanted]) -> list[Difference]:
     expected: dict[str, str] = dict(old.environment)
     for item in wanted:
         if item.kind != "environment":
@@ -198,8 +215,9 @@ def _compare_environment(old: Launch, new: Launch, wanted: Sequence[Wanted]) -> 
             expected[item.key] = item.value
     asked = {item.key for item in wanted if item.kind == "environment"}
     return [
-        f"{'wanted' if name in asked else 'changed'} ${clean_line(name)}: {_shown(expected.get(name, _UNSET))}, "
-        f"got {_shown(new.environment.get(name, _UNSET))}"
+        _difference(
+            f"${clean_line(name)}", expected.get(name, _UNSET), new.environment.get(name, _UNSET), name in asked
+        )
         for name in {**expected, **new.environment}
         if expected.get(name) != new.environment.get(name)
     ]

@@ -7,6 +7,7 @@ import keyword
 import re
 
 from advisor.hostile import clean_line
+from advisor.language import say
 from advisor.script.changes import Changes, comment_text, encoded
 from advisor.script.document import EditRefused, Value, Wanted
 from advisor.script.python_file import FieldSource, PythonReading, text_of
@@ -51,7 +52,9 @@ class PythonEditor:
         """Replace what decides the field in its own statement: its literal, or the name or sum that stands there."""
         node = source.own
         if isinstance(node, ast.IfExp):
-            raise EditRefused(f"{clean_line(wanted.key)} depends on a condition that only running the file would tell.")
+            raise EditRefused(
+                say("{key} depends on a condition that only running the file would tell.", key=clean_line(wanted.key))
+            )
         if isinstance(node, ast.Call) and len(node.args) == 1 and _called(node).endswith("ListConfig"):
             node = node.args[0]
         new = encoded(literal(value, self.old_literal(node)))
@@ -64,7 +67,7 @@ class PythonEditor:
     def add(self, wanted: Wanted, value: Value) -> None:
         """A new field behind the last one of the class, or a new argument of the call."""
         if not wanted.key.isidentifier() or keyword.iskeyword(wanted.key):
-            raise EditRefused(f"{clean_line(wanted.key)} is not the name of a field.")
+            raise EditRefused(say("{key} is not the name of a field.", key=clean_line(wanted.key)))
         shown = literal(value, b"")
         holder = self.reading.holder
         if isinstance(holder, ast.ClassDef):
@@ -76,7 +79,8 @@ class PythonEditor:
             new = head + encoded(shown)
             self.changes.replace(0, at, at, new, wanted.key, (len(head), len(new)))
         else:
-            raise EditRefused(f"The file has no config class that {clean_line(wanted.key)} could be added to.")
+            key = clean_line(wanted.key)
+            raise EditRefused(say("The file has no config class that {key} could be added to.", key=key))
 
     def add_field(self, holder: ast.ClassDef, wanted: Wanted, shown: str) -> None:
         fields = [s for s in holder.body if isinstance(s, (ast.AnnAssign, ast.Assign))]
@@ -86,7 +90,7 @@ class PythonEditor:
         line = self.reading.offset(last.lineno, 0)
         indent = self.data[line : self.reading.start(last)]
         if indent.strip() or b";" in self.data[end : len(self.data) if at < 0 else at]:
-            raise EditRefused("The config class is written on one line; add the field by hand.")
+            raise EditRefused(say("The config class is written on one line; add the field by hand."))
         kind = _TYPES.get(shown) or (
             "int" if re.fullmatch(r"-?\d+", shown) else "float" if _NUMBER.match(shown) else "str"
         )
@@ -109,12 +113,12 @@ class PythonEditor:
             or not isinstance(holder, ast.ClassDef)
             or len(holder.body) < 2
         ):
-            raise EditRefused(f"{name} cannot be taken away without leaving a gap; do it by hand.")
+            raise EditRefused(say("{key} cannot be taken away without leaving a gap; do it by hand.", key=name))
         start, end = self.reading.offset(node.lineno, 0), self.data.find(b"\n", self.reading.end(node))
         end = len(self.data) if end < 0 else end + 1
         rest = self.data[self.reading.end(node) : end].strip()
         if self.data[start : self.reading.start(node)].strip() or (rest and not rest.startswith(b"#")):
-            raise EditRefused(f"{name} shares its line with others; take it away by hand.")
+            raise EditRefused(say("{key} shares its line with others; take it away by hand.", key=name))
         self.changes.replace(0, start, end, b"")
 
     def comment(self, wanted: Wanted, node: ast.AST) -> None:

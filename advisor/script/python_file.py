@@ -6,9 +6,11 @@ import ast
 import re
 import warnings
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from advisor.hostile import clean, clean_line
+from advisor.language import say
 from advisor.script.document import Document, ScriptError, Setting, Span, Value
 from advisor.script.launch import Launch
 from advisor.script.python_value import Evaluated, Evaluator
@@ -18,8 +20,7 @@ _CONFIG_NAME = re.compile(r"(Config|Arguments|Args)$")
 _NOT_SETTINGS = {"ListConfig", "DictConfig"}
 
 
-@dataclass(frozen=True, slots=True)
-class FieldSource:
+class FieldSource(Struct, frozen=True):
     """A setting of a Python file: the statement or keyword that sets it, and the expression that counts.
 
     `own` is the field's own expression, after the branches that are taken.
@@ -31,8 +32,7 @@ class FieldSource:
     found: Evaluated
 
 
-@dataclass(slots=True)
-class PythonReading:
+class PythonReading(Struct):
     """A Python file read to the byte."""
 
     document: Document
@@ -73,19 +73,21 @@ def read_python(document: Document, environment: Mapping[str, str] | None = None
             warnings.simplefilter("ignore")
             tree = ast.parse(document.data)
     except UnicodeDecodeError as error:
-        raise ScriptError(f"{name}, line {document.line_of(error.start)}: not UTF-8 text.") from error
+        line = document.line_of(error.start)
+        raise ScriptError(say("{file}, line {line}: not UTF-8 text.", file=name, line=line)) from error
     except SyntaxError as error:
-        problem = clean_line(error.msg or "invalid syntax", 200)
-        raise ScriptError(f"{name}, line {error.lineno or 1}: {problem}.") from error
+        problem = clean_line(error.msg or say("invalid syntax"), 200)
+        where = {"file": name, "line": error.lineno or 1}
+        raise ScriptError(say("{file}, line {line}: {problem}.", **where, problem=problem)) from error
     except (RecursionError, MemoryError, ValueError) as error:
-        raise ScriptError(f"{name}: not a Python file that can be parsed.") from error
+        raise ScriptError(say("{file}: not a Python file that can be parsed.", file=name)) from error
     lines = [0, *(found.end() for found in _NEWLINE.finditer(document.data))]
     reading = PythonReading(document, lines, 3 if document.data.startswith(b"\xef\xbb\xbf") else 0)
     reading.environment = environment or {}
     try:
         _read_module(reading, tree)
     except RecursionError as error:
-        raise ScriptError(f"{name}: nested too deeply to be a config file.") from error
+        raise ScriptError(say("{file}: nested too deeply to be a config file.", file=name)) from error
     return reading
 
 
@@ -227,7 +229,7 @@ def python_launch(reading: PythonReading) -> Launch:
             )
         )  # fmt: skip
     assumed = dict.fromkeys(name for source in reading.fields for name in source.found.assumed)
-    notes = tuple(f"${clean(name, 100)} is taken as not set in the environment." for name in assumed)
+    notes = tuple(say("${name} is taken as not set in the environment.", name=clean(name, 100)) for name in assumed)
     program = clean_line(reading.document.path.stem)
     return Launch(0, program, (), reading.environment, tuple(settings), files=(path,), bases=reading.bases, notes=notes)
 

@@ -5,9 +5,13 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct
+
+from advisor.language import mark, say
 
 _MAX_DEPTH = 40
+_RUNS = mark("an expression that only running it would tell")
 _LONGEST = 100_000
 _ARITHMETIC: dict[type[ast.operator], Callable[[float, float], float]] = {
     ast.Add: operator.add,
@@ -33,8 +37,7 @@ _ORDERED: dict[type[ast.cmpop], Callable[[float, float], bool]] = {
 PythonValue = int | float | str | bool | None | list["Evaluated"]
 
 
-@dataclass(frozen=True, slots=True)
-class Evaluated:
+class Evaluated(Struct, frozen=True):
     """What an expression is worth. `literal` is the one node that decides it, None where it is computed.
 
     `reason` is not empty where the value is not known. `sources` are all literals it rests on; `assumed` names
@@ -45,7 +48,7 @@ class Evaluated:
     literal: ast.expr | None = None
     reason: str = ""
     sources: tuple[ast.expr, ...] = ()
-    assumed: tuple[str, ...] = field(default=())
+    assumed: tuple[str, ...] = ()
 
     @property
     def known(self) -> bool:
@@ -63,12 +66,12 @@ class Evaluator:
     def evaluate(self, node: ast.expr, depth: int = 0) -> Evaluated:
         """The value of one expression; unknown, with a reason, where it needs running."""
         if depth > _MAX_DEPTH:
-            return Evaluated(reason="an expression nested too deeply")
+            return Evaluated(reason=say("an expression nested too deeply"))
         match node:
             case ast.Constant(value=(int() | float() | str() | bool() | None) as value):
                 return Evaluated(value, node, sources=(node,))
             case ast.Name(id=name):
-                return self.names.get(name, Evaluated(reason=f"{name} is not set in this file"))
+                return self.names.get(name, Evaluated(reason=say("{name} is not set in this file", name=name)))
             case ast.UnaryOp():
                 return self.unary(node, depth)
             case ast.IfExp():
@@ -85,7 +88,7 @@ class Evaluator:
                 return self.items(node, items, depth)
             case ast.Call():
                 return self.call(node, depth)
-        return Evaluated(reason="an expression that only running it would tell")
+        return Evaluated(reason=say(_RUNS))
 
     def unary(self, node: ast.UnaryOp, depth: int) -> Evaluated:
         inner = self.evaluate(node.operand, depth + 1)
@@ -96,7 +99,7 @@ class Evaluator:
         if isinstance(node.op, ast.USub) and isinstance(inner.value, (int, float)):
             literal = node if isinstance(node.operand, ast.Constant) else None
             return Evaluated(-inner.value, literal, "", (node,) if literal else inner.sources, inner.assumed)
-        return Evaluated(reason="an expression that only running it would tell", sources=inner.sources)
+        return Evaluated(reason=say(_RUNS), sources=inner.sources)
 
     def choice(self, node: ast.IfExp, depth: int) -> Evaluated:
         test = self.evaluate(node.test, depth + 1)
@@ -115,9 +118,9 @@ class Evaluator:
             return Evaluated(a + b, None, "", sources, assumed)
         rule = _ARITHMETIC.get(type(node.op))
         if rule is None or not isinstance(a, (int, float)) or not isinstance(b, (int, float)) or abs(a) + abs(b) > 1e30:
-            return Evaluated(reason="an expression that only running it would tell", sources=sources)
+            return Evaluated(reason=say(_RUNS), sources=sources)
         if not b and isinstance(node.op, (ast.Div, ast.FloorDiv, ast.Mod)):
-            return Evaluated(reason="a division by zero", sources=sources)
+            return Evaluated(reason=say("a division by zero"), sources=sources)
         return Evaluated(rule(a, b), None, "", sources, assumed)
 
     def compare(self, left: Evaluated, comparison: ast.cmpop, right: Evaluated) -> Evaluated:
@@ -129,7 +132,7 @@ class Evaluator:
             return Evaluated(rule(left.value, right.value), None, "", sources, assumed)
         if ordered is not None and isinstance(left.value, (int, float)) and isinstance(right.value, (int, float)):
             return Evaluated(ordered(left.value, right.value), None, "", sources, assumed)
-        return Evaluated(reason="a comparison that only running it would tell", sources=sources)
+        return Evaluated(reason=say("a comparison that only running it would tell"), sources=sources)
 
     def boolean(self, node: ast.BoolOp, depth: int) -> Evaluated:
         out = Evaluated()
@@ -152,7 +155,7 @@ class Evaluator:
                 part.format_spec is not None or part.conversion not in (-1, 115)
             )
             if not found.known or formatted or isinstance(found.value, list):
-                return Evaluated(reason=found.reason or "a formatted text", sources=tuple(sources))
+                return Evaluated(reason=found.reason or say("a formatted text"), sources=tuple(sources))
             out.append(str(found.value))
         return Evaluated("".join(out)[:_LONGEST], None, "", tuple(sources), tuple(assumed))
 
@@ -174,7 +177,9 @@ class Evaluator:
             return self.field_default(node, depth)
         if name in ("int", "float", "str", "bool") and len(node.args) == 1:
             return self.converted(name, self.evaluate(node.args[0], depth + 1))
-        return Evaluated(reason=f"{name or 'a call'}(…) is known only when it runs")
+        if not name:
+            return Evaluated(reason=say("a call(…) is known only when it runs"))
+        return Evaluated(reason=say("{name}(…) is known only when it runs", name=name))
 
     def converted(self, name: str, inner: Evaluated) -> Evaluated:
         value = inner.value
@@ -185,7 +190,7 @@ class Evaluator:
             or (name in ("int", "float") and isinstance(value, str))
         ):
             return Evaluated(
-                reason=inner.reason or "a conversion that only running it would tell", sources=inner.sources
+                reason=inner.reason or say("a conversion that only running it would tell"), sources=inner.sources
             )
         rules: dict[str, Callable[[int | float | str | bool], PythonValue]] = {
             "int": int,
@@ -198,11 +203,11 @@ class Evaluator:
     def from_environment(self, node: ast.Call, depth: int) -> Evaluated:
         variable = self.evaluate(node.args[0], depth + 1)
         if not isinstance(variable.value, str):
-            return Evaluated(reason="an environment variable")
+            return Evaluated(reason=say("an environment variable"))
         if variable.value in self.environment:
             return Evaluated(self.environment[variable.value])
         if len(node.args) < 2:
-            return Evaluated(reason=f"${variable.value} is not known")
+            return Evaluated(reason=say("${name} is not known", name=variable.value))
         default = self.evaluate(node.args[1], depth + 1)
         return Evaluated(
             default.value, default.literal, default.reason, default.sources, (variable.value, *default.assumed)
@@ -214,4 +219,4 @@ class Evaluator:
                 return self.evaluate(keyword.value, depth + 1)
             if keyword.arg == "default_factory" and isinstance(keyword.value, ast.Lambda):
                 return self.evaluate(keyword.value.body, depth + 1)
-        return Evaluated(reason="a field without a default")
+        return Evaluated(reason=say("a field without a default"))

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from advisor.hostile import clean_line
+from advisor.language import say
 from advisor.script.document import Document, DocumentKind, ScriptError
 from advisor.script.files import Files, load
 from advisor.script.keyed import Keyed, settings_of
@@ -68,10 +69,13 @@ def _shell(files: Files, path: Path, positional: tuple[str, ...]) -> Script:
         reading = read_shell(files, path, positional)
     except Unterminated as error:
         line = files.documents[0].line_of(error.at)
-        raise ScriptError(f"{clean_line(str(path))}, line {line}: {error.what} opens here and never closes.") from error
+        where = {"file": clean_line(str(path)), "line": line}
+        raise ScriptError(
+            say("{file}, line {line}: {what} opens here and never closes.", **where, what=say(error.what))
+        ) from error
     notes = [clean_line(note) for note in dict.fromkeys(reading.shell.notes)]
     if b"\r\n" in files.documents[0].data:
-        notes.append("The file has Windows line endings; bash on Linux takes the carriage returns for text.")
+        notes.append(say("The file has Windows line endings; bash on Linux takes the carriage returns for text."))
     launches = tuple(item.launch for item in reading.launches)
     if not launches and reading.shell.whole:
         from advisor.script.fragment import read_fragment

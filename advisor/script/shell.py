@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+from msgspec import Struct, field
+
 from advisor.hostile import clean, clean_line
+from advisor.language import listed, say, say_count
 from advisor.script import config_files
 from advisor.script.arguments import Argument, read_arguments, shown
 from advisor.script.document import Setting, Span, Value
@@ -30,8 +32,7 @@ _MOST_NAMED = 8
 _LOOKS_LIKE_SETTING = re.compile(rb"\s*(?:--?[A-Za-z]|[+~]{0,2}[A-Za-z_][\w.]*=)")
 
 
-@dataclass(frozen=True, slots=True)
-class ShellLaunch:
+class ShellLaunch(Struct, frozen=True):
     """A launch as an editor needs it: its command, arguments and files beside the public noun."""
 
     command: Command
@@ -42,8 +43,7 @@ class ShellLaunch:
     """Numbers of the commands that the same text makes (rounds of a loop)."""
 
 
-@dataclass
-class ShellReading:
+class ShellReading(Struct, dict=True):
     """A shell script followed from end to end."""
 
     files: Files
@@ -92,11 +92,9 @@ class ShellReading:
             return key
         command = self.shell.commands[number]
         place = command.text.place(command.simple.start, command.simple.start, "plain")
-        return (
-            "another command"
-            if place is None
-            else f"the command in line {line_at(self.starts[place.doc], place.start)}"
-        )
+        if place is None:
+            return say("another command")
+        return say("the command in line {line}", line=line_at(self.starts[place.doc], place.start))
 
     def literal(self, pieces: Pieces) -> Target | None:
         """The literal that alone decides a value."""
@@ -164,7 +162,7 @@ def _complete(reading: ShellReading, draft: ShellLaunch, base: Path) -> ShellLau
     followed = config_files.follow(reading.files, _launcher(draft), own, _positional(draft), draft.command, base)
     followed.settings = _as_written(followed.settings, own)
     settings = effective([*followed.settings, *own])
-    command, found = draft.command, draft.found
+    command, found, unlisted = draft.command, draft.found, _unlisted(draft)
     launch = Launch(
         draft.launch.index,
         clean(found.program),
@@ -175,9 +173,10 @@ def _complete(reading: ShellReading, draft: ShellLaunch, base: Path) -> ShellLau
         _launcher(draft),
         found.interpreter,
         followed.files,
-        notes=(*_lost_settings(command.simple, command.text, reading), *_unlisted(draft), *followed.notes),
+        notes=(*_lost_settings(command.simple, command.text, reading), *unlisted, *followed.notes),
         exports=_exports(reading, draft),
         missing=followed.missing,
+        leaves_open=bool(unlisted) or followed.not_found,
         folder=command.folder.decode("utf-8", "surrogateescape"),
     )
     return ShellLaunch(command, found, draft.arguments, launch, draft.group)
@@ -185,7 +184,7 @@ def _complete(reading: ShellReading, draft: ShellLaunch, base: Path) -> ShellLau
 
 def effective(settings: list[Setting]) -> list[Setting]:
     """Later settings win; earlier ones of the same key are marked as not in force."""
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     last = {setting.key: number for number, setting in enumerate(settings)}
     return [s if last[s.key] == n else replace(s, effective=False) for n, s in enumerate(settings)]
@@ -212,7 +211,7 @@ def _setting(reading: ShellReading, draft: ShellLaunch, argument: Argument) -> S
         "command",
         value is not None,
         span=None if place is None else reading.span(place),
-        reason=clean(argument.reason),
+        reason=str(clean(argument.reason)),
         shared_with=() if place is None else reading.shared(place, draft, argument.fields),
         marker=argument.marker,
         ending="" if value is not None else clean(argument.ending, _LONGEST_VALUE),
@@ -287,7 +286,7 @@ def _exports(reading: ShellReading, draft: ShellLaunch) -> tuple[Setting, ...]:
         text = _text(pieces)
         key = clean(name.decode("utf-8", "replace"))
         span = None if found is None else reading.span(found.place)
-        out.append(Setting(key, text, "environment", text is not None, span=span, reason=why_unknown(pieces)))
+        out.append(Setting(key, text, "environment", text is not None, span=span, reason=str(why_unknown(pieces))))
     return tuple(out)
 
 
@@ -304,13 +303,15 @@ def _unlisted(draft: ShellLaunch) -> list[str]:
     rest = (draft.command.fields[i].pieces for i in range(draft.found.arguments, len(draft.command.fields)))
     why = [why_unknown(pieces) for i, pieces in enumerate(rest, draft.found.arguments) if i not in taken]
     return [
-        f"More arguments may follow that are not known: {clean(reason)}." for reason in dict.fromkeys(why) if reason
+        say("More arguments may follow that are not known: {reason}.", reason=clean(reason))
+        for reason in dict.fromkeys(why)
+        if reason
     ]
 
 
 def _as_written(settings: list[Setting], own: list[Setting]) -> list[Setting]:
     """A file's keys in the spelling of the command line, where that has dashes: `--lr` overrides `lr`."""
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     options = {s.key.lstrip("-").replace("-", "_"): s.key for s in own if s.key.startswith("--")}
     return [replace(s, key=options.get(s.key, s.key)) for s in settings]
@@ -325,11 +326,24 @@ def _lost_settings(simple: Simple, text: Text, reading: ShellReading) -> list[st
         return []
     at = simple.last if simple.comment is None else simple.comment
     place = text.place(at, at, "plain")
-    line = "" if place is None else f"line {line_at(reading.starts[place.doc], place.start)}: "
-    cause = "a comment" if simple.comment is not None else "a line without `\\` at its end"
-    lost = "1 setting" if len(names) == 1 else f"{len(names)} settings"
-    shown = ", ".join(names[:_MOST_NAMED]) + (", …" if len(names) > _MOST_NAMED else "")
-    return [f"{line}{cause} ends the command; {lost} below it {'is' if len(names) == 1 else 'are'} lost: {shown}."]
+    shown = listed([*names[:_MOST_NAMED], *(["…"] if len(names) > _MOST_NAMED else [])])
+    if simple.comment is not None:
+        note = say_count(
+            "a comment ends the command; 1 setting below it is lost: {names}.",
+            "a comment ends the command; {number} settings below it are lost: {names}.",
+            len(names),
+            names=shown,
+        )
+    else:
+        note = say_count(
+            "a line without `\\` at its end ends the command; 1 setting below it is lost: {names}.",
+            "a line without `\\` at its end ends the command; {number} settings below it are lost: {names}.",
+            len(names),
+            names=shown,
+        )
+    if place is None:
+        return [note]
+    return [say("line {line}: {note}", line=line_at(reading.starts[place.doc], place.start), note=note)]
 
 
 def _settings_below(data: bytes, at: int) -> list[str]:

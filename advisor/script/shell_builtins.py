@@ -5,9 +5,11 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
+from advisor.language import say
 from advisor.script import shell_arrays, shell_output, shell_test
 from advisor.script.shell_command import Assignment, Simple
 from advisor.script.shell_expand import Expander
@@ -78,7 +80,7 @@ def _export(shell: Shell, expander: Expander, name: bytes, exported: bool, withd
 
 def _refer(expander: Expander, name: bytes, target: bytes) -> None:
     """`declare -n NAME=TARGET`: both are one variable from here on, which is more than is followed."""
-    why = unknown("a name that stands for another (declare -n) is not followed")
+    why = unknown(say("a name that stands for another (declare -n) is not followed"))
     expander.state.variables[name] = Variable((why,))
     expander.state.variables[target] = Variable((why,))
 
@@ -118,7 +120,7 @@ def _getopts(shell: Shell, command: Simple, fields: list[Field], expander: Expan
     if not expander.state.positional:
         return _next(False)
     for name in (b"OPTARG", b"OPTIND", *(joined(item.pieces) for item in fields[2:3])):
-        expander.state.assign(name, (unknown("an option of the script"),))
+        expander.state.assign(name, (unknown(say("an option of the script")),))
     return _next(None)
 
 
@@ -155,7 +157,7 @@ def _read(shell: Shell, command: Simple, fields: list[Field], expander: Expander
     separators = _separators(command, expander)
     if body is None:
         for name in names:
-            expander.state.assign(name, (unknown("it is read when the script runs"),))
+            expander.state.assign(name, (unknown(say("it is read when the script runs")),))
     else:
         _store_read(names or [b"REPLY"], body if whole else _first_line(body), array, separators, expander)
     return _next(None)
@@ -331,7 +333,7 @@ def _unknown_status(shell: Shell, command: Simple, fields: list[Field], expander
     if shell.capture is not None and joined(fields[0].pieces) == b"pwd":
         shell.capture.append(
             unknown(
-                "the folder that the script is started from",
+                say("the folder that the script is started from"),
                 (),
                 expander.state.folder or posixpath.dirname(expander.state.source or expander.state.script),
             )
@@ -345,7 +347,7 @@ def _mapfile(shell: Shell, command: Simple, fields: list[Field], expander: Expan
     name = texts[-1] if texts and re.fullmatch(rb"[A-Za-z_]\w*", texts[-1]) else b"MAPFILE"
     body = heredoc(command, expander)
     if body is None or not known(body) or [text for text in texts if text != name] != [b"-t"]:
-        expander.state.assign(name, (unknown("it is read when the script runs"),))
+        expander.state.assign(name, (unknown(say("it is read when the script runs")),))
         return _next(None)
     ends = [at for at, byte in enumerate(joined(body)) if byte == 10]
     lines = [cut(body, start, end) for start, end in zip([0, *(end + 1 for end in ends)], ends, strict=False)]

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from msgspec import Struct
+
+from advisor.language import mark
 from advisor.script.shell_words import Exhausted, Unterminated, Word, scan_word, skip_blanks
 
 _ASSIGNMENT = re.compile(rb"([A-Za-z_][A-Za-z0-9_]*)(?:\[([^\]\n]*)\])?(\+?)=")
@@ -16,8 +18,7 @@ _MOST_WORDS = 20_000
 _DECLARES = {b"export", b"declare", b"typeset", b"local", b"readonly"}
 
 
-@dataclass(frozen=True, slots=True)
-class Assignment:
+class Assignment(Struct, frozen=True):
     """`name=value`, `name+=value`, `name[index]=value` or `name=( … )` (then `elements`)."""
 
     name: bytes
@@ -29,8 +30,7 @@ class Assignment:
     index: bytes | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Redirect:
+class Redirect(Struct, frozen=True):
     """A redirection; a heredoc has the byte range of its `body`, and `expands` unless its delimiter is quoted."""
 
     operator: bytes
@@ -40,8 +40,7 @@ class Redirect:
     expands: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Simple:
+class Simple(Struct, frozen=True):
     """One command. `end` is where its text ends, `resume` where the next one may begin.
 
     `last` is the end of its last word; `comment` the byte where a comment ended it.
@@ -139,7 +138,7 @@ def _elements(data: bytes, at: int) -> tuple[tuple[Word, ...], int]:
             at = word.end
             if len(words) > _MOST_WORDS:
                 raise Exhausted
-    raise Unterminated("a parenthesis", opening)
+    raise Unterminated(mark("a parenthesis"), opening)
 
 
 def _redirect(data: bytes, found: re.Match[bytes], redirects: list[Redirect]) -> int:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 
 from advisor.hostile import clean_line
+from advisor.language import listed as listed_names
+from advisor.language import say
 from advisor.script.arguments import DELETES, Argument
 from advisor.script.changes import Changes, comment_text, encoded
 from advisor.script.document import EditRefused, Value, Wanted
@@ -49,7 +51,11 @@ class ShellEditor:
             self.change(existing[-1], wanted, wanted.value)
         elif any(argument.key == DELETES + key for argument in self.launch.arguments):
             raise EditRefused(
-                f"{clean_line(key)} is taken away by {clean_line(DELETES + key)}; remove that by hand first."
+                say(
+                    "{key} is taken away by {deletion}; remove that by hand first.",
+                    key=clean_line(key),
+                    deletion=clean_line(DELETES + key),
+                )
             )
         else:
             self.add(self.absent_marker(marker, key), key, wanted, wanted.value)
@@ -129,8 +135,9 @@ class ShellEditor:
     def remove(self, existing: list[Argument], wanted: Wanted) -> None:
         if not existing:
             if any(setting.key.lstrip("-") == wanted.key.lstrip("-") for setting in self.launch.launch.settings):
+                name = clean_line(wanted.key)
                 raise EditRefused(
-                    f"{clean_line(wanted.key)} is set in a config file; it cannot be taken away at the launch."
+                    say("{key} is set in a config file; it cannot be taken away at the launch.", key=name)
                 )
             return
         for argument in existing:
@@ -144,10 +151,11 @@ class ShellEditor:
         home = self.launch.command.fields[index].home
         key = clean_line(wanted.key)
         if home is None or home.doc != 0:
-            raise EditRefused(f"{key} comes out of a computed text; there is no word to take away.")
+            raise EditRefused(say("{key} comes out of a computed text; there is no word to take away.", key=key))
         others = self.reading.shared(home, self.launch, argument.fields)
         if others:
-            raise EditRefused(f"{key} stands in text that also decides {clean_line(', '.join(others), 200)}.")
+            names = clean_line(listed_names(others), 200)
+            raise EditRefused(say("{key} stands in text that also decides {others}.", key=key, others=names))
         gap = _GAP.search(self.reading.data[0], max(0, home.start - 2000), home.start)
         start = gap.start() if gap else home.start
         self.changes.replace(0, start, home.end, b"")
@@ -161,7 +169,7 @@ class ShellEditor:
             return
         place = source.place(simple.last, simple.last, "plain")
         if place is None or place.doc != 0:
-            raise EditRefused(f"The command stands in another file, {self.file_of(place)}; edit that one.")
+            raise EditRefused(self.elsewhere(place))
         data = self.reading.data[0]
         start = place.start - (simple.last - simple.start)
         lead = b" "
@@ -176,7 +184,9 @@ class ShellEditor:
         """The command is a string that is run as shell text: only plain characters go in, on the same line."""
         at = self.nested_end()
         if at is None or not all(is_safe(word) for word in text.split(" ")):
-            raise EditRefused("The command is built from text at run time; there is no safe place for an override.")
+            raise EditRefused(
+                say("The command is built from text at run time; there is no safe place for an override.")
+            )
         self.changes.replace(0, at, at, b" " + encoded(text), wanted.key, (1 + low, 1 + high))
         self.comment(wanted, at)
 
@@ -207,7 +217,7 @@ class ShellEditor:
         else:
             head, tail = f"{marker}{key}=", quote_value(value if isinstance(value, str) else listed(value))
         if not re.fullmatch(r"[+~]{0,2}[\w./@:\[\]-]+[= ]?", head):
-            raise EditRefused(f"{clean_line(key)} is not the name of a setting.")
+            raise EditRefused(say("{key} is not the name of a setting.", key=clean_line(key)))
         return head + tail, len(encoded(head)), len(encoded(head + tail))
 
     def uses_options(self, key: str) -> bool:
@@ -220,8 +230,12 @@ class ShellEditor:
         line = self.site.data.rfind(b"\n", 0, end) + 1
         return self.site.indent(line) or _DEFAULT_INDENT if line > start else _DEFAULT_INDENT
 
-    def file_of(self, place: Place | None) -> str:
-        return "a string" if place is None else clean_line(str(self.reading.files.documents[place.doc].path))
+    def elsewhere(self, place: Place | None) -> str:
+        """Why a command that does not stand in the given script is not edited."""
+        if place is None:
+            return say("The command stands in another file, a string; edit that one.")
+        file = clean_line(str(self.reading.files.documents[place.doc].path))
+        return say("The command stands in another file, {file}; edit that one.", file=file)
 
     def comment(self, wanted: Wanted, offset: int) -> None:
         """One comment line above the statement that was edited."""

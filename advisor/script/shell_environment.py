@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 from advisor.hostile import clean_line
+from advisor.language import say
 from advisor.script.changes import encoded
 from advisor.script.document import Document, EditRefused, ScriptError, Wanted
 from advisor.script.json_file import read_json
@@ -22,9 +23,9 @@ _NAME = re.compile(r"[A-Za-z_]\w*\Z")
 def edit_environment(editor: ShellEditor, wanted: Wanted) -> None:
     """Set or remove one environment variable where the workers will see it. Raises EditRefused."""
     if not _NAME.match(wanted.key):
-        raise EditRefused(f"{clean_line(wanted.key)} is not the name of an environment variable.")
+        raise EditRefused(say("{name} is not the name of an environment variable.", name=clean_line(wanted.key)))
     if wanted.value is not None and not isinstance(wanted.value, str):
-        raise EditRefused(f"{wanted.key} takes one value.")
+        raise EditRefused(say("{name} takes one value.", name=wanted.key))
     name = wanted.key.encode()
     pieces = editor.launch.command.environment.get(name)
     if _runtime(editor, wanted, wanted.value):
@@ -69,11 +70,13 @@ def _add(editor: ShellEditor, wanted: Wanted, value: str, name: bytes) -> None:
     if assignment is not None:
         place = editor.launch.command.text.place(assignment.value.start, assignment.value.end, "plain")
         if place is None or place.doc != 0 or place.context == "nested":
-            raise EditRefused(f"{wanted.key} is set inside a nested command and cannot be overridden safely.")
+            raise EditRefused(
+                say("{name} is set inside a nested command and cannot be overridden safely.", name=wanted.key)
+            )
         editor.write(place, encoded(quote(value) if value else ""), wanted)
         return
     if name in editor.launch.command.prefixes:
-        raise EditRefused(f"{wanted.key} is set inside the command and cannot be overridden safely.")
+        raise EditRefused(say("{name} is set inside the command and cannot be overridden safely.", name=wanted.key))
     editor.comment(wanted, start)
     if not _is_alone(editor, wanted):
         _before_command(editor, wanted, value, name)
@@ -87,7 +90,7 @@ def _before_command(editor: ShellEditor, wanted: Wanted, value: str, name: bytes
     simple, source = editor.launch.command.simple, editor.launch.command.text
     place = source.place(simple.start, simple.start, "plain")
     if place is None or place.doc != 0 or (source.nested and not is_safe(value)):
-        raise EditRefused(f"{wanted.key} would reach other launches of the script as well.")
+        raise EditRefused(say("{name} would reach other launches of the script as well.", name=wanted.key))
     head, shown = name + b"=", encoded(quote(value) if value else "")
     at = (len(head), len(head) + len(shown))
     editor.changes.replace(0, place.start, place.start, head + shown + b" ", wanted.key, at)
@@ -98,7 +101,7 @@ def _remove(editor: ShellEditor, wanted: Wanted, name: bytes, pieces: Pieces | N
         return
     assignment = editor.prefix(name)
     if assignment is not None or name in editor.launch.command.prefixes:
-        raise EditRefused(f"{wanted.key} is set in front of the command; take it away by hand.")
+        raise EditRefused(say("{name} is set in front of the command; take it away by hand.", name=wanted.key))
     start = _statement(editor)
     editor.comment(wanted, start)
     editor.line(b"unset " + name, start)
@@ -112,7 +115,7 @@ def _statement(editor: ShellEditor) -> int:
         sources = command.text.deps(command.simple.start, command.simple.start + 1)
         place = sources[0] if sources else None
     if place is None or place.doc != 0:
-        raise EditRefused(f"The command stands in another file, {editor.file_of(place)}; edit that one.")
+        raise EditRefused(editor.elsewhere(place))
     return place.start
 
 

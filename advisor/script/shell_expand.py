@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from itertools import islice, pairwise
 
+from msgspec.structs import replace
+
+from advisor.language import say
 from advisor.script.shell_arrays import subscript
 from advisor.script.shell_braces import expand_braces
 from advisor.script.shell_parameters import SEPARATORS, Parameters
@@ -66,12 +68,12 @@ class Expander(Parameters):
         if literal is not None and b"{" in literal and not any(p.quoted for p in word.parts if isinstance(p, Literal)):
             expanded = expand_braces(literal)
             if expanded == []:
-                return [Field((replace(unknown("braces that make too many words"), quoted=False),))]
+                return [Field((replace(unknown(say("braces that make too many words")), quoted=False),))]
             if expanded is not None:
                 deps = self.text.deps(word.start, word.end)
                 return [Field((Piece(text, None, deps),)) for text in expanded]
         if literal is None and _has_braces(word):
-            why = unknown("braces around a variable are not followed", self.text.deps(word.start, word.end))
+            why = unknown(say("braces around a variable are not followed"), self.text.deps(word.start, word.end))
             return [Field((replace(why, quoted=False),))]
         out: list[list[Piece]] = []
         open_field = False
@@ -145,7 +147,7 @@ class Expander(Parameters):
         separators = self.separators()
         if not self.is_star(part) or separators == SEPARATORS:
             return Piece(b" ")
-        return unknown("$IFS is not known") if separators is None else Piece(separators[:1])
+        return unknown(say("$IFS is not known")) if separators is None else Piece(separators[:1])
 
     def split(self, pieces: list[Piece], out: list[list[Piece]], open_field: bool) -> bool:
         """Split an unquoted expansion at blanks, or at what `IFS` says."""
@@ -173,7 +175,7 @@ class Expander(Parameters):
         if separators is None or (
             separators.strip(SEPARATORS) and separators.translate(None, SEPARATORS) != separators
         ):
-            _append(out, open_field, [unknown("it is split at an $IFS that is not followed", sources(pieces))])
+            _append(out, open_field, [unknown(say("it is split at an $IFS that is not followed"), sources(pieces))])
             return True
         blank = not separators.strip(SEPARATORS)
         for piece in pieces:
@@ -204,7 +206,9 @@ class Expander(Parameters):
                 Piece(part.text[at : found.start()], None, self.text.deps(part.start, part.end), "", part.quoted)
             )
             number = int(found.group(1))
-            hole = self.text.holes[number] if number < len(self.text.holes) else unknown("a value that is not known")
+            hole = (
+                self.text.holes[number] if number < len(self.text.holes) else unknown(say("a value that is not known"))
+            )
             out.append(replace(hole, quoted=part.quoted))
             at = found.end()
         out.append(Piece(part.text[at:], None, (), "", part.quoted))
@@ -221,7 +225,7 @@ class Expander(Parameters):
 
     def substitution(self, part: Substitution) -> Pieces:
         if part.body == (part.start, part.start):
-            return (unknown("an expansion that cannot be read without running it"),)
+            return (unknown(say("an expansion that cannot be read without running it")),)
         body = self.text.part(*part.body)
         if self.text.data[part.start : part.start + 1] == b"`" and _ESCAPED_IN_BACKTICKS.search(body.data):
             plain = _ESCAPED_IN_BACKTICKS.sub(rb"\1", body.data)
@@ -234,9 +238,9 @@ class Expander(Parameters):
         if not isinstance(first, Literal) or first.quoted or not pieces:
             return pieces
         if re.match(rb"~(/|$)", first.text) and pieces[0].text.startswith(b"~"):
-            return (unknown("the home folder"), *pieces[0:1], *pieces[1:])
+            return (unknown(say("the home folder")), *pieces[0:1], *pieces[1:])
         if _IDENTIFIER.match(first.text):
-            return (*pieces, unknown("the home folder"))
+            return (*pieces, unknown(say("the home folder")))
         return pieces
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
 
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from advisor.language import mark, say
 from advisor.script import shell_output, shell_pattern, shell_test
-from advisor.script.literal import line_at, line_starts
 from advisor.script.shell_command import Simple
 from advisor.script.shell_expand import Expander
 from advisor.script.shell_state import State, Variable, merge
@@ -38,19 +40,20 @@ _CONDITION_COST = 4
 """Words that a condition is as much work as: the state before it is kept."""
 MAX_DEPTH = 25
 _MAX_ROUNDS = 200
-_TOO_LONG = "it is set in a loop that is too long to follow"
+_TOO_LONG = mark("it is set in a loop that is too long to follow")
 _LEFT_EMPTY = re.compile(rb"\$(?:(\w+)|\{(\w+)(:?-)?\})")
 _ARGUMENTS = re.compile(rb"\$\{?[1-9#@*]")
 
 
-@dataclass(slots=True)
-class ControlFlow:
+class ControlFlow(Struct):
     """The run of one script: what it came across, and the statements that decide what runs."""
 
     load: Load
     commands: list[Command] = field(default_factory=list)
     uses: list[Use] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    file_missing: bool = False
+    """Whether it runs another script that was not found."""
     words: int = 0
     budget: int = _MAX_WORDS
     whole: bool = True
@@ -164,7 +167,7 @@ class ControlFlow:
         assumed, self.unsure = self.unsure, self.unsure or unsure
         going_on = assumed and status is True and flow is Flow.NEXT
         if going_on and self.statement(statement.right, text, before)[0] is Flow.NEXT:
-            state.become(merge(before, state, self.undecided(statement.start, text)))
+            state.become(merge(before, state, shell_test.undecided(statement.start, text)))
         return flow, status
 
     def both(self, statement: Chain, text: Text, state: State) -> tuple[Flow, bool | None]:
@@ -192,13 +195,8 @@ class ControlFlow:
         if flow is Flow.NEXT and leaning is not None:
             state.become(inside if leaning is (statement.operator == b"&&") else state)
         elif flow is Flow.NEXT:
-            state.become(merge(state, inside, self.undecided(statement.start, text)))
+            state.become(merge(state, inside, shell_test.undecided(statement.start, text)))
         return Flow.NEXT, None
-
-    def undecided(self, start: int, text: Text) -> str:
-        if text.nested:
-            return "it depends on a condition in a nested command"
-        return f"it depends on the condition in line {line_at(line_starts(text.data), start)}"
 
     def branches(self, left: list[tuple[Block, Block]], otherwise: Block, text: Text, state: State) -> Flow:
         """`if` and `elif` in order; both ways where a condition cannot be decided."""
@@ -227,7 +225,7 @@ class ControlFlow:
         if leaning is not None and first is second is Flow.NEXT:
             state.become(taken if leaning else skipped)
             return Flow.NEXT
-        return self.join(state, (taken, first), (skipped, second), self.undecided(start, text))
+        return self.join(state, (taken, first), (skipped, second), shell_test.undecided(start, text))
 
     def join(self, state: State, left: tuple[State, Flow], right: tuple[State, Flow], reason: str) -> Flow:
         """Go on behind an undecided condition: a way that leaves the script is not the one that trains."""
@@ -258,7 +256,7 @@ class ControlFlow:
             if variable is None:
                 asked = asked or (found.group(3) is not None and name not in state.assigned)
             elif name in state.may_be_given and not joined(variable.value or ()):
-                reason = f"the script stops unless ${name.decode('utf-8', 'replace')} is given from outside"
+                reason = say("the script stops unless ${name} is given from outside", name=name.decode())
                 state.variables[name] = Variable((unknown(reason),), None, variable.exported)
                 asked = True
         return asked
@@ -273,10 +271,10 @@ class ControlFlow:
     def case(self, statement: Case, text: Text, state: State) -> Flow:
         expander = self.expander(text, self.as_given(state))
         subject = expander.value(statement.subject)
-        self.used(sources(subject), "a condition")
+        self.used(sources(subject), say("a condition"))
         if known(subject):
             return self.matching(statement, subject, expander, text, state)
-        reason = self.undecided(statement.start, text)
+        reason = shell_test.undecided(statement.start, text)
         ends: list[tuple[State, Flow]] = []
         for _, body, _ in statement.items:
             inside = state.copy()
@@ -321,7 +319,7 @@ class ControlFlow:
             if flow is Flow.BREAK:
                 return Flow.NEXT
         if len(items) > _MAX_ROUNDS:
-            state.become(merge(before, state, _TOO_LONG))
+            state.become(merge(before, state, say(_TOO_LONG)))
         return Flow.NEXT
 
     def counted(self, statement: For, text: Text, state: State) -> Flow:
@@ -346,7 +344,7 @@ class ControlFlow:
             if flow is Flow.BREAK or going.reason:
                 break
             expander.arithmetic(spans[2])
-        state.become(merge(before, state, _TOO_LONG))
+        state.become(merge(before, state, say(_TOO_LONG)))
         return Flow.NEXT
 
     def repeat(self, statement: While, text: Text, state: State) -> Flow:
@@ -367,11 +365,11 @@ class ControlFlow:
                 return Flow.NEXT
             if status is None:
                 self.unsure = True
-                state.become(merge(before, state, self.undecided(statement.start, text)))
+                state.become(merge(before, state, shell_test.undecided(statement.start, text)))
                 return Flow.NEXT
             if len(self.commands) > commands and before.variables == state.variables:
                 return Flow.NEXT  # the same again, for ever
-        state.become(merge(first, state, _TOO_LONG))
+        state.become(merge(first, state, say(_TOO_LONG)))
         return Flow.NEXT
 
     def test(self, statement: Test, text: Text, state: State) -> bool | None:
@@ -379,13 +377,13 @@ class ControlFlow:
         expander = self.expander(text, self.as_given(state))
         if not statement.double:
             result = expander.arithmetic(statement.body)
-            self.used(result.sources(), "a condition")
+            self.used(result.sources(), say("a condition"))
             return None if result.reason else result.text != b"0"
         operands = shell_test.read_double(expander, *statement.body)
         return self.decide(shell_test.Condition(operands, expander, True))
 
     def decide(self, condition: shell_test.Condition) -> bool | None:
-        self.used(condition.deps, "a condition")
+        self.used(condition.deps, say("a condition"))
         answer = condition.answer()
         self.leaning = condition.leaning() if answer is None else None
         return answer

@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 
+from advisor.language import say
 from advisor.script import shell_arithmetic
 from advisor.script.shell_ansi import unescaped
 from advisor.script.shell_command import Simple
@@ -52,9 +53,9 @@ def printed(fields: list[Field]) -> list[Piece]:
 def _printf(arguments: list[Field]) -> list[Piece]:
     deps = sources(p for item in arguments for p in item.pieces)
     if not arguments or not all(known(item.pieces) for item in arguments):
-        return [unknown("the output of printf", deps)]
+        return [unknown(say("the output of printf"), deps)]
     result = _formatted(joined(arguments[0].pieces), [joined(item.pieces) for item in arguments[1:]])
-    return [unknown("the output of printf", deps) if result is None else Piece(result, None, deps)]
+    return [unknown(say("the output of printf"), deps) if result is None else Piece(result, None, deps)]
 
 
 def _formatted(pattern: bytes, values: list[bytes]) -> bytes | None:

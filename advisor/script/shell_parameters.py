@@ -6,12 +6,13 @@ import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator
 
+from advisor.language import mark, say
 from advisor.script import shell_arithmetic, shell_pattern
 from advisor.script.shell_arithmetic import Undecided
 from advisor.script.shell_state import OUTSIDE, Field, State, Variable
 from advisor.script.shell_text import (
-    NOT_SET,
     Context,
+    NotSet,
     Piece,
     Pieces,
     Place,
@@ -31,6 +32,8 @@ SEPARATORS = b" \t\n"
 """What bash splits at where nothing else is said."""
 _MAX_STARS = 6
 """Patterns on longer texts, or with more stars, could take for ever: they stay unread."""
+_NOT_KNOWN = mark("arithmetic on values that are not known")
+_HOW_MANY = mark("the number of arguments is not known")
 
 
 class Parameters:
@@ -57,14 +60,14 @@ class Parameters:
         try:
             inner = tuple(self.pieces(scan_quoted(self.text.data, *body, "double")))
         except Unterminated:
-            return unknown("arithmetic that cannot be read")
+            return unknown(say("arithmetic that cannot be read"))
         deps = list(sources(inner))
         if not known(inner):
             return unknown(why_unknown(inner), tuple(deps))
         try:
             value = shell_arithmetic.evaluate(joined(inner), self.integer(deps), self.store)
         except Undecided:
-            return unknown("arithmetic on values that are not known", tuple(deps))
+            return unknown(say(_NOT_KNOWN), tuple(deps))
         return Piece(b"%d" % value, None, tuple(dict.fromkeys(deps)))
 
     def integer(self, deps: list[Place]) -> Callable[[bytes, bytes], int]:
@@ -123,7 +126,7 @@ class Parameters:
     def sliced(self, found: list[Field], part: Parameter) -> list[Field]:
         numbers = self.numbers(part.argument)
         if numbers is None:
-            return [Field((unknown("a slice that is not known"),))]
+            return [Field((unknown(say("a slice that is not known")),))]
         start = numbers[0] - 1 if part.name in (b"@", b"*") and numbers[0] > 0 else numbers[0]
         return found[start:] if len(numbers) == 1 else found[start : start + numbers[1]]
 
@@ -139,11 +142,9 @@ class Parameters:
             return tuple(self.pieces([part])), ""
         if name == b"#":
             given = self.state.positional
-            return (
-                (None, "the number of arguments is not known") if given is None else ((Piece(b"%d" % len(given)),), "")
-            )
+            return (None, say(_HOW_MANY)) if given is None else ((Piece(b"%d" % len(given)),), "")
         if name in b"?$!-_":
-            return None, f"${name.decode()} is known only when the script runs"
+            return None, say("${name} is known only when the script runs", name=name.decode())
         variable = self.state.variables.get(name)
         if variable is not None:
             return self.of_variable(part)
@@ -151,14 +152,14 @@ class Parameters:
             source = self.state.source
             return started(source or self.state.script, posixpath.basename(source) or self.state.known_end), ""
         if name.startswith(b"SLURM_") and self.state.batch:
-            return (unknown(f"${name.decode()} is set by Slurm"),), ""
+            return (unknown(say("${name} is set by Slurm", name=name.decode())),), ""
         if name == b"IFS":
             return (Piece(SEPARATORS),), ""
         if name in OUTSIDE:
-            return (unknown(f"${name.decode()} is set by the machine"),), ""
+            return (unknown(say("${name} is set by the machine", name=name.decode())),), ""
         if name in self.state.assigned:
             return None, ""
-        return None, f"${name.decode()}{NOT_SET}"
+        return None, NotSet.of(name)
 
     def positional(self, number: int) -> tuple[Pieces | None, str]:
         if number == 0:
@@ -166,7 +167,7 @@ class Parameters:
         given = self.state.positional
         if given is not None:
             return (given[number - 1].pieces, "") if number <= len(given) else (None, "")
-        return None, f"${number} is an argument of the script, and none was given"
+        return None, say("${number} is an argument of the script, and none was given", number=number)
 
     def of_variable(self, part: Parameter) -> tuple[Pieces | None, str]:
         variable = self.state.variables[part.name]
@@ -174,7 +175,7 @@ class Parameters:
             return variable.scalar(), ""
         index = self.subscript(part.index, variable)
         if index is None:
-            return None, f"an element of ${part.name.decode()} that is not known"
+            return None, say("an element of ${name} that is not known", name=part.name.decode())
         element = variable.elements.get(index)
         return (None, "") if element is None else (element.pieces, "")
 
@@ -191,7 +192,7 @@ class Parameters:
         try:
             return Piece(b"%d" % shell_arithmetic.evaluate(text, self.integer(deps), self.store), None, tuple(deps))
         except Undecided:
-            return unknown("arithmetic on values that are not known", tuple(deps))
+            return unknown(say(_NOT_KNOWN), tuple(deps))
 
     def parameter(self, part: Parameter) -> Iterable[Piece]:
         """`$name` and `${name…}`."""
@@ -217,7 +218,7 @@ class Parameters:
         if not empty and pieces is not None:
             return pieces
         if kind == b"?":
-            return [unknown(f"${part.name.decode()} must be given from outside")]
+            return [unknown(say("${name} must be given from outside", name=part.name.decode()))]
         argument = tuple(self.argument(part))
         if kind == b"=":
             self.state.assign(part.name, argument)
@@ -228,7 +229,7 @@ class Parameters:
         parts = scan_quoted(self.text.data, *part.argument, context)
         pieces = list(self.pieces(parts))
         if not part.quoted and pieces and re.match(rb"~(/|$)", pieces[0].text) and not pieces[0].reason:
-            pieces.insert(0, unknown("the home folder"))
+            pieces.insert(0, unknown(say("the home folder")))
         return [Piece(p.text, _in_braces(p.place, self.text, part), p.deps, p.reason, p.quoted) for p in pieces]
 
     def transformed(self, part: Parameter, pieces: Pieces) -> list[Piece]:
@@ -244,7 +245,8 @@ class Parameters:
             result = self.apply(part, text)
         deps = sources(pieces)
         if result is None:
-            return [unknown(f"an expansion of ${part.name.decode()} that cannot be read", deps)]
+            why = say("an expansion of ${name} that cannot be read", name=part.name.decode())
+            return [unknown(why, deps)]
         return [Piece(result, None, deps)]
 
     def guess(self, part: Parameter, pieces: Pieces) -> bytes:
@@ -305,11 +307,12 @@ class Parameters:
     def length(self, part: Parameter) -> Piece:
         if part.name in (b"@", b"*"):
             given = self.state.positional
-            return unknown("the number of arguments is not known") if given is None else Piece(b"%d" % len(given))
+            return unknown(say(_HOW_MANY)) if given is None else Piece(b"%d" % len(given))
         if part.index is not None and self.raw(part.index) in (b"@", b"*"):
             variable = self.state.variables.get(part.name)
             if variable is None or variable.elements is None:
-                return Piece(b"0") if variable is None else unknown(f"the length of {part.name.decode()} is not known")
+                why = say("the length of {name} is not known", name=part.name.decode())
+                return Piece(b"0") if variable is None else unknown(why)
             return Piece(
                 b"%d" % len(variable.elements), None, sources(p for f in variable.elements.values() for p in f.pieces)
             )
@@ -330,7 +333,7 @@ class Parameters:
             return (
                 self.argument(part)
                 if part.operator.endswith(b"-")
-                else [unknown("a variable that is not set in the script")]
+                else [unknown(say("a variable that is not set in the script"))]
             )
         return value
 

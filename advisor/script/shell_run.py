@@ -6,10 +6,12 @@ import os
 import posixpath
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
 
+from msgspec.structs import replace
+
+from advisor.language import mark, say
 from advisor.script import shell_arrays, shell_builtins, shell_output
 from advisor.script.literal import line_at, line_starts
 from advisor.script.program import Found, find, is_training
@@ -38,7 +40,7 @@ from advisor.script.shell_words import Exhausted, Parameter, Unterminated, Word
 _LONGEST_PATH = 1_000
 _LONGEST_READ = 1_000_000
 """Bytes that are searched for names the script sets."""
-_NO_KEY = "an array with a key that is not known"
+_NO_KEY = mark("an array with a key that is not known")
 _PIECES_A_WORD = 16
 """Pieces of a value that are as much work as a word: `A+=$A` in a loop has thousands."""
 _LAUNCH_COST = 3
@@ -55,7 +57,6 @@ _ASSIGNED = re.compile(
 )
 
 
-@dataclass(slots=True)
 class Shell(ControlFlow):
     """Follows a script from its first line to its last."""
 
@@ -77,7 +78,9 @@ class Shell(ControlFlow):
         except Exhausted:
             self.whole = False
             line = line_at(line_starts(data), at)
-            self.notes.append(f"The script is too long to be followed to its end: nothing below line {line} was read.")
+            self.notes.append(
+                say("The script is too long to be followed to its end: nothing below line {line} was read.", line=line)
+            )
 
     def simple(self, command: Simple, text: Text, state: State) -> tuple[Flow, bool | None]:
         self.words += 1 + len(command.words) + len(command.assignments)
@@ -117,16 +120,14 @@ class Shell(ControlFlow):
             start = kept if assignment.append and kept.elements is not None else kept.with_elements({})
             elements = shell_arrays.elements(assignment.elements, start, expander)
             self.words += len(elements or ()) // _PIECES_A_WORD
-            held = (
-                start.with_elements(elements) if elements is not None else Variable((unknown(_NO_KEY),), None, exported)
-            )
-            state.variables[assignment.name] = held
+            lost = Variable((unknown(say(_NO_KEY)),), None, exported)
+            state.variables[assignment.name] = lost if elements is None else start.with_elements(elements)
             return
         value = expander.value(assignment.value) if value is None else value
         if not joined(value) and is_empty_default(assignment.value, state):
             state.may_be_given.add(assignment.name)
         if assignment.index is not None:
-            if old is None and any("was not found" in note for note in self.notes):
+            if old is None and self.file_missing:
                 return  # its other elements may come from a file that was not found
             self.assign_element(assignment, kept, value, expander)
             return
@@ -153,7 +154,7 @@ class Shell(ControlFlow):
         if array.elements is None and array.value is not None:
             held[b"0"] = Field(array.value)
         if key is None:
-            expander.state.variables[assignment.name] = Variable((unknown(_NO_KEY),), None, array.exported)
+            expander.state.variables[assignment.name] = Variable((unknown(say(_NO_KEY)),), None, array.exported)
             return
         before = held[key].pieces if assignment.append and key in held else ()
         held[key] = Field((*before, *value))
@@ -165,7 +166,7 @@ class Shell(ControlFlow):
         return (
             ()
             if name not in (b"PATH", b"LD_LIBRARY_PATH", b"PYTHONPATH")
-            else (unknown(f"${name.decode()} is set by the machine"),)
+            else (unknown(say("${name} is set by the machine", name=name.decode())),)
         )
 
     def environment(self, command: Simple, expander: Expander) -> tuple[dict[bytes, Pieces], frozenset[bytes]]:
@@ -185,7 +186,8 @@ class Shell(ControlFlow):
             if output is not None:
                 self.capture.extend(output)
                 return Flow.NEXT, True
-            self.capture.append(unknown(f"the output of {joined(fields[0].pieces).decode('utf-8', 'replace')[:40]}"))
+            shown = joined(fields[0].pieces).decode("utf-8", "replace")[:40]
+            self.capture.append(unknown(say("the output of {name}", name=shown)))
         self.heredoc_file(command, fields, expander)
         fields = filled_later(fields)
         found = find([joined(item.pieces).decode("utf-8", "replace") for item in fields])
@@ -274,8 +276,11 @@ class Shell(ControlFlow):
         loaded = self.load(joined(path), state.script) if self.depth < MAX_DEPTH else None
         if loaded is None:
             shown = joined(path).decode("utf-8", "replace")
+            self.file_missing = True
             self.notes.append(
-                f"{shown or 'a script'} is run by this script and was not found; what it sets is not known."
+                say("{file} is run by this script and was not found; what it sets is not known.", file=shown)
+                if shown
+                else say("a script is run by this script and was not found; what it sets is not known.")
             )
             return Flow.NEXT
         doc, data = loaded
@@ -337,7 +342,7 @@ class Shell(ControlFlow):
     def substitute(self, text: Text, state: State) -> Pieces:
         """What `$( … )` would print, as far as it can be known."""
         if self.depth > MAX_DEPTH:
-            return (unknown("a command nested too deeply"),)
+            return (unknown(say("a command nested too deeply")),)
         outer, self.capture = self.capture, []
         kept = len(self.commands), len(self.uses)
         self.depth += 4
@@ -358,7 +363,7 @@ def filled_later(fields: tuple[Field, ...]) -> tuple[Field, ...]:
     name = joined(fields[0].pieces)
     if name not in (b"xargs", b"parallel"):
         return fields
-    later = unknown(f"{name.decode()} fills it in")
+    later = unknown(say("{name} fills it in", name=name.decode()))
     texts = [joined(item.pieces) for item in fields]
     fields = fields[: texts.index(b":::")] if b":::" in texts else fields
     if any(b"{}" in text for text in texts[1:]):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from advisor.script.shell_text import Piece, Pieces, Place, Text, joined, known, sources, unknown
 
@@ -19,16 +21,14 @@ OUTSIDE = frozenset(
 """Variables that the machine or the shell sets: known to exist, never known to us."""
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(Struct, frozen=True):
     """One argument that a command gets. `home` is the text that makes exactly this argument, where there is one."""
 
     pieces: Pieces
     home: Place | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Variable:
+class Variable(Struct, frozen=True):
     """A scalar's `value`, or an array's `elements` by index. Both None: declared but never set."""
 
     value: Pieces | None = None
@@ -51,8 +51,7 @@ class Variable:
         return self.value
 
 
-@dataclass(slots=True)
-class State:
+class State(Struct):
     """Variables, functions and positional arguments. `positional` None: not given, so nothing is known of them."""
 
     variables: dict[bytes, Variable] = field(default_factory=dict)

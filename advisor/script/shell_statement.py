@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from advisor.script.shell_command import Simple
 from advisor.script.shell_words import Word
 
 
-@dataclass(frozen=True, slots=True)
-class If:
+class If(Struct, frozen=True):
     """Branches in order, each with its condition; `otherwise` is the else part."""
 
     branches: tuple[tuple[Block, Block], ...]
@@ -17,8 +16,7 @@ class If:
     start: int
 
 
-@dataclass(frozen=True, slots=True)
-class For:
+class For(Struct, frozen=True):
     """`for name in words`; `words` None: over the positional arguments; `header` is set for `for ((a; b; c))`."""
 
     name: bytes
@@ -28,8 +26,7 @@ class For:
     header: tuple[int, int] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class While:
+class While(Struct, frozen=True):
     """`while` or `until`."""
 
     condition: Block
@@ -38,8 +35,7 @@ class While:
     start: int
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
+class Case(Struct, frozen=True):
     """`case subject in` with its patterns, bodies and what ends them (`;;`, `;&`, `;;&`)."""
 
     subject: Word
@@ -47,8 +43,7 @@ class Case:
     start: int
 
 
-@dataclass(frozen=True, slots=True)
-class Function:
+class Function(Struct, frozen=True):
     """A function's name and body."""
 
     name: bytes
@@ -56,8 +51,7 @@ class Function:
     start: int
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(Struct, frozen=True):
     """`{ … }`, or `( … )` where `subshell`."""
 
     body: Block
@@ -65,16 +59,14 @@ class Group:
     start: int
 
 
-@dataclass(frozen=True, slots=True)
-class Pipeline:
+class Pipeline(Struct, frozen=True):
     """Commands joined by `|`."""
 
     elements: Block
     start: int
 
 
-@dataclass(frozen=True, slots=True)
-class Chain:
+class Chain(Struct, frozen=True):
     """`left && right` or `left || right`."""
 
     left: Statement
@@ -83,16 +75,14 @@ class Chain:
     start: int
 
 
-@dataclass(frozen=True, slots=True)
-class Negation:
+class Negation(Struct, frozen=True):
     """`! statement`."""
 
     body: Statement
     start: int
 
 
-@dataclass(frozen=True, slots=True)
-class Test:
+class Test(Struct, frozen=True):
     """`[[ … ]]` (`double`) or `(( … ))`: the bytes between the brackets."""
 
     body: tuple[int, int]

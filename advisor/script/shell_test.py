@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from msgspec import Struct
+
+from advisor.language import say
 from advisor.script import shell_arithmetic, shell_pattern
+from advisor.script.literal import line_at, line_starts
 from advisor.script.shell_arithmetic import Undecided
 from advisor.script.shell_expand import Expander
-from advisor.script.shell_text import NOT_SET, Pieces, joined, known, sources
+from advisor.script.shell_text import NotSet, Pieces, Text, joined, known, sources
 from advisor.script.shell_words import Unterminated, Word, scan_word, skip_blanks
 
 _NUMERIC = {"-eq": b"==", "-ne": b"!=", "-lt": b"<", "-gt": b">", "-le": b"<=", "-ge": b">="}
@@ -17,8 +20,7 @@ _BINARY = {*_NUMERIC, "=", "==", "!=", "=~", "<", ">", "-nt", "-ot", "-ef"}
 _OPERATORS = (b"&&", b"||", b"(", b")", b"!", b"<", b">")
 
 
-@dataclass(frozen=True, slots=True)
-class Operand:
+class Operand(Struct, frozen=True):
     """A word of a condition with its value, or an operator (then `value` is None)."""
 
     operator: str
@@ -60,6 +62,13 @@ def _operand(expander: Expander, word: Word) -> Operand:
     return Operand(operator, expander.value(word), not plain)
 
 
+def undecided(start: int, text: Text) -> str:
+    """Why a value is not known that depends on the condition at byte `start`."""
+    if text.nested:
+        return say("it depends on a condition in a nested command")
+    return say("it depends on the condition in line {line}", line=line_at(line_starts(text.data), start))
+
+
 class Condition:
     """Evaluates the operands of `[[ … ]]`, `[ … ]` or `test …`. `deps` are the literals that the answer rests on."""
 
@@ -89,7 +98,7 @@ class Condition:
         """Whether a value is empty."""
         if any(piece.text for piece in value if not piece.reason):
             return False
-        absent = self.unset and all(piece.reason.endswith(NOT_SET) for piece in value if piece.reason)
+        absent = self.unset and all(isinstance(piece.reason, NotSet) for piece in value if piece.reason)
         return True if absent or known(value) else None
 
     def peek(self, ahead: int = 0) -> str:

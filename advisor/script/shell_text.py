@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import Literal
+
+from msgspec import Struct
+
+from advisor.language import say
 
 Context = Literal["plain", "double", "single", "ansi", "heredoc", "brace", "nested"]
 """What surrounds a literal: it decides how a new value must be quoted. "nested": a string that is run as shell text."""
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """Bytes `start:end` of document number `doc`, between the quotes where there are any."""
 
     doc: int
@@ -29,8 +31,7 @@ class Place:
         return self.start < other.end and other.start < self.end
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(Struct, frozen=True):
     """A run of bytes of a value and where it comes from.
 
     `place` is set where these very bytes stand in a document; `deps` are literals that a computed text derives from.
@@ -109,20 +110,32 @@ _MOST_PIECES = 5_000
 def bounded(value: Pieces) -> Pieces:
     """A value, or that it is too long to be followed (`A=$A$A` forty times)."""
     if len(value) > _MOST_PIECES or sum(len(piece.text) for piece in value) > _LONGEST_VALUE:
-        return (unknown("a value too long to follow"),)
+        return (unknown(say("a value too long to follow")),)
     return value
 
 
-_STARTED = "where the script is started from"
-NOT_SET = " is not set in the script"
-"""How the reason ends for a variable that only the outside can give."""
+class NotSet(str):
+    """The reason for a variable that only the outside can give."""
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, name: bytes) -> NotSet:
+        return cls(say("${name} is not set in the script", name=name.decode()))
+
+
+class _Started(str):
+    """The reason for a path that begins where the script is started from."""
+
+    __slots__ = ()
 
 
 def started(path: bytes, known_end: bytes) -> Pieces:
     """`$0` of a script at `path`: where it stands depends on how it is started, the last bytes of it may not."""
     beginning = path.removesuffix(known_end)
     tail = () if not known_end else (Piece(known_end),)
-    return (unknown(_STARTED, (), beginning if beginning != path or not tail else b""), *tail)
+    why = _Started(say("where the script is started from"))
+    return (unknown(why, (), beginning if beginning != path or not tail else b""), *tail)
 
 
 def last_component(path: Pieces) -> Pieces | None:
@@ -131,7 +144,7 @@ def last_component(path: Pieces) -> Pieces | None:
     for piece in reversed(path):
         at = piece.text.rfind(b"/") + 1
         if piece.reason:
-            whole = piece.reason == _STARTED and at == len(piece.text)
+            whole = isinstance(piece.reason, _Started) and at == len(piece.text)
             return tuple(tail) if whole and tail and not any(b"/" in p.text for p in tail) else None
         tail.insert(0, piece.cut(at, len(piece.text)))
         if at:
@@ -139,16 +152,14 @@ def last_component(path: Pieces) -> Pieces | None:
     return tuple(tail)
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
+class Segment(Struct, frozen=True):
     """Bytes of a `Text` from `start` on, and the piece they come from (its length gives the end)."""
 
     start: int
     piece: Piece
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
+class Text(Struct, frozen=True):
     """Shell text to be parsed: a whole document, a part of one, or a string built at run time.
 
     `holes` are pieces that are not known; they stand in `data` as `HOLE`, their number and a byte 2.
@@ -158,7 +169,7 @@ class Text:
     segments: tuple[Segment, ...]
     nested: bool = False
     holes: tuple[Piece, ...] = ()
-    starts: tuple[int, ...] = field(default=())
+    starts: tuple[int, ...] = ()
     home: Place | None = None
     """The word that is run as this text, quotes and all, where it stands in a document."""
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum, auto
+
+from msgspec import Struct
 
 from advisor.script.program import Found
 from advisor.script.shell_command import Simple
@@ -28,8 +29,7 @@ class Flow(Enum):
     CONTINUE = auto()
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(Struct, frozen=True):
     """A command as it would be run. `simple` and `text` are where it is written."""
 
     number: int
@@ -44,8 +44,7 @@ class Command:
     """Where the script had gone with `cd` by then."""
 
 
-@dataclass(frozen=True, slots=True)
-class Use:
+class Use(Struct, frozen=True):
     """A literal and what it has a part in: argument `field` of command `number`, or `label` where it is no command."""
 
     place: Place

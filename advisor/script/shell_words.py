@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
 
+from msgspec import Struct
+from msgspec.structs import replace
+
+from advisor.language import mark
 from advisor.script.shell_ansi import unescaped
 from advisor.script.shell_text import Context
 
@@ -37,8 +40,7 @@ class Exhausted(Exception):  # noqa: N818  (a bound, not a failure)
     """The script asks for more work than reading it is worth."""
 
 
-@dataclass(frozen=True, slots=True)
-class Literal:
+class Literal(Struct, frozen=True):
     """Bytes that stand for themselves. `start:end` is what stands in the text (an escape is longer than its `text`)."""
 
     text: bytes
@@ -52,8 +54,7 @@ class Literal:
         return self.context not in ("plain", "brace") or self.end - self.start != len(self.text)
 
 
-@dataclass(frozen=True, slots=True)
-class Parameter:
+class Parameter(Struct, frozen=True):
     """`$name` or `${name[index]op argument}`; the argument is bytes `argument[0]:argument[1]`, read when needed."""
 
     name: bytes
@@ -67,8 +68,7 @@ class Parameter:
     indirect: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Substitution:
+class Substitution(Struct, frozen=True):
     """`$( … )` or backticks: `body[0]:body[1]` is shell text."""
 
     body: tuple[int, int]
@@ -77,8 +77,7 @@ class Substitution:
     quoted: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Arithmetic:
+class Arithmetic(Struct, frozen=True):
     """`$(( … ))`: `body[0]:body[1]` is the expression."""
 
     body: tuple[int, int]
@@ -90,8 +89,7 @@ class Arithmetic:
 Part = Literal | Parameter | Substitution | Arithmetic
 
 
-@dataclass(frozen=True, slots=True)
-class Word:
+class Word(Struct, frozen=True):
     """One word of a command: bytes `start:end` and its parts."""
 
     start: int
@@ -204,7 +202,7 @@ def _shifted(part: Part, by: int) -> Part:
 def _single(data: bytes, at: int, parts: list[Part]) -> int:
     end = data.find(b"'", at + 1)
     if end < 0:
-        raise Unterminated("a single quote", at)
+        raise Unterminated(mark("a single quote"), at)
     parts.append(Literal(data[at + 1 : end], at + 1, end, "single"))
     return end + 1
 
@@ -221,7 +219,7 @@ def _double(data: bytes, at: int, parts: list[Part]) -> int:
             raise Exhausted
         byte = data[at : at + 1]
         if not byte:
-            raise Unterminated("a double quote", opening)
+            raise Unterminated(mark("a double quote"), opening)
         if byte == b'"':
             if len(parts) == count:
                 parts.append(Literal(b"", at, at, "double"))
@@ -245,7 +243,7 @@ def _escape_in_double(data: bytes, at: int, parts: list[Part]) -> int:
 def _ansi(data: bytes, at: int, parts: list[Part]) -> int:
     found = _ANSI_END.match(data, at + 2)
     if not found:
-        raise Unterminated("a single quote", at + 1)
+        raise Unterminated(mark("a single quote"), at + 1)
     body = data[at + 2 : found.end() - 1]
     parts.append(Literal(unescaped(body), at + 2, found.end() - 1, "ansi"))
     return found.end()
@@ -328,7 +326,7 @@ def _backtick_end(data: bytes, at: int) -> int:
     while True:
         cursor = data.find(b"`", cursor)
         if cursor < 0:
-            raise Unterminated("a backtick", at)
+            raise Unterminated(mark("a backtick"), at)
         if data[cursor - 1 : cursor] != b"\\":
             return cursor + 1
         cursor += 1
@@ -338,9 +336,10 @@ def closing(data: bytes, at: int, in_double: bool = False, depth: int = 0) -> in
     """Just past the bracket that closes the one at byte `at`, with quotes and nested brackets respected."""
     opener = data[at : at + 1]
     closer = b"}" if opener == b"{" else b")"
-    what = "a brace" if opener == b"{" else "a parenthesis"
+    what = mark("a brace" if opener == b"{" else "a parenthesis")
     if depth > _MAX_DEPTH:
-        raise Unterminated(f"{what} nested too deeply", at)
+        deep = mark("a brace nested too deeply" if opener == b"{" else "a parenthesis nested too deeply")
+        raise Unterminated(deep, at)
     cursor, level = at + 1, 0
     while cursor < len(data):
         run = _SKIP.match(data, cursor)
@@ -373,7 +372,7 @@ def closing(data: bytes, at: int, in_double: bool = False, depth: int = 0) -> in
 def _quote_end(data: bytes, at: int, quote: bytes) -> int:
     end = data.find(quote, at + 1)
     if end < 0:
-        raise Unterminated("a single quote", at)
+        raise Unterminated(mark("a single quote"), at)
     return end + 1
 
 
@@ -393,4 +392,4 @@ def _double_end(data: bytes, at: int, depth: int) -> int:
             cursor = _backtick_end(data, cursor)
         else:
             cursor += 2 if byte == b"\\" else 1
-    raise Unterminated("a double quote", at)
+    raise Unterminated(mark("a double quote"), at)

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 SHELLS = {"bash", "sh", "zsh", "dash", "ksh"}
 _WRAPPERS = {
@@ -52,8 +53,7 @@ _GIVES = {
 PYTHON = re.compile(r"python[\d.]*$|pypy[\d.]*$")
 
 
-@dataclass(frozen=True, slots=True)
-class Given:
+class Given(Struct, frozen=True):
     """A variable that a wrapper gives: `NAME=value` in characters `start:end` of word `word`; None: to its end."""
 
     word: int
@@ -61,8 +61,7 @@ class Given:
     end: int | None = None
 
 
-@dataclass(slots=True)
-class Wrapped:
+class Wrapped(Struct):
     """What wrappers do to the environment. `runtime` is the word with Ray's runtime environment."""
 
     given: list[Given] = field(default_factory=list)

@@ -11,6 +11,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from advisor.hostile import clean_line
+from advisor.language import listed, say
 from advisor.script.document import Document, EditRefused
 
 _OF_THE_SYSTEM = ("security.",)
@@ -38,7 +39,8 @@ def write_file(path: Path, data: bytes, mode: int, *, force: bool, like: Path | 
     finally:  # it has another name by now, or none was free
         Path(temporary).unlink(missing_ok=True)
     _settle(target.parent)
-    linked = (f"{name} is a link; {clean_line(str(target))} was written.",) if target != path else ()
+    written = {"link": name, "file": clean_line(str(target))}
+    linked = (say("{link} is a link; {file} was written.", **written),) if target != path else ()
     return (*linked, *_not_kept(pattern, target))
 
 
@@ -50,7 +52,9 @@ def refuse_changed(document: Document) -> None:
         unchanged = False
     if not unchanged:
         name = clean_line(str(document.path))
-        raise EditRefused(f"{name} has changed since it was read; nothing was written. Start again to see it as it is.")
+        raise EditRefused(
+            say("{file} has changed since it was read; nothing was written. Start again to see it as it is.", file=name)
+        )
 
 
 def _temporary(target: Path, data: bytes, mode: int, pattern: Path | None) -> str:
@@ -112,12 +116,13 @@ def _not_kept(pattern: Path | None, target: Path) -> tuple[str, ...]:
         before, now = os.stat(pattern), os.stat(target)
         lost = {each for each in os.listxattr(pattern) if not each.startswith(_OF_THE_SYSTEM)} - {*os.listxattr(target)}
         if lost:
-            names = ", ".join(clean_line(each) for each in sorted(lost))
-            said.append(f"The extended attributes of {clean_line(str(pattern))} were not copied ({names}).")
+            names, file = listed(clean_line(each) for each in sorted(lost)), clean_line(str(pattern))
+            said.append(say("The extended attributes of {file} were not copied ({names}).", file=file, names=names))
         if before.st_uid != now.st_uid:
-            said.append(f"{clean_line(str(target))} belongs to you, {clean_line(str(pattern))} to another user.")
+            files = {"file": clean_line(str(target)), "other": clean_line(str(pattern))}
+            said.append(say("{file} belongs to you, {other} to another user.", **files))
     return tuple(said)
 
 
 def _exists(name: str) -> FileExistsError:
-    return FileExistsError(f"{name} exists; it is overwritten only with --force.")
+    return FileExistsError(say("{file} exists; it is overwritten only with --force.", file=name))

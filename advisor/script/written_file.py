@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from advisor.hostile import clean_line
+from advisor.language import say
 from advisor.script.changes import Changes
 from advisor.script.document import Document, EditRefused, Setting, Span, Wanted
 from advisor.script.json_file import read_json
@@ -20,8 +23,7 @@ from advisor.script.yaml_file import read_yaml
 _EXPANDED = (b"$", b"`", b"\\")
 
 
-@dataclass(frozen=True, slots=True)
-class WrittenFile:
+class WrittenFile(Struct, frozen=True):
     """The text that the script writes, as a file of its own, and the pieces that it comes from."""
 
     document: Document
@@ -68,10 +70,11 @@ def edit_written(written: WrittenFile, wanted: Wanted, prefix: str, changes: Cha
         places = [piece.place for piece in (*before, *covered) if piece.text]
         first, last = (places[0], places[-1]) if places else (None, None)
         if first is None or last is None or any(p is None or p.doc != 0 or p.context != first.context for p in places):
-            raise EditRefused(f"{clean_line(wanted.key)} is written from text that stands elsewhere.")
+            raise EditRefused(say("{key} is written from text that stands elsewhere.", key=clean_line(wanted.key)))
         safe = first.context == "single" or not any(sign in edit.new for sign in _EXPANDED)
         quoted = {"single": b"'", "double": b'"'}.get(first.context, b"")
         if first.context not in ("heredoc", "single", "double") or not safe or (quoted and quoted in edit.new):
-            raise EditRefused(f"{clean_line(wanted.key)} stands in quotes that cannot hold the new value.")
+            key = clean_line(wanted.key)
+            raise EditRefused(say("{key} stands in quotes that cannot hold the new value.", key=key))
         start = first.end if before else first.start
         changes.replace(0, start, last.end if covered else start, edit.new, wanted.key)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from advisor.bounded_yaml import UnboundedYamlError, check_bounds
 from advisor.hostile import clean_line
+from advisor.language import say
 from advisor.script.document import Document, ScriptError
 from advisor.script.keyed import Entry, Keyed, Style, Table
 
@@ -33,11 +34,12 @@ def read_yaml(document: Document) -> Keyed:
         nodes = [node for node in yaml.compose_all(text, Loader=loader) if node is not None]
     except UnicodeDecodeError as error:
         line = body.count(b"\n", 0, error.start) + 1
-        raise ScriptError(f"{name}, line {line}: not UTF-8 text.") from error
+        raise ScriptError(say("{file}, line {line}: not UTF-8 text.", file=name, line=line)) from error
     except yaml.YAMLError as error:
         raise ScriptError(_sentence(name, document.data, error)) from error
     except UnboundedYamlError as error:
-        raise ScriptError(f"{name}, {error}.") from error
+        where = {"file": name, "line": error.line}
+        raise ScriptError(say("{file}, line {line}: {problem}.", **where, problem=error.reason)) from error
     reader = _Reader(name, document.data, text, len(document.data) - len(body))
     for node in nodes:
         reader.node("", node, node, 0)
@@ -46,14 +48,14 @@ def read_yaml(document: Document) -> Keyed:
 
 def _sentence(name: str, data: bytes, error: Any) -> str:
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
-    problem = clean_line(str(getattr(error, "problem", None) or "it cannot be parsed"), 200)
+    problem = clean_line(str(getattr(error, "problem", None) or say("it cannot be parsed")), 200)
     if mark is None:
-        return f"{name}: {problem}."
+        return say("{file}: {problem}.", file=name, problem=problem)
     lines = data.split(b"\n")
     line = lines[mark.line] if mark.line < len(lines) else b""
     if b"\t" in line[: len(line) - len(line.lstrip())]:
-        problem = "a tab is used for indentation, which YAML does not allow"
-    return f"{name}, line {mark.line + 1}: {problem}."
+        problem = say("a tab is used for indentation, which YAML does not allow")
+    return say("{file}, line {line}: {problem}.", file=name, line=mark.line + 1, problem=problem)
 
 
 class _Reader:

@@ -11,6 +11,7 @@ from textual.app import SuspendNotSupported
 from textual.binding import Binding, BindingType
 from textual.worker import WorkerFailed
 
+from advisor.language import say
 from advisor.tui import ui_text as words
 from advisor.tui.copying import copied, in_clipboard
 from advisor.tui.frame import Frame, Overlay
@@ -91,7 +92,9 @@ class AdvisorApp(Moving):
         return any(isinstance(screen, Frame) and action == screen.OPENED_BY for screen in self.screen_stack)
 
     def _handle_exception(self, error: Exception) -> None:
-        self.fault = error.error if isinstance(error, WorkerFailed) and isinstance(error.error, Exception) else error
+        if self.fault is None:  # what follows follows from it
+            inner = error.error if isinstance(error, WorkerFailed) else None
+            self.fault = inner if isinstance(inner, Exception) else error
         super()._handle_exception(error)
 
     def _fatal_error(self) -> None:
@@ -163,7 +166,7 @@ class AdvisorApp(Moving):
             return
         text = self.screen.plain_words(self.sitting.plain_ascii)
         with suppress(SuspendNotSupported), self.suspend():
-            print(f"{text}\n{words.PLAIN_RETURN}", end=" ", flush=True)
+            print(f"{text}\n{say(words.PLAIN_RETURN)}", end=" ", flush=True)
             with suppress(EOFError, KeyboardInterrupt):
                 input()
 

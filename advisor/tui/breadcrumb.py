@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, get_args
 
 from advisor.hostile import cells
+from advisor.language import Sayings
 from advisor.tui.ui_text import Line, Span, Tone, crop, cut, line, span, spread, width_of
 
 if TYPE_CHECKING:
@@ -12,6 +13,16 @@ if TYPE_CHECKING:
 
 Stage = Literal["machine", "run", "crash", "questions", "plan", "save"]
 STAGES: tuple[Stage, ...] = get_args(Stage)
+_TITLES: Sayings[Stage] = Sayings(
+    {
+        "machine": "Machine",
+        "run": "Run",
+        "crash": "Crash",
+        "questions": "Questions",
+        "plan": "Plan",
+        "save": "Save",
+    }
+)
 DONE, HERE, AHEAD = "✓", "●", "·"
 SEPARATOR = " · "
 LEAST_NAME = 6
@@ -43,8 +54,8 @@ def _crumbs(at: Stage, count: str, gap: str) -> Line:
 def _crumb(stage: Stage, at: Stage, count: str) -> tuple[str, Tone]:
     place, here = STAGES.index(stage), STAGES.index(at)
     if place == here:
-        return f"{stage.capitalize()} {count or HERE}", "strong"
-    return f"{stage.capitalize()} {DONE if place < here else AHEAD}", "dim"
+        return f"{_TITLES[stage]} {count or HERE}", "strong"
+    return f"{_TITLES[stage]} {DONE if place < here else AHEAD}", "dim"
 
 
 def run_name(state: State | None) -> str:

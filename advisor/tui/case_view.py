@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.binding import Binding, BindingType
 
 from advisor.diagnosis.diagnosis import CaseMatch
+from advisor.language import mark, say
 from advisor.report.explain_report import UnknownIdError, explain_report
 from advisor.tui import ui_text as words
 from advisor.tui.frame import BACK, Reading
@@ -34,7 +35,7 @@ def case_rows(state: State, case_id: str, width: int) -> list[Row]:
     try:
         text = explain_report(state.knowledge, case_id)
     except UnknownIdError:
-        return [*out, *paragraph(words.NO_SUCH_CASE, width)]
+        return [*out, *paragraph(say(words.NO_SUCH_CASE), width)]
     for told in text.splitlines():
         indent = len(told) - len(told.lstrip())
         out += paragraph(told.strip(), width, indent) if told.strip() else rows(line(span("")))
@@ -44,7 +45,7 @@ def case_rows(state: State, case_id: str, width: int) -> list[Row]:
 class CaseView(Reading):
     """One documented case."""
 
-    TITLE_WORDS = "A documented case"
+    TITLE_WORDS = mark("A documented case")
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "back", "back", show=False),
         Binding("d", "back", "back", show=False),

@@ -12,6 +12,8 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.widget import Widget
 
+from advisor.hostile import cells
+from advisor.language import mark, say
 from advisor.recent import SCRIPTS, Found, Recent
 from advisor.tui import ui_text as words
 from advisor.tui.frame import StageScreen
@@ -20,43 +22,49 @@ from advisor.tui.sitting import DemoAsked, FilesAsked, MachineAsked, Sitting
 from advisor.tui.ui_text import BLANK, Row, cut_left, heading, line, paragraph, span, spread
 from advisor.units import show_bytes
 
+_AGO = (
+    (86400, mark("{number:.0f} d ago")),
+    (3600, mark("{number:.0f} h ago")),
+    (60, mark("{number:.0f} min ago")),
+)
+
 
 def age_words(seconds: float) -> str:
     """Like "3 min ago"."""
-    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
+    for size, ago in _AGO:
         if seconds >= size:
-            return words.ago(f"{seconds / size:.0f} {unit}")
-    return words.JUST_NOW
+            return say(ago, number=seconds / size)
+    return say(words.JUST_NOW)
 
 
 def choose_rows(
     recent: Recent | None, script: Path | None, logs: tuple[Path, ...], now: float, width: int
 ) -> list[Row]:
     """What was chosen, then what was found. Keys: "run N", "log N", "ray", "open"."""
-    out = paragraph(words.WHICH_RUN, width, tone="strong")
+    out = paragraph(say(words.WHICH_RUN), width, tone="strong")
     if script is not None or logs:
         for label, path in ((words.SCRIPT, script), *((words.LOG, log) for log in logs)):
-            out += paragraph(f"{label} {path}", width, 2) if path is not None else []
-        out.append(Row(line("  ", span(words.OPEN_CHOSEN, "mark")), "open"))
+            out += paragraph(f"{say(label)} {path}", width, 2) if path is not None else []
+        out.append(Row(line("  ", span(say(words.OPEN_CHOSEN), "mark")), "open"))
     out.append(BLANK)
     if recent is None:
-        return [*out, *paragraph(words.LOOKING_AROUND, width, tone="dim")]
+        return [*out, *paragraph(say(words.LOOKING_AROUND), width, tone="dim")]
     out += _runs(recent, now, width) + _logs(recent, now, width)
     if not recent.runs and not recent.logs and recent.ray is None:
         out += paragraph(words.nothing_here(str(recent.folder)), width)
-    return [*out, BLANK, *paragraph(words.HOW_TO_GIVE, width, tone="dim")]
+    return [*out, BLANK, *paragraph(say(words.HOW_TO_GIVE), width, tone="dim")]
 
 
 def _runs(recent: Recent, now: float, width: int) -> list[Row]:
     if not recent.runs:
         return []
-    out = [heading(words.RUNS_HERE, words.NEWEST_FIRST, width)]
+    out = [heading(say(words.RUNS_HERE), say(words.NEWEST_FIRST), width)]
     for number, run in enumerate(recent.runs):
         parts = [_below(one, recent.folder) for one in (run.script, run.log) if one is not None]
         right = age_words(now - run.changed)
         if run.log is not None:
             right = f"{show_bytes(run.log.size)}  {right}"
-        left = line(cut_left(" + ".join(parts), width - len(right) - 4))
+        left = line(cut_left(" + ".join(parts), width - cells(right) - 4))
         out.append(Row(spread(left, line(span(right, "dim")), width - 2), f"run {number}"))
     return out
 
@@ -64,15 +72,15 @@ def _runs(recent: Recent, now: float, width: int) -> list[Row]:
 def _logs(recent: Recent, now: float, width: int) -> list[Row]:
     out: list[Row] = []
     if recent.logs:
-        out.append(heading(words.OTHER_LOGS))
+        out.append(heading(say(words.OTHER_LOGS)))
         for number, log in enumerate(recent.logs):
             right = f"{show_bytes(log.size)}  {age_words(now - log.changed)}"
-            left = line(cut_left(_below(log, recent.folder), width - len(right) - 4))
+            left = line(cut_left(_below(log, recent.folder), width - cells(right) - 4))
             out.append(Row(spread(left, line(span(right, "dim")), width - 2), f"log {number}"))
     if recent.ray is not None:
         right = age_words(now - recent.ray.changed)
         out += [
-            heading(words.RAY_SESSION),
+            heading(say(words.RAY_SESSION)),
             Row(spread(line(str(recent.ray.path)), line(span(right, "dim")), width - 2), "ray"),
         ]
     return out
@@ -88,7 +96,7 @@ def _below(found: Found, folder: Path) -> str:
 class ChooseScreen(StageScreen):
     """Choose a run; Enter opens it."""
 
-    TITLE_WORDS = "Which run died?"
+    TITLE_WORDS = mark("Which run died?")
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "go_on", "open", tooltip="read the marked run"),
         Binding("f", "files", "files", tooltip="choose script and log in a tree of folders"),
@@ -202,6 +210,6 @@ def take(sitting: Sitting, path: Path) -> str:
     """Choose a file: a script by its name's end, anything else as a log; returns the sentence that says so."""
     if path.suffix.lower() in (*SCRIPTS, ".yaml", ".yml", ".json"):
         sitting.chosen_script = path
-        return words.chosen_as(words.SCRIPT, path.name)
+        return say(words.CHOSEN_SCRIPT, name=path.name)
     sitting.chosen_logs = (path,)
-    return words.chosen_as(words.LOG, path.name)
+    return say(words.CHOSEN_LOG, name=path.name)

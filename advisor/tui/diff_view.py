@@ -10,15 +10,19 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
+from advisor.language import mark, say, say_count
 from advisor.tui.driver import Preview
 from advisor.tui.frame import StageScreen
 from advisor.tui.sitting import Copied, Sitting
-from advisor.tui.ui_text import BLANK, THE_DIFF, Row, Span, Tone, counted, line, pad_left, paragraph, span
+from advisor.tui.ui_text import BLANK, THE_DIFF, Row, Span, Tone, line, pad_left, paragraph, span
 
 _HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
 _NUMBER = 5
 SHIFT = 16
 """Columns that one key moves long lines."""
+_NOT_EXACT = mark("The change cannot be made exactly, so nothing would be written.")
+_DO_IT = mark("Do it in the environment that trains, on every node, and start again.")
+_ENTER_WRITES = mark("Enter writes the report that explains this; nothing else is written.")
 
 
 def diff_rows(diff: str, shift: int = 0) -> list[Row]:
@@ -55,35 +59,37 @@ def counts(diff: str) -> str:
     body = [text for text in diff.splitlines() if not text.startswith(("+++", "---"))]
     added = sum(text.startswith("+") for text in body)
     removed = sum(text.startswith("-") for text in body)
-    return f"{counted(added, 'line')} added, {removed} removed"
+    return say_count(
+        "{number} line added, {removed} removed", "{number} lines added, {removed} removed", added, removed=removed
+    )
 
 
 def preview_rows(preview: Preview | None, script: str, width: int, shift: int = 0) -> list[Row]:
     """Title, diff, proof; or why there is nothing to write."""
     if preview is None:
-        return paragraph("making the change and reading it back …", width)
+        return paragraph(say("making the change and reading it back …"), width)
     out: list[Row] = []
     if not script:
         out += paragraph(_nothing_to_write(preview, script), width, tone="strong")
     elif preview.refused:
-        out += paragraph("The change cannot be made exactly, so nothing would be written.", width, tone="strong")
+        out += paragraph(say(_NOT_EXACT), width, tone="strong")
         out += paragraph(preview.refused, width, tone="warn")
     elif not preview.diff:
         out += paragraph(_nothing_to_write(preview, script), width, tone="strong")
     else:
-        target = preview.destination.name if preview.destination else "standard output"
+        target = preview.destination.name if preview.destination else say("standard output")
         title = line(span(f"{script} → {target}", "strong"), span(f"   {counts(preview.diff)}", "dim"))
         out += [Row(title), *diff_rows(preview.diff, shift)]
     if preview.by_hand:
-        out += [BLANK, *paragraph("To be done by hand:", width, tone="title")]
+        out += [BLANK, *paragraph(say("To be done by hand:"), width, tone="title")]
         for step in preview.by_hand:
             out += paragraph(step, width, 2)
         if not preview.diff:
-            out += [BLANK, *paragraph("Do it in the environment that trains, on every node, and start again.", width)]
+            out += [BLANK, *paragraph(say(_DO_IT), width)]
     if savable(preview) and not preview.diff:
-        out += [BLANK, *paragraph("Enter writes the report that explains this; nothing else is written.", width)]
+        out += [BLANK, *paragraph(say(_ENTER_WRITES), width)]
     if preview.proof:
-        out += [BLANK, *paragraph("Verified: " + " · ".join(preview.proof), width, tone="good")]
+        out += [BLANK, *paragraph(say("Verified: {proofs}", proofs=" · ".join(preview.proof)), width, tone="good")]
     return out
 
 
@@ -96,16 +102,16 @@ def savable(preview: Preview | None) -> Path | None:
 
 def _nothing_to_write(preview: Preview, script: str) -> str:
     if not script:
-        return "No launch script was given, so there is nothing to write. The plan can be followed by hand."
+        return say("No launch script was given, so there is nothing to write. The plan can be followed by hand.")
     if preview.by_hand:
-        return f"{script} stays as it is: what is on is not the script's to change."
-    return "The steps that are on change no file. Esc goes back to the plan."
+        return say("{script} stays as it is: what is on is not the script's to change.", script=script)
+    return say("The steps that are on change no file. Esc goes back to the plan.")
 
 
 class DiffScreen(StageScreen):
     """Save, first half: look before anything is written."""
 
-    TITLE_WORDS = "The diff"
+    TITLE_WORDS = mark("The diff")
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "go_on", "save …", tooltip="choose where to write it"),
         Binding("left,h", "shift(-1)", "shift", key_display="← →", tooltip="move long lines sideways"),
@@ -130,7 +136,7 @@ class DiffScreen(StageScreen):
     def words(self) -> dict[str, str]:
         """What Enter leads to."""
         preview = self.sitting.preview
-        return {"go_on": "save …" if preview and preview.diff else "save the report …"}
+        return {"go_on": say("save …" if preview and preview.diff else "save the report …")}
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Without a diff there is nothing to save."""

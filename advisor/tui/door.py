@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from advisor.config import Config
 from advisor.tui.app import AdvisorApp
@@ -21,8 +22,7 @@ if TYPE_CHECKING:
     from advisor.recent import Recent
 
 
-@dataclass(frozen=True, slots=True)
-class Door:
+class Door(Struct, frozen=True):
     """All that the app is given from outside."""
 
     driver: Driver

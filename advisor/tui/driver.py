@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from advisor.session import State
@@ -28,8 +29,7 @@ def expected_trouble() -> tuple[type[Exception], ...]:
     return (ScriptError, LogError, KnowledgeError, EditRefused, ValueError, OSError)
 
 
-@dataclass(frozen=True, slots=True)
-class Preview:
+class Preview(Struct, frozen=True):
     """What saving would write. `diff` is a unified diff; empty: no step of the plan edits a file."""
 
     diff: str
@@ -45,8 +45,7 @@ class Preview:
     """Where the report alone could be written when no file changes; None: it cannot."""
 
 
-@dataclass(frozen=True, slots=True)
-class Saved:
+class Saved(Struct, frozen=True):
     """What was written, and the one command that comes next."""
 
     path: Path

@@ -13,6 +13,7 @@ from textual.widgets import Input
 from textual.worker import get_current_worker
 
 from advisor.crash.sources import PREVIEW, LogError, Source, open_sources, tail_source
+from advisor.language import mark, say
 from advisor.tui.driver import expected_trouble
 from advisor.tui.facts import short_name
 from advisor.tui.frame import BACK, Overlay
@@ -71,12 +72,12 @@ def window_rows(state: State, file: str, window: Window, width: int, shift: int 
 
 def source_of(state: State, file: str) -> Source:
     """The log that a piece of evidence names. Raises LogError where it cannot be read a second time."""
-    if file == "standard input":
-        raise LogError("it came from standard input and is gone; save it to a file to look around in it")
     for source in open_sources(state.asked.logs):
         if source.name == file:
+            if source.path is None:
+                raise LogError(say("it came from standard input and is gone; save it to a file to look around in it"))
             return (tail_source(source, PREVIEW) or source) if state.crash.preliminary else source
-    raise LogError("it is not among the logs any more")
+    raise LogError(say("it is not among the logs any more"))
 
 
 def opened_at(state: State, file: str, number: int) -> LogWindows:
@@ -97,7 +98,7 @@ def opened_at(state: State, file: str, number: int) -> LogWindows:
 class EvidenceView(Overlay):
     """The log, standing at one piece of evidence."""
 
-    TITLE_WORDS = "The log around a proof"
+    TITLE_WORDS = mark("The log around a proof")
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("n", "hop(1)", "next mark", tooltip="the next line with a letter, or that holds what was searched for"),
         Binding("N,p", "hop(-1)", "previous", key_display="N", tooltip="the one before this line"),
@@ -138,7 +139,7 @@ class EvidenceView(Overlay):
         known = [one for one in before.crash.evidence if one.file == self._file]
         moves = [now[key] - one.line for one in known if (key := (one.file, one.signature, one.text)) in now]
         if not moves:
-            self._trouble = "the log was read to its beginning; go back, and open the line again"
+            self._trouble = say("the log was read to its beginning; go back, and open the line again")
             self.reload()
             return
         self._line += moves[0]
@@ -148,7 +149,7 @@ class EvidenceView(Overlay):
     def panes(self) -> Iterable[Widget]:
         """One page: the log; and the field that searching opens."""
         yield self.page("log_rows", "main", str(self._line))
-        field = Input(placeholder=SEARCH_FOR, id="find", compact=True, select_on_focus=False)
+        field = Input(placeholder=say(SEARCH_FOR), id="find", compact=True, select_on_focus=False)
         field.cursor_blink, field.display = False, False
         yield field
 
@@ -162,15 +163,21 @@ class EvidenceView(Overlay):
         if self._trouble:
             return paragraph(self._trouble, width)
         if self._window is None:
-            return paragraph(f"reading {self._file} up to line {grouped(self._line)} …", width)
+            return paragraph(
+                say("reading {file} up to line {line} …", file=self._file, line=grouped(self._line)), width
+            )
         return window_rows(self.state, self._file, self._window, width, self._shift)
 
     def _crumb(self, width: int) -> list[Row]:
         marked = sorted(gutter(self.state, self._file))
-        where = f", mark {marked.index(self._line) + 1} of {len(marked)}" if self._line in marked else ""
-        place = f"{short_name(self._file)}  line {grouped(self._line)}{where}"
-        right = self._told or (searched_for(self._wanted) if self._wanted else LEGEND)
-        return rows(spread(line(span(place, "strong")), line(span(right, "dim")), width))
+        place, number = short_name(self._file), grouped(self._line)
+        if self._line in marked:
+            at = marked.index(self._line) + 1
+            told = say("{file}  line {line}, mark {at} of {count}", file=place, line=number, at=at, count=len(marked))
+        else:
+            told = say("{file}  line {line}", file=place, line=number)
+        right = self._told or (searched_for(self._wanted) if self._wanted else say(LEGEND))
+        return rows(spread(line(span(told, "strong")), line(span(right, "dim")), width))
 
     def _load(self) -> None:
         self.run_worker(self._read, thread=True, exclusive=True, group="log")
@@ -181,7 +188,8 @@ class EvidenceView(Overlay):
             windows = self._windows = self._windows or opened_at(self.state, self._file, self._line)
             window, trouble = windows.around(self._line, REACH, lambda: worker.is_cancelled), ""
         except expected_trouble() as error:
-            window, trouble = None, f"{self._file} cannot be shown: {getattr(error, 'strerror', None) or error}"
+            why = getattr(error, "strerror", None) or error
+            window, trouble = None, say("{file} cannot be shown: {why}", file=self._file, why=why)
         if not worker.is_cancelled:
             self.post_message(self.Loaded(window, trouble))
 
@@ -219,7 +227,7 @@ class EvidenceView(Overlay):
     def action_hop(self, by: int) -> None:
         """The neighbouring hit of the search, else the neighbouring marked line."""
         if self._wanted:
-            self._told = SEARCHING
+            self._told = say(SEARCHING)
             self.query_one("#crumb", Lines).reload()
             self.run_worker(lambda: self._seek(by), thread=True, exclusive=True, group="seek")
             return
@@ -250,7 +258,7 @@ class EvidenceView(Overlay):
 
     def on_evidence_view_hit(self, message: Hit) -> None:
         """Go there, or say that there is nothing further."""
-        self._told = "" if message.line is not None else NO_HIT
+        self._told = "" if message.line is not None else say(NO_HIT)
         if message.line is not None:
             self._go_to(message.line)
         self.query_one("#crumb", Lines).reload()

@@ -6,19 +6,41 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
 
+from advisor.hostile import cells
+from advisor.language import clauses, listed, mark, say
 from advisor.memory.cells import LETTERS, Cell, Ledger, PhaseSum, Place
 from advisor.plan.plan import PlanStep, grouped
 from advisor.tui.facts import briefly
 from advisor.tui.frame import BACK, Reading
 from advisor.tui.memory_bars import OWNER_WORDS, phases_of
 from advisor.tui.sitting import Sitting
-from advisor.tui.ui_text import BLANK, Row, Span, heading, labelled, line, pad, pad_left, paragraph, rows, span
+from advisor.tui.ui_text import (
+    BLANK,
+    Row,
+    Span,
+    heading,
+    labelled,
+    line,
+    one_place,
+    pad,
+    pad_left,
+    paragraph,
+    rows,
+    span,
+)
 from advisor.units import show_bytes
-from advisor.words import PHASE_TITLES, Phase
+from advisor.words import BASIS_TITLES, PHASE_TITLES, Phase
 
 if TYPE_CHECKING:
     from advisor.session import State
 
+GPU: Place = "gpu"
+HOST: Place = "host"
+_ASKED_FOR = mark("{tensor} {shape}: {formula} = {size}, is what the log asked for")
+_NOT_ASKED_FOR = mark("{tensor} {shape}: {formula} = {size}, is not what the log asked for")
+_LIKE = mark("{title}: {agree} of {of} facts agree")
+_LIKE_BUT = mark("{title}: {agree} of {of} facts agree; differs in {differs}")
+_GONE = mark("This step is no longer in the plan.")
 _CLOSE = Binding("enter", "back", "back", show=False, tooltip="return")
 
 
@@ -26,52 +48,62 @@ def step_rows(state: State, step: PlanStep, width: int) -> list[Row]:
     """One step in full: what changes where, why, what it saves in each phase, its cost, how sure and from where."""
     out = paragraph(step.title, width, tone="strong")
     for change in step.changes:
-        old, new = (
-            change.old if change.old is not None else "unset",
-            change.new if change.new is not None else "removed",
-        )
-        out += labelled("change", f"{change.key}: {old} → {new}", width)
+        old = change.old if change.old is not None else say("unset")
+        new = change.new if change.new is not None else say("removed")
+        out += labelled(say("change"), f"{change.key}: {old} → {new}", width)
         if change.file:
             at = f"{change.file}:{change.line}" if change.line is not None else change.file
             out += labelled("", f"{at} {change.how}".rstrip(), width, tone="dim")
-    out += [BLANK, *labelled("why", step.why, width)]
-    other = "GPU" if step.place == "host" else "host"
-    for place, saves in (("GPU" if step.place == "gpu" else "host", step.saves), (other, step.host_saves)):
-        for count, phases in grouped(saves):
-            verb = "saves" if count >= 0 else "needs"
-            where = ", ".join(PHASE_TITLES[phase] for phase in phases)
-            out += labelled(verb, f"{show_bytes(abs(count))} {place} in {where}", width)
-    out += labelled("costs", step.costs or "nothing known", width)
-    changes = "training results change" if step.results == "changed" else "training results stay the same"
-    out += labelled("results", changes, width, tone="warn" if step.results == "changed" else "plain")
-    out += labelled("how sure", step.basis, width)
+    out += [BLANK, *labelled(say("why"), step.why, width)]
+    out += _saves_rows(step, width)
+    out += labelled(say("costs"), step.costs or say("nothing known"), width)
+    changes = say("training results change" if step.results == "changed" else "training results stay the same")
+    out += labelled(say("results"), changes, width, tone="warn" if step.results == "changed" else "plain")
+    out += labelled(say("how sure"), BASIS_TITLES[step.basis], width)
     for caveat in step.caveats:
-        out += labelled("mind", caveat, width)
+        out += labelled(say("mind"), caveat, width)
     if step.documented:
-        out += labelled("documented", step.documented, width)
+        out += labelled(say("documented"), step.documented, width)
     titles = {other.id: other.title for other in state.plan.steps}
     if step.conflicts:
-        out += labelled("not with", "; ".join(titles.get(other, other) for other in step.conflicts), width)
+        out += labelled(say("not with"), clauses(titles.get(other, other) for other in step.conflicts), width)
     for source in step.sources:
-        out += labelled("source", source, width, tone="dim")
+        out += labelled(say("source"), source, width, tone="dim")
+    return out
+
+
+def _saves_rows(step: PlanStep, width: int) -> list[Row]:
+    """What it saves or needs, on its own place and on the other one; phases alike on one line."""
+    out: list[Row] = []
+    for on_gpu, saves in ((step.place == "gpu", step.saves), (step.place == "host", step.host_saves)):
+        for count, phases in grouped(saves):
+            amount = say(
+                "{size} GPU in {phases}" if on_gpu else "{size} host in {phases}",
+                size=show_bytes(abs(count)),
+                phases=listed(PHASE_TITLES[phase] for phase in phases),
+            )
+            out += labelled(say("saves" if count >= 0 else "needs"), amount, width)
     return out
 
 
 def arithmetic_rows(state: State, phase: Phase, width: int) -> list[Row]:
     """Each cell of one phase, GPU then host, with its formula; after the selected steps where they changed it."""
     before, after = state.plan.before or state.ledger, state.plan.after
-    out = [Row(line(span(f"The arithmetic of {PHASE_TITLES[phase]}", "strong")))]
-    for place, title, capacity in (("gpu", "One GPU", before.gpu_capacity), ("host", "One host", before.host_limit)):
-        out += _place_rows(
-            before, after, "gpu" if place == "gpu" else "host", phase, f"{title} of {show_bytes(capacity)}", width
-        )
+    out = [Row(line(span(say("The arithmetic of {phase}", phase=PHASE_TITLES[phase]), "strong")))]
+    for place, capacity in (GPU, before.gpu_capacity), (HOST, before.host_limit):
+        out += _place_rows(before, after, place, phase, one_place(place, show_bytes(capacity)), width)
     for guess in before.assumed:
-        out += labelled("assumed", guess, width)
+        out += labelled(say("assumed"), guess, width)
     for match in state.attribution:
         if match.phase == phase:
-            word = "is what the log asked for" if match.matches else "is not what the log asked for"
-            text = f"{match.tensor} {match.shape}: {match.formula} = {show_bytes(match.bytes)}, {word}"
-            out += labelled("asked for", text, width)
+            text = say(
+                _ASKED_FOR if match.matches else _NOT_ASKED_FOR,
+                tensor=match.tensor,
+                shape=match.shape,
+                formula=match.formula,
+                size=show_bytes(match.bytes),
+            )
+            out += labelled(say("asked for"), text, width)
     return out
 
 
@@ -80,17 +112,17 @@ def _place_rows(before: Ledger, after: Ledger | None, place: Place, phase: Phase
     then = after.phase(place, phase) if after else None
     if now is None:
         return []
-    out = [BLANK, heading(title, "expected (low – high)", width)]
+    out = [BLANK, heading(title, say("expected (low – high)"), width)]
     changed = _named(then) if then else {}
     for name, cell in _named(now).items():
         out += _cell_rows(cell, width)
         new = changed.pop(name, None)
         if new is not None and new.expected != cell.expected:
-            out += _cell_rows(new, width, "after")
+            out += _cell_rows(new, width, say("after"))
         elif new is None and then is not None:
-            out += rows(line(span("    after: none", "mark")))
+            out += rows(line(span("    " + say("after: none"), "mark")))
     for cell in changed.values():
-        out += [*_cell_rows(cell, width), *rows(line(span("    only after", "mark")))]
+        out += [*_cell_rows(cell, width), *rows(line(span("    " + say("only after"), "mark")))]
     return [*out, *_sum_rows(now, then, width)]
 
 
@@ -107,43 +139,52 @@ def _cell_rows(cell: Cell, width: int, word: str = "") -> list[Row]:
     spread = f" ({show_bytes(cell.low)} – {show_bytes(cell.high)})" if cell.low != cell.high else ""
     number = f"{show_bytes(cell.expected)}{spread}"
     name = f"{LETTERS[cell.owner]} {OWNER_WORDS[cell.owner]}" if not word else f"  {word}"
-    room = max(12, width - len(number) - 1)
+    room = max(12, width - cells(number) - 1)
     head = Row(line(Span(pad(name, room) + " ", "mark" if word else "plain"), span(number)))
-    return [head, *paragraph(f"{cell.formula} ({cell.basis})", width, 4, "dim")]
+    return [
+        head,
+        *paragraph(say("{formula} ({basis})", formula=cell.formula, basis=BASIS_TITLES[cell.basis]), width, 4, "dim"),
+    ]
 
 
 def _sum_rows(now: PhaseSum, then: PhaseSum | None, width: int) -> list[Row]:
     words = f"{show_bytes(now.expected)}"
     if then is not None and then.expected != now.expected:
         words += f" → {show_bytes(then.expected)}"
-    return rows(line(span(pad_left("sum  " + words, width), "strong")))
+    return rows(line(span(pad_left(f"{say('sum')}  {words}", width), "strong")))
 
 
 def why_not_rows(state: State, width: int) -> list[Row]:
     """Causes that were ruled out, and remedies that people try and the plan does not propose, each with the reason."""
-    out = [heading("Causes that were ruled out")]
+    out = [heading(say("Causes that were ruled out"))]
     for ruled in state.diagnosis.ruled_out:
         out += [Row(line(span(f"  {ruled.title}", "strong"))), *paragraph(briefly(state, ruled.because), width, 4)]
     if not state.diagnosis.ruled_out:
-        out += paragraph("none: nothing in the log or the script excludes another cause", width, 2)
-    out += [BLANK, heading("What the plan does not propose")]
+        out += paragraph(say("none: nothing in the log or the script excludes another cause"), width, 2)
+    out += [BLANK, heading(say("What the plan does not propose"))]
     for one in state.plan.not_proposed:
         out += [Row(line(span(f"  {one.title}", "strong"))), *paragraph(one.because, width, 4)]
     if not state.plan.not_proposed:
-        out += paragraph("nothing that is often tried was held back", width, 2)
+        out += paragraph(say("nothing that is often tried was held back"), width, 2)
     others = state.diagnosis.cases[1:]
     if others:
-        out += [BLANK, heading("Other documented cases that look like it")]
+        out += [BLANK, heading(say("Other documented cases that look like it"))]
     for case in others:
-        differs = f"; differs in {', '.join(case.differs)}" if case.differs else ""
-        out += paragraph(f"{case.title}: {case.agree} of {case.of} facts agree{differs}", width, 2)
+        told = say(
+            _LIKE_BUT if case.differs else _LIKE,
+            title=case.title,
+            agree=case.agree,
+            of=case.of,
+            differs=listed(case.differs),
+        )
+        out += paragraph(told, width, 2)
     return out
 
 
 class Explanation(Reading):
     """One step in full."""
 
-    TITLE_WORDS = "A step explained"
+    TITLE_WORDS = mark("A step explained")
     BINDINGS: ClassVar[list[BindingType]] = [_CLOSE, Binding("e", "back", "back", show=False), BACK]
 
     def __init__(self, sitting: Sitting, step_id: str) -> None:
@@ -153,13 +194,13 @@ class Explanation(Reading):
     def page_rows(self, width: int) -> list[Row]:
         """The step; gone from the plan, it says so."""
         step = next((step for step in self.state.plan.steps if step.id == self._step_id), None)
-        return step_rows(self.state, step, width) if step else paragraph("This step is no longer in the plan.", width)
+        return step_rows(self.state, step, width) if step else paragraph(say(_GONE), width)
 
 
 class Arithmetic(Reading):
     """The formulas of one phase; left and right change the phase."""
 
-    TITLE_WORDS = "The arithmetic"
+    TITLE_WORDS = mark("The arithmetic")
     BINDINGS: ClassVar[list[BindingType]] = [
         _CLOSE,
         Binding("left,h", "phase(-1)", "phase", key_display="← →", tooltip="another phase"),
@@ -188,7 +229,7 @@ class WhyNot(Reading):
     """Ruled-out causes and remedies that were not proposed."""
 
     OPENED_BY = "why_not"
-    TITLE_WORDS = "Why not …"
+    TITLE_WORDS = mark("Why not …")
     BINDINGS: ClassVar[list[BindingType]] = [_CLOSE, Binding("w", "back", "back", show=False), BACK]
 
     def page_rows(self, width: int) -> list[Row]:

@@ -6,22 +6,19 @@ import re
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
+from advisor.hostile import cells
+from advisor.language import Sayings, say
 from advisor.machine.inventory import Machine
 from advisor.run.run import Run
 from advisor.script.document import Setting
 from advisor.units import GIB
-from advisor.words import Basis
 
 if TYPE_CHECKING:
     from advisor.session import State
 
 _SIZED = re.compile(r"\d ?GB\b")
-BASIS_WORDS: dict[Basis, str] = {
-    "measured": "measured",
-    "computed": "computed",
-    "estimated": "estimated",
-    "documented": "documented",
-}
+_DECIDED_BY = Sayings({"default": "framework default", "log": "read in the log", "environment": "environment"})
+_SENTENCE_END = re.compile(r"\. |[。！？][”」）]?")
 
 
 def size(count: int | None) -> str:
@@ -41,29 +38,28 @@ def where(setting: Setting) -> str:
     """Like "vl.yaml:21", or in words where no file of the user's decides it."""
     if setting.span is not None:
         return f"{short_name(setting.span.path)}:{setting.span.line}"
-    return {"default": "framework default", "log": "read in the log", "environment": "environment"}.get(
-        setting.origin, "from other settings"
-    )
+    return _DECIDED_BY.get(setting.origin) or say("from other settings")
 
 
 def gpu_words(machine: Machine) -> str:
     """Like "8 × A100 40 GB", with the nodes; "no GPU known". A name that ends in a size needs no second one."""
     if not machine.gpus:
-        return "no GPU known"
+        return say("no GPU known")
     name = machine.gpus[0].name.removeprefix("NVIDIA ")
     sized = _SIZED.search(name) is not None
     cards = f"{len(machine.gpus)} × {name}" + ("" if sized else f" {size(machine.gpu_bytes)}")
-    return f"{machine.nodes} nodes, each {cards}" if (machine.nodes or 1) > 1 else cards
+    return say("{nodes} nodes, each {cards}", nodes=machine.nodes, cards=cards) if (machine.nodes or 1) > 1 else cards
 
 
 def host_words(machine: Machine) -> str:
     """Like "760 GB RAM, no container limit"."""
     host = machine.host
     if host.total_bytes is None and host.limit_bytes is None:
-        return "host RAM unknown"
-    ram = f"{size(host.total_bytes)} RAM" if host.total_bytes is not None else "RAM unknown"
-    limit = f"limited to {size(host.limit_bytes)}" if host.limit_bytes is not None else "no container limit"
-    return f"{ram}, {limit}"
+        return say("host RAM unknown")
+    ram = say("{size} RAM", size=size(host.total_bytes)) if host.total_bytes is not None else say("RAM unknown")
+    if host.limit_bytes is None:
+        return say("{ram}, no container limit", ram=ram)
+    return say("{ram}, limited to {size}", ram=ram, size=size(host.limit_bytes))
 
 
 def library_words(machine: Machine, run: Run, most: int = 4) -> list[str]:
@@ -92,8 +88,7 @@ def briefly(state: State, text: str) -> str:
 
 def lead(text: str, room: int) -> tuple[str, str]:
     """(as many whole sentences as take `room` columns, at least one; the rest)."""
-    sentences = text.replace(". ", ".\0").split("\0")
-    taken = 1
-    while taken < len(sentences) and len(" ".join(sentences[: taken + 1])) <= room:
-        taken += 1
-    return " ".join(sentences[:taken]), " ".join(sentences[taken:])
+    ends = [found.end() for found in _SENTENCE_END.finditer(text)] or [len(text)]
+    end = max((end for end in ends if cells(text[:end].rstrip()) <= room), default=ends[0])
+    end = len(text) if cells(text) <= room else end
+    return text[:end].rstrip(), text[end:]

@@ -10,6 +10,7 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
+from advisor.language import mark
 from advisor.tui import ui_text as words
 from advisor.tui.choose_view import take
 from advisor.tui.frame import Overlay
@@ -58,7 +59,7 @@ def tree_rows(folder: Path, opened: set[Path], chosen: set[Path], width: int, de
 class FilesView(Overlay):
     """Enter opens a folder or chooses a file; Esc takes what was chosen back to the list of runs."""
 
-    TITLE_WORDS = "Files"
+    TITLE_WORDS = mark("Files")
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter,space", "take", "open or choose", key_display="enter", tooltip="open a folder, choose a file"),
         Binding("right,l", "open", "open", show=False, tooltip="open the marked folder"),

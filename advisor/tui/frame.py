@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
+from msgspec.structs import replace
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -12,6 +13,7 @@ from textual.containers import Container
 from textual.screen import Screen
 from textual.widget import Widget
 
+from advisor.language import mark, say
 from advisor.tui.breadcrumb import breadcrumb
 from advisor.tui.gauge_strip import strip
 from advisor.tui.keys import Hint, hints, key_line, named
@@ -27,7 +29,11 @@ TWO_PANES, THREE_PANES = 100, 140
 BACK = Binding("escape", "back", "back", tooltip="the screen before")
 
 
-OTHER_PANE = Hint("tab", "other pane", "the next pane, where the arrows then scroll", True, "app.focus_next")
+_TOO_SMALL = mark(
+    "This terminal is {width}×{height}; {least} is the least that can be read. Make it larger, or press q to quit."
+)
+OTHER_PANE = mark("other pane")
+OTHER_PANE_DOES = mark("the next pane, where the arrows then scroll")
 WIDTHS = ((140, "-huge"), (100, "-wide"), (60, "-narrow"), (0, "-tiny"))
 HEIGHTS = ((15, "-tall"), (0, "-flat"))
 
@@ -37,7 +43,7 @@ class Frame(Screen[None]):
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"tone--{tone}" for tone in TONES} | {"tone--cursor"}
     TITLE_WORDS: ClassVar[str] = ""
-    """What the help calls this screen."""
+    """What the help calls this screen; said there."""
     AUTO_FOCUS = "#main"
     STACKED: ClassVar[bool] = False
     """Below two panes' width: keep the second pane, under the first."""
@@ -173,8 +179,7 @@ class Frame(Screen[None]):
     def _too_small(self, width: int) -> list[Row]:
         size = self.app.size
         return paragraph(
-            f"This terminal is {size.width}×{size.height}; {SMALLEST[0]}×{SMALLEST[1]} is the least that can be read. "
-            "Make it larger, or press q to quit.",
+            say(_TOO_SMALL, width=size.width, height=size.height, least=f"{SMALLEST[0]}×{SMALLEST[1]}"),
             width,
         )
 
@@ -183,11 +188,10 @@ class Frame(Screen[None]):
         words = self.words()
         known = hints(type(self).BINDINGS, self.sitting.keymap)
         usable = [hint for hint in known if self.check_action(hint.action.split("(")[0], ())]
-        own = [
-            Hint(hint.keys, words.get(hint.action, hint.words), hint.explained, hint.shown, hint.action, hint.name)
-            for hint in usable
-        ]
-        return [*own, OTHER_PANE] if len([page for page in self.query(Page) if page.display]) > 1 else own
+        own = [replace(hint, words=words.get(hint.action, hint.words)) for hint in usable]
+        if len([page for page in self.query(Page) if page.display]) > 1:
+            own.append(Hint("tab", say(OTHER_PANE), say(OTHER_PANE_DOES), True, "app.focus_next"))
+        return own
 
     def shared_hints(self) -> list[Hint]:
         """The keys of every screen that belong in the key line."""
@@ -195,7 +199,7 @@ class Frame(Screen[None]):
         return [hint for hint in known if hint.shown and self.app.check_action(hint.action, ())]
 
     def words(self) -> dict[str, str]:
-        """Action → its words just now, where they differ from the binding's."""
+        """Action → its words just now, said, where they differ from the binding's."""
         return {}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from advisor.language import say, say_count
 from advisor.machine.inventory import Gpu, Host
 from advisor.tui.ui_text import Line, crop, line, span, width_of
 from advisor.units import GIB
@@ -64,16 +65,16 @@ def host_use(host: Host) -> tuple[int | None, int | None]:
 def strip(snapshot: GaugeSnapshot | None, why_none: str, width: int, plain_ascii: bool = False) -> Line:
     """GPU 0's memory, load, heat and power, the host's RAM, and how many more GPUs there are."""
     if snapshot is None:
-        return crop(line(span(why_none or "gauges: reading …", "dim")), width)
+        return crop(line(span(why_none or say("gauges: reading …"), "dim")), width)
     parts: list[str] = []
     if snapshot.gpus:
         parts.append(_gpu(snapshot.gpus[0], 6 if width < 78 else min(40, 16 + (width - 78) // 2), plain_ascii))
     else:
-        parts.append("no GPU readable" if snapshot.problem else "no GPU here")
+        parts.append(say("no GPU readable" if snapshot.problem else "no GPU here"))
     parts.append(_ram(snapshot.host, 4 if width < 98 else 12, plain_ascii))
     more = len(snapshot.gpus) - 1
     if more > 0:
-        parts.append(f"+{more} GPU{'s' if more > 1 else ''}: g")
+        parts.append(say_count("+{number} GPU: g", "+{number} GPUs: g", more))
     while len(parts) > 1 and width_of(line("  ".join(parts))) > width:
         parts.pop()
     return crop(line("  ".join(parts)), width)
@@ -82,7 +83,7 @@ def strip(snapshot: GaugeSnapshot | None, why_none: str, width: int, plain_ascii
 def _gpu(gauge: GpuGauge, bar: int, plain_ascii: bool) -> str:
     gpu = gauge.gpu
     if gauge.stale:
-        return f"GPU {gpu.index} does not answer"
+        return say("GPU {index} does not answer", index=gpu.index)
     drawn = filled(ratio(gpu.used_bytes, gpu.total_bytes), bar, plain_ascii)
     memory = f"{gib(gpu.used_bytes)}/{gib(gpu.total_bytes)}G"
     return " ".join([f"{gpu.index} {drawn} {memory}", *live_numbers(gpu)])
@@ -102,4 +103,4 @@ def live_numbers(gpu: Gpu) -> list[str]:
 
 def _ram(host: Host, bar: int, plain_ascii: bool) -> str:
     share = ratio(*host_use(host))
-    return f"RAM {filled(share, bar, plain_ascii)} {percent(share)}"
+    return f"{say('RAM')} {filled(share, bar, plain_ascii)} {percent(share)}"

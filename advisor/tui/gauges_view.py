@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
 
+from advisor.hostile import cells
+from advisor.language import Sayings, listed, mark, say
 from advisor.machine.inventory import Gpu, GpuProcess, Host, Machine
 from advisor.tui import ui_text as words
 from advisor.tui.facts import gpu_words, host_words
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     from advisor.machine.live import GaugeSnapshot, GpuGauge
 
 SHM = "/dev/shm"  # noqa: S108 (a name to show, not a path to write)
-_TOLD = {"described": "described by you", "log": "read in the log"}
+_TOLD: Sayings[str | None] = Sayings({"described": "described by you", "log": "read in the log"})
 HEIGHTS = "▁▂▃▄▅▆▇█"
 ASCII_HEIGHTS = ".:-=+*%#"
 
@@ -52,7 +54,7 @@ def gpu_rows(gauge: GpuGauge, taken: float, width: int, plain_ascii: bool = Fals
     memory = pad_left(f"{gib(gpu.used_bytes)}/{gib(gpu.total_bytes)}G", 12)
     share = pad_left(percent(ratio(gpu.used_bytes, gpu.total_bytes)), 5)
     left = f"{gpu.index:>2} {bar} {memory} {share} {load_words(gpu)}"
-    room = width - len(left) - 3
+    room = width - cells(left) - 3
     name = f"{gpu.mig} " if gpu.mig and room > len(gpu.mig) + 4 else ""
     drawn = history(gauge.history, gpu.total_bytes, min(room - len(name), 60), plain_ascii) if room > 4 else ""
     tone: Tone = "dim" if gauge.stale else "plain"
@@ -75,7 +77,7 @@ def unusual(gauge: GpuGauge, taken: float) -> list[str]:
     gpu, out = gauge.gpu, []
     if gauge.stale:
         age = gauge.age(taken)
-        out += [words.lost(_age(age))] if age is not None else [] if gpu.problem else [words.NEVER_READ]
+        out += [words.lost(_age(age))] if age is not None else [] if gpu.problem else [say(words.NEVER_READ)]
     if gpu.problem:
         out.append(gpu.problem)
     if gpu.throttle:
@@ -89,14 +91,18 @@ def host_rows(host: Host, peak: int | None, width: int, plain_ascii: bool = Fals
     """RAM (or the limit that binds), swap and /dev/shm."""
     used, ceiling = host_use(host)
     limited = host.limit_bytes is not None and ceiling == host.limit_bytes
-    note = f"limit: {host.limit_source}" if limited else (f"most seen {show_bytes(peak)}" if peak is not None else "")
-    out = [_host_row("RAM", used, ceiling, note, width, plain_ascii)]
+    if limited:
+        note = say("limit: {source}", source=host.limit_source)
+    else:
+        note = say("most seen {size}", size=show_bytes(peak)) if peak is not None else ""
+    out = [_host_row(say("RAM"), used, ceiling, note, width, plain_ascii)]
     if host.swap_total_bytes:
-        out.append(_host_row("swap", host.swap_used_bytes, host.swap_total_bytes, "", width, plain_ascii))
+        out.append(_host_row(say("swap"), host.swap_used_bytes, host.swap_total_bytes, "", width, plain_ascii))
     if host.shm_bytes is not None:
         out.append(_host_row("shm", host.shm_used_bytes, host.shm_bytes, SHM, width, plain_ascii))
     if host.oom_kills:
-        out.append(Row(line(span(f"   the kernel has killed {host.oom_kills} times in this container", "warn"))))
+        told = say("the kernel has killed {count} times in this container", count=host.oom_kills)
+        out.append(Row(line(span(f"   {told}", "warn"))))
     return out
 
 
@@ -104,7 +110,7 @@ def _host_row(label: str, used: int | None, total: int | None, note: str, width:
     bar = filled(ratio(used, total), bar_columns(width), plain_ascii)
     numbers = f"{gib(used)}/{gib(total)}G"
     text = f"{pad(label, 5)} {bar} {pad_left(numbers, 12)} {pad_left(percent(ratio(used, total)), 5)}"
-    return Row(line(text, "  ", span(cut(note, width - len(text) - 4), "dim")))
+    return Row(line(text, "  ", span(cut(note, width - cells(text) - 4), "dim")))
 
 
 def left_behind(snapshot: GaugeSnapshot, now: float, ended: float | None) -> dict[int, str]:
@@ -125,9 +131,10 @@ def process_rows(snapshot: GaugeSnapshot, now: float, width: int, ended: float |
     if not snapshot.gpus:
         return []
     left = left_behind(snapshot, now, ended)
-    columns = f"{pad('GPU', 4)}{pad('pid', 9)}{pad('user', 11)}{pad_left('GPU mem', 11)}{pad_left('host', 11)}"
+    columns = f"{pad('GPU', 4)}{pad('pid', 9)}{pad(say('user'), 11)}{pad_left(say('GPU mem'), 11)}"
+    columns += f"{pad_left(say('host'), 11)}{pad_left(say('age'), 7)}  {say('command')}"
     out = paragraph(words.leftovers(sorted(left.items())), width, 0, "bad") if left else []
-    out.append(heading(f"{columns}{pad_left('age', 7)}  command"))
+    out.append(heading(columns))
     before = len(out)
     silent = [gauge.gpu.index for gauge in snapshot.gpus if gauge.gpu.processes is None and not gauge.stale]
     for gauge in snapshot.gpus:
@@ -136,7 +143,7 @@ def process_rows(snapshot: GaugeSnapshot, now: float, width: int, ended: float |
     if silent:
         out += paragraph(words.silent_about(silent), width, 0, "dim")
     elif len(out) == before:
-        out += paragraph(words.NO_PROCESS, width, 0, "dim")
+        out += paragraph(say(words.NO_PROCESS), width, 0, "dim")
     return [*out, *_unseen(snapshot, width)]
 
 
@@ -150,13 +157,16 @@ def _unseen(snapshot: GaugeSnapshot, width: int) -> list[Row]:
 
 
 def _process_row(index: int, process: GpuProcess, now: float, width: int, is_left: bool) -> Row:
+    from advisor.machine.processes import UNKNOWN_PROCESS
+
     age = _age(now - process.started) if process.started is not None else "?"
     text = (
         f"{pad(('!' if is_left else '') + str(index), 4)}{pad(str(process.pid), 9)}{pad(process.user or '?', 10)} "
         f"{pad_left(show_bytes(process.used_bytes), 11)}"
         f"{pad_left(show_bytes(process.host_rss_bytes), 11)}{pad_left(age, 7)}  "
     )
-    return Row(line(span(text, "bad" if is_left else "plain"), cut(process.command, max(8, width - len(text)))))
+    command = say(UNKNOWN_PROCESS) if process.command == UNKNOWN_PROCESS else process.command
+    return Row(line(span(text, "bad" if is_left else "plain"), cut(command, max(8, width - cells(text)))))
 
 
 def _age(seconds: float) -> str:
@@ -176,14 +186,14 @@ def gauge_rows(
 ) -> list[Row]:
     """The whole view. Three empty states are told apart: not read yet, no GPU, and cards that cannot be read."""
     if snapshot is None:
-        return paragraph(why_none or "reading the gauges …", width)
-    out: list[Row] = [heading("GPUs", "memory, load, heat, power/cap; | is the most seen", width)]
+        return paragraph(why_none or say("reading the gauges …"), width)
+    out: list[Row] = [heading(say("GPUs"), say("memory, load, heat, power/cap; | is the most seen"), width)]
     out += [row for gauge in snapshot.gpus for row in gpu_rows(gauge, snapshot.taken, width, plain_ascii)]
     if snapshot.problem:
         out += paragraph(snapshot.problem, width, 2, "warn")
     elif not snapshot.gpus:
-        out += paragraph(words.NO_GPU_SHOWN, width, 2)
-    out += [BLANK, heading("Host"), *host_rows(snapshot.host, snapshot.host_peak_bytes, width, plain_ascii)]
+        out += paragraph(say(words.NO_GPU_SHOWN), width, 2)
+    out += [BLANK, heading(say("Host")), *host_rows(snapshot.host, snapshot.host_peak_bytes, width, plain_ascii)]
     processes = process_rows(snapshot, now, width, ended)
     return [*out, BLANK, *processes] if processes else out
 
@@ -194,9 +204,9 @@ def counted_rows(machine: Machine, width: int) -> list[Row]:
     if not told:
         return []
     facts = [gpu_words(machine), host_words(machine)]
-    out = [BLANK, heading("The machine the diagnosis counts with", ", ".join(dict.fromkeys(told)), width)]
+    out = [BLANK, heading(say("The machine the diagnosis counts with"), listed(dict.fromkeys(told)), width)]
     out += flow(facts, width, 2, gap=" · ")
-    return [*out, *paragraph("The gauges show the box this program runs on.", width, 2, "dim")]
+    return [*out, *paragraph(say("The gauges show the box this program runs on."), width, 2, "dim")]
 
 
 class GaugesView(Reading):
@@ -204,7 +214,7 @@ class GaugesView(Reading):
 
     OPENED_BY = "gauges"
     NEEDS_STATE = False
-    TITLE_WORDS = "All gauges"
+    TITLE_WORDS = mark("All gauges")
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "back", "back", show=False),
         Binding("g", "back", "back", show=False),

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 
+from advisor.language import Sayings, mark, say
 from advisor.memory.cells import LETTERS
 from advisor.tui.frame import BACK, Frame, Reading
 from advisor.tui.keys import Hint, hints
@@ -14,33 +15,42 @@ from advisor.tui.page import Page
 from advisor.tui.proof import LEGEND
 from advisor.tui.sitting import Sitting
 from advisor.tui.ui_text import BLANK, Row, flow, heading, labelled, paragraph
+from advisor.words import BASIS_TITLES, Basis
 
-_BASES = (
-    ("measured", "the number was printed in this log or read on this GPU"),
-    ("computed", "a formula, and all its inputs are known"),
-    ("estimated", "a formula, and an input was assumed; the arithmetic (a) names it"),
-    ("documented", "a documented case did this"),
+_BASES: Sayings[Basis] = Sayings(
+    {
+        "measured": "the number was printed in this log or read on this GPU",
+        "computed": "a formula, and all its inputs are known",
+        "estimated": "a formula, and an input was assumed; the arithmetic (a) names it",
+        "documented": "a documented case did this",
+    }
 )
+_LABEL = 16
+"""Columns of keys, and of the words that are explained."""
 
 
 def help_rows(title: str, own: list[Hint], moving: list[Hint], everywhere: list[Hint], width: int) -> list[Row]:
     """Keys, then signs."""
     out = paragraph(title, width, tone="strong")
-    for head, group in (("Keys of this screen", own), ("Moving", moving), ("Keys everywhere", everywhere)):
+    for head, group in (
+        (say("Keys of this screen"), own),
+        (say("Moving"), moving),
+        (say("Keys everywhere"), everywhere),
+    ):
         if group:
             out += [BLANK, heading(head)]
             for hint in group:
                 name = f" [{hint.name}]" if hint.name else ""
-                out += labelled(f"  {hint.keys}", f"{hint.explained}{name}", width, 16)
-    out += [BLANK, heading("How a number is known")]
-    for word, meaning in _BASES:
-        out += labelled(f"  {word}", meaning, width, 16)
+                out += labelled(f"  {hint.keys}", f"{hint.explained}{name}", width, _LABEL)
+    out += [BLANK, heading(say("How a number is known"))]
+    for basis in _BASES:
+        out += labelled(f"  {BASIS_TITLES[basis]}", _BASES[basis], width, _LABEL)
     letters = dict.fromkeys(
-        f"{LETTERS[owner]} {words}" for owner, words in OWNER_WORDS.items() if "offloaded" not in words
+        f"{LETTERS[owner]} {OWNER_WORDS[owner]}" for owner in OWNER_WORDS if not owner.startswith("offloaded")
     )
-    out += [BLANK, heading("Letters of the memory bars"), *flow(letters, width, 2)]
-    out += [*flow(["· free", "| the limit"], width, 2)]
-    return [*out, BLANK, heading("Letters beside log lines"), *flow(LEGEND.split("  "), width, 2)]
+    out += [BLANK, heading(say("Letters of the memory bars")), *flow(letters, width, 2)]
+    out += [*flow([say("· free"), say("| the limit")], width, 2)]
+    return [*out, BLANK, heading(say("Letters beside log lines")), *flow(say(LEGEND).split("  "), width, 2)]
 
 
 class HelpView(Reading):
@@ -48,7 +58,7 @@ class HelpView(Reading):
 
     OPENED_BY = "help"
     NEEDS_STATE = False
-    TITLE_WORDS = "Help"
+    TITLE_WORDS = mark("Help")
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "back", "back", show=False),
         Binding("question_mark", "back", "back", show=False),
@@ -63,4 +73,4 @@ class HelpView(Reading):
         """Keys and signs."""
         own, keymap = self._about.own_hints(), self.sitting.keymap
         moving, everywhere = hints(Page.BINDINGS, keymap), hints(self.app.BINDINGS, keymap)
-        return help_rows(self._about.TITLE_WORDS, own, moving, everywhere, width)
+        return help_rows(say(self._about.TITLE_WORDS), own, moving, everywhere, width)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from msgspec import Struct
 from textual.binding import Binding, BindingType
 
+from advisor.language import say
 from advisor.tui.ui_text import Line, Span, line, span, width_of
 
 _NAMES = {
@@ -26,9 +28,11 @@ _NAMES = {
 _SIDES = {"-1": "_before", "1": "_after"}
 
 
-@dataclass(frozen=True, slots=True)
-class Hint:
-    """One binding in words. `shown`: it belongs in the key line. `name`: by which the user gives it another key."""
+class Hint(Struct, frozen=True):
+    """One binding in words. `shown`: it belongs in the key line. `name`: by which the user gives it another key.
+
+    `english`: its words in English, by which it is found whatever language is spoken.
+    """
 
     keys: str
     words: str
@@ -36,6 +40,7 @@ class Hint:
     shown: bool
     action: str
     name: str = ""
+    english: str = ""
 
 
 def named(*bindings: Binding) -> list[BindingType]:
@@ -69,7 +74,9 @@ def hints(bindings: Iterable[BindingType], keymap: Mapping[str, str] | None = No
             keys = own.get(binding.id or "", "")
             names = _spelled(keys) if keys else binding.key_display or _spelled(binding.key)
             explained = binding.tooltip or binding.description
-            out.append(Hint(names, binding.description, explained, binding.show, binding.action, binding.id or ""))
+            english = f"{binding.description} {explained}"
+            said, told = say(binding.description), say(explained)
+            out.append(Hint(names, said, told, binding.show, binding.action, binding.id or "", english))
     return out
 
 

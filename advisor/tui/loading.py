@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
+from msgspec.structs import replace
 from textual import events
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
+from advisor.language import mark, say
 from advisor.tui.frame import Frame
 from advisor.tui.ui_text import BLANK, BOX, Row, flow, heading, paragraph
 
@@ -26,7 +27,7 @@ class LoadingScreen(Frame):
     """Until the session is open. q leaves at any time."""
 
     NEEDS_STATE = False
-    TITLE_WORDS = "Reading"
+    TITLE_WORDS = mark("Reading")
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "app.leave", "stop", tooltip="stop reading and quit"),
     ]
@@ -43,7 +44,7 @@ class LoadingScreen(Frame):
 
     def main_rows(self, width: int) -> list[Row]:
         """The glance, as the verdict will look; below it what is being read."""
-        reading = paragraph(self.sitting.reading or "reading …", width, tone="strong")
+        reading = paragraph(self.sitting.reading or say("reading …"), width, tone="strong")
         glance = self.sitting.glance
         if glance is None:
             return reading
@@ -63,4 +64,4 @@ def box_rows(described: Machine, live: GaugeSnapshot | None, width: int) -> list
         gpus = gpus or tuple(gauge.gpu for gauge in live.gpus)
         host = host if host.total_bytes is not None else live.host
     box = replace(described, gpus=gpus, host=host)
-    return [heading(BOX), *flow([gpu_words(box), host_words(box)], width, 2, gap=" · ")]
+    return [heading(say(BOX)), *flow([gpu_words(box), host_words(box)], width, 2, gap=" · ")]

@@ -5,9 +5,10 @@ from __future__ import annotations
 import io
 from bisect import bisect_right, insort
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from itertools import islice
 from typing import BinaryIO
+
+from msgspec import Struct, field
 
 from advisor.crash.sources import Source
 from advisor.hostile import clean_line
@@ -26,8 +27,7 @@ def _never() -> bool:
     return False
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
+class Window(Struct, frozen=True):
     """Consecutive lines. `first` is the 1-based number of the first one."""
 
     first: int
@@ -36,8 +36,7 @@ class Window:
     """Nothing follows the last line."""
 
 
-@dataclass(slots=True)
-class LogWindows:
+class LogWindows(Struct):
     """Windows of one log. Remembers where some lines begin, so that the second look is quick.
 
     Raises OSError or LogError where the log cannot be read (it may have moved since it was diagnosed).

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
+from advisor.language import Sayings, mark, say, say_count
 from advisor.machine.inventory import Machine
 from advisor.run.run import Knob, Run
 from advisor.tui.facts import gpu_words, where
@@ -16,6 +17,7 @@ from advisor.tui.gauges_view import SHM
 from advisor.tui.sitting import DemoAsked
 from advisor.tui.ui_text import (
     BLANK,
+    BOX,
     Line,
     Row,
     cut,
@@ -30,20 +32,29 @@ from advisor.tui.ui_text import (
     spread,
 )
 from advisor.units import show_bytes, show_params
+from advisor.words import Source
 
 if TYPE_CHECKING:
     from advisor.session import State
 
-_SOURCE_WORDS = {"measured": "measured here", "described": "described by you", "log": "read in the log"}
-_KNOB_WORDS = {
-    "script": "the script",
-    "environment": "the environment",
-    "log": "the log",
-    "default": "framework default",
-    "user": "you",
-    "derived": "derived",
-    "assumed": "assumed",
-}
+_SOURCE_WORDS: Sayings[Source] = Sayings(
+    {"measured": "measured here", "described": "described by you", "log": "read in the log"}
+)
+_KNOB_WORDS = Sayings(
+    {
+        "script": "the script",
+        "environment": "the environment",
+        "log": "the log",
+        "default": "framework default",
+        "user": "you",
+        "derived": "derived",
+        "assumed": "assumed",
+    }
+)
+
+
+_LOOK_HERE = mark("No files at hand? d shows a bundled crash.")
+_LOOK = mark("No files at hand? rl-oom-advisor --demo shows a bundled crash.")
 
 
 def fact(label: str, value: str, source: str, width: int) -> Row:
@@ -58,19 +69,22 @@ def _source(machine: Machine, *fields: str) -> str:
 
 def machine_rows(machine: Machine, width: int) -> list[Row]:
     """The box, fact by fact."""
-    host = machine.host
+    host, unknown = machine.host, say("unknown")
+    nodes = str(machine.nodes) if machine.nodes is not None else unknown
     out = [
-        fact("GPUs", gpu_words(machine), _source(machine, "gpus"), width),
-        fact("nodes", str(machine.nodes) if machine.nodes is not None else "unknown", _source(machine, "nodes"), width),
-        fact("driver", machine.driver or "unknown", "", width),
-        fact("host RAM", show_bytes(host.total_bytes), _source(machine, "host.total", "host"), width),
+        fact(say("GPUs"), gpu_words(machine), _source(machine, "gpus"), width),
+        fact(say("nodes"), nodes, _source(machine, "nodes"), width),
+        fact(say("driver"), machine.driver or unknown, "", width),
+        fact(say("host RAM"), show_bytes(host.total_bytes), _source(machine, "host.total", "host"), width),
     ]
-    limit = show_bytes(host.limit_bytes) if host.limit_bytes is not None else "none found"
-    out.append(fact("memory limit", limit, cut_left(host.limit_source, 40) or _source(machine, "host.limit"), width))
+    limit = show_bytes(host.limit_bytes) if host.limit_bytes is not None else say("none found")
+    out.append(
+        fact(say("memory limit"), limit, cut_left(host.limit_source, 40) or _source(machine, "host.limit"), width)
+    )
     if host.oom_kills:
-        out.append(fact("", f"the kernel has killed {host.oom_kills} times in this container", "cgroup", width))
-    swap = show_bytes(host.swap_total_bytes) if host.swap_total_bytes is not None else "unknown"
-    out.append(fact("swap", swap, _source(machine, "host.swap"), width))
+        killed = say("the kernel has killed {count} times in this container", count=host.oom_kills)
+        out.append(fact("", killed, "cgroup", width))
+    out.append(fact(say("swap"), show_bytes(host.swap_total_bytes), _source(machine, "host.swap"), width))
     out.append(fact(SHM, show_bytes(host.shm_bytes), _source(machine, "shm", "host.shm"), width))
     for problem in machine.problems:
         out += labelled("", problem, width, 16, "warn")
@@ -84,11 +98,11 @@ def nothing_given(state: State) -> bool:
 
 def start_rows(demo: bool, width: int) -> list[Row]:
     """For somebody who gave nothing: what to give."""
-    look = "d shows a bundled crash" if demo else "rl-oom-advisor --demo shows a bundled crash"
+    look = say(_LOOK_HERE if demo else _LOOK)
     return [
-        *paragraph("Give the launch script and the log of the run that died, or either of them:", width),
+        *paragraph(say("Give the launch script and the log of the run that died, or either of them:"), width),
         *paragraph("rl-oom-advisor run.sh --log train.log", width, 2, "strong"),
-        *paragraph(f"No files at hand? {look}.", width),
+        *paragraph(look, width),
         BLANK,
     ]
 
@@ -96,9 +110,9 @@ def start_rows(demo: bool, width: int) -> list[Row]:
 def library_rows(machine: Machine, run: Run, width: int) -> list[Row]:
     """Libraries of the environment that trains."""
     known = {**machine.libraries, **run.libraries}
-    out = [heading("Libraries that train", cut_left(machine.environment, 44), width)]
+    out = [heading(say("Libraries that train"), cut_left(machine.environment, 44), width)]
     if not known:
-        return [*out, *paragraph("none found; give them with --lib deepspeed=0.16.3", width, 2, "dim")]
+        return [*out, *paragraph(say("none found; give them with --lib deepspeed=0.16.3"), width, 2, "dim")]
     for name in sorted(known):
         source = _source(machine, f"libraries.{name}", "libraries")
         out.append(Row(spread(line(f"  {pad(name, 18)} {known[name]}"), line(span(source, "dim")), width)))
@@ -109,8 +123,10 @@ def gpu_rows(machine: Machine, width: int) -> list[Row]:
     """Each card."""
     out = []
     for gpu in machine.gpus:
-        used = f"{show_bytes(gpu.used_bytes)} used of " if gpu.used_bytes is not None else ""
-        out += rows(line(cut(f"  {gpu.index}  {gpu.name}  {used}{show_bytes(gpu.total_bytes)}  {gpu.problem}", width)))
+        memory = show_bytes(gpu.total_bytes)
+        if gpu.used_bytes is not None:
+            memory = say("{used} used of {total}", used=show_bytes(gpu.used_bytes), total=memory)
+        out += rows(line(cut(f"  {gpu.index}  {gpu.name}  {memory}  {gpu.problem}", width)))
     return out
 
 
@@ -118,30 +134,37 @@ def run_rows(state: State, width: int) -> list[Row]:
     """The run: framework, model, topology, and how each was told."""
     run = state.run
     model = run.model
-    shape = (
-        f"{run.model_name or 'unknown'}, {show_params(model.parameters)}" if model else (run.model_name or "unknown")
-    )
+    shape = run.model_name or say("unknown")
+    if model:
+        shape = say("{model}, {size}", model=shape, size=show_params(model.parameters))
     topology = run.topology
     out = [
-        fact("framework", f"{run.title or run.framework} {run.era}".strip(), cut(run.recognised_by, 36), width),
-        fact("algorithm", run.algorithm, "", width),
-        fact("model", shape, cut(model.note, 36) if model else "", width),
+        fact(say("framework"), f"{run.title or run.framework} {run.era}".strip(), cut(run.recognised_by, 36), width),
+        fact(say("algorithm"), run.algorithm, "", width),
+        fact(say("model"), shape, cut(model.note, 36) if model else "", width),
         fact(
-            "GPUs",
-            f"{topology.nodes * topology.gpus_per_node} in {topology.nodes} node{'s' if topology.nodes != 1 else ''}: "
-            f"actor {topology.actor_gpus}, rollout {topology.rollout_gpus} (TP {topology.tensor_parallel})",
-            "" if topology.known else "assumed",
+            say("GPUs"),
+            say_count(
+                "{total} in {number} node: actor {actor}, rollout {rollout} (TP {tensor_parallel})",
+                "{total} in {number} nodes: actor {actor}, rollout {rollout} (TP {tensor_parallel})",
+                topology.nodes,
+                total=topology.nodes * topology.gpus_per_node,
+                actor=topology.actor_gpus,
+                rollout=topology.rollout_gpus,
+                tensor_parallel=topology.tensor_parallel,
+            ),
+            "" if topology.known else say("assumed"),
             width,
         ),
     ]
     for note in run.notes:
         out += labelled("", note, width, 16, "warn")
     if state.script is None:
-        out += [BLANK, *paragraph(NO_SCRIPT, width, tone="warn")]
+        out += [BLANK, *paragraph(say(NO_SCRIPT), width, tone="warn")]
     return out
 
 
-NO_SCRIPT = (
+NO_SCRIPT = mark(
     "No launch script was given. The log alone says what died; with the script the advisor also computes who held the "
     "memory and writes the script that fits: rl-oom-advisor run.sh --log train.log"
 )
@@ -154,7 +177,7 @@ def knob_rows(run: Run, width: int) -> list[Row]:
         known = [knob for knob in known if knob.source not in ("default", "derived", "assumed")]
     if not known:
         return []
-    out = [heading("Knobs of memory", "native setting", width)]
+    out = [heading(say("Knobs of memory"), say("native setting"), width)]
     places = {setting.key: where(setting) for setting in run.settings if setting.effective}
     ordered = sorted(known, key=lambda knob: (knob.source in ("default", "assumed"), knob.name))
     return [*out, *(Row(_knob_line(knob, places, width)) for knob in ordered)]
@@ -163,7 +186,7 @@ def knob_rows(run: Run, width: int) -> list[Row]:
 def _knob_line(knob: Knob, places: dict[str, str], width: int) -> Line:
     place = places.get(knob.key, "") if knob.source in ("script", "environment") else ""
     source = place or _KNOB_WORDS[knob.source]
-    value = "unresolved" if knob.value is None else str(knob.value)
+    value = say("unresolved") if knob.value is None else str(knob.value)
     note = f" = {knob.note}" if knob.note else ""
     left = line(f"  {pad(knob.name, 28)} {value}", span(note, "dim"))
     right = f"{knob.key}  {source}" if width >= 100 and knob.key else source
@@ -173,7 +196,7 @@ def _knob_line(knob: Knob, places: dict[str, str], width: int) -> Line:
 class MachineScreen(StageScreen):
     """Machine: the first screen when no log was given."""
 
-    TITLE_WORDS = "The machine"
+    TITLE_WORDS = mark("The machine")
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "go_on", "the run", tooltip="go on to what the script runs"),
         Binding("d", "demo", "demo", tooltip="look at a bundled crash instead"),
@@ -189,7 +212,7 @@ class MachineScreen(StageScreen):
         """The box."""
         state = self.state
         top = start_rows(self.sitting.offers.demo is not None, width) if nothing_given(state) else []
-        top += [*paragraph("What this box has", width, tone="strong"), *machine_rows(state.machine, width)]
+        top += [*paragraph(say(BOX), width, tone="strong"), *machine_rows(state.machine, width)]
         if self.columns == 1:
             top += [BLANK, *library_rows(state.machine, state.run, width), *gpu_rows(state.machine, width)]
         return top
@@ -202,7 +225,7 @@ class MachineScreen(StageScreen):
 
     def third_rows(self, width: int) -> list[Row]:
         """Cards."""
-        return [heading("Cards"), *gpu_rows(self.state.machine, width)]
+        return [heading(say("Cards")), *gpu_rows(self.state.machine, width)]
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """The bundled crash is for those who gave nothing."""
@@ -219,7 +242,7 @@ class MachineScreen(StageScreen):
 class RunScreen(StageScreen):
     """Run: what the script runs, and how each fact is known."""
 
-    TITLE_WORDS = "The run"
+    TITLE_WORDS = mark("The run")
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "go_on", "the crash", tooltip="go on to the verdict"),
         BACK,
@@ -233,7 +256,7 @@ class RunScreen(StageScreen):
     def main_rows(self, width: int) -> list[Row]:
         """The run."""
         state = self.state
-        top = [*paragraph("What the script runs", width, tone="strong"), *run_rows(state, width)]
+        top = [*paragraph(say("What the script runs"), width, tone="strong"), *run_rows(state, width)]
         return [*top, BLANK, *knob_rows(state.run, width)] if self.columns == 1 else top
 
     def side_rows(self, width: int) -> list[Row]:

@@ -2,41 +2,46 @@
 
 from __future__ import annotations
 
+from advisor.language import Sayings, clauses, say, say_count
 from advisor.memory.cells import LETTERS, Ledger, Owner, PhaseSum, Place
 from advisor.plan.fit import ASIDE
 from advisor.plan.plan import Plan
-from advisor.tui.ui_text import Line, Row, Span, counted, flow, line, pad, paragraph, span
+from advisor.tui.ui_text import Line, Row, Span, flow, line, pad, paragraph, span
 from advisor.units import GIB
 from advisor.words import PHASE_TITLES, Phase
 
 FREE, LIMIT = "·", "|"
-OWNER_WORDS: dict[Owner, str] = {
-    "weights": "weights",
-    "gradients": "gradients",
-    "optimizer": "optimizer",
-    "gathered": "gathered weights",
-    "activations": "activations",
-    "logits": "logits",
-    "reference": "reference",
-    "critic": "critic",
-    "engine_weights": "engine weights",
-    "kv_cache": "KV cache",
-    "engine_rest": "engine rest",
-    "context": "CUDA contexts",
-    "buffers": "buffers",
-    "fragmentation": "fragmentation",
-    "offloaded_weights": "offloaded weights",
-    "offloaded_optimizer": "offloaded optimizer",
-    "offloaded_activations": "offloaded activations",
-    "engine_copy": "sleeping engine",
-    "processes": "processes",
-    "object_store": "object store",
-    "swap": "swap space",
-    "loading": "loading",
-    "unexplained": "unproven",
-    "driver": "driver",
-    "checkpoint": "checkpoint",
-}
+OWNER_WORDS: Sayings[Owner] = Sayings(
+    {
+        "weights": "weights",
+        "gradients": "gradients",
+        "optimizer": "optimizer",
+        "gathered": "gathered weights",
+        "activations": "activations",
+        "logits": "logits",
+        "reference": "reference",
+        "critic": "critic",
+        "engine_weights": "engine weights",
+        "kv_cache": "KV cache",
+        "engine_rest": "engine rest",
+        "context": "CUDA contexts",
+        "buffers": "buffers",
+        "fragmentation": "fragmentation",
+        "offloaded_weights": "offloaded weights",
+        "offloaded_optimizer": "offloaded optimizer",
+        "offloaded_activations": "offloaded activations",
+        "engine_copy": "sleeping engine",
+        "processes": "processes",
+        "object_store": "object store",
+        "swap": "swap space",
+        "loading": "loading",
+        "unexplained": "unproven",
+        "driver": "driver",
+        "checkpoint": "checkpoint",
+    }
+)
+
+PLACE_WORDS: Sayings[Place] = Sayings({"gpu": "GPU", "host": "host"})
 
 
 def stacked(of: PhaseSum | None, capacity: int | None, scale: int, width: int) -> str:
@@ -75,19 +80,20 @@ def scale_of(before: PhaseSum | None, after: PhaseSum | None, capacity: int | No
 def figures(of: PhaseSum | None, capacity: int | None, margin: float) -> list[Span]:
     """Like "26.1 of 40.0 G  fits": what is expected, the limit, and the verdict in words."""
     if of is None:
-        return [Span(" no such phase", "dim")]
-    total = f" {_g(of.expected)} of {_g(capacity)} G" if capacity is not None else f" {_g(of.expected)} G"
-    return [Span(total), *_judged(of.expected, capacity, margin)]
+        return [Span(" " + say("no such phase"), "dim")]
+    used = _g(of.expected)
+    total = say("{used} of {total} G", used=used, total=_g(capacity)) if capacity is not None else f"{used} G"
+    return [Span(f" {total}"), *_judged(of.expected, capacity, margin)]
 
 
 def _judged(expected: int, capacity: int | None, margin: float) -> list[Span]:
     if capacity is None:
         return []
     if expected > capacity:
-        return [Span("  too much", "bad")]
+        return [Span("  " + say("too much"), "bad")]
     if expected > capacity * (1 - margin):
-        return [Span("  tight", "warn")]
-    return [Span("  fits", "good")]
+        return [Span("  " + say("tight"), "warn")]
+    return [Span("  " + say("fits"), "good")]
 
 
 def _g(count: int) -> str:
@@ -103,10 +109,9 @@ def pair(plan: Plan, place: Place, phase: Phase, width: int) -> list[Row]:
     capacity = _capacity(plan.before or plan.after, place)
     scale = scale_of(before, after, capacity)
     bar = max(8, width - 11 - 25)  # label before, figures behind
-    name = "GPU" if place == "gpu" else "host"
     out = []
-    for word, of in (("now", before), ("after", after)):
-        label = Span(pad(name if word == "now" else "", 5) + pad(word, 6))
+    for name, word, of in ((PLACE_WORDS[place], say("now"), before), ("", say("after"), after)):
+        label = Span(pad(name, 5) + pad(word, 6))
         out.append(Row(line(label, span(stacked(of, capacity, scale, bar)), *figures(of, capacity, plan.margin))))
     return out
 
@@ -161,14 +166,14 @@ def tightest_words(plan: Plan, shown: Phase | None) -> Line:
     if found is None or ledger is None or found[0] == shown:
         return ()
     phase, place = found
-    of, name = ledger.phase(place, phase), "GPU" if place == "gpu" else "host"
+    of = ledger.phase(place, phase)
     then = plan.before.phase(place, phase) if plan.before else None
     same = of is not None and then is not None and then.expected == of.expected
     return line(
         span("f", "mark"),
-        f"  fullest after: {PHASE_TITLES[phase]}, {name}",
+        "  " + say("fullest after: {phase}, {place}", phase=PHASE_TITLES[phase], place=PLACE_WORDS[place]),
         *(_fullness(of, _capacity(ledger, place), plan.margin) if of is not None else ()),
-        " as before" if same else "",
+        " " + say("as before") if same else "",
     )
 
 
@@ -180,7 +185,7 @@ def _fullness(of: PhaseSum, capacity: int | None, margin: float) -> list[Span]:
 def phase_rows(plan: Plan, phase: Phase, width: int, places: tuple[Place, ...] = ("gpu", "host")) -> list[Row]:
     """One phase: its name, then GPU and host, each now and after."""
     bars = [row for place in places for row in pair(plan, place, phase, width)]
-    aside = "  (a short peak outside the step)" if phase in ASIDE["host"] else ""
+    aside = "  " + say("(a short peak outside the step)") if phase in ASIDE["host"] else ""
     return [Row(line(span(PHASE_TITLES[phase], "title"), span(aside, "dim"))), *bars] if bars else []
 
 
@@ -198,20 +203,16 @@ def legend(plan: Plan, phases: list[Phase], width: int) -> list[Row]:
 def unexplained(plan: Plan, width: int) -> list[Row]:
     """Nothing to draw: which inputs are missing."""
     ledger = plan.before or plan.after
-    missing = (
-        "; ".join(ledger.missing) if ledger and ledger.missing else "the run or the machine is not known well enough"
-    )
-    return paragraph("No memory ledger could be computed: " + missing, width, tone="dim")
+    missing = clauses(ledger.missing) if ledger else ""
+    missing = missing or say("the run or the machine is not known well enough")
+    return paragraph(say("No memory ledger could be computed: {missing}", missing=missing), width, tone="dim")
 
 
 def fit_words(plan: Plan) -> Span:
     """Whether the selected steps fit, in one clause."""
-    chosen = counted(len(plan.selected()), "change") + " on"
+    chosen = say_count("{number} change on", "{number} changes on", len(plan.selected()))
     if plan.fits is None:
-        return Span(f"{chosen}: whether that fits cannot be computed", "warn")
-    margin = f"{plan.margin:.0%} margin"
-    return (
-        Span(f"{chosen}: fits with {margin}", "good")
-        if plan.fits
-        else Span(f"{chosen}: does not fit with {margin}", "bad")
-    )
+        return Span(say("{changes}: whether that fits cannot be computed", changes=chosen), "warn")
+    if plan.fits:
+        return Span(say("{changes}: fits with {margin:.0%} margin", changes=chosen, margin=plan.margin), "good")
+    return Span(say("{changes}: does not fit with {margin:.0%} margin", changes=chosen, margin=plan.margin), "bad")

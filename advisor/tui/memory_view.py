@@ -8,6 +8,7 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
+from advisor.language import mark, say
 from advisor.memory.cells import Place
 from advisor.plan.plan import Plan
 from advisor.tui import ui_text as words
@@ -38,7 +39,7 @@ def _title(plan: Plan, place: Place, width: int) -> Row:
     ledger = plan.before or plan.after
     assert ledger is not None
     room = ledger.gpu_capacity if place == "gpu" else ledger.host_limit
-    return heading(words.one_place(place, show_bytes(room) if room is not None else ""), words.LIMIT_MARK, width)
+    return heading(words.one_place(place, show_bytes(room) if room is not None else ""), say(words.LIMIT_MARK), width)
 
 
 def _phase(plan: Plan, place: Place, phase: Phase, died_in: Phase, width: int) -> list[Row]:
@@ -46,7 +47,7 @@ def _phase(plan: Plan, place: Place, phase: Phase, died_in: Phase, width: int) -
     if not bars:
         return []
     key = f"{place} {phase}"
-    died = span(f"   {words.DIED_HERE}", "bad") if phase == died_in else Span("")
+    died = span(f"   {say(words.DIED_HERE)}", "bad") if phase == died_in else Span("")
     title = Row(line(span(PHASE_TITLES[phase], "title"), died), key)
     now, after = bars
     same = words_of(now) == words_of(after)
@@ -61,7 +62,7 @@ def words_of(row: Row) -> str:
 class MemoryView(Overlay):
     """All phases; Enter opens the arithmetic of the marked one."""
 
-    TITLE_WORDS = "Memory, phase by phase"
+    TITLE_WORDS = mark("Memory, phase by phase")
     OPENED_BY = "memory"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter,a", "arithmetic", "arithmetic", key_display="enter", tooltip="the formula of every cell"),

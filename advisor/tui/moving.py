@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import replace
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
 from textual import on, work
 
+from advisor.language import say
 from advisor.tui.breadcrumb import STAGES, Stage
 from advisor.tui.driver import Preview, expected_trouble
 from advisor.tui.frame import Frame
@@ -153,7 +155,7 @@ class Moving(Opening):
             try:
                 sitting.state = await asyncio.to_thread(step, before)
             except expected_trouble() as error:
-                sitting.note = f"that could not be done: {error}"
+                sitting.note = say("that could not be done: {why}", why=error)
                 then = None
             else:
                 sitting.note = told(before, sitting.known)
@@ -176,15 +178,20 @@ class Moving(Opening):
         """Keep the sitting on disk, in a thread: the disk may be slow."""
         sitting = self.sitting
         if sitting.keeper is not None and sitting.state is not None:
-            self._kept(sitting.state, dict(sitting.switched), sitting.stage, sitting.question)
+            self._moves += 1
+            keep = partial(sitting.keeper, sitting.state, dict(sitting.switched), sitting.stage, sitting.question)
+            self._kept(self._moves, keep)
 
     @work(thread=True, group="keep")
-    def _kept(self, state: State, switched: dict[str, bool], stage: str, question: int) -> None:
-        assert self.sitting.keeper is not None
-        try:
-            self.sitting.keeper(state, switched, stage, question)
-        except OSError:
-            self.sitting.keeper = None  # nowhere to keep it: the sitting goes on without
+    def _kept(self, move: int, keep: Callable[[], None]) -> None:
+        with self._keeping:  # keys come faster than a slow disk writes: one at a time, and never an older one last
+            if move < self._last_kept:
+                return
+            self._last_kept = move
+            try:
+                keep()
+            except OSError:
+                self.sitting.keeper = None  # nowhere to keep it: the sitting goes on without
 
     @work(group="turn")
     async def _preview(self) -> None:
@@ -214,7 +221,7 @@ class Moving(Opening):
             except FileExistsError:
                 self.push_screen(OverwriteScreen(sitting, message.destination))
             except expected_trouble() as error:
-                sitting.note = f"nothing was written: {error}"
+                sitting.note = say("nothing was written: {why}", why=error)
                 self._reload()
             else:
                 sitting.saved = replace(saved, by_hand=sitting.preview.by_hand if sitting.preview else ())

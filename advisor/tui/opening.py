@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
+from threading import Lock, Thread
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from textual import on, work
 from textual.app import App
 from textual.events import Key
 from textual.worker import get_current_worker
 
+from advisor.language import say
 from advisor.tui.driver import Driver, expected_trouble
 from advisor.tui.frame import Frame
 from advisor.tui.loading import LoadingScreen
@@ -22,8 +25,11 @@ from advisor.tui.messages import GaugeSource, GaugesRead, Glanced, Glancing, Nob
 from advisor.tui.sitting import DemoAsked, FilesAsked, Sitting
 
 if TYPE_CHECKING:
+    from advisor.machine.live import GaugeSnapshot
     from advisor.session import State
     from advisor.tui.breadcrumb import Stage
+
+T = TypeVar("T")
 
 
 class Opening(App[int]):
@@ -42,14 +48,16 @@ class Opening(App[int]):
         self.sitting = sitting
         self._gauges, self._refresh = gauges, refresh
         self._glancing = glancing
-        self._polling = False
+        self._polling, self._asked = False, 0.0
         self._turn = asyncio.Lock()
+        self._keeping = Lock()
+        self._moves = self._last_kept = 0
         self.resume: tuple[Stage, int] | None = None
         """Stage and question to open at instead of the first screen."""
         self.trouble = ""
         """Why nothing could be opened; printed after the app has gone."""
         if gauges is None:
-            sitting.no_gauges = "no gauges"
+            sitting.no_gauges = say("no gauges")
 
     def on_mount(self) -> None:
         """Begin to read, and to watch."""
@@ -104,10 +112,10 @@ class Opening(App[int]):
 
     def _give_up(self, why: str) -> None:
         if self.sitting.state is not None:
-            self.sitting.reading, self.sitting.note = "", f"the rest could not be read: {why}"
+            self.sitting.reading, self.sitting.note = "", say("the rest could not be read: {why}", why=why)
             self._reload()
         elif self.sitting.offers.files is not None and self._chosen_in_the_app():
-            self.sitting.note = f"that could not be opened: {why}"
+            self.sitting.note = say("that could not be opened: {why}", why=why)
             self._open_driver(None)
         else:
             self.trouble = why
@@ -197,18 +205,30 @@ class Opening(App[int]):
 
     def _tick(self) -> None:
         if not self._polling:
-            self._polling = True
+            self._polling, self._asked = True, monotonic()
             self._poll()
+        else:
+            self._wait_for_gauges()
 
-    @work(thread=True, group="gauges")
-    def _poll(self) -> None:
+    def _wait_for_gauges(self) -> None:
+        """A driver that hangs must not leave old numbers standing as if they were fresh."""
+        from advisor.machine.live import HANGS_SECONDS, NEVER
+
+        if monotonic() - self._asked > HANGS_SECONDS:
+            self._show_gauges((self.sitting.snapshot or NEVER).unanswered(monotonic()))
+
+    @work(group="gauges")
+    async def _poll(self) -> None:
         assert self._gauges is not None
-        self.post_message(GaugesRead(self._gauges.poll(monotonic())))
+        self.post_message(GaugesRead(await aside(partial(self._gauges.poll, monotonic()))))
 
     @on(GaugesRead)
     def _gauges_read(self, message: GaugesRead) -> None:
         self._polling = False
-        self.sitting.snapshot = message.snapshot
+        self._show_gauges(message.snapshot)
+
+    def _show_gauges(self, snapshot: GaugeSnapshot) -> None:
+        self.sitting.snapshot = snapshot
         top = self.screen_stack[-1] if self.screen_stack else None  # none while the app ends
         if isinstance(top, Frame):
             top.reload_strip()
@@ -225,6 +245,32 @@ class Opening(App[int]):
 
     def _preview(self) -> object:
         raise NotImplementedError
+
+
+async def aside(ask: Callable[[], T]) -> T:
+    """What `ask` answers, in a thread that nobody waits for at the end: a driver that hangs must not keep the user."""
+    loop = asyncio.get_running_loop()
+    answer: asyncio.Future[T] = loop.create_future()
+
+    def settle(told: T | None, problem: Exception | None) -> None:
+        if answer.done():  # the app is leaving
+            return
+        if problem is not None:
+            answer.set_exception(problem)
+        else:
+            answer.set_result(told)  # type: ignore[arg-type]
+
+    def run() -> None:
+        told, problem = None, None
+        try:
+            told = ask()
+        except Exception as error:  # noqa: BLE001 - raised where it is awaited
+            problem = error
+        with suppress(RuntimeError):  # the loop has gone
+            loop.call_soon_threadsafe(settle, told, problem)
+
+    Thread(target=run, daemon=True).start()
+    return await answer
 
 
 def _last_written(logs: Iterable[Path]) -> float | None:

@@ -15,6 +15,7 @@ from textual.reactive import reactive
 from textual.strip import Strip
 from textual.widget import Widget
 
+from advisor.language import say
 from advisor.tui.ui_text import Line, Row, Span, ascii_only, crop, keys_of, line, without_secrets
 
 RowSource = Callable[[int], Sequence[Row]]
@@ -160,7 +161,7 @@ class Page(Lines, can_focus=True):
         at = self.top + y
         row = rows[at] if at < len(rows) else Row(())
         if y == self.size.height - 1 and at < len(rows) - 1 and y > 0:
-            more = f"↓ {len(rows) - at} more lines"
+            more = say("↓ {count} more lines", count=len(rows) - at)
             return self._strip(line(Span(more, "dim")), self.rich_style)
         if row.key is None:
             return self._strip(row.line, self.rich_style)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import ClassVar
 
+from msgspec.structs import replace
 from textual import on
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 from textual.widgets import Input
 
+from advisor.language import mark, say
 from advisor.tui import ui_text as words
 from advisor.tui.frame import BACK, Frame, Overlay
 from advisor.tui.keys import Hint, hints
@@ -26,7 +27,10 @@ def commands_of(screen: Frame, shared: Iterable[Hint]) -> list[Hint]:
     """What can be done on `screen` now: its own keys, those of every screen, and the colours."""
     own = [hint for hint in screen.own_hints() if not hint.action.startswith("app.focus")]
     usable = [replace(h, action=f"app.{h.action}") for h in shared if screen.app.check_action(h.action, ())]
-    colours = [Hint("", words.colours(name), words.colours(name), False, f"app.theme('{name}')") for name in THEMES]
+    colours = [
+        Hint("", words.colours(name), words.colours(name), False, f"app.theme('{name}')", english=f"colours {name}")
+        for name in THEMES
+    ]
     listed = [
         hint
         for hint in (*own, *usable, *colours)
@@ -38,14 +42,16 @@ def commands_of(screen: Frame, shared: Iterable[Hint]) -> list[Hint]:
 def matching(commands: list[Hint], typed: str) -> list[Hint]:
     """Commands in which every typed word stands; those whose own words begin with it come first."""
     parts = typed.lower().split()
-    found = [one for one in commands if all(part in f"{one.words} {one.explained}".lower() for part in parts)]
+    found = [
+        one for one in commands if all(part in f"{one.words} {one.explained} {one.english}".lower() for part in parts)
+    ]
     return sorted(found, key=lambda one: not one.words.lower().startswith(typed.lower().strip() or "\0"))
 
 
 def palette_rows(commands: list[Hint], width: int) -> list[Row]:
     """One command a line: words, what it does, its key."""
     if not commands:
-        return paragraph(words.NO_COMMAND, width, tone="dim")
+        return paragraph(say(words.NO_COMMAND), width, tone="dim")
     out = []
     for hint in commands:
         said = hint.explained if hint.explained != hint.words else ""
@@ -58,7 +64,7 @@ class Palette(Overlay):
     """Type to find, arrows to choose, Enter to do it on the screen underneath."""
 
     NEEDS_STATE = False
-    TITLE_WORDS = "All commands"
+    TITLE_WORDS = mark("All commands")
     OPENED_BY = "palette"
     TYPES = True
     AUTO_FOCUS = "#find"
@@ -76,7 +82,7 @@ class Palette(Overlay):
 
     def panes(self) -> Iterable[Widget]:
         """The field, and what it finds."""
-        field = Input(placeholder=words.TYPE_TO_FIND, id="find", compact=True, select_on_focus=False)
+        field = Input(placeholder=say(words.TYPE_TO_FIND), id="find", compact=True, select_on_focus=False)
         field.cursor_blink = False
         yield field
         yield self.page("main_rows", "main")

@@ -11,11 +11,12 @@ from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
 from advisor.hostile import clean
+from advisor.language import mark, say, say_count
 from advisor.tui import ui_text as words
 from advisor.tui.choose_view import take
 from advisor.tui.frame import BACK, Overlay
 from advisor.tui.sitting import Sitting
-from advisor.tui.ui_text import BLANK, Row, counted, cut, line, paragraph, rows
+from advisor.tui.ui_text import BLANK, Row, cut, line, paragraph, rows
 
 LARGEST = 8 << 20
 SHOWN = 3
@@ -36,18 +37,22 @@ def path_in(text: str) -> Path | None:
 def paste_rows(text: str, width: int) -> list[Row]:
     """How to paste; then how much came, its beginning and its end."""
     if not text:
-        return [*paragraph(words.PASTE_HERE, width, tone="strong"), BLANK, *paragraph(words.HOW_TO_PASTE, width)]
+        return [
+            *paragraph(say(words.PASTE_HERE), width, tone="strong"),
+            BLANK,
+            *paragraph(say(words.HOW_TO_PASTE), width),
+        ]
     lines = clean(text, LARGEST).splitlines()
-    out = paragraph(words.pasted(counted(len(lines), "line")), width, tone="strong")
+    out = paragraph(say_count("{number} line came.", "{number} lines came.", len(lines)), width, tone="strong")
     ends = lines if len(lines) <= 2 * SHOWN else [*lines[:SHOWN], "⋮", *lines[-SHOWN:]]
     out += rows(*(line("  " + cut(one, width - 2)) for one in ends))
-    return [*out, BLANK, *paragraph(words.WHAT_IS_IT, width)]
+    return [*out, BLANK, *paragraph(say(words.WHAT_IS_IT), width)]
 
 
 class PasteView(Overlay):
     """Paste, then say what it is."""
 
-    TITLE_WORDS = "Pasting"
+    TITLE_WORDS = mark("Pasting")
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter,l", "take('log')", "a log", key_display="l", tooltip="take it as the log", id="paste_log"),
         Binding("s", "take('script')", "a script", tooltip="take it as the launch script", id="paste_script"),
@@ -99,7 +104,7 @@ class PasteView(Overlay):
             self.sitting.chosen_script = named
         else:
             self.sitting.chosen_logs = (path,)
-        self.sitting.note = words.chosen_as(words.SCRIPT if kind == "script" else words.LOG, path.name)
+        self.sitting.note = say(words.CHOSEN_SCRIPT if kind == "script" else words.CHOSEN_LOG, name=path.name)
         self.dismiss()
 
     def action_forget(self) -> None:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
+from advisor.hostile import cells
+from advisor.language import Sayings, clauses, mark, say
 from advisor.memory.cells import Place
 from advisor.plan.plan import Change, Plan, PlanStep
 from advisor.report.phrases import change_line
@@ -15,6 +17,7 @@ from advisor.tui.explain import Arithmetic, Explanation, step_rows
 from advisor.tui.facts import short_name
 from advisor.tui.frame import StageScreen
 from advisor.tui.memory_bars import (
+    PLACE_WORDS,
     first_phase,
     fit_words,
     fullest_after,
@@ -43,7 +46,7 @@ from advisor.tui.ui_text import (
     span,
 )
 from advisor.units import GIB, show_bytes
-from advisor.words import Phase
+from advisor.words import BASIS_TITLES, Phase, Results
 
 if TYPE_CHECKING:
     from advisor.session import State
@@ -53,14 +56,14 @@ NARROW = 28
 """Columns a name needs; with fewer, the numbers go on a line of their own."""
 FLAT, TALL, LINES_A_PHASE = 20, 30, 6
 """Terminal lines below which only the memory that ran out is drawn; from which more phases are, and what each takes."""
-RESULT_WORDS = {"unchanged": "same", "changed": "CHANGES"}
+RESULT_WORDS: Sayings[Results] = Sayings({"unchanged": "same", "changed": "CHANGES"})
 
 
-def best_saving(step: PlanStep, phase: Phase | None) -> tuple[int, str] | None:
-    """(bytes, "GPU" or "host") that a step saves: in `phase`, else where it saves most; None where unknown."""
+def best_saving(step: PlanStep, phase: Phase | None) -> tuple[int, Place] | None:
+    """(bytes, place) that a step saves: in `phase`, else where it saves most; None where unknown."""
     if step.place == "none" or not step.saves:
         return None
-    place = "GPU" if step.place == "gpu" else "host"
+    place: Place = "gpu" if step.place == "gpu" else "host"
     if phase is not None and step.saves.get(phase):
         return step.saves[phase], place
     return max(step.saves.values(), key=abs), place
@@ -79,14 +82,14 @@ def saving_words(step: PlanStep, phase: Phase | None) -> str:
         if amount >= 10 * GIB
         else (f"{amount / GIB:.1f} GB" if amount >= GIB // 10 else show_bytes(amount))
     )
-    return f"{sign}{shown} {place}"
+    return f"{sign}{shown} {PLACE_WORDS[place]}"
 
 
 def change_words(change: Change) -> str:
     """Like "true → false"; "unset" and "removed" where a side is missing."""
-    return (
-        f"{change.old if change.old is not None else 'unset'} → {change.new if change.new is not None else 'removed'}"
-    )
+    old = change.old if change.old is not None else say("unset")
+    new = change.new if change.new is not None else say("removed")
+    return f"{old} → {new}"
 
 
 def place_words(change: Change) -> str:
@@ -94,15 +97,16 @@ def place_words(change: Change) -> str:
     if not change.file:
         return change.how
     at = f"{short_name(change.file)}:{change.line}" if change.line is not None else short_name(change.file)
-    return f"{at} ({change.how})" if change.how else at
+    return say("{place} ({how})", place=at, how=change.how) if change.how else at
 
 
 def column_titles(width: int) -> Row:
     """The head of the table of steps."""
     room = _name_width(width - POINTER)
     if room < NARROW:
-        return Row(line(span("      change; results, saves, basis", "title")))
-    head = f"      {pad('change', room)} {pad('results', _RESULTS)} {pad_left('saves', _SAVES)}  basis"
+        return Row(line(span("      " + say("change; results, saves, basis"), "title")))
+    columns = f"{pad(say('change'), room)} {pad(say('results'), _RESULTS)} {pad_left(say('saves'), _SAVES)}"
+    head = f"      {columns}  {say('basis')}"
     return Row(line(span(head, "title")))
 
 
@@ -115,14 +119,14 @@ def plan_rows(state: State, phase: Phase | None, width: int) -> list[Row]:
     plan = state.plan
     if not plan.steps:
         return [
-            *paragraph("There is nothing to propose for this cause.", width, tone="strong"),
+            *paragraph(say("There is nothing to propose for this cause."), width, tone="strong"),
             *_why_nothing(state, width),
         ]
     out = [column_titles(width)]
     group = ""
     for step in plan.steps:
         if step.group and step.group == group:
-            out.append(Row(line(span("    or instead of it:", "dim"))))
+            out.append(Row(line(span("    " + say("or instead of it:"), "dim"))))
         group = step.group
         out += _step(step, plan, phase, width - POINTER)
     if plan.shortfall:
@@ -133,9 +137,10 @@ def plan_rows(state: State, phase: Phase | None, width: int) -> list[Row]:
 def _why_nothing(state: State, width: int) -> list[Row]:
     out: list[Row] = []
     for one in state.plan.not_proposed[:4]:
-        out += paragraph(f"{one.title}: {one.because}", width, 2)
+        out += paragraph(say("{title}: {because}", title=one.title, because=one.because), width, 2)
     if state.diagnosis.record_next_time:
-        out += [BLANK, *paragraph("Next time record: " + state.diagnosis.record_next_time, width)]
+        told = say("Next time record: {what}", what=state.diagnosis.record_next_time)
+        out += [BLANK, *paragraph(told, width)]
     return out
 
 
@@ -161,19 +166,20 @@ def _head(step: PlanStep, name: str, shorten: Callable[[str, int], str], saves: 
     """Switch, name, and the three columns; under the name where there is no room beside it."""
     box = Span("[x]" if step.selected else "[ ]", "mark" if step.selected else "plain")
     results = Span(RESULT_WORDS[step.results], "warn" if step.results == "changed" else "plain")
+    basis = span(f"  {BASIS_TITLES[step.basis]}", "dim")
     room = _name_width(width)
     if room < NARROW:
-        numbers = line("      ", results, f"  {saves}" if saves else "", span(f"  {step.basis}", "dim"))
+        numbers = line("      ", results, f"  {saves}" if saves else "", basis)
         return [line(box, f" {shorten(name, width - 4)}"), numbers]
-    gap = " " * (_RESULTS - len(results.text) + 1)
-    numbers = line(results, f"{gap}{pad_left(saves, _SAVES)}", span(f"  {step.basis}", "dim"))
+    gap = " " * (_RESULTS - cells(results.text) + 1)
+    numbers = line(results, f"{gap}{pad_left(saves, _SAVES)}", basis)
     return [line(box, f" {pad(shorten(name, room), room)} ", *numbers)]
 
 
 def _clash(step: PlanStep, plan: Plan) -> str:
     """Why this step cannot be on together with what is on; "" where nothing stands against it."""
     against = [other.title for other in plan.selected() if other.id in step.conflicts or step.id in other.conflicts]
-    return f"not together with: {'; '.join(against)}" if against and not step.selected else ""
+    return say("not together with: {steps}", steps=clauses(against)) if against and not step.selected else ""
 
 
 def bar_rows(state: State, phase: Phase | None, width: int, height: int) -> list[Row]:
@@ -191,7 +197,7 @@ def bar_rows(state: State, phase: Phase | None, width: int, height: int) -> list
     found = fullest_after(plan, phase)
     for other in others:
         title, *bars = phase_rows(plan, other, width)
-        mark = span("   the fullest after" if found and found[0] == other else "", "dim")
+        mark = span("   " + say("the fullest after") if found and found[0] == other else "", "dim")
         out += [BLANK, Row((*title.line, mark)), *bars]
     tightest = () if others else tightest_words(plan, phase)
     letters = legend(plan, [phase, *others], width)[: 0 if height < FLAT else 2 - bool(tightest)]
@@ -208,7 +214,7 @@ def _more_phases(plan: Plan, shown: Phase, most: int) -> list[Phase]:
 class PlanScreen(StageScreen):
     """Plan: space switches a step, the bars follow."""
 
-    TITLE_WORDS = "The plan"
+    TITLE_WORDS = mark("The plan")
     STACKED = True
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space", "switch", "toggle", tooltip="switch the marked step on or off"),

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from advisor.crash.evidence import Crash, Evidence, EvidenceRole, TopUser
+from advisor.language import listed, mark, say
 from advisor.tui.ui_text import Row, Tone, cut, cut_left, grouped, heading, line, span, spread
 from advisor.units import GIB, show_bytes
 from advisor.words import MEMORY_TITLES, when
@@ -19,7 +20,14 @@ _RANK: dict[EvidenceRole, int] = {"cause": 0, "telemetry": 1, "progress": 2}
 TOP_USERS = "ray-top-users"
 """Signature of Ray's table of memory users."""
 _LETTERS: dict[EvidenceRole, str] = {"telemetry": "M", "warning": "M", "progress": "P"}
-LEGEND = "E error  M memory  P progress  C config"
+LEGEND = mark("E error  M memory  P progress  C config")
+
+
+_PAIRS = (
+    ("free_bytes", "total_bytes", mark("{part} free"), mark("{part} of {whole} free")),
+    ("node_used_bytes", "node_total_bytes", mark("{part} in use"), mark("{part} of {whole} in use")),
+)
+"""Fields that belong together, in words: the part alone, and the part of its whole."""
 
 
 def letter_of(role: EvidenceRole) -> str:
@@ -29,19 +37,35 @@ def letter_of(role: EvidenceRole) -> str:
 
 def headline(crash: Crash, logs: bool = True) -> str:
     """The first line of the first screen: which memory ran out, and during what. `logs`: some were given."""
-    during = f" {when(crash.phase)}" if crash.phase != "unknown" else ""
+    during = when(crash.phase) if crash.phase != "unknown" else ""
     if crash.verdict == "oom":
-        gpu = crash.evidence[0].fields.get("gpu") if crash.evidence and crash.memory == "gpu" else None
-        return f"{MEMORY_TITLES[crash.memory]} ran out{f' on GPU {gpu}' if gpu is not None else ''}{during}."
+        return _ran_out(crash, during)
     if crash.verdict == "not_oom" and not crash.signature:
-        return "Nothing in the log failed."
+        return say("Nothing in the log failed.")
+    if crash.verdict == "not_oom" and during:
+        return say("This was not a shortage of memory {when}.", when=during)
     if crash.verdict == "not_oom":
-        return f"This was not a shortage of memory{during}."
+        return say("This was not a shortage of memory.")
     if not logs:
-        return "No log was given, so nothing is proved about a crash."
+        return say("No log was given, so nothing is proved about a crash.")
     if not crash.lines_read:
-        return "The log is empty, so nothing is proved about a crash."
-    return f"The log does not prove what ran out{during}: {crash.unclear_because or 'no decisive line was found'}."
+        return say("The log is empty, so nothing is proved about a crash.")
+    why = crash.unclear_because or say("no decisive line was found")
+    if during:
+        return say("The log does not prove what ran out {when}: {why}.", when=during, why=why)
+    return say("The log does not prove what ran out: {why}.", why=why)
+
+
+def _ran_out(crash: Crash, during: str) -> str:
+    gpu = crash.evidence[0].fields.get("gpu") if crash.evidence and crash.memory == "gpu" else None
+    memory = MEMORY_TITLES[crash.memory]
+    if gpu is None:
+        if during:
+            return say("{memory} ran out {when}.", memory=memory, when=during)
+        return say("{memory} ran out.", memory=memory)
+    if during:
+        return say("{memory} ran out on GPU {gpu} {when}.", memory=memory, gpu=gpu, when=during)
+    return say("{memory} ran out on GPU {gpu}.", memory=memory, gpu=gpu)
 
 
 def titles_of(state: State) -> Titles:
@@ -53,23 +77,25 @@ def evidence_words(crash: Crash, titles: Titles, evidence: Evidence) -> str:
     """What the line printed in numbers, and what it means; the line itself where it printed none."""
     if evidence.signature == TOP_USERS and crash.top_users:
         return holder_words(crash.top_users)
-    numbers = ", ".join(_numbers(evidence.fields))
-    again = f" (× {evidence.repeats + 1})" if evidence.repeats else ""
+    numbers = listed(_numbers(evidence.fields))
+    again = " " + say("(× {count})", count=evidence.repeats + 1) if evidence.repeats else ""
     if not numbers or evidence.role not in ("cause", "echo"):
         return f"{evidence.text}{again}"
-    return f"{numbers}{again}: {titles.get(evidence.signature, evidence.text)}"
+    meaning = titles.get(evidence.signature, evidence.text)
+    return say("{numbers}: {meaning}", numbers=f"{numbers}{again}", meaning=meaning)
 
 
 def _numbers(fields: Mapping[str, int | float | str]) -> list[str]:
     out = []
     if "tried_bytes" in fields:
-        out.append(f"asked {_shown(fields['tried_bytes'])}")
-    for part, whole, word in (("free_bytes", "total_bytes", "free"), ("node_used_bytes", "node_total_bytes", "in use")):
-        if part in fields:
-            of = f" of {_shown(fields[whole])}" if whole in fields else ""
-            out.append(f"{_shown(fields[part])}{of} {word}")
+        out.append(say("asked {size}", size=_shown(fields["tried_bytes"])))
+    for part, whole, bare, both in _PAIRS:
+        if part in fields and whole in fields:
+            out.append(say(both, part=_shown(fields[part]), whole=_shown(fields[whole])))
+        elif part in fields:
+            out.append(say(bare, part=_shown(fields[part])))
     if "threshold" in fields:
-        out.append(f"threshold {fields['threshold']}")
+        out.append(say("threshold {value}", value=fields["threshold"]))
     return out
 
 
@@ -100,7 +126,10 @@ def proof_rows(crash: Crash, titles: Titles, width: int, most: int = 6) -> list[
         return []
     ordered = ordered_evidence(crash)
     total = len(ordered)
-    out = [heading(f"What the log proves{f' ({most} of {total})' if total > most else ''}", "line", width)]
+    title = say("What the log proves")
+    if total > most:
+        title = say("What the log proves ({shown} of {total})", shown=most, total=total)
+    out = [heading(title, say("line"), width)]
     many = len({evidence.file for evidence in crash.evidence}) > 1
     for at in ordered[:most]:
         evidence = crash.evidence[at]
@@ -122,4 +151,6 @@ def holder_words(users: Sequence[TopUser]) -> str:
         by_command.setdefault(user.command, []).append(user.used_bytes)
     command, sizes = max(by_command.items(), key=lambda item: sum(item[1]))
     average = f"{sum(sizes) / len(sizes) / GIB:.1f} GB"
-    return f"top holders: {len(sizes)} × {command}, {average} each" if len(sizes) > 1 else f"top: {command}, {average}"
+    if len(sizes) == 1:
+        return say("top: {command}, {size}", command=command, size=average)
+    return say("top holders: {count} × {command}, {size} each", count=len(sizes), command=command, size=average)

@@ -10,6 +10,7 @@ from textual.widget import Widget
 
 from advisor.diagnosis.diagnosis import UNKNOWN, Choice, Step
 from advisor.hostile import cells
+from advisor.language import Sayings, clauses, mark, say, say_count
 from advisor.tui.facts import briefly
 from advisor.tui.frame import StageScreen
 from advisor.tui.page import Page
@@ -18,7 +19,6 @@ from advisor.tui.ui_text import (
     BLANK,
     Line,
     Row,
-    counted,
     cut,
     grouped,
     heading,
@@ -34,26 +34,38 @@ from advisor.tui.ui_text import (
 if TYPE_CHECKING:
     from advisor.session import State
 
-DONT_KNOW = Choice(UNKNOWN, "I don't know")
 LABEL = 18
 """Columns of the labels at the left."""
-_BY = {"log": "the log", "script": "the script", "machine": "the machine", "user": "you"}
+_ANSWERED = Sayings(
+    {
+        "log": "answered by the log",
+        "script": "answered by the script",
+        "machine": "answered by the machine",
+        "user": "answered by you",
+    }
+)
+_BY = Sayings({"log": "by the log", "script": "by the script", "machine": "by the machine", "user": "by you"})
+"""The same, in a list where "answered" is clear."""
+
+
+_NOTHING_SIMPLE = mark("nothing simple settles it")
 
 
 def offered(step: Step) -> tuple[Choice, ...]:
     """The answers to choose from; "I don't know" is always the last."""
-    return (*(choice for choice in step.choices if choice.id != UNKNOWN), DONT_KNOW)
+    return (*(choice for choice in step.choices if choice.id != UNKNOWN), Choice(UNKNOWN, say("I don't know")))
 
 
-def answered_by(state: State, step: Step) -> str:
-    """Like "answered by the log, line 41 207"; "" for a question nobody answered."""
+def answered_by(state: State, step: Step, brief: bool = False) -> str:
+    """Like "answered by the log, line 41 207", `brief`: "by the log, …"; "" for a question nobody answered."""
     if step.source == "unknown":
         return ""
     lines = [state.crash.evidence[at].line for at in step.evidence if at < len(state.crash.evidence)]
     if step.source == "script" and state.script is None:
-        return "nothing was given"
-    place = f", line {grouped(lines[0])}" if step.source == "log" and lines else ""
-    return f"answered by {_BY[step.source]}{place}"
+        return say("nothing was given")
+    if step.source == "log" and lines:
+        return say("by the log, line {line}" if brief else "answered by the log, line {line}", line=grouped(lines[0]))
+    return (_BY if brief else _ANSWERED)[step.source]
 
 
 def question_rows(state: State, step: Step, cursor: str | None, width: int) -> list[Row]:
@@ -64,30 +76,33 @@ def question_rows(state: State, step: Step, cursor: str | None, width: int) -> l
         numbered = pad_left(str(number), len(str(len(choices))))
         out.append(Row(_choice_line(state, step, numbered, choice, width - 2), choice.id))
     if cursor == UNKNOWN or step.answer == UNKNOWN:
-        out += [BLANK, *labelled("How to find out", step.if_unknown or "nothing simple settles it", width, LABEL)]
+        out += [BLANK, *labelled(say("How to find out"), step.if_unknown or say(_NOTHING_SIMPLE), width, LABEL)]
     return out
 
 
 def _choice_line(state: State, step: Step, number: str, choice: Choice, width: int) -> Line:
     right: Line = ()
     if choice.id == step.answer:
-        right = line(span(answered_by(state, step) or "chosen for now", "good"))
+        right = line(span(answered_by(state, step) or say("chosen for now"), "good"))
     elif choice.id == step.suggested:
-        right = line(span("what the evidence says", "mark"))
+        right = line(span(say("what the evidence says"), "mark"))
     elif choice.id == UNKNOWN:
-        right = line(span("how to find out …", "dim"))
+        right = line(span(say("how to find out …"), "dim"))
     mark = "●" if choice.id == step.answer else " "
     return spread(line(span(number, "mark"), f" {mark} {choice.title}"), right, width)
 
 
 def because_rows(state: State, step: Step, width: int) -> list[Row]:
     """Why it matters, what answered it, what it rules out, and what was answered before."""
-    out = labelled("Why this matters", step.why, width, LABEL)
+    out = labelled(say("Why this matters"), step.why, width, LABEL)
     if step.because:
-        out += labelled("Answered by", briefly(state, step.because), width, LABEL)
+        out += labelled(say("Answered by"), briefly(state, step.because), width, LABEL)
     for reason, titles in ruled_out_here(state, step).items():
         own = bool(step.because) and step.because in reason  # the answer itself, and that stands above
-        out += labelled("Rules out", "; ".join(titles) + ("" if own else f": {briefly(state, reason)}"), width, LABEL)
+        told = clauses(titles)
+        if not own:
+            told = say("{titles}: {reason}", titles=told, reason=briefly(state, reason))
+        out += labelled(say("Rules out"), told, width, LABEL)
     return out
 
 
@@ -104,8 +119,8 @@ def earlier_rows(state: State, at: int, width: int) -> list[Row]:
     """The answers before this one, one a line."""
     out = []
     for number, step in enumerate(state.diagnosis.path[:at]):
-        label = "Before this" if number == 0 else ""
-        by, answer = answered_by(state, step).removeprefix("answered "), cut(answer_title(step), width // 3)
+        label = say("Before this") if number == 0 else ""
+        by, answer = answered_by(state, step, brief=True), cut(answer_title(step), width // 3)
         room = width - LABEL - cells(answer) - cells(by) - 3
         left = line(span(pad(label, LABEL), "title"), cut(step.asks, room), " ", span(answer, "strong"))
         out.append(Row(spread(left, line(span(by, "dim")), width)))
@@ -119,18 +134,18 @@ def answer_title(step: Step) -> str:
 
 def path_rows(state: State, at: int, width: int) -> list[Row]:
     """The whole path as a list, for terminals with room: where we are and what follows."""
-    out = [heading("The path")]
+    out = [heading(say("The path"))]
     for number, step in enumerate(state.diagnosis.path):
         mark = "●" if number == at else ("✓" if number < at else "·")
         text = f"{mark} {step.asks}  {answer_title(step)}"
         out += paragraph(text, width, 1, "strong" if number == at else "plain")
-    return [*out, BLANK, *labelled("Likely cause", state.diagnosis.title, width)]
+    return [*out, BLANK, *labelled(say("Likely cause"), state.diagnosis.title, width)]
 
 
 class QuestionScreen(StageScreen):
     """One question; digits choose, Enter agrees and goes on."""
 
-    TITLE_WORDS = "A question"
+    TITLE_WORDS = mark("A question")
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "go_on", "agree", tooltip="take the marked answer and go on"),
         Binding("1", "choose(1)", "choose", key_display="1-9", tooltip="choose an answer and see what it changes"),
@@ -161,7 +176,7 @@ class QuestionScreen(StageScreen):
         """The question, and in one column the rest of it below."""
         step = self.step
         if step is None:
-            return paragraph("Nothing more to ask: Enter goes on to the plan.", width)
+            return paragraph(say("Nothing more to ask: Enter goes on to the plan."), width)
         found = self.query("#main")
         cursor = found.first(Page).wanted if found else step.answer
         out = question_rows(self.state, step, cursor, width)
@@ -185,8 +200,8 @@ class QuestionScreen(StageScreen):
         """What Enter and the digits do just now."""
         step = self.step
         last = self._at + 1 >= len(self.state.diagnosis.path)
-        count = counted(len(offered(step)), "answer") if step else "choose"
-        return {"go_on": "agree, then the plan" if last else "agree", "choose(1)": count}
+        count = say_count("{number} answer", "{number} answers", len(offered(step))) if step else say("choose")
+        return {"go_on": say("agree, then the plan" if last else "agree"), "choose(1)": count}
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Only an answer of the user's own can be taken back."""

@@ -9,6 +9,7 @@ from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
 from advisor.diagnosis.from_record import told
+from advisor.language import mark, say
 from advisor.tui.frame import BACK, Overlay
 from advisor.tui.ui_text import BLANK, Row, Span, flow, heading, line, pad_left, paragraph, span
 from advisor.units import show_bytes, show_gib
@@ -53,7 +54,10 @@ def fullest(curves: Sequence[Curve]) -> Curve:
     first = curves[0]
     most = [max((one.values[at] or 0 for one in curves), default=0) or None for at in range(len(first.values))]
     return Curve(
-        first.name if len(curves) == 1 else f"the fullest of {len(curves)} cards", "gpu", first.total, tuple(most)
+        first.name if len(curves) == 1 else say("the fullest of {count} cards", count=len(curves)),
+        "gpu",
+        first.total,
+        tuple(most),
     )
 
 
@@ -84,7 +88,7 @@ def clock(seconds: float) -> str:
 def plot(title: str, one: Curve, height: int, width: int) -> list[Row]:
     """A heading and the curve beside its scale."""
     most = highest([one])
-    right = f"of {show_bytes(one.total)}" if one.total else ""
+    right = say("of {size}", size=show_bytes(one.total)) if one.total else ""
     out = [heading(title, right, width)]
     for at, signs in enumerate(drawn(one, height, most)):
         scale = show_gib(most * (height - at) / height) if at in (0, height // 2) else ""
@@ -100,7 +104,7 @@ def time_rows(of: Sequence[Band], begin: float, end: float, width: int) -> list[
     gap = " " * max(1, columns - len(left) - len(right))
     found = [phase for phase, letter in LETTERS.items() if letter in letters and phase != "unknown"]
     return [
-        Row(line(span(pad_left("phase", AXIS - 1), "dim"), " ", span(letters, "mark"))),
+        Row(line(span(pad_left(say("phase"), AXIS - 1), "dim"), " ", span(letters, "mark"))),
         Row(line(" " * AXIS, span(f"{left}{gap}{right}", "dim"))),
         *flow((f"{LETTERS[phase]} {PHASE_TITLES[phase]}" for phase in found), width, AXIS, "dim"),
     ]
@@ -109,7 +113,7 @@ def time_rows(of: Sequence[Band], begin: float, end: float, width: int) -> list[
 class RecordView(Overlay):
     """Curves over the chosen stretch of time; + and - choose how long it is, the arrows where."""
 
-    TITLE_WORDS = "The record over time"
+    TITLE_WORDS = mark("The record over time")
     OPENED_BY = "record"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("plus,equals_sign", "closer", "closer", key_display="+", tooltip="half the stretch of time"),
@@ -138,14 +142,14 @@ class RecordView(Overlay):
         """The curves, and what they mean in words."""
         recording, measured = self.recording, self.state.measured
         if recording is None or measured is None:
-            return paragraph(NO_RECORD, width)
+            return paragraph(say(NO_RECORD), width)
         end = self.begin + max(recording.length, 0.1) * self.share
         height = max(3, (self.app.size.height - 16) // 2)
         out: list[Row] = []
         for title, many in _groups(shown(recording)):
             curves = [curve(one, width - AXIS, self.begin, end) for one in many]
             one = fullest(curves)
-            out += [*plot(f"{title}: {one.name}, GiB", one, height, width)]
+            out += [*plot(say("{place}: {name}, GiB", place=title, name=one.name), one, height, width)]
         out += time_rows(bands(recording), self.begin, end, width)
         said = list(told(measured))
         return [*out, BLANK, *(row for sentence in said for row in paragraph(sentence, width))]
@@ -173,7 +177,7 @@ class RecordView(Overlay):
         self.reload()
 
 
-NO_RECORD = (
+NO_RECORD = mark(
     "There is no record of this run. Started with rl-oom-advisor watch -- bash run.sh, the next one leaves one behind: "
     "memory over time, phase by phase, to the moment it dies."
 )
@@ -183,4 +187,4 @@ def _groups(many: Sequence[Series]) -> list[tuple[str, list[Series]]]:
     """Cards, and the host memory that binds."""
     cards = [one for one in many if one.gauge.kind == "gpu"]
     host = [one for one in many if one.gauge.kind in ("limit", "host")][:1]
-    return [(title, found) for title, found in (("GPU", cards), ("Host", host)) if found]
+    return [(title, found) for title, found in ((say("GPU"), cards), (say("Host"), host)) if found]

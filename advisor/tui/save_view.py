@@ -11,22 +11,28 @@ from textual.binding import Binding, BindingType
 from textual.widget import Widget
 from textual.widgets import Input
 
+from advisor.language import mark, say
 from advisor.tui.diff_view import savable
 from advisor.tui.driver import Saved
 from advisor.tui.frame import BACK, Frame, Overlay, StageScreen
 from advisor.tui.keys import Hint
 from advisor.tui.page import Page
 from advisor.tui.sitting import Copied, SaveAsked, Sitting
-from advisor.tui.ui_text import BLANK, THE_COMMAND, Row, labelled, paragraph
+from advisor.tui.ui_text import BLANK, THE_COMMAND, Row, labelled, pad, paragraph
+
+_REPORT_ONLY = mark("It explains every change and what to do by hand. {script} is not touched.")
+_BESIDE = mark("{script} itself is not touched. The report that explains every change goes beside it: {report}")
+_ENTER = mark("Enter writes to:")
+_ENDS = mark("Enter or q ends; this is printed again then, for copying.")
 
 
 def report_rows(script: str, width: int) -> list[Row]:
     """What will be written where no file changes."""
     return [
-        *paragraph("Write the report", width, tone="strong"),
-        *paragraph(f"It explains every change and what to do by hand. {script} is not touched.", width),
+        *paragraph(say("Write the report"), width, tone="strong"),
+        *paragraph(say(_REPORT_ONLY, script=script), width),
         BLANK,
-        *paragraph("Enter writes to:", width, tone="title"),
+        *paragraph(say(_ENTER), width, tone="title"),
     ]
 
 
@@ -34,49 +40,48 @@ def save_rows(destination: str, script: str, width: int) -> list[Row]:
     """What will be written where."""
     report = Path(destination).with_suffix(".md").name if destination else ""
     return [
-        *paragraph("Write the script that fits", width, tone="strong"),
-        *paragraph(
-            f"{script} itself is not touched. The report that explains every change goes beside it: {report}", width
-        ),
+        *paragraph(say("Write the script that fits"), width, tone="strong"),
+        *paragraph(say(_BESIDE, script=script, report=report), width),
         BLANK,
-        *paragraph("Enter writes to:", width, tone="title"),
+        *paragraph(say(_ENTER), width, tone="title"),
     ]
 
 
 def overwrite_rows(destination: Path, width: int) -> list[Row]:
     """The question before a file is replaced."""
     return [
-        *paragraph(f"{destination} exists already.", width, tone="strong"),
-        *paragraph("y replaces it · n or Esc goes back to choose another name", width),
+        *paragraph(say("{file} exists already.", file=destination), width, tone="strong"),
+        *paragraph(say("y replaces it · n or Esc goes back to choose another name"), width),
     ]
 
 
 def saved_rows(saved: Saved, width: int) -> list[Row]:
     """Done: what to run next, and where to read why."""
-    out = [*paragraph("Written.", width, tone="good"), BLANK]
+    out = [*paragraph(say("Written."), width, tone="good"), BLANK]
     if saved.path != saved.report:
-        out += labelled("Script", str(saved.path), width)
-    out += [*labelled("Report", str(saved.report), width), BLANK]
+        out += labelled(say("Script"), str(saved.path), width)
+    out += [*labelled(say("Report"), str(saved.report), width), BLANK]
     for note in saved.notes:
         out += paragraph(note, width)
     for number, step in enumerate(saved.by_hand):
-        out += labelled("" if number else "By hand first", step, width, tone="warn")
+        out += labelled("" if number else say("By hand first"), step, width, tone="warn")
     if saved.next_command:
-        out += labelled("Next", saved.next_command, width, tone="strong")
-    return [*out, BLANK, *paragraph("Enter or q ends; this is printed again then, for copying.", width, tone="dim")]
+        out += labelled(say("Next"), saved.next_command, width, tone="strong")
+    return [*out, BLANK, *paragraph(say(_ENDS), width, tone="dim")]
 
 
 def last_words(saved: Saved) -> str:
     """What stays in the terminal after the app has gone."""
-    said = [f"written  {saved.path}"] if saved.path != saved.report else []
-    said += [f"report   {saved.report}", *(f"by hand  {step}" for step in saved.by_hand)]
-    return "\n".join([*said, *([f"next     {saved.next_command}"] if saved.next_command else [])])
+    told = [(say("written"), str(saved.path))] if saved.path != saved.report else []
+    told += [(say("report"), str(saved.report)), *((say("by hand"), step) for step in saved.by_hand)]
+    told += [(say("next"), saved.next_command)] if saved.next_command else []
+    return "\n".join(f"{pad(label, 8)} {what}" for label, what in told)
 
 
 class SaveScreen(Frame):
     """Save, second half: the destination can be edited."""
 
-    TITLE_WORDS = "Saving"
+    TITLE_WORDS = mark("Saving")
     TYPES = True
     STACKED = True
     AUTO_FOCUS = "#destination"
@@ -96,7 +101,7 @@ class SaveScreen(Frame):
 
     def main_rows(self, width: int) -> list[Row]:
         """What will be written where."""
-        name = self.state.asked.script.name if self.state.asked.script else "the script"
+        name = self.state.asked.script.name if self.state.asked.script else say("the script")
         preview, fields = self.sitting.preview, self.query(Input)
         if preview is not None and not preview.diff:
             return report_rows(name, width)
@@ -129,7 +134,7 @@ class SaveScreen(Frame):
 class OverwriteScreen(Overlay):
     """The question before a file is replaced; nothing is the default."""
 
-    TITLE_WORDS = "Overwriting"
+    TITLE_WORDS = mark("Overwriting")
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "overwrite", "replace it", tooltip="replace the file"),
         Binding("n,enter", "back", "keep it", key_display="n", tooltip="go back and choose another name"),
@@ -157,7 +162,7 @@ class OverwriteScreen(Overlay):
 class SavedScreen(StageScreen):
     """Done."""
 
-    TITLE_WORDS = "Written"
+    TITLE_WORDS = mark("Written")
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "app.leave", "done", tooltip="end; the next command is printed again"),
         Binding("c", "copy", "copy command", tooltip="copy the next command"),

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec import Struct, field
 from textual.events import Key
 from textual.message import Message
 
+from advisor.language import say, sentences
 from advisor.tui.breadcrumb import Stage
 from advisor.tui.driver import Driver, Preview, Saved
 
@@ -20,8 +21,7 @@ if TYPE_CHECKING:
     from advisor.session import State
 
 
-@dataclass(frozen=True, slots=True)
-class Offers:
+class Offers(Struct, frozen=True):
     """What the app can open besides what it was started with; None: it does not offer it."""
 
     demo: Callable[[], Driver] | None = None
@@ -38,8 +38,7 @@ Keeper = Callable[["State", Mapping[str, bool], str, int], None]
 """Keeps the sitting: state, steps switched by hand, stage, question. Raises OSError."""
 
 
-@dataclass(slots=True)
-class Sitting:
+class Sitting(Struct):
     """Only the app changes it; screens read it and post messages."""
 
     driver: Driver
@@ -84,7 +83,8 @@ class Sitting:
         """One line while only the end of a long log is shown, and the rest of it is being read."""
         if self.state is None or not self.state.crash.preliminary:
             return ""
-        return f"This is the end of the log; lines are counted from there. {self.reading[:1].upper()}{self.reading[1:]}"
+        end = say("This is the end of the log; lines are counted from there.")
+        return sentences([end, self.reading[:1].upper() + self.reading[1:]])
 
     @property
     def known(self) -> State:

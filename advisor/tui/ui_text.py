@@ -6,19 +6,22 @@ Pure functions from nouns to lines live beside each screen; `page.py` draws what
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
+from msgspec import Struct
+
 from advisor.hostile import cells, clean_line
+from advisor.language import listed, mark, say, say_count
+from advisor.line_breaks import wrapped
 from advisor.redact import redact
+from advisor.units import in_ranges
 
 Tone = Literal["plain", "strong", "dim", "good", "bad", "warn", "mark", "title", "added", "removed"]
 """Colour repeats what the words say; no meaning hangs on it."""
 TONES: tuple[Tone, ...] = ("plain", "strong", "dim", "good", "bad", "warn", "mark", "title", "added", "removed")
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(Struct, frozen=True):
     """A run of words in one tone. `text` is clean and has no newline."""
 
     text: str
@@ -28,8 +31,7 @@ class Span:
 Line = tuple[Span, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """A line of a page. Rows with the same `key` are one thing the cursor can stand on; None: only to be read."""
 
     line: Line
@@ -142,35 +144,8 @@ def spread(left: Line, right: Line, width: int) -> Line:
 
 
 def wrap(text: str, width: int) -> list[str]:
-    """Break a paragraph at spaces into lines of at most `width` columns; longer words are broken. O(len(text))."""
-    width = max(width, 4)
-    out: list[str] = []
-    used = 0
-    for word in clean_line(text).split():
-        for piece in _pieces(word, width):
-            size = cells(piece)
-            if out and used + 1 + size <= width:
-                out[-1] += f" {piece}"
-                used += 1 + size
-            else:
-                out.append(piece)
-                used = size
-    return out
-
-
-def _pieces(word: str, width: int) -> list[str]:
-    """A word in pieces of at most `width` columns."""
-    if len(word) * 2 <= width or cells(word) <= width:
-        return [word]
-    pieces, used = [""], 0
-    for character in word:
-        size = cells(character)
-        if used + size > width:
-            pieces.append("")
-            used = 0
-        pieces[-1] += character
-        used += size
-    return pieces
+    """Break a paragraph into lines of at most `width` columns, at least four."""
+    return wrapped(text, max(width, 4))
 
 
 def paragraph(text: str, width: int, indent: int = 0, tone: Tone = "plain") -> list[Row]:
@@ -203,11 +178,6 @@ def grouped(number: int) -> str:
     return f"{number:,}".replace(",", " ")
 
 
-def counted(number: int, one: str, many: str = "") -> str:
-    """1 → "1 change", 2 → "2 changes"."""
-    return f"{number} {one if number == 1 else many or one + 's'}"
-
-
 def texts(of: Iterable[Row]) -> str:
     """The words of many rows, one a line."""
     return "\n".join(plain(row.line) for row in of)
@@ -235,141 +205,161 @@ def ascii_only(text: str) -> str:
 
 # --- words that more than one screen says ----------------------------------------------------------------------------
 
-TICKET = "the ticket"
-THE_LINE, THE_CHANGE, THE_COMMAND, THE_DIFF = "the line", "the change", "the next command", "the diff"
-PLAIN_RETURN = "-- Enter returns to rl-oom-advisor --"
+# Constants are said where they are shown.
+TICKET = mark("the ticket")
+THE_LINE, THE_CHANGE, THE_COMMAND, THE_DIFF = (
+    mark("the line"),
+    mark("the change"),
+    mark("the next command"),
+    mark("the diff"),
+)
+PLAIN_RETURN = mark("-- Enter returns to rl-oom-advisor --")
 
 
 def copied_and_written(what: str, path: object) -> str:
     """After copying: a terminal cannot say whether it took the text, so the file is named."""
-    return f"{what[:1].upper()}{what[1:]} is in {path}, and in the clipboard where the terminal allows it (OSC 52)."
+    return say(
+        "{what} is in {path}, and in the clipboard where the terminal allows it (OSC 52).",
+        what=_capitalised(say(what)),
+        path=path,
+    )
 
 
 def copied_only(what: str, why: str) -> str:
     """After copying, where no file could be written."""
-    return f"{what[:1].upper()}{what[1:]} was sent to the clipboard (OSC 52); no file could be written: {why}"
+    return say(
+        "{what} was sent to the clipboard (OSC 52); no file could be written: {why}",
+        what=_capitalised(say(what)),
+        why=why,
+    )
 
 
-SEARCH_FOR, SEARCHING, NO_HIT = "search the log for …", "searching …", "no further hit"
-BOX = "What this box has"
-LIMIT_MARK = "| is the limit"
-DIED_HERE = "the run died here"
-NO_COMMAND = "no command goes by these words"
-TYPE_TO_FIND = "type to find a command"
-NO_SUCH_CASE = "The knowledge has no more of this case."
-WHICH_RUN = "Which run died? Choose its script and its log, or either of them."
-SCRIPT, LOG = "script", "log"
-OPEN_CHOSEN = "read these"
-LOOKING_AROUND = "looking through this folder …"
-RUNS_HERE, NEWEST_FIRST, OTHER_LOGS = "Recent runs in this folder", "newest first", "Other logs"
-RAY_SESSION = "Ray's newest session on this machine"
-HOW_TO_GIVE = "Next time in one go: rl-oom-advisor run.sh --log train.log. Without files: rl-oom-advisor --demo"
-JUST_NOW = "just now"
-PASTE_HERE = "Paste a log, a launch script, or the path of one."
-HOW_TO_PASTE = "With the terminal's own paste: ctrl+shift+v, cmd+v, or the middle mouse button."
-WHAT_IS_IT = "What is it? l or Enter: a log. s: a launch script. Backspace forgets it; what you paste next is added."
+def _capitalised(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+SEARCH_FOR, SEARCHING, NO_HIT = mark("search the log for …"), mark("searching …"), mark("no further hit")
+BOX = mark("What this box has")
+LIMIT_MARK = mark("| is the limit")
+DIED_HERE = mark("the run died here")
+NO_COMMAND = mark("no command goes by these words")
+TYPE_TO_FIND = mark("type to find a command")
+NO_SUCH_CASE = mark("The knowledge has no more of this case.")
+WHICH_RUN = mark("Which run died? Choose its script and its log, or either of them.")
+SCRIPT, LOG = mark("script"), mark("log")
+CHOSEN_SCRIPT, CHOSEN_LOG = mark("chosen as the script: {name}"), mark("chosen as the log: {name}")
+OPEN_CHOSEN = mark("read these")
+LOOKING_AROUND = mark("looking through this folder …")
+RUNS_HERE, NEWEST_FIRST = mark("Recent runs in this folder"), mark("newest first")
+OTHER_LOGS = mark("Other logs")
+RAY_SESSION = mark("Ray's newest session on this machine")
+HOW_TO_GIVE = mark("Next time in one go: rl-oom-advisor run.sh --log train.log. Without files: rl-oom-advisor --demo")
+JUST_NOW = mark("just now")
+PASTE_HERE = mark("Paste a log, a launch script, or the path of one.")
+HOW_TO_PASTE = mark("With the terminal's own paste: ctrl+shift+v, cmd+v, or the middle mouse button.")
+WHAT_IS_IT = mark(
+    "What is it? l or Enter: a log. s: a launch script. Backspace forgets it; what you paste next is added."
+)
 
 
 def one_place(place: str, room: str) -> str:
     """Like "One GPU of 40.00 GiB"."""
-    name = "One GPU" if place == "gpu" else "One host"
-    return f"{name} of {room}" if room else name
+    if not room:
+        return say("One GPU" if place == "gpu" else "One host")
+    return say("One GPU of {room}" if place == "gpu" else "One host of {room}", room=room)
 
 
 def colours(name: str) -> str:
     """A set of colours in the palette."""
-    return f"colours: {name}"
+    return say("colours: {name}", name=name)
 
 
 def alike(agree: int, of: int, differs: Sequence[str]) -> str:
     """How far the run is like a documented case."""
-    return f"{agree} of {of} facts agree with this run" + (f"; it differs in {', '.join(differs)}" if differs else "")
-
-
-def ago(age: str) -> str:
-    """Like "3 min ago"."""
-    return f"{age} ago"
+    if not differs:
+        return say("{agree} of {of} facts agree with this run", agree=agree, of=of)
+    return say(
+        "{agree} of {of} facts agree with this run; it differs in {differs}",
+        agree=agree,
+        of=of,
+        differs=listed(differs),
+    )
 
 
 def nothing_here(folder: str) -> str:
     """Where no run was found."""
-    return f"No script that launches training and no log was found in {folder}, three folders deep."
-
-
-def chosen_as(what: str, name: str) -> str:
-    """After a file was chosen."""
-    return f"chosen as the {what}: {name}"
+    return say("No script that launches training and no log was found in {folder}, three folders deep.", folder=folder)
 
 
 def cannot_be_read(why: str) -> str:
     """A folder that cannot be read."""
-    return f"cannot be read: {why.lower()}"
+    return say("cannot be read: {why}", why=why.lower())
 
 
 def cannot_be_written(why: str) -> str:
     """Where pasted text cannot be kept."""
-    return f"it cannot be kept: {why.lower()}"
+    return say("it cannot be kept: {why}", why=why.lower())
 
 
 def more_entries(count: int) -> str:
     """Below a folder with very many entries."""
-    return f"and {counted(count, 'entry', 'entries')} more"
-
-
-def pasted(count: str) -> str:
-    """After pasting."""
-    return f"{count} came."
+    return say_count("and {number} entry more", "and {number} entries more", count)
 
 
 def searched_for(wanted: str) -> str:
     """While a search is on."""
-    return f"n N: {wanted}  (esc: marks)"
+    return say("n N: {wanted}  (esc: marks)", wanted=wanted)
 
 
 # --- gauges ----------------------------------------------------------------------------------------------------------
 
-NO_GPU_SHOWN = (
+NO_GPU_SHOWN = mark(
     "The driver answers, and shows no GPU to this process (CUDA_VISIBLE_DEVICES, or a container without GPUs)."
 )
-NO_PROCESS = "no process on the GPUs"
-NEVER_READ = "does not answer"
+NO_PROCESS = mark("no process on the GPUs")
+NEVER_READ = mark("does not answer")
+
+_UNSEEN = mark("GPU {gpus}: {size} held by processes that cannot be seen from here (another container or user).")
+_UNSEEN_EACH = mark(
+    "GPU {gpus}: up to {size} held by processes that cannot be seen from here (another container or user)."
+)
+_LEFT_OVER = mark("! Left over from a run that ended: pid {pids}. End them before the next start (kill, then kill -9).")
+_SILENT_ABOUT = mark("GPU {gpus}: the driver does not say which processes (not permitted, or not supported).")
 
 
 def lost(age: str) -> str:
     """A card that does not answer any more; its numbers are old."""
-    return f"does not answer; last read {age} ago"
+    return say("does not answer; last read {age} ago", age=age)
 
 
 def held_back(reasons: Sequence[str]) -> str:
     """Why clocks are held down."""
-    return f"held back by: {', '.join(reasons)}"
+    return say("held back by: {reasons}", reasons=listed(reasons))
 
 
 def ecc(count: int) -> str:
     """Uncorrected errors."""
-    return f"{counted(count, 'uncorrected memory error')} (ECC)"
+    return say_count("{number} uncorrected memory error (ECC)", "{number} uncorrected memory errors (ECC)", count)
 
 
 def unseen(indices: Sequence[int], most: str) -> str:
     """Memory that no visible process accounts for, on these cards."""
-    which = ", ".join(map(str, indices))
-    upto = "" if len(indices) == 1 else "up to "
-    return f"GPU {which}: {upto}{most} held by processes that cannot be seen from here (another container or user)."
+    return say(_UNSEEN if len(indices) == 1 else _UNSEEN_EACH, gpus=in_ranges(indices), size=most)
 
 
 def leftovers(held: Sequence[tuple[int, str]]) -> str:
     """Processes of a run that died and still hold memory."""
-    named = ", ".join(f"{pid} ({size})" for pid, size in held[:6])
-    more = f" and {len(held) - 6} more" if len(held) > 6 else ""
-    return f"! Left over from a run that ended: pid {named}{more}. End them before the next start (kill, then kill -9)."
+    named = listed(say("{pid} ({size})", pid=pid, size=size) for pid, size in held[:6])
+    if len(held) > 6:
+        named = say("{names} and {count} more", names=named, count=len(held) - 6)
+    return say(_LEFT_OVER, pids=named)
 
 
 def silent_about(indices: Sequence[int]) -> str:
     """Cards whose processes the driver does not tell."""
-    which = ", ".join(map(str, indices))
-    return f"GPU {which}: the driver does not say which processes (not permitted, or not supported)."
+    return say(_SILENT_ABOUT, gpus=in_ranges(indices))
 
 
 def documented_words(value: str) -> str:
     """Below a step: the value of a documented case, and the key that shows the case."""
-    return f"documented: {value}   d shows the case"
+    return say("documented: {value}   d shows the case", value=value)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
+from advisor.hostile import cells
+from advisor.language import mark, say
 from advisor.tui.facts import (
     deciding_settings,
     gpu_words,
@@ -36,14 +38,19 @@ from advisor.tui.ui_text import (
     rows,
     span,
 )
+from advisor.words import BASIS_TITLES
 
 if TYPE_CHECKING:
+    from advisor.diagnosis.diagnosis import Advice
     from advisor.session import State
 
 LINE_ROWS = 8
 """Rows of the chosen line that stand beside the facts; `o` shows the rest."""
 TALL = 30
 """Terminal lines from which more of everything is shown."""
+
+
+_LIKE = mark("{title}; {agree} of {of} facts agree")
 
 
 def verdict_rows(state: State, width: int) -> list[Row]:
@@ -56,16 +63,18 @@ def verdict_rows(state: State, width: int) -> list[Row]:
 
 def script_rows(state: State, width: int, most: int = 3) -> list[Row]:
     """The settings that decide, each with the place where it is decided."""
-    found = deciding_settings(state, most)
+    found, out = deciding_settings(state, most), [heading(say("What the script decides"))]
     if not found:
-        missing = "No launch script was given." if state.script is None else "No setting of the script bears on it."
-        return [heading("What the script decides"), *paragraph(missing, width, 2, "dim")]
-    out = [heading("What the script decides")]
-    value_width = min(12, max(len(setting.text) if setting.resolved else 10 for setting in found))
-    place_width = min(26, max(len(where(setting)) for setting in found))
-    key_width = max(12, min(width - value_width - place_width - 6, max(len(s.key) for s in found)))
+        missing = say(
+            "No launch script was given." if state.script is None else "No setting of the script bears on it."
+        )
+        return [*out, *paragraph(missing, width, 2, "dim")]
+    unresolved = say("unresolved")
+    value_width = min(12, max(cells(setting.text if setting.resolved else unresolved) for setting in found))
+    place_width = min(26, max(cells(where(setting)) for setting in found))
+    key_width = max(12, min(width - value_width - place_width - 6, max(cells(s.key) for s in found)))
     for setting in found:
-        value = setting.text if setting.resolved else "unresolved"
+        value = setting.text if setting.resolved else unresolved
         out += rows(
             line(
                 f"  {pad(cut_left(setting.key, key_width), key_width)}  {pad(value, value_width)}  ",
@@ -78,40 +87,49 @@ def script_rows(state: State, width: int, most: int = 3) -> list[Row]:
 def box_rows(state: State, width: int) -> list[Row]:
     """What this box has, in one or two lines."""
     facts = [gpu_words(state.machine), host_words(state.machine), *library_words(state.machine, state.run)]
-    return [heading(BOX), *flow(facts, width, 2, gap=" · ")]
+    return [heading(say(BOX)), *flow(facts, width, 2, gap=" · ")]
 
 
 def cause_rows(state: State, width: int) -> list[Row]:
     """The likely cause, how sure, and the documented case that looks like it."""
     diagnosis = state.diagnosis
-    label = "Likely cause" if state.crash.evidence else "Best guess"
-    out = labelled(label, f"{diagnosis.title} ({diagnosis.basis})", width, tone="strong")
+    label = say("Likely cause" if state.crash.evidence else "Best guess")
+    out = labelled(
+        label,
+        say("{title} ({basis})", title=diagnosis.title, basis=BASIS_TITLES[diagnosis.basis]),
+        width,
+        tone="strong",
+    )
     for advice in diagnosis.advisories[:1]:
-        out += labelled("Known fault", f"{advice.library} {advice.version}: {advice.title}", width, tone="warn")
+        out += labelled(say("Known fault"), _about(advice, advice.title), width, tone="warn")
     for case in diagnosis.cases[:1]:
-        out += labelled("Looks like", f"{case.title}; {case.agree} of {case.of} facts agree", width)
+        out += labelled(say("Looks like"), say(_LIKE, title=case.title, agree=case.agree, of=case.of), width)
     return out
+
+
+def _about(advice: Advice, told: str) -> str:
+    return say("{library} {version}: {told}", library=advice.library, version=advice.version, told=told)
 
 
 def explanation_rows(state: State, width: int) -> list[Row]:
     """The cause explained in full, and the other sentences that belong to this crash."""
     diagnosis = state.diagnosis
-    out = [heading("Why"), *paragraph(diagnosis.explains, width, 2)]
+    out = [heading(say("Why")), *paragraph(diagnosis.explains, width, 2)]
     first = lead(diagnosis.remarks[0], 2 * width - 8)[1] if diagnosis.remarks else ""
     for remark in (first, *diagnosis.remarks[1:]):
         out += [BLANK, *paragraph(remark, width, 2)] if remark else []
     for advice in diagnosis.advisories:
-        out += [BLANK, *paragraph(f"{advice.library} {advice.version}: {advice.says}", width, 2)]
+        out += [BLANK, *paragraph(_about(advice, advice.says), width, 2)]
     if state.crash.verdict == "unclear":
         for way in state.crash.settle_by:
-            out += [BLANK, *paragraph(f"This would settle it: {way}", width, 2)]
+            out += [BLANK, *paragraph(say("This would settle it: {way}", way=way), width, 2)]
     return out
 
 
 class VerdictScreen(StageScreen):
     """Crash: the first screen when a log is there."""
 
-    TITLE_WORDS = "The verdict"
+    TITLE_WORDS = mark("The verdict")
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "go_on", "questions", tooltip="go through the questions; most are answered already"),
         Binding("up,down", "nothing", "evidence", key_display="↑↓", tooltip="choose a line of evidence"),
@@ -155,8 +173,8 @@ class VerdictScreen(StageScreen):
         evidence = self.state.crash.evidence[at]
         place = f"{short_name(evidence.file)}:{evidence.line}"
         words = paragraph(evidence.text, width, 2)
-        more = rows(line(span("  o opens the log there", "dim"))) if len(words) > LINE_ROWS else []
-        return [BLANK, heading("The chosen line", place, width), *words[:LINE_ROWS], *more]
+        more = rows(line(span("  " + say("o opens the log there"), "dim"))) if len(words) > LINE_ROWS else []
+        return [BLANK, heading(say("The chosen line"), place, width), *words[:LINE_ROWS], *more]
 
     def side_rows(self, width: int) -> list[Row]:
         """Cause and facts."""
@@ -171,7 +189,7 @@ class VerdictScreen(StageScreen):
 
     def words(self) -> dict[str, str]:
         """Where Enter leads."""
-        return {"go_on": "questions" if self.state.diagnosis.path else "plan"}
+        return {"go_on": say("questions" if self.state.diagnosis.path else "plan")}
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Without evidence there is no line to open, without a case none to read."""

@@ -11,7 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 from time import monotonic as clock
 
-from advisor.watch.gauges import GpuGauges, HostGauges
+from advisor.language import say
+from advisor.watch.gauges import GpuGauges, HostGauges, shown_name
 from advisor.watch.kernel import KernelLog, kills_of_the_node
 from advisor.watch.marks import Watched, fetch
 from advisor.watch.names import ERRORS, OUTPUT, RAY_LOGS
@@ -41,10 +42,11 @@ def attach(pid: int, folder: Path, alert: float | None, knowledge: tuple[Path, .
     kernel, kills = KernelLog.open(), kills_of_the_node()
     sampler = Sampler(record, HostGauges(pid), GpuGauges(), People(pid), watched, clock(), alert, tell)
     sampler.open()
-    tell(
-        f"joined process {pid} ({role_of(pid)})"
-        + ("" if outlets else "; its output goes to no file, so phases are not known")
-    )
+    joined = {"pid": pid, "role": shown_name(role_of(pid))}
+    if outlets:
+        tell(say("joined process {pid} ({role})", **joined))
+    else:
+        tell(say("joined process {pid} ({role}); its output goes to no file, so phases are not known", **joined))
     ended = _follow(pid, born, sampler, outlets)
     sampler.finish(clock(), ended)
     record.mark(sampler.latest, end={"unknown": True} if ended else {"left": True})

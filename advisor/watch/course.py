@@ -7,9 +7,10 @@ import select
 import signal
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from time import monotonic as clock
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from advisor.watch.child import FORWARDED, ignored_signals, spawn
 from advisor.watch.outlet import Outlet
@@ -19,12 +20,11 @@ if TYPE_CHECKING:
     from advisor.watch.keeper import Kept
     from advisor.watch.sampler import Sampler
 
-_SOON, _LATER = 0.01, 0.1
-"""Seconds between two looks at a file that nobody tells of: after output, and in silence."""
+_SOON = 0.03
+"""Seconds after output until the next look at a file that nobody tells of; in silence the readings' rhythm will do."""
 
 
-@dataclass(slots=True)
-class Course:
+class Course(Struct):
     """The command while it runs. `status` is what waitpid returned, None: never known."""
 
     pid: int
@@ -40,7 +40,11 @@ class Course:
     _told: bytes = b""
     _keys: bytearray = field(default_factory=bytearray)
     _broken_told: bool = False
-    _pause: float = _SOON
+    _moved: bool = True
+    """There was output at the last look."""
+    _ears: select.poll = field(default_factory=select.poll)
+    _heard: dict[int, int] = field(default_factory=dict)
+    """What `_ears` listens to: descriptor → events."""
 
     # --- the loop --------------------------------------------------------------------------------------------------
 
@@ -65,39 +69,58 @@ class Course:
         os.set_blocking(wake, False)
         os.set_blocking(self._woken, False)
         signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+        self._heard = {self._woken: select.POLLIN}
+        self._ears.register(self._woken, select.POLLIN)
         ignored = ignored_signals()
         for number in (*FORWARDED, signal.SIGCHLD, signal.SIGWINCH, signal.SIGCONT):
             if number not in ignored:
                 signal.signal(number, lambda *_: None)
 
     def _turn(self, sampler: Sampler) -> None:
-        poll = select.poll()
-        poll.register(self._woken, select.POLLIN)
-        if self.kept is not None:
-            poll.register(self.kept.told, select.POLLIN)
         reads_keys = self.terminal is not None and self.terminal.is_raw and len(self._keys) < 4096
-        if reads_keys and self.terminal is not None:
-            poll.register(self.terminal.fd, select.POLLIN)
-        if self._keys and self.kept is not None:
-            poll.register(self.kept.master, select.POLLOUT)
+        if self.kept is not None:
+            self._listen_to(self.kept, reads_keys)
         wait = sampler.wait(clock())
-        if self.kept is None or any(outlet.waits for outlet in self.outlets):
-            wait = min(wait, self._pause) if self._pause < _LATER else wait  # in silence, the readings' rhythm will do
-        events = {fd for fd, _ in poll.poll(wait * 1000)}
+        if self._moved and (self.kept is None or any(outlet.waits for outlet in self.outlets)):
+            wait = min(wait, _SOON)
+        events = [fd for fd, _ in self._ears.poll(wait * 1000)]
         if self._woken in events:
             self._signals()
-        if self.kept is not None and self.kept.told in events:
-            self._hear(self.kept)
-        if reads_keys and self.terminal is not None and self.terminal.fd in events:
+        if self.kept is not None:
+            self._serve(self.kept, events)
+        if self.kept is None or events or self._moved:  # else the keeper would have told of output
+            self._pump()
+        sampler.tick(clock())
+
+    def _serve(self, kept: Kept, events: Sequence[int]) -> None:
+        """What is there of the keeper's words and of the user's keys."""
+        if kept.told in events:
+            self._hear(kept)
+        if self.terminal is not None and self.terminal.fd in events:
             self._take_keys(self.terminal)
-        if self._keys and self.kept is not None:
-            self._give_keys(self.kept)
-        moved = [outlet.pump() for outlet in self.outlets]
-        self._pause = _SOON if any(moved) else min(self._pause * 2, _LATER)
+        if self._keys:
+            self._give_keys(kept)
+
+    def _pump(self) -> None:
+        self._moved = any([outlet.pump() for outlet in self.outlets])
         if any(outlet.broken for outlet in self.outlets) and not self._broken_told:
             self._broken_told = True
             self._send(signal.SIGPIPE)  # what the command's next write would have met
-        sampler.tick(clock())
+
+    def _listen_to(self, kept: Kept, reads_keys: bool) -> None:
+        """Register what is to be heard from now on, where it is other than before."""
+        wanted = {self._woken: select.POLLIN, kept.told: select.POLLIN}
+        if reads_keys and self.terminal is not None:
+            wanted[self.terminal.fd] = select.POLLIN
+        if self._keys:
+            wanted[kept.master] = select.POLLOUT
+        if wanted == self._heard:
+            return
+        for fd in self._heard:
+            self._ears.unregister(fd)
+        for fd, what in wanted.items():
+            self._ears.register(fd, what)
+        self._heard = wanted
 
     # --- the terminal ----------------------------------------------------------------------------------------------
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
+from msgspec import Struct
+
+from advisor.watch.gauges import shown_name
 from advisor.watch.recording import Recording, Series
 from advisor.words import Phase
 
 
-@dataclass(frozen=True, slots=True)
-class Band:
+class Band(Struct, frozen=True):
     """A phase from one moment to the next, in seconds."""
 
     begin: float
@@ -19,8 +20,7 @@ class Band:
     phase: Phase
 
 
-@dataclass(frozen=True, slots=True)
-class Curve:
+class Curve(Struct, frozen=True):
     """One gauge in equal columns of time; None: nothing known there. Bytes."""
 
     name: str
@@ -59,7 +59,7 @@ def curve(series: Series, columns: int, begin: float, end: float) -> Curve:
                 best = current
             place += 1
         values[column] = best
-    return Curve(series.gauge.name, series.gauge.kind, series.gauge.total, tuple(values))
+    return Curve(shown_name(series.gauge.name), series.gauge.kind, series.gauge.total, tuple(values))
 
 
 def shown(recording: Recording) -> list[Series]:

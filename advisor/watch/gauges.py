@@ -6,9 +6,11 @@ import os
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 
+from msgspec import Struct, field
+
+from advisor.language import mark, say
 from advisor.machine.cgroup import Group, memory_groups
 from advisor.machine.nvml import NvmlReader
 from advisor.units import KIB
@@ -17,22 +19,32 @@ _PAGE = 4096
 SHM = "/dev/shm"  # noqa: S108 - the kernel's name for it
 
 
-@dataclass(frozen=True, slots=True)
-class Gauge:
+RAM, STORE = mark("host RAM"), mark("Ray object store")
+NOBODY, GONE, NAMELESS = mark("another process"), mark("a process that is gone"), mark("a process without a name")
+_GROUP = "memory of the group "
+
+
+def shown_name(name: str) -> str:
+    """A gauge or an owner as people read it. Records keep the names as they are, whoever's language it is."""
+    if name.startswith(_GROUP):
+        return say("memory of the group {folder}", folder=name.removeprefix(_GROUP))
+    return say(name) if name in (RAM, STORE, NOBODY, GONE, NAMELESS) else name
+
+
+class Gauge(Struct, frozen=True):
     """What a column holds. `total` None: no end is known."""
 
     kind: str
     """host, limit, shm, store, gpu, or of processes rss and gpu_process."""
     name: str
-    """For people: "GPU 0 NVIDIA A100", "ray::WorkerDict pid 77"."""
+    """"GPU 0 NVIDIA A100", "ray::WorkerDict pid 77"; `shown_name` for people."""
     total: int | None = None
     pid: int | None = None
     gpu: int | None = None
     """Index of the card."""
 
 
-@dataclass(slots=True)
-class _Kept:
+class Kept(Struct):
     """A small file of the kernel's, kept open."""
 
     path: str
@@ -53,7 +65,7 @@ class _Kept:
         self.fd = -1
 
 
-def _after(data: bytes, word: bytes) -> int | None:
+def number_after(data: bytes, word: bytes) -> int | None:
     """The number behind a word at the beginning of a line."""
     at = 0 if data.startswith(word) else data.find(b"\n" + word) + 1
     if at == 0 and not data.startswith(word):
@@ -62,8 +74,7 @@ def _after(data: bytes, word: bytes) -> int | None:
     return int(part[0]) if part and part[0].isdigit() else None
 
 
-@dataclass(slots=True)
-class HostGauges:
+class HostGauges(Struct):
     """RAM, the limit that binds the command, /dev/shm. `pid`: whose control group counts."""
 
     pid: int | None = None
@@ -71,9 +82,11 @@ class HostGauges:
     gauges: list[Gauge] = field(default_factory=list)
     groups: list[Group] = field(default_factory=list)
     """The command's control groups, its own first."""
-    _memory: _Kept = field(init=False)
-    _usage: _Kept | None = None
-    _stat: _Kept | None = None
+    _events: list[Kept] = field(default_factory=list)
+    """Their counters."""
+    _memory: Kept = field(default_factory=lambda: Kept(""))
+    _usage: Kept | None = None
+    _stat: Kept | None = None
     _cache_word: bytes = b""
     _cache: int = 0
     _total: int = 0
@@ -81,35 +94,56 @@ class HostGauges:
 
     def __post_init__(self) -> None:
         self._space = str(self.root / "dev/shm")
-        self._memory = _Kept(str(self.root / "proc/meminfo"))
-        self._total = (_after(self._memory.read(), b"MemTotal:") or 0) * KIB
+        self._memory = Kept(str(self.root / "proc/meminfo"))
+        self._total = (number_after(self._memory.read(), b"MemTotal:") or 0) * KIB
         self.groups = memory_groups(self.root, self._total or None, self.pid)
+        self._events = [Kept(str(group.events)) for group in self.groups]
         binding = min(
             (one for one in self.groups if one.limit is not None), key=lambda one: one.limit or 0, default=None
         )
         chosen = binding or (self.groups[0] if self.groups else None)
-        self.gauges = [Gauge("host", "host RAM", self._total or None)]
+        self.gauges = [Gauge("host", RAM, self._total or None)]
         if chosen is not None:
-            self._usage, self._stat = _Kept(str(chosen.usage)), _Kept(str(chosen.stat))
+            self._usage, self._stat = Kept(str(chosen.usage)), Kept(str(chosen.stat))
             self._cache_word = chosen.cache_word.encode() + b" "
-            self.gauges.append(Gauge("limit", f"memory of the group {chosen.folder}", chosen.limit))
+            self.gauges.append(Gauge("limit", f"{_GROUP}{chosen.folder}", chosen.limit))
         space = self._shm()
         if space is not None:
             self.gauges.append(Gauge("shm", SHM, space[0]))
 
+    def quick(self) -> int | None:
+        """The gauge in column `first` alone, by one file: what the run's memory is charged to before all else.
+
+        That is the usage of its group; where there are no groups, the RAM of the machine.
+        """
+        if self._usage is None:
+            free = number_after(self._memory.read(256), b"MemAvailable:")
+            return None if free is None else max(0, self._total - free * KIB)
+        said = self._usage.read(32).strip()
+        return max(0, int(said) - self._cache) if said.isdigit() else None
+
+    @property
+    def first(self) -> int:
+        """The column of `quick`."""
+        return 0 if self._usage is None else 1
+
     def read(self, slow: bool) -> list[int | None]:
         """Bytes in use, one a gauge. `slow`: the file cache is asked for too, not only remembered."""
-        free = _after(self._memory.read(256), b"MemAvailable:")
+        free = number_after(self._memory.read(256), b"MemAvailable:")
         values: list[int | None] = [None if free is None else max(0, self._total - free * KIB)]
         if self._usage is not None and self._stat is not None:
             if slow:
-                self._cache = _after(self._stat.read(8192), self._cache_word) or 0
+                self._cache = number_after(self._stat.read(8192), self._cache_word) or 0
             said = self._usage.read(32).strip()
             values.append(max(0, int(said) - self._cache) if said.isdigit() else None)
         space = self._shm()
         if len(values) < len(self.gauges):
             values.append(None if space is None else space[1])
         return values
+
+    def kills(self, place: int) -> int | None:
+        """Processes that the kernel killed in one of `groups` for want of memory; None where it does not count."""
+        return number_after(self._events[place].read(), b"oom_kill ")
 
     def _shm(self) -> tuple[int, int] | None:
         try:
@@ -119,13 +153,12 @@ class HostGauges:
         return found.f_blocks * found.f_frsize, (found.f_blocks - found.f_bfree) * found.f_frsize
 
     def close(self) -> None:
-        for one in (self._memory, self._usage, self._stat):
+        for one in (self._memory, self._usage, self._stat, *self._events):
             if one is not None:
                 one.close()
 
 
-@dataclass(slots=True)
-class GpuGauges:
+class GpuGauges(Struct):
     """Every card's memory, and what each process holds of it."""
 
     reader: NvmlReader = field(default_factory=NvmlReader)
@@ -158,8 +191,7 @@ class GpuGauges:
         self.reader.close()
 
 
-@dataclass(slots=True)
-class Pace:
+class Pace(Struct):
     """How often something may be done, so that it takes no more than a share of the time."""
 
     every: float
@@ -176,6 +208,10 @@ class Pace:
     def ran(self, began: float, cost: float) -> None:
         """Done once at `began`, for so many seconds of processor time: when next."""
         self._cost = cost if self._cost == 0 else 0.8 * self._cost + 0.2 * cost
+        self.again(began)
+
+    def again(self, began: float) -> None:
+        """Done once at `began`, at what it usually costs: when next."""
         wait = max(self.every, self._cost / self.share)
         self.due = max(self.due + wait, began + wait / 2)
 
@@ -188,9 +224,14 @@ def timed(pace: Pace, now: float, action: Callable[[], None]) -> None:
         pace.ran(now, time.thread_time() - begun)
 
 
-def resident(pid: int) -> int | None:
+def pages_of(pid: int) -> Kept:
+    """The file in which the kernel counts the pages of a process, for `resident`."""
+    return Kept(f"/proc/{pid}/statm")
+
+
+def resident(pages: Kept) -> int | None:
     """Memory of its own that a process holds: resident pages less those it shares. None where it is gone."""
-    with suppress(OSError, ValueError, IndexError), open(f"/proc/{pid}/statm", "rb", 0) as file:
-        words = file.read(128).split()
-        return (int(words[1]) - int(words[2])) * _PAGE
-    return None
+    words = pages.read(128).split()
+    if len(words) < 3:
+        return None
+    return (int(words[1]) - int(words[2])) * _PAGE

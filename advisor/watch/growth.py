@@ -10,8 +10,9 @@ alone (caches that fill up stop growing). Source: Sen 1968; Newey and West 1987.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from math import sqrt
+
+from msgspec import Struct
 
 LEAST = 8
 """Steps before anything can be said."""
@@ -26,8 +27,7 @@ _FAR = 4.0
 """Medians of the distances from the line."""
 
 
-@dataclass(frozen=True, slots=True)
-class Growth:
+class Growth(Struct, frozen=True):
     """Bytes a step, with the half-width of its 95 % interval."""
 
     per_step: float

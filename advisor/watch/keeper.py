@@ -18,8 +18,10 @@ import termios
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 
+from msgspec import Struct, field
+
+from advisor.language import say
 from advisor.watch.child import FORWARDED, spawn
 from advisor.watch.terminal import Attributes, restore_if_raw
 
@@ -28,8 +30,7 @@ _LAST_WORDS = 0.3
 """Seconds after the command's end in which its last output is waited for."""
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
+class Kept(Struct, frozen=True):
     """The watcher's side."""
 
     pid: int
@@ -42,8 +43,7 @@ class Kept:
     """The pipe on which the keeper tells."""
 
 
-@dataclass(frozen=True, slots=True)
-class Wiring:
+class Wiring(Struct, frozen=True):
     """Which of the command's three streams are the pseudo-terminal; what else they are."""
 
     log: int
@@ -90,8 +90,7 @@ def _first_line(told: int) -> str:
     return said.decode().strip()
 
 
-@dataclass(slots=True)
-class _Keeper:
+class _Keeper(Struct):
     wiring: Wiring
     master: int
     slave: int
@@ -223,10 +222,13 @@ class _Keeper:
         if self.wiring.attributes is not None and self.wiring.stdin_is_terminal:
             restore_if_raw(self.wiring.terminal, self.wiring.attributes)
         if self.ended is None:
-            goes_on = f"the run goes on (pid {self.pid}), its output in {self.wiring.log_name}"
-            said = f"\r\nrl-oom-advisor watch was killed; {goes_on}\r\n"
+            said = say(
+                "rl-oom-advisor watch was killed; the run goes on (pid {pid}), its output in {file}",
+                pid=self.pid,
+                file=self.wiring.log_name,
+            )
             with suppress(OSError):
-                os.write(self.wiring.terminal, said.encode(errors="replace"))
+                os.write(self.wiring.terminal, f"\r\n{said}\r\n".encode(errors="replace"))
 
 
 def _write_all(fd: int, data: bytes) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from advisor.hostile import clean_line
 
@@ -13,8 +14,7 @@ _MOST = 4000
 _OF_MEMORY = ("oom", "Out of memory", "out of memory", "Killed process", "NVRM", "Xid", "segfault")
 
 
-@dataclass(slots=True)
-class KernelLog:
+class KernelLog(Struct):
     """/dev/kmsg from now on."""
 
     fd: int = -1

@@ -12,10 +12,11 @@ import select
 from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
 from typing import cast
+
+from msgspec import Struct, field
 
 from advisor.hostile import clean
 from advisor.watch.literals import required
@@ -33,8 +34,7 @@ _MOST = 200
 """Lines looked at each time; of more, the last ones."""
 
 
-@dataclass(frozen=True, slots=True)
-class PhasePattern:
+class PhasePattern(Struct, frozen=True):
     """A line that it matches begins `phase`."""
 
     pattern: str
@@ -43,8 +43,7 @@ class PhasePattern:
     """One of these stands in every such line; () where that cannot be told."""
 
 
-@dataclass(frozen=True, slots=True)
-class Patterns:
+class Patterns(Struct, frozen=True):
     """In order of trust; each is compiled when a line may match it."""
 
     phases: tuple[PhasePattern, ...] = ()
@@ -60,8 +59,7 @@ class Patterns:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
+class Mark(Struct, frozen=True):
     """A phase that begins, or a step that a counter shows ("step" 12, "done" 4, "epoch" 0.25)."""
 
     phase: Phase | None = None
@@ -98,8 +96,7 @@ def _patterns(told: dict[str, object]) -> Patterns:
     return Patterns(every, str(told["step"]), tuple(words))
 
 
-@dataclass(slots=True)
-class Fetching:
+class Fetching(Struct):
     """Patterns on their way from another process."""
 
     pid: int
@@ -135,8 +132,7 @@ def fetch(knowledge: tuple[Path, ...] = ()) -> Fetching:
     return Fetching(pid, read)
 
 
-@dataclass(slots=True)
-class Watched:
+class Watched(Struct):
     """Lines of output, as they come in pieces, and the marks in them."""
 
     patterns: Patterns | None = None
@@ -144,6 +140,8 @@ class Watched:
     phase: Phase | None = None
     fetching: Fetching | None = None
     """The patterns, on their way."""
+    has_news: bool = False
+    """Output came since the last look at it."""
     _rest: str = ""
     _lines: deque[str] = field(default_factory=lambda: deque(maxlen=_MOST))
     _shapes: dict[str, Phase | None] = field(default_factory=dict)
@@ -163,6 +161,7 @@ class Watched:
 
     def feed(self, data: bytes) -> None:
         """More output; of a flood, its end."""
+        self.has_news = True
         if len(data) > _FLOOD:
             data, self._rest = data[-_FLOOD:], ""
         text = self._rest + data.decode("utf-8", "replace")
@@ -174,6 +173,7 @@ class Watched:
         """What the lines since the last call tell; a phase only where it changes, a count only where it moves."""
         if not self.is_ready() or self.patterns is None:
             return
+        self.has_news = False
         if self._rest and "%|" in self._rest:  # a progress bar ends its line only at its end
             self._lines.append(self._rest)
         while self._lines:

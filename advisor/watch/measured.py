@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Literal
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from advisor.crash.evidence import Crash
-from advisor.watch.gauges import SHM
+from advisor.language import say, spoken
+from advisor.watch.gauges import SHM, STORE, shown_name
 from advisor.watch.growth import LEAST, Growth, growth_of
 from advisor.watch.names import SAMPLES
 from advisor.watch.recording import Recording, Series, read_record
@@ -20,11 +23,9 @@ from advisor.words import Phase
 Place = Literal["gpu", "host"]
 _COUNTERS = ("step", "done", "iteration", "epoch")
 """What is counted, the most trusted first."""
-OTHER = "everything else"
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
+class Held(Struct, frozen=True):
     """What one owner held at a peak."""
 
     owner: str
@@ -32,8 +33,7 @@ class Held:
     processes: int = 1
 
 
-@dataclass(frozen=True, slots=True)
-class PhasePeak:
+class PhasePeak(Struct, frozen=True):
     """The most that was in use in one phase, on the fullest card or on the host."""
 
     place: Place
@@ -46,8 +46,7 @@ class PhasePeak:
     owners: tuple[Held, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Grown:
+class Grown(Struct, frozen=True):
     """How one gauge (or owner) went from step to step in one phase."""
 
     gauge: str
@@ -56,8 +55,7 @@ class Grown:
     capacity: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Forecast:
+class Forecast(Struct, frozen=True):
     """What would be full first at the rate seen."""
 
     gauge: str
@@ -67,8 +65,7 @@ class Forecast:
     seconds_per_step: float
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
+class Measured(Struct, frozen=True):
     """A record, understood."""
 
     folder: Path
@@ -93,8 +90,7 @@ class Measured:
         return next((one for one in self.peaks if one.place == place and one.phase == phase), None)
 
 
-@dataclass(frozen=True, slots=True)
-class _Stretch:
+class _Stretch(Struct, frozen=True):
     """Time in one phase of one step."""
 
     begin: float
@@ -105,12 +101,12 @@ class _Stretch:
 
 def measured_in(folder: Path) -> Measured:
     """What the record in a folder says. Raises RecordError, OSError."""
-    return _kept(folder, _stamp(folder))[1]
+    return _kept(folder, _stamp(folder), spoken())[1]
 
 
 def recording_in(folder: Path) -> Recording:
     """The record itself; read once as long as it stays as it is. Raises RecordError, OSError."""
-    return _kept(folder, _stamp(folder))[0]
+    return _kept(folder, _stamp(folder), spoken())[0]
 
 
 def _stamp(folder: Path) -> int:
@@ -119,7 +115,7 @@ def _stamp(folder: Path) -> int:
 
 
 @lru_cache(maxsize=2)
-def _kept(folder: Path, _: int) -> tuple[Recording, Measured]:
+def _kept(folder: Path, _: int, language: str) -> tuple[Recording, Measured]:
     recording = read_record(folder)
     return recording, measure_recording(recording)
 
@@ -143,7 +139,9 @@ def measure_recording(recording: Recording) -> Measured:
         tuple(leaks),
         tuple(sorted(level)),
         _forecast(leaks, borders),
-        tuple(f"{alert.gauge} after {alert.at:.0f} s" for alert in recording.alerts),
+        tuple(
+            say("{gauge} after {at:.0f} s", gauge=shown_name(alert.gauge), at=alert.at) for alert in recording.alerts
+        ),
         recording.oom_kills,
         recording.phases[-1][1] if recording.phases else "unknown",
         recording.phases[-1][0] if recording.phases else 0.0,
@@ -154,8 +152,10 @@ def with_phase(crash: Crash, measured: Measured | None) -> Crash:
     """The crash, in the phase that the record ends in where the logs show none."""
     if measured is None or crash.phase != "unknown" or measured.last_phase == "unknown" or not crash.evidence:
         return crash
-    because = (
-        f"the record: the output was in it from second {measured.last_phase_at:.0f} to the end at {measured.length:.0f}"
+    because = say(
+        "the record: the output was in it from second {begin:.0f} to the end at {end:.0f}",
+        begin=measured.last_phase_at,
+        end=measured.length,
     )
     first = replace(crash.evidence[0], phase=measured.last_phase)
     return replace(crash, phase=measured.last_phase, phase_because=because, evidence=(first, *crash.evidence[1:]))
@@ -246,7 +246,7 @@ def _per_step(series: Series, stretches: Sequence[_Stretch]) -> dict[Phase, dict
 def _growths(series: Series, stretches: Sequence[_Stretch]) -> Iterator[Grown]:
     for phase, steps in _per_step(series, stretches).items():
         values = [float(size) for _, size in sorted(steps.items())]
-        yield Grown(series.gauge.name, phase, growth_of(values), series.gauge.total)
+        yield Grown(shown_name(series.gauge.name), phase, growth_of(values), series.gauge.total)
 
 
 def _owners_grown(recording: Recording, stretches: Sequence[_Stretch]) -> Iterator[Grown]:
@@ -263,7 +263,8 @@ def _owners_grown(recording: Recording, stretches: Sequence[_Stretch]) -> Iterat
                 mine = steps.setdefault(name, {})
                 mine[stretch.step] = max(mine.get(stretch.step, 0), size)
         for name, values in steps.items():
-            yield Grown(f"{name} ({where})", "unknown", growth_of([float(size) for _, size in sorted(values.items())]))
+            owner = say("{name} ({where})", name=shown_name(name), where=where)
+            yield Grown(owner, "unknown", growth_of([float(size) for _, size in sorted(values.items())]))
 
 
 # --- peaks ---------------------------------------------------------------------------------------------------------
@@ -283,7 +284,7 @@ def _peaks(recording: Recording, stretches: Sequence[_Stretch]) -> Iterator[Phas
                     best[stretch.phase] = (*peak, one)
         for phase, (size, at, one) in best.items():
             owners = _owners(recording, one, at, size)
-            yield PhasePeak(place, phase, size, one.gauge.name, at, one.gauge.total, owners)
+            yield PhasePeak(place, phase, size, shown_name(one.gauge.name), at, one.gauge.total, owners)
 
 
 def _owners(recording: Recording, full: Series, at: float, size: int) -> tuple[Held, ...]:
@@ -293,19 +294,19 @@ def _owners(recording: Recording, full: Series, at: float, size: int) -> tuple[H
         of_card = [one for one in recording.of_kind("gpu_process") if one.gauge.gpu == full.gauge.gpu]
     else:
         of_card = recording.of_kind("rss")
-        for name, kind in (("Ray object store", "store"), (SHM, "shm")):
-            shared = max((value_at(one, at) or 0 for one in recording.of_kind(kind)), default=0)
-            if kind == "shm":
-                shared -= sum(held.get("Ray object store", [0]))
+        store, space = (
+            max((value_at(one, at) or 0 for one in recording.of_kind(kind)), default=0) for kind in ("store", "shm")
+        )
+        for name, shared in ((shown_name(STORE), store), (SHM, space - max(store, 0))):
             if shared > 0:
                 held[name] = [shared]
     for one in of_card:
         value = value_at(one, at)
         if value:
-            held.setdefault(one.gauge.name, []).append(value)
+            held.setdefault(shown_name(one.gauge.name), []).append(value)
     rows = sorted((Held(name, sum(sizes), len(sizes)) for name, sizes in held.items()), key=lambda one: -one.bytes)
     rest = size - sum(one.bytes for one in rows)
-    return (*rows[:8], *((Held(OTHER, rest, 0),) if rest > size * 0.02 else ()))
+    return (*rows[:8], *((Held(say("everything else"), rest, 0),) if rest > size * 0.02 else ()))
 
 
 def _forecast(leaks: Sequence[Grown], borders: Sequence[float]) -> Forecast | None:

@@ -6,8 +6,9 @@ import os
 import select
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 _CHUNK = 1 << 16
 _SURE = 4096
@@ -18,8 +19,7 @@ def _unheard(_: bytes) -> None:
     return
 
 
-@dataclass(slots=True)
-class Outlet:
+class Outlet(Struct):
     """Follows one file and shows it on one descriptor; what is shown is also told to `told`.
 
     The file is the buffer: a reader that is slow holds up neither the command nor the watcher.

@@ -6,19 +6,19 @@ import os
 import re
 from collections.abc import Collection
 from contextlib import suppress
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from advisor.hostile import clean_line
 from advisor.machine.processes import readable
-from advisor.watch.gauges import resident
+from advisor.watch.gauges import GONE, NAMELESS, Kept, pages_of, resident
 
 _MOST = 64
 """Processes that are followed; of more, the largest."""
 _PROGRAM = re.compile(r"^(?:\S*/)?(?:python[\d.]*|bash|sh|env|uv|torchrun|deepspeed|accelerate)$")
 
 
-@dataclass(slots=True)
-class People:
+class People(Struct):
     """The processes of a run."""
 
     root: int
@@ -29,14 +29,18 @@ class People:
     raylet: int | None = None
     seen: set[int] = field(default_factory=set)
     """Every process that ever belonged to the run."""
+    _pages: dict[int, Kept] = field(default_factory=dict)
+    """Of those that are followed, kept open."""
 
     def look(self, also: Collection[int] = ()) -> None:
         """Find them again: the tree under the root, and `also` (processes on the cards)."""
         found = {*_tree(self.root), *also} - {os.getpid()}
         found |= {parent for pid in also if (parent := _parent(pid)) and role_of(parent) == "raylet"}
         self.seen |= found
-        sizes = {pid: size for pid in found if (size := resident(pid)) is not None}
+        pages = {pid: self._pages.get(pid) or pages_of(pid) for pid in found}
+        sizes = {pid: size for pid, file in pages.items() if (size := resident(file)) is not None}
         kept = sorted(sizes, key=lambda pid: -sizes[pid])[:_MOST]
+        self._follow({pid: pages.pop(pid) for pid in kept}, pages)
         self.names = {pid: role_of(pid) for pid in kept}  # asked again: a Ray worker is idle before it is somebody
         for pid, name in self.names.items():
             if name == "raylet" and (pid != self.raylet or not self.store):
@@ -44,7 +48,18 @@ class People:
 
     def held(self) -> dict[int, int]:
         """Process id → bytes of its own; who is gone is left out."""
-        return {pid: size for pid in self.names if (size := resident(pid)) is not None}
+        return {pid: size for pid, file in self._pages.items() if (size := resident(file)) is not None}
+
+    def close(self) -> None:
+        self._follow({}, {})
+
+    def _follow(self, followed: dict[int, Kept], others: dict[int, Kept]) -> None:
+        """Close what is not followed any more; a process id may be another's by now."""
+        stay = {id(file) for file in followed.values()}
+        for file in (*self._pages.values(), *others.values()):
+            if id(file) not in stay:
+                file.close()
+        self._pages = followed
 
     def in_store(self) -> int | None:
         """Bytes of the Ray object store that are in memory; None without a raylet."""
@@ -90,14 +105,14 @@ def role_of(pid: int) -> str:
         with open(f"/proc/{pid}/cmdline", "rb", 0) as file:
             words = [word.decode("utf-8", "replace") for word in file.read(4096).split(b"\0") if word]
     except OSError:
-        return "a process that is gone"
+        return GONE
     return role_in(words)
 
 
 def role_in(words: list[str]) -> str:
     """The same from a command line."""
     if not words:
-        return "a process without a name"
+        return NAMELESS
     first = clean_line(words[0], 200)
     if first.startswith("ray::"):
         return first.split(".", 1)[0].split(" ", 1)[0][:60]

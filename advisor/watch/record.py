@@ -36,9 +36,10 @@ import os
 import struct
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, field
 
 from advisor.units import MIB
 from advisor.watch.gauges import Gauge
@@ -51,10 +52,11 @@ ROOM = 200_000
 SLOTS = 600
 MAGIC = b"rlring1\0"
 HEAD = struct.Struct("<8sII")
+_TIME = struct.Struct("<d")
+_ENCODED = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 
 
-@dataclass(slots=True)
-class Record:
+class Record(Struct):
     """The writer. Times are seconds since `began`."""
 
     folder: Path
@@ -114,19 +116,20 @@ class Record:
 
     def _line(self, value: Any) -> None:
         """One write, so that it is whole or missing; a full disk costs samples, not the run."""
-        data = json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+        data = _ENCODED(value).encode("utf-8", "replace") + b"\n"
         with suppress(OSError):
             self._written += os.write(self._fd, data)
 
 
-@dataclass(slots=True)
-class Ring:
+class Ring(Struct):
     """The last minute in a file of fixed size that lives in memory: writing to it costs no system call."""
 
     width: int
     _map: mmap.mmap
     _slot: struct.Struct
     _next: int = 0
+    _latest: bytes = b""
+    """The gauges of the newest slot."""
 
     @classmethod
     def create(cls, folder: Path, width: int) -> Ring:
@@ -143,7 +146,13 @@ class Ring:
     def put(self, at: float, values: Sequence[int | None]) -> None:
         """One reading, in the place of the oldest."""
         sizes = (-1 if value is None else value // MIB for value in values)
-        self._slot.pack_into(self._map, HEAD.size + self._next * self._slot.size, max(at, 1e-9), *sizes)
+        self._latest = self._slot.pack(0.0, *sizes)[_TIME.size :]
+        self.again(at)
+
+    def again(self, at: float) -> None:
+        """The same values as before."""
+        place = HEAD.size + self._next * self._slot.size
+        self._map[place : place + self._slot.size] = _TIME.pack(max(at, 1e-9)) + self._latest
         self._next = (self._next + 1) % SLOTS
 
     def close(self) -> None:

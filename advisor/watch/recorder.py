@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shlex
 import socket
 import time
 from contextlib import suppress
-from dataclasses import dataclass
 from time import monotonic as clock
+
+from msgspec import Struct
 
 from advisor.machine.processes import readable
 from advisor.redact import redact
@@ -25,8 +27,7 @@ from advisor.watch.watching import Tell, Watch
 from advisor.watch.words import Ending, write_words
 
 
-@dataclass(frozen=True, slots=True)
-class Opened:
+class Opened(Struct, frozen=True):
     """What was opened before the command began."""
 
     samples: int
@@ -40,6 +41,8 @@ def record_of(asked: Watch, course: Course, opened: Opened, tell: Tell) -> None:
     """Follow a command that was started to its end, and write its record."""
     kernel, kills = opened.kernel, kills_of_the_node()
     sampler = _sampler(asked, course, opened, tell)
+    gc.freeze()  # what is there now stays: no collection need look at it
+    gc.set_threshold(50_000, 20, 20)
     course.run(sampler)
     sampler.finish(clock(), course.status != 0)
     sampler.record.mark(sampler.latest, end=_end_of(course.status))

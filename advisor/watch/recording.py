@@ -6,11 +6,13 @@ import json
 import struct
 from array import array
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
+from msgspec import Struct, field
+
 from advisor.hostile import clean_line
+from advisor.language import say
 from advisor.units import MIB
 from advisor.watch.gauges import Gauge
 from advisor.watch.names import ERRORS, KERNEL, OUTPUT, RING, SAMPLES, WORDS
@@ -22,8 +24,7 @@ class RecordError(ValueError):
     """A folder that is no record: one sentence saying which and why."""
 
 
-@dataclass(slots=True)
-class Series:
+class Series(Struct):
     """One gauge over time: its value from each moment on until the next. -1: ended or not answering."""
 
     gauge: Gauge
@@ -38,8 +39,7 @@ class Series:
         return max((size for size in self.sizes if size >= 0), default=None)
 
 
-@dataclass(frozen=True, slots=True)
-class Alert:
+class Alert(Struct, frozen=True):
     """A level that was passed."""
 
     at: float
@@ -47,8 +47,7 @@ class Alert:
     bytes: int
 
 
-@dataclass(slots=True)
-class Recording:
+class Recording(Struct):
     """A whole record."""
 
     folder: Path
@@ -77,10 +76,15 @@ class Recording:
         return [one for one in self.series if one.gauge.kind == kind]
 
 
+def _no_record(folder: Path) -> str:
+    what = {"file": clean_line(str(folder)), "samples": SAMPLES}
+    return say("{file}: is no record of `watch` (there is no {samples} in it)", **what)
+
+
 def logs_in(folder: Path) -> tuple[Path, ...]:
     """What of a record can be read as logs of its run. Raises RecordError where there is no record."""
     if not (folder / SAMPLES).is_file():
-        raise RecordError(f"{clean_line(str(folder))}: is no record of `watch` (there is no {SAMPLES} in it)")
+        raise RecordError(_no_record(folder))
     return Recording(folder).logs
 
 
@@ -88,7 +92,7 @@ def read_record(folder: Path) -> Recording:
     """Read it back, whatever state it is in. Raises RecordError where there is none, OSError."""
     path = folder / SAMPLES if folder.is_dir() else folder
     if not path.is_file() or path.name != SAMPLES:
-        raise RecordError(f"{clean_line(str(folder))}: is no record of `watch` (there is no {SAMPLES} in it)")
+        raise RecordError(_no_record(folder))
     recording = Recording(path.parent)
     for place, value in enumerate(_values(path)):
         if place == 0:
@@ -98,7 +102,7 @@ def read_record(folder: Path) -> Recording:
         elif isinstance(value, dict):
             _event(recording, value)
     if recording.began == 0.0:
-        raise RecordError(f"{clean_line(str(path))}: the record is empty")
+        raise RecordError(say("{file}: the record is empty", file=clean_line(str(path))))
     _add_ring(recording)
     return recording
 
@@ -115,7 +119,7 @@ def _values(path: Path) -> Iterator[Any]:
 
 def _head(recording: Recording, value: Any, path: Path) -> None:
     if not isinstance(value, dict) or value.get("v") != VERSION or not isinstance(value.get("began"), (int, float)):
-        raise RecordError(f"{clean_line(str(path))}: not a record that this version reads")
+        raise RecordError(say("{file}: not a record that this version reads", file=clean_line(str(path))))
     recording.began = float(value["began"])
     recording.command = tuple(clean_line(str(word)) for word in value.get("command") or ())
 

@@ -4,27 +4,30 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from time import thread_time
+
+from msgspec import Struct, field
 
 from advisor.hostile import clean_line
+from advisor.language import say
 from advisor.units import MIB
-from advisor.watch.gauges import Gauge, GpuGauges, HostGauges, Pace, timed
+from advisor.watch.gauges import NOBODY, STORE, Gauge, GpuGauges, HostGauges, Pace, shown_name, timed
 from advisor.watch.marks import Watched
 from advisor.watch.people import People
 from advisor.watch.record import Record, Ring
 
-FAST, SLOW, WHO, MARKS = 0.1, 1.0, 5.0, 0.2
+FAST, WHOLE, SLOW, WHO, MARKS = 0.1, 0.5, 1.0, 5.0, 0.2
+_MEASURED = 8
+"""Of so many fast readings, one is timed."""
 _PATIENCE = 5.0
 """Seconds that a run which ended at once waits for the patterns of its phases."""
-_OTHER = "another process"
 _Holder = tuple[str, str, int, int | None]
 """Kind of gauge, role, process id, card."""
 _CALM = 0.02
 """Of a gauge's size: so far it must fall below the level before it can be alerted of again."""
 
 
-@dataclass(slots=True)
-class Sampler:
+class Sampler(Struct):
     """Everything that is read. `began` is on the monotonic clock."""
 
     record: Record
@@ -45,28 +48,43 @@ class Sampler:
     """The first reading that failed, and why."""
     recent: deque[list[int | None]] = field(default_factory=lambda: deque(maxlen=20))
     """The fixed gauges of the last seconds."""
+    _values: list[int | None] = field(default_factory=list)
+    """The fixed gauges now."""
+    _shown: int | None = None
+    """Bytes of the gauge that is always read, when all of the host's were read last."""
+    _whole_due: float = 0.0
+    _step: int = MIB
+    """Bytes by which that gauge moves before all are read at once."""
     _ring: Ring | None = None
     _highest: dict[int, int | None] = field(default_factory=dict)
     """Of each fixed gauge since the last sample."""
     _columns: dict[_Holder, int] = field(default_factory=dict)
+    _alive: dict[_Holder, int] = field(default_factory=dict)
+    """Of the columns, those whose process was there at the last sample."""
     _told: set[int] = field(default_factory=set)
     _kills: list[int | None] = field(default_factory=list)
     _paces: dict[str, Pace] = field(default_factory=dict)
+    _beats: int = 0
+    _due: float = 0.0
+    """When anything but the fast readings is due."""
 
     def open(self) -> None:
         """Find the gauges and make the ring. Raises OSError."""
-        self.gpus.open()
-        self.gauges = [*self.host.gauges, Gauge("store", "Ray object store"), *self.gpus.gauges]
-        for gauge in self.gauges:
-            self.record.column(gauge)
-        self._ring = Ring.create(self.record.folder, len(self.gauges))
-        self._kills = [group.oom_kills() for group in self.host.groups]
         self._paces = {
             "fast": Pace(FAST, share=0.0015),
+            "cards": Pace(FAST, share=0.001),
             "slow": Pace(SLOW, share=0.0007),
             "who": Pace(WHO, share=0.0005),
             "marks": Pace(MARKS, share=0.001),
         }
+        self.gpus.open()
+        self.gauges = [*self.host.gauges, Gauge("store", STORE), *self.gpus.gauges]
+        self._values = [None] * len(self.gauges)
+        self._step = max(MIB, (self.gauges[self.host.first].total or 0) // 1024)
+        self._kills = [self.host.kills(place) for place in range(len(self.host.groups))]
+        for gauge in self.gauges:
+            self.record.column(gauge)
+        self._ring = Ring.create(self.record.folder, len(self.gauges))
 
     def tick(self, now: float) -> None:
         """Whatever is due at `now` (monotonic). A reading that fails costs readings, never the run."""
@@ -84,12 +102,21 @@ class Sampler:
 
     def _tick(self, now: float) -> None:
         self.latest = now - self.began
-        if not self._paces["fast"].is_due(now):  # the other rhythms keep to its beat: fewer wake-ups
+        fast = self._paces["fast"]
+        if not fast.is_due(now):  # the other rhythms keep to its beat: fewer wake-ups
             return
-        timed(self._paces["who"], now, self._who)
-        self._marks(now)
-        timed(self._paces["fast"], now, self._fast)
-        timed(self._paces["slow"], now, self._slow)
+        if self.watched.has_news:
+            self._marks(now)
+        self._beats += 1
+        if self._beats % _MEASURED:  # asking what it cost costs, too
+            self._fast(now)
+            fast.again(now)
+        else:
+            timed(fast, now, lambda: self._fast(now))
+        if now >= self._due:
+            timed(self._paces["who"], now, self._who)
+            timed(self._paces["slow"], now, self._slow)
+            self._due = min(self._paces["who"].due, self._paces["slow"].due)
 
     def _marks(self, now: float) -> None:
         pace = self._paces["marks"]
@@ -107,10 +134,11 @@ class Sampler:
     def finish(self, now: float, failed: bool) -> None:
         """The last readings; of a run that failed, in the phase that its last lines tell."""
         self.latest = now - self.began
-        self._fast()
+        self._take(self.host.read(slow=False), self.gpus.read())
         self.watched.await_ready(_PATIENCE if failed else 0.0)
         self.take_marks()
         self._slow()
+        self._count_kills()
         self.record.flush(self.latest)
 
     def take_marks(self) -> None:
@@ -124,49 +152,96 @@ class Sampler:
             else:
                 self.record.mark(self.latest, counter=mark.counter, count=mark.count)
 
-    def _fast(self) -> None:
-        values = [*self.host.read(slow=False), self.people.in_store(), *self.gpus.read()]
+    def _fast(self, now: float) -> None:
+        """Into the ring: the gauge that tells of the run first, and all of the host's where it moved or it is time."""
+        cards, quick, first = self._read_cards(now), self.host.quick(), self.host.first
+        before = self._shown
+        if quick is None or before is None or abs(quick - before) >= self._step or now >= self._whole_due:
+            self._take(self.host.read(slow=False), cards)
+            self._shown, self._whole_due = self._values[first], now + WHOLE
+        elif cards is not None:
+            self._take([*self._values[:first], quick, *self._values[first + 1 : len(self.host.gauges)]], cards)
+        else:
+            self._take_one(first, quick)
+
+    def _take_one(self, column: int, value: int) -> None:
+        """A row in which one gauge may be new."""
+        if value // MIB == (self._values[column] or -1) // MIB:
+            self.recent.append(self._values)
+            if self._ring is not None:
+                self._ring.again(self.latest)
+            return
+        values = self._values.copy()
+        values[column] = value
+        self._keep(values)
+        self._raise(column, value)
+
+    def _read_cards(self, now: float) -> list[int | None] | None:
+        """None where there are none, or it is not their turn."""
+        pace = self._paces["cards"]
+        if not self.gpus.gauges or not pace.is_due(now):
+            return None
+        begun = thread_time()
+        found = self.gpus.read()
+        pace.ran(now, thread_time() - begun)
+        return found
+
+    def _take(self, host: list[int | None], cards: list[int | None] | None) -> None:
+        """A row of the host's gauges and the cards'; None: these have the values they had."""
+        count = len(host)
+        values = [*host, self.people.in_store(), *(cards or self._values[count + 1 :])]
+        self._keep(values)
+        for column, value in enumerate(values):
+            self._raise(column, value)
+
+    def _keep(self, values: list[int | None]) -> None:
+        self._values = values
         self.recent.append(values)
         if self._ring is not None:
             self._ring.put(self.latest, values)
-        for column, value in enumerate(values):
-            before = self._highest.get(column)
-            self._highest[column] = value if before is None or value is None else max(before, value)
-            if value is not None:
-                self.peaks[column] = max(self.peaks.get(column, 0), value)
-                if self.alert is not None:
-                    self._alert(column, value)
+
+    def _raise(self, column: int, value: int | None) -> None:
+        """The highest of this second and of the run, and the alert."""
+        before = self._highest.get(column)
+        self._highest[column] = value if before is None or value is None else max(before, value)
+        if value is not None:
+            self.peaks[column] = max(self.peaks.get(column, 0), value)
+            if self.alert is not None:
+                self._alert(column, value)
 
     def _slow(self) -> None:
-        self.host.read(slow=True)
+        self._take(self.host.read(slow=True), None)
         values, self._highest = dict(self._highest), {}
         values.update(self._of_processes())
         self.record.sample(self.latest, values)
-        self._count_kills()
+        self._count_kills(own_only=True)
 
     def _who(self) -> None:
         self.people.look({pid for _, pid in self.gpus.holders()})
+        self._count_kills()
+        self.watched.is_ready()
 
     def _of_processes(self) -> dict[int, int | None]:
         """What each process holds; those that are gone are marked so once."""
         name = self.people.names.get
         found: dict[_Holder, int] = {
-            ("rss", name(pid, _OTHER), pid, None): size for pid, size in self.people.held().items()
+            ("rss", name(pid, NOBODY), pid, None): size for pid, size in self.people.held().items()
         }
         for (card, pid), size in self.gpus.holders().items():
-            found["gpu_process", name(pid, _OTHER), pid, card] = size
+            found["gpu_process", name(pid, NOBODY), pid, card] = size
+        gone = {column: None for key, column in self._alive.items() if key not in found}
         for key in found:
             if key not in self._columns:
                 kind, role, pid, gpu = key
                 self._columns[key] = self.record.column(Gauge(kind, role, None, pid, gpu))
-        gone = {column: None for key, column in self._columns.items() if key not in found}
+        self._alive = {key: self._columns[key] for key in found}
         return {**gone, **{self._columns[key]: size for key, size in found.items()}}
 
-    def _count_kills(self) -> None:
-        for place, group in enumerate(self.host.groups):
-            kills, before = group.oom_kills(), self._kills[place]
+    def _count_kills(self, own_only: bool = False) -> None:
+        for place, before in enumerate(self._kills[:1] if own_only else self._kills):
+            kills = self.host.kills(place)
             if kills is not None and before is not None and kills > before:
-                self.record.mark(self.latest, oom_kills=kills - before, group=group.folder)
+                self.record.mark(self.latest, oom_kills=kills - before, group=self.host.groups[place].folder)
                 self.oom_kills += kills - before
             if kills is not None:
                 self._kills[place] = kills
@@ -178,12 +253,13 @@ class Sampler:
         if value >= self.alert * gauge.total and column not in self._told:
             self._told.add(column)
             self.record.mark(self.latest, alert=column, mib=value // MIB)
-            self.tell(f"{gauge.name}: {value / gauge.total:.1%} of {gauge.total / 2**30:.1f} GiB in use")
+            told = {"gauge": shown_name(gauge.name), "share": value / gauge.total, "total": gauge.total / 2**30}
+            self.tell(say("{gauge}: {share:.1%} of {total:.1f} GiB in use", **told))
         elif value < (self.alert - _CALM) * gauge.total:
             self._told.discard(column)
 
     def close(self) -> None:
-        for one in (self.host, self.gpus, self.record):
+        for one in (self.host, self.gpus, self.people, self.record):
             one.close()
         if self._ring is not None:
             self._ring.close()

@@ -8,18 +8,18 @@ import signal
 import struct
 import termios
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct
 
 Attributes = list[Any]
 
 
-@dataclass(slots=True)
-class Terminal:
+class Terminal(Struct):
     """The terminal on one descriptor."""
 
     fd: int
-    _before: Attributes | None = field(default=None)
+    _before: Attributes | None = None
 
     @property
     def is_raw(self) -> bool:

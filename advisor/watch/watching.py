@@ -8,8 +8,9 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from advisor.watch.child import shell_code
 from advisor.watch.course import start
@@ -21,8 +22,7 @@ Tell = Callable[[str], None]
 _APPEND = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND
 
 
-@dataclass(frozen=True, slots=True)
-class Watch:
+class Watch(Struct, frozen=True):
     """What was asked for."""
 
     argv: tuple[str, ...]
@@ -31,8 +31,7 @@ class Watch:
     knowledge: tuple[Path, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
+class Ended(Struct, frozen=True):
     """How it went. `status` as waitpid gives it; None where only the keeper knew and was killed."""
 
     folder: Path
@@ -81,7 +80,9 @@ def watch(asked: Watch, tell: Tell) -> Ended:
     try:
         course = start(asked.argv, log, str(asked.folder / OUTPUT), errors, outlets, os.isatty(0), os.isatty(1))
     except OSError as error:
-        said = f"{asked.argv[0]}: {(error.strerror or str(error)).lower()}"
+        from advisor.words import os_words
+
+        said = f"{asked.argv[0]}: {os_words(error)}"
         return Ended(asked.folder, None, said, shell_code(error))
     for fd in (log, errors):
         if fd is not None:

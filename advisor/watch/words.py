@@ -6,10 +6,11 @@ import os
 import re
 import signal
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
-from advisor.units import show_bytes
+from msgspec import Struct
+
+from advisor.units import KIB, show_bytes
 from advisor.watch.kernel import KernelLog, kills_of_the_node
 from advisor.watch.names import KERNEL, WORDS
 from advisor.watch.sampler import Sampler
@@ -18,8 +19,7 @@ _PID = re.compile(r"Killed process (\d+)|[, ]pid=(\d+)")
 _SPEAKER = "rl-oom-advisor watch:"
 
 
-@dataclass(frozen=True, slots=True)
-class Ending:
+class Ending(Struct, frozen=True):
     """How the command ended (waitpid's status), the kernel's log, and its count of kills when the run began."""
 
     status: int | None
@@ -60,7 +60,7 @@ def _story(sampler: Sampler, ending: Ending) -> Iterator[str]:
         if peak is None or gauge.kind == "store":
             continue
         share = f" ({peak / gauge.total:.1%})" if gauge.total else ""
-        yield f"{gauge.name} peaked at {show_bytes(peak)} of {show_bytes(gauge.total)}{share}"
+        yield f"{gauge.name} peaked at {_bytes(peak)} of {_bytes(gauge.total)}{share}"
     now, before = kills_of_the_node(), ending.kills_before
     if now is not None and before is not None and now > before:
         yield f"kills for want of memory on this node meanwhile: {now - before} (/proc/vmstat oom_kill)"
@@ -68,6 +68,13 @@ def _story(sampler: Sampler, ending: Ending) -> Iterator[str]:
         yield "the kernel's log could not be read, so its silence proves nothing"
     yield from _fullest(sampler)
     yield f"the command {_ended(ending.status)} after {seconds:.0f} s{during}"
+
+
+def _bytes(count: int | None) -> str:
+    """As `show_bytes` has it in English: the words are read again as a log."""
+    if count is None:
+        return "unknown"
+    return show_bytes(count) if count >= KIB else f"{count} bytes"
 
 
 def _fullest(sampler: Sampler) -> Iterator[str]:
@@ -78,7 +85,7 @@ def _fullest(sampler: Sampler) -> Iterator[str]:
         if gauge.kind in ("host", "limit") and gauge.total and sizes:
             found.append((max(sizes) / gauge.total, max(sizes), gauge.total))
     for share, size, total in sorted(found)[-1:]:
-        in_use = f"{show_bytes(size)} of {show_bytes(total)} in use ({100 * share:.1f}%)"
+        in_use = f"{_bytes(size)} of {_bytes(total)} in use ({100 * share:.1f}%)"
         yield f"host memory just before the end: {in_use}"
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from advisor.crash.evidence import NOTHING, Reading
 from advisor.diagnosis.course import course_facts

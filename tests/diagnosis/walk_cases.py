@@ -18,11 +18,12 @@ import argparse
 import re
 import statistics
 import tempfile
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
+from msgspec.structs import replace
 
 from advisor import session
 from advisor.diagnosis.diagnosis import UNKNOWN

@@ -5,11 +5,11 @@ dialect, and whatever would be switched on for them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from advisor.knowledge.schema import Cause, Framework, Rule
 from advisor.plan.options import options

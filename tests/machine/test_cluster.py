@@ -16,6 +16,7 @@ from advisor.machine.cluster_ask import _modules, _versions
 from advisor.machine.cluster_probe import probe
 from advisor.machine.inventory import Machine
 from advisor.machine.inventory_json import from_json, to_json
+from advisor.machine.trouble import SENTENCES
 
 
 @pytest.fixture
@@ -88,7 +89,8 @@ def test_another_version_of_ray_is_told_with_the_one_to_install():
     assert "Python 3.10.12" in _versions(said, "2.9.3")
 
 
-def test_a_probe_measures_with_nothing_but_the_texts_it_carries():
+def probed(language, words):
+    """What a probe finds that has nothing but the texts it carries."""
     code = (
         "import json, sys\n"
         "source, modules = json.load(sys.stdin)\n"
@@ -98,7 +100,7 @@ def test_a_probe_measures_with_nothing_but_the_texts_it_carries():
     )
     import inspect
 
-    carried = [inspect.getsource(sys.modules[probe.__module__]), _modules()]
+    carried = [inspect.getsource(sys.modules[probe.__module__]), (_modules(), language, words)]
     done = subprocess.run(
         [sys.executable, "-c", code],
         input=json.dumps(carried),
@@ -108,7 +110,17 @@ def test_a_probe_measures_with_nothing_but_the_texts_it_carries():
         cwd="/",
         timeout=30,
     )
-    assert from_json(json.loads(done.stdout)).host.total_bytes
+    return from_json(json.loads(done.stdout))
+
+
+def test_a_probe_measures_with_nothing_but_the_texts_it_carries():
+    assert probed("en", {}).host.total_bytes
+
+
+def test_a_probe_speaks_the_language_of_who_asks():
+    words = {text: f"说 {text}" for text in SENTENCES.values()}
+    machine = probed("zh", words)
+    assert machine.gpus or any(problem.startswith("说 ") for problem in machine.problems)
 
 
 # --- a real cluster ------------------------------------------------------------------------------------------------

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from advisor.machine.describe import described, from_log, join_nodes, merge, read_machine_file
 from advisor.machine.inventory import Gpu, Host, Machine

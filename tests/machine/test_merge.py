@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from advisor.machine.describe import described, read_machine_file, read_machine_files
 from advisor.machine.inventory import Gpu, Host, Machine

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from advisor.machine.inventory import Gpu, GpuProcess
 from advisor.machine.processes import UNKNOWN_PROCESS, leftovers, readable, unseen_bytes, with_details

@@ -51,9 +51,9 @@ def test_dense_runs_are_within_a_tenth() -> None:
 
 
 def test_what_is_no_dialect_of_ours_is_within_a_tenth_as_well() -> None:
-    assert (
-        max(abs(found.expected / row.reading - 1) for row, found in sized() if row.id.startswith(("35", "37"))) < 0.10
-    )
+    others = [(row, found) for row, found in sized() if found.run.framework == "unknown"]
+    assert len(others) > 3
+    assert max(abs(found.expected / row.reading - 1) for row, found in others) < 0.10
 
 
 def test_a_whole_ledger_takes_no_time_that_anyone_would_notice() -> None:

@@ -10,7 +10,7 @@ from advisor.memory.adapters import adapter_parameters, targets_of
 from advisor.memory.segments import rounding_loss
 from advisor.units import GIB, MIB
 
-from .agilerl import A100, GENERATION, L4, fullest, ledger_of, run_of
+from .agilerl import A100, GENERATION, L4, TRAINING, fullest, ledger_of, run_of
 from .runs import shape
 
 SMALL, MIXTURE = "Qwen/Qwen2.5-0.5B-Instruct", "allenai/OLMoE-1B-7B-0924-Instruct"
@@ -112,3 +112,24 @@ def test_a_quantised_base_saves_weights_and_costs_activations() -> None:
 def test_segments_lose_a_small_part_of_the_weights(model: str) -> None:
     lost = rounding_loss(shape(model))
     assert 0 <= lost < 0.25 * 2 * shape(model).parameters
+
+
+def test_a_quantised_base_saves_below_some_thousand_tokens_and_loses_above() -> None:
+    """AgileRL's authors found the turn at about 2,700 tokens on 0.5B: what is not quantised is cast to fp32, and the
+    stream with it."""
+
+    def saved(tokens: int) -> int:
+        plain, packed = (
+            fullest(ledger_of(SMALL, L4, **{**USUAL, "seq_len": tokens, "micro_batch": 1, **changed}), TRAINING)[1]
+            for changed in ({}, {"quantization": "nf4"})
+        )
+        return plain - packed
+
+    assert saved(512) > 150_000_000
+    assert saved(2048) > 0 > saved(4096)
+
+
+def test_a_quantised_base_is_said_to_be_compared_with_no_reading() -> None:
+    ledger = ledger_of(SMALL, L4, **{**USUAL, "quantization": "nf4"})
+    assert any("compared with no reading" in said for said in ledger.assumed)
+    assert not any("compared with no reading" in said for said in ledger_of(SMALL, L4, **USUAL).assumed)

@@ -6,8 +6,9 @@ Numbers are round on purpose; they are not claims about any real run.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from advisor.crash.evidence import Crash, Evidence, Frame, TopUser
 from advisor.diagnosis.diagnosis import Advice, CaseMatch, Choice, Diagnosis, RuledOut, Step

@@ -1,8 +1,7 @@
 """The ticket: short, ASCII, and without what is nobody's business."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from advisor.demo import demo_files
 from advisor.report.ticket import COLUMNS, LINES, anonymous, ticket

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from advisor.cli import app_parser
+from advisor.arguments import app_parser
 from advisor.commands.asking import asked_from
 from advisor.guided import SessionDriver
 from advisor.tui.diff_view import DiffScreen

@@ -115,4 +115,5 @@ def changes(answer: dict[str, Any], selected: bool | None = None) -> dict[str, t
 
 def stable(text: str) -> str:
     """Text without what differs from build to build: versions of tool and knowledge, digests."""
-    return re.sub(r"(Written by rl-oom-advisor) \S+ knowledge \w+", r"\1 X, knowledge X", text)
+    text = re.sub(r"(Written by rl-oom-advisor) \S+ knowledge \w+", r"\1 X, knowledge X", text)
+    return re.sub(r"(由 rl-oom-advisor) \S+ (生成，知识库) \w+", r"\1 X \2 X", text)

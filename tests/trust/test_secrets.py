@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from advisor.cli import app_parser, main
+from advisor.arguments import app_parser
+from advisor.cli import main
 from advisor.commands.asking import asked_from
 from advisor.guided import SessionDriver
 from tests.stories.told import STORIES, enter

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from advisor.crash.evidence import Crash, Evidence, TopUser
 from advisor.diagnosis.diagnosis import UNKNOWN, CaseMatch, Choice, Diagnosis, RuledOut, Step

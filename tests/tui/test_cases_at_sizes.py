@@ -1,16 +1,16 @@
 """The documented cases at three sizes: ten keystrokes to the plan, every view on the way, nothing outside its line."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from textual.pilot import Pilot
 
-from advisor.cli import app_parser
+from advisor.arguments import app_parser
 from advisor.commands.asking import asked_from
 from advisor.guided import SessionDriver
 from advisor.hostile import cells
+from advisor.language import spoken
 from advisor.session import State
 from advisor.tui.diff_view import DiffScreen
 from advisor.tui.plan_view import PlanScreen
@@ -19,11 +19,11 @@ from tests.stories.told import DOCUMENTED, STORIES, enter
 from .screen_text import hit, opened, press, screen_text
 
 SIZES = [(80, 24), (120, 40), (60, 15)]
-_KNOWN: dict[str, State] = {}
+_KNOWN: dict[tuple[str, str], State] = {}
+"""(case, language) → what it was opened to."""
 
 
-@dataclass(frozen=True)
-class Opened(SessionDriver):
+class Opened(SessionDriver, frozen=True):
     """The session's own driver on a case that was opened already."""
 
     state: State | None = None
@@ -37,9 +37,10 @@ def case(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Opened:
     story = STORIES[name]
     enter(story, tmp_path, monkeypatch)
     asked = asked_from(app_parser().parse_args([story.script, "--log", story.log, *story.machine]))
-    if name not in _KNOWN:
-        _KNOWN[name] = SessionDriver(asked).open(lambda _: None)
-    return Opened(asked, state=_KNOWN[name])
+    known = name, spoken()
+    if known not in _KNOWN:
+        _KNOWN[known] = SessionDriver(asked).open(lambda _: None)
+    return Opened(asked, state=_KNOWN[known])
 
 
 def is_sound(pilot: Pilot[int], size: tuple[int, int]) -> None:

@@ -1,9 +1,9 @@
 """Started with nothing: recent runs, a tree of folders, pasted text, and the way back from each."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from textual import events
 
 from advisor.recent import recent_in

@@ -1,8 +1,7 @@
 """Somebody who starts with nothing, on a terminal of any kind, is told what to do in a calm sentence."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from advisor.crash.evidence import Crash
 from advisor.session import State

@@ -1,9 +1,9 @@
 """Gauges: what is wrong with a card, who was left behind on it, and three kinds of nothing to show."""
 
 import os
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from advisor.machine.inventory import Gpu, GpuProcess, Host
 from advisor.machine.live import GaugeSnapshot, GpuGauge

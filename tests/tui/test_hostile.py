@@ -1,11 +1,12 @@
 """What strangers wrote is shown, never obeyed: no markup, no control sequence, no crash."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import cycle
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from textual.pilot import Pilot
 
 from advisor.hostile import cells
@@ -175,16 +176,15 @@ async def test_hostile_text_passes_through_every_screen(start: int) -> None:
         assert type(pilot.app.screen).__name__ == "SavedScreen"
 
 
-@pytest.mark.parametrize("width", [56, 78, 118])
-@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
-def test_every_text_passes_through_every_page(text: str, width: int) -> None:
+def every_page(text: str, width: int) -> list[list[Row]]:
+    """What every screen shows where strangers wrote `text` everywhere."""
     state = poisoned(always(text))
     driver, gauges = HostileDriver(state, text=always(text)), HostileGauges(text=always(text))
     snapshot_of_it = gauges.poll(1.0)
     clean_path = text.replace("\x00", "") or "x"
     one = Found(Path("/runs") / clean_path, 1.0, 5)
     found = Recent(Path("/runs"), (RecentRun(one, one),), (one,), one)
-    pages = [
+    return [
         verdict.verdict_rows(state, width),
         proof.proof_rows(state.crash, proof.titles_of(state), width),
         verdict.script_rows(state, width),
@@ -215,7 +215,12 @@ def test_every_text_passes_through_every_page(text: str, width: int) -> None:
         [Row(gauge_strip.strip(snapshot_of_it, "", width))],
         [Row(breadcrumb.breadcrumb(state, "crash", 0, width))],
     ]
-    for page in pages:
+
+
+@pytest.mark.parametrize("width", [56, 78, 118])
+@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
+def test_every_text_passes_through_every_page(text: str, width: int) -> None:
+    for page in every_page(text, width):
         is_harmless(texts(Row(crop(row.line, width)) for row in page), width)
 
 

@@ -1,6 +1,7 @@
 """Manners of a terminal program: its colours, keys, mouse and clipboard, at the first frame and at the last step."""
 
 import base64
+import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from advisor.tui.help_view import HelpView
 from advisor.tui.keys import name_of
 from advisor.tui.plan_view import PlanScreen
 from advisor.tui.question import QuestionScreen
+from advisor.tui.sitting import GoBack, GoOn
 from advisor.tui.terminal import takes_mouse, theme_of
 from advisor.tui.verdict import VerdictScreen
 
@@ -208,6 +210,26 @@ async def test_where_nothing_can_be_kept_the_sitting_goes_on() -> None:
     async with opened(keeper=keep) as pilot:
         await press(pilot, "enter", "enter")
         assert isinstance(pilot.app.screen, QuestionScreen)
+
+
+async def test_keys_faster_than_the_disk_are_kept_one_after_the_other_and_the_newest_stays() -> None:
+    writing, together, places = [0], [0], []
+
+    def keep(_: State, __: dict[str, bool], stage: str, question: int) -> None:
+        writing[0] += 1
+        together[0] = max(together[0], writing[0])
+        time.sleep(0.02)
+        places.append((stage, question))
+        writing[0] -= 1
+
+    async with opened(keeper=keep) as pilot:
+        for _ in range(8):
+            pilot.app.post_message(GoOn())
+            pilot.app.post_message(GoBack())
+        await press(pilot, "enter")
+        last = (pilot.app.sitting.stage, pilot.app.sitting.question)  # type: ignore[attr-defined]
+    assert together == [1]
+    assert places[-1] == last
 
 
 async def test_a_sitting_is_taken_up_where_it_was_left() -> None:

@@ -1,9 +1,8 @@
 """Memory bars: letters in proportion, the limit in its place."""
 
-from dataclasses import replace
-
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from advisor.memory.cells import LETTERS, Cell, PhaseSum
 from advisor.tui.memory_bars import (

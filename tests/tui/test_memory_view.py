@@ -1,8 +1,7 @@
 """Memory, phase by phase: one bar a line, now and after, and the arithmetic one key away."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from advisor.tui.explain import Arithmetic
 from advisor.tui.memory_view import MemoryView, memory_rows

@@ -1,10 +1,9 @@
 """The record over time, in the app."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from advisor.tui.record_view import RecordView, band_letters, drawn
 from advisor.watch.curve import Band, Curve

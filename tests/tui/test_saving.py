@@ -1,8 +1,8 @@
 """Saving: nothing is overwritten unasked, and the next command is shown."""
 
-from dataclasses import replace
 from pathlib import Path
 
+from msgspec.structs import replace
 from textual.widgets import Input
 
 from advisor.session import State

@@ -1,9 +1,9 @@
 """The whole way through the app, as a person would go it, at three sizes."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from textual.worker import WorkerFailed
 
 from advisor.session import State

@@ -20,7 +20,6 @@ HEAVY = {
     "textual",
     "rich",
     "yaml",
-    "msgspec",
     "psutil",
     "tree_sitter",
     "packaging",

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from advisor.knowledge.entries import Entry, Finding, Kind
 from advisor.knowledge.schema import Framework, Rule, SettingFact
 
 
-@dataclass(frozen=True, slots=True)
-class Shelf:
+class Shelf(Struct, frozen=True):
     """Later entries of one id replace earlier ones, as own knowledge replaces ours."""
 
     entries: Sequence[Entry]
@@ -24,8 +24,7 @@ class Shelf:
         return {entry.id for entry in self.entries if entry.kind == kind}
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(Struct, frozen=True):
     """One native key of a dialect, with its place."""
 
     entry: Entry

@@ -73,3 +73,5 @@ class Knowledge(Strict, frozen=True):
     knobs: tuple[KnobFact, ...]
     refused: tuple[str, ...] = ()
     """Files of a user's own knowledge that were left out, one sentence each: file, line and reason."""
+    own_cases: tuple[str, ...] = ()
+    """Ids of the cases that a user's own knowledge brought."""

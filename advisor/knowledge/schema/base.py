@@ -6,6 +6,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from advisor.language import mark
+
 Scalar = str | int | float | bool | None
 Rule = dict[str, Any]
 """{rule: NAME, parameter: value, …}"""
@@ -14,8 +16,8 @@ Grade = Literal["confirmed", "plausible", "reported", "failed", "folklore"]
 · reported: only said · failed: tried without success · folklore: the mechanism contradicts it."""
 
 
-OWN_MARK = " [yours]"
-"""Behind the title of everything that a user's own knowledge brought."""
+OWN_MARK = mark(" [yours]")
+"""Behind the title of everything that a user's own knowledge brought; said, as titles are."""
 
 
 class Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -191,6 +191,16 @@ class Mechanics(Strict, frozen=True):
     """The same of a sleeping engine."""
     lays_end_to_end: bool = False
     """Rows of a pass are laid end to end without padding unless a setting says otherwise."""
+    tensor_splits_stream: bool = False
+    """Tensor-parallel ranks of an FSDP trainer always split the stream between the layers, too (sequence parallelism);
+    elsewhere `actor.tensor_splits_stream` says."""
+    checkpoints: Literal["layer", "pieces", "mlp"] = "layer"
+    """What activation checkpointing wraps: a decoder layer, its norms, attention and MLP apart, or the MLP alone."""
+    kbit_prepared: bool = False
+    """PEFT's prepare_model_for_kbit_training: what of a quantised base is not quantised is cast to fp32, and the stream
+    between the layers with it."""
+    gathers_to_generate: bool = False
+    """Where the trainer's own model generates under ZeRO-3, all weights are gathered on every card first."""
     zero2_bucket_bytes: int = 0
     """Buckets that ZeRO's stages 1 and 2 fill with gradients in backward."""
     engine_tokens_a_sequence: int = 0

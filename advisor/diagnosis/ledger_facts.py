@@ -1,0 +1,78 @@
+"""What the ledger predicts, as facts, for questions that no line answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from advisor.crash.evidence import Crash
+from advisor.diagnosis.fact import Fact
+from advisor.language import Sayings, say
+from advisor.memory.cells import Ledger, Match
+from advisor.run.run import Run
+from advisor.units import show_bytes
+from advisor.words import OWNER_TITLES, PHASE_NAMES
+
+_GROUPS: Sayings[str] = Sayings({"states": "states", "batch": "batch", "engine": "engine"})
+"""Owners of the ledger, in groups."""
+
+
+def ledger_facts(ledger: Ledger, run: Run, crash: Crash, attribution: Sequence[Match]) -> dict[str, Fact]:
+    """The fullest group of owners, whether the GPUs hold the run, who holds host RAM, and what the failed tensor is."""
+    facts: dict[str, Fact] = {}
+    if not run.settings and not crash.settings:
+        return facts  # a ledger of nothing but defaults says nothing of this run
+    fullest = ledger.peak("gpu") if run.topology.colocated else ledger.crowded("gpu")
+    phase = ledger.phase("gpu", crash.phase) or fullest
+    if phase is not None:
+        share: dict[str, int] = dict.fromkeys((cell.owner for cell in phase.cells), 0)
+        for cell in phase.cells:
+            share[cell.owner] += cell.expected
+        groups = {
+            "states": ("weights", "gradients", "optimizer", "reference", "critic"),
+            "batch": ("activations", "logits"),
+            "engine": ("engine_weights", "kv_cache", "engine_rest"),
+        }
+        sizes = {name: sum(share.get(owner, 0) for owner in owners) for name, owners in groups.items()}
+        largest = max(sizes, key=lambda name: sizes[name])
+        because = say(
+            "the ledger of {phase}: {group} {size} of {total}",
+            phase=PHASE_NAMES[phase.phase],
+            group=_GROUPS[largest],
+            size=show_bytes(sizes[largest]),
+            total=show_bytes(phase.expected),
+        )
+        facts["ledger.largest"] = Fact(largest, "script", because)
+        for name, size in sizes.items() if ledger.gpu_capacity else ():
+            facts[f"ledger.{name}_share"] = Fact(size / (ledger.gpu_capacity or 1), "script", because)
+        logits, kept = share.get("logits", 0), share.get("activations", 0)
+        told = say(
+            "the ledger of {phase}: logits {logits}, activations {activations}",
+            phase=PHASE_NAMES[phase.phase],
+            logits=show_bytes(logits),
+            activations=show_bytes(kept),
+        )
+        facts["ledger.logits_larger"] = Fact(logits > kept, "script", told)
+    facts.update(_host_holder(ledger, crash))
+    if fullest is not None and ledger.gpu_capacity is not None:
+        sizes_told = {"size": show_bytes(fullest.expected), "total": show_bytes(ledger.gpu_capacity)}
+        told = say("the ledger: up to {size} of {total}", **sizes_told)
+        facts["ledger.gpu_fits"] = Fact(fullest.expected <= ledger.gpu_capacity, "script", told)
+    matches = [m for m in attribution if m.matches]
+    if matches:
+        best = matches[0]
+        kind = "logits" if best.of_logits else "tensor"
+        because = say("{size} is {tensor} {shape}", size=show_bytes(best.bytes), tensor=best.tensor, shape=best.shape)
+        facts["attribution"] = Fact(kind, "log", because, (0,))
+    return facts
+
+
+def _host_holder(ledger: Ledger, crash: Crash) -> dict[str, Fact]:
+    """The largest known owner of host RAM in the phase that died, else at the peak."""
+    phase = ledger.phase("host", crash.phase) or ledger.peak("host")
+    cells = [cell for cell in phase.cells if cell.owner != "unexplained"] if phase is not None else []
+    if phase is None or not cells:
+        return {}
+    largest = max(cells, key=lambda cell: cell.expected)
+    owner, size = OWNER_TITLES[largest.owner], show_bytes(largest.expected)
+    because = say("the ledger of {phase}: {owner} {size}", phase=PHASE_NAMES[phase.phase], owner=owner, size=size)
+    return {"host.largest": Fact(largest.owner, "script", because)}

@@ -1,0 +1,129 @@
+"""docs/accuracy.md: `python -m tests.measured.accuracy` prints it, `--write` writes it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.gpu.table import read
+from tests.measured import peers
+from tests.measured.published import Row, Sized, ledger_of, rows, size
+
+__all__ = ["FILE", "UNCLAIMED", "ledger_of", "text"]
+
+FILE = Path(__file__).resolve().parents[2] / "docs" / "accuracy.md"
+UNCLAIMED = Path(__file__).with_name("unclaimed.yaml")
+MEASURED = Path(__file__).resolve().parents[2] / "knowledge" / "measured.yaml"
+KINDS = {"dense": "Dense, one GPU, DDP, ZeRO and FSDP", "megatron": "Dense, Megatron", "moe": "Mixtures of experts"}
+
+HEAD = """\
+# How near the ledger is
+
+Written by `python -m tests.measured.accuracy --write` from tests/measured/published.yaml and unclaimed.yaml; a test holds
+this file to the ledger. Sizes are GiB on the fullest GPU. A reading "lies in" where it is between low and high.
+
+## Peaks that others published, and that are claimed
+"""
+CARDS = """
+## Sizes of cards
+
+These sources write the size of the card, not a reading: "GPU memory: 80GiB", "8 * 80GiB", "16 * 80GiB". No card shows
+that much: one of "80 GB" has 79.1 to 79.3 GiB, so that 80 cannot have been read. They say that such cards were used (or
+were full, which torch's allocator makes them where nothing asks it not to: it keeps what it was given until a request
+fails). What a run needs is not settled by them either way, and they count in no figure above.
+"""
+UNCLAIMED_HEAD = """
+## Peaks that were looked at and are not claimed
+
+A run of one of these kinds says in its ledger what it rests on ("Assumed"), and that it is an estimate: a trainer without
+a dialect, a quantised base, rows of data whose lengths nobody gave, a low-rank optimizer.
+"""
+BLIND = """
+## How blind this is
+
+- With their readings known, but with no constant set or changed for them: 35, 35n, 37, 38, 40, 40b, 40c. For 38 and the
+  40s a mechanism was added (tensor parallelism beside FSDP; an optimizer that steps in backward), no number.
+- Set with readings in view: Megatron's allowances, the filling of rows that are not packed, what shorter passes leave in
+  torch's segments, the widest and narrowest intervals, and the part of DDP's broadcast that is alive at once (0.85). Each
+  stands in advisor/memory/constants.py with its unit, its reason and its source.
+- Rows 2 and 5 are met at the cap of their settings, not at the lengths of their data (see above).
+- ms-swift's readings do not say by which tool they were taken. If it was torch's own count of reserved memory, they leave
+  out a CUDA context (0.5 GiB) and communicators (0.5 GiB), which the ledger counts.
+"""
+OWN = """
+## Measured by us
+
+knowledge/measured.yaml: {count} readings of small random-weight models ({meter}).
+Median error: {errors}.
+The same program measures on a GPU (`python -m tests.gpu.table --device cuda`); none was at hand.
+"""
+PEERS = """
+## Beside other estimators
+
+`python -m tests.measured.peers`, on the dense rows that are claimed. The others count states, or states and activations
+of one usual kind; none has logits copies, buckets, temporaries or what the allocator loses. A dash: no answer.
+"""
+
+
+def main() -> None:
+    """Print the file, or write it."""
+    if sys.argv[1:] == ["--write"]:
+        FILE.write_text(text())
+    else:
+        print(text(), end="")
+
+
+def text() -> str:
+    """The whole file."""
+    sized = [(row, size(row.run)) for row in rows()]
+    cards = [pair for pair in sized if pair[0].doubt == peers.WHOLE_CARD]
+    parts = [HEAD]
+    for kind, title in KINDS.items():
+        claimed = [(r, f) for r, f in sized if r.kind == kind and r.doubt != peers.WHOLE_CARD]
+        parts.append(f"\n### {title}\n\n{_summary(claimed)}\n\n{_table(claimed)}\n")
+    parts += [CARDS, "\n", _table(cards), "\n", UNCLAIMED_HEAD, "\n", _unclaimed(), "\n", BLIND, _own(), PEERS, "\n"]
+    return "".join([*parts, "\n".join(peers.table()), "\n"])
+
+
+def _summary(pairs: list[tuple[Row, Sized]]) -> str:
+    errors = [abs(found.expected / row.reading - 1) for row, found in pairs]
+    inside = sum(found.low <= row.reading <= found.high for row, found in pairs)
+    mean = sum(errors) / len(errors)
+    return f"{len(pairs)} rows: mean absolute error {mean:.1%}, worst {max(errors):.1%}; {inside} readings lie in."
+
+
+def _table(pairs: list[tuple[Row, Sized]]) -> str:
+    lines = ["| # | run | read | low | expected | high | error | | note |", "| --- |" + " --- |" * 8]
+    for row, found in pairs:
+        held = "in" if found.low <= row.reading <= found.high else "out"
+        numbers = f"{row.reading:g} | {found.low:.1f} | {found.expected:.1f} | {found.high:.1f}"
+        error = f"{found.expected / row.reading - 1:+.1%}"
+        lines.append(f"| {row.id} | {row.what} | {numbers} | {error} | {held} | {row.doubt} |")
+    return "\n".join(lines)
+
+
+def _unclaimed() -> str:
+    lines = ["| run | read | low | expected | high | source, and why not |", "| --- |" + " --- |" * 5]
+    for row in yaml.safe_load(UNCLAIMED.read_text()):
+        lines.append(f"| {row['what']} | {row['reading']} | {_asked(row)} | {row['why']} ({row['source']}) |")
+    return "\n".join(lines)
+
+
+def _asked(row: dict[str, Any]) -> str:
+    if "run" not in row:
+        return "– | – | –"
+    found = size(row["run"])
+    return f"{found.low:.1f} | {found.expected:.1f} | {found.high:.1f}"
+
+
+def _own() -> str:
+    head, measured = read(MEASURED)
+    errors = ", ".join(f"{name.replace('_', ' ')} {error:.2%}" for name, error in head["median_error"].items())
+    return OWN.format(count=len(measured), meter=head["meter"], errors=errors)
+
+
+if __name__ == "__main__":
+    main()
