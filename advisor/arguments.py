@@ -223,7 +223,10 @@ def _diagnose(parser: argparse.ArgumentParser) -> None:
 def _fix(parser: argparse.ArgumentParser) -> None:
     _add_sitting(parser)
     parser.add_argument(
-        "-o", "--output", metavar="OUT", help=say("where to write (default: NAME.fits.EXT beside the script)")
+        "-o",
+        "--output",
+        metavar="OUT",
+        help=say("where to write (default: NAME.fits.EXT beside the script; - is standard output)"),
     )
     parser.add_argument(
         "--accept",
@@ -264,7 +267,10 @@ def _set(parser: argparse.ArgumentParser) -> None:
         "changes", nargs="+", metavar="KEY=VALUE", help=say("a setting by its own name, and its new value")
     )
     parser.add_argument(
-        "-o", "--output", metavar="OUT", help=say("where to write (default: NAME.fits.EXT beside the script)")
+        "-o",
+        "--output",
+        metavar="OUT",
+        help=say("where to write (default: NAME.fits.EXT beside the script; - is standard output)"),
     )
     parser.add_argument("--launch", type=int, metavar="N", help=say("only this launch, counted from 1"))
     _add_knowledge(parser)

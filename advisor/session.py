@@ -25,6 +25,7 @@ from advisor.crash.story import preview
 from advisor.diagnosis.diagnose import Diagnosed, diagnose
 from advisor.diagnosis.diagnosis import Diagnosis
 from advisor.diagnosis.facts import Known
+from advisor.diagnosis.from_record import peaks_in
 from advisor.diagnosis.leaks import held_knobs
 from advisor.diagnosis.version import other_answers, told_version, with_version
 from advisor.glance import phase_marks
@@ -35,6 +36,7 @@ from advisor.memory.attribution import attribute
 from advisor.memory.calibrate import Correction, corrected, corrections
 from advisor.memory.cells import Ledger, Match
 from advisor.memory.ledger import build_ledger
+from advisor.memory.peaks import with_peaks
 from advisor.memory.readings import replaced_by, with_readings
 from advisor.plan.patch import Patch, make_patch, placed
 from advisor.plan.plan import NotProposed, Plan, PlanStep
@@ -237,7 +239,9 @@ def _think(
     run = replace(run, notes=(*refused, *([others] if others else []), *run.notes))
     predicted = build_ledger(run, machine, crash)
     readings = replaced_by(predicted, crash)
-    raw = with_readings(predicted, readings)
+    read = with_readings(predicted, readings)
+    peaks = peaks_in(measured, read, run, crash)
+    raw = with_peaks(read, peaks)
     known = knowledge.signatures.signatures
     limit: Literal["card", "share"] = next((s.limit for s in known if s.id == crash.signature), "card")
     found = corrections(raw, crash) if limit == "card" else ()  # a full share proves nothing of the card
@@ -251,6 +255,7 @@ def _think(
         leak_assumed=leak_assumed,
         limit=limit,
         readings=readings,
+        peaks=peaks,
     )
     plan, situation = _planned(situation, done, ledger, script, index)
     state = State(

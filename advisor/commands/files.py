@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +11,7 @@ from msgspec.structs import replace
 
 from advisor.commands.asking import launch_index
 from advisor.commands.knowing import knowledge_of
-from advisor.commands.streams import emit, tell, unreadable, usable
+from advisor.commands.streams import emit, emit_file, tell, unreadable, usable
 from advisor.exits import Exit, Refusal
 from advisor.hostile import clean, clean_line
 from advisor.knowledge import Knowledge
@@ -102,8 +101,7 @@ def set_values(parsed: argparse.Namespace) -> int:
     flags = _bare_flags(script, knowledge_of(parsed))
     document, new = usable(lambda: rewritten(script, given, index, flags))
     if parsed.output == "-":
-        sys.stdout.flush()
-        sys.stdout.buffer.write(new)
+        emit_file(new)
         return Exit.DONE
     destination = Path(parsed.output) if parsed.output else fits_name(document.path)
     usable(lambda: refuse_changed(document))

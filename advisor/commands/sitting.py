@@ -8,8 +8,8 @@ from pathlib import Path
 
 from advisor import session
 from advisor.commands.asking import asked_from, kept_sitting
-from advisor.commands.saving import destination_of, save
-from advisor.commands.streams import emit, tell, usable
+from advisor.commands.saving import destination_of, only_rewrite, save
+from advisor.commands.streams import emit, emit_file, tell, usable
 from advisor.exits import Exit, Refusal
 from advisor.hostile import clean_line
 from advisor.kept import again
@@ -66,6 +66,11 @@ def fix(parsed: argparse.Namespace) -> int:
         tell(say("by hand: {change}", change=sentence))
     if not patch.rewrites:
         return _nothing_to_write(state, parsed)
+    if parsed.output == "-" and not parsed.diff:
+        emit_file(only_rewrite(patch.rewrites).new)
+        for change in _changes(state):
+            tell(change)
+        return Exit.DONE
     destination = destination_of(patch, parsed.output, here=parsed.demo)
     if parsed.diff:
         emit(diff_report(patch.rewrites, [str(destination)]), parsed.ascii)
@@ -86,9 +91,12 @@ def _nothing_to_write(state: State, parsed: argparse.Namespace) -> int:
 
 
 def _say_changes(state: State, ascii_only: bool) -> None:
-    for step in state.plan.selected():
-        for change in step.changes:
-            emit(f"{change_line(change)}\n", ascii_only)
+    for change in _changes(state):
+        emit(f"{change}\n", ascii_only)
+
+
+def _changes(state: State) -> list[str]:
+    return [change_line(change) for step in state.plan.selected() for change in step.changes]
 
 
 def _say_what_changed(state: State, patch: Patch, destination: Path, report: Path, ascii_only: bool) -> None:

@@ -30,6 +30,17 @@ def emit(text: str, ascii_only: bool = False) -> None:
         raise unwritten(error) from error
 
 
+def emit_file(data: bytes) -> None:
+    """A whole file to stdout, byte for byte: what `-o -` asks for. Raises Refusal where there is no room."""
+    try:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise unwritten(error) from error
+
+
 def unwritten(error: OSError) -> Refusal:
     """That the output could not be written."""
     return Refusal(say("the output could not be written: {why}", why=os_words(error)), Exit.FAILED)

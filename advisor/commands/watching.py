@@ -7,10 +7,7 @@ import os
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-from msgspec import Struct
-from msgspec.structs import replace
+from typing import TYPE_CHECKING, NamedTuple
 
 from advisor.exits import Refusal
 from advisor.hostile import clean_line
@@ -25,7 +22,7 @@ _SHELLS = ("bash", "sh", "zsh", "dash")
 _SCRIPTS = (".sh", ".bash", ".slurm", ".sbatch")
 
 
-class Finished(Struct, frozen=True):
+class Finished(NamedTuple):
     """How to leave: like the command, after the app was shown where that is wanted."""
 
     status: int | None
@@ -97,13 +94,15 @@ def _diagnosed(finished: Finished, knowledge: tuple[Path, ...]) -> Finished:
         _say(say("record: {folder} (rl-oom-advisor --record opens it)", folder=clean_line(str(record))))
         return finished
     if _has_terminal():
-        return replace(finished, show=True, script=state.asked.script)
+        return finished._replace(show=True, script=state.asked.script)
     tell(text_report(state))
     _say(say("record: {folder}", folder=clean_line(str(record))))
     return finished
 
 
 def _opened(finished: Finished, knowledge: tuple[Path, ...]) -> State | None:
+    from msgspec.structs import replace
+
     from advisor.commands.streams import usable
     from advisor.session import Asked, open_session
     from advisor.watch.recording import logs_in

@@ -108,6 +108,8 @@ class Crash(Struct, frozen=True):
     """Only the end of a long log was read: line numbers count from there, and an earlier failure may still turn up."""
     readings: tuple[Reading, ...] = ()
     """Memory readings in order, thinned where there are many."""
+    miles: Mapping[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
+    """Of very long logs, by name: (lines before, byte offset) of some lines' beginnings, in order."""
 
 
 NOTHING = Crash(verdict="unclear", memory="unknown", phase="unknown", unclear_because=mark("no log was given"))

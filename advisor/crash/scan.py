@@ -26,6 +26,8 @@ CHUNK = 256 << 10
 """Bytes read and searched at a time."""
 _ROOM = 8 * CHUNK
 """Bytes of the window: what is still of use is moved to its beginning only where this is used up."""
+MILE = 64 << 20
+"""Bytes between two places of which it is remembered how many lines stand before them."""
 HEAD = 512 << 10
 TAIL = 256 << 10
 _LINES = 8_000
@@ -58,6 +60,8 @@ class Scanned(Struct):
     tail: list[Line] = field(default_factory=list)
     lines_read: int = 0
     bytes_read: int = 0
+    miles: list[tuple[int, int]] = field(default_factory=list)
+    """(lines before, offset) of some lines' beginnings, MILE or more apart: the way to a line of a very long log."""
 
 
 def scan(source: Source, catalogue: Catalogue, told: Told | None = None) -> Scanned:
@@ -93,6 +97,7 @@ class _Scan:
         self.vain: dict[int, int] = {}
         """Lines on which nothing matched, by what they read like but for their numbers → how many."""
         self.talk = Talk()
+        self.miles: list[tuple[int, int]] = []
 
     def step(self, reader: Reader, searcher: Searcher) -> bool:
         """Go on with what can be read next; False at the end of the log."""
@@ -120,6 +125,16 @@ class _Scan:
         spare = oldest - BEFORE - SEGMENT_LIMIT - window.start
         if spare > 0:
             window.drop(spare)
+            self._pass_mile()
+
+    def _pass_mile(self) -> None:
+        """Remember the first line that begins in the window, where the last one remembered is a mile back."""
+        window = self.window
+        if window.start - (self.miles[-1][1] if self.miles else 0) < MILE:
+            return
+        newline = window.data.find(b"\n", 0, window.size)
+        if newline >= 0:
+            self.miles.append((window.number, window.start + newline + 1))
 
     def _passed_over(self, begin: int) -> int:
         """Where in the window the search has to go on: an endless line is passed over to its end, if it has one."""
@@ -138,7 +153,7 @@ class _Scan:
         self._look(self.searched + 1)
         self._last_of_floods()
         size = window.size
-        scanned = Scanned(name, counts=self.counts, bytes_read=window.end)
+        scanned = Scanned(name, counts=self.counts, bytes_read=window.end, miles=self.miles)
         ends_open = size > 0 and window.data[size - 1] != _NEWLINE
         scanned.lines_read = window.number_at(size) - 1 + ends_open
         covered = len(self.head) - window.start

@@ -16,6 +16,7 @@ from advisor.crash.keep import Find
 from advisor.crash.lines import Line
 from advisor.crash.marks import known_lines, unanchored
 from advisor.crash.moment import Rules, moment_of, trace_of
+from advisor.crash.neighbours import engine_processes, lists_processes
 from advisor.crash.parts import parts
 from advisor.crash.patterns import Field, catalogue
 from advisor.crash.phase import Mark, Trace, last_progress
@@ -179,6 +180,7 @@ class _Story:
         if cause is not None and evidence:
             fields = {**self._pinned(cause, trace), **_warned(cause, self.run.placed), **_witnessed(judgement)}
             fields |= evidence[0].fields
+            fields |= self._engines(cause)
             evidence = (replace(evidence[0], memory=memory, phase=phase, fields=fields), *evidence[1:])
         because_unclear, settle_by = self._unclear(judgement, trace)
         return Crash(
@@ -200,6 +202,7 @@ class _Story:
             lines_read=sum(log.lines_read for log in self.logs),
             readings=readings_in(self.placed, [log.name for log in self.logs], self.rules.frames),
             steps_done=self.run.health.steps_done,
+            miles={log.name: tuple(log.miles) for log in self.logs if log.miles},
         )
 
     def _empty(self) -> Crash:
@@ -265,6 +268,13 @@ class _Story:
             if run.judgement.cause is not None:
                 told.append(replace(as_evidence(run.judgement.cause, self.logs, "warning"), runs_ago=ago))
         return told
+
+    def _engines(self, cause: Placed) -> dict[str, Field]:
+        """What the run's own engine held, where torch lists its process beside the one that failed."""
+        if not lists_processes(cause.find.text):
+            return {}
+        kept = {line.process for log, line in self._every_line() if self.run.part.covers(log, line.number)}
+        return engine_processes(cause.find.text, kept | {one.find.first.process for one in self.run.placed})
 
     def _pinned(self, cause: Placed, trace: Trace) -> dict[str, int]:
         """The size of a tensor that could not be pinned, where the program printed it just before."""

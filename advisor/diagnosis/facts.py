@@ -188,6 +188,7 @@ def _printed(first: Evidence, where: str) -> dict[str, Fact]:
         facts["gpu.others_share"] = Fact(others / total, "log", because, (0,))
         dominate = others / total > 0.5 and process < others * 0.1
         facts["gpu.others_dominate"] = Fact(dominate, "log", because, (0,))
+        facts.update(_engine_beside(fields.get("engine_process"), number("engine_process_bytes"), others, where))
     share = fields.get("share")
     if first.signature == "engine-share-not-free" and isinstance(share, (int, float)):
         facts["engine.share"] = Fact(float(share), "log", where, (0,))
@@ -201,6 +202,16 @@ def _printed(first: Evidence, where: str) -> dict[str, Fact]:
         because = say("the killed task held {size} of {total} ({line})", **sizes, line=where)
         facts["host.victim"] = Fact(task < used * 0.1, "log", because, (0,))
     return facts
+
+
+def _engine_beside(name: object, held: int | None, others: int, where: str) -> dict[str, Fact]:
+    """Whether most of what other processes hold is the run's own engine, where the log names its process."""
+    if held is None:
+        return {}
+    because = say(
+        "{size} of that held by the run's own engine, {name} ({line})", size=show_bytes(held), name=name, line=where
+    )
+    return {"gpu.others_engine": Fact(held * 2 > others, "log", because, (0,))}
 
 
 def _run_facts(run: Run) -> dict[str, Fact]:
@@ -307,7 +318,7 @@ def _machine_facts(known: Known) -> dict[str, Fact]:
         source: AnsweredBy = "machine" if library in machine.libraries else "log"
         facts[f"library.{library}"] = Fact(version, source, f"{library} {version}")
     if machine.gpus:
-        facts["gpu.name"] = Fact(machine.gpus[0].name, "machine", say("the machine"))
+        facts["gpu.name"] = Fact(machine.usable[0].name, "machine", say("the machine"))
     if machine.gpu_bytes is not None:
         facts["gpu.total_bytes"] = Fact(machine.gpu_bytes, "machine", say("the machine"))
     if known.run.settings or known.crash.settings:  # a bare log does not say that it is full training

@@ -5,10 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from advisor.diagnosis.fact import Fact
+from advisor.crash.evidence import Crash
 from advisor.language import say
+from advisor.memory.cells import Ledger
+from advisor.memory.peaks import Peak, proven_by
+from advisor.run.run import Run
 from advisor.units import show_bytes
 from advisor.watch.measured import Forecast, Grown, Measured
-from advisor.words import PHASE_TITLES, when
+from advisor.words import PHASE_TITLES, Phase, when
+
+_ONCE: tuple[Phase, ...] = ("model_load", "rollout_init", "checkpoint", "validation")
+"""Phases of which one passage shows the peak; of the others the first step is not yet like those that follow."""
+_OF_ENGINE: tuple[Phase, ...] = ("rollout_init", "rollout_generate")
 
 
 def record_facts(measured: Measured | None) -> dict[str, Fact]:
@@ -28,6 +36,25 @@ def record_facts(measured: Measured | None) -> dict[str, Fact]:
         elif gauges & set(measured.level):
             facts[name] = Fact(False, "log", say("the record: it does not grow from step to step"))
     return facts
+
+
+def peaks_in(measured: Measured | None, ledger: Ledger, run: Run, crash: Crash) -> tuple[Peak, ...]:
+    """Peaks of the record that replace what the ledger predicts of the same phase and place.
+
+    Where an engine has cards of its own, the fullest card is the engine's, and nothing is said of the trainer's.
+    """
+    if measured is None:
+        return ()
+    apart = run.topology.rollout_gpus > 0 and not run.topology.colocated
+    found = []
+    for one in measured.peaks:
+        if one.place == "gpu" and apart and one.phase not in _OF_ENGINE:
+            continue
+        died = crash.verdict == "oom" and crash.phase == one.phase
+        whole = not died and one.visits >= (1 if one.phase in _ONCE else 2)
+        source = say("the record, {gauge} at {at:.0f} s", gauge=one.gauge, at=one.at)
+        found.append(Peak(one.place, one.phase, one.bytes, source, whole))
+    return proven_by(ledger, found)
 
 
 def grown_told(grown: Grown) -> str:

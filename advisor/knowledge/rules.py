@@ -71,6 +71,7 @@ FACTS = frozenset(
         "frame.logits_cast",
         "gpu.others_bytes",
         "gpu.others_dominate",
+        "gpu.others_engine",
         "gpu.others_share",
         "gpu.total_bytes",
         "gpu.tried_bytes",

@@ -55,6 +55,12 @@ class Gpu(Struct, frozen=True):
         """What CUDA programs can have: the total less what the driver keeps; torch prints this as "total capacity"."""
         return None if self.total_bytes is None else self.total_bytes - (self.reserved_bytes or 0)
 
+    @property
+    def is_silent(self) -> bool:
+        """The card gave nothing. One without a size (unified memory) still tells its temperature and load."""
+        told = (self.total_bytes, self.utilisation, self.temperature)
+        return bool(self.problem) and all(reading is None for reading in told)
+
 
 class Host(Struct, frozen=True):
     """Host memory of one node. `limit_bytes` is the least of all limits that bind (cgroup), None where none does."""
@@ -100,6 +106,11 @@ class Machine(Struct, frozen=True):
     """The nodes this was joined from, each with its name; () for a single one."""
     name: str = ""
     """What the node is called."""
+
+    @property
+    def usable(self) -> tuple[Gpu, ...]:
+        """The cards a run can have, which a lost one is not; all of them where none answers."""
+        return tuple(gpu for gpu in self.gpus if not gpu.is_silent) or self.gpus
 
     @property
     def gpu_bytes(self) -> int | None:

@@ -116,7 +116,7 @@ class Gauges(Struct):
                 return ()
         processes = self._is_due("processes", now, PROCESS_SECONDS)
         gpus = self.reader.snapshot(slow=self._is_due("slow", now, SLOW_SECONDS), processes=processes)
-        if gpus and all(_is_silent(gpu) for gpu in gpus):
+        if gpus and all(gpu.is_silent for gpu in gpus):
             self._lose(gpus, now)
         return self.details(gpus) if processes else self._same_details(gpus)
 
@@ -137,7 +137,7 @@ class Gauges(Struct):
     def _rows(self, gpus: tuple[Gpu, ...], now: float) -> tuple[GpuGauge, ...]:
         for gpu in gpus:
             self._remember(gpu, now)
-        answered = {_key(gpu) for gpu in gpus if not _is_silent(gpu)}
+        answered = {_key(gpu) for gpu in gpus if not gpu.is_silent}
         return tuple(
             GpuGauge(track.last, track.read_at, key not in answered, tuple(track.history), track.peak)
             for key, track in self._tracks.items()
@@ -149,7 +149,7 @@ class Gauges(Struct):
         if track is None:
             track = self._tracks[key] = _Track(gpu)
         track.history.append(gpu.used_bytes)
-        if _is_silent(gpu):
+        if gpu.is_silent:
             track.last = replace(track.last, problem=gpu.problem)
             return
         track.last, track.read_at = gpu, now
@@ -158,8 +158,3 @@ class Gauges(Struct):
 
 def _key(gpu: Gpu) -> tuple[int, str]:
     return gpu.index, gpu.uuid if gpu.mig else ""
-
-
-def _is_silent(gpu: Gpu) -> bool:
-    """The card gave nothing. One without a size (unified memory) still tells its temperature and load."""
-    return bool(gpu.problem) and gpu.total_bytes is None and gpu.utilisation is None and gpu.temperature is None

@@ -35,7 +35,7 @@ def join_nodes(machines: Sequence[Machine]) -> Machine:
     if len(machines) == 1:
         return machines[0]
     members = named([member for machine in machines for member in (machine.members or (machine,))])
-    weakest = min(machines, key=lambda machine: (len(machine.gpus), machine.gpu_bytes or 0))
+    weakest = min(machines, key=lambda machine: (len(machine.usable), machine.gpu_bytes or 0))
     tightest = min(machines, key=lambda machine: machine.host.ceiling_bytes or 2**63)
     shm = min((m.host.shm_bytes for m in machines if m.host.shm_bytes is not None), default=None)
     return replace(

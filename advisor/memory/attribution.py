@@ -14,6 +14,7 @@ from advisor.memory.allocator import can_mean, elements_window, identifies_nothi
 from advisor.memory.batches import Assumptions, Pass, critic_pass, scoring_pass, sequences_held, update_pass
 from advisor.memory.cells import Match
 from advisor.memory.inputs import shards_of, tensor_ways
+from advisor.memory.sub_groups import sub_group_sizes
 from advisor.run.run import ModelShape, Run
 from advisor.words import Phase
 
@@ -263,14 +264,18 @@ def _flat(run: Run, shape: ModelShape, mechanics: Mechanics) -> Iterator[Candida
 
 def _host_candidates(run: Run, shape: ModelShape) -> Iterator[Candidate]:
     """Flat fp32 buffers of the CPU optimizer; the CPU allocator prints exact bytes."""
-    yield from (x for x in _flat(run, shape, run.mechanics))
-    largest = shape.vocab * shape.hidden
-    for tensor in (largest, shape.intermediate * shape.hidden):
-        size = c.FP32 * (c.SUB_GROUP + tensor)
-        words = say("sub-group of 1e9 elements and a tensor of {elements}, 4 B each", elements=tensor)
-        yield Candidate(
-            mark("fp32 sub-group of CPU Adam"), size, f"fp32 [{c.SUB_GROUP + tensor}]", words, ("model_load",), 9
+    yield from _flat(run, shape, run.mechanics)
+    if run.mechanics.trainer != "deepspeed":
+        return
+    shards = shards_of(run)
+    for elements in sub_group_sizes(shape, shards):
+        words = say(
+            "sub-group filled up to 1e9 elements, tensor by tensor: {elements} on each of {shards} GPUs, 4 B each",
+            elements=elements,
+            shards=shards,
         )
+        of = mark("fp32 sub-group of CPU Adam")
+        yield Candidate(of, c.FP32 * elements, f"fp32 [{elements}]", words, ("model_load",), 9)
 
 
 def _inverse(run: Run, shape: ModelShape, tried: int, phase: Phase) -> tuple[Match, ...]:

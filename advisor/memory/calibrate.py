@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.crash.evidence import Crash, Reading
-from advisor.language import mark, say
+from advisor.language import mark, say, sentences
 from advisor.memory.cells import Cell, Ledger, PhaseSum, Place
 from advisor.memory.constants import DOUBTFUL_SHARE
 from advisor.units import show_bytes
@@ -21,6 +23,14 @@ _DOUBT_OF_OTHERS = mark(
     "may not be of the same run, or something else held it, or it is what the other processes on the card held, "
     "{others} by the message."
 )
+
+_ENGINE_STAYED = mark(
+    "This run's own rollout engine ({name}) still held {held} of the card in {phase}, {over} more than it leaves there "
+    "by the settings: it had not given its memory back."
+)
+_ENGINE_OWNERS = ("engine_weights", "kv_cache", "engine_rest")
+_STAYED_SHARE = 0.1
+"""Part of the card from which an engine's surplus is told: libraries and graphs alone are less (judgement)."""
 
 
 class Correction(Struct, frozen=True):
@@ -90,22 +100,43 @@ def _gpu(ledger: Ledger, crash: Crash) -> tuple[Correction, ...]:
         needed = ledger.gpu_capacity
         formula = say("it did not fit, so at least the whole card, less what is predicted")
     extra = needed - phase.expected
-    doubt = _doubt(extra, needed, phase, fields.get("other_process_bytes"))
+    doubt = _doubt(extra, needed, phase, fields)
     return (Correction("gpu", phase.phase, extra, formula, needed, doubt=doubt),) if extra > 0 else ()
 
 
-def _doubt(extra: int, needed: int, phase: PhaseSum, others: object) -> str:
-    """Why the script may not be the whole story; "" where the rest is within what a ledger leaves out."""
-    if extra <= needed * DOUBTFUL_SHARE and extra <= phase.expected:
+def _doubt(extra: int, needed: int, phase: PhaseSum, fields: Mapping[str, int | float | str]) -> str:
+    """Why the script may not be the whole story; "" where the rest is within what a ledger leaves out.
+
+    What the run's own engine held beyond its due is told as such, and neither doubted nor counted a second time.
+    """
+    if not _is_doubtful(extra, needed, phase):
         return ""
-    held = others if isinstance(others, int) and others > 0 else None
-    return say(
-        _DOUBT if held is None else _DOUBT_OF_OTHERS,
-        extra=show_bytes(extra),
+    held, others = _bytes(fields, "engine_process_bytes"), _bytes(fields, "other_process_bytes")
+    over = held - sum(cell.expected for cell in phase.cells if cell.owner in _ENGINE_OWNERS)
+    stayed, rest = "", extra
+    if over > needed * _STAYED_SHARE:
+        name, size = fields.get("engine_process", ""), show_bytes(held)
+        stayed = say(_ENGINE_STAYED, name=name, held=size, phase=PHASE_TITLES[phase.phase], over=show_bytes(over))
+        rest = extra - over
+    foreign = max(0, others - held)
+    told = say(
+        _DOUBT_OF_OTHERS if foreign else _DOUBT,
+        extra=show_bytes(rest),
         needed=show_bytes(needed),
         phase=PHASE_TITLES[phase.phase],
-        others=show_bytes(held),
+        others=show_bytes(foreign),
     )
+    return sentences((stayed, told if _is_doubtful(rest, needed, phase) else ""))
+
+
+def _is_doubtful(extra: int, needed: int, phase: PhaseSum) -> bool:
+    return extra > needed * DOUBTFUL_SHARE or extra > phase.expected
+
+
+def _bytes(fields: Mapping[str, int | float | str], name: str) -> int:
+    """A printed size; 0 where the message does not list it."""
+    found = fields.get(name)
+    return found if isinstance(found, int) else 0
 
 
 def _host(ledger: Ledger, crash: Crash) -> tuple[Correction, ...]:
@@ -136,7 +167,7 @@ def corrected(ledger: Ledger, found: tuple[Correction, ...]) -> Ledger:
 
 
 def _with(phase: PhaseSum, correction: Correction) -> PhaseSum:
-    if not correction.every_phase and phase.phase != correction.phase:
+    if phase.phase != correction.phase and (phase.measured or not correction.every_phase):
         return phase
     size = correction.extra
     cell = Cell(phase.phase, phase.place, "unexplained", size, size, size, correction.formula, "measured")

@@ -112,6 +112,10 @@ class PhaseSum(Struct, frozen=True):
     own intervals are added up."""
     expected: int = 0
     """Bytes; the sum of the cells, whatever is given here."""
+    measured: str = ""
+    """Where the sum was measured, in words; "": it is predicted."""
+    predicted: int = 0
+    """Bytes that were predicted, where the sum is measured."""
 
     def __post_init__(self) -> None:
         # Summed once: a plan compares phases by it many thousand times.

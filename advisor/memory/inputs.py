@@ -353,7 +353,7 @@ def _adapters(run: Run, shape: ModelShape, assumed: Assumptions) -> int:
 
 def _context(machine: Machine) -> int:
     """CUDA context of the machine's card by its name; a usual one where the card is not known."""
-    return _contexts().get(_plain(machine.gpus[0].name), CARD_CONTEXT) if machine.gpus else CARD_CONTEXT
+    return _contexts().get(_plain(machine.usable[0].name), CARD_CONTEXT) if machine.gpus else CARD_CONTEXT
 
 
 @lru_cache(maxsize=1)

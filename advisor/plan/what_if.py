@@ -17,6 +17,7 @@ from advisor.machine.inventory import Machine
 from advisor.memory.calibrate import Correction, corrected
 from advisor.memory.cells import Ledger, Place
 from advisor.memory.ledger import build_ledger
+from advisor.memory.peaks import Peak, with_peaks
 from advisor.memory.readings import Replaced, with_readings
 from advisor.plan.fit import died_in, unfit
 from advisor.run.build import BuiltRun, RunInputs, build_run
@@ -62,6 +63,8 @@ class Situation(Struct, frozen=True):
     """Remedies that no file can carry here: shown, never switched on."""
     readings: tuple[Replaced, ...] = ()
     """Quantities of the ledger that the log measured."""
+    peaks: tuple[Peak, ...] = ()
+    """Phases whose peak a record measured."""
     faults_sleep: bool = False
     """Leave out what bad versions hold (see `asleep`)."""
     known: dict[tuple[frozenset[tuple[str, str | None]], bool], Outcome] = field(default_factory=dict)
@@ -79,7 +82,7 @@ class Situation(Struct, frozen=True):
     def _compute(self, overrides: Overrides, mended: bool) -> Outcome:
         built = self.built(overrides, mended)
         predicted = with_readings(build_ledger(built.run, self.machine, self.crash), self.readings)
-        ledger = corrected(predicted, self.corrections)
+        ledger = corrected(with_peaks(predicted, self.peaks), self.corrections)
         return Outcome(built, _with_host_limit(ledger, built))
 
     def built(self, overrides: Overrides, mended: bool = False) -> BuiltRun:

@@ -45,11 +45,11 @@ def _free(member: Machine) -> int:
 
 def _row(member: Machine, needed: int | None) -> list[str]:
     used = max((gpu.used_bytes for gpu in member.gpus if gpu.used_bytes is not None), default=None)
-    name = member.gpus[0].name.removeprefix("NVIDIA ") if member.gpus else ""
+    name = member.usable[0].name.removeprefix("NVIDIA ") if member.gpus else ""
     host, free = member.host, free_for_a_run(member.host)
     row = [
         cut(member.name, 22),
-        cut(f"{len(member.gpus)} x {name}" if name else say("none"), 18),
+        cut(f"{len(member.usable)} x {name}" if name else say("none"), 18),
         show_gib(used) if member.gpus else "",
         show_gib(host.total_bytes, 0),
         show_gib(host.limit_bytes, 0) if host.limit_bytes is not None else say("none"),

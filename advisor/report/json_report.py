@@ -286,6 +286,7 @@ def _phase(each: PhaseSum) -> dict[str, Any]:
         "low_bytes": each.low,
         "expected_bytes": each.expected,
         "high_bytes": each.high,
+        **({"measured": each.measured, "predicted_bytes": each.predicted} if each.measured else {}),
         "items": [_item(cell) for cell in each.cells],
     }
 

@@ -67,6 +67,7 @@ _PRINTED: Sayings[str] = Sayings(
         "node_used_bytes": "node used {size}",
         "other_bytes": "other {size}",
         "other_process_bytes": "other process {size}",
+        "engine_process_bytes": "engine process {size}",
         "private_bytes": "private {size}",
         "reserved_bytes": "reserved {size}",
         "reserved_unallocated_bytes": "reserved unallocated {size}",
@@ -177,8 +178,8 @@ def machine_line(machine: Machine) -> str:
 def _cards(machine: Machine) -> str:
     if not machine.gpus:
         return say("no GPU known")
-    names = sorted({gpu.name for gpu in machine.gpus})
-    told = {"count": len(machine.gpus), "names": " / ".join(names), "size": show_bytes(machine.gpu_bytes)}
+    names = sorted({gpu.name for gpu in machine.usable})
+    told = {"count": len(machine.usable), "names": " / ".join(names), "size": show_bytes(machine.gpu_bytes)}
     return say("{count} × {names} ({size})", **told)
 
 

@@ -45,12 +45,15 @@ def _held(held: Held) -> str:
 def _row(peak: PhasePeak, ledger: Ledger | None) -> tuple[str, ...]:
     predicted = ledger.phase(peak.place, peak.phase) if ledger is not None else None
     known = [cell for cell in predicted.cells if cell.owner != "unexplained"] if predicted is not None else []
+    size = sum(cell.expected for cell in known)
+    if predicted is not None and predicted.measured:
+        size = predicted.predicted
     return (
         say("GPU") if peak.place == "gpu" else say("host"),
         PHASE_NAMES[peak.phase],
         show_gib(peak.bytes),
         show_gib(peak.capacity),
-        show_gib(sum(cell.expected for cell in known)) if known else "",
+        show_gib(size) if known else "",
     )
 
 

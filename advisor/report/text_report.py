@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from advisor.crash.evidence import Crash, Evidence
 from advisor.diagnosis.diagnosis import UNKNOWN, CaseMatch, Diagnosis, Step
-from advisor.language import clauses, listed, mark, say, say_count, sentences
+from advisor.language import Sayings, clauses, listed, mark, say, say_count, sentences
 from advisor.machine.inventory import Machine
 from advisor.memory.cells import Ledger, PhaseSum, Place
 from advisor.plan.plan import Plan, PlanStep
@@ -18,7 +18,16 @@ from advisor.report.record_report import record_lines
 from advisor.report.sizes_report import sizes_told
 from advisor.run.run import Run
 from advisor.units import show_bytes, show_gib
-from advisor.words import BASIS_TITLES, MEMORY_TITLES, OWNER_TITLES, PHASE_TITLES, sentence
+from advisor.words import (
+    BASIS_TITLES,
+    MEMORY_TITLES,
+    OWNER_TITLES,
+    PHASE_NAMES,
+    PHASE_TITLES,
+    Memory,
+    Verdict,
+    sentence,
+)
 
 if TYPE_CHECKING:
     from advisor.run_file import Sizing
@@ -30,6 +39,8 @@ QUOTED_CAUSE, QUOTED = 400, 160
 TELLING = frozenset({"cause", "victim", "hint", "pointer", "warning"})
 ANY_ROLE = TELLING | {"echo", "telemetry", "progress"}
 STEPS_EXPLAINED = 6
+_VERDICTS: Sayings[Verdict] = Sayings({"oom": "oom", "not_oom": "not_oom", "unclear": "unclear"})
+_MEMORIES: Sayings[Memory] = Sayings({"gpu": "gpu", "host": "host", "shm": "shm", "none": "none", "unknown": "unknown"})
 _PLACES: tuple[tuple[Place, str], ...] = (
     ("gpu", mark("GPU, one card (of {size})")),
     ("host", mark("host, one node (of {size})")),
@@ -83,9 +94,9 @@ def scan_report(crash: Crash) -> str:
         return join(wrap(say("No sign of a memory crash in {count} lines.", count=crash.lines_read)))
     head = say(
         "{verdict} · memory {memory} · phase {phase} · {count} lines read",
-        verdict=crash.verdict,
-        memory=crash.memory,
-        phase=crash.phase,
+        verdict=_VERDICTS[crash.verdict],
+        memory=_MEMORIES[crash.memory],
+        phase=PHASE_NAMES[crash.phase],
         count=crash.lines_read,
     )
     return join([*wrap(head), "", *_proof(crash, most=100, roles=ANY_ROLE)])
@@ -229,7 +240,7 @@ def _before_after(title: str, before: Ledger, plan: Plan, place: Place) -> list[
             [
                 PHASE_TITLES[each.phase],
                 show_gib(each.expected),
-                f"{show_gib(each.low)}–{show_gib(each.high)}",
+                say("measured") if each.measured else f"{show_gib(each.low)}–{show_gib(each.high)}",
                 show_gib(later.expected) if later else "",
                 phrases.room_word(later or each, room, plan.margin),
             ]
@@ -252,7 +263,11 @@ def _ledger(ledger: Ledger, place: Place) -> list[str]:
 
 def _phase_lines(each: PhaseSum) -> list[str]:
     sizes = {"size": show_gib(each.expected), "low": show_gib(each.low), "high": show_gib(each.high)}
-    head = "  " + say("{phase}: {size} ({low}–{high})", phase=PHASE_TITLES[each.phase], **sizes)
+    if each.measured:
+        sizes = {"size": show_gib(each.expected), "predicted": show_gib(each.predicted)}
+        head = "  " + say("{phase}: {size} (measured; {predicted} predicted)", phase=PHASE_TITLES[each.phase], **sizes)
+    else:
+        head = "  " + say("{phase}: {size} ({low}–{high})", phase=PHASE_TITLES[each.phase], **sizes)
     rows = [
         [OWNER_TITLES[cell.owner], show_gib(cell.expected, 2), cut(cell.formula, 50)]
         for cell in sorted(each.cells, key=lambda cell: -cell.expected)

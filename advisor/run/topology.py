@@ -86,7 +86,7 @@ class Counts(Struct, frozen=True):
 
 def _cards(machine: Machine) -> int:
     """Cards of one node, 0 where they were never counted: a log names one card, not how many there are."""
-    return 0 if machine.sources.get("gpus") == "log" else len(machine.gpus)
+    return 0 if machine.sources.get("gpus") == "log" else len(machine.usable)
 
 
 def _all_cards(unread: str, machine: Machine) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import signal
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, ClassVar
@@ -74,6 +76,15 @@ class AdvisorApp(Moving):
         if theme and not no_color:
             self.theme = THEMES.get(theme, theme)
         self.set_keymap(dict(sitting.keymap))
+
+    def on_load(self) -> None:
+        """Where the system or a terminal that closes ends us, leave in order: the terminal is put back."""
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            with suppress(ValueError, RuntimeError):  # not in the main thread
+                asyncio.get_running_loop().add_signal_handler(number, self._end, 128 + number)
+
+    def _end(self, code: int) -> None:
+        self.exit(code, return_code=code)
 
     # --- keys of every screen --------------------------------------------------------------------------------------
 

@@ -81,17 +81,15 @@ def source_of(state: State, file: str) -> Source:
 
 
 def opened_at(state: State, file: str, number: int) -> LogWindows:
-    """The log, with the place of line `number` looked for from its end where all of it was read and is one log.
-
-    Proofs of a crash stand near the end; counting the lines before them would take seconds in a log of many gigabytes.
-    Raises LogError or OSError.
+    """The log, with what its reading remembers of the way to line `number`: to count all lines before it would take
+    seconds in a log of many gigabytes. Raises LogError or OSError.
     """
     windows = LogWindows(source_of(state, file))
     crash = state.crash
     texts = [one.text for one in crash.evidence if one.file == file and one.line == number]
-    if texts and len({one.file for one in crash.evidence}) == 1 and len(state.asked.logs) == 1:
+    if texts and not crash.preliminary:
         words = texts[0].split()[:6]
-        windows.count_from_end(crash.lines_read, number, lambda text: all(word in text for word in words))
+        windows.trust(crash.miles.get(file, ()), number, lambda text: all(word in text for word in words))
     return windows
 
 

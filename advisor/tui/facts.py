@@ -45,9 +45,9 @@ def gpu_words(machine: Machine) -> str:
     """Like "8 × A100 40 GB", with the nodes; "no GPU known". A name that ends in a size needs no second one."""
     if not machine.gpus:
         return say("no GPU known")
-    name = machine.gpus[0].name.removeprefix("NVIDIA ")
+    name = machine.usable[0].name.removeprefix("NVIDIA ")
     sized = _SIZED.search(name) is not None
-    cards = f"{len(machine.gpus)} × {name}" + ("" if sized else f" {size(machine.gpu_bytes)}")
+    cards = f"{len(machine.usable)} × {name}" + ("" if sized else f" {size(machine.gpu_bytes)}")
     return say("{nodes} nodes, each {cards}", nodes=machine.nodes, cards=cards) if (machine.nodes or 1) > 1 else cards
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import io
-from bisect import bisect_right, insort
-from collections.abc import Callable, Iterator
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import BinaryIO
 
@@ -14,10 +14,6 @@ from advisor.crash.sources import Source
 from advisor.hostile import clean_line
 
 BLOCK = 4 * 2**20
-NEAR = 2000
-"""Lines that are counted forward before it is tried from the end."""
-BACKWARD = 96 * 2**20
-"""Bytes from the end within which a line is looked for from there."""
 LONGEST = 64 * 2**10
 """Bytes kept of one line; the rest of it is skipped."""
 Stop = Callable[[], bool]
@@ -45,35 +41,28 @@ class LogWindows(Struct):
     source: Source
     _lines: list[int] = field(default_factory=lambda: [0])
     _offsets: list[int] = field(default_factory=lambda: [0])
-    _in_all: int | None = None
-    """Lines of the whole log, where that is known and was found to be right."""
 
     def around(self, number: int, reach: int, stop: Stop = _never) -> Window:
         """Up to `reach` lines on either side of line `number`. `stop` is asked once a block.
 
         O(bytes before the window), as fast as newlines are counted.
         """
+        first = max(1, number - reach)
         with self.source.open() as stream:
-            first = self._begins(stream, number, reach, stop)
-            wanted = number + reach - first + 1
             lines = _lines_of(self._skip(stream, first - 1, stop), stream)
-            found = tuple(shown(raw) for raw in islice(lines, wanted))
+            found = tuple(shown(raw) for raw in islice(lines, number + reach - first + 1))
             return Window(first, found, ends=next(lines, None) is None)
 
-    def count_from_end(self, lines: int, number: int, looks_right: Callable[[str], bool], stop: Stop = _never) -> bool:
-        """Trust that the log has `lines` lines, and find those near its end by counting back from there.
+    def trust(self, miles: Sequence[tuple[int, int]], number: int, looks_right: Callable[[str], bool]) -> bool:
+        """Take over (lines before, offset) of some lines, where line `number` looks right when it is found by them.
 
-        False, and nothing trusted, where line `number` is too far from the end, or does not look right when it is
-        found that way: the log may have grown since its lines were counted.
+        False, and nothing taken over, where it does not: the log may be another one than when its lines were counted.
         """
-        with self.source.open() as stream:
-            offset = _line_from_end(stream, lines - number, stop) if _goes_back(stream) else None
-            if offset is None:
-                return False
-            stream.seek(offset)
-            if not looks_right(shown(stream.read(LONGEST).partition(b"\n")[0])):
-                return False
-        self._in_all = lines
+        known = self._lines, self._offsets
+        self._lines, self._offsets = ([0, *column] for column in zip(*miles, strict=True)) if miles else known
+        if miles and not any(looks_right(text) for text in self.around(number, 0).lines):
+            self._lines, self._offsets = known
+            return False
         return True
 
     def offset_of(self, number: int, stop: Stop = _never) -> int | None:
@@ -81,30 +70,8 @@ class LogWindows(Struct):
         with self.source.open() as stream:
             if not _goes_back(stream):
                 return None
-            self._anchored(stream, number - 1, stop)
             rest = self._skip(stream, number - 1, stop)
             return stream.tell() - len(rest)
-
-    def _begins(self, stream: BinaryIO, number: int, reach: int, stop: Stop) -> int:
-        """The first line of a window around `number`: nearer to it where what is further has to be counted for long."""
-        for near in (reach, reach // 10, reach // 100, 0):
-            first = max(1, number - near)
-            if self._anchored(stream, first - 1, stop):
-                return first
-        return max(1, number - reach)
-
-    def _anchored(self, stream: BinaryIO, lines: int, stop: Stop) -> bool:
-        """Whether the place after `lines` lines is at hand: a short way from a known one, or found from the end."""
-        if lines - self._lines[bisect_right(self._lines, lines) - 1] < NEAR:
-            return True
-        offset = None
-        if self._in_all is not None and _goes_back(stream):
-            offset = _line_from_end(stream, self._in_all - lines - 1, stop)
-            stream.seek(0)
-        if offset is not None:
-            insort(self._lines, lines)
-            self._offsets.insert(self._lines.index(lines), offset)
-        return offset is not None
 
     def _skip(self, stream: BinaryIO, lines: int, stop: Stop) -> bytes:
         """Pass `lines` lines; what was read beyond them comes back."""
@@ -124,32 +91,6 @@ class LogWindows(Struct):
                 self._lines.append(passed)
                 self._offsets.append(offset - (len(block) - block.rfind(b"\n") - 1))
         return b""
-
-
-def _line_from_end(stream: BinaryIO, after: int, stop: Stop) -> int | None:
-    """Where the line begins that has `after` lines after it; None beyond BACKWARD bytes from the end."""
-    end = stream.seek(0, io.SEEK_END)
-    if end:
-        stream.seek(end - 1)
-        after += stream.read(1) == b"\n"  # the newline that ends the last line has no line after it
-    place, left = end, after
-    while place > 0 and end - place < BACKWARD and not stop():
-        start = max(0, place - BLOCK)
-        stream.seek(start)
-        block = stream.read(place - start)
-        count = block.count(b"\n")
-        if count > left:
-            return start + _before_newline(block, left) + 1
-        place, left = start, left - count
-    return 0 if place == 0 and left == 0 else None
-
-
-def _before_newline(block: bytes, number: int) -> int:
-    """Offset of the newline that has `number` newlines after it in `block`."""
-    at = len(block)
-    for _ in range(number + 1):
-        at = block.rindex(b"\n", 0, at)
-    return at
 
 
 def _goes_back(stream: object) -> bool:

@@ -25,6 +25,17 @@ def ignored_signals() -> frozenset[int]:
     )
 
 
+def listen(ignored: Iterable[int]) -> int:
+    """From now on signals wait in a pipe: its end to read. What is ignored stays so."""
+    read, write = os.pipe()
+    os.set_blocking(read, False)
+    os.set_blocking(write, False)
+    signal.set_wakeup_fd(write, warn_on_full_buffer=False)
+    for number in {*FORWARDED, signal.SIGCHLD, signal.SIGWINCH, signal.SIGCONT} - set(ignored):
+        signal.signal(number, lambda *_: None)
+    return read
+
+
 def spawn(argv: Sequence[str], wire: Callable[[], None], ignored: Iterable[int] = ()) -> int:
     """Start `argv` in its own process group; `wire` runs in the new process and sets up its descriptors.
 

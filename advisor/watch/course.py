@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
-from advisor.watch.child import FORWARDED, ignored_signals, spawn
+from advisor.watch.child import FORWARDED
 from advisor.watch.outlet import Outlet
 from advisor.watch.terminal import Terminal, copy_size, give_foreground
 
@@ -20,21 +20,22 @@ if TYPE_CHECKING:
     from advisor.watch.keeper import Kept
     from advisor.watch.sampler import Sampler
 
-_SOON = 0.03
-"""Seconds after output until the next look at a file that nobody tells of; in silence the readings' rhythm will do."""
+_SOON, _LATER = 0.03, 0.15
+"""Seconds until the next look at a file that nobody tells of: after output, and (at the next reading) in silence."""
 
 
 class Course(Struct):
     """The command while it runs. `status` is what waitpid returned, None: never known."""
 
     pid: int
+    woken: int
+    """Where signals wait: each is a byte to read."""
     outlets: list[Outlet]
     kept: Kept | None = None
     terminal: Terminal | None = None
     """The user's, where standard input is one."""
     status: int | None = None
     over: bool = False
-    _woken: int = -1
     _given: bool = False
     """The terminal was given to the command's group."""
     _told: bytes = b""
@@ -42,6 +43,8 @@ class Course(Struct):
     _broken_told: bool = False
     _moved: bool = True
     """There was output at the last look."""
+    _look: float = 0.0
+    """When to look again."""
     _ears: select.poll = field(default_factory=select.poll)
     _heard: dict[int, int] = field(default_factory=dict)
     """What `_ears` listens to: descriptor → events."""
@@ -50,6 +53,8 @@ class Course(Struct):
 
     def run(self, sampler: Sampler) -> None:
         """Until the command has ended and all its output is shown."""
+        self._heard = {self.woken: select.POLLIN}
+        self._ears.register(self.woken, select.POLLIN)
         try:
             self._foreground()
             self._reap()
@@ -63,19 +68,6 @@ class Course(Struct):
             if self._given and self.terminal is not None:
                 give_foreground(self.terminal.fd, os.getpgrp())
 
-    def listen(self) -> None:
-        """From now on signals wait for `run`."""
-        self._woken, wake = os.pipe()
-        os.set_blocking(wake, False)
-        os.set_blocking(self._woken, False)
-        signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
-        self._heard = {self._woken: select.POLLIN}
-        self._ears.register(self._woken, select.POLLIN)
-        ignored = ignored_signals()
-        for number in (*FORWARDED, signal.SIGCHLD, signal.SIGWINCH, signal.SIGCONT):
-            if number not in ignored:
-                signal.signal(number, lambda *_: None)
-
     def _turn(self, sampler: Sampler) -> None:
         reads_keys = self.terminal is not None and self.terminal.is_raw and len(self._keys) < 4096
         if self.kept is not None:
@@ -84,13 +76,15 @@ class Course(Struct):
         if self._moved and (self.kept is None or any(outlet.waits for outlet in self.outlets)):
             wait = min(wait, _SOON)
         events = [fd for fd, _ in self._ears.poll(wait * 1000)]
-        if self._woken in events:
+        if self.woken in events:
             self._signals()
         if self.kept is not None:
             self._serve(self.kept, events)
-        if self.kept is None or events or self._moved:  # else the keeper would have told of output
+        now = clock()
+        if events or self._moved or (self.kept is None and now >= self._look):  # a keeper tells of output
             self._pump()
-        sampler.tick(clock())
+            self._look = now + _LATER
+        sampler.tick(now)
 
     def _serve(self, kept: Kept, events: Sequence[int]) -> None:
         """What is there of the keeper's words and of the user's keys."""
@@ -102,14 +96,15 @@ class Course(Struct):
             self._give_keys(kept)
 
     def _pump(self) -> None:
-        self._moved = any([outlet.pump() for outlet in self.outlets])
+        moved = [outlet.pump() for outlet in self.outlets]
+        self._moved = any(moved)
         if any(outlet.broken for outlet in self.outlets) and not self._broken_told:
             self._broken_told = True
             self._send(signal.SIGPIPE)  # what the command's next write would have met
 
     def _listen_to(self, kept: Kept, reads_keys: bool) -> None:
         """Register what is to be heard from now on, where it is other than before."""
-        wanted = {self._woken: select.POLLIN, kept.told: select.POLLIN}
+        wanted = {self.woken: select.POLLIN, kept.told: select.POLLIN}
         if reads_keys and self.terminal is not None:
             wanted[self.terminal.fd] = select.POLLIN
         if self._keys:
@@ -150,7 +145,7 @@ class Course(Struct):
 
     def _signals(self) -> None:
         with suppress(BlockingIOError):
-            for number in os.read(self._woken, 512):
+            for number in os.read(self.woken, 512):
                 if number == signal.SIGCHLD:
                     self._reap()
                 elif number == signal.SIGWINCH:
@@ -236,28 +231,3 @@ class Course(Struct):
     def _last_output(self) -> None:
         for outlet in self.outlets:
             outlet.drain()
-
-
-def start(
-    argv: Sequence[str], log: int, log_name: str, errors: int | None, outlets: list[Outlet], tty_in: bool, tty_out: bool
-) -> Course:
-    """Start the command: under a pseudo-terminal where standard output is a terminal. Raises OSError."""
-    ignored = ignored_signals()
-    terminal = Terminal(0) if tty_in else None
-    if not tty_out:
-        pid = spawn(argv, lambda: _wire(log, errors), ignored)
-        course = Course(pid, outlets, terminal=terminal)
-        course.listen()
-        return course
-    from advisor.watch.keeper import Wiring, keep
-
-    wiring = Wiring(log, log_name, tty_in, errors, 1, Terminal(1).attributes())
-    kept = keep(argv, wiring, ignored)
-    course = Course(kept.pid, outlets, kept, terminal)
-    course.listen()
-    return course
-
-
-def _wire(log: int, errors: int | None) -> None:
-    os.dup2(log, 1)
-    os.dup2(log if errors is None else errors, 2)

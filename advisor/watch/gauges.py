@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct, field
@@ -13,6 +12,7 @@ from msgspec import Struct, field
 from advisor.language import mark, say
 from advisor.machine.cgroup import Group, memory_groups
 from advisor.machine.nvml import NvmlReader
+from advisor.machine.trouble import Refused, Trouble
 from advisor.units import KIB
 
 _PAGE = 4096
@@ -158,6 +158,17 @@ class HostGauges(Struct):
                 one.close()
 
 
+def _has_driver() -> bool:
+    """Whether NVML's library loads; asked first, since its Python module alone takes longer than this whole file."""
+    import ctypes
+
+    try:
+        ctypes.CDLL("libnvidia-ml.so.1")
+    except OSError:
+        return False
+    return True
+
+
 class GpuGauges(Struct):
     """Every card's memory, and what each process holds of it."""
 
@@ -167,6 +178,9 @@ class GpuGauges(Struct):
 
     def open(self) -> None:
         """Start NVML; without one there are no gauges, and `problem` says why."""
+        if self.reader.nvml is None and not _has_driver():
+            self.problem = Refused(Trouble.LIBRARY_NOT_FOUND, "open").says
+            return
         self.problem = self.reader.open() or ""
         if not self.problem:
             self.gauges = [

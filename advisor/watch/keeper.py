@@ -18,8 +18,7 @@ import termios
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-
-from msgspec import Struct, field
+from typing import NamedTuple
 
 from advisor.language import say
 from advisor.watch.child import FORWARDED, spawn
@@ -30,7 +29,7 @@ _LAST_WORDS = 0.3
 """Seconds after the command's end in which its last output is waited for."""
 
 
-class Kept(Struct, frozen=True):
+class Kept(NamedTuple):
     """The watcher's side."""
 
     pid: int
@@ -43,7 +42,7 @@ class Kept(Struct, frozen=True):
     """The pipe on which the keeper tells."""
 
 
-class Wiring(Struct, frozen=True):
+class Wiring(NamedTuple):
     """Which of the command's three streams are the pseudo-terminal; what else they are."""
 
     log: int
@@ -90,18 +89,16 @@ def _first_line(told: int) -> str:
     return said.decode().strip()
 
 
-class _Keeper(Struct):
-    wiring: Wiring
-    master: int
-    slave: int
-    tell: int
-    pid: int = 0
-    ended: float | None = None
-    """When the command had ended."""
-    alone: bool = False
-    """The watcher is gone."""
-    _waiting: bytearray = field(default_factory=bytearray)
-    """Lines that the pipe had no room for."""
+class _Keeper:
+    """The process apart. `ended`: when the command had; `alone`: the watcher is gone."""
+
+    def __init__(self, wiring: Wiring, master: int, slave: int, tell: int) -> None:
+        self.wiring, self.master, self.slave, self.tell = wiring, master, slave, tell
+        self.pid = 0
+        self.ended: float | None = None
+        self.alone = False
+        self._waiting = bytearray()
+        """Lines that the pipe had no room for."""
 
     def run(self, argv: Sequence[str], ignored: frozenset[int]) -> None:
         os.setsid()

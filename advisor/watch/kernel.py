@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 
-from msgspec import Struct
-
 from advisor.hostile import clean_line
 
 _RECORD = 8192
@@ -14,10 +12,11 @@ _MOST = 4000
 _OF_MEMORY = ("oom", "Out of memory", "out of memory", "Killed process", "NVRM", "Xid", "segfault")
 
 
-class KernelLog(Struct):
+class KernelLog:
     """/dev/kmsg from now on."""
 
-    fd: int = -1
+    def __init__(self, fd: int = -1) -> None:
+        self.fd = fd
 
     @classmethod
     def open(cls) -> KernelLog:

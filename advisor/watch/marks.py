@@ -9,6 +9,7 @@ import json
 import os
 import re
 import select
+import signal
 from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
@@ -122,6 +123,7 @@ def fetch(knowledge: tuple[Path, ...] = ()) -> Fetching:
     pid = os.fork()
     if pid == 0:
         try:
+            signal.set_wakeup_fd(-1)  # the watcher's own
             os.nice(10)
             with os.fdopen(write, "w") as pipe:
                 pipe.write(_as_json(knowledge))

@@ -44,6 +44,8 @@ class PhasePeak(Struct, frozen=True):
     """Seconds since the record began."""
     capacity: int | None
     owners: tuple[Held, ...] = ()
+    visits: int = 1
+    """How often the phase was seen from its begin to its end."""
 
 
 class Grown(Struct, frozen=True):
@@ -284,7 +286,15 @@ def _peaks(recording: Recording, stretches: Sequence[_Stretch]) -> Iterator[Phas
                     best[stretch.phase] = (*peak, one)
         for phase, (size, at, one) in best.items():
             owners = _owners(recording, one, at, size)
-            yield PhasePeak(place, phase, size, shown_name(one.gauge.name), at, one.gauge.total, owners)
+            visits = _visits(recording, phase)
+            yield PhasePeak(place, phase, size, shown_name(one.gauge.name), at, one.gauge.total, owners, visits)
+
+
+def _visits(recording: Recording, phase: Phase) -> int:
+    """The last phase of a run that did not end well was cut off."""
+    went_well = recording.end is not None and recording.end.get("code") == 0
+    whole = recording.phases if went_well else recording.phases[:-1]
+    return sum(each == phase for _, each in whole)
 
 
 def _owners(recording: Recording, full: Series, at: float, size: int) -> tuple[Held, ...]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import os
 import shlex
-import socket
 import time
 from contextlib import suppress
 from time import monotonic as clock
@@ -18,12 +17,14 @@ from advisor.watch.course import Course
 from advisor.watch.gauges import GpuGauges, HostGauges
 from advisor.watch.kernel import KernelLog, kills_of_the_node
 from advisor.watch.marks import Watched, fetch
-from advisor.watch.names import COMMAND, RAY_LOGS
+from advisor.watch.names import COMMAND, ERRORS, OUTPUT, RAY_LOGS
+from advisor.watch.outlet import Outlet
 from advisor.watch.people import People
 from advisor.watch.ray_logs import keep_ends, session_logs
 from advisor.watch.record import Record
 from advisor.watch.sampler import Sampler
-from advisor.watch.watching import Tell, Watch
+from advisor.watch.terminal import Terminal
+from advisor.watch.watching import Started, Tell, Watch
 from advisor.watch.words import Ending, write_words
 
 
@@ -37,9 +38,14 @@ class Opened(Struct, frozen=True):
     """Epoch seconds."""
 
 
-def record_of(asked: Watch, course: Course, opened: Opened, tell: Tell) -> None:
-    """Follow a command that was started to its end, and write its record."""
+def record_of(asked: Watch, started: Started, opened: Opened, tell: Tell) -> int | None:
+    """Follow a command that was started to its end, and write its record. Returns its status, as waitpid has it."""
     kernel, kills = opened.kernel, kills_of_the_node()
+    outlets = [Outlet.follow(asked.folder / OUTPUT, 1)]
+    if started.separate:
+        outlets.append(Outlet.follow(asked.folder / ERRORS, 2))
+    terminal = Terminal(0) if os.isatty(0) else None
+    course = Course(started.pid, started.woken, outlets, started.kept, terminal)
     sampler = _sampler(asked, course, opened, tell)
     gc.freeze()  # what is there now stays: no collection need look at it
     gc.set_threshold(50_000, 20, 20)
@@ -52,6 +58,7 @@ def record_of(asked: Watch, course: Course, opened: Opened, tell: Tell) -> None:
     logs = session_logs(sampler.people.raylet) if course.status != 0 else None
     if logs is not None:
         keep_ends(logs, asked.folder / RAY_LOGS, opened.begun)
+    return course.status
 
 
 def _sampler(asked: Watch, course: Course, opened: Opened, tell: Tell) -> Sampler:
@@ -76,7 +83,7 @@ def _new_record(asked: Watch, opened: Opened) -> Record:
     about = {
         "began": round(opened.begun, 3),
         "command": [readable(word) for word in asked.argv[:64]],
-        "host": socket.gethostname(),
+        "host": os.uname().nodename,
         "watcher": os.getpid(),
     }
     record = Record.create(asked.folder, about, opened.samples)

@@ -10,16 +10,15 @@ import termios
 from contextlib import suppress
 from typing import Any
 
-from msgspec import Struct
-
 Attributes = list[Any]
 
 
-class Terminal(Struct):
-    """The terminal on one descriptor."""
+class Terminal:
+    """The terminal on one descriptor. (No Struct: the keeper starts before anything large is loaded.)"""
 
-    fd: int
-    _before: Attributes | None = None
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+        self._before: Attributes | None = None
 
     @property
     def is_raw(self) -> bool:
@@ -33,16 +32,9 @@ class Terminal(Struct):
         except OSError:
             return False
 
-    def attributes(self) -> Attributes | None:
-        """As `termios` has them; None where there is no terminal any more."""
-        try:
-            return termios.tcgetattr(self.fd)
-        except termios.error:
-            return None
-
     def make_raw(self) -> None:
         """Pass every key through; `restore` ends it. Only for a group in the foreground."""
-        before = self.attributes()
+        before = attributes_of(self.fd)
         if before is None or self._before is not None:
             return
         self._before = before
@@ -68,6 +60,14 @@ class Terminal(Struct):
         if self._before is not None:
             set_attributes(self.fd, self._before)
         self._before = None
+
+
+def attributes_of(fd: int) -> Attributes | None:
+    """As `termios` has them; None where there is no terminal any more."""
+    try:
+        return termios.tcgetattr(fd)
+    except termios.error:
+        return None
 
 
 def set_attributes(fd: int, attributes: Attributes) -> None:

@@ -9,20 +9,20 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
-from msgspec import Struct
-
-from advisor.watch.child import shell_code
-from advisor.watch.course import start
+from advisor.watch.child import ignored_signals, listen, shell_code, spawn
 from advisor.watch.kernel import KernelLog
 from advisor.watch.names import ERRORS, OUTPUT, SAMPLES
-from advisor.watch.outlet import Outlet
+
+if TYPE_CHECKING:
+    from advisor.watch.keeper import Kept
 
 Tell = Callable[[str], None]
 _APPEND = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND
 
 
-class Watch(Struct, frozen=True):
+class Watch(NamedTuple):
     """What was asked for."""
 
     argv: tuple[str, ...]
@@ -31,7 +31,7 @@ class Watch(Struct, frozen=True):
     knowledge: tuple[Path, ...] = ()
 
 
-class Ended(Struct, frozen=True):
+class Ended(NamedTuple):
     """How it went. `status` as waitpid gives it; None where only the keeper knew and was killed."""
 
     folder: Path
@@ -52,6 +52,18 @@ class Ended(Struct, frozen=True):
         return self.status is not None and os.WIFSIGNALED(self.status) and os.WTERMSIG(self.status) in people
 
 
+class Started(NamedTuple):
+    """The command under way."""
+
+    pid: int
+    woken: int
+    """Where our signals wait."""
+    kept: Kept | None = None
+    """Who keeps its pseudo-terminal."""
+    separate: bool = False
+    """Its errors have a file of their own."""
+
+
 def default_folder() -> Path:
     """Where the record goes when nobody says: a name with the time, here, or in the temporary folder."""
     name = time.strftime("watch-%Y%m%d-%H%M%S")
@@ -66,31 +78,48 @@ def default_folder() -> Path:
 def watch(asked: Watch, tell: Tell) -> Ended:
     """Run the command and record it. Raises OSError where no record can be written; the command is not started then.
 
-    The command starts first: all that is needed only for the record is loaded while it runs.
+    The command starts first: all that is needed only for the record is loaded while it runs, msgspec too, which is why
+    what stands here and below is made of plain classes.
     """
     begun = time.time()
     asked.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     samples = os.open(asked.folder / SAMPLES, _APPEND, 0o600)
     log = os.open(asked.folder / OUTPUT, _APPEND, 0o600)
-    outlets = [Outlet.follow(asked.folder / OUTPUT, 1)]
     errors = None if _same_file(1, 2) else os.open(asked.folder / ERRORS, _APPEND, 0o600)
-    if errors is not None:
-        outlets.append(Outlet.follow(asked.folder / ERRORS, 2))
     kernel = KernelLog.open()
     try:
-        course = start(asked.argv, log, str(asked.folder / OUTPUT), errors, outlets, os.isatty(0), os.isatty(1))
+        started = _start(asked, log, errors)
     except OSError as error:
+        from advisor.language import say
         from advisor.words import os_words
 
-        said = f"{asked.argv[0]}: {os_words(error)}"
+        said = say("{command}: {why}", command=asked.argv[0], why=os_words(error))
         return Ended(asked.folder, None, said, shell_code(error))
     for fd in (log, errors):
         if fd is not None:
             os.close(fd)
     from advisor.watch.recorder import Opened, record_of
 
-    record_of(asked, course, Opened(samples, kernel, begun), tell)
-    return Ended(asked.folder, course.status)
+    return Ended(asked.folder, record_of(asked, started, Opened(samples, kernel, begun), tell))
+
+
+def _start(asked: Watch, log: int, errors: int | None) -> Started:
+    """Under a pseudo-terminal where standard output is a terminal. Raises OSError."""
+    ignored = ignored_signals()
+    woken = listen(ignored)
+    if not os.isatty(1):
+        return Started(spawn(asked.argv, lambda: _wire(log, errors), ignored), woken, separate=errors is not None)
+    from advisor.watch.keeper import Wiring, keep
+    from advisor.watch.terminal import attributes_of
+
+    wiring = Wiring(log, str(asked.folder / OUTPUT), os.isatty(0), errors, 1, attributes_of(1))
+    kept = keep(asked.argv, wiring, ignored)
+    return Started(kept.pid, woken, kept, errors is not None)
+
+
+def _wire(log: int, errors: int | None) -> None:
+    os.dup2(log, 1)
+    os.dup2(log if errors is None else errors, 2)
 
 
 def _same_file(one: int, other: int) -> bool:

@@ -72,6 +72,15 @@ LEAF: list[tuple[str, dict[str, Fact], str]] = [
     ("actor_update", {"ledger.largest": fact("batch"), "ledger.logits_larger": fact(True)}, "logits-too-big"),
     ("actor_update", {"ledger.largest": fact("states"), "ledger.states_share": fact(0.6)}, "states-too-big"),
     ("actor_update", {"gpu.others_share": fact(0.4), "colocated": fact(True)}, "engine-beside-trainer"),
+    ("actor_update", {"gpu.others_share": fact(0.4), "gpu.others_engine": fact(True)}, "engine-beside-trainer"),
+    ("validation", {}, "engine-beside-trainer"),
+    ("validation", {"line.cumem-oom": fact(True)}, "engine-wakes-beside-states"),
+    ("validation", {"framework": fact("trl"), "frame.logits": fact(True)}, "logits-too-big"),
+    (
+        "validation",
+        {"framework": fact("trl"), "frame.logits": fact(True), "frame.engine": fact("vllm")},  # the engine's sampler
+        "engine-beside-trainer",
+    ),
     ("actor_update", {"gpu.fragmented": fact(True), "gpu.others_share": fact(0.01)}, "fragmentation"),
 ]
 

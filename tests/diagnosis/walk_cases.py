@@ -65,7 +65,7 @@ ALLOWED: dict[str, dict[str, set[str]]] = {
         "critic_update": BATCH | STATES | ENGINE,
         "optimizer_step": STATES,
         "checkpoint": {"checkpoint-gather"},
-        "validation": ENGINE | {"validation-batch"},
+        "validation": ENGINE | BATCH | STATES | {"validation-batch"},
         "unknown": BATCH | STATES | ENGINE | START | {"weight-gather"},
     },
     "host": {

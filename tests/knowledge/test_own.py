@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -13,6 +14,7 @@ from advisor.cli import main
 from advisor.knowledge import load_knowledge, open_knowledge
 from advisor.knowledge.own import own_folders
 from advisor.knowledge.schema import OWN_MARK as MARK
+from advisor.language import speak
 from advisor.report.explain_report import explain_report
 
 CASE = """\
@@ -174,6 +176,26 @@ def test_own_knowledge_speaks_in_the_diagnosis_and_says_whose_it_is(
     assert f"Acme's 760 GB nodes{MARK} (acme-7): 5 of 5 facts agree" in told
     assert "Left out of your knowledge" in told
     assert "bad.yaml:1" in told.replace(" ", "")
+
+
+@pytest.mark.parametrize(("language", "mark"), [("en", " [yours]"), ("zh", " [自有]")])
+def test_of_cases_alike_ones_own_goes_first_whatever_the_language(
+    language: str, mark: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    alike = CASE.replace("situation: {", "situation: {model: Qwen2.5-VL-7B, gpu: A100, ")
+    own = written(tmp_path, cases__acme=alike)
+    assert main(["diagnose", "--demo", "--knowledge", str(own), "--format", "json", "--lang", language]) == 0
+    found = json.loads(capsys.readouterr().out)["diagnosis"]["case_matches"]
+    assert (found[0]["id"], found[0]["title"]) == ("acme-7", f"Acme's 760 GB nodes{mark}")
+    assert found[1]["agree"] == found[0]["agree"]
+
+
+def test_what_does_not_fit_is_told_in_the_users_language(tmp_path: Path) -> None:
+    own = written(tmp_path, cases__bad=f"{CASE}nonsense: 1\n", gpus="- name: 5\n")
+    speak("zh")
+    told = " ".join(open_knowledge([own]).refused)
+    assert "bad.yaml:9: 对象含有未知字段 `nonsense`" in told
+    assert "gpus.yaml:1: 应为 `str`，实为 `int`（在 [0].name 中）" in told
 
 
 def test_explain_tells_on_stderr_what_was_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

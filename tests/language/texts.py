@@ -28,7 +28,9 @@ def program_texts() -> dict[str, dict[str, str]]:
     """Room → text → where it stands."""
     found: dict[str, dict[str, str]] = {}
     for file in sorted(ADVISOR.rglob("*.py")):
-        for text, line in said_in(file.read_text("utf-8")):
+        source = file.read_text("utf-8")
+        speaks = "from advisor.language import" in source or file.name == "language.py"
+        for text, line in said_in(source) if speaks else ():
             found.setdefault(room_of(file), {}).setdefault(text, f"{file.relative_to(ADVISOR.parent)}:{line}")
     return found
 

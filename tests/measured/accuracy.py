@@ -22,8 +22,8 @@ KINDS = {"dense": "Dense, one GPU, DDP, ZeRO and FSDP", "megatron": "Dense, Mega
 HEAD = """\
 # How near the ledger is
 
-Written by `python -m tests.measured.accuracy --write` from tests/measured/published.yaml and unclaimed.yaml; a test holds
-this file to the ledger. Sizes are GiB on the fullest GPU. A reading "lies in" where it is between low and high.
+Written by `python -m tests.measured.accuracy --write` from tests/measured/published.yaml and unclaimed.yaml; a test
+holds this file to the ledger. Sizes are GiB on the fullest GPU. A reading "lies in" where it is between low and high.
 
 ## Peaks that others published, and that are claimed
 """
@@ -38,20 +38,20 @@ fails). What a run needs is not settled by them either way, and they count in no
 UNCLAIMED_HEAD = """
 ## Peaks that were looked at and are not claimed
 
-A run of one of these kinds says in its ledger what it rests on ("Assumed"), and that it is an estimate: a trainer without
-a dialect, a quantised base, rows of data whose lengths nobody gave, a low-rank optimizer.
+A run of one of these kinds says in its ledger what it rests on ("Assumed"), and that it is an estimate: a trainer
+without a dialect, a quantised base, rows of data whose lengths nobody gave, a low-rank optimizer.
 """
 BLIND = """
 ## How blind this is
 
 - With their readings known, but with no constant set or changed for them: 35, 35n, 37, 38, 40, 40b, 40c. For 38 and the
   40s a mechanism was added (tensor parallelism beside FSDP; an optimizer that steps in backward), no number.
-- Set with readings in view: Megatron's allowances, the filling of rows that are not packed, what shorter passes leave in
-  torch's segments, the widest and narrowest intervals, and the part of DDP's broadcast that is alive at once (0.85). Each
-  stands in advisor/memory/constants.py with its unit, its reason and its source.
+- Set with readings in view: Megatron's allowances, the filling of rows that are not packed, what shorter passes leave
+  in torch's segments, the widest and narrowest intervals, and the part of DDP's broadcast that is alive at once (0.85).
+  Each stands in advisor/memory/constants.py with its unit, its reason and its source.
 - Rows 2 and 5 are met at the cap of their settings, not at the lengths of their data (see above).
-- ms-swift's readings do not say by which tool they were taken. If it was torch's own count of reserved memory, they leave
-  out a CUDA context (0.5 GiB) and communicators (0.5 GiB), which the ledger counts.
+- ms-swift's readings do not say by which tool they were taken. If it was torch's own count of reserved memory, they
+  leave out a CUDA context (0.5 GiB) and communicators (0.5 GiB), which the ledger counts.
 """
 OWN = """
 ## Measured by us

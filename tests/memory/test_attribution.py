@@ -6,15 +6,17 @@ import msgspec
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from advisor.crash.evidence import NOTHING
 from advisor.memory.allocator import can_mean, segment_request
 from advisor.memory.attribution import MATCHES_KEPT, attribute, candidates
+from advisor.memory.sub_groups import sub_groups
 from advisor.run.run import KnobValue, Run, Topology
 from advisor.units import GIB, MIB, parse_size, show_bytes
 from advisor.words import Phase
 
-from .runs import DEEPSPEED, FSDP, crash, logic_rl, make_run, models, openrlhf
+from .runs import DEEPSPEED, FSDP, crash, logic_rl, make_run, models, openrlhf, shape
 
 
 def padded(model: str, micro: int, length: int) -> Run:
@@ -184,3 +186,28 @@ def test_whatever_tensor_failed_is_among_the_first_three(
     matches = attribute(run, crash(parse_size(show_bytes(segment_request(true.bytes))), true.phases[0]))
     same = [x for x in large if can_mean(parse_size(show_bytes(segment_request(true.bytes))), x.bytes)]
     assert any(match.bytes == true.bytes for match in matches[:3]) or len(same) > 3
+
+
+@pytest.mark.parametrize(("model", "asked"), [("Llama-2-7B", 4_009_910_272), ("Llama-2-13B", 4_052_879_360)])
+def test_a_sub_group_of_cpu_adam_is_found_to_the_byte(model: str, asked: int) -> None:
+    """OptimalScale/LMFlow issue 90 and CVI-SZU/Linly issue 26: DefaultCPUAllocator under ZeRO-3 with offload."""
+    run = make_run(model, DEEPSPEED, Topology(1, 4, 4, 0), {"actor.zero_stage": 3, "actor.optimizer_offload": True})
+    best = attribute(run, crash(asked, "model_load", "host"))[0]
+    assert (best.matches, best.bytes, best.tensor) == (True, asked, "fp32 sub-group of CPU Adam")
+
+
+@pytest.mark.parametrize("model", ["Qwen2.5-7B", "Qwen3-8B", "Qwen2.5-72B", "Llama-3.2-1B"])
+def test_sub_groups_hold_every_parameter_once(model: str) -> None:
+    groups = sub_groups(shape(model), 1)
+    assert sum(groups) == shape(model).parameters
+    assert all(size >= 10**9 for size in groups[:-1])
+
+
+def test_a_vocabulary_that_no_model_list_has_is_found_too() -> None:
+    """huggingface/trl issue 3678: fp32 [2, 256, 151665]."""
+    own = replace(shape("Qwen2.5-0.5B"), vocab=151665)
+    knobs: dict[str, KnobValue | None] = {"actor.micro_batch": 2, "logprob.micro_batch": 2, "data.total_tokens": 256}
+    run = replace(make_run("Qwen2.5-0.5B", DEEPSPEED, Topology(1, 1, 1, 1), knobs), model=own)
+    printed = show_bytes(segment_request(2 * 256 * 151665 * 4))
+    best = attribute(run, crash(parse_size(printed), "log_prob"))[0]
+    assert (best.matches, best.shape) == (True, "fp32 [512, 151665]")

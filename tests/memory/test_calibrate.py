@@ -21,7 +21,7 @@ def ledger(expected: int) -> Ledger:
     )
 
 
-def crash(memory: str, **fields: int) -> Crash:
+def crash(memory: str, **fields: int | str) -> Crash:
     evidence = Evidence("x", "cause", "train.log", 3, "…", fields=fields)
     return Crash("oom", memory, "actor_update", "x", (evidence,))  # type: ignore[arg-type]
 
@@ -72,6 +72,25 @@ def test_other_processes_that_the_message_lists_are_named_in_the_doubt() -> None
     fields = {"total_bytes": 80 * GIB, "free_bytes": GIB, "tried_bytes": GIB, "other_process_bytes": 33 * GIB}
     before = ledger(17 * GIB)
     assert "33.00 GiB" in corrected(before, corrections(before, crash("gpu", **fields))).doubts[0]
+
+
+def test_the_runs_own_engine_is_said_to_have_kept_its_memory_and_not_doubted_as_well() -> None:
+    fields = {"total_bytes": 80 * GIB, "free_bytes": GIB, "tried_bytes": GIB, "other_process_bytes": 40 * GIB}
+    engine = {"engine_process_bytes": 40 * GIB, "engine_process": "LLMRayActor pid=7"}
+    before = ledger(30 * GIB)
+    (doubt,) = corrected(before, corrections(before, crash("gpu", **fields, **engine))).doubts
+    assert "rollout engine (LLMRayActor pid=7) still held 40.00 GiB" in doubt
+    assert "may not be of the same run" not in doubt
+    assert doubt.count("40.00 GiB") == 2  # held, and all of it more than its due: the ledger has no engine here
+
+
+def test_what_even_the_engine_does_not_explain_is_still_doubted_less_the_engines_part() -> None:
+    fields = {"total_bytes": 80 * GIB, "free_bytes": GIB, "tried_bytes": GIB, "other_process_bytes": 50 * GIB}
+    engine = {"engine_process_bytes": 20 * GIB, "engine_process": "LLMRayActor pid=7"}
+    before = ledger(17 * GIB)
+    (doubt,) = corrected(before, corrections(before, crash("gpu", **fields, **engine))).doubts
+    assert "43.00 GiB of the 80.00 GiB" in doubt
+    assert "30.00 GiB by the message" in doubt
 
 
 def test_an_ordinary_rest_leaves_the_basis_alone() -> None:

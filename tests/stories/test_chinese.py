@@ -59,7 +59,7 @@ def test_a_diagnosis_reads_like_this(
 def test_an_explanation_reads_like_this(capsys: Capture) -> None:
     told = [tell(["explain", name, *CHINESE], capsys) for name in ("logits-too-big", "actor.micro_batch", "easyr1-59")]
     assert [code for code, _, _ in told] == [0, 0, 0]
-    golden(RUNS / "expected.explain.zh.txt", "\n".join(out for _, out, _ in told))
+    golden(RUNS.parent / "report" / "golden" / "explain.zh.txt", "\n".join(out for _, out, _ in told))
 
 
 @pytest.mark.parametrize("name", STORIES)

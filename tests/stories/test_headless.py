@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from advisor.cli import main
+from advisor.exits import Exit
 from tests.stories.told import DOCUMENTED, RUNS, STORIES, changes, diagnosis, enter, stable, tell
 
 UPDATE = bool(os.environ.get("UPDATE_GOLDEN"))
@@ -105,6 +107,18 @@ def test_nothing_is_overwritten_unasked(name: str, tmp_path: Path, monkeypatch: 
 
 
 # --- what each story must say --------------------------------------------------------------------------------------
+
+
+def test_a_dash_sends_the_script_alone_to_standard_output(
+    tmp_path: Path, monkeypatch: Patch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    assert main(["fix", "--demo", "-o", "-"]) == Exit.DONE
+    printed, told = capfdbinary.readouterr()
+    monkeypatch.chdir(tmp_path)
+    assert main(["fix", "--demo", "-o", "written.sh"]) == Exit.DONE
+    assert printed == (tmp_path / "written.sh").read_bytes()
+    assert b"offload_optimizer true \xe2\x86\x92 false" in told
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["written.md", "written.sh"]
 
 
 def test_logic_rl_explains_the_forks_algebra_and_offers_the_results_preserving_way_first(

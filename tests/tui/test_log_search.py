@@ -7,9 +7,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from advisor.crash import scan
 from advisor.crash.sources import open_sources, text_source
+from advisor.crash.story import read_logs
+from advisor.knowledge.load import load_knowledge
 from advisor.tui import log_search, log_window
-from advisor.tui.evidence_view import EvidenceView, opened_at
+from advisor.tui.evidence_view import EvidenceView
 from advisor.tui.log_search import hit_before, next_hit
 from advisor.tui.log_window import LogWindows
 
@@ -50,27 +53,42 @@ def test_a_packed_log_is_searched_forward_only(tmp_path: Path) -> None:
     assert hit_before(windows, "two", 4, never) is None
 
 
-@pytest.mark.parametrize("end", ["", "\n"])
-def test_lines_near_the_end_are_found_without_reading_what_is_before_them(
-    tmp_path: Path, end: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(log_window, "NEAR", 10)
+def test_lines_of_a_long_log_are_found_by_what_its_reading_remembers(tmp_path: Path) -> None:
     path = tmp_path / "train.log"
-    path.write_text("\n".join(f"line {number}" for number in range(1, 1001)) + end)
+    path.write_text("".join(f"line {number}\n" for number in range(1, 1001)))
+    places = [(before, path.read_bytes().index(f"line {before + 1}\n".encode())) for before in (300, 600, 900)]
     windows = LogWindows(open_sources([path])[0])
-    assert windows.count_from_end(1000, 990, lambda text: text == "line 990", never)
-    for number in (990, 5, 500, 999):
+    assert windows.trust(places, 990, lambda text: text == "line 990")
+    for number in (990, 5, 500, 999, 301, 600, 601):
         assert windows.around(number, 1).lines == tuple(f"line {each}" for each in range(number - 1, number + 2))
     assert windows.offset_of(700) == path.read_text().index("line 700\n")
 
 
-def test_a_log_that_has_grown_is_counted_from_its_beginning(tmp_path: Path) -> None:
+def test_a_log_that_is_another_one_by_now_is_counted_from_its_beginning(tmp_path: Path) -> None:
     path = tmp_path / "train.log"
     path.write_text("".join(f"line {number}\n" for number in range(1, 1011)))
-    state = host_crash(log=str(path))
     windows = LogWindows(open_sources([path])[0])
-    assert not windows.count_from_end(1000, 990, lambda text: text == "line 990", never)
-    assert opened_at(state, str(path), 3).around(3, 0).lines == ("line 3",)
+    assert not windows.trust([(900, 17)], 990, lambda text: text == "line 990")
+    assert windows.around(990, 0).lines == ("line 990",)
+
+
+def test_the_reading_remembers_where_lines_begin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scan, "MILE", 2 << 20)
+    path = tmp_path / "train.log"
+    with path.open("w") as out:
+        for number in range(1, 400_001):
+            out.write(f"step {number} all is well\n")
+        out.write("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n")
+    crash = read_logs([path], load_knowledge().signatures)
+    miles = crash.miles[str(path)]
+    assert len(miles) >= 2
+    with path.open("rb") as log:
+        for before, offset in miles:
+            log.seek(offset)
+            assert log.readline() == f"step {before + 1} all is well\n".encode()
+    proof = crash.evidence[0]
+    windows = LogWindows(open_sources([path])[0])
+    assert windows.trust(miles, proof.line, lambda text: "CUDA out of memory" in text)
 
 
 async def test_a_search_goes_through_its_hits_and_escape_gives_the_marks_back(tmp_path: Path) -> None:

@@ -1,0 +1,147 @@
+"""What a watched run held at most in each phase: the measured sum replaces the predicted one.
+
+Where less was held than predicted, the cells shrink, first within their own intervals; where it was more, the rest is
+"unexplained", as it is after a crash. After a change the difference that was measured moves along.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from advisor.language import say
+from advisor.memory.cells import Cell, Ledger, PhaseSum, Place
+from advisor.memory.readings import PLAUSIBLE
+from advisor.units import show_bytes
+from advisor.words import Phase
+
+_EXACT = ((0.0, 0.0), (0.0, 0.0))
+_NEAR = 1.05
+"""Factor within which a peak may be that of a phase which the output does not show (judgement)."""
+
+
+class Peak(Struct, frozen=True):
+    """The most that was in use in one phase, in bytes on one GPU or on the node."""
+
+    place: Place
+    phase: Phase
+    measured: int
+    source: str
+    """Where and when it was read, in words."""
+    whole: bool = True
+    """The phase went well from begin to end, often enough to have shown its peak; else it may need more."""
+    predicted: int = 0
+
+
+def proven_by(ledger: Ledger, found: Sequence[Peak]) -> tuple[Peak, ...]:
+    """The peaks that replace a prediction of this ledger, which they then carry with them.
+
+    Left out: a phase of another ledger, a peak too far from the prediction to be of this run, a low peak of a phase
+    that was cut off, and a high one that may belong to a phase which the output does not show, since in the record that
+    one's time counts for the phase before it.
+    """
+    shown = {(peak.place, peak.phase) for peak in found}
+    proven = []
+    for peak in found:
+        phase = ledger.phase(peak.place, peak.phase)
+        if phase is None or not _is_of_this_run(peak, phase):
+            continue
+        hidden = [each.expected for each in _sums(ledger, peak.place) if (peak.place, each.phase) not in shown]
+        if peak.measured < phase.expected and not peak.whole:
+            continue
+        if peak.measured > phase.expected and peak.measured <= _NEAR * max(hidden, default=0):
+            continue
+        proven.append(replace(peak, predicted=phase.expected))
+    return tuple(proven)
+
+
+def _is_of_this_run(peak: Peak, phase: PhaseSum) -> bool:
+    """On the host much is held by nobody the settings know, so there only too little is strange."""
+    below, above = phase.expected / PLAUSIBLE, phase.expected * PLAUSIBLE
+    return below <= peak.measured and (peak.place == "host" or peak.measured <= above)
+
+
+def _sums(ledger: Ledger, place: Place) -> tuple[PhaseSum, ...]:
+    return ledger.gpu if place == "gpu" else ledger.host
+
+
+def with_peaks(ledger: Ledger, proven: Iterable[Peak]) -> Ledger:
+    """The ledger with what was measured in place of what was predicted, phase by phase."""
+    by_phase = {(peak.place, peak.phase): peak for peak in proven}
+    if not by_phase:
+        return ledger
+    gpu, host = (
+        tuple(_in_phase(each, by_phase.get((each.place, each.phase))) for each in sums)
+        for sums in (ledger.gpu, ledger.host)
+    )
+    return replace(ledger, gpu=gpu, host=host)
+
+
+def _in_phase(phase: PhaseSum, peak: Peak | None) -> PhaseSum:
+    if peak is None or not peak.predicted:
+        return phase
+    extra = peak.measured - peak.predicted
+    cells: tuple[Cell, ...] | None
+    if extra > 0:
+        words = partial(_beyond, peak)
+        cells = (*phase.cells, Cell(phase.phase, phase.place, "unexplained", extra, extra, extra, words, "measured"))
+    else:
+        cells = _shrunk(phase.cells, round(-extra * phase.expected / peak.predicted), peak)
+    if cells is None:
+        return phase
+    if phase.expected != peak.predicted:  # settings changed: the difference stays, the interval too
+        return replace(phase, cells=cells)
+    return replace(phase, cells=cells, bounds=_EXACT, measured=peak.source, predicted=peak.predicted)
+
+
+def _shrunk(cells: Sequence[Cell], less: int, peak: Peak) -> tuple[Cell, ...] | None:
+    """So many bytes less in all: first what the intervals allow, then in proportion; None where all was read."""
+    free = [place for place, cell in enumerate(cells) if cell.basis != "measured" and cell.expected]
+    if less > sum(cells[place].expected for place in free):
+        return None
+    slack = {place: cells[place].expected - cells[place].low for place in free}
+    cut = _shared(min(less, sum(slack.values())), slack)
+    rest = {place: cells[place].expected - cut[place] for place in free}
+    more = _shared(less - sum(cut.values()), rest)
+    return tuple(_less(cell, cut.get(place, 0) + more.get(place, 0), peak) for place, cell in enumerate(cells))
+
+
+def _shared(size: int, weights: dict[int, int]) -> dict[int, int]:
+    """`size`, no more than the sum of the weights, divided in their proportion to the byte."""
+    left, total = size, sum(weights.values())
+    found = {}
+    for place, weight in weights.items():
+        found[place] = left * weight // total if total else 0
+        left, total = left - found[place], total - weight
+    return found
+
+
+def _less(cell: Cell, cut: int, peak: Peak) -> Cell:
+    if not cut:
+        return cell
+    size = cell.expected - cut
+    words = partial(_cut, cell, cut, peak)
+    return replace(cell, low=min(cell.low, size), expected=size, words=words, basis="estimated")
+
+
+def _beyond(peak: Peak) -> str:
+    return say(
+        "{measured} in use by {source}, less the {predicted} predicted",
+        measured=show_bytes(peak.measured),
+        source=peak.source,
+        predicted=show_bytes(peak.predicted),
+    )
+
+
+def _cut(cell: Cell, cut: int, peak: Peak) -> str:
+    return say(
+        "{formula}; less {cut}, since {measured} were in use in all by {source} and {predicted} predicted",
+        formula=cell.formula,
+        cut=show_bytes(cut),
+        measured=show_bytes(peak.measured),
+        source=peak.source,
+        predicted=show_bytes(peak.predicted),
+    )
