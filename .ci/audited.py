@@ -14,9 +14,11 @@ def main() -> int:
     try:
         packages = json.load(sys.stdin)["dependencies"]
     except ValueError:
+        packages = []
+    asked = [package for package in packages if "vulns" in package]
+    if not asked:
         print("not audited: no advisories could be asked for")
         return 0
-    asked = [package for package in packages if "vulns" in package]
     found = [f"{package['name']} {package['version']}: {one['id']}" for package in asked for one in package["vulns"]]
     print(f"{len(asked)} of {len(packages)} packages audited, {len(found)} known vulnerabilities")
     print(*(f"  {line}\n" for line in found), sep="", end="")

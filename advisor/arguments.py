@@ -25,6 +25,7 @@ COMMANDS = {
     "machine": mark("what this box has"),
     "config": mark("your own choices: where they stand, and what is in force"),
     "explain": mark("a knob, setting, cause, remedy, crash line or case in words"),
+    "completion": mark("the lines that let bash, zsh or fish complete all this"),
 }
 
 
@@ -110,7 +111,7 @@ def _overview() -> str:
         "            3 does not fit (estimate), 4 nothing to diagnose was found"
     )
     commands = say("commands ({program} COMMAND --help says more):", program=PROGRAM)
-    return "\n".join([commands, *(f"  {name:9} {say(says)}" for name, says in COMMANDS.items()), "", codes])
+    return "\n".join([commands, *(f"  {name:11} {say(says)}" for name, says in COMMANDS.items()), "", codes])
 
 
 _OF_ARGPARSE = (
@@ -333,6 +334,16 @@ def _explain(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--ascii", action="store_true", help=say("no signs beyond ASCII"))
 
 
+def _completion(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("shell", choices=("bash", "zsh", "fish"), help=say("the shell that reads them"))
+    parser.epilog = say(
+        'bash: eval "$({program} completion bash)" in ~/.bashrc\n'
+        'zsh:  eval "$({program} completion zsh)" in ~/.zshrc, behind compinit\n'
+        "fish: {program} completion fish | source in ~/.config/fish/config.fish",
+        program=PROGRAM,
+    )
+
+
 _ARGUMENTS = {
     "diagnose": _diagnose,
     "fix": _fix,
@@ -344,4 +355,5 @@ _ARGUMENTS = {
     "machine": _machine,
     "config": _config,
     "explain": _explain,
+    "completion": _completion,
 }

@@ -70,20 +70,26 @@ def _language(arguments: list[str]) -> str:
     asked = next((word.partition("=")[2] for word in reversed(ours) if word.startswith("--lang=")), "")
     if "--lang" in ours[:-1]:
         asked = asked or ours[ours.index("--lang") + 1]
-    language = choose(asked if asked in (AUTO, *LANGUAGES) else _configured_language())
-    return language if "--ascii" not in ours and _can_print("中") else ENGLISH
+    configured, plain = _configured()
+    language = choose(asked if asked in (AUTO, *LANGUAGES) else configured)
+    return language if "--ascii" not in ours and not plain and _can_print("中") else ENGLISH
 
 
-def _configured_language() -> str:
+def _configured() -> tuple[str, bool]:
+    """Language and plain ASCII, as the user's own file has them."""
     base = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
     if not os.path.isfile(os.path.join(base, PROGRAM, "config")):
-        return AUTO  # the usual case loads nothing more
+        return AUTO, False  # the usual case loads nothing more
     from advisor.config import read_config
 
-    return read_config().language
+    config = read_config()
+    return config.language, config.ascii
 
 
 def _can_print(sign: str) -> bool:
+    """Whether the output's encoding has it, and its terminal a font: the Linux console has no Chinese."""
+    if os.environ.get("TERM") == "linux" and sys.stdout.isatty():
+        return False
     try:
         sign.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
     except UnicodeEncodeError:

@@ -30,7 +30,7 @@ def recorded(error: Exception, words: Sequence[str]) -> str:
     `words`: what the program was called with.
     """
     show_secrets(False)  # the file is meant to be sent, whatever was asked for on the screen
-    said = clean_line(f"{type(error).__name__}: {error}", 300)
+    said = clean_line(redact(clean_line(f"{type(error).__name__}: {error}")), 300)
     try:
         file = _write(_told(error, words))
     except OSError:

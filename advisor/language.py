@@ -66,14 +66,16 @@ def unsaid() -> frozenset[str]:
 def say(text: str, /, **fields: object) -> str:
     """`text` in the language in force, its {fields} filled. Without fields, braces stand for themselves."""
     if _Spoken.catalogue:
-        text = _translated(text)
+        return _filled(_translated(text), text, fields)
     return text.format_map(fields) if fields else text
 
 
 def say_count(one: str, many: str, number: int, /, **fields: object) -> str:
     """`one` where `number` is 1, else `many`; {number} and the other fields filled. Catalogues have `many` only."""
-    text = _translated(many) if _Spoken.catalogue else one if number == 1 else many
-    return text.format_map({"number": number, **fields})
+    fields["number"] = number
+    if _Spoken.catalogue:
+        return _filled(_translated(many), many, fields)
+    return (one if number == 1 else many).format_map(fields)
 
 
 def mark(text: str) -> str:
@@ -107,6 +109,16 @@ def sentences(items: Iterable[str]) -> str:
     return say(" ").join(item for item in items if item)
 
 
+def _filled(said: str, text: str, fields: Mapping[str, object]) -> str:
+    """`said` filled; the English `text` where a damaged translation has other fields."""
+    if not fields:
+        return said
+    try:
+        return said.format_map(fields)
+    except (LookupError, ValueError, AttributeError):
+        return text.format_map(fields)
+
+
 def _translated(text: str) -> str:
     found = _Spoken.catalogue.get(text)
     if found is None:
@@ -116,12 +128,17 @@ def _translated(text: str) -> str:
 
 
 def read_catalogue(folder: Path) -> dict[str, str]:
-    """Every pair of the folder's JSON files; {} where there is no such folder."""
+    """Every pair of the folder's JSON files; {} where there is no such folder. A damaged file is left out."""
     import json
 
     pairs: dict[str, str] = {}
     for file in sorted(folder.glob("*.json")):
-        pairs.update(json.loads(file.read_bytes()))
+        try:
+            told = json.loads(file.read_bytes())
+        except (OSError, ValueError, RecursionError):
+            continue  # what cannot be read is said in English
+        told = told if isinstance(told, dict) else {}
+        pairs.update({text: said for text, said in told.items() if isinstance(said, str)})
     return pairs
 
 

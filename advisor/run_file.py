@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from advisor.bounded_yaml import UnboundedYamlError, check_bounds
 from advisor.crash.evidence import NOTHING
@@ -116,7 +116,7 @@ def _machine(stated: Mapping[str, Any], asked: Asked, knowledge: Knowledge) -> M
     )
     if stated.get("gpus") is not None:
         cards = gpus_from(stated["gpus"], knowledge.gpus)
-        from_file = replace(from_file, gpus=cards, sources={**from_file.sources, "gpus": "described"})
+        from_file = dataclasses.replace(from_file, gpus=cards, sources={**from_file.sources, "gpus": "described"})
     from_command = described(
         knowledge.gpus,
         gpus=asked.gpus,

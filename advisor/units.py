@@ -24,6 +24,14 @@ def parse_size(text: str) -> int:
     return round(float(match.group(1)) * _FACTOR[match.group(2).upper()])
 
 
+def read_size(text: str) -> int | None:
+    """`parse_size` of what a stranger printed: None where it is no size, or one of absurd length."""
+    try:
+        return parse_size(text)
+    except ValueError:
+        return None
+
+
 def show_bytes(count: int | float | None) -> str:
     """Two decimals in GiB, MiB below one GiB, as torch prints; "unknown" for None."""
     if count is None:

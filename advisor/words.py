@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import errno
 import os
+import re
+from collections.abc import Mapping
 from typing import Literal, get_args
 
 from advisor.language import ENGLISH, Sayings, say, spoken
 
+_NAMED = re.compile(r"\{(\w{1,40})\}")
 Memory = Literal["gpu", "host", "shm", "none", "unknown"]
 Phase = Literal[
     "model_load",
@@ -154,6 +157,11 @@ _ERRORS: Sayings[int] = Sayings(
         errno.EROFS: "read-only file system",
     }
 )
+
+
+def filled(sentence: str, words: Mapping[str, str]) -> str:
+    """A sentence of the knowledge with its {names} replaced; whoever wrote it, nothing else in it means anything."""
+    return _NAMED.sub(lambda found: words.get(found[1], found[0]), sentence)
 
 
 def os_words(error: OSError) -> str:

@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec.structs import replace
 
 from advisor import kept, session
 from advisor.cli import main
 from advisor.demo import demo_files
 from advisor.kept import Kept
 from advisor.session import Asked
+from tests.replacing import replace
 
 DEMO = demo_files()
 ASKED = Asked(DEMO.script, (DEMO.log,), machine_files=(DEMO.machine,))

@@ -1,11 +1,11 @@
 """The end of a long log is diagnosed first; what was answered and switched meanwhile is carried into the whole."""
 
 import pytest
-from msgspec.structs import replace
 
 from advisor.crash.sources import PREVIEW
 from advisor.demo import demo_files
 from advisor.session import Asked, State, answer, carry_over, open_session, toggle
+from tests.replacing import replace
 
 
 @pytest.fixture(scope="module")

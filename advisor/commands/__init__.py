@@ -22,6 +22,10 @@ def command(name: str) -> Command:
         from advisor.commands import choices
 
         return choices.config
+    if name == "completion":
+        from advisor.commands import completion
+
+        return completion.completion
     from advisor.commands import sitting
 
     return {"diagnose": sitting.diagnose, "estimate": sitting.estimate, "fix": sitting.fix}[name]

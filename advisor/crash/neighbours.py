@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 from advisor.crash.patterns import Field
-from advisor.units import parse_size
+from advisor.units import read_size
 
 _LISTED = re.compile(r"Process(\d{1,10})has(\d[\d.]*(?:bytes|[KMGTPE]iB))memoryinuse")
 _NAMED = re.compile(r"(\S.*?) ?pid=(\d{1,10})")
@@ -27,7 +27,7 @@ def engine_processes(message: str, labels: Iterable[str]) -> dict[str, Field]:
     share match none of them.
     """
     engines = {pid: f"{name} pid={pid}" for label in labels for name, pid in _NAMED.findall(label) if _engine(name)}
-    found = [(engines[pid], parse_size(size)) for pid, size in _LISTED.findall(_joined(message)) if pid in engines]
+    found = [(engines[pid], read_size(size)) for pid, size in _LISTED.findall(_joined(message)) if pid in engines]
     sizes = [size for _, size in found if size is not None]
     return {"engine_process_bytes": sum(sizes), "engine_process": found[0][0]} if sizes else {}
 

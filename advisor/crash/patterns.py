@@ -12,13 +12,15 @@ from msgspec import Struct, field
 
 from advisor.crash.triggers import trigger_set
 from advisor.knowledge.schema import Signature, Signatures
-from advisor.units import parse_size
+from advisor.units import read_size
 
 _SIZE = r"\d{1,20}(?:\.\d{1,20})? ?(?:bytes|[KMGTPE]i?B)"
 _NUM = r"\d{1,20}(?:\.\d{1,20})?"
 _CLASS = re.compile(r"\[(?:\\.|[^\]\\])*\]|\\.")
 Field = int | float | str
 _ANYWHERE = 1 << 20
+_LONGEST_NUMBER = 24
+"""Digits of a size; what is longer is none."""
 _BILLION = "e9"
 """The unit of sizes that a program divided by 10^9, where "GB" is read as 2^30 elsewhere."""
 
@@ -138,16 +140,18 @@ def fields_of(signature: Signature, match: re.Match[str]) -> dict[str, Field]:
             continue
         rule = signature.sizes.get(group)
         name = rule.split()[0] if rule else group.rstrip("_")
-        found[name] = _bytes(text, rule) if rule else _scalar(text)
+        told = _bytes(text, rule) if rule else _scalar(text)
+        if told is not None:
+            found[name] = told
     return found
 
 
-def _bytes(text: str, rule: str) -> int:
+def _bytes(text: str, rule: str) -> int | None:
     unit = rule.partition(" ")[2]
     compact = re.sub(r"\s+", "", text)
     if unit == _BILLION:
-        return round(float(compact) * 10**9)
-    return parse_size(compact + unit)
+        return round(float(compact) * 10**9) if len(compact) < _LONGEST_NUMBER else None
+    return read_size(compact + unit)
 
 
 def _scalar(text: str) -> Field:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from advisor.crash.keep import Find
 from advisor.crash.patterns import Field
 from advisor.crash.phase import Trace
-from advisor.units import MIB, parse_size
+from advisor.units import MIB, read_size
 from advisor.words import Memory, Verdict
 
 KERNEL = frozenset(("kernel-oom", "cgroup-oom", "kernel-oom-constraint", "systemd-oom"))
@@ -237,8 +237,9 @@ def _process_bytes(rows: str, fields: dict[str, Field]) -> dict[str, int]:
     """In a container torch lists itself among the others: it is the one that holds what it allocated."""
     compact = re.sub(r"\s+", "", rows)
     own = re.search(r"thisprocesshas(\d[\d.]*(?:bytes|[KMGTPE]iB))", compact)
-    sizes = [parse_size(size) for size in re.findall(r"Process\d+has(\d[\d.]*(?:bytes|[KMGTPE]iB))", compact)]
-    mine = parse_size(own.group(1)) if own else None
+    listed = re.findall(r"Process\d+has(\d[\d.]*(?:bytes|[KMGTPE]iB))", compact)
+    sizes = [size for text in listed if (size := read_size(text)) is not None]
+    mine = read_size(own.group(1)) if own else None
     if mine is None:
         parts = (fields.get(name) for name in ("allocated_bytes", "reserved_unallocated_bytes", "private_bytes"))
         pool = sum(part for part in parts if isinstance(part, int))

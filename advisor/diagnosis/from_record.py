@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from advisor.diagnosis.fact import Fact
 from advisor.crash.evidence import Crash
+from advisor.diagnosis.fact import Fact
 from advisor.language import say
 from advisor.memory.cells import Ledger
 from advisor.memory.peaks import Peak, proven_by

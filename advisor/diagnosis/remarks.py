@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
-from advisor.crash.evidence import Crash
+from advisor.crash.evidence import Crash, Evidence
 from advisor.diagnosis.fact import Facts
 from advisor.language import clauses, listed, say, sentences
 from advisor.memory.calibrate import Correction
@@ -12,6 +13,10 @@ from advisor.memory.cells import Ledger
 from advisor.run.run import Run
 from advisor.units import GIB, show_bytes
 from advisor.words import OWNER_TITLES, PHASE_TITLES, sentence
+
+_DYING = ("cause", "echo", "victim")
+_ADDRESS = re.compile(r"\bip=([0-9A-Fa-f.:]{3,45}|[\w.-]{1,60})")
+"""Ray's way of saying where a worker runs: "(pid=67842, ip=10.0.0.11, …"."""
 
 
 def remarks(
@@ -25,6 +30,7 @@ def remarks(
         *_contradiction(crash, facts),
         *_algebra(run, facts),
         *_more_nodes(run, cause),
+        *_first_node(run, crash),
         *_inside_generate(run, crash),
         *_settle(crash),
     )
@@ -121,6 +127,30 @@ def _algebra(run: Run, facts: Facts) -> Iterator[str]:
             "can say: it binds.",
             **told,
         )
+
+
+def _first_node(run: Run, crash: Crash) -> Iterator[str]:
+    """Where a run on several nodes died first, by the first line that names a node, and who followed."""
+    if run.topology.nodes < 2 or crash.verdict != "oom":
+        return
+    now = [evidence for evidence in crash.evidence if evidence.runs_ago == 0 and evidence.role in _DYING]
+    named = list(dict.fromkeys(node for evidence in now if (node := _node_of(evidence))))
+    if not named:
+        return
+    told = {"node": named[0], "nodes": run.topology.nodes, "others": listed(named[1:5])}
+    if len(named) > 1:
+        yield say("Of the {nodes} nodes, {node} died first; then {others}.", **told)
+    else:
+        yield say("Of the {nodes} nodes, {node} died first.", **told)
+
+
+def _node_of(evidence: Evidence) -> str:
+    """Name or address of the node that a line speaks of; "" where it names none."""
+    for name in ("ip", "node"):
+        if found := evidence.fields.get(name):
+            return str(found)
+    match = _ADDRESS.search(evidence.text)
+    return match[1] if match else ""
 
 
 def _more_nodes(run: Run, cause: str) -> Iterator[str]:

@@ -67,11 +67,11 @@ def _loaded(folder: Path, language: str) -> Knowledge:
         raise KnowledgeError(f"{folder}: no knowledge files here")
     stamp = _stamp([*files, *sorted((folder / language).glob("*.json"))], language)
     cached = _cache_file(stamp)
-    if cached is not None and cached.is_file():
+    if cached is not None:
         try:
-            return msgspec.json.decode(cached.read_bytes(), type=Knowledge)
+            return msgspec.json.decode(_own_bytes(cached), type=Knowledge)
         except (OSError, msgspec.MsgspecError):
-            pass  # written by another version or cut short: compile again
+            pass  # not there, written by another version or cut short: compile again
     knowledge = compile_knowledge(folder, language)
     if cached is not None:
         _keep(cached, msgspec.json.encode(knowledge))
@@ -131,6 +131,15 @@ def _stamp(files: list[Path], language: str) -> str:
 def _cache_file(stamp: str) -> Path | None:
     root = os.environ.get("XDG_CACHE_HOME") or (os.path.expanduser("~/.cache") if os.environ.get("HOME") else "")
     return Path(root) / "rl-oom-advisor" / f"knowledge-{stamp}.json" if root else None
+
+
+def _own_bytes(file: Path) -> bytes:
+    """Bytes of a file that nobody but this user can have written: advice is made of it. Raises OSError."""
+    with file.open("rb") as opened:
+        status = os.fstat(opened.fileno())
+        if status.st_uid != os.geteuid() or status.st_mode & 0o022:
+            raise PermissionError(file)
+        return opened.read()
 
 
 def _keep(file: Path, data: bytes) -> None:

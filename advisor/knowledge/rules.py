@@ -112,5 +112,25 @@ FACTS = frozenset(
 )
 """Facts that a condition may ask; besides them knob.KNOB, library.NAME, line.SIGNATURE, advisory.cause.CAUSE and
 advisory.clear.CAUSE."""
+NAMING_FACTS = frozenset(
+    {
+        "algorithm",
+        "attribution",
+        "era",
+        "frame.engine",
+        "framework",
+        "gpu.name",
+        "host.largest",
+        "host.top_user",
+        "ledger.largest",
+        "memory",
+        "model",
+        "phase",
+        "signature",
+        "trainer",
+        "verdict",
+    }
+)
+"""Facts that are a name, never true or false: a condition says what they are to be."""
 SITUATION_WORDS = frozenset({"model", "gpu"})
 """What a case's situation may name beside facts, knobs and `version LIBRARY`."""

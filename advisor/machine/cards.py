@@ -10,7 +10,7 @@ from typing import Protocol
 from advisor.hostile import clean_line
 from advisor.language import mark, say
 from advisor.machine.inventory import Gpu
-from advisor.units import GIB, parse_size
+from advisor.units import GIB, parse_size, read_size
 
 MOST_CARDS = 1024
 NAME_LIMIT = 80
@@ -85,7 +85,8 @@ def known_card(name: str, gpus: Sequence[CardFact]) -> CardFact | None:
     sized = _SIZE.search(name) or _SIZE_GLUED.search(name)
     matches = _candidates(name, gpus)
     if sized is not None:
-        return _of_size(matches, parse_size("".join(sized.groups())))
+        size = read_size("".join(sized.groups()))
+        return None if size is None else _of_size(matches, size)
     return matches[0] if len(matches) == 1 else None
 
 

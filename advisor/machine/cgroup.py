@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from msgspec import Struct
 
-
-class Limit(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Limit:
     """`bytes` None: no limit is visible; `oom_kills` may be known all the same."""
 
     bytes: int | None = None
@@ -25,7 +25,8 @@ class Limit(Struct, frozen=True):
     oom_kills: int | None = None
 
 
-class _Version(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class _Version:
     """File names of one cgroup version."""
 
     label: str
@@ -41,14 +42,16 @@ _V2 = _Version("v2", "memory.max", "memory.current", "inactive_file", "memory.ev
 _OCTAL = re.compile(r"\\([0-7]{3})")
 
 
-class _Mount(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class _Mount:
     version: _Version
     root: str
     """Which part of the hierarchy is mounted; "/" outside of containers."""
     point: str
 
 
-class Group(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Group:
     """A control group with a memory controller, for who reads it again and again."""
 
     folder: str

@@ -13,10 +13,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
-
-from msgspec import Struct, field
 
 from advisor.hostile import clean_line
 from advisor.language import mark, say, spoken
@@ -36,7 +35,8 @@ class ClusterError(ValueError):
     """A cluster that cannot be asked: one sentence saying why."""
 
 
-class Answers(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Answers:
     """Nodes that answered, and a sentence for each that did not."""
 
     nodes: tuple[Machine, ...]
@@ -62,7 +62,8 @@ def ask_cluster(address: str, node_seconds: float = NODE_SECONDS, workers: tuple
             child.kill()
 
 
-class _Asking(Struct):
+@dataclass(slots=True)
+class _Asking:
     """One question to a cluster, and what was answered so far."""
 
     child: subprocess.Popen[bytes]

@@ -6,11 +6,15 @@ program need not be installed there: its few modules travel with the task and li
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import select
+import socket
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +24,9 @@ _MISSING = mark("--ray needs the Python package ray, in the version of the clust
 _NO_CLUSTER = mark("no Ray cluster answers at {address}; `ray status` on one of its nodes shows the address")
 _OTHER_RAY = mark("the cluster runs Ray {theirs} and here is Ray {ours}: pip install ray=={theirs} makes them alike")
 _OTHER_PYTHON = mark("the cluster runs Python {theirs} and here is Python {ours}: use the cluster's")
+_CLOSED = mark("the node died while it was asked, or just before: nobody listens where its raylet was")
+KNOCK_AFTER, KNOCKING = 0.8, 0.3
+"""Seconds of silence after which silent nodes are looked up, again and again; and how long that may take."""
 _TRAVEL = ("__init__.py", "hostile.py", "language.py", "redact.py", "units.py", "words.py")
 
 
@@ -107,13 +114,52 @@ def _ask(ray: Any, seconds: float, tell: Callable[..., None], workers: list[str]
         for node in nodes
         if node.get("Alive")
     }
-    until = time.monotonic() + seconds
+    doors = {node["NodeID"]: (node.get("NodeManagerAddress"), node.get("NodeManagerPort")) for node in nodes}
+    until, knock = time.monotonic() + seconds, time.monotonic() + KNOCK_AFTER
     while waiting and (left := until - time.monotonic()) > 0:
-        ready, _ = ray.wait(list(waiting), num_returns=1, timeout=left)
+        ready, _ = ray.wait(list(waiting), num_returns=1, timeout=max(0.01, min(left, knock - time.monotonic())))
         for answer in ready:
             _answered(ray, answer, waiting.pop(answer), names, tell)
+        if time.monotonic() >= knock:
+            knock = time.monotonic() + KNOCK_AFTER
+            closed = closed_doors({node: doors[node] for node in waiting.values()})
+            for answer, node in list(waiting.items()):
+                if node in closed:
+                    del waiting[answer]
+                    tell(kind="silent", id=node, name=names[node], because=say(_CLOSED))
     for node in waiting.values():
         tell(kind="silent", id=node, name=names[node], because=say("no answer within {seconds:.0f} s", seconds=seconds))
+
+
+def closed_doors(doors: Mapping[str, tuple[Any, Any]]) -> set[str]:
+    """Nodes on whose address and port nobody listens any more: their raylet is dead, which Ray itself notices late.
+
+    All are tried at once, within `KNOCKING` seconds. Who does not answer at all is not counted: a network may hide it.
+    """
+    tried: dict[int, tuple[str, socket.socket]] = {}
+    poll = select.poll()
+    for node, (address, port) in doors.items():
+        if not isinstance(address, str) or not isinstance(port, int) or not port:
+            continue
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        one = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+        tried[one.fileno()] = node, one
+        with suppress(OSError):  # a refusal at once is found by the poll, too
+            one.connect_ex((address, port))
+        poll.register(one, select.POLLOUT)
+    closed: set[str] = set()
+    until = time.monotonic() + KNOCKING
+    waiting = len(tried)
+    while waiting and (left := until - time.monotonic()) > 0:
+        for fd, _ in poll.poll(left * 1000):
+            node, one = tried[fd]
+            poll.unregister(fd)
+            waiting -= 1
+            if one.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == errno.ECONNREFUSED:
+                closed.add(node)
+    for _, one in tried.values():
+        one.close()
+    return closed
 
 
 def _answered(ray: Any, answer: Any, node: str, names: dict[str, str], tell: Callable[..., None]) -> None:

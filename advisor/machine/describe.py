@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-
-from msgspec.structs import replace
 
 from advisor.hostile import clean_line
 from advisor.language import mark, say

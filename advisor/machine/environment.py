@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-
-from msgspec import Struct
 
 from advisor.hostile import clean_line
 from advisor.language import mark, say
@@ -19,7 +18,8 @@ _READ_LIMIT = 65536
 _NOT_HERE = mark("{folder} ({why}; {python}, which the script names, is not here)")
 
 
-class _Prefix(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class _Prefix:
     """A Python installation. `version` "3.10" narrows lib/python3.*; "" takes all."""
 
     folder: Path

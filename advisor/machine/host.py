@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-
-from msgspec import Struct
 
 from advisor.machine.cgroup import Limit, binding_limit
 from advisor.machine.inventory import Host
@@ -15,7 +14,8 @@ from advisor.units import KIB
 SpaceOf = Callable[[str], os.statvfs_result]
 
 
-class _Space(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class _Space:
     total: int | None = None
     used: int | None = None
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-
-from msgspec import Struct, field
+from dataclasses import dataclass, field
 
 from advisor.words import Source
 
 
-class GpuProcess(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class GpuProcess:
     """A process on a GPU. `used_bytes` None: the driver does not say. Text fields are already clean."""
 
     pid: int
@@ -21,7 +21,8 @@ class GpuProcess(Struct, frozen=True):
     command: str = ""
 
 
-class Gpu(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Gpu:
     """One card, or one MIG instance of it. None = unknown, never 0."""
 
     index: int
@@ -62,7 +63,8 @@ class Gpu(Struct, frozen=True):
         return bool(self.problem) and all(reading is None for reading in told)
 
 
-class Host(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Host:
     """Host memory of one node. `limit_bytes` is the least of all limits that bind (cgroup), None where none does."""
 
     total_bytes: int | None = None
@@ -87,7 +89,8 @@ class Host(Struct, frozen=True):
         return min(known, default=None)
 
 
-class Machine(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Machine:
     """Everything known of the box (or boxes: `nodes` alike). `gpus` are those of one node."""
 
     nodes: int | None = None

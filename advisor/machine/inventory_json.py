@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any, get_args
 
 from advisor.hostile import clean_line
@@ -22,7 +23,7 @@ def to_json(machine: Machine) -> dict[str, Any]:
     return {
         "nodes": machine.nodes,
         "gpus": [_gpu_to_json(gpu) for gpu in machine.gpus],
-        "host": {name: getattr(machine.host, name) for name in Host.__struct_fields__},
+        "host": {name: getattr(machine.host, name) for name in _names(Host)},
         "libraries": dict(sorted(machine.libraries.items())),
         "environment": machine.environment,
         "driver": machine.driver,
@@ -34,7 +35,7 @@ def to_json(machine: Machine) -> dict[str, Any]:
 
 
 def _gpu_to_json(gpu: Gpu) -> dict[str, Any]:
-    shown = {name: getattr(gpu, name) for name in Gpu.__struct_fields__}
+    shown = {name: getattr(gpu, name) for name in _names(Gpu)}
     shown["usable_bytes"] = gpu.usable_bytes
     shown["throttle"] = list(gpu.throttle)
     if gpu.processes is not None:
@@ -43,7 +44,11 @@ def _gpu_to_json(gpu: Gpu) -> dict[str, Any]:
 
 
 def _process_to_json(process: GpuProcess) -> dict[str, Any]:
-    return {name: getattr(process, name) for name in GpuProcess.__struct_fields__}
+    return {name: getattr(process, name) for name in _names(GpuProcess)}
+
+
+def _names(noun: type[Host] | type[Gpu] | type[GpuProcess]) -> list[str]:
+    return [field.name for field in fields(noun)]
 
 
 def from_json(stated: object) -> Machine:
@@ -109,9 +114,7 @@ def _process(entry: object, where: str) -> GpuProcess:
 
 
 def _host(stated: Mapping[str, object]) -> Host:
-    sizes = {
-        name: _bytes(stated.get(name), f"host.{name}") for name in Host.__struct_fields__ if name != "limit_source"
-    }
+    sizes = {name: _bytes(stated.get(name), f"host.{name}") for name in _names(Host) if name != "limit_source"}
     return Host(**sizes, limit_source=_text(stated.get("limit_source"), "host.limit_source"))
 
 

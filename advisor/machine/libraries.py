@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from json import JSONDecodeError, loads
 from pathlib import Path
 from urllib.parse import unquote, urlparse
-
-from msgspec import Struct
 
 from advisor.hostile import clean_line
 from advisor.machine.environment import training_environment
@@ -76,7 +75,8 @@ def normalised(name: str) -> str:
     return _ALIASES.get(plain, plain)
 
 
-class _Installed(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class _Installed:
     """A distribution's metadata folder (or file) in a site directory."""
 
     name: str

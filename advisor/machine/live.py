@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-
-from msgspec import Struct, field
-from msgspec.structs import replace
+from dataclasses import dataclass, field, replace
 
 from advisor.machine.host import read_host
 from advisor.machine.inventory import Gpu, Host
@@ -21,7 +19,8 @@ HISTORY = 300
 """Readings kept a card: five minutes at one a second."""
 
 
-class GpuGauge(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class GpuGauge:
     """One card's row."""
 
     gpu: Gpu
@@ -39,7 +38,8 @@ class GpuGauge(Struct, frozen=True):
         return None if self.read_at is None else max(0.0, now - self.read_at)
 
 
-class GaugeSnapshot(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class GaugeSnapshot:
     """All gauges at one moment. `taken` is on the caller's clock."""
 
     taken: float
@@ -59,7 +59,8 @@ NEVER = GaugeSnapshot(taken=float("-inf"))
 """What there is before the first poll."""
 
 
-class _Track(Struct):
+@dataclass(slots=True)
+class _Track:
     """What is remembered of one card."""
 
     last: Gpu
@@ -68,7 +69,8 @@ class _Track(Struct):
     history: deque[int | None] = field(default_factory=lambda: deque(maxlen=HISTORY))
 
 
-class Gauges(Struct):
+@dataclass(slots=True)
+class Gauges:
     """Polls when asked and not more often than it should. Not thread-safe: the thread that polls owns it.
 
     Memory, utilisation, temperature and power every `FAST_SECONDS`, the process list every `PROCESS_SECONDS`, ECC,

@@ -7,12 +7,10 @@ import shutil
 import socket
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
-
-from msgspec import Struct
-from msgspec.structs import replace
 
 from advisor.hostile import clean_line
 from advisor.language import mark, say
@@ -75,7 +73,8 @@ def measure(
     return replace(machine, sources=dict.fromkeys(known_fields(machine), "measured"), problems=tuple(problems))
 
 
-class _Cards(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class _Cards:
     """What NVML told of this box, or why it told nothing."""
 
     gpus: tuple[Gpu, ...] = ()

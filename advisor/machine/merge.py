@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-
-from msgspec.structs import replace
+from dataclasses import replace
 
 from advisor.language import clauses, listed, mark, say
 from advisor.machine.inventory import Host, Machine

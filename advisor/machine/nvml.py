@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import Any
-
-from msgspec import Struct, field
-from msgspec.structs import replace
 
 from advisor.hostile import clean_line
 from advisor.language import Sayings, mark, say
@@ -55,7 +53,8 @@ def _text(answer: Any) -> str:
     return clean_line(answer, NAME_LIMIT) if isinstance(answer, str) else ""
 
 
-class Device(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Device:
     """What of a card (or MIG instance) never changes, read once. `handle` None: NVML does not give one."""
 
     index: int
@@ -69,7 +68,8 @@ class Device(Struct, frozen=True):
     problem: str = ""
 
 
-class _Slow(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class _Slow:
     """Readings that cost the driver time and change little."""
 
     power_limit_watts: float | None = None
@@ -77,7 +77,8 @@ class _Slow(Struct, frozen=True):
     throttle: tuple[str, ...] = ()
 
 
-class NvmlReader(Struct):
+@dataclass(slots=True)
+class NvmlReader:
     """Reads every card NVML knows. `nvml` None: pynvml, imported at `open`. Not thread-safe: one thread owns it."""
 
     nvml: Any = None

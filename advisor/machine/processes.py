@@ -5,10 +5,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import TypeVar
-
-from msgspec import Struct
-from msgspec.structs import replace
 
 from advisor.hostile import clean_line
 from advisor.language import mark
@@ -91,7 +89,8 @@ def unseen_bytes(gpu: Gpu) -> int | None:
     return max(0, gpu.used_bytes - sum(size for size in sizes if size is not None))
 
 
-class Leftover(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Leftover:
     """A process that holds GPU memory though no run should be going."""
 
     gpu: int

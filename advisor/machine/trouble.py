@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import Enum
-
-from msgspec import Struct
 
 from advisor.language import Sayings
 
@@ -59,7 +58,8 @@ SENTENCES: Sayings[Trouble] = Sayings(
 )
 
 
-class Refused(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Refused:
     """NVML's answer where it gave no value."""
 
     trouble: Trouble

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-
-from msgspec import Struct
+from dataclasses import dataclass
 
 from advisor.hostile import clean_line
 from advisor.language import mark, say
@@ -17,7 +16,8 @@ _ORDER = mark(
 )
 
 
-class Visible(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Visible:
     """The cards in CUDA's own order: `gpus[0]` is what a program calls cuda:0."""
 
     gpus: tuple[Gpu, ...]

@@ -107,9 +107,10 @@ def update_parts(inputs: Inputs, step: Pass, role: Role = "actor", gradients: Se
     images = _vision_part(inputs, step, checkpointed)
     stream = stream_bytes(inputs)
     casts = c.AUTOCAST_COPIES if stream == c.FP32 else 0
-    layer = kept_bytes_per_token(shape, inputs.stream) + casts * shape.hidden
+    fused = inputs.run.is_on("actor.fused_layers")
+    layer = kept_bytes_per_token(shape, inputs.stream, fused=fused) + casts * shape.hidden
     if checkpointed:
-        kept = _checkpoints(inputs, step, role, layer)
+        kept = _checkpoints(inputs, step, role, layer, fused=fused)
     elif str(inputs.run.value("actor.recompute_granularity") or "").lower() == "selective":
         saved = selective_bytes_per_token(shape)
         words = partial(say, _SELECTIVE, layers=shape.layers, each=saved / 1000)
@@ -135,13 +136,13 @@ def update_parts(inputs: Inputs, step: Pass, role: Role = "actor", gradients: Se
     return _fullest(instants)
 
 
-def _checkpoints(inputs: Inputs, step: Pass, role: Role, layer: int) -> Part:
+def _checkpoints(inputs: Inputs, step: Pass, role: Role, layer: int, *, fused: bool) -> Part:
     """What checkpointed layers keep: their inputs, or those of their pieces; all but the MLP's where only it is one."""
     shape, stream = inputs.shape, stream_bytes(inputs)
     here = min(c.OFFLOADED_LAYERS, shape.layers) if _offloads(inputs, role) else shape.layers
     wrapped = inputs.mechanics.checkpoints
     if wrapped == "mlp" and not shape.experts:
-        rest = layer - c.MLP_COPIES * shape.intermediate
+        rest = layer - (c.FUSED_MLP_COPIES if fused else c.MLP_COPIES) * shape.intermediate
         return _tokens_part(rest * here, step, partial(say, _MLP_CHECKPOINTED, layers=here, each=rest / 1000))
     per = stream * shape.hidden * (c.CHECKPOINT_PIECES if wrapped == "pieces" else 1)
     text = _SOME_CHECKPOINTED if here < shape.layers else _CHECKPOINTED

@@ -26,6 +26,9 @@ HIDDEN_COPIES, HEAD_COPIES, KV_COPIES, MLP_COPIES = 16, 4, 4, 8
 """Bytes per element kept for backward: two RMSNorms, each an fp32 copy, its bf16 normed copy and its output (the stream
 itself is not kept); q and the attention's output; k and v; gate, up, silu and product in bf16 (8). Counted by
 tests/gpu on transformers 5 (knowledge/measured.yaml: within 0.1 %)."""
+FUSED_HIDDEN_COPIES, FUSED_MLP_COPIES = 8, 6
+"""The same with fused kernels: a norm keeps its bf16 input and its output, SwiGLU gate, up and product (liger-kernel,
+ops/rms_norm.py and ops/swiglu.py: what each saves for backward)."""
 GATHERED_COPIES = 4
 """Of these, per hidden element, what tensor-parallel ranks that split the stream hold whole: the gathered inputs of q,
 k, v and of gate and up, which torch's linear keeps (torch/distributed/tensor/parallel/style.py, ColwiseParallel)."""
@@ -147,6 +150,9 @@ MEGATRON_EXPERTS_LOW, MEGATRON_EXPERTS, MEGATRON_EXPERTS_HIGH = 2 * GIB, 7 * GIB
 and sends back twice the tokens, and grouped kernels have workspaces (judgement, low confidence)."""
 
 # --- LoRA, quantised weights, optimizers ------------------------------------------------------------------------------
+FUSED_BY_TORCH, FUSED_BY_TRANSFORMERS = ">=2.8", ">=4.54"
+"""Versions that together make transformers' default optimizer the fused AdamW, which needs no temporaries
+(transformers@v4.54.0 src/transformers/training_args.py, default_optim)."""
 ADAPTER_STATE_BYTES = 16
 """Bytes per adapter parameter: fp32 weight, gradient and two moments (PEFT keeps adapters in fp32)."""
 MEGATRON_ADAPTER_BYTES = 18

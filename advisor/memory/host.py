@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Literal
 
 from advisor.language import say
 from advisor.memory import constants as c
@@ -48,13 +49,21 @@ def _own_parts(inputs: Inputs, phase: Phase, engine: list[Part], batch: list[Par
 
 def _role_states(inputs: Inputs, phase: Phase) -> list[Part]:
     """States of all roles that one node holds; roles with nodes of their own are not added up: the fullest counts."""
-    actor, reference = _states(inputs, "actor", phase), _reference(inputs)
+    actor, reference = _states(inputs, "actor", phase), _reference(inputs.of("reference"))
     critic = _states(inputs, "critic", phase) if inputs.run.has_critic else []
     if _roles_meet(inputs):
         return [*actor, *reference, *critic, *reward_parts(inputs, "host")]
     if inputs.run.topology.reference_beside_actor:
         actor, reference = [*actor, *reference], []
     return max(actor, critic, reference, key=total)
+
+
+def states_on_node(inputs: Inputs, role: Role | Literal["reference"]) -> int:
+    """Bytes of one role's states that one of its nodes holds while engines generate: what rests, or always lives there.
+
+    `inputs`: those of the role (`Inputs.of`).
+    """
+    return total(_reference(inputs) if role == "reference" else _states(inputs, role, "rollout_generate"))
 
 
 def _roles_meet(inputs: Inputs) -> bool:
@@ -102,6 +111,7 @@ def process_parts(inputs: Inputs) -> list[Part]:
 
 def _states(inputs: Inputs, role: Role, phase: Phase) -> list[Part]:
     """States of one role that rest, or are updated, in host RAM."""
+    inputs = inputs.of(role)
     offload = offload_of(inputs, role)
     if inputs.mechanics.offload_lowers_update or offload.everything:
         return _cpu_adam(inputs, role, offload)

@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.crash.evidence import Crash
 from advisor.knowledge import load_knowledge
@@ -21,6 +22,8 @@ from advisor.memory.constants import (
     BF16,
     CARD_CONTEXT,
     FP32,
+    FUSED_BY_TORCH,
+    FUSED_BY_TRANSFORMERS,
     MEGATRON_ADAPTER_BYTES,
     NF4_BYTES,
     SAME_CARD,
@@ -28,6 +31,7 @@ from advisor.memory.constants import (
 from advisor.memory.megatron import Split, split_of
 from advisor.memory.optimizers import is_low_rank, is_paged, states_of, steps_in_backward
 from advisor.run.derive import GIVEN_ANSWERS
+from advisor.run.dialect import version_in
 from advisor.run.run import ModelShape, Run
 from advisor.units import show_bytes
 from advisor.words import Basis, weakest
@@ -126,6 +130,26 @@ class Inputs(Struct, frozen=True):
     def node_part(self) -> float:
         """Copies of the sharded states that one node holds: a part of one, or several where every GPU has its own."""
         return self.node_gpus / self.shards if self.stage else float(self.node_gpus)
+
+    @property
+    def spans(self) -> int:
+        """Nodes over which one copy of the sharded states is spread."""
+        return -(-self.shards // self.node_gpus)
+
+    @property
+    def copies(self) -> int:
+        """Copies of them in the whole job: more than one where shards stay within a group of GPUs (HSDP)."""
+        return max(1, self.run.topology.actor_gpus // self.shards)
+
+    def of(self, role: str) -> Inputs:
+        """The same for a role whose cards are other ones, and not as many, as the actor's."""
+        topology = self.run.topology
+        count = {"critic": topology.critic_gpus, "reference": topology.reference_gpus}.get(role)
+        if count is None or count == topology.actor_gpus or self.split is not None:
+            return self
+        run = replace(self.run, topology=replace(topology, actor_gpus=count))
+        per_node = max(1, min(topology.gpus_per_node, count))
+        return replace(self, run=run, shards=shards_of(run), node_gpus=per_node)
 
     @property
     def has_reference(self) -> bool:
@@ -323,11 +347,20 @@ def _bytes(run: Run, trainer: Trainer) -> Bytes:
         if precision or trainer != mechanics.trainer:
             gradients, master, moments = weights, 0.0, 2 * weights
             extra = weights if extra else 0.0
-    name = str(run.value("actor.optimizer") or "").lower()
+    name = str(run.value("actor.optimizer") or _usual_optimizer(run)).lower()
     moments, extra = states_of(name, moments, extra)
     paged = moments if is_paged(name) else 0.0
     early = trainer in ("fsdp", "ddp") and (run.is_on("actor.optimizer_in_backward") or steps_in_backward(name))
     return Bytes(_quantised(run, weights), gradients, master + moments - paged, extra, master, paged, early)
+
+
+def _usual_optimizer(run: Run) -> str:
+    """transformers' default where the versions are known to make it the fused one; "" elsewhere (foreach AdamW)."""
+    torch, transformers = run.libraries.get("torch"), run.libraries.get("transformers")
+    if not run.mechanics.transformers_optimizer or torch is None or not version_in(FUSED_BY_TORCH, torch):
+        return ""
+    known = transformers is None or version_in(FUSED_BY_TRANSFORMERS, transformers)
+    return "adamw_torch_fused" if known else ""
 
 
 def _quantised(run: Run, weights: float) -> float:

@@ -6,21 +6,23 @@ from advisor.memory import constants as c
 from advisor.run.run import ModelShape
 
 
-def kept_bytes_per_token(shape: ModelShape, stream: int = 1) -> int:
+def kept_bytes_per_token(shape: ModelShape, stream: int = 1, *, fused: bool = False) -> int:
     """Bytes one token keeps for the backward of one decoder layer, not checkpointed (FlashAttention, eager norms).
 
     `stream`: GPUs that split the stream; the two norms' outputs are then gathered for the matrices behind them.
+    `fused`: norms and MLP are Liger's kernels (dense models, whose classes the library knows).
     """
-    mlp = c.MLP_COPIES * shape.intermediate
+    fused = fused and not shape.experts
+    mlp = (c.FUSED_MLP_COPIES if fused else c.MLP_COPIES) * shape.intermediate
     if shape.experts:
         width = shape.experts_per_token * shape.expert_intermediate
         mlp = c.MLP_COPIES * width + c.EXPERT_COPY_FACTOR * c.BF16 * shape.experts_per_token * shape.hidden
     heads = c.HEAD_COPIES * shape.heads * shape.head_dim + c.KV_COPIES * shape.kv_heads * shape.head_dim
     if shape.head_norm:
-        heads += c.HEAD_NORM_COPIES * (shape.heads + shape.kv_heads) * shape.head_dim
-    copies = c.HIDDEN_COPIES
+        heads += (c.BF16 if fused else c.HEAD_NORM_COPIES) * (shape.heads + shape.kv_heads) * shape.head_dim
+    copies = c.FUSED_HIDDEN_COPIES if fused else c.HIDDEN_COPIES
     if stream > 1:
-        copies = c.GATHERED_COPIES + -(-(c.HIDDEN_COPIES - c.GATHERED_COPIES) // stream)
+        copies = c.GATHERED_COPIES + -(-(copies - c.GATHERED_COPIES) // stream)
     return copies * shape.hidden + heads + mlp + c.FP32 * shape.heads
 
 

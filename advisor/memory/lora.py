@@ -113,7 +113,7 @@ def kept_part(inputs: Inputs, step: Pass, checkpointed: bool) -> Part:
     if checkpointed:
         per, text = float((c.FP32 if _kbit(inputs) else c.BF16) * shape.hidden), _INPUTS
     else:
-        per, text = float(kept_bytes_per_token(shape) + c.LORA_KEPT * shape.hidden), _EVERYTHING
+        per, text = float(kept_bytes_per_token(shape, fused=_fused(inputs)) + c.LORA_KEPT * shape.hidden), _EVERYTHING
     words = partial(say, text, per=per, layers=shape.layers)
     return _tokens(per * shape.layers, step, words, exact=checkpointed)
 
@@ -191,7 +191,8 @@ def several_passes(inputs: Inputs) -> bool:
 
 
 def _fused(inputs: Inputs) -> bool:
-    return inputs.mechanics.fused_layers == "dense" and not inputs.shape.experts
+    fused = inputs.mechanics.fused_layers == "dense" or inputs.run.is_on("actor.fused_layers")
+    return fused and not inputs.shape.experts
 
 
 def _kbit(inputs: Inputs) -> bool:

@@ -19,6 +19,8 @@ from advisor.units import show_bytes
 from advisor.words import Phase
 
 _EXACT = ((0.0, 0.0), (0.0, 0.0))
+_STAYING = ("weights", "gradients", "optimizer", "reference", "critic", "engine_weights", "context")
+"""Owners whose size follows from the model and its shards."""
 _NEAR = 1.05
 """Factor within which a peak may be that of a phase which the output does not show (judgement)."""
 
@@ -98,15 +100,24 @@ def _in_phase(phase: PhaseSum, peak: Peak | None) -> PhaseSum:
 
 
 def _shrunk(cells: Sequence[Cell], less: int, peak: Peak) -> tuple[Cell, ...] | None:
-    """So many bytes less in all: first what the intervals allow, then in proportion; None where all was read."""
-    free = [place for place, cell in enumerate(cells) if cell.basis != "measured" and cell.expected]
-    if less > sum(cells[place].expected for place in free):
+    """So many bytes less in all: first what the intervals allow, then of what a batch brings, at last of all else.
+
+    In each round in proportion; None where so much was read that it cannot be less.
+    """
+    free = {place: cell for place, cell in enumerate(cells) if cell.basis != "measured" and cell.expected}
+    if less > sum(cell.expected for cell in free.values()):
         return None
-    slack = {place: cells[place].expected - cells[place].low for place in free}
-    cut = _shared(min(less, sum(slack.values())), slack)
-    rest = {place: cells[place].expected - cut[place] for place in free}
-    more = _shared(less - sum(cut.values()), rest)
-    return tuple(_less(cell, cut.get(place, 0) + more.get(place, 0), peak) for place, cell in enumerate(cells))
+    cut = dict.fromkeys(range(len(cells)), 0)
+    rounds = (
+        {place: cell.expected - cell.low for place, cell in free.items()},
+        {place: cell.expected for place, cell in free.items() if cell.owner not in _STAYING},
+        {place: cell.expected for place, cell in free.items()},
+    )
+    for most in rounds:
+        room = {place: size - cut[place] for place, size in most.items() if size > cut[place]}
+        for place, size in _shared(min(less - sum(cut.values()), sum(room.values())), room).items():
+            cut[place] += size
+    return tuple(_less(cell, cut[place], peak) for place, cell in enumerate(cells))
 
 
 def _shared(size: int, weights: dict[int, int]) -> dict[int, int]:

@@ -172,6 +172,7 @@ def _temporaries(per: float, elements: float, of_group: bool) -> str:
 
 def resident_states(inputs: Inputs, role: Role, moment: Moment) -> list[Part]:
     """The role's states that are on the card in `moment`."""
+    inputs = inputs.of(role)
     own: tuple[Moment, ...] = _STEPPING if role == "actor" else ("critic_update",)
     offload = offload_of(inputs, role)
     stepping = moment in own
@@ -248,7 +249,7 @@ def _on_cpu(inputs: Inputs) -> float:
 def _words(inputs: Inputs, per_parameter: float, from_stage: int, count: int) -> Words:
     if inputs.split is not None:
         return partial(_split_words, inputs, inputs.split, per_parameter, from_stage == 1)
-    return partial(_even_words, per_parameter, count, inputs.shards if inputs.stage >= from_stage else 1)
+    return partial(_even_words, inputs, per_parameter, count, inputs.shards if inputs.stage >= from_stage else 1)
 
 
 def _split_words(inputs: Inputs, split: Split, per_parameter: float, optimizer: bool) -> str:
@@ -257,12 +258,16 @@ def _split_words(inputs: Inputs, split: Split, per_parameter: float, optimizer: 
     return say("{share}, {cpu:.0%} of it on the CPU", share=share, cpu=on_cpu) if on_cpu else share
 
 
-def _even_words(per_parameter: float, count: int, shards: int) -> str:
-    if shards > 1:
+def _even_words(inputs: Inputs, per_parameter: float, count: int, shards: int) -> str:
+    told = {"per": per_parameter, "count": show_params(count), "shards": shards}
+    if shards <= 1:
+        return say("{per:g} B x {count} parameters", **told)
+    if inputs.spans > 1:
+        return say("{per:g} B x {count} parameters / {shards} GPUs on {nodes} nodes", nodes=inputs.spans, **told)
+    if inputs.copies > 1 and inputs.run.topology.nodes > 1:
         return say(
-            "{per:g} B x {count} parameters / {shards} GPUs",
-            per=per_parameter,
-            count=show_params(count),
-            shards=shards,
+            "{per:g} B x {count} parameters / {shards} GPUs of one node, {copies} copies in all",
+            copies=inputs.copies,
+            **told,
         )
-    return say("{per:g} B x {count} parameters", per=per_parameter, count=show_params(count))
+    return say("{per:g} B x {count} parameters / {shards} GPUs", **told)

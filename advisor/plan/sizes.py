@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
@@ -117,9 +118,10 @@ class _Bench(Struct, frozen=True):
         alike = [card for card in cards if card.vendor in present]
         for card in sorted(alike, key=lambda card: card.total_bytes):
             gpus = tuple(
-                replace(g, name=card.name, total_bytes=card.total_bytes, reserved_bytes=None) for g in self.machine.gpus
+                dataclasses.replace(g, name=card.name, total_bytes=card.total_bytes, reserved_bytes=None)
+                for g in self.machine.gpus
             )
-            other = replace(self.machine, gpus=gpus)
+            other = dataclasses.replace(self.machine, gpus=gpus)
             if gpus and _Bench(replace(self.inputs, machine=other), other, self.margin).try_({})[1].fits(
                 "gpu", self.margin
             ):

@@ -19,7 +19,7 @@ from advisor.plan.propose import Proposal
 from advisor.plan.what_if import Overrides, Situation
 from advisor.run.bound import EnvironmentPrefix, Native
 from advisor.units import show_bytes
-from advisor.words import PHASE_TITLES, Basis, Phase, when
+from advisor.words import PHASE_TITLES, Basis, Phase, filled, when
 
 
 def step_of(proposal: Proposal, situation: Situation, selected: bool) -> PlanStep:
@@ -102,28 +102,21 @@ def _freed(saves: dict[Phase, int], phase: Phase) -> int:
     return saves.get(phase) or max(saves.values(), default=0)
 
 
-class _Words(dict[str, str]):
-    """Unknown names of a sentence stay visible instead of failing."""
-
-    def __missing__(self, key: str) -> str:
-        return "{" + key + "}"
-
-
 def _why(proposal: Proposal, situation: Situation, change: Change) -> str:
     freed = _freed(dict(proposal.saves), situation.phase)
     cost = -min(proposal.other_saves.values(), default=0)
-    words = _Words(
-        old=change.old if change.old is not None else say("what is not set"),
-        new=change.new if change.new is not None else say("removed"),
-        key=change.key,
-        freed=show_bytes(freed) if freed > 0 else say("an unknown amount"),
-        cost=show_bytes(cost) if cost > 0 else say("nothing" if proposal.fits is not None else "an unknown amount"),
-        where=_where(proposal, situation),
-        checked=say(
+    words = {
+        "old": change.old if change.old is not None else say("what is not set"),
+        "new": change.new if change.new is not None else say("removed"),
+        "key": change.key,
+        "freed": show_bytes(freed) if freed > 0 else say("an unknown amount"),
+        "cost": show_bytes(cost) if cost > 0 else say("nothing" if proposal.fits is not None else "an unknown amount"),
+        "where": _where(proposal, situation),
+        "checked": say(
             "every phase was checked with it" if proposal.fits is not None else "no phase can be computed here"
         ),
-    )
-    return " ".join(proposal.remedy.says.split()).format_map(words)
+    }
+    return filled(" ".join(proposal.remedy.says.split()), words)
 
 
 def _where(proposal: Proposal, situation: Situation) -> str:
@@ -185,7 +178,7 @@ def _version_step(
         (reported_by(c) for c in situation.cases if new in map(str, c.values.get(advisory.library, []))), ""
     )
     basis: Basis = "documented" if documented or proven else "estimated"
-    words = _Words(library=advisory.library, old=old or say("at {versions}", versions=advisory.versions), new=new)
+    words = {"library": advisory.library, "old": old or say("at {versions}", versions=advisory.versions), "new": new}
     caveats = (
         ()
         if old is not None
@@ -210,7 +203,7 @@ def _version_step(
         basis=basis,
         saves={phase: size for phase, size in healed.items() if size},
         place="gpu",
-        why=sentences([" ".join(advisory.says.split()), " ".join(remedy.says.split()).format_map(words)]),
+        why=sentences([" ".join(advisory.says.split()), filled(" ".join(remedy.says.split()), words)]),
         costs=remedy.costs,
         caveats=caveats,
         sources=tuple(s for s in (advisory.source, remedy.source) if s),

@@ -15,6 +15,7 @@ from advisor.memory.cells import Cell, Ledger, Match, PhaseSum, Place
 from advisor.plan.plan import Change, Plan, PlanStep
 from advisor.redact import redact_value
 from advisor.report.record_report import record_json
+from advisor.report.sharding_report import sharding_json
 from advisor.run.run import Run
 from advisor.script.document import Setting
 
@@ -59,6 +60,7 @@ def diagnose_json(state: State) -> dict[str, Any]:
             {"id": entry.id, "title": entry.title, "because": entry.because} for entry in state.plan.not_proposed
         ],
         **({"record": record_json(state.measured)} if state.measured is not None else {}),
+        **({"sharding": spread} if (spread := sharding_json(state.run, state.machine, state.crash)) else {}),
     }
 
 
@@ -72,6 +74,7 @@ def estimate_json(sizing: Sizing) -> dict[str, Any]:
         "margin": sizing.margin,
         "fits": fits(sizing.ledger, sizing.margin),
         "sizes": _sizes(sizing.sizes),
+        **({"sharding": spread} if (spread := sharding_json(sizing.run, sizing.machine)) else {}),
     }
 
 

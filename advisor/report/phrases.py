@@ -14,7 +14,7 @@ from advisor.memory.cells import Ledger, PhaseSum, Place
 from advisor.plan.plan import Change, Plan, PlanStep, grouped
 from advisor.run.run import Run
 from advisor.units import show_bytes, show_gib, show_params
-from advisor.words import MEMORY_TITLES, PHASE_TITLES, Basis, Memory, Phase, sentence, when
+from advisor.words import MEMORY_TITLES, PHASE_TITLES, Basis, Memory, Phase, filled, sentence, when
 
 if TYPE_CHECKING:
     from advisor.session import State
@@ -316,10 +316,14 @@ def quote_place(entry: Evidence) -> str:
     return f"{entry.file}:{entry.line}" if entry.file else say("line {line}", line=entry.line)
 
 
+def _plainly(name: str) -> str:
+    return name.removesuffix("_bytes").replace("_", " ")
+
+
 def printed(entry: Evidence) -> str:
     """The sizes that a line printed: "tried 2.00 GiB · total 79.15 GiB · free 278.19 MiB"."""
     sizes = [
-        _PRINTED.get(name, name.removesuffix("_bytes").replace("_", " ") + " {size}").format(size=show_bytes(value))
+        filled(_PRINTED.get(name, _plainly(name) + " {size}"), {"size": show_bytes(value)})
         for name, value in entry.fields.items()
         if name.endswith("_bytes") and not isinstance(value, str)
     ]

@@ -15,6 +15,7 @@ from advisor.report.cluster_report import nodes_section
 from advisor.report.json_report import fits
 from advisor.report.layout import WIDTH, cut, cut_front, join, section, table, wrap
 from advisor.report.record_report import record_lines
+from advisor.report.sharding_report import sharding_section
 from advisor.report.sizes_report import sizes_told
 from advisor.run.run import Run
 from advisor.units import show_bytes, show_gib
@@ -55,6 +56,7 @@ def text_report(state: State) -> str:
             *section(say("What the log proves"), _proof(state.crash)),
             *section(say("Run and machine"), _subject(state.run, state.machine)),
             *nodes_section(state.machine.members, state.ledger),
+            *sharding_section(state.run, state.machine, state.crash),
             *section(say("Likely cause"), _cause(state.diagnosis)),
             *section(say("Questions"), _questions(state.diagnosis)),
             *section(say("Plan"), _plan(state.plan)),
@@ -78,6 +80,7 @@ def estimate_report(sizing: Sizing) -> str:
             *_subject(sizing.run, sizing.machine),
             *_ledger(ledger, "gpu"),
             *_ledger(ledger, "host"),
+            *sharding_section(sizing.run, sizing.machine),
             *section(
                 say("How far it goes"),
                 [line for text in sizes_told(sizing.sizes, sizing.machine) for line in wrap(text, 2, 4)],

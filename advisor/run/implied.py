@@ -96,6 +96,7 @@ _ACCELERATE = Mechanics(
     logits_update_bytes=12,
     logits_forward_bytes=8,
     adapter_casts=True,
+    transformers_optimizer=True,
     reference_when="kl_full",
     offload_lowers_update=True,
     source="huggingface/accelerate@v1.2.0 src/accelerate/accelerator.py: DeepSpeed by its stage, else plain DDP",

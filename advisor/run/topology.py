@@ -153,9 +153,17 @@ def _role_groups(counts: Counts, machine: Machine) -> Topology:
         reference_beside_actor=counts.is_on("reference_beside_actor"),
         reward_on=_reward_place(counts, together),
         known=counts.told("nodes"),
+        critic_gpus=None if together else _group(counts, "critic"),
+        reference_gpus=None if together or counts.is_on("reference_beside_actor") else _group(counts, "reference"),
         asked=_asked_by_roles(counts, nodes * per_node, own_engines),
         asked_per_node=per_node if counts.told("gpus_per_node") else None,
     )
+
+
+def _group(counts: Counts, role: str) -> int | None:
+    """GPUs of a role's own group; None where the rule names no places of it."""
+    nodes, per_node = counts.of(f"{role}_nodes"), counts.of(f"{role}_gpus_per_node")
+    return nodes * per_node if nodes and per_node else None
 
 
 def _asked_by_roles(counts: Counts, actor: int, engines: int) -> int | None:

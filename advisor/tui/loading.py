@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
-from msgspec.structs import replace
 from textual import events
 from textual.binding import Binding, BindingType
 from textual.widget import Widget

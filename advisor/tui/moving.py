@@ -16,7 +16,7 @@ from advisor.tui.breadcrumb import STAGES, Stage
 from advisor.tui.driver import Preview, expected_trouble
 from advisor.tui.frame import Frame
 from advisor.tui.opening import Opening
-from advisor.tui.sitting import Answered, GoBack, GoOn, MachineAsked, SaveAsked, Toggled
+from advisor.tui.sitting import Answered, GoBack, GoOn, MachineAsked, QuestionAsked, SaveAsked, Toggled
 
 if TYPE_CHECKING:
     from advisor.session import State
@@ -77,6 +77,14 @@ class Moving(Opening):
     @on(GoBack)
     def _go_back(self) -> None:
         self._in_turn(self._backward)
+
+    @on(QuestionAsked)
+    def _question_asked(self, message: QuestionAsked) -> None:
+        self._in_turn(lambda: self._show("questions", message.number))
+
+    def action_question(self, number: int) -> None:
+        """To a question of the path, from wherever we are."""
+        self.post_message(QuestionAsked(number))
 
     def _in_turn(self, move: Callable[[], None]) -> None:
         """Move only after what was asked before is done, so that quick keys arrive where they would have."""

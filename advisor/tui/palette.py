@@ -16,6 +16,7 @@ from advisor.tui import ui_text as words
 from advisor.tui.frame import BACK, Frame, Overlay
 from advisor.tui.keys import Hint, hints
 from advisor.tui.page import Page
+from advisor.tui.question import answer_title
 from advisor.tui.sitting import Sitting
 from advisor.tui.terminal import THEMES
 from advisor.tui.ui_text import Row, line, pad, paragraph, span, spread
@@ -37,6 +38,22 @@ def commands_of(screen: Frame, shared: Iterable[Hint]) -> list[Hint]:
         if hint.action.removeprefix("app.").partition("(")[0] not in NOT_LISTED
     ]
     return list({hint.action: hint for hint in reversed(listed)}.values())[::-1]
+
+
+def questions_of(sitting: Sitting) -> list[Hint]:
+    """One command a question of the path: to change an answer from wherever one is."""
+    path = sitting.state.diagnosis.path if sitting.state is not None else ()
+    return [
+        Hint(
+            "",
+            say("question {number}", number=number),
+            f"{step.asks} {answer_title(step)}",
+            False,
+            f"app.question({number - 1})",
+            english=f"question {number}",
+        )
+        for number, step in enumerate(path, start=1)
+    ]
 
 
 def matching(commands: list[Hint], typed: str) -> list[Hint]:
@@ -78,7 +95,8 @@ class Palette(Overlay):
     def __init__(self, sitting: Sitting, about: Frame) -> None:
         super().__init__(sitting)
         self._about = about
-        self._commands = commands_of(about, hints(about.app.BINDINGS, sitting.keymap))
+        commands = commands_of(about, hints(about.app.BINDINGS, sitting.keymap))
+        self._commands = [*commands, *questions_of(sitting)]
 
     def panes(self) -> Iterable[Widget]:
         """The field, and what it finds."""

@@ -13,8 +13,8 @@ from advisor.hostile import cells
 from advisor.language import Sayings, clauses, mark, say, say_count
 from advisor.tui.facts import briefly
 from advisor.tui.frame import StageScreen
-from advisor.tui.page import Page
-from advisor.tui.sitting import Answered, Sitting
+from advisor.tui.page import Lines, Page
+from advisor.tui.sitting import Answered, QuestionAsked, Sitting
 from advisor.tui.ui_text import (
     BLANK,
     Line,
@@ -48,6 +48,8 @@ _BY = Sayings({"log": "by the log", "script": "by the script", "machine": "by th
 """The same, in a list where "answered" is clear."""
 
 
+_EARLIER = "earlier "
+"""Begins the key of an answer before this one; its number follows."""
 _NOTHING_SIMPLE = mark("nothing simple settles it")
 
 
@@ -116,14 +118,14 @@ def ruled_out_here(state: State, step: Step) -> dict[str, list[str]]:
 
 
 def earlier_rows(state: State, at: int, width: int) -> list[Row]:
-    """The answers before this one, one a line."""
+    """The answers before this one, one a line; the cursor may stand on them, and Enter goes there."""
     out = []
     for number, step in enumerate(state.diagnosis.path[:at]):
         label = say("Before this") if number == 0 else ""
         by, answer = answered_by(state, step, brief=True), cut(answer_title(step), width // 3)
-        room = width - LABEL - cells(answer) - cells(by) - 3
-        left = line(span(pad(label, LABEL), "title"), cut(step.asks, room), " ", span(answer, "strong"))
-        out.append(Row(spread(left, line(span(by, "dim")), width)))
+        room = width - LABEL - cells(answer) - cells(by) - 5
+        left = line(span(pad(label, LABEL - 2), "title"), cut(step.asks, room), " ", span(answer, "strong"))
+        out.append(Row(spread(left, line(span(by, "dim")), width - 2), f"{_EARLIER}{number}"))
     return out
 
 
@@ -200,8 +202,15 @@ class QuestionScreen(StageScreen):
         """What Enter and the digits do just now."""
         step = self.step
         last = self._at + 1 >= len(self.state.diagnosis.path)
+        if self._on_earlier():
+            return {"go_on": say("change this answer")}
         count = say_count("{number} answer", "{number} answers", len(offered(step))) if step else say("choose")
         return {"go_on": say("agree, then the plan" if last else "agree"), "choose(1)": count}
+
+    def _on_earlier(self) -> bool:
+        found = self.query("#main")
+        cursor = found.first(Page).cursor if found else None
+        return cursor is not None and cursor.startswith(_EARLIER)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Only an answer of the user's own can be taken back."""
@@ -211,13 +220,16 @@ class QuestionScreen(StageScreen):
         return True
 
     def on_page_moved(self, message: Page.Moved) -> None:
-        """The way to find out follows the cursor."""
-        self.query_one("#main", Page).reload()
+        """The way to find out follows the cursor, and so does what Enter does."""
+        for name in ("#main", "#keys"):
+            self.query_one(name, Lines).reload()
 
     def action_go_on(self) -> None:
         """Agree, or take the marked answer, and go on."""
         step, cursor = self.step, self.query_one("#main", Page).cursor
-        if step is None or cursor is None or cursor == step.answer:
+        if cursor is not None and cursor.startswith(_EARLIER):
+            self.post_message(QuestionAsked(int(cursor.removeprefix(_EARLIER))))
+        elif step is None or cursor is None or cursor == step.answer:
             super().action_go_on()
         else:
             self.post_message(Answered(step.question, cursor, then_on=True))

@@ -101,6 +101,14 @@ class GoBack(Message):
     """Esc: the stage before."""
 
 
+class QuestionAsked(Message):
+    """Go to a question of the path, counted from 0."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
+
+
 class DemoAsked(Message):
     """Read the bundled crash instead of nothing."""
 

@@ -21,6 +21,8 @@ from advisor.watch.recording import Recording, Series, read_record
 from advisor.words import Phase
 
 Place = Literal["gpu", "host"]
+_SECOND = 1.5
+"""Seconds between two samples, at most, where a gauge moves."""
 _COUNTERS = ("step", "done", "iteration", "epoch")
 """What is counted, the most trusted first."""
 
@@ -223,9 +225,16 @@ def value_at(series: Series, at: float) -> int | None:
 
 
 def _highest(series: Series, begin: float, end: float) -> tuple[int, float] | None:
-    """The most between two moments, and when."""
-    first = max(0, bisect_right(series.times, begin) - 1)
+    """The most between two moments, and when.
+
+    What was held at the first moment counts unless the next sample follows at once: each sample is the highest of its
+    second, so that the last of one phase would else be told of the next.
+    """
+    following = bisect_right(series.times, begin)
     last = bisect_right(series.times, end - 1e-9)
+    at_once = following < last and series.times[following] <= begin + _SECOND
+    carried = following > 0 and (series.times[following - 1] == begin or not at_once)
+    first = following - 1 if carried else following
     best: tuple[int, float] | None = None
     for place in range(first, last):
         size = series.sizes[place]

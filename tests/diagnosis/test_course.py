@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from msgspec.structs import replace
 
 from advisor.crash.evidence import NOTHING, Reading
 from advisor.diagnosis.course import course_facts
 from advisor.units import GIB
+from tests.replacing import replace
 
 
 def readings(*gib: float, at: str = "After update", process: str = "WorkerDict pid=7") -> tuple[Reading, ...]:

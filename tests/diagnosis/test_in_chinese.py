@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 
 import pytest
-from msgspec.structs import replace
 
 from advisor.demo import demo_files
 from advisor.diagnosis.facts import Known, gather_facts
 from advisor.diagnosis.tree import AnswerError
 from advisor.language import speak
 from advisor.session import Asked, State, open_session
+from tests.replacing import replace
 
 DEMO = demo_files()
 HAN = re.compile("[\u4e00-\u9fff]")

@@ -23,11 +23,11 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from msgspec.structs import replace
 
 from advisor import session
 from advisor.diagnosis.diagnosis import UNKNOWN
 from advisor.session import Asked, State
+from tests.replacing import replace
 
 ROUNDS = 9
 VERSION = "version"

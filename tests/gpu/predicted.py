@@ -6,7 +6,6 @@ import tempfile
 from pathlib import Path
 
 import yaml
-from msgspec.structs import replace
 
 from advisor import run_file as run_files
 from advisor.crash.evidence import NOTHING
@@ -16,6 +15,7 @@ from advisor.memory.ledger import build_ledger
 from advisor.run.build import build_run
 from advisor.session import Asked
 from tests.gpu.configurations import Configuration
+from tests.replacing import replace
 
 OUTSIDE = ("context", "fragmentation")
 """Owners that a count of tensors does not hold: driver and communicators, and what the allocator keeps beside them."""

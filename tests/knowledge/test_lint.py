@@ -163,6 +163,11 @@ MISTAKES: list[tuple[str, Change, str]] = [
     ),
     (
         "decision_tree.yaml",
+        after("{fact: memory, is: gpu}", "{fact: memory}"),
+        "is a name: say what it is",
+    ),
+    (
+        "decision_tree.yaml",
         after("{fact: memory, is: gpu}", "{is: gpu}"),
         "a condition that asks no fact",
     ),

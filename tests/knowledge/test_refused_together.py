@@ -7,9 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-import msgspec
 import pytest
-from msgspec.structs import replace
 
 from advisor.knowledge.schema import Cause, Framework, Rule
 from advisor.plan.options import options
@@ -18,10 +16,11 @@ from advisor.plan.what_if import Overrides, Situation
 from advisor.run.bound import fact_in
 from advisor.run.constraints import violations
 from tests.knowledge.test_every_remedy import ERAS, IDS, KNOWLEDGE, SETTINGS, few_values_and_one_ledger, folder, opened
+from tests.replacing import replace
 
 __all__ = ["few_values_and_one_ledger", "folder"]
 BATCH = next(cause for cause in KNOWLEDGE.tree.causes if cause.id == "batch-too-big")
-EVERYTHING: Cause = msgspec.structs.replace(
+EVERYTHING: Cause = replace(
     BATCH, remedies=tuple(r.id for r in SETTINGS if r.memory == "gpu" and r.kind == "setting"), folklore=()
 )
 """A cause that would like to change whatever there is."""

@@ -181,3 +181,17 @@ def test_the_log_of_a_worker_that_died_comes_with_the_answers(made_cluster, tmp_
     ray.shutdown()
     answers = ask_cluster(made_cluster.address, 30.0, workers=(note.read_text(),))
     assert any("OutOfMemoryError" in text for _, _, text in answers.logs)
+
+
+def test_nobody_listens_where_a_raylet_died_and_a_slow_one_is_waited_for():
+    import socket
+
+    from advisor.machine.cluster_ask import closed_doors
+
+    slow, dead = socket.create_server(("127.0.0.1", 0)), socket.create_server(("127.0.0.1", 0))
+    doors = {"slow": slow.getsockname(), "dead": dead.getsockname(), "hidden": (None, 0)}
+    dead.close()
+    began = time.monotonic()
+    assert closed_doors(doors) == {"dead"}
+    assert time.monotonic() - began < 2
+    slow.close()

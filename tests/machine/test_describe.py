@@ -6,12 +6,12 @@ import json
 from pathlib import Path
 
 import pytest
-from msgspec.structs import replace
 
 from advisor.machine.describe import described, from_log, join_nodes, merge, read_machine_file
 from advisor.machine.inventory import Gpu, Host, Machine
 from advisor.machine.inventory_json import to_json
 from advisor.units import GIB
+from tests.replacing import replace
 
 from .facts import A100_40, FACTS
 

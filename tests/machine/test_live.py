@@ -110,7 +110,7 @@ def test_unified_memory_is_not_taken_for_a_lost_card():
 
 def test_between_two_process_lists_the_described_processes_stay():
     def described(gpus: tuple[Gpu, ...]) -> tuple[Gpu, ...]:
-        from msgspec.structs import replace
+        from tests.replacing import replace
 
         return tuple(
             replace(gpu, processes=tuple(replace(p, command="python") for p in gpu.processes or ())) for gpu in gpus

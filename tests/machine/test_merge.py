@@ -6,7 +6,6 @@ import json
 import time
 
 import pytest
-from msgspec.structs import replace
 
 from advisor.machine.describe import described, read_machine_file, read_machine_files
 from advisor.machine.inventory import Gpu, Host, Machine
@@ -14,6 +13,7 @@ from advisor.machine.inventory_json import from_json, to_json
 from advisor.machine.merge import differences, first_to_die, join_nodes, named
 from advisor.report.machine_report import machine_report
 from advisor.units import GIB
+from tests.replacing import replace
 
 
 def node(name, **changes):

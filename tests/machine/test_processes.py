@@ -8,10 +8,10 @@ import time
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec.structs import replace
 
 from advisor.machine.inventory import Gpu, GpuProcess
 from advisor.machine.processes import UNKNOWN_PROCESS, leftovers, readable, unseen_bytes, with_details
+from tests.replacing import replace
 
 NO_SUCH_PID = 2**22 + 1
 """Above the kernel's largest pid."""

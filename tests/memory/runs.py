@@ -15,6 +15,7 @@ from advisor.run.run import Knob, KnobValue, ModelShape, Run, Topology
 from advisor.run.shape import find_shape
 from advisor.units import GIB
 from advisor.words import Memory, Phase
+from tests.replacing import replace
 
 FSDP = Mechanics(trainer="fsdp", reference_on="host", sleep_level=1, logits_update_bytes=8, logits_forward_bytes=2)
 """verl-like: fp32 shards, offload between phases."""
@@ -99,7 +100,7 @@ def easyr1(weights: bool = True, optimizer: bool = True, share: float = 0.6) -> 
         "reference.present": True,
         "reference.offload": True,
     }
-    mechanics = msgspec.structs.replace(FSDP, step_extra_bytes=0)
+    mechanics = replace(FSDP, step_extra_bytes=0)
     return make_run("Qwen/Qwen2.5-VL-7B-Instruct", mechanics, Topology(1, 8, 8, 8, 2), knobs)
 
 
@@ -119,7 +120,7 @@ def logic_rl(train_batch: int = 8, **extra: KnobValue) -> Run:
         "reference.offload": True,
         **{name.replace("__", "."): value for name, value in extra.items()},
     }
-    mechanics = msgspec.structs.replace(
+    mechanics = replace(
         FSDP, reference_on="gpu", engine_share_of="free", logits_forward_bytes=6, sleep_residue_bytes=1_000_000_000
     )
     return make_run("Qwen2.5-7B-Instruct-1M", mechanics, Topology(1, 4, 4, 4), knobs)
@@ -137,7 +138,7 @@ def open_reasoner_zero(share: float = 0.7) -> Run:
         "rollout.memory_share": share,
         "rollout.eager": True,
     }
-    mechanics = msgspec.structs.replace(
+    mechanics = replace(
         DEEPSPEED,
         states_sleep=True,
         wakes_beside=("weights", "gradients", "master", "moments"),
@@ -167,7 +168,7 @@ def openrlhf(leak: bool | None = None, gpus: int = 32, libraries: dict[str, str]
     if leak is not None:
         knobs["leak.gathered_weights"] = leak
     topology = Topology(gpus // 8, 8, gpus, 8, 8, colocated=False, roles_share_cards=False)
-    mechanics = msgspec.structs.replace(DEEPSPEED, logits_update_bytes=8, fixed_buffer_bytes=1_000_000_000)
+    mechanics = replace(DEEPSPEED, logits_update_bytes=8, fixed_buffer_bytes=1_000_000_000)
     return make_run("llama3_70b", mechanics, topology, knobs, libraries=libraries)
 
 
@@ -184,5 +185,5 @@ def ms_swift(samples_in_pass: int = 4, share: float = 0.5) -> Run:
         "rollout.memory_share": share,
         "rollout.sleeps": True,
     }
-    mechanics = msgspec.structs.replace(DEEPSPEED, logits_scope="response", logits_update_bytes=16)
+    mechanics = replace(DEEPSPEED, logits_scope="response", logits_update_bytes=16)
     return make_run("Qwen2.5-7B-Instruct", mechanics, Topology(1, 4, 4, 4), knobs)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import msgspec
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from msgspec.structs import replace
 
 from advisor.crash.evidence import NOTHING
 from advisor.memory.allocator import can_mean, segment_request
@@ -15,6 +13,7 @@ from advisor.memory.sub_groups import sub_groups
 from advisor.run.run import KnobValue, Run, Topology
 from advisor.units import GIB, MIB, parse_size, show_bytes
 from advisor.words import Phase
+from tests.replacing import replace
 
 from .runs import DEEPSPEED, FSDP, crash, logic_rl, make_run, models, openrlhf, shape
 
@@ -147,7 +146,7 @@ def test_megatron_splits_the_vocabulary_over_its_tensor_parallel_ranks() -> None
         "actor.micro_batch": 2,
         "data.total_tokens": 8192,
     }
-    run = make_run("Qwen3-32B", msgspec.structs.replace(FSDP, trainer="megatron"), Topology(1, 8, 8, 8), knobs)
+    run = make_run("Qwen3-32B", replace(FSDP, trainer="megatron"), Topology(1, 8, 8, 8), knobs)
     size = 16384 * 38016 * 4
     best = attribute(run, crash(parse_size(show_bytes(segment_request(size))), "actor_update"))[0]
     assert (best.bytes, best.shape) == (size, "fp32 [16384, 38016]")

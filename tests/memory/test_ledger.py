@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,6 +12,7 @@ from advisor.memory.cells import LETTERS, Ledger
 from advisor.memory.ledger import build_ledger, difference, explained_host
 from advisor.run.run import Knob, KnobValue, Run, Topology
 from advisor.units import GIB
+from tests.replacing import replace
 
 from .runs import DEEPSPEED, FSDP, box, easyr1, logic_rl, make_run, openrlhf
 
@@ -119,7 +119,7 @@ def test_a_guessed_length_is_named_and_makes_the_ledger_an_estimate() -> None:
 def test_a_knob_that_was_assumed_is_named() -> None:
     run = easyr1()
     knobs = {**run.knobs, "rollout.memory_share": Knob("rollout.memory_share", 0.6, "assumed")}
-    ledger = build_ledger(msgspec.structs.replace(run, knobs=knobs), box(8, 40))
+    ledger = build_ledger(replace(run, knobs=knobs), box(8, 40))
     assert "rollout.memory_share = 0.6" in ledger.assumed
 
 
@@ -153,11 +153,9 @@ def test_a_shard_size_below_one_means_every_gpu(size: int | None, shards: int) -
 
 
 def test_weights_that_return_only_to_wake_beside_the_engine_are_there_when_it_starts() -> None:
-    old = msgspec.structs.replace(FSDP, wakes_beside=("weights",))
+    old = replace(FSDP, wakes_beside=("weights",))
     run = easyr1()
-    saved = difference(
-        build_ledger(msgspec.structs.replace(run, mechanics=old), box(8, 40)), build_ledger(run, box(8, 40)), "gpu"
-    )
+    saved = difference(build_ledger(replace(run, mechanics=old), box(8, 40)), build_ledger(run, box(8, 40)), "gpu")
     assert saved["rollout_init"] > 3 * GIB
     assert saved["weight_sync"] > 3 * GIB
     assert saved["rollout_generate"] == saved["actor_update"] == 0
@@ -173,27 +171,23 @@ def test_offload_that_returns_for_the_update_lowers_only_the_other_phases() -> N
 def test_cpu_adam_lowers_the_update_itself() -> None:
     run = openrlhf(False)
     knobs = {**run.knobs, "actor.optimizer_offload": Knob("actor.optimizer_offload", False, "script")}
-    saved = difference(
-        build_ledger(msgspec.structs.replace(run, knobs=knobs), box(8, 80)), build_ledger(run, box(8, 80)), "gpu"
-    )
+    saved = difference(build_ledger(replace(run, knobs=knobs), box(8, 80)), build_ledger(run, box(8, 80)), "gpu")
     assert saved["actor_update"] > 14 * 70_553_706_496 / 32
 
 
 def test_an_engine_that_does_not_sleep_holds_its_share_in_every_phase() -> None:
     run = easyr1()
     knobs = {**run.knobs, "rollout.sleeps": Knob("rollout.sleeps", False, "script")}
-    awake = build_ledger(msgspec.structs.replace(run, knobs=knobs), box(8, 40))
+    awake = build_ledger(replace(run, knobs=knobs), box(8, 40))
     assert phase_bytes(awake, "kv_cache") > 10 * GIB
-    apart = msgspec.structs.replace(run, topology=msgspec.structs.replace(run.topology, colocated=False))
+    apart = replace(run, topology=replace(run.topology, colocated=False))
     assert phase_bytes(build_ledger(apart, box(8, 40)), "kv_cache") == 0
     assert phase_bytes(build_ledger(apart, box(8, 40)), "engine_rest") == 0
 
 
 def test_a_critic_brings_states_and_a_phase() -> None:
     run = easyr1(False, False)
-    with_critic = msgspec.structs.replace(
-        run, knobs={**run.knobs, "critic.present": Knob("critic.present", True, "script")}
-    )
+    with_critic = replace(run, knobs={**run.knobs, "critic.present": Knob("critic.present", True, "script")})
     ledger = build_ledger(with_critic, box(8, 80))
     assert ledger.phase("gpu", "critic_update") is not None
     assert phase_bytes(ledger, "critic", "critic_update") == pytest.approx(16 * 8_292_166_656 / 8, abs=8)
@@ -238,7 +232,7 @@ def test_the_object_store_counts_what_lies_in_it_and_not_its_ceiling() -> None:
 
 def test_sleep_level_two_keeps_no_copies() -> None:
     run = easyr1()
-    two = msgspec.structs.replace(run, mechanics=msgspec.structs.replace(run.mechanics, sleep_level=2))
+    two = replace(run, mechanics=replace(run.mechanics, sleep_level=2))
     saved = difference(build_ledger(run, box(8, 40, 760)), build_ledger(two, box(8, 40, 760)), "host")
     assert saved["actor_update"] == pytest.approx(2 * 8_292_166_656 * 4, rel=1e-6)
 

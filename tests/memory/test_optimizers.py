@@ -7,6 +7,7 @@ import pytest
 from advisor.memory.cells import Ledger
 from advisor.memory.ledger import build_ledger
 from advisor.run.run import KnobValue, Topology
+from tests.measured.published import ledger_of
 
 from .runs import DEEPSPEED, FSDP, box, make_run
 
@@ -78,3 +79,27 @@ def test_the_step_then_needs_room_for_one_matrix() -> None:
 def test_low_rank_moments_are_said_to_be_an_estimate() -> None:
     assert any("projections" in said for said in ledger("galore_adamw").assumed)
     assert ledger("galore_adamw").basis == "estimated"
+
+
+@pytest.mark.parametrize(
+    ("torch", "transformers", "extra"),
+    [
+        ("2.7.1", "4.55.0", 2),
+        ("2.8.0", "4.53.3", 2),
+        ("2.8.0", "4.54.0", 0),
+        ("2.9.1+cu128", None, 0),
+        (None, "4.57", 2),
+    ],
+)
+def test_the_default_is_fused_where_both_libraries_are_new(
+    torch: str | None, transformers: str | None, extra: int
+) -> None:
+    libraries = {name: version for name, version in (("torch", torch), ("transformers", transformers)) if version}
+    run = {
+        "framework": "trl",
+        "model": "Qwen/Qwen2.5-7B",
+        "gpus": "1xH100-80GB",
+        "libraries": {"trl": "1.0.0", **libraries},
+        "settings": {"dtype": "bfloat16", "per_device_train_batch_size": 1},
+    }
+    assert held(ledger_of(run), "buffers", "optimizer_step")[0] == pytest.approx(extra * PARAMETERS, abs=10**8)

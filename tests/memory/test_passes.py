@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import msgspec
 import pytest
 
 from advisor.memory.batches import Assumptions, critic_pass, update_pass
@@ -10,6 +9,7 @@ from advisor.memory.ledger import build_ledger
 from advisor.run.run import KnobValue, Run, Topology
 from advisor.words import Phase
 from tests.memory.runs import FSDP, box, make_run
+from tests.replacing import replace
 
 EIGHT = Topology(nodes=1, gpus_per_node=8, actor_gpus=8, rollout_gpus=8, tensor_parallel=2)
 PPO: dict[str, KnobValue | None] = {
@@ -87,7 +87,7 @@ def test_a_fused_loss_saves_in_the_scoring_pass_only_where_the_framework_uses_it
     wide: dict[str, KnobValue | None] = {**PPO, "logprob.tokens_per_gpu": 98304, "logprob.dynamic_batch": True}
     saved = {}
     for scores in (True, False):
-        mechanics = msgspec.structs.replace(FSDP, fused_loss_scores=scores)
+        mechanics = replace(FSDP, fused_loss_scores=scores)
         plain = make_run("Qwen/Qwen2-7B-Instruct", mechanics, EIGHT, wide)
         fused = make_run("Qwen/Qwen2-7B-Instruct", mechanics, EIGHT, {**wide, "actor.fused_loss": True})
         saved[scores] = held(plain, "log_prob") - held(fused, "log_prob")

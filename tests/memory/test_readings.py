@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from msgspec.structs import replace
 
 from advisor.crash.evidence import Crash, Evidence, Reading, ReadingKind
 from advisor.memory.calibrate import corrected, corrections
@@ -12,6 +11,7 @@ from advisor.memory.ledger import build_ledger
 from advisor.memory.readings import replaced_by, with_readings
 from advisor.units import GIB
 from advisor.words import Phase
+from tests.replacing import replace
 
 from .runs import box, easyr1
 

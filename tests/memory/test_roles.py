@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import msgspec
 import pytest
 
 from advisor.memory.cells import Ledger
@@ -10,6 +9,7 @@ from advisor.memory.ledger import build_ledger
 from advisor.run.run import KnobValue, RewardPlace, Topology
 from advisor.units import GIB
 from advisor.words import Phase
+from tests.replacing import replace
 
 from .runs import DEEPSPEED, box, make_run, shape
 
@@ -38,7 +38,7 @@ def held(found: Ledger, phase: Phase, place: str = "gpu") -> int:
 
 @pytest.mark.parametrize("phase", ["log_prob", "actor_update", "optimizer_step", "model_load"])
 def test_a_reference_beside_the_actor_is_in_every_phase_of_the_actor(phase: Phase) -> None:
-    beside = msgspec.structs.replace(APART, reference_beside_actor=True)
+    beside = replace(APART, reference_beside_actor=True)
     assert held(ledger(APART), phase) == 0
     assert held(ledger(beside), phase) == pytest.approx(BF16_SHARD, rel=1e-6)
     assert held(ledger(beside), "critic_update") == 0
@@ -49,18 +49,18 @@ def test_a_reference_beside_the_actor_is_in_every_phase_of_the_actor(phase: Phas
 def test_a_reward_model_apart_from_the_actor_is_counted_only_beside_the_critic(
     place: RewardPlace, critic: float
 ) -> None:
-    found = ledger(msgspec.structs.replace(APART, reward_on=place))
+    found = ledger(replace(APART, reward_on=place))
     assert held(found, "actor_update") == 0
     assert held(found, "critic_update") == pytest.approx(critic * 8e9 / 8)
 
 
 def test_a_reward_model_on_shared_cards_comes_on_top_of_the_reference() -> None:
     shared = Topology(1, 8, 8, 8, 2)
-    with_reward = msgspec.structs.replace(shared, reward_on="actor")
+    with_reward = replace(shared, reward_on="actor")
     assert held(ledger(with_reward), "actor_update") - held(ledger(shared), "actor_update") == pytest.approx(
         2 * 8e9 / 8
     )
-    on_host = ledger(msgspec.structs.replace(shared, reward_on="host"))
+    on_host = ledger(replace(shared, reward_on="host"))
     assert held(on_host, "actor_update", "host") == pytest.approx(2 * 8e9)
 
 
@@ -74,4 +74,4 @@ def test_cpu_optimizers_of_roles_with_nodes_of_their_own_are_not_added_up() -> N
 
     one = optimizers(APART)
     assert optimizers(Topology(1, 8, 8, 8, 2)) == pytest.approx(2 * one)
-    assert optimizers(msgspec.structs.replace(APART, actor_gpus=4)) == pytest.approx(2 * one), "two groups on one node"
+    assert optimizers(replace(APART, actor_gpus=4)) == pytest.approx(2 * one), "two groups on one node"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 import pytest
 
 from advisor.knowledge.schema import Mechanics
@@ -15,12 +14,11 @@ from advisor.memory.rollout import gather_part
 from advisor.run.run import KnobValue, Topology
 from advisor.units import GIB
 from advisor.words import Phase
+from tests.replacing import replace
 
 from .runs import DEEPSPEED, box, make_run, shape
 
-FULL = msgspec.structs.replace(
-    DEEPSPEED, sync_gathers="full", wakes_beside=("weights", "gradients", "master", "moments")
-)
+FULL = replace(DEEPSPEED, sync_gathers="full", wakes_beside=("weights", "gradients", "master", "moments"))
 ALL = Topology(1, 8, 8, 8, 4)
 LORA: dict[str, KnobValue | None] = {"actor.lora_rank": 8, "actor.full_finetuning": False}
 OFFLOADED: dict[str, Any] = {"actor__optimizer_offload": True, "actor__param_offload": True}
@@ -87,7 +85,7 @@ def test_below_zero_3_nothing_is_gathered(stage: int) -> None:
 
 
 def test_full_training_may_sync_one_tensor_at_a_time_where_only_adapters_are_merged_in_bulk() -> None:
-    merging = msgspec.structs.replace(FULL, sync_gathers="full_to_merge")
+    merging = replace(FULL, sync_gathers="full_to_merge")
     assert owned(ledger(merging, **OFFLOADED), "weight_sync", "gathered") < 10 * GIB
     lora = ledger(merging, actor__lora_rank=8, actor__full_finetuning=False, **OFFLOADED)
     assert owned(lora, "weight_sync", "gathered") == 2 * shape("Qwen2.5-72B").parameters
@@ -96,8 +94,7 @@ def test_full_training_may_sync_one_tensor_at_a_time_where_only_adapters_are_mer
 def test_masters_stay_on_the_card_where_only_the_moments_sleep() -> None:
     parameters = shape("Qwen2.5-7B").parameters
     kept = {
-        stay: ledger(msgspec.structs.replace(FULL, masters_stay=stay), "Qwen2.5-7B", actor__state_sleep=True)
-        for stay in (True, False)
+        stay: ledger(replace(FULL, masters_stay=stay), "Qwen2.5-7B", actor__state_sleep=True) for stay in (True, False)
     }
     assert owned(kept[False], "rollout_generate", "optimizer") == 0
     assert owned(kept[True], "rollout_generate", "optimizer") == pytest.approx(4 * parameters / 8, rel=1e-6)

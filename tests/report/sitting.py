@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from msgspec.structs import replace
-
 from advisor.crash.evidence import Crash, Evidence, Frame, TopUser
 from advisor.diagnosis.diagnosis import Advice, CaseMatch, Choice, Diagnosis, RuledOut, Step
 from advisor.knowledge.schema import (
@@ -40,6 +38,7 @@ from advisor.script.document import Setting, Span
 from advisor.session import Asked, State
 from advisor.units import GIB
 from advisor.words import Phase
+from tests.replacing import replace
 
 OFFLOAD = "worker.actor.offload.offload_optimizer"
 

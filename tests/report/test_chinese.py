@@ -7,7 +7,6 @@ import re
 from pathlib import Path
 
 import pytest
-from msgspec.structs import replace
 
 from advisor.demo import demo_files
 from advisor.hostile import cells
@@ -22,6 +21,7 @@ from advisor.report.text_report import estimate_report, scan_report, text_report
 from advisor.report.ticket import ticket
 from advisor.run_file import sizing_of
 from advisor.session import Asked, open_session
+from tests.replacing import replace
 from tests.report.sitting import crash, machine, sitting, unknown_sitting
 
 DEMO = demo_files()

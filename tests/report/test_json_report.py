@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 
 import pytest
-from msgspec.structs import replace
 
 from advisor.crash.evidence import Evidence
 from advisor.report.json_report import (
@@ -18,6 +17,7 @@ from advisor.report.json_report import (
 )
 from advisor.run_file import sizing_of
 from advisor.units import GIB
+from tests.replacing import replace
 from tests.report.sitting import OFFLOAD, crash, ledger, machine, sitting, unknown_sitting
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 
 import pytest
-from msgspec.structs import replace
 
 from advisor.crash.evidence import Crash, Evidence
 from advisor.hostile import cells
@@ -13,6 +12,7 @@ from advisor.report.machine_report import machine_report
 from advisor.report.markdown_report import code, markdown_report, text
 from advisor.report.text_report import estimate_report, scan_report, text_report
 from advisor.run_file import sizing_of
+from tests.replacing import replace
 from tests.report.sitting import crash, machine, plan, sitting, unknown_sitting
 
 HOSTILE = "\x1b[2J\x1b]0;owned\x07 <script>alert(1)</script> [x](http://e.vil) |a| \u202egnp `tick` # 显存"

@@ -1,11 +1,11 @@
 """The ticket: short, ASCII, and without what is nobody's business."""
 
 import pytest
-from msgspec.structs import replace
 
 from advisor.demo import demo_files
 from advisor.report.ticket import COLUMNS, LINES, anonymous, ticket
 from advisor.session import Asked, open_session
+from tests.replacing import replace
 
 DEMO = demo_files()
 

@@ -19,6 +19,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from advisor import language
 from advisor.crash.snapshot import RefusedPickleError, plain_data
 from advisor.crash.sources import LogError
 from advisor.crash.story import read_text
@@ -34,6 +35,7 @@ from advisor.script.edit import rewrite
 from advisor.script.files import Files
 from advisor.script.reader import read_documents
 from advisor.units import parse_size
+from advisor.words import filled
 
 RUNS = Path(__file__).parents[1] / "runs"
 SLOW = 1.0
@@ -149,6 +151,10 @@ def targets(folder: Path) -> list[Target]:
         b"- id: x\n  library: vllm\n  versions: '>=1'\n  title: t\n",
     ]
     texts = [*logs, *scripts, b"token=abc export HF_TOKEN=hf_aaaaaaaaaaaaaaaaaaaaaaaa https://u:p@h/"]
+    catalogues = [
+        file.read_bytes() for file in sorted((Path(language.__file__).parent / "languages/zh").glob("*.json"))
+    ]
+    sentences = [remedy.says.encode() for remedy in load_knowledge().remedies]
     signatures = load_knowledge().signatures
     refusals = (ScriptError, EditRefused)
     return [
@@ -165,6 +171,8 @@ def targets(folder: Path) -> list[Target]:
         Target("python", lambda data: _script("run.py", data), python, refusals),
         Target("yaml", lambda data: _script("run.yaml", data), yamls, refusals, 4),
         Target("json", lambda data: _script("run.json", data), jsons, refusals, 4),
+        Target("catalogues", lambda data: _catalogue(folder / "zh", data), catalogues, (), 4),
+        Target("sentences of others", lambda data: _sentence(data.decode("utf-8", "replace")), sentences, (), 20),
         Target("own knowledge", lambda data: _knowledge(folder / "own", data), own, ()),
     ]
 
@@ -200,6 +208,29 @@ def _knowledge(folder: Path, data: bytes) -> None:
     folder.mkdir(exist_ok=True)
     (folder / "remedies.yaml").write_bytes(data)
     merged(load_knowledge(), [folder])
+
+
+def _catalogue(folder: Path, data: bytes) -> None:
+    """Whatever it holds, a sentence is said, and a stranger's name in it stands as it is."""
+    folder.mkdir(exist_ok=True)
+    (folder / "program.json").write_bytes(data)
+    told = language.read_catalogue(folder)
+    name = "{0.__class__} {x}"
+    language.speak(language.CHINESE, {**told, "{name} is here": next(iter(told.values()), "")})
+    try:
+        language.say("{name} is here", name=name)
+        for text in [*told][:3]:
+            language.say(text)
+        language.speak(language.CHINESE, {"{name} is here": "{name}在此{"})
+        assert language.say("{name} is here", name=name) == f"{name} is here"
+    finally:
+        language.speak(language.ENGLISH)
+
+
+def _sentence(text: str) -> None:
+    told = filled(text, {"old": "{new}", "new": "{0.__class__}", "freed": "1 GiB"})
+    assert len(told) <= len(text) * 3 + 40
+    assert language.say("{name} x", name=text) == f"{text} x"
 
 
 def _kept(path: Path, data: bytes) -> Path:

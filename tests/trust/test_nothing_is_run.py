@@ -97,7 +97,8 @@ def commands(samples: Path) -> Iterator[list[str]]:
 
 def test_no_command_runs_what_it_reads_or_calls_anybody(samples: Path, tmp_path: Path) -> None:
     asked, told = tmp_path / "asked.json", tmp_path / "told.json"
-    asked.write_text(json.dumps([*commands(samples), ["diagnose", "--demo"], ["machine"], ["explain", "easyr1"]]))
+    plain = [["diagnose", "--demo"], ["machine"], ["explain", "easyr1"]]
+    asked.write_text(json.dumps([*commands(samples), *plain, *([*words, "--lang", "zh"] for words in plain)]))
     words = [sys.executable, "-c", WATCHED, str(samples), str(asked), str(told)]
     subprocess.run(words, check=True, timeout=170, cwd=samples.parent)
     codes, found = json.loads(told.read_text())

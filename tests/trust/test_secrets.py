@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import shlex
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,10 @@ import pytest
 from advisor.arguments import app_parser
 from advisor.cli import main
 from advisor.commands.asking import asked_from
+from advisor.fault import recorded
 from advisor.guided import SessionDriver
+from advisor.language import ENGLISH, LANGUAGES, speak
+from advisor.report.ticket import ticket
 from tests.stories.told import STORIES, enter
 from tests.test_redact import SECRETS
 from tests.tui.screen_text import opened, press, screen_text
@@ -19,6 +23,12 @@ from tests.tui.screen_text import opened, press, screen_text
 STORY = STORIES["easyr1"]
 IN_LOG, IN_SCRIPT = 5, 4
 """How often each kind of secret is planted in each."""
+
+
+@pytest.fixture(autouse=True)
+def _english() -> Iterator[None]:
+    yield
+    speak(ENGLISH)
 
 
 class Garden:
@@ -94,9 +104,10 @@ def test_enough_is_planted(garden):
     assert len(garden[1].planted) >= 200
 
 
+@pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("words", COMMANDS, ids=lambda words: " ".join(words[:1] + words[-2:]))
-def test_no_command_tells_a_secret(garden, capsys, words):
-    assert main(words) in (0, 3)
+def test_no_command_tells_a_secret(garden, capsys, words, language):
+    assert main([*words, "--lang", language]) in (0, 3)
     out, err = capsys.readouterr()
     assert told_secrets(garden[1], out + err) == []
     assert len(out) > 200
@@ -110,6 +121,23 @@ def test_the_report_tells_none_and_the_patched_script_keeps_all(garden, capsys):
     reports = list(folder.glob("*.md"))
     assert reports
     assert told_secrets(garden, "".join(report.read_text() for report in reports) + capsys.readouterr().out) == []
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_neither_a_ticket_nor_what_is_kept_of_a_fault_tells_one(garden, tmp_path, monkeypatch, language):
+    asked = asked_from(app_parser().parse_args([STORY.script, "--log", STORY.log, *STORY.machine]))
+    state = SessionDriver(asked).open(lambda _: None)
+    speak(language)
+    told = [ticket(state)]
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr("advisor.fault._packages", lambda: [])
+    lines = (garden[0] / STORY.log).read_text().splitlines()
+    for text in (*lines, "\n".join(lines)):
+        told.append(recorded(ValueError(text), ["diagnose", "--answer", text]))
+    files = list(tmp_path.glob("rl-oom-advisor-*.txt"))
+    told += [file.read_text() for file in files]
+    assert len(files) > 100
+    assert told_secrets(garden[1], "\n".join(told)) == []
 
 
 @pytest.mark.parametrize("name", STORIES)

@@ -169,7 +169,7 @@ def test_a_clock_that_jumps_moves_no_gauge_and_makes_no_age_negative(jump, tmp_p
 BARE = {"PATH": os.environ["PATH"], "PYTHONDONTWRITEBYTECODE": "1"}
 ENVIRONMENTS: dict[str, dict[str, str]] = {
     "no home": {},
-    "a home that is not there": {"HOME": "/nonexistent"},
+    "a home that is not there": {"HOME": "/proc/nonexistent"},
     "a home that cannot be written": {"HOME": "/proc"},
     "an empty home": {"HOME": "", "XDG_CONFIG_HOME": "", "XDG_STATE_HOME": ""},
     "no locale": {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
@@ -224,7 +224,7 @@ def test_less_than_python_needs_is_said_in_a_sentence():
 @pytest.mark.parametrize("number", [0, 1, 2], ids=["stdin", "stdout", "stderr"])
 def test_a_stream_that_the_caller_closed_is_no_fault(number, tmp_path):
     command = f"{sys.executable} -m advisor fix --demo -o run.sh {number}{'<' if number == 0 else '>'}&-"
-    environ = BARE | {"HOME": "/nonexistent", "PYTHONPATH": str(Path(__file__).parents[2])}
+    environ = BARE | {"HOME": "/proc/nonexistent", "PYTHONPATH": str(Path(__file__).parents[2])}
     done = subprocess.run(["sh", "-c", command], capture_output=True, env=environ, cwd=tmp_path, timeout=60)
     assert done.returncode == 0, done.stderr
     assert b"fault" not in done.stderr
@@ -246,6 +246,6 @@ def test_a_folder_that_is_gone_is_no_fault(tmp_path):
     gone = tmp_path / "gone"
     gone.mkdir()
     command = f"rmdir {gone}; {sys.executable} -m advisor machine"
-    environ = BARE | {"HOME": "/nonexistent", "PYTHONPATH": str(Path(__file__).parents[2])}
+    environ = BARE | {"HOME": "/proc/nonexistent", "PYTHONPATH": str(Path(__file__).parents[2])}
     done = subprocess.run(["sh", "-c", command], capture_output=True, env=environ, cwd=gone, timeout=60)
     assert (done.returncode, done.stderr) == (0, b"")

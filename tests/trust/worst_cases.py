@@ -18,6 +18,9 @@ from advisor.crash.scan import scan
 from advisor.crash.sources import text_source
 from advisor.knowledge import load_knowledge
 
+SLOW = 2.0
+"""Seconds of processor time; what takes longer is printed at once."""
+
 
 def misleading(ready: Ready) -> Iterator[str]:
     """Pieces to be repeated."""
@@ -44,6 +47,8 @@ def slowest(every: Catalogue, size: int) -> list[tuple[float, str, str]]:
                 scan(text_source(text, "x"), every)
                 times.append((time.process_time() - begun, ready.signature.id, f"piece {number}, {kind}"))
         found.append(max(times))
+        if max(times)[0] > SLOW:
+            print(f"{max(times)[0]:6.2f} s  {ready.signature.id}: {max(times)[2]}", flush=True)
     return sorted(found, reverse=True)
 
 

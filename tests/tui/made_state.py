@@ -7,8 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from msgspec.structs import replace
-
 from advisor.crash.evidence import Crash, Evidence, TopUser
 from advisor.diagnosis.diagnosis import UNKNOWN, CaseMatch, Choice, Diagnosis, RuledOut, Step
 from advisor.knowledge.schema import Knowledge, Mechanics, Signatures, Tree
@@ -22,6 +20,7 @@ from advisor.script.launch import Script
 from advisor.session import Asked, State
 from advisor.tui.driver import Preview, Saved
 from advisor.words import Phase
+from tests.replacing import replace
 
 G = 2**30
 KNOWLEDGE = Knowledge(

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-from msgspec.structs import replace
 from textual import events
 
 from advisor.recent import recent_in
@@ -14,6 +13,7 @@ from advisor.tui.machine_view import MachineScreen
 from advisor.tui.paste_view import PasteView
 from advisor.tui.sitting import Offers
 from advisor.tui.verdict import VerdictScreen
+from tests.replacing import replace
 
 from .made_state import MadeDriver, host_crash, no_log
 from .screen_text import hit, opened, press, same_as_golden, screen_text, settle

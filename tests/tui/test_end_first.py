@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from msgspec.structs import replace
 from textual.pilot import Pilot
 
 from advisor.session import State
@@ -12,6 +11,7 @@ from advisor.tui.app import AdvisorApp
 from advisor.tui.evidence_view import EvidenceView
 from advisor.tui.question import QuestionScreen
 from advisor.tui.verdict import VerdictScreen
+from tests.replacing import replace
 
 from .made_state import MadeDriver, MadeGauges, host_crash
 from .screen_text import press, screen_text, settle

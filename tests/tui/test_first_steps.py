@@ -1,7 +1,6 @@
 """Somebody who starts with nothing, on a terminal of any kind, is told what to do in a calm sentence."""
 
 import pytest
-from msgspec.structs import replace
 
 from advisor.crash.evidence import Crash
 from advisor.session import State
@@ -15,6 +14,7 @@ from advisor.tui.sitting import Offers
 from advisor.tui.terminal import draws_signs
 from advisor.tui.ui_text import plain, texts, width_of
 from advisor.tui.verdict import VerdictScreen
+from tests.replacing import replace
 
 from .made_state import MadeDriver, MadeGauges, host_crash, machine, no_log
 from .screen_text import opened, press, screen_text, settle

@@ -3,13 +3,13 @@
 import os
 
 import pytest
-from msgspec.structs import replace
 
 from advisor.machine.inventory import Gpu, GpuProcess, Host
 from advisor.machine.live import GaugeSnapshot, GpuGauge
 from advisor.tui.gauge_strip import strip
 from advisor.tui.gauges_view import gauge_rows, left_behind, load_words
 from advisor.tui.ui_text import plain, texts
+from tests.replacing import replace
 
 from .made_state import G, snapshot
 

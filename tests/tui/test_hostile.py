@@ -6,7 +6,6 @@ from itertools import cycle
 from pathlib import Path
 
 import pytest
-from msgspec.structs import replace
 from textual.pilot import Pilot
 
 from advisor.hostile import cells
@@ -35,6 +34,7 @@ from advisor.tui import (
 from advisor.tui.driver import Preview, Saved
 from advisor.tui.keys import Hint
 from advisor.tui.ui_text import Row, crop, texts
+from tests.replacing import replace
 
 from .made_state import KNOWLEDGE, MadeDriver, MadeGauges, host_crash, snapshot, step
 from .screen_text import opened, press, screen_text

@@ -2,7 +2,6 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec.structs import replace
 
 from advisor.memory.cells import LETTERS, Cell, PhaseSum
 from advisor.tui.memory_bars import (
@@ -17,6 +16,7 @@ from advisor.tui.memory_bars import (
     unexplained,
 )
 from advisor.tui.ui_text import plain, texts
+from tests.replacing import replace
 
 from .made_state import G, cells, ledger, plan_of, steps
 

@@ -1,11 +1,11 @@
 """Memory, phase by phase: one bar a line, now and after, and the arithmetic one key away."""
 
 import pytest
-from msgspec.structs import replace
 
 from advisor.tui.explain import Arithmetic
 from advisor.tui.memory_view import MemoryView, memory_rows
 from advisor.tui.ui_text import texts
+from tests.replacing import replace
 
 from .made_state import gpu_crash, host_crash
 from .screen_text import opened, press, same_as_golden, screen_text

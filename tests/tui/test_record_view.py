@@ -3,11 +3,11 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec.structs import replace
 
 from advisor.tui.record_view import RecordView, band_letters, drawn
 from advisor.watch.curve import Band, Curve
 from advisor.watch.measured import measured_in
+from tests.replacing import replace
 from tests.watch.made_record import made_record
 
 from .made_state import host_crash

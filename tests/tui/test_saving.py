@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-from msgspec.structs import replace
 from textual.widgets import Input
 
 from advisor.session import State
@@ -11,6 +10,7 @@ from advisor.tui.driver import Preview, Saved
 from advisor.tui.plan_view import PlanScreen
 from advisor.tui.save_view import OverwriteScreen, SavedScreen, SaveScreen, last_words
 from advisor.tui.ui_text import texts
+from tests.replacing import replace
 
 from .made_state import DIFF, MadeDriver
 from .screen_text import opened, press, screen_text

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-from msgspec.structs import replace
 from textual.worker import WorkerFailed
 
 from advisor.session import State
@@ -14,6 +13,7 @@ from advisor.tui.machine_view import MachineScreen
 from advisor.tui.plan_view import PlanScreen
 from advisor.tui.question import QuestionScreen
 from advisor.tui.verdict import VerdictScreen
+from tests.replacing import replace
 
 from .made_state import MadeDriver, gpu_crash, host_crash, no_log
 from .screen_text import opened, press, same_as_golden, screen_text, settle
@@ -113,6 +113,22 @@ async def test_an_earlier_answer_can_be_changed_and_the_difference_is_told() -> 
         await press(pilot, "u")
         assert driver.calls[-1] == "answer memory None"
         assert "answered by the log" in screen_text(pilot.app)
+
+
+async def test_enter_on_an_earlier_answer_goes_to_its_question() -> None:
+    async with opened() as pilot:
+        await press(pilot, *["enter"] * 3, "end", "up")
+        assert "enter change this answer" in screen_text(pilot.app)
+        assert "Questions 3/3" in screen_text(pilot.app)
+        await press(pilot, "enter")
+        assert "Questions 1/3" in screen_text(pilot.app)
+
+
+async def test_the_palette_leads_to_every_question_from_the_plan() -> None:
+    async with opened() as pilot:
+        await press(pilot, *["enter"] * 4, ":", *"question", "space", "2", "enter")
+        await settle(pilot)
+        assert "Questions 2/3" in screen_text(pilot.app)
 
 
 async def test_enter_on_another_answer_takes_it_and_goes_on() -> None:

@@ -11,6 +11,7 @@ from advisor.knowledge.entries import Entry, Finding
 from advisor.knowledge.schema import Rule
 
 _ASKS = frozenset({"fact", "absent", "any", "all", "none_of"})
+_COMPARES = frozenset({"is", "is_not"})
 
 
 def check_conditions(shelf: Shelf) -> Iterator[Finding]:
@@ -72,6 +73,9 @@ def _facts(entry: Entry, given: Iterable[Rule], shelf: Shelf, *field: str | int)
         for name in (condition.get("fact"), condition.get("absent")):
             if name is not None and not _is_fact(str(name), shelf):
                 yield from found(entry, f"{entry.kind} {entry.id}: nobody states the fact {name!r}", *field)
+        if condition.get("fact") in rules.NAMING_FACTS and not _COMPARES & set(condition):
+            told = f"the fact {condition['fact']!r} is a name: say what it is, or is_not"
+            yield from found(entry, f"{entry.kind} {entry.id}: {told}", *field)
 
 
 def _parts(given: Iterable[Rule]) -> Iterator[Rule]:
