@@ -131,7 +131,9 @@ _ZSH = """\
     commands=(
 {commands}
     )
-    if (( CURRENT > 2 )) && (( ${{commands[(I)$words[2]:*]}} )); then command=$words[2]; shift words; (( CURRENT-- )); fi
+    if (( CURRENT > 2 )) && (( ${{commands[(I)$words[2]:*]}} )); then
+        command=$words[2]; shift words; (( CURRENT-- ))
+    fi
     (( CURRENT == 2 )) && [[ -z $command && $words[2] != -* ]] && _describe command commands
     case $command in
 {cases}

@@ -107,7 +107,7 @@ def update_parts(inputs: Inputs, step: Pass, role: Role = "actor", gradients: Se
     images = _vision_part(inputs, step, checkpointed)
     stream = stream_bytes(inputs)
     casts = c.AUTOCAST_COPIES if stream == c.FP32 else 0
-    fused = inputs.run.is_on("actor.fused_layers")
+    fused = lora.is_fused(inputs)
     layer = kept_bytes_per_token(shape, inputs.stream, fused=fused) + casts * shape.hidden
     if checkpointed:
         kept = _checkpoints(inputs, step, role, layer, fused=fused)

@@ -49,13 +49,21 @@ def _own_parts(inputs: Inputs, phase: Phase, engine: list[Part], batch: list[Par
 
 def _role_states(inputs: Inputs, phase: Phase) -> list[Part]:
     """States of all roles that one node holds; roles with nodes of their own are not added up: the fullest counts."""
-    actor, reference = _states(inputs, "actor", phase), _reference(inputs.of("reference"))
+    actor, reference = _states(inputs, "actor", phase) + _paged_out(inputs), _reference(inputs.of("reference"))
     critic = _states(inputs, "critic", phase) if inputs.run.has_critic else []
     if _roles_meet(inputs):
         return [*actor, *reference, *critic, *reward_parts(inputs, "host")]
     if inputs.run.topology.reference_beside_actor:
         actor, reference = [*actor, *reference], []
     return max(actor, critic, reference, key=total)
+
+
+def _paged_out(inputs: Inputs) -> list[Part]:
+    """Moments in unified memory, which come to the host where the cards are full."""
+    if not inputs.per.paged or inputs.adapters:
+        return []
+    most = inputs.per.paged * inputs.trained * inputs.node_part
+    return [part("offloaded_optimizer", 0, partial(said.paged, most), high=most, basis="estimated")]
 
 
 def states_on_node(inputs: Inputs, role: Role | Literal["reference"]) -> int:

@@ -139,3 +139,8 @@ def shards_to_disk(inputs: Inputs, per: float) -> str:
 def collected(parameters: int) -> str:
     """A model collected on rank 0."""
     return say("rank 0 collects the model: 2 B x {count}", count=show_params(parameters))
+
+
+def paged(most: float) -> str:
+    """Moments that may leave the cards."""
+    return say("moments in unified memory, where the cards are full: at most {size}", size=show_bytes(most))

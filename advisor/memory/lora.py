@@ -41,11 +41,11 @@ def backward_layer(inputs: Inputs) -> Layer:
     """One layer recomputed and differentiated: everything alive at the widest instant of its MLP's backward."""
     shape = inputs.shape
     in_mlp = any(name in targets_of(inputs.run, experts_are_linear=inputs.mechanics.experts_are_linear) for name in MLP)
-    stream = c.LORA_HIDDEN + (c.LORA_MLP_INPUTS if in_mlp else 0) + (0 if _fused(inputs) else c.EAGER_NORMS)
+    stream = c.LORA_HIDDEN + (c.LORA_MLP_INPUTS if in_mlp else 0) + (0 if is_fused(inputs) else c.EAGER_NORMS)
     stream *= 2 if _kbit(inputs) else 1
     heads = c.LORA_HEADS * shape.heads * shape.head_dim + c.LORA_KEYS * shape.kv_heads * shape.head_dim
     if shape.head_norm and not shape.experts:
-        heads += (c.BF16 if _fused(inputs) else c.LORA_HEAD_NORM) * (shape.heads + shape.kv_heads) * shape.head_dim
+        heads += (c.BF16 if is_fused(inputs) else c.LORA_HEAD_NORM) * (shape.heads + shape.kv_heads) * shape.head_dim
     if shape.experts:
         each = c.LORA_EXPERT_HIDDEN * shape.hidden + c.LORA_EXPERT * shape.expert_intermediate
         mlp = shape.experts_per_token * each
@@ -83,7 +83,7 @@ def forward_layer(inputs: Inputs) -> Layer:
     else:
         wide = shape.intermediate * (2 if shape.wide_layers else 1)
         size = c.LORA_FORWARD_MLP * wide + c.LORA_FORWARD_HIDDEN * shape.hidden
-    if not _fused(inputs) and not shape.experts:
+    if not is_fused(inputs) and not shape.experts:
         size += c.EAGER_FORWARD * shape.hidden
     size += c.PER_LAYER_FORWARD * shape.layers * shape.per_layer_input
     return Layer(size, partial(_forward_words, shape))
@@ -113,7 +113,7 @@ def kept_part(inputs: Inputs, step: Pass, checkpointed: bool) -> Part:
     if checkpointed:
         per, text = float((c.FP32 if _kbit(inputs) else c.BF16) * shape.hidden), _INPUTS
     else:
-        per, text = float(kept_bytes_per_token(shape, fused=_fused(inputs)) + c.LORA_KEPT * shape.hidden), _EVERYTHING
+        per, text = float(kept_bytes_per_token(shape, fused=is_fused(inputs)) + c.LORA_KEPT * shape.hidden), _EVERYTHING
     words = partial(say, text, per=per, layers=shape.layers)
     return _tokens(per * shape.layers, step, words, exact=checkpointed)
 
@@ -190,8 +190,11 @@ def several_passes(inputs: Inputs) -> bool:
     return held is not None and ceil(held / max(1, inputs.update.sequences)) > 1
 
 
-def _fused(inputs: Inputs) -> bool:
-    fused = inputs.mechanics.fused_layers == "dense" or inputs.run.is_on("actor.fused_layers")
+def is_fused(inputs: Inputs) -> bool:
+    """Whether norms and MLP are fused kernels (Liger)."""
+    run, mechanics = inputs.run, inputs.mechanics
+    by_loss = mechanics.fused_loss_fuses_layers and run.is_on("actor.fused_loss")
+    fused = by_loss or mechanics.fused_layers == "dense" or run.is_on("actor.fused_layers")
     return fused and not inputs.shape.experts
 
 

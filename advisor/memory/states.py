@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from advisor.language import say
 from advisor.memory.cells import Owner
-from advisor.memory.constants import FP32, STEP_LOW, SUB_GROUP
+from advisor.memory.constants import BF16, FP32, STEP_LOW, SUB_GROUP
 from advisor.memory.formula import Words
 from advisor.memory.inputs import Inputs, adapter_bytes, layer_parameters
 from advisor.memory.megatron import Split, share_words
@@ -135,6 +135,21 @@ def sharded_part(inputs: Inputs, owner: Owner, per: float, from_stage: int, *, t
     whole = per * count
     low = 0.0 if from_stage == 1 else whole / inputs.shards
     return part(owner, size, words, low=low, high=whole, basis=inputs.basis)
+
+
+def second_copy_parts(inputs: Inputs) -> list[Part]:
+    """ZeRO++'s second shard (hpZ): after the forward pass the weights stay in bf16, spread over the GPUs of a group (a
+    node), so that backward collects them from there and not over the network."""
+    over = int(inputs.run.number("actor.second_shard") or 1)
+    if inputs.trainer != "deepspeed" or inputs.stage < 3 or over <= 1:
+        return []
+    size = BF16 * inputs.parameters / min(over, inputs.shards)
+
+    def words() -> str:
+        count = show_params(inputs.parameters)
+        return say("second copy for backward: 2 B x {count} parameters / {over} GPUs", count=count, over=over)
+
+    return [part("gathered", size, words, basis=inputs.basis)]
 
 
 def step_part(inputs: Inputs) -> Part:

@@ -14,7 +14,7 @@ from advisor.memory.engine import engine_of, sleeping, sleeps
 from advisor.memory.inputs import Inputs, embedding_parameters, layer_parameters
 from advisor.memory.parts import Part, part, total
 from advisor.memory.segments import lost_part
-from advisor.memory.states import Moment, resident_states, sharded_part, step_part
+from advisor.memory.states import Moment, resident_states, second_copy_parts, sharded_part, step_part
 from advisor.run.run import RewardPlace
 from advisor.run.shape import size_in_name
 from advisor.units import show_params
@@ -181,6 +181,7 @@ def actor_parts(inputs: Inputs) -> list[Part]:
         *(p for p in states if p.owner != "gradients"),
         *adapter_states(inputs, certain=certain),
         *update_parts(inputs, inputs.update, "actor", gradients),
+        *second_copy_parts(inputs),
         *bucket_parts(inputs),
         *segment_parts(inputs, kept=True),
         *beside_training(inputs),
@@ -198,6 +199,7 @@ def critic_parts(inputs: Inputs) -> list[Part]:
     return [
         *states,
         *update_parts(inputs, inputs.critic, "critic"),
+        *second_copy_parts(inputs.of("critic")),
         *beside_training(inputs),
         *process_parts(inputs),
     ]

@@ -96,7 +96,7 @@ def build_run(inputs: RunInputs) -> BuiltRun:
         settings=launch.settings if launch else (),
         notes=(
             *version_notes(inputs.recognised, launch),
-            *_notes(framework, launch, topology, inputs.machine, shape, name),
+            *_notes(framework, launch, topology, inputs.machine, shape, name, sized=inputs.sized),
             *(str(r["note"]) for r in _backends(framework, natives, algorithm) if "note" in r),
         ),
         recognised_by=inputs.recognised.because,
@@ -228,7 +228,10 @@ def _notes(
     machine: Machine,
     shape: ModelShape | None,
     name: str | None,
+    *,
+    sized: bool,
 ) -> tuple[str, ...]:
+    """`sized`: a run file, whose knobs say what no dialect does."""
     notes: list[str] = list(launch.notes) if launch is not None else []
     if topology.assumed:
         notes.append(say("{clause}.", clause=topology.assumed))
@@ -238,7 +241,7 @@ def _notes(
         notes.append(
             say("The settings of this launch stand in {file}, which was not found: give that file instead.", file=file)
         )
-    if framework is None:
+    if framework is None and not sized:
         notes.append(say("No dialect is known for this launch: settings are listed, memory is not predicted."))
     if shape is None:
         notes.append(

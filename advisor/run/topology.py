@@ -13,6 +13,7 @@ from advisor.machine.inventory import Machine
 from advisor.run.bound import EnvironmentPrefix, Natives
 from advisor.run.placement import device_ids, parallel_sizes, ranks
 from advisor.run.run import RewardPlace, Topology
+from advisor.run.values import LARGEST
 
 
 class Counts(Struct, frozen=True):
@@ -101,9 +102,10 @@ def _whole(text: str | None) -> int | None:
     if text is None:
         return None
     try:
-        return int(float(text))
+        value = float(text)
     except ValueError:
         return None
+    return int(value) if abs(value) < LARGEST else None
 
 
 def _list_length(text: str | None) -> int | None:

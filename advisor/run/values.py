@@ -7,6 +7,8 @@ from advisor.run.run import KnobValue
 
 _TRUE = frozenset({"true", "1", "yes", "on"})
 _FALSE = frozenset({"false", "0", "no", "off"})
+LARGEST = 1e15
+"""No setting is as large; what is written so is none."""
 _NONE = frozenset({"null", "none", "~", ""})
 
 
@@ -27,6 +29,8 @@ def _number(text: str, kind: str) -> KnobValue | None:
     try:
         value = float(text.replace("_", ""))
     except ValueError:
+        return None
+    if not abs(value) < LARGEST:  # nor is what is no number
         return None
     if kind == "int":
         return int(value) if value == int(value) else None

@@ -7,7 +7,7 @@ import struct
 from array import array
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from msgspec import Struct, field
 
@@ -18,6 +18,14 @@ from advisor.watch.gauges import Gauge
 from advisor.watch.names import ERRORS, KERNEL, OUTPUT, RING, SAMPLES, WORDS
 from advisor.watch.record import HEAD, MAGIC, VERSION
 from advisor.words import PHASES, Phase
+
+_LONGEST_LINE = 1 << 20
+"""Bytes; what is longer was not written by `watch`."""
+_MOST_GAUGES = 4096
+_LATEST = 1e12
+"""No second and no count of a record lies beyond."""
+_MOST_MIB = 1 << 43
+"""What fits into 63 bits as bytes."""
 
 
 class RecordError(ValueError):
@@ -109,19 +117,21 @@ def read_record(folder: Path) -> Recording:
 
 def _values(path: Path) -> Iterator[Any]:
     with path.open("rb") as file:
-        for line in file:
+        while line := file.readline(_LONGEST_LINE):
             if line.endswith(b"\n"):
                 try:
                     yield json.loads(line)
-                except ValueError:
+                except (ValueError, RecursionError):
                     continue
 
 
 def _head(recording: Recording, value: Any, path: Path) -> None:
-    if not isinstance(value, dict) or value.get("v") != VERSION or not isinstance(value.get("began"), (int, float)):
+    began = _number(value.get("began")) if isinstance(value, dict) and value.get("v") == VERSION else None
+    if began is None:
         raise RecordError(say("{file}: not a record that this version reads", file=clean_line(str(path))))
-    recording.began = float(value["began"])
-    recording.command = tuple(clean_line(str(word)) for word in value.get("command") or ())
+    recording.began = began
+    command = value.get("command")
+    recording.command = tuple(clean_line(word) for word in command or () if isinstance(word, str))
 
 
 def _sample(recording: Recording, value: list[Any]) -> None:
@@ -133,35 +143,60 @@ def _sample(recording: Recording, value: list[Any]) -> None:
         if isinstance(column, int) and 0 <= column < len(recording.series):
             one = recording.series[column]
             one.times.append(at)
-            one.sizes.append(size * MIB if isinstance(size, int) else -1)
+            one.sizes.append(_bytes(size))
 
 
 def _event(recording: Recording, value: dict[str, Any]) -> None:
     if "column" in value:
-        total, pid, gpu = (value.get(name) for name in ("total", "pid", "gpu"))
-        name, kind = clean_line(str(value.get("name", "")), 200), clean_line(str(value.get("kind", "")), 40)
-        recording.series.append(Series(Gauge(kind, name, total, pid, gpu)))
+        total, pid, gpu = (_whole(value.get(name)) for name in ("total", "pid", "gpu"))
+        if len(recording.series) < _MOST_GAUGES:
+            name, kind = _words(value.get("name"), 200), _words(value.get("kind"), 40)
+            recording.series.append(Series(Gauge(kind, name, total, pid, gpu)))
         return
     at = _seconds(value.get("t"))
     if at is None:
         return
     recording.length = max(recording.length, at)
-    if value.get("phase") in PHASES:
-        recording.phases.append((at, cast(Phase, value["phase"])))
-    elif isinstance(value.get("count"), (int, float)):
-        recording.steps.setdefault(clean_line(str(value.get("counter")), 40), []).append((at, float(value["count"])))
-    elif isinstance(value.get("oom_kills"), int):
-        recording.oom_kills += value["oom_kills"]
-    elif isinstance(value.get("alert"), int) and value["alert"] < len(recording.series):
-        size = value.get("mib")
-        name = recording.series[value["alert"]].gauge.name
-        recording.alerts.append(Alert(at, name, size * MIB if isinstance(size, int) else 0))
+    phase, column = value.get("phase"), _whole(value.get("alert"))
+    if isinstance(phase, str) and phase in PHASES:
+        recording.phases.append((at, phase))
+    elif (count := _number(value.get("count"))) is not None:
+        recording.steps.setdefault(_words(value.get("counter"), 40), []).append((at, count))
+    elif (kills := _whole(value.get("oom_kills"))) is not None:
+        recording.oom_kills += kills
+    elif column is not None and column < len(recording.series):
+        size = max(_bytes(value.get("mib")), 0)
+        recording.alerts.append(Alert(at, recording.series[column].gauge.name, size))
     elif isinstance(value.get("end"), dict):
         recording.end = value["end"]
 
 
 def _seconds(value: object) -> float | None:
-    return value / 10 if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+    tenths = _number(value)
+    return None if tenths is None else tenths / 10
+
+
+# --- anybody may have written the record: what `watch` does not write is no value ------------------------------------
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < _LATEST:
+        return None
+    return float(value)
+
+
+def _whole(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 63 else None
+
+
+def _bytes(mib: object) -> int:
+    """-1: not answering."""
+    size = _whole(mib)
+    return -1 if size is None or size >= _MOST_MIB else size * MIB
+
+
+def _words(value: object, limit: int) -> str:
+    return clean_line(value, limit) if isinstance(value, str) else ""
 
 
 def _add_ring(recording: Recording) -> None:
@@ -173,7 +208,7 @@ def _add_ring(recording: Recording) -> None:
     fixed = [one for one in recording.series if one.gauge.pid is None]
     for place, one in enumerate(fixed[: len(rows[0][1])]):
         points = dict(zip(one.times, one.sizes, strict=True))
-        points.update((at, -1 if sizes[place] < 0 else sizes[place] * MIB) for at, sizes in rows)
+        points.update((at, _bytes(sizes[place])) for at, sizes in rows)
         ordered = sorted(points.items())
         one.times, one.sizes = array("d", (at for at, _ in ordered)), array("q", (size for _, size in ordered))
 
@@ -185,8 +220,8 @@ def ring_rows(folder: Path) -> list[tuple[float, tuple[int, ...]]]:
         magic, slots, width = HEAD.unpack_from(data)
     except (OSError, struct.error):
         return []
-    slot = struct.Struct(f"<d{width}q")
+    slot = struct.Struct(f"<d{min(width, _MOST_GAUGES)}q")
     if magic != MAGIC or len(data) < HEAD.size + slots * slot.size:
         return []
     rows = [slot.unpack_from(data, HEAD.size + place * slot.size) for place in range(slots)]
-    return sorted((float(row[0]), tuple(row[1:])) for row in rows if row[0] > 0)
+    return sorted((float(row[0]), tuple(row[1:])) for row in rows if 0 < row[0] < _LATEST)

@@ -26,7 +26,8 @@ PyTorch, and 500.00 MiB is reserved by PyTorch but unallocated.
 TRL = (
     "accelerate launch --num_processes 8 -m trl.scripts.grpo --model_name_or_path Qwen/Qwen2.5-0.5B-Instruct "
     "--per_device_train_batch_size 4 --per_device_eval_batch_size 32 --num_generations 8 --max_prompt_length 512 "
-    "--max_completion_length 2048 --use_vllm true --vllm_mode colocate --vllm_gpu_memory_utilization 0.3\n"
+    "--max_completion_length 2048 --use_vllm true --vllm_mode colocate --vllm_gpu_memory_utilization 0.3 "
+    "--eval_strategy steps\n"
 )
 EVALUATION = """[rank0]: Traceback (most recent call last):
 [rank0]:   File "/opt/lib/transformers/trainer.py", line 4200, in evaluate

@@ -55,7 +55,11 @@ def test_moments_are_those_of_the_optimizer(optimizer: str | None, per: float) -
 
 
 def test_paged_moments_leave_a_full_card_and_are_no_need() -> None:
-    assert held(ledger("paged_adamw_8bit"), "optimizer") == (0, 2 * PARAMETERS)
+    found = ledger("paged_adamw_8bit")
+    assert held(found, "optimizer") == (0, 2 * PARAMETERS)
+    node = found.phase("host", "actor_update")
+    assert node is not None
+    assert [cell.high for cell in node.cells if cell.owner == "offloaded_optimizer"] == [2 * PARAMETERS]
 
 
 @pytest.mark.parametrize("optimizer", ["adalomo", "galore_adamw_layerwise"])

@@ -84,6 +84,18 @@ def test_zero_below_stage_3_has_whole_weights_on_every_gpu() -> None:
     assert (actor.weights, actor.optimizer) == (2 * PARAMETERS, round(12 * PARAMETERS / 16))
 
 
+def test_a_second_shard_within_the_node_is_held_beside_the_one_over_all_nodes() -> None:
+    knobs: dict[str, KnobValue | None] = {**BATCH, "actor.zero_stage": 3}
+    plain = make_run(MODEL, DEEPSPEED, TWO, knobs)
+    twice = make_run(MODEL, DEEPSPEED, TWO, {**knobs, "actor.second_shard": 8})
+    machine = box(8, 80, 1000, nodes=2)
+    one, two = (build_ledger(run, machine).phase("gpu", "actor_update") for run in (plain, twice))
+    assert one is not None
+    assert two is not None
+    assert two.expected - one.expected == pytest.approx(2 * PARAMETERS / 8, rel=0.05)  # and its torn memory
+    assert any("/ 8 GPUs" in cell.formula for cell in two.cells if cell.owner == "gathered")
+
+
 VERL = """python3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo \\
   data.train_batch_size=64 data.max_prompt_length=1024 data.max_response_length=2048 \\
   actor_rollout_ref.model.path=Qwen/Qwen2.5-7B-Instruct actor_rollout_ref.rollout.name=vllm \\

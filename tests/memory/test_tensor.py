@@ -9,7 +9,7 @@ from advisor.memory.cells import PhaseSum
 from advisor.memory.ledger import build_ledger
 from advisor.run.run import KnobValue, Run, Topology
 from advisor.units import GIB
-from tests.measured.published import ledger_of
+from tests.measured.published import ledger_of, size
 from tests.replacing import replace
 
 from .runs import FSDP, box, crash, make_run
@@ -152,3 +152,31 @@ def test_fused_kernels_keep_the_inputs_of_norms_and_no_activated_gate() -> None:
     )
     assert plain - fused == 28 * 8192 * (8 * 3584 + 2 * 18944)
     assert owned(update(1, actor__fused_layers=True), "activations") <= owned(update(1), "activations")
+
+
+@pytest.mark.parametrize(("backend", "ranks"), [("fsdp:d4", 4), ("fsdp:d2t2", 2), ("megatron:d2t2", 2), ("fsdp:t4", 1)])
+def test_ranks_that_split_matrices_see_the_same_data(backend: str, ranks: int) -> None:
+    settings = {"actor.backend": backend, "rollout.backend": "sglang:d4"}
+    run = size({"framework": "areal", "model": "Qwen/Qwen2.5-7B", "gpus": "8xH100-80GB", "settings": settings}).run
+    assert run.topology.data_parallel == ranks
+
+
+@pytest.mark.parametrize(
+    ("framework", "version", "both"), [("ms-swift", "4.5.2", True), ("trl", "1.0.0", True), ("trl", "0.21.0", False)]
+)
+def test_where_one_switch_is_both_the_fused_loss_fuses_the_layers(framework: str, version: str, both: bool) -> None:
+    def kept(key: str, on: bool) -> int:
+        own = {"per_device_train_batch_size": 4, "gradient_checkpointing": False, "max_completion_length": 2048}
+        run = {
+            "framework": framework,
+            "model": "Qwen/Qwen2.5-3B",
+            "gpus": "1xH100-80GB",
+            "libraries": {framework: version},
+            "settings": {**own, key: on} | ({"tuner_type": "full", "rlhf_type": "grpo"} if framework != "trl" else {}),
+        }
+        phase = ledger_of(run).phase("gpu", "actor_update")
+        assert phase is not None
+        return max(cell.expected for cell in phase.cells if cell.owner == "activations")
+
+    key = "use_liger_kernel" if both else "use_liger_loss"
+    assert (kept(key, True) < kept(key, False)) is both

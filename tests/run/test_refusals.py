@@ -145,3 +145,14 @@ def test_the_critics_keys_carry_knobs_of_their_own() -> None:
             carrier = run.natives.carrier(knob)
             assert carrier is not None
             assert carrier.key == key
+
+
+@pytest.mark.parametrize(("size", "refused"), [("2", False), ("4", True)])
+def test_a_trainer_that_copies_no_heads_is_not_spread_over_more_gpus_than_there_are(size: str, refused: bool) -> None:
+    """Qwen2.5-3B has 16 attention heads and 2 key-value heads, of which an engine would keep a copy on each GPU."""
+    key = "policy.dtensor_cfg.tensor_parallel_size"
+    model = {"policy__model_name": "Qwen/Qwen2.5-3B-Instruct", "policy__dtensor_cfg__enabled": "true"}
+    given = {**model, "cluster__gpus_per_node": "8", key.replace(".", "__"): size}
+    run = built(launch("examples/run_grpo_math.py", **given), gpus(8), libraries={"nemo-rl": "0.5.0"})
+    assert run.run.framework == "nemo-rl"
+    assert any("2 key-value heads" in said for said in violations(run, [key])) is refused

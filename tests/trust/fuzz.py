@@ -10,6 +10,9 @@ from __future__ import annotations
 
 import json
 import random
+import re
+import shutil
+import struct
 import sys
 import tempfile
 import time
@@ -19,7 +22,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from advisor import language
+from advisor import kept, language, session
+from advisor.asked import Asked
+from advisor.config import read_config, told
 from advisor.crash.snapshot import RefusedPickleError, plain_data
 from advisor.crash.sources import LogError
 from advisor.crash.story import read_text
@@ -28,14 +33,21 @@ from advisor.knowledge import load_knowledge
 from advisor.knowledge.own import merged
 from advisor.machine.describe import read_machine_file
 from advisor.redact import redact
-from advisor.run.config_file import read_config
+from advisor.report.json_report import diagnose_json, encode
+from advisor.report.text_report import text_report
+from advisor.run.config_file import read_config as read_model_config
 from advisor.run.shape import size_in_name
+from advisor.run_file import size_run_file
 from advisor.script.document import Document, EditRefused, ScriptError, Wanted
 from advisor.script.edit import rewrite
 from advisor.script.files import Files
 from advisor.script.reader import read_documents
 from advisor.units import parse_size
+from advisor.watch.measured import measure_recording
+from advisor.watch.names import RING, SAMPLES
+from advisor.watch.recording import RecordError, read_record
 from advisor.words import filled
+from tests.watch.made_record import made_record
 
 RUNS = Path(__file__).parents[1] / "runs"
 SLOW = 1.0
@@ -93,6 +105,23 @@ PIECES: tuple[bytes, ...] = (
 )
 
 
+RINGED = struct.pack("<8sII", b"rlring1\0", 8, 2) + b"".join(struct.pack("<d2q", 1.0 + n, n, -1) for n in range(8))
+SITTING = (
+    b'{"schema": 1, "asked": {"script": "/a/run.sh", "logs": ["/a/x.log"], "gpus": "8xA100-80GB",'
+    b' "answers": {"q": "yes"}},'
+    b' "switched": {"micro-batch": false}, "stage": "plan", "question": 2, "demo": false}'
+)
+RUN_FILE = (
+    b"framework: verl\nmodel: Qwen/Qwen2.5-7B\ngpus: 8xA100-80GB\nhost_ram: 760GB\n"
+    b"settings:\n  data.train_batch_size: 256\n"
+)
+VALUE = re.compile(rb'"[^"\n]{0,80}"|-?\b\d{1,20}(?:\.\d+)?\b|\b(?:true|false|null|True|False)\b')
+VALUES = (
+    *(b"1e999", b"-1", b"NaN", b"null", b"[]", b"{}", b'"x"', b"[[1]]", b"9" * 30, b"true", b"0", b'"\\ud800"'),
+    *(b"-0.5", b"1e300", b'{"a": 1}', b'["a", 1, null]', b'""', b"18446744073709551616", b"[" * 2000),
+)
+
+
 @dataclass(frozen=True)
 class Target:
     """Something that reads bytes. `refuses`: how it may refuse; `weight`: executions for each of the slowest target."""
@@ -114,8 +143,15 @@ class Outcome:
 
 
 def damaged(data: bytes, chance: random.Random, others: Sequence[bytes]) -> bytes:
-    """One to eight changes: pieces put in, cut out, doubled, spliced from another input, single bytes changed."""
+    """One to eight changes: pieces put in, cut out, doubled, spliced from another input, single bytes changed.
+
+    In a third of the cases only whole values are changed, so that what holds them is still read.
+    """
     out = bytearray(data[:4000] if chance.random() < 0.9 else data)
+    if chance.random() < 0.33 and (places := [found.span() for found in VALUE.finditer(out)]):
+        for begin, end in sorted(chance.sample(places, min(len(places), chance.randint(1, 3))), reverse=True):
+            out[begin:end] = chance.choice(VALUES)
+        return bytes(out)
     for _ in range(chance.randint(1, 8)):
         at, kind = chance.randrange(len(out) + 1), chance.random()
         if kind < 0.4:
@@ -155,14 +191,23 @@ def targets(folder: Path) -> list[Target]:
         file.read_bytes() for file in sorted((Path(language.__file__).parent / "languages/zh").glob("*.json"))
     ]
     sentences = [remedy.says.encode() for remedy in load_knowledge().remedies]
+    record = made_record(folder / "made", steps=6)
+    records, rings = (
+        [(record / SAMPLES).read_bytes()],
+        [(record / RING).read_bytes() if (record / RING).exists() else RINGED],
+    )
+    sittings = [SITTING]
+    run_files = [RUN_FILE]
+    configs = [b"theme = dark\nrefresh = 2\nkey quit = x\nlanguage = zh\nmouse = on\n"]
     signatures = load_knowledge().signatures
     refusals = (ScriptError, EditRefused)
+    whole = [script for script in scripts if b"python" in script]
     return [
         Target("hostile text", _hostile, texts, (), 20),
         Target("secrets", lambda data: redact(data.decode("utf-8", "replace")), texts, (), 10),
         Target("sizes", _sizes, [b"79.15 GiB", b"7B", b"Qwen2.5-7B"], (ValueError,), 20),
         Target("pickles", plain_data, pickles, (RefusedPickleError,), 20),
-        Target("config.json", lambda data: read_config(_kept(folder / "config.json", data)), jsons, (), 4),
+        Target("config.json", lambda data: read_model_config(_kept(folder / "config.json", data)), jsons, (), 4),
         Target(
             "machine files", lambda data: read_machine_file(_kept(folder / "m.json", data)), machine, (ValueError,), 4
         ),
@@ -173,6 +218,12 @@ def targets(folder: Path) -> list[Target]:
         Target("json", lambda data: _script("run.json", data), jsons, refusals, 4),
         Target("catalogues", lambda data: _catalogue(folder / "zh", data), catalogues, (), 4),
         Target("sentences of others", lambda data: _sentence(data.decode("utf-8", "replace")), sentences, (), 20),
+        Target("records", lambda data: _record(folder / "record", data), records, (RecordError,), 4),
+        Target("rings", lambda data: _ring(folder / "ring", data), rings, (), 4),
+        Target("sittings", lambda data: kept.load(_kept(folder / "s.json", data)), sittings, (ValueError,), 4),
+        Target("run files", lambda data: _run_file(_kept(folder / "r.yaml", data)), run_files, (ValueError,)),
+        Target("configuration", lambda data: _config(folder, data), configs, (), 4),
+        Target("sittings on damaged scripts", lambda data: _sitting(folder / "sat", data), whole, refusals),
         Target("own knowledge", lambda data: _knowledge(folder / "own", data), own, ()),
     ]
 
@@ -231,6 +282,48 @@ def _sentence(text: str) -> None:
     told = filled(text, {"old": "{new}", "new": "{0.__class__}", "freed": "1 GiB"})
     assert len(told) <= len(text) * 3 + 40
     assert language.say("{name} x", name=text) == f"{text} x"
+
+
+def _record(folder: Path, data: bytes) -> None:
+    """Read it, and all that is computed of it."""
+    folder.mkdir(exist_ok=True)
+    (folder / SAMPLES).write_bytes(data)
+    measure_recording(read_record(folder))
+
+
+def _ring(folder: Path, data: bytes) -> None:
+    folder.mkdir(exist_ok=True)
+    if not (folder / SAMPLES).exists():
+        shutil.copy(folder.parent / "made" / SAMPLES, folder / SAMPLES)
+    (folder / RING).write_bytes(data)
+    measure_recording(read_record(folder))
+
+
+def _sitting(folder: Path, data: bytes) -> None:
+    """Script and log to the plan and its patch, and the reports of it."""
+    if b"\0" in data or not data:
+        return
+    folder.mkdir(exist_ok=True)
+    (folder / "run.sh").write_bytes(data)
+    log = folder / "train.log"
+    if not log.exists():
+        shutil.copy(RUNS / "easyr1" / "train.log", log)
+    asked = Asked(script=folder / "run.sh", logs=(log,), gpus="8xA100-40GB", host_ram="760GB")
+    state = session.open_session(asked)
+    session.patch(state)
+    encode(diagnose_json(state))
+    text_report(state)
+
+
+def _run_file(path: Path) -> None:
+    size_run_file(path, Asked())
+
+
+def _config(folder: Path, data: bytes) -> None:
+    (folder / "rl-oom-advisor").mkdir(exist_ok=True)
+    (folder / "rl-oom-advisor" / "config").write_bytes(data)
+    for _, value, _ in told(read_config({"XDG_CONFIG_HOME": str(folder)})):
+        assert isinstance(value, str)
 
 
 def _kept(path: Path, data: bytes) -> Path:

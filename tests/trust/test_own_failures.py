@@ -53,14 +53,13 @@ PLACES = {
 def start(tmp_path: Path) -> Iterator[Callable[..., PseudoTerminal]]:
     opened = []
 
-    def begin(code: str, *words: str) -> PseudoTerminal:
+    def begin(code: str, *words: str, **more: str) -> PseudoTerminal:
         kept = {"TMPDIR": tmp_path / "kept", "XDG_STATE_HOME": tmp_path, "XDG_CONFIG_HOME": tmp_path}
         (tmp_path / "kept").mkdir()
         environ = {**os.environ, **{name: str(path) for name, path in kept.items()}, "TERM": "xterm-256color"}
         environ.pop("NO_COLOR", None)
-        opened.append(
-            PseudoTerminal([sys.executable, "-c", code, *words], tmp_path, {**environ, "PYTHONPATH": str(ROOT)})
-        )
+        command = ["sh", "-c", 'ulimit -v 524288; exec "$0" "$@"', sys.executable, "-c", code, *words]
+        opened.append(PseudoTerminal(command, tmp_path, {**environ, "PYTHONPATH": str(ROOT), **more}))
         return opened[-1]
 
     yield begin
@@ -152,6 +151,22 @@ def test_too_little_memory_is_no_fault_of_the_program(monkeypatch, capsys):
     monkeypatch.setattr("advisor.machine.measure.measure", bug)
     assert main(["machine"]) == 1
     assert "too little memory here" in capsys.readouterr().err
+
+
+NOTHING = {"HOME": "/proc/nowhere", "XDG_STATE_HOME": "", "XDG_CONFIG_HOME": "", "XDG_CACHE_HOME": ""}
+
+
+@pytest.mark.parametrize("locale", ["C", "zh_CN.GBK"])
+def test_the_app_opens_without_home_and_locale_in_half_a_gigabyte(locale, start):
+    plain = {"LC_ALL": locale, "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONIOENCODING": "ascii:strict"}
+    terminal = start(WHOLE, *FILES, **NOTHING, **plain)
+    terminal.until("What the script decides")
+    terminal.keys(b"g")
+    terminal.until("Host")
+    terminal.keys(b"q")
+    assert terminal.ended() == 0
+    assert terminal.left_changed() == []
+    assert terminal.text.isascii()
 
 
 WHOLE = "import sys\nfrom advisor.cli import main\nsys.exit(main(sys.argv[1:]))"

@@ -130,7 +130,7 @@ def test_neither_a_ticket_nor_what_is_kept_of_a_fault_tells_one(garden, tmp_path
     speak(language)
     told = [ticket(state)]
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    monkeypatch.setattr("advisor.fault._packages", lambda: [])
+    monkeypatch.setattr("advisor.fault._packages", list)
     lines = (garden[0] / STORY.log).read_text().splitlines()
     for text in (*lines, "\n".join(lines)):
         told.append(recorded(ValueError(text), ["diagnose", "--answer", text]))

@@ -10,6 +10,7 @@ from unittest.mock import patch
 
 from advisor.demo import demo_files
 from advisor.guided import SessionDriver
+from advisor.language import CHINESE, ENGLISH, speak
 from advisor.session import Asked
 from advisor.tui.diff_view import DiffScreen
 from advisor.tui.frame import Frame
@@ -21,7 +22,8 @@ from .screen_text import opened, press
 
 os.environ.setdefault("TEXTUAL_ANIMATIONS", "none")
 SIZE = (100, 28)
-SHOTS: dict[str, tuple[type[Frame], list[str]]] = {
+Shot = tuple[type[Frame], list[str]]
+SHOTS: dict[str, Shot] = {
     "verdict": (VerdictScreen, []),
     "question": (QuestionScreen, []),
     "plan": (PlanScreen, []),
@@ -32,6 +34,8 @@ SHOTS: dict[str, tuple[type[Frame], list[str]]] = {
     "why-not": (VerdictScreen, ["w"]),
 }
 """Name → Enter until this screen, then these keys."""
+IN_CHINESE: dict[str, Shot] = {"verdict": (VerdictScreen, []), "plan": (PlanScreen, [])}
+"""The same, drawn as NAME.zh.svg."""
 
 
 def demo() -> SessionDriver:
@@ -44,18 +48,24 @@ async def draw(folder: Path) -> list[Path]:
     """One SVG a shot; only the gauges are made up, so that they show GPUs wherever it runs."""
     folder.mkdir(parents=True, exist_ok=True)
     drawn = []
-    for name, (screen, keys) in SHOTS.items():
-        async with opened(driver=demo(), size=SIZE) as pilot:
-            while not isinstance(pilot.app.screen, screen):
-                await press(pilot, "enter")
-            with patch("advisor.tui.gauges_view.time", lambda: 1000.0):  # the made-up process is young
-                await press(pilot, *keys)
-            path = folder / f"{name}.svg"
-            drawing = pilot.app.export_screenshot(title="rl-oom-advisor", simplify=False)
-            kept = drawing.replace("<svg ", '<svg xml:space="preserve" ', 1)  # some viewers swallow leading spaces
-            path.write_text(kept, encoding="utf-8")
-            drawn.append(path)
+    for language, shots in ((ENGLISH, SHOTS), (CHINESE, IN_CHINESE)):
+        speak(language)
+        ending = "svg" if language == ENGLISH else f"{language}.svg"
+        drawn += [await _drawn(folder / f"{name}.{ending}", *shot) for name, shot in shots.items()]
+    speak(ENGLISH)
     return drawn
+
+
+async def _drawn(path: Path, screen: type[Frame], keys: list[str]) -> Path:
+    async with opened(driver=demo(), size=SIZE) as pilot:
+        while not isinstance(pilot.app.screen, screen):
+            await press(pilot, "enter")
+        with patch("advisor.tui.gauges_view.time", lambda: 1000.0):  # the made-up process is young
+            await press(pilot, *keys)
+        drawing = pilot.app.export_screenshot(title="rl-oom-advisor", simplify=False)
+        kept = drawing.replace("<svg ", '<svg xml:space="preserve" ', 1)  # some viewers swallow leading spaces
+        path.write_text(kept, encoding="utf-8")
+        return path
 
 
 def main() -> None:

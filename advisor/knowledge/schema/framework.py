@@ -201,8 +201,10 @@ class Mechanics(Strict, frozen=True):
     between the layers with it."""
     gathers_to_generate: bool = False
     """Where the trainer's own model generates under ZeRO-3, all weights are gathered on every card first."""
+    fused_loss_fuses_layers: bool = False
+    """The switch of the fused loss patches the model's norms and MLP, too (transformers' use_liger_kernel)."""
     transformers_optimizer: bool = False
-    """Without DeepSpeed the optimizer is transformers' default: a fused AdamW from transformers 4.54 with torch 2.8 on."""
+    """Without DeepSpeed the optimizer is transformers' default: fused AdamW from transformers 4.54, torch 2.8 on."""
     zero2_bucket_bytes: int = 0
     """Buckets that ZeRO's stages 1 and 2 fill with gradients in backward."""
     engine_tokens_a_sequence: int = 0
