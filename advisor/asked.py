@@ -158,26 +158,31 @@ def config_module(script: Script | None, index: int, recognised: Recognised, kno
 def machine_for(asked: Asked, knowledge: Knowledge, crash: Crash, script: Script | None, index: int) -> Machine:
     launch = script.launches[index] if script is not None and script.launches else None
     host = crash.evidence[0].fields.get("node_total_bytes") if crash.evidence else None
-    cluster = _cluster(asked.ray)
     return merge(
         measure(launch.interpreter if launch is not None else None),
-        described(
-            knowledge.gpus,
-            gpus=asked.gpus,
-            nodes=asked.nodes,
-            host_ram=asked.host_ram,
-            shm=asked.shm,
-            libraries=asked.libraries,
-            machine_files=asked.machine_files,
-            asked=cluster[0],
-            problems=cluster[1],
-        ),
+        machine_told(asked, knowledge),
         from_log(
             gpu_bytes=crash.gpu_total_bytes,
             gpu_names=crash.gpu_names,
             host_bytes=host if isinstance(host, int) else None,
             libraries=crash.libraries,
         ),
+    )
+
+
+def machine_told(asked: Asked, knowledge: Knowledge) -> Machine:
+    """What the command line says of the machine, and the cluster that it names."""
+    nodes, problems = _cluster(asked.ray)
+    return described(
+        knowledge.gpus,
+        gpus=asked.gpus,
+        nodes=asked.nodes,
+        host_ram=asked.host_ram,
+        shm=asked.shm,
+        libraries=asked.libraries,
+        machine_files=asked.machine_files,
+        asked=nodes,
+        problems=problems,
     )
 
 

@@ -116,6 +116,11 @@ def _app(parsed: argparse.Namespace) -> int:
 
         parsed.format, parsed.replay = "text", parsed.resume
         return command("diagnose")(parsed)
+    if not _has_textual():
+        raise Refusal(
+            say("the app needs the package textual, which is not here; `rl-oom-advisor diagnose` tells the same"),
+            Exit.FAILED,
+        )
     from advisor import start
 
     return start.run(parsed)
@@ -126,7 +131,7 @@ def _watch(parsed: argparse.Namespace) -> int:
     from advisor.commands.watching import watch
 
     finished = watch(parsed)
-    if finished.show:
+    if finished.show and _has_textual():
         from advisor import start
 
         words = ["--record", str(finished.record), *([str(finished.script)] if finished.script else [])]
@@ -136,6 +141,13 @@ def _watch(parsed: argparse.Namespace) -> int:
     from advisor.watch.watching import leave_like
 
     return leave_like(finished.status)
+
+
+def _has_textual() -> bool:
+    """Not so where the package was put beside older ones without what it depends on; the commands do not need it."""
+    from importlib.util import find_spec
+
+    return find_spec("textual") is not None
 
 
 def _has_terminal() -> bool:

@@ -63,7 +63,7 @@ def _told(error: Exception, words: Sequence[str]) -> str:
 def _facts(words: Sequence[str]) -> Iterator[tuple[str, str]]:
     yield PROGRAM, __version__
     yield "Python", f"{platform.python_implementation()} {sys.version}".replace("\n", " ")
-    yield "system", f"{platform.platform()} {platform.machine()}"
+    yield "system", platform.platform()
     yield "packages", ", ".join(_packages())
     yield "called with", " ".join(words)
     size = shutil.get_terminal_size((0, 0))
@@ -72,14 +72,14 @@ def _facts(words: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def _packages() -> Iterator[str]:
-    """Name and version of each package we asked for; of this one's own requirements, whatever they are."""
+    """Name and version of each package that the program needs."""
     from importlib import metadata
 
     try:
         wanted = metadata.requires(PROGRAM) or []
     except metadata.PackageNotFoundError:  # run from a folder that was never installed
         return
-    for requirement in wanted:
+    for requirement in (one for one in wanted if "extra ==" not in one):
         name = re.split(r"[^\w.-]", requirement, maxsplit=1)[0]
         try:
             yield f"{name} {metadata.version(name)}"

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct, field
+from msgspec import Struct, ValidationError, convert, field
 from msgspec.structs import replace
 
 from advisor import session
@@ -22,7 +22,6 @@ KEPT = 20
 """Sittings that are kept; older ones make room."""
 LARGEST = 1 << 20
 SCHEMA = 1
-_PATHS, _PATH_TUPLES = ("script", "record"), ("logs", "machine_files", "knowledge")
 
 
 class Kept(Struct, frozen=True):
@@ -97,7 +96,7 @@ def load(path: Path) -> Kept:
         raise ValueError(say("{path}: this is not a kept sitting", path=path))
     try:
         return _read(found)
-    except (TypeError, AttributeError, KeyError) as error:
+    except ValidationError as error:
         raise ValueError(say("{path}: this sitting cannot be read ({error})", path=path, error=error)) from error
 
 
@@ -148,18 +147,13 @@ def _plain(value: Any) -> Any:
 
 
 def _read(found: dict[str, Any]) -> Kept:
-    known = set(Asked.__struct_fields__)
-    given: dict[str, Any] = {name: value for name, value in found["asked"].items() if name in known}
-    for name, value in given.items():
-        if name in _PATHS:
-            given[name] = None if value is None else Path(value)
-        elif name in _PATH_TUPLES:
-            given[name] = tuple(Path(one) for one in value)
-        elif isinstance(value, list):
-            given[name] = tuple(str(one) for one in value)
-    if any(str(log) == "-" for log in given.get("logs", ())):
+    kept = convert(found, Kept, dec_hook=_path)
+    if any(str(log) == "-" for log in kept.asked.logs):
         raise ValueError(say("its log came from standard input and is gone"))
-    switched = {str(name): bool(on) for name, on in found.get("switched", {}).items()}
-    return Kept(
-        Asked(**given), switched, str(found.get("stage", "")), int(found.get("question", 0)), bool(found.get("demo"))
-    )
+    return kept
+
+
+def _path(kind: type, value: object) -> Path:
+    if kind is not Path or not isinstance(value, str) or "\0" in value:
+        raise TypeError("Expected a path")  # as msgspec words it
+    return Path(value)

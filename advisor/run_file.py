@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
+from advisor.asked import machine_told
 from advisor.bounded_yaml import UnboundedYamlError, check_bounds
 from advisor.crash.evidence import NOTHING
 from advisor.hostile import clean_line
@@ -117,16 +118,7 @@ def _machine(stated: Mapping[str, Any], asked: Asked, knowledge: Knowledge) -> M
     if stated.get("gpus") is not None:
         cards = gpus_from(stated["gpus"], knowledge.gpus)
         from_file = dataclasses.replace(from_file, gpus=cards, sources={**from_file.sources, "gpus": "described"})
-    from_command = described(
-        knowledge.gpus,
-        gpus=asked.gpus,
-        nodes=asked.nodes,
-        host_ram=asked.host_ram,
-        shm=asked.shm,
-        libraries=asked.libraries,
-        machine_files=asked.machine_files,
-    )
-    return merge(merge(measure(), from_file), from_command)
+    return merge(merge(measure(), from_file), machine_told(asked, knowledge))
 
 
 def _inputs(stated: Mapping[str, Any], asked: Asked, machine: Machine, knowledge: Knowledge, name: str) -> RunInputs:

@@ -195,11 +195,6 @@ def _is_excluded(step: PlanStep, by: Sequence[PlanStep]) -> bool:
     return any(one.selected and one.id != step.id and _exclude_each_other(one, step) for one in by)
 
 
-def with_machine(state: State, machine: Machine) -> State:
-    """The same sitting on another machine."""
-    return _again(replace(state, machine=machine), dict(state.answers))
-
-
 # --- the way up ----------------------------------------------------------------------------------------------------
 
 

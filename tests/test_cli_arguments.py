@@ -157,3 +157,10 @@ def test_questions_can_be_answered_without_any_file():
     done = advisor("diagnose", "--answer", "memory=host", "--format", "json")
     told = json.loads(done.stdout)
     assert (told["diagnosis"]["memory"], told["diagnosis"]["path"][0]["source"]) == ("host", "user")
+
+
+def test_without_textual_the_app_says_so_and_names_what_needs_none(monkeypatch, capsys):
+    monkeypatch.setattr(cli, "_has_terminal", lambda: True)
+    monkeypatch.setitem(sys.modules, "textual", None)
+    assert cli.main(["--demo"]) == Exit.FAILED
+    assert "needs the package textual" in capsys.readouterr().err

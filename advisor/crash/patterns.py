@@ -163,11 +163,6 @@ def _scalar(text: str) -> Field:
     return compact
 
 
-def first_group(match: re.Match[str]) -> str:
-    """The first group that took part, or the whole match."""
-    return next((group for group in match.groups() if group), match.group())
-
-
 def as_text(value: Any) -> str:
     """A configuration value as its file would spell it: true, false, null, 0.6, a comma-separated list in brackets."""
     if isinstance(value, bool):

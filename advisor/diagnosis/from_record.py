@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from advisor.crash.evidence import Crash
 from advisor.diagnosis.fact import Fact
 from advisor.language import say
 from advisor.memory.cells import Ledger
+from advisor.memory.constants import CARD_CONTEXT
 from advisor.memory.peaks import Peak, proven_by
 from advisor.run.run import Run
 from advisor.units import show_bytes
-from advisor.watch.measured import Forecast, Grown, Measured
+from advisor.watch.measured import Forecast, Grown, Measured, PhasePeak
 from advisor.words import PHASE_TITLES, Phase, when
 
 _ONCE: tuple[Phase, ...] = ("model_load", "rollout_init", "checkpoint", "validation")
 """Phases of which one passage shows the peak; of the others the first step is not yet like those that follow."""
+_ENGINES = re.compile(r"EngineCore|VLLM::|LLMRayActor|vLLM|sglang|SGLang|scheduler_TP")
+"""Names of processes that hold an engine and nothing of a trainer."""
 _OF_ENGINE: tuple[Phase, ...] = ("rollout_init", "rollout_generate")
 
 
@@ -53,8 +57,14 @@ def peaks_in(measured: Measured | None, ledger: Ledger, run: Run, crash: Crash) 
         died = crash.verdict == "oom" and crash.phase == one.phase
         whole = not died and one.visits >= (1 if one.phase in _ONCE else 2)
         source = say("the record, {gauge} at {at:.0f} s", gauge=one.gauge, at=one.at)
-        found.append(Peak(one.place, one.phase, one.bytes, source, whole))
+        found.append(Peak(one.place, one.phase, one.bytes, source, whole, engine=_engine_of(one)))
     return proven_by(ledger, found)
+
+
+def _engine_of(peak: PhasePeak) -> int | None:
+    """Bytes that an engine's own processes held of the fullest card, less their CUDA contexts; None without any."""
+    held = [one for one in peak.owners if peak.place == "gpu" and _ENGINES.search(one.owner)]
+    return sum(one.bytes - one.processes * CARD_CONTEXT for one in held) or None
 
 
 def grown_told(grown: Grown) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from advisor.knowledge.checks.conditions import check_conditions
+from advisor.knowledge.checks.dialects import check_dialects
 from advisor.knowledge.checks.patterns import check_patterns
 from advisor.knowledge.checks.references import check_references, check_remedies_applied
 from advisor.knowledge.checks.shelf import Shelf
@@ -17,6 +18,7 @@ from advisor.knowledge.entries import Entry, Finding, entries_in
 CHECKS: tuple[Callable[[Shelf], Iterator[Finding]], ...] = (
     check_sources,
     check_patterns,
+    check_dialects,
     check_references,
     check_remedies_applied,
     check_conditions,

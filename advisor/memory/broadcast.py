@@ -7,8 +7,9 @@ from functools import partial
 
 from advisor.language import say
 from advisor.memory import constants as c
-from advisor.memory.inputs import Inputs, embedding_parameters
+from advisor.memory.inputs import Inputs
 from advisor.memory.parts import Part, part, total
+from advisor.memory.per_parameter import embedding_parameters
 from advisor.run.dialect import version_in
 from advisor.units import show_bytes
 

@@ -6,8 +6,9 @@ from functools import partial
 
 from advisor.language import mark, say
 from advisor.memory import constants as c
-from advisor.memory.inputs import Inputs, embedding_parameters, layer_parameters
+from advisor.memory.inputs import Inputs
 from advisor.memory.parts import Part, part
+from advisor.memory.per_parameter import embedding_parameters, layer_parameters
 from advisor.units import show_bytes, show_params
 
 _UNITS = mark("{per:g} B x (embedding and head {root} + {units} layers {layer})")

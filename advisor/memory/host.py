@@ -13,8 +13,9 @@ from advisor.memory.activations import offloaded_activations
 from advisor.memory.cells import Owner
 from advisor.memory.engine import sleeps, weights_part
 from advisor.memory.formula import Words
-from advisor.memory.inputs import Inputs, embedding_parameters, layer_parameters
+from advisor.memory.inputs import Inputs
 from advisor.memory.parts import Part, part, total
+from advisor.memory.per_parameter import embedding_parameters, layer_parameters
 from advisor.memory.states import Offload, Role, masters_stay, offload_of
 from advisor.memory.training import reference_on_host, reward_parts
 from advisor.words import Basis, Phase

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -22,39 +21,18 @@ from advisor.memory.constants import (
     BF16,
     CARD_CONTEXT,
     FP32,
-    FUSED_BY_TORCH,
-    FUSED_BY_TRANSFORMERS,
     MEGATRON_ADAPTER_BYTES,
-    NF4_BYTES,
     SAME_CARD,
 )
 from advisor.memory.megatron import Split, split_of
-from advisor.memory.optimizers import is_low_rank, is_paged, states_of, steps_in_backward
+from advisor.memory.optimizers import is_low_rank
+from advisor.memory.per_parameter import Bytes, Trainer, bytes_of
 from advisor.run.derive import GIVEN_ANSWERS
-from advisor.run.dialect import version_in
 from advisor.run.run import ModelShape, Run
 from advisor.units import show_bytes
 from advisor.words import Basis, weakest
 
-Trainer = Literal["fsdp", "deepspeed", "megatron", "ddp"]
-_HALF = ("bf16", "bfloat16", "fp16", "float16", "half")
 _NO_ENGINE = ("false", "hf", "transformers", "huggingface", "none", "native")
-
-
-class Bytes(Struct, frozen=True):
-    """Bytes per parameter of the trained model."""
-
-    weights: float
-    gradients: float
-    optimizer: float
-    """Master weights and moments."""
-    step_extra: float
-    master: float = 0.0
-    """The fp32 masters alone."""
-    paged: float = 0.0
-    """Moments in unified memory, not among `optimizer`."""
-    steps_in_backward: bool = False
-    """A weight's gradient is gone as soon as it is there: the optimizer steps in backward."""
 
 
 class Inputs(Struct, frozen=True):
@@ -225,7 +203,7 @@ def read_inputs(run: Run, machine: Machine, crash: Crash | None = None) -> Input
         shards=shards_of(run),
         node_gpus=max(1, min(per_node, topology.actor_gpus)),
         engine_gpus=min(per_node, topology.rollout_gpus),
-        per=_bytes(run, trainer),
+        per=bytes_of(run, trainer),
         adapters=_adapters(run, run.model, assumed),
         gpu_bytes=capacity,
         ram_bytes=machine.host.total_bytes or machine.host.ceiling_bytes,
@@ -335,43 +313,6 @@ def _stage(run: Run, trainer: Trainer) -> int:
     return ASSUMED_STAGE if known is None else int(known)
 
 
-def _bytes(run: Run, trainer: Trainer) -> Bytes:
-    """Torch's optimizers keep everything in the weights' own precision; DeepSpeed and Megatron keep fp32 masters."""
-    mechanics = run.mechanics
-    precision = str(run.value("actor.load_precision") or "").lower().removeprefix("torch.")
-    weights, gradients = mechanics.weight_bytes, mechanics.gradient_bytes
-    master, moments, extra = mechanics.master_bytes, mechanics.moment_bytes, mechanics.step_extra_bytes
-    if trainer in ("fsdp", "ddp"):
-        if precision:
-            weights = float(BF16 if precision in _HALF else FP32)
-        if precision or trainer != mechanics.trainer:
-            gradients, master, moments = weights, 0.0, 2 * weights
-            extra = weights if extra else 0.0
-    name = str(run.value("actor.optimizer") or _usual_optimizer(run)).lower()
-    moments, extra = states_of(name, moments, extra)
-    paged = moments if is_paged(name) else 0.0
-    early = trainer in ("fsdp", "ddp") and (run.is_on("actor.optimizer_in_backward") or steps_in_backward(name))
-    return Bytes(_quantised(run, weights), gradients, master + moments - paged, extra, master, paged, early)
-
-
-def _usual_optimizer(run: Run) -> str:
-    """transformers' default where the versions are known to make it the fused one; "" elsewhere (foreach AdamW)."""
-    torch, transformers = run.libraries.get("torch"), run.libraries.get("transformers")
-    if not run.mechanics.transformers_optimizer or torch is None or not version_in(FUSED_BY_TORCH, torch):
-        return ""
-    known = transformers is None or version_in(FUSED_BY_TRANSFORMERS, transformers)
-    return "adamw_torch_fused" if known else ""
-
-
-def _quantised(run: Run, weights: float) -> float:
-    """Bytes per parameter of a quantised base; embeddings and head stay in bf16, or are cast to fp32 by PEFT."""
-    bits, shape = run.number("actor.quantized_bits"), run.model
-    if not bits or bits >= 16 or shape is None:
-        return weights
-    rest = embedding_parameters(shape) / shape.parameters
-    return rest * (FP32 if run.mechanics.kbit_prepared else BF16) + (1 - rest) * (NF4_BYTES if bits <= 4 else bits / 8)
-
-
 def _adapters(run: Run, shape: ModelShape, assumed: Assumptions) -> int:
     """LoRA parameters on all linear layers; 0 where all weights are trained."""
     rank = run.number("actor.lora_rank")
@@ -399,16 +340,6 @@ def _contexts() -> dict[str, int]:
 def _plain(name: str) -> str:
     """ "NVIDIA A100-SXM4-40GB" and "a100 sxm4 40gb" are one name."""
     return name.lower().removeprefix("nvidia ").replace(" ", "-")
-
-
-def embedding_parameters(shape: ModelShape) -> int:
-    """Embedding, and the head where it is a matrix of its own."""
-    return shape.vocab * shape.hidden * (1 if shape.tied else 2)
-
-
-def layer_parameters(shape: ModelShape) -> int:
-    """One decoder layer (the vision tower is left out)."""
-    return max(0, shape.parameters - shape.vision_parameters - embedding_parameters(shape)) // max(1, shape.layers)
 
 
 def adapter_bytes(inputs: Inputs) -> int:

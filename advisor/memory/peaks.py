@@ -14,9 +14,9 @@ from msgspec.structs import replace
 
 from advisor.language import say
 from advisor.memory.cells import Cell, Ledger, PhaseSum, Place
-from advisor.memory.readings import PLAUSIBLE
+from advisor.memory.readings import ENGINE, PLAUSIBLE
 from advisor.units import show_bytes
-from advisor.words import Phase
+from advisor.words import Basis, Phase
 
 _EXACT = ((0.0, 0.0), (0.0, 0.0))
 _STAYING = ("weights", "gradients", "optimizer", "reference", "critic", "engine_weights", "context")
@@ -36,6 +36,15 @@ class Peak(Struct, frozen=True):
     whole: bool = True
     """The phase went well from begin to end, often enough to have shown its peak; else it may need more."""
     predicted: int = 0
+    engine: int | None = None
+    """Bytes of it that processes of a rollout engine held; None: no such process, or the engine lives in the trainer's.
+    """
+    engine_predicted: int = 0
+
+    @property
+    def rest_predicted(self) -> int:
+        """What is predicted once the engine's part is known."""
+        return self.predicted if self.engine is None else self.predicted - self.engine_predicted + self.engine
 
 
 def proven_by(ledger: Ledger, found: Sequence[Peak]) -> tuple[Peak, ...]:
@@ -56,8 +65,20 @@ def proven_by(ledger: Ledger, found: Sequence[Peak]) -> tuple[Peak, ...]:
             continue
         if peak.measured > phase.expected and peak.measured <= _NEAR * max(hidden, default=0):
             continue
-        proven.append(replace(peak, predicted=phase.expected))
+        proven.append(_beside_engine(replace(peak, predicted=phase.expected), phase))
     return tuple(proven)
+
+
+def _beside_engine(peak: Peak, phase: PhaseSum) -> Peak:
+    """With what is predicted of the engine; without its part where that is another engine's, or none is predicted."""
+    whole = _engine_bytes(phase)
+    if peak.engine is None or not whole / PLAUSIBLE <= peak.engine <= whole * PLAUSIBLE or not whole:
+        return replace(peak, engine=None)
+    return replace(peak, engine_predicted=whole)
+
+
+def _engine_bytes(phase: PhaseSum) -> int:
+    return sum(cell.expected for cell in phase.cells if cell.owner in ENGINE)
 
 
 def _is_of_this_run(peak: Peak, phase: PhaseSum) -> bool:
@@ -85,18 +106,36 @@ def with_peaks(ledger: Ledger, proven: Iterable[Peak]) -> Ledger:
 def _in_phase(phase: PhaseSum, peak: Peak | None) -> PhaseSum:
     if peak is None or not peak.predicted:
         return phase
-    extra = peak.measured - peak.predicted
+    extra, known = peak.measured - peak.rest_predicted, _with_engine(phase, peak)
     cells: tuple[Cell, ...] | None
     if extra > 0:
         words = partial(_beyond, peak)
-        cells = (*phase.cells, Cell(phase.phase, phase.place, "unexplained", extra, extra, extra, words, "measured"))
+        cells = (*known.cells, Cell(phase.phase, phase.place, "unexplained", extra, extra, extra, words, "measured"))
     else:
-        cells = _shrunk(phase.cells, round(-extra * phase.expected / peak.predicted), peak)
+        cells = _shrunk(known.cells, round(-extra * known.expected / peak.rest_predicted), peak)
     if cells is None:
         return phase
     if phase.expected != peak.predicted:  # settings changed: the difference stays, the interval too
         return replace(phase, cells=cells)
     return replace(phase, cells=cells, bounds=_EXACT, measured=peak.source, predicted=peak.predicted)
+
+
+def _with_engine(phase: PhaseSum, peak: Peak) -> PhaseSum:
+    """The engine's cells as large, together, as its processes were; after a change, in the same proportion."""
+    whole = _engine_bytes(phase)
+    if peak.engine is None or not whole:
+        return phase
+    places = {place: cell.expected for place, cell in enumerate(phase.cells) if cell.owner in ENGINE}
+    parts = _shared(round(peak.engine * whole / peak.engine_predicted), places)
+    basis: Basis = "measured" if whole == peak.engine_predicted else "estimated"
+    words = partial(_of_engine, peak)
+    cells = tuple(
+        replace(cell, low=parts[place], expected=parts[place], high=parts[place], words=words, basis=basis)
+        if place in parts
+        else cell
+        for place, cell in enumerate(phase.cells)
+    )
+    return replace(phase, cells=cells)
 
 
 def _shrunk(cells: Sequence[Cell], less: int, peak: Peak) -> tuple[Cell, ...] | None:
@@ -138,12 +177,21 @@ def _less(cell: Cell, cut: int, peak: Peak) -> Cell:
     return replace(cell, low=min(cell.low, size), expected=size, words=words, basis="estimated")
 
 
+def _of_engine(peak: Peak) -> str:
+    return say(
+        "part of {measured} that the engine's own processes held by {source}; predicted {predicted}",
+        measured=show_bytes(peak.engine),
+        source=peak.source,
+        predicted=show_bytes(peak.engine_predicted),
+    )
+
+
 def _beyond(peak: Peak) -> str:
     return say(
         "{measured} in use by {source}, less the {predicted} predicted",
         measured=show_bytes(peak.measured),
         source=peak.source,
-        predicted=show_bytes(peak.predicted),
+        predicted=show_bytes(peak.rest_predicted),
     )
 
 

@@ -17,7 +17,7 @@ from advisor.memory.cells import Cell, Kind, Ledger, Owner, PhaseSum
 from advisor.units import show_bytes
 from advisor.words import Phase
 
-_ENGINE: tuple[Owner, ...] = ("engine_weights", "kv_cache", "engine_rest")
+ENGINE: tuple[Owner, ...] = ("engine_weights", "kv_cache", "engine_rest")
 _KINDS: Sayings[ReadingKind] = Sayings(
     {
         "kv_cache": "the engine's KV cache",
@@ -68,7 +68,7 @@ def _asleep(ledger: Ledger, readings: Iterable[Reading]) -> list[Replaced | None
     beside = ledger.phase("gpu", "rollout_generate")
     if left is None or beside is None:
         return []
-    trainer = sum(cell.expected for cell in beside.cells if cell.owner not in _ENGINE)
+    trainer = sum(cell.expected for cell in beside.cells if cell.owner not in ENGINE)
     source = say(
         "{where}: {used} in use asleep, less the trainer's {trainer}",
         where=_where(left),

@@ -5,8 +5,9 @@ from __future__ import annotations
 from advisor.language import say
 from advisor.memory import constants as c
 from advisor.memory.engine import engine_of, hf_cache, sleeps
-from advisor.memory.inputs import Inputs, embedding_parameters, layer_parameters
+from advisor.memory.inputs import Inputs
 from advisor.memory.parts import Part, part, total
+from advisor.memory.per_parameter import embedding_parameters, layer_parameters
 from advisor.memory.training import at_start, between_updates, process_parts, states_in
 from advisor.units import show_params
 

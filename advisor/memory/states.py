@@ -12,9 +12,10 @@ from advisor.language import say
 from advisor.memory.cells import Owner
 from advisor.memory.constants import BF16, FP32, STEP_LOW, SUB_GROUP
 from advisor.memory.formula import Words
-from advisor.memory.inputs import Inputs, adapter_bytes, layer_parameters
+from advisor.memory.inputs import Inputs, adapter_bytes
 from advisor.memory.megatron import Split, share_words
 from advisor.memory.parts import Part, part
+from advisor.memory.per_parameter import layer_parameters
 from advisor.units import show_params
 from advisor.words import Phase
 

@@ -11,8 +11,9 @@ from advisor.memory.activations import scoring_parts, update_parts
 from advisor.memory.batches import Pass
 from advisor.memory.broadcast import copies_part
 from advisor.memory.engine import engine_of, sleeping, sleeps
-from advisor.memory.inputs import Inputs, embedding_parameters, layer_parameters
+from advisor.memory.inputs import Inputs
 from advisor.memory.parts import Part, part, total
+from advisor.memory.per_parameter import embedding_parameters, layer_parameters
 from advisor.memory.segments import lost_part
 from advisor.memory.states import Moment, resident_states, second_copy_parts, sharded_part, step_part
 from advisor.run.run import RewardPlace

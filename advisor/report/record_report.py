@@ -8,7 +8,7 @@ from typing import Any
 from advisor.diagnosis.from_record import told
 from advisor.language import listed, say
 from advisor.memory.cells import Ledger
-from advisor.report.layout import join, table, wrap
+from advisor.report.layout import table, wrap
 from advisor.units import show_gib
 from advisor.watch.measured import Held, Measured, PhasePeak
 from advisor.words import PHASE_NAMES, when
@@ -62,12 +62,6 @@ def _fullest(measured: Measured) -> Iterator[PhasePeak]:
         many = [peak for peak in measured.peaks if peak.place == place]
         if many:
             yield max(many, key=lambda peak: peak.bytes)
-
-
-def record_report(measured: Measured) -> str:
-    """A record alone."""
-    head = say("{seconds:.0f} s recorded, {steps} steps seen.", seconds=measured.length, steps=measured.steps)
-    return join([head, "", *record_lines(measured)])
 
 
 def record_json(measured: Measured | None) -> dict[str, Any] | None:

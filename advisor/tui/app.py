@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
@@ -21,7 +23,7 @@ from advisor.tui.keys import named
 from advisor.tui.messages import GaugeSource, Glancing
 from advisor.tui.moving import Moving
 from advisor.tui.sitting import Copied, Keeper, Offers, Sitting
-from advisor.tui.terminal import THEMES
+from advisor.tui.terminal import THEMES, has_terminal
 
 if TYPE_CHECKING:
     from advisor.tui.driver import Driver
@@ -79,12 +81,22 @@ class AdvisorApp(Moving):
 
     def on_load(self) -> None:
         """Where the system or a terminal that closes ends us, leave in order: the terminal is put back."""
-        for number in (signal.SIGTERM, signal.SIGHUP):
-            with suppress(ValueError, RuntimeError):  # not in the main thread
-                asyncio.get_running_loop().add_signal_handler(number, self._end, 128 + number)
+        loop = asyncio.get_running_loop()
+        with suppress(ValueError, RuntimeError):  # not in the main thread
+            for number in (signal.SIGTERM, signal.SIGINT):
+                loop.add_signal_handler(number, self._end, 128 + number)
+            if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup
+                signal.signal(signal.SIGHUP, partial(self._hung_up, loop))
 
     def _end(self, code: int) -> None:
         self.exit(code, return_code=code)
+
+    def _hung_up(self, loop: asyncio.AbstractEventLoop, number: int, _: object) -> None:
+        """The loop itself may be waiting for a terminal that is gone: then nothing is left to put back."""
+        if not has_terminal():
+            os._exit(128 + number)
+        with suppress(RuntimeError):  # the loop has gone
+            loop.call_soon_threadsafe(self._end, 128 + number)
 
     # --- keys of every screen --------------------------------------------------------------------------------------
 
@@ -158,12 +170,12 @@ class AdvisorApp(Moving):
         """Write the ticket and copy it."""
         from advisor.report.ticket import ticket
 
-        self.sitting.note = copied(self, ticket(self.sitting.known), words.TICKET, "oom-report")
+        self.sitting.note = copied(self.to_clipboard, ticket(self.sitting.known), words.TICKET, "oom-report")
         self._reload()
 
     @on(Copied)
     def _copy(self, message: Copied) -> None:
-        self.sitting.note = copied(self, message.text, message.what, "")
+        self.sitting.note = copied(self.to_clipboard, message.text, message.what, "")
         self._reload()
 
     def to_clipboard(self, text: str) -> None:

@@ -14,7 +14,7 @@ from textual.widget import Widget
 
 from advisor.hostile import cells
 from advisor.language import mark, say
-from advisor.recent import SCRIPTS, Found, Recent
+from advisor.recent import Found, Recent
 from advisor.tui import ui_text as words
 from advisor.tui.frame import StageScreen
 from advisor.tui.page import Page
@@ -204,12 +204,3 @@ class ChooseScreen(StageScreen):
     def action_machine(self) -> None:
         """What this box has."""
         self.post_message(MachineAsked())
-
-
-def take(sitting: Sitting, path: Path) -> str:
-    """Choose a file: a script by its name's end, anything else as a log; returns the sentence that says so."""
-    if path.suffix.lower() in (*SCRIPTS, ".yaml", ".yml", ".json"):
-        sitting.chosen_script = path
-        return say(words.CHOSEN_SCRIPT, name=path.name)
-    sitting.chosen_logs = (path,)
-    return say(words.CHOSEN_LOG, name=path.name)

@@ -5,15 +5,11 @@ from __future__ import annotations
 import base64
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from advisor.script.write import write_file
 from advisor.tui import ui_text as words
-
-if TYPE_CHECKING:
-    from advisor.tui.app import AdvisorApp
 
 MOST = 48_000
 """Bytes: terminals take no longer text by OSC 52."""
@@ -32,9 +28,9 @@ def in_clipboard(text: str, environ: Mapping[str, str] | None = None) -> str:
     return sequence
 
 
-def copied(app: AdvisorApp, text: str, what: str, name: str) -> str:
+def copied(to_clipboard: Callable[[str], None], text: str, what: str, name: str) -> str:
     """Copy `text`, write it to a file too; returns the sentence that says so. `name` "": under the state folder."""
-    app.to_clipboard(text)
+    to_clipboard(text)
     try:
         return words.copied_and_written(what, _written(text, name))
     except OSError as error:

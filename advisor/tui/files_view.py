@@ -12,7 +12,7 @@ from textual.widget import Widget
 
 from advisor.language import mark
 from advisor.tui import ui_text as words
-from advisor.tui.choose_view import take
+from advisor.tui.chosen import take
 from advisor.tui.frame import Overlay
 from advisor.tui.page import Page
 from advisor.tui.sitting import Sitting

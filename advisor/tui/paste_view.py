@@ -13,7 +13,7 @@ from textual.widget import Widget
 from advisor.hostile import clean
 from advisor.language import mark, say, say_count
 from advisor.tui import ui_text as words
-from advisor.tui.choose_view import take
+from advisor.tui.chosen import take
 from advisor.tui.frame import BACK, Overlay
 from advisor.tui.sitting import Sitting
 from advisor.tui.ui_text import BLANK, Row, cut, line, paragraph, rows

@@ -18,6 +18,15 @@ def draws_signs() -> bool:
     return encoding == "utf8" and os.environ.get("TERM") != "linux"
 
 
+def has_terminal() -> bool:
+    """Whether the terminal still answers: a window that was closed does not."""
+    try:
+        os.get_terminal_size(sys.__stdin__.fileno() if sys.__stdin__ is not None else 0)
+    except OSError:
+        return False
+    return True
+
+
 def theme_of(chosen: str, environ: Mapping[str, str] | None = None) -> str:
     """The theme to start with: as chosen; else the terminal's own colours where it has sixteen, light where it says so.
 

@@ -17,7 +17,8 @@
     ring.bin       the last minute ten times a second, in place: 8 bytes "rlring1\\0", two little-endian uint32 (slots,
                    gauges), then slots of one float64 (seconds since `began`, 0: empty) and one int64 a gauge (MiB, -1:
                    unknown); gauges in the order of their columns, those without a process only. Slots are written in
-                   turn; the newest has the greatest time.
+                   turn; the newest has the greatest time. The cards and the run's group (without one, the RAM) are
+                   read for each slot, the host's other gauges where that one moved, or twice a second
     kernel.log     what the kernel said of memory while the run ended, and its counters, as a log that can be diagnosed
     watch.log      peaks and the end in words, likewise
     ray-logs/      the ends of Ray's own logs, where the run failed and there are such

@@ -129,7 +129,7 @@ def assert_told(log: str, message: Message) -> None:
 @pytest.mark.parametrize("prefix", PREFIXES)
 @settings(max_examples=5, deadline=None)
 @given(name=st.sampled_from(sorted(MESSAGES)))
-def test_behind_any_prefix(prefix, name):
+def test_a_message_is_found_behind_any_prefix(prefix, name):
     message = MESSAGES[name]
     assert_told(f"start\n{prefix}{message.text}\nend\n", message)
 

@@ -8,6 +8,7 @@ import pytest
 
 from advisor.crash.evidence import NOTHING, Crash, Evidence
 from advisor.diagnosis.from_record import peaks_in
+from advisor.memory.constants import CARD_CONTEXT
 from advisor.memory.ledger import build_ledger
 from advisor.report.json_report import diagnose_json
 from advisor.report.text_report import text_report
@@ -15,7 +16,7 @@ from advisor.run.run import Topology
 from advisor.session import Asked, State, open_session
 from advisor.units import GIB
 from advisor.watch.gauges import Gauge
-from advisor.watch.measured import Measured, measure_recording
+from advisor.watch.measured import Held, Measured, measure_recording
 from advisor.watch.record import Record
 from advisor.watch.recording import read_record
 from advisor.words import Phase
@@ -127,3 +128,17 @@ def test_where_it_died_the_crash_says_what_was_needed(tmp_path: Path) -> None:
 def test_where_engines_have_cards_of_their_own_the_fullest_card_tells_of_them_alone(tmp_path: Path) -> None:
     apart = Topology(1, 8, 4, 4, tensor_parallel=2, colocated=False)
     assert lowered(understood(recorded(tmp_path / "r")), topology=apart) == {"rollout_generate"}
+
+
+def test_processes_of_an_engine_are_told_from_the_trainers(tmp_path: Path) -> None:
+    knobs = {"actor.micro_batch": 8, "data.max_prompt": 1024, "data.max_response": 3072, "rollout.memory_share": 0.7}
+    run = make_run("Qwen2.5-7B-Instruct", FSDP, Topology(1, 8, 8, 8, tensor_parallel=2), knobs)
+    ledger = build_ledger(run, box(8, 80, 1000))
+    awake = ledger.phase("gpu", "rollout_generate")
+    assert awake is not None
+    measured = understood(recorded(tmp_path / "r"))
+    owners = (Held("VLLM::Worker_TP0", 50 * GIB), Held("ray::WorkerDict", 2 * GIB))
+    peaks = tuple(replace(one, bytes=awake.expected - GIB, owners=owners) for one in measured.peaks[:1])
+    (found,) = peaks_in(replace(measured, peaks=peaks), ledger, run, NOTHING)
+    assert found.phase == "rollout_generate"
+    assert found.engine == 50 * GIB - CARD_CONTEXT

@@ -148,7 +148,9 @@ def bare_box(tmp_path: Path, monkeypatch: Patch) -> Path:
 
 
 @pytest.mark.parametrize("name", DOCUMENTED)
-def test_a_documented_crash(name: str, tmp_path: Path, monkeypatch: Patch, chinese: Spoken) -> None:
+def test_a_documented_crash_is_told_in_chinese_alone(
+    name: str, tmp_path: Path, monkeypatch: Patch, chinese: Spoken
+) -> None:
     story = STORIES[name]
     folder = enter(story, tmp_path, monkeypatch)
     chinese(*story.words("diagnose"))
@@ -163,19 +165,19 @@ def test_a_documented_crash(name: str, tmp_path: Path, monkeypatch: Patch, chine
             chinese.read(file.read_text(), file.name)
 
 
-def test_the_demo(chinese: Spoken, bare_box: Path) -> None:
+def test_the_demo_is_told_in_chinese_alone(chinese: Spoken, bare_box: Path) -> None:
     chinese("diagnose", "--demo")
     chinese("fix", "--demo", "--diff")
     chinese("estimate", "--demo")
 
 
-def test_a_recorded_run(chinese: Spoken, bare_box: Path) -> None:
+def test_a_recorded_run_is_told_in_chinese_alone(chinese: Spoken, bare_box: Path) -> None:
     record = made_record(bare_box / "record")
     (record / "output.log").write_text("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n")
     chinese("diagnose", "--record", str(record), "--gpus", "1xA100-80GB", quoted="CUDA out of memory Tried to allocate")
 
 
-def test_the_machine(chinese: Spoken, bare_box: Path) -> None:
+def test_the_machine_is_told_in_chinese_alone(chinese: Spoken, bare_box: Path) -> None:
     chinese("machine")
     chinese.json("machine")
 
@@ -188,7 +190,7 @@ def test_what_the_program_knows(chinese: Spoken, bare_box: Path) -> None:
         chinese("explain", name)
 
 
-def test_help(chinese: Spoken) -> None:
+def test_every_help_is_in_chinese_alone(chinese: Spoken) -> None:
     chinese("--help")
     for name in COMMANDS:
         chinese(name, "--help")

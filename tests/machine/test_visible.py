@@ -31,11 +31,11 @@ def seen(value: str) -> list[int]:
         ("zero", []),
     ],
 )
-def test_entries(value: str, indices: list[int]):
+def test_each_entry_picks_the_cards_that_cuda_would_pick(value: str, indices: list[int]):
     assert seen(value) == indices
 
 
-def test_unset_shows_all():
+def test_without_the_variable_every_card_is_seen():
     assert visible_gpus(ALIKE, {}).gpus == ALIKE
 
 

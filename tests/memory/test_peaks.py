@@ -8,6 +8,7 @@ from advisor.memory.calibrate import Correction, corrected
 from advisor.memory.cells import Ledger
 from advisor.memory.ledger import build_ledger
 from advisor.memory.peaks import Peak, proven_by, with_peaks
+from advisor.memory.readings import ENGINE
 from advisor.run.run import Topology
 from advisor.units import GIB
 from advisor.words import Phase
@@ -107,6 +108,33 @@ def test_after_a_change_the_difference_that_was_measured_moves_along() -> None:
     assert changed is not None
     assert changed.measured == ""
     assert changed.high > changed.expected
+
+
+def engine_in(of: Ledger, phase: Phase) -> int:
+    found = of.phase("gpu", phase)
+    assert found is not None
+    return sum(cell.expected for cell in found.cells if cell.owner in ENGINE)
+
+
+def test_what_the_engines_own_processes_held_is_its_part_and_the_rest_is_the_trainers() -> None:
+    before = ledger()
+    held, whole = engine_in(before, "weight_sync"), predicted(before, "weight_sync")
+    peak = replace(peak_of(whole, "weight_sync"), engine=held - 3 * GIB)
+    after = with_peaks(before, proven_by(before, shown(before, peak)))
+    found = after.phase("gpu", "weight_sync")
+    assert found is not None
+    assert (found.expected, engine_in(after, "weight_sync")) == (whole, held - 3 * GIB)
+    assert {c.basis for c in found.cells if c.owner in ENGINE} == {"measured"}
+    assert sum(c.expected for c in found.cells if c.owner == "unexplained") == 3 * GIB
+
+
+def test_processes_far_from_the_predicted_engine_are_another_one() -> None:
+    before = ledger()
+    peak = replace(
+        peak_of(predicted(before, "weight_sync"), "weight_sync"), engine=engine_in(before, "weight_sync") // 5
+    )
+    proven = proven_by(before, shown(before, peak))
+    assert engine_in(with_peaks(before, proven), "weight_sync") == engine_in(before, "weight_sync")
 
 
 def test_what_a_death_proves_of_every_phase_is_not_added_to_one_that_was_measured() -> None:

@@ -29,7 +29,7 @@ def test_no_change_no_diff():
 
 
 @pytest.mark.parametrize(("old", "new"), [(b"a\nb", b"a\nc"), (b"a\n", b"a"), (b"", b"a\n"), (b"a\nb\n", b"b\n")])
-def test_patch_applies_it(old, new, tmp_path):
+def test_the_diff_is_one_that_patch_applies(old, new, tmp_path):
     done = Rewrite(Document(tmp_path / "run.sh", old, "shell"), new, ())
     (tmp_path / "run.sh").write_bytes(old)
     text = diff_report([done])

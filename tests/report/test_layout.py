@@ -21,7 +21,7 @@ def test_wrapping_loses_no_word(words):
     assert " ".join(" ".join(wrap(" ".join(words), width=40)).split()) == " ".join(words)
 
 
-def test_continued_lines_hang():
+def test_lines_that_go_on_hang_below_the_first():
     assert wrap("one two three", 2, 4, width=10) == ["  one two", "    three"]
 
 

@@ -67,6 +67,15 @@ class PseudoTerminal:
             assert self.process.poll() is None or select.select([self.ours], [], [], 0)[0], self.text[-3000:]
             self.read(0.2)
 
+    def go_on_to(self, words: str) -> None:
+        """Press Enter until `words` are written."""
+        for _ in range(30):
+            if words in self.text:
+                return
+            self.keys(b"\r")
+            self.read_for(0.5)
+        raise AssertionError(f"{words!r} never came")
+
     def keys(self, keys: bytes) -> None:
         """Press keys."""
         os.write(self.ours, keys)

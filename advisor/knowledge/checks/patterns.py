@@ -15,13 +15,14 @@ def check_patterns(shelf: Shelf) -> Iterator[Finding]:
     """Where an entry may cover several lines, each space of its pattern matches up to nine characters."""
     for entry in shelf.of("signature"):
         pattern = entry.value.pattern.replace("{size}", r"\d").replace("{num}", r"\d")
-        if problem := _problem(pattern):
+        if problem := problem_of(pattern):
             yield from found(entry, f"signature {entry.id}: {problem}", "pattern")
         elif entry.value.span_lines > 1 and _BEHIND.search(pattern):
             yield from found(entry, f"signature {entry.id}: a message that may wrap cannot look behind", "pattern")
 
 
-def _problem(pattern: str) -> str:
+def problem_of(pattern: str) -> str:
+    """Why it cannot be compiled; "": it can."""
     try:
         re.compile(pattern)
     except re.error as error:

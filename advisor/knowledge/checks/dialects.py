@@ -1,0 +1,60 @@
+"""Words of a dialect that its types leave free: phases and places, defaults of another type, regexes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from advisor.knowledge.checks.patterns import problem_of
+from advisor.knowledge.checks.shelf import Setting, Shelf, found, settings
+from advisor.knowledge.entries import Entry, Finding
+from advisor.knowledge.schema import Framework
+from advisor.words import PHASES
+
+PLACES = ("gpu", "gpu-", "host", "host-", "none")
+EVERY_PHASE = "all"
+_TYPES: dict[str, tuple[type, ...]] = {
+    "int": (int,),
+    "float": (int, float),
+    "bool": (bool,),
+    "flag": (bool,),
+    "str": (str,),
+    "list": (str, list),
+}
+
+
+def check_dialects(shelf: Shelf) -> Iterator[Finding]:
+    """What a setting moves, what it is where nobody sets it, and by which lines of a log a framework is known."""
+    for setting in settings(shelf):
+        yield from _moves(setting)
+        yield from _defaults(setting)
+    for entry in shelf.of("framework"):
+        yield from _regexes(entry)
+
+
+def _moves(setting: Setting) -> Iterator[Finding]:
+    for phase, place in setting.fact.moves.items():
+        if phase not in (*PHASES, EVERY_PHASE):
+            yield from setting.found(f"there is no phase {phase}", "moves", phase)
+        if place not in PLACES:
+            yield from setting.found(f"{place!r} is none of {', '.join(PLACES)}", "moves", phase)
+
+
+def _defaults(setting: Setting) -> Iterator[Finding]:
+    default, wanted = setting.fact.default, setting.fact.type
+    for value in default.values() if isinstance(default, dict) else (default,):
+        follows = isinstance(value, str) and "${" in value
+        if value is None or follows:
+            continue
+        fits = isinstance(value, _TYPES[wanted]) and (wanted in ("bool", "flag") or not isinstance(value, bool))
+        if not fits:
+            yield from setting.found(f"its default {value!r} is no {wanted}", "default")
+
+
+def _regexes(entry: Entry) -> Iterator[Finding]:
+    dialect: Framework = entry.value
+    lines = [("recognised_by", pattern) for known in dialect.recognised_by for pattern in known.log]
+    frames = [("frames", pattern) for rule in dialect.frames for pattern in (rule.frame, rule.under)]
+    progress = [("progress", rule.pattern) for rule in dialect.progress]
+    for field, pattern in (*lines, *frames, *progress):
+        if problem := problem_of(pattern):
+            yield from found(entry, f"{field}: {pattern!r}: {problem}", field)
