@@ -48,12 +48,6 @@ class PseudoTerminal:
         if select.select([self.ours], [], [], seconds)[0]:
             self.written += os.read(self.ours, 65536)
 
-    def read_for(self, seconds: float) -> None:
-        """Read on for a while: what a key brings about needs its time."""
-        end = time.monotonic() + seconds
-        while (left := end - time.monotonic()) > 0:
-            self.read(left)
-
     @property
     def text(self) -> str:
         """What was written, without sequences."""
@@ -66,15 +60,6 @@ class PseudoTerminal:
             assert time.monotonic() < end, f"{words!r} never came:\n{self.text[-3000:]}"
             assert self.process.poll() is None or select.select([self.ours], [], [], 0)[0], self.text[-3000:]
             self.read(0.2)
-
-    def go_on_to(self, words: str) -> None:
-        """Press Enter until `words` are written."""
-        for _ in range(30):
-            if words in self.text:
-                return
-            self.keys(b"\r")
-            self.read_for(0.5)
-        raise AssertionError(f"{words!r} never came")
 
     def keys(self, keys: bytes) -> None:
         """Press keys."""

@@ -41,7 +41,7 @@ PLACES = {
     "at a key": ("from advisor.tui import app", "app.AdvisorApp.action_help", "?"),
     "in the thread that opens": ("from advisor import guided", "guided.SessionDriver.open", ""),
     "in the gauges": ("from advisor.machine import live", "live.Gauges.poll", ""),
-    "when a step is switched": ("from advisor import guided", "guided.SessionDriver.toggle", " "),
+    "when a question is answered": ("from advisor import guided", "guided.SessionDriver.answer", "\r12"),
     "before the app": ("from advisor.tui import door", "door.AdvisorApp", ""),
     "while the app is taken down": ("from advisor.tui import app", "app.AdvisorApp.on_unmount", "q"),
     "after the app": ("from advisor.tui import door; run = door.run_app", "door.run_app", "q"),
@@ -81,8 +81,8 @@ def test_a_bug_restores_the_terminal_and_is_kept(place, start, tmp_path):
     if keys:
         terminal.until("What the script decides")
     for key in keys:
-        if key == " ":
-            terminal.go_on_to("space toggle")
+        if key == "1":
+            terminal.until("1-9 ")
         terminal.keys(key.encode())
     assert terminal.ended() == 1
     assert terminal.left_changed() == []
