@@ -31,6 +31,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         _swallow_output()
         return Exit.DONE
+    except SystemExit as left:  # --help and --version, whose words may still be on their way
+        raise SystemExit(_left(left)) from None
     except KeyboardInterrupt:
         return Exit.INTERRUPTED
     except MemoryError:
@@ -186,6 +188,18 @@ def _flush_output() -> None:
 
         _swallow_output()
         raise unwritten(error) from error
+
+
+def _left(left: SystemExit) -> int:
+    """The code that argparse leaves with, once what it printed is written. Whoever reads no more is no failure."""
+    try:
+        _flush_output()
+    except BrokenPipeError:
+        _swallow_output()
+    except Refusal as refusal:
+        _say(str(refusal))
+        return refusal.code
+    return left.code if isinstance(left.code, int) else Exit.DONE
 
 
 def _swallow_output() -> None:

@@ -75,8 +75,14 @@ def test_a_word_that_is_no_command_is_a_script():
 
 
 def test_a_closed_pipe_is_no_error():
+    """Buffered, as Python writes to a pipe unless told otherwise: the last words go out when it ends."""
+    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
     process = subprocess.Popen(
-        [sys.executable, "-m", "advisor", "--help"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-m", "advisor", "--help"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=buffered,
     )
     process.stdout.close()
     assert process.stderr.read() == ""

@@ -51,7 +51,7 @@ def named(*bindings: Binding) -> list[BindingType]:
     shown = {binding.action for binding in bindings if binding.show}
     return [
         replace(binding, id=binding.id or name_of(binding.action))
-        if binding.show or binding.action not in shown
+        if (binding.show or binding.action not in shown) and not binding.key.isdigit()
         else binding
         for binding in bindings
     ]

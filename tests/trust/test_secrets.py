@@ -163,8 +163,10 @@ def test_they_are_told_where_that_was_asked_for(garden, capsys):
     assert told_secrets(garden[1], capsys.readouterr().out)
 
 
-async def test_no_screen_tells_a_secret(garden, monkeypatch):
+@pytest.mark.parametrize("language", LANGUAGES)
+async def test_no_screen_tells_a_secret(garden, monkeypatch, language):
     monkeypatch.setenv("TEXTUAL_ANIMATIONS", "none")
+    speak(language)
     asked = asked_from(app_parser().parse_args([STORY.script, "--log", STORY.log, *STORY.machine]))
     seen = []
     async with opened(size=(140, 50), driver=SessionDriver(asked)) as pilot:

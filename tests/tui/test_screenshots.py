@@ -11,8 +11,15 @@ from . import draw_screenshots
 async def test_screenshots_are_drawn_from_the_app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     some = {name: draw_screenshots.SHOTS[name] for name in ("verdict", "gauges")}
     monkeypatch.setattr(draw_screenshots, "SHOTS", some)
+    monkeypatch.setattr(draw_screenshots, "IN_CHINESE", {"verdict": draw_screenshots.IN_CHINESE["verdict"]})
     drawn = await draw_screenshots.draw(tmp_path)
-    assert [path.stem for path in drawn] == ["verdict", "gauges"]
-    words = " ".join("".join(ElementTree.parse(drawn[0]).getroot().itertext()).replace("\xa0", " ").split())
-    assert "Host RAM ran out during the actor update" in words
-    assert str(Path.cwd()) not in words
+    assert [path.stem for path in drawn] == ["verdict", "gauges", "verdict.zh"]
+    english, chinese = _words(drawn[0]), _words(drawn[2])
+    assert "Host RAM ran out during the actor update" in english
+    assert str(Path.cwd()) not in english
+    assert "主机内存" in chinese
+    assert "Host RAM" not in chinese
+
+
+def _words(picture: Path) -> str:
+    return " ".join("".join(ElementTree.parse(picture).getroot().itertext()).replace("\xa0", " ").split())
