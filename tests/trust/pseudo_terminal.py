@@ -22,6 +22,13 @@ _SEQUENCE = re.compile(r"\x1b\[[0-9;?<>=$]*[a-zA-Z]|\x1b[\]P][^\x07\x1b]*(?:\x07
 _KITTY = re.compile(rb"\x1b\[([<>])\d*u")
 
 
+def _as_a_shell_starts_it() -> None:
+    """With the terminal as its own, and deaf to nothing: the tests themselves may run under nohup."""
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)
+
+
 class PseudoTerminal:
     """Runs `words` as a terminal's foreground program."""
 
@@ -40,7 +47,7 @@ class PseudoTerminal:
             cwd=folder,
             env=dict(environ),
             start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+            preexec_fn=_as_a_shell_starts_it,
         )
 
     def read(self, seconds: float) -> None:
