@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
 from packaging.specifiers import SpecifierSet
 
 from advisor.diagnosis.conditions import COMPARISONS
-from advisor.knowledge import rules
+from advisor.knowledge import entries, rules
 from advisor.knowledge.__main__ import main
 from advisor.knowledge.checks.versions import common
+from advisor.knowledge.entries import Entry, Finding
 from advisor.knowledge.lint import lint_folder
 from advisor.knowledge.load import knowledge_folder
 from advisor.plan.candidates import CANDIDATES
@@ -22,6 +24,7 @@ from advisor.run.normalise import BECOMES
 from advisor.run.topology import TOPOLOGY_RULES
 
 OURS = knowledge_folder()
+READ = entries._read
 
 
 def test_our_own_knowledge_has_no_findings() -> None:
@@ -45,8 +48,20 @@ def test_every_fact_that_a_file_may_ask_is_stated_somewhere_in_the_code() -> Non
     assert 'facts[f"ledger.{name}_share"]' in code
 
 
+@cache
+def ours(name: Path) -> tuple[list[Entry], list[Finding]]:
+    return READ(OURS / name, name)
+
+
+def read(path: Path, name: Path) -> tuple[list[Entry], list[Finding]]:
+    """Files that a test did not change are read once for all tests."""
+    mine = OURS / name
+    return ours(name) if mine.is_file() and mine.read_bytes() == path.read_bytes() else READ(path, name)
+
+
 @pytest.fixture
-def copy(tmp_path: Path) -> Path:
+def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(entries, "_read", read)
     folder = tmp_path / "knowledge"
     shutil.copytree(OURS, folder)
     return folder
