@@ -1,8 +1,8 @@
-"""`python -m advisor`: the same door as the console script."""
+"""`python -m advisor` is the same as `rl-oom-advisor`."""
 
-import sys
+from __future__ import annotations
 
-from advisor.cli import main
+from advisor.cli import console
 
 if __name__ == "__main__":
-    sys.exit(main())
+    console()

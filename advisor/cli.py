@@ -11,10 +11,25 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import NoReturn
 
 from advisor.arguments import COMMANDS, PROGRAM, app_parser, parser_of
 from advisor.exits import Exit, Refusal
 from advisor.language import AUTO, ENGLISH, LANGUAGES, choose, say, speak
+
+_LEFT_AT_ONCE = ("diagnose", "fix", "scan", "settings", "set", "estimate", "explain")
+"""Commands that hold nothing at their end: no thread, no child, no terminal."""
+
+
+def console() -> NoReturn:
+    """The installed program. What a short command made is not taken apart piece by piece: the system takes it back."""
+    code = main()
+    if sys.argv[1:2] and sys.argv[1] in _LEFT_AT_ONCE and "ray" not in sys.modules:
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError, ValueError):  # whoever read it has gone, which was answered already
+                stream.flush()
+        os._exit(code)
+    sys.exit(code)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

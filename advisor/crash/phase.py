@@ -123,13 +123,18 @@ def phase_of_frames(
     best: tuple[int, int] = (-1, -1)
     answer: tuple[Phase, str] = ("unknown", "")
     names = [_name(frame) for frame in frames]
+    lower = [name.lower() for name in names]
     for rule in rules:
         if rule.in_ != "frame" or not _concerns(rule, frameworks) or rule.weight < best[0]:
             continue
         for depth in range(len(names) - 1, -1, -1):
             if (rule.weight, depth) <= best:
                 break
-            if re.search(rule.frame, names[depth]) and _is_under(rule, names[:depth]):
+            if (
+                _may_match(rule, lower[depth])
+                and re.search(rule.frame, names[depth])
+                and _is_under(rule, names[:depth])
+            ):
                 best, answer = (rule.weight, depth), (rule.phase, _shown(frames[depth]))
                 break
     return answer
@@ -142,8 +147,9 @@ def phase_of_texts(
     chosen = [rule for rule in rules if rule.in_ == where and _concerns(rule, frameworks)]
     chosen.sort(key=lambda rule: -rule.weight)
     for text in texts:
+        lower = text.lower()
         for rule in chosen:
-            if re.search(rule.frame, text):
+            if _may_match(rule, lower) and re.search(rule.frame, text):
                 return rule.phase, text.strip()[:120]
     return "unknown", ""
 
@@ -169,6 +175,11 @@ def last_progress(lines: Sequence[Line], marks: Sequence[Progress], frameworks: 
 
 def _concerns(rule: FrameRule | Progress, frameworks: Sequence[str]) -> bool:
     return not rule.frameworks or not frameworks or any(name in rule.frameworks for name in frameworks)
+
+
+def _may_match(rule: FrameRule, lower: str) -> bool:
+    """Cheaper than the regex, which is compiled only where it may match."""
+    return not rule.needs or any(literal in lower for literal in rule.needs)
 
 
 def _is_under(rule: FrameRule, outer: Sequence[str]) -> bool:

@@ -28,6 +28,7 @@ from advisor.knowledge.translation import catalogue_of, kind_of, translated
 from advisor.language import ENGLISH, spoken
 
 T = TypeVar("T")
+H = TypeVar("H", Signatures, Framework)
 
 
 class KnowledgeError(Exception):
@@ -91,8 +92,10 @@ def compile_knowledge(folder: Path, language: str = ENGLISH) -> Knowledge:
         digest.update(file.read_bytes())
     return Knowledge(
         digest=digest.hexdigest()[:12],
-        signatures=_typed(folder / "signatures.yaml", words, Signatures),
-        frameworks=tuple(_typed(file, words, Framework) for file in sorted((folder / "frameworks").glob("*.yaml"))),
+        signatures=_hinted(_typed(folder / "signatures.yaml", words, Signatures)),
+        frameworks=tuple(
+            _hinted(_typed(file, words, Framework)) for file in sorted((folder / "frameworks").glob("*.yaml"))
+        ),
         tree=_typed(folder / "decision_tree.yaml", words, Tree),
         remedies=_typed(folder / "remedies.yaml", words, tuple[Remedy, ...]),
         advisories=_typed(folder / "advisories.yaml", words, tuple[Advisory, ...]),
@@ -101,6 +104,14 @@ def compile_knowledge(folder: Path, language: str = ENGLISH) -> Knowledge:
         gpus=_typed(folder / "gpus.yaml", words, tuple[GpuFact, ...]),
         knobs=_typed(folder / "knobs.yaml", words, tuple[KnobFact, ...]),
     )
+
+
+def _hinted(part: H) -> H:
+    """The same with what each frame rule needs, for its regex to be worth compiling."""
+    from advisor.knowledge.literals import needed
+
+    frames = tuple(msgspec.structs.replace(rule, needs=needed(rule.frame)) for rule in part.frames)
+    return msgspec.structs.replace(part, frames=frames)
 
 
 def _typed(file: Path, words: Mapping[str, Mapping[str, str]], kind: type[T]) -> T:

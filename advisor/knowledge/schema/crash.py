@@ -60,6 +60,9 @@ class FrameRule(Strict, frozen=True):
     weight: int = 50
     """Higher wins over deeper frames of lower weight; equal weight: the deepest."""
     source: str = ""
+    needs: tuple[str, ...] = ()
+    """Left out in the files: lower-case literals of which one stands in whatever `frame` matches, found when the
+    knowledge is compiled; (): any text may match."""
 
 
 class Progress(Strict, frozen=True):

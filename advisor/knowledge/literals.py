@@ -1,0 +1,60 @@
+"""What must stand in a text for a regex to match it: a test of some literals spares compiling regexes that cannot.
+
+Most of a short diagnosis' patterns meet no text that they could match, and compiling a pattern costs more than a
+thousand searches for a literal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+try:
+    from re import _constants as codes  # type: ignore[attr-defined]
+    from re import _parser as parser  # type: ignore[attr-defined]
+except ImportError:  # Python 3.10
+    import sre_constants as codes
+    import sre_parse as parser
+
+_SHORTEST = 3
+"""Shorter literals stand almost everywhere and spare nothing."""
+
+
+def needed(pattern: str) -> tuple[str, ...]:
+    """Lower-case literals of which one stands, in whatever case, in every text that `pattern` matches; () unknown."""
+    found = _of_sequence(parser.parse(pattern))
+    return tuple(sorted(found)) if found and min(map(len, found)) >= _SHORTEST else ()
+
+
+def _of_sequence(items: Iterable[tuple[Any, Any]]) -> frozenset[str]:
+    """The best of what each part of a sequence needs: the one whose shortest literal is longest."""
+    parts: list[frozenset[str]] = []
+    run = ""
+    for code, value in items:
+        if code is codes.LITERAL:
+            run += chr(value).lower()
+            continue
+        parts.append(frozenset([run]))
+        run = ""
+        parts.append(_of_part(code, value))
+    parts.append(frozenset([run]))
+    return max(parts, key=_worth, default=frozenset())
+
+
+def _of_part(code: Any, value: Any) -> frozenset[str]:
+    if code is codes.SUBPATTERN:
+        return _of_sequence(value[-1])
+    if code is codes.BRANCH:
+        return _of_branches([_of_sequence(branch) for branch in value[1]])
+    if code in (codes.MAX_REPEAT, codes.MIN_REPEAT) and value[0] >= 1:
+        return _of_sequence(value[2])
+    return frozenset()
+
+
+def _of_branches(branches: Sequence[frozenset[str]]) -> frozenset[str]:
+    """One of them matches, so one of all their literals stands there; nothing is known where one needs nothing."""
+    return frozenset().union(*branches) if all(map(_worth, branches)) else frozenset()
+
+
+def _worth(literals: frozenset[str]) -> int:
+    return min(map(len, literals), default=0)
