@@ -100,6 +100,11 @@ def show_secrets(shown: bool = True) -> None:
     _hiding = not shown
 
 
+def is_hiding() -> bool:
+    """Whether secrets are hidden; not so once the user has asked for them."""
+    return _hiding
+
+
 def redact(text: str) -> str:
     """`text` with every secret replaced by "***". Linear in its length; text without one comes back as it is."""
     if not _hiding:

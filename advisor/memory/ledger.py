@@ -8,7 +8,7 @@ from advisor.crash.evidence import Crash
 from advisor.machine.inventory import Machine
 from advisor.memory import constants as c
 from advisor.memory import rollout, training
-from advisor.memory.cells import Ledger, PhaseSum, Place
+from advisor.memory.cells import Ledger, Place
 from advisor.memory.host import host_parts
 from advisor.memory.inputs import Inputs, card_of, missing_inputs, read_inputs
 from advisor.memory.parts import Part, phase_sum, weaker
@@ -98,22 +98,3 @@ def difference(before: Ledger, after: Ledger, place: Place) -> dict[Phase, int]:
         if now is not None:
             saved[was.phase] = was.expected - now.expected
     return saved
-
-
-def explained_host(ledger: Ledger, phase: Phase = "unknown") -> tuple[int, int, int]:
-    """Low, expected and high bytes of one node that the settings explain in `phase`.
-
-    Where the phase is unknown: in the fullest phase of a step (loading and checkpoints are rare, and would show).
-    """
-    usual = [s for s in ledger.host if s.phase not in ("model_load", "checkpoint")]
-    fullest = max(usual, key=lambda s: s.expected, default=None)
-    found: PhaseSum | None = ledger.phase("host", phase) or fullest
-    if found is None:
-        return 0, 0, 0
-    known = [cell for cell in found.cells if cell.owner != "unexplained"]
-    return sum(c.low for c in known), sum(c.expected for c in known), sum(c.high for c in known)
-
-
-def engine_cannot_start(ledger: Ledger) -> bool:
-    """Whether the rollout engine's share leaves no room for a KV cache: it fails at start, however full the card is."""
-    return any(cell.kind == "cannot_start" for s in ledger.gpu for cell in s.cells)

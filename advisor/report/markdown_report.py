@@ -15,6 +15,7 @@ from advisor.memory.cells import Ledger, Place
 from advisor.plan.plan import Change, Plan, PlanStep
 from advisor.redact import redact
 from advisor.report import phrases
+from advisor.report.sharing import shareable
 from advisor.units import show_gib
 from advisor.words import BASIS_TITLES, PHASE_TITLES
 
@@ -55,7 +56,7 @@ def markdown_report(state: State, wrote: str = "") -> str:
         _section(say("What to record next time"), [text(state.diagnosis.record_next_time)]),
         _foot(state),
     ]
-    return "\n".join(part for part in parts if part).rstrip("\n") + "\n"
+    return shareable("\n".join(part for part in parts if part).rstrip("\n") + "\n")
 
 
 def _section(title: str, lines: Iterable[str]) -> str:

@@ -20,6 +20,7 @@ from advisor.plan.solve import finish
 from advisor.redact import redact
 from advisor.report import phrases
 from advisor.report.layout import plain_ascii, wrap
+from advisor.report.sharing import ADDRESS, HOST, MAIL
 
 if TYPE_CHECKING:
     from advisor.session import State
@@ -27,16 +28,13 @@ if TYPE_CHECKING:
 COLUMNS, LINES = 76, 25
 QUOTED = 150
 _FOLDERS = re.compile(r"(?<![\w.:/])[~.]{0,2}/(?:[^\s/,;:()'\"]+/)+")
-_ADDRESS = re.compile(r"\b\d{1,3}(?:\.\d{1,3}){3}\b|\b(?:[0-9a-f]{1,4}:){4,7}[0-9a-f]{1,4}\b", re.IGNORECASE)
-_MAIL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)*")
 _LONG_ID = re.compile(r"\b[0-9a-f]{24,}\b")
-_HOST = re.compile(r"\b(?:ip=|host(?:name)?[=:]\s*|node[=:]\s*)[^\s,)]+", re.IGNORECASE)
 
 
 def anonymous(text: str) -> str:
     """Without secrets, addresses, mail, host names, long ids, and with folders cut to the file's name."""
     text = redact(clean_line(text))
-    for pattern, instead in ((_HOST, "host=..."), (_MAIL, "..."), (_ADDRESS, "..."), (_LONG_ID, "...")):
+    for pattern, instead in ((HOST, "host=..."), (MAIL, "..."), (ADDRESS, "..."), (_LONG_ID, "...")):
         text = pattern.sub(instead, text)
     return _FOLDERS.sub("", text)
 

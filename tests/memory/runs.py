@@ -11,6 +11,7 @@ import yaml
 from advisor.crash.evidence import Crash, Evidence
 from advisor.knowledge.schema import Mechanics, ModelFact
 from advisor.machine.inventory import Gpu, Host, Machine
+from advisor.memory.cells import Ledger, PhaseSum
 from advisor.run.run import Knob, KnobValue, ModelShape, Run, Topology
 from advisor.run.shape import find_shape
 from advisor.units import GIB
@@ -187,3 +188,22 @@ def ms_swift(samples_in_pass: int = 4, share: float = 0.5) -> Run:
     }
     mechanics = replace(DEEPSPEED, logits_scope="response", logits_update_bytes=16)
     return make_run("Qwen2.5-7B-Instruct", mechanics, Topology(1, 4, 4, 4), knobs)
+
+
+def explained_host(ledger: Ledger, phase: Phase = "unknown") -> tuple[int, int, int]:
+    """Low, expected and high bytes of one node that the settings explain in `phase`.
+
+    Where the phase is unknown: in the fullest phase of a step (loading and checkpoints are rare, and would show).
+    """
+    usual = [s for s in ledger.host if s.phase not in ("model_load", "checkpoint")]
+    fullest = max(usual, key=lambda s: s.expected, default=None)
+    found: PhaseSum | None = ledger.phase("host", phase) or fullest
+    if found is None:
+        return 0, 0, 0
+    known = [cell for cell in found.cells if cell.owner != "unexplained"]
+    return sum(c.low for c in known), sum(c.expected for c in known), sum(c.high for c in known)
+
+
+def engine_cannot_start(ledger: Ledger) -> bool:
+    """Whether the rollout engine's share leaves no room for a KV cache: it fails at start, however full the card is."""
+    return any(cell.kind == "cannot_start" for s in ledger.gpu for cell in s.cells)

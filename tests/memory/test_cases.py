@@ -7,9 +7,10 @@ import time
 import pytest
 
 from advisor.memory.cells import Ledger, Owner
-from advisor.memory.ledger import build_ledger, difference, engine_cannot_start, explained_host
+from advisor.memory.ledger import build_ledger, difference
 from advisor.units import GIB
 from advisor.words import Phase
+from tests.memory.runs import engine_cannot_start, explained_host
 
 from .runs import box, easyr1, logic_rl, ms_swift, open_reasoner_zero, openrlhf
 

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from advisor.crash.evidence import Crash
 from advisor.machine.inventory import Machine
 from advisor.memory.cells import LETTERS, Ledger
-from advisor.memory.ledger import build_ledger, difference, explained_host
+from advisor.memory.ledger import build_ledger, difference
 from advisor.run.run import Knob, KnobValue, Run, Topology
 from advisor.units import GIB
+from tests.memory.runs import explained_host
 from tests.replacing import replace
 
 from .runs import DEEPSPEED, FSDP, box, easyr1, logic_rl, make_run, openrlhf

@@ -1,0 +1,26 @@
+"""What leaves the machine with a report names no person, no host and no address."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from advisor.redact import is_hiding
+
+ADDRESS = re.compile(r"\b\d{1,3}(?:\.\d{1,3}){3}\b|\b(?:[0-9a-f]{1,4}:){4,7}[0-9a-f]{1,4}\b", re.IGNORECASE)
+MAIL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
+HOST = re.compile(r"\b(?:ip=|host(?:name)?[=:]\s*|node[=:]\s*)[^\s,)]+", re.IGNORECASE)
+_HOMES = re.compile(r"(?<![\w.])/(?:home|Users)/[^/\s'\"`]+|(?<![\w.])/root(?=/)")
+
+
+def shareable(text: str) -> str:
+    """`text` with homes as "~" and hosts, addresses and mail as "…"; as it stands after `--no-redact`."""
+    if not is_hiding():
+        return text
+    own = os.path.expanduser("~")
+    if len(own) > 1 and own != "~":
+        text = re.sub(rf"{re.escape(own)}(?![\w.-])", "~", text)
+    text = _HOMES.sub("~", text)
+    for pattern, instead in ((HOST, "host=…"), (MAIL, "…"), (ADDRESS, "…")):
+        text = pattern.sub(instead, text)
+    return text
