@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from threading import Lock, Thread
+from threading import Lock
 from time import monotonic
 from typing import TYPE_CHECKING, TypeVar
 
@@ -18,6 +18,7 @@ from textual.events import Key
 from textual.worker import get_current_worker
 
 from advisor.language import say
+from advisor.machine.patience import Answer, apart
 from advisor.tui.driver import Driver, expected_trouble
 from advisor.tui.frame import Frame
 from advisor.tui.loading import LoadingScreen
@@ -252,24 +253,19 @@ async def aside(ask: Callable[[], T]) -> T:
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[T] = loop.create_future()
 
-    def settle(told: T | None, problem: Exception | None) -> None:
+    def settle(told: Answer[T]) -> None:
         if answer.done():  # the app is leaving
             return
-        if problem is not None:
-            answer.set_exception(problem)
+        if told.problem is not None:
+            answer.set_exception(told.problem)
         else:
-            answer.set_result(told)  # type: ignore[arg-type]
+            answer.set_result(told.values[0])
 
-    def run() -> None:
-        told, problem = None, None
-        try:
-            told = ask()
-        except Exception as error:  # noqa: BLE001 - raised where it is awaited
-            problem = error
+    def hand_over(told: Answer[T]) -> None:
         with suppress(RuntimeError):  # the loop has gone
-            loop.call_soon_threadsafe(settle, told, problem)
+            loop.call_soon_threadsafe(settle, told)
 
-    Thread(target=run, daemon=True).start()
+    apart(ask, hand_over)
     return await answer
 
 
