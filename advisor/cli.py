@@ -15,6 +15,7 @@ from typing import NoReturn
 
 from advisor.arguments import COMMANDS, PROGRAM, app_parser, parser_of
 from advisor.exits import Exit, Refusal
+from advisor.imports import load_msgspec
 from advisor.language import AUTO, ENGLISH, LANGUAGES, choose, say, speak
 
 _LEFT_AT_ONCE = ("diagnose", "fix", "scan", "settings", "set", "estimate", "explain")
@@ -75,6 +76,7 @@ def _run(arguments: list[str]) -> int:
         return _app(parsed)
     if name == "watch":
         return _watch(parsed)
+    load_msgspec()
     gc.set_threshold(50_000, 20, 20)  # a command is over before there is much to collect
     from advisor.commands import command
 

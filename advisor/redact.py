@@ -11,7 +11,12 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
+from advisor.hostile import clean_line
+
 HIDDEN = "***"
+_COMMAND_LIMIT = 200
+_BARE_KEY = re.compile(r"(?<![\w/])[0-9a-f]{40}(?![\w/])")
+"""Of Weights & Biases: nothing tells it from a commit but that it stands alone."""
 _NAME = 64
 """Characters before a word like "token" that may belong to the same name."""
 _OWN_NAME = re.compile(r"[\w.+-]{0,64}\Z")
@@ -118,6 +123,11 @@ def redact(text: str) -> str:
             parts += (text[done : place[0]], HIDDEN)
             done = place[1]
     return "".join([*parts, text[done:]]) if parts else text
+
+
+def readable(command: str) -> str:
+    """A command line fit to show: one clean line, secrets out, short."""
+    return clean_line(_BARE_KEY.sub(HIDDEN, redact(clean_line(command))), _COMMAND_LIMIT)
 
 
 def redact_value(name: str, value: str) -> str:

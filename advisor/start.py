@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import gc
 import os
-import sys
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +17,7 @@ from msgspec import Struct
 
 from advisor.config import read_config
 from advisor.glance import Looking, Sight
+from advisor.imports import without
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -83,11 +83,11 @@ class LateGauges:
 def run(parsed: argparse.Namespace) -> int:
     """Open the app; the caller has made sure that there is a terminal. Raises Refusal for unusable arguments."""
     gc.disable()  # nothing made while loading is garbage; the app turns it on again
-    sys.modules.setdefault("ssl", None)  # type: ignore[arg-type]  # asyncio would load OpenSSL; the app never needs it
     config = read_config()
     resumed = _resumed(parsed)
     looking = Looking(_sight(parsed))
-    from advisor.tui.door import Door, run_app
+    with without("ssl"):  # asyncio would load OpenSSL
+        from advisor.tui.door import Door, run_app
 
     door = Door(
         driver=LateDriver(partial(_driver, parsed, resumed)),

@@ -7,10 +7,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from advisor.folders import knowledge_folder
 from advisor.hostile import clean_line
 from advisor.knowledge.entries import entries_of
 from advisor.knowledge.lint import lint_folder
-from advisor.knowledge.load import KnowledgeError, knowledge_folder, load_knowledge
+from advisor.knowledge.load import KnowledgeError, load_knowledge
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import os
-import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 
+from advisor.folders import cache_file, has_own_knowledge, keep, knowledge_folder, own_bytes
 from advisor.knowledge.schema import (
     Advisory,
     Case,
@@ -35,18 +34,10 @@ class KnowledgeError(Exception):
     """A knowledge file that cannot be used: one sentence naming the file and what is wrong in it."""
 
 
-def knowledge_folder() -> Path:
-    """Where the YAML lies: inside the package in a wheel, beside it in a checkout or an editable install."""
-    package = Path(__file__).resolve().parent.parent
-    shipped = package / "_knowledge"
-    return shipped if shipped.is_dir() else package.parent / "knowledge"
-
-
 def open_knowledge(own: Sequence[Path] = ()) -> Knowledge:
     """Ours with a user's own knowledge over it: the standing folder of the configuration and those given here."""
     ours = load_knowledge()
-    standing = os.environ.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")
-    if not own and not os.path.isdir(os.path.join(standing, "rl-oom-advisor", "knowledge")):
+    if not own and not has_own_knowledge():
         return ours  # the usual case needs no YAML
     from advisor.knowledge.own import merged, own_folders
 
@@ -67,15 +58,15 @@ def _loaded(folder: Path, language: str) -> Knowledge:
     if not files:
         raise KnowledgeError(f"{folder}: no knowledge files here")
     stamp = _stamp([*files, *sorted((folder / language).glob("*.json"))], language)
-    cached = _cache_file(stamp)
+    cached = cache_file(f"knowledge-{stamp}.json")
     if cached is not None:
         try:
-            return msgspec.json.decode(_own_bytes(cached), type=Knowledge)
+            return msgspec.json.decode(own_bytes(cached), type=Knowledge)
         except (OSError, msgspec.MsgspecError):
             pass  # not there, written by another version or cut short: compile again
     knowledge = compile_knowledge(folder, language)
     if cached is not None:
-        _keep(cached, msgspec.json.encode(knowledge))
+        keep(cached, msgspec.json.encode(knowledge))
     return knowledge
 
 
@@ -137,36 +128,3 @@ def _stamp(files: list[Path], language: str) -> str:
         status = file.stat()
         digest.update(f"{file}\0{status.st_mtime_ns}\0{status.st_size}\n".encode())
     return digest.hexdigest()[:20]
-
-
-def _cache_file(stamp: str) -> Path | None:
-    root = os.environ.get("XDG_CACHE_HOME") or (os.path.expanduser("~/.cache") if os.environ.get("HOME") else "")
-    return Path(root) / "rl-oom-advisor" / f"knowledge-{stamp}.json" if root else None
-
-
-def _own_bytes(file: Path) -> bytes:
-    """Bytes of a file that nobody but this user can have written: advice is made of it. Raises OSError."""
-    with file.open("rb") as opened:
-        status = os.fstat(opened.fileno())
-        if status.st_uid != os.geteuid() or status.st_mode & 0o022:
-            raise PermissionError(file)
-        return opened.read()
-
-
-def _keep(file: Path, data: bytes) -> None:
-    """Best effort: a read-only home only costs time."""
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        for old in _others(file):
-            old.unlink(missing_ok=True)
-        with tempfile.NamedTemporaryFile(dir=file.parent, delete=False) as temporary:
-            temporary.write(data)
-        os.replace(temporary.name, file)
-    except OSError:
-        return
-
-
-def _others(file: Path) -> Iterator[Path]:
-    """Compiled files of earlier knowledge, all but the newest three."""
-    found = sorted(file.parent.glob("knowledge-*.json"), key=lambda f: f.stat().st_mtime, reverse=True)
-    yield from found[3:]

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Limit:
+class Limit(NamedTuple):
     """`bytes` None: no limit is visible; `oom_kills` may be known all the same."""
 
     bytes: int | None = None
@@ -25,8 +24,7 @@ class Limit:
     oom_kills: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Version:
+class _Version(NamedTuple):
     """File names of one cgroup version."""
 
     label: str
@@ -42,16 +40,14 @@ _V2 = _Version("v2", "memory.max", "memory.current", "inactive_file", "memory.ev
 _OCTAL = re.compile(r"\\([0-7]{3})")
 
 
-@dataclass(frozen=True, slots=True)
-class _Mount:
+class _Mount(NamedTuple):
     version: _Version
     root: str
     """Which part of the hierarchy is mounted; "/" outside of containers."""
     point: str
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(NamedTuple):
     """A control group with a memory controller, for who reads it again and again."""
 
     folder: str

@@ -11,22 +11,15 @@ from typing import TypeVar
 from advisor.hostile import clean_line
 from advisor.language import mark
 from advisor.machine.inventory import Gpu, GpuProcess
-from advisor.redact import HIDDEN, redact
+from advisor.redact import readable
 
 Answer = TypeVar("Answer")
 UNKNOWN_PROCESS = mark("unknown process")
 """A pid that does not exist here: the driver counts host pids, a container has its own."""
-COMMAND_LIMIT = 200
-_BARE_KEY = re.compile(r"(?<![\w/])[0-9a-f]{40}(?![\w/])")
 _TRAINING = re.compile(
     r"python|ray::|raylet|vllm|sglang|EngineCore|WorkerDict|torchrun|deepspeed|accelerate|pt_main_thread|megatron|swift",
     re.IGNORECASE,
 )
-
-
-def readable(command: str) -> str:
-    """A command line fit to show: one clean line, secrets out, short."""
-    return clean_line(_BARE_KEY.sub(HIDDEN, redact(clean_line(command))), COMMAND_LIMIT)
 
 
 def with_details(gpus: Sequence[Gpu]) -> tuple[Gpu, ...]:

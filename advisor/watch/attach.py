@@ -14,7 +14,7 @@ from time import monotonic as clock
 from advisor.language import say
 from advisor.watch.gauges import GpuGauges, HostGauges, shown_name
 from advisor.watch.kernel import KernelLog, kills_of_the_node
-from advisor.watch.marks import Watched, fetch
+from advisor.watch.marks import Watched
 from advisor.watch.names import ERRORS, OUTPUT, RAY_LOGS
 from advisor.watch.outlet import Outlet
 from advisor.watch.people import People, role_of
@@ -36,8 +36,7 @@ def attach(pid: int, folder: Path, alert: float | None, knowledge: tuple[Path, .
     begun = time.time()
     about = {"began": round(begun, 3), "command": [role_of(pid)], "host": socket.gethostname(), "attached": pid}
     record = Record.create(folder, about)
-    watched = Watched()
-    watched.fetching = fetch(knowledge)
+    watched = Watched.by(knowledge)
     outlets = list(_outputs(pid, folder, watched))
     kernel, kills = KernelLog.open(), kills_of_the_node()
     sampler = Sampler(record, HostGauges(pid), GpuGauges(), People(pid), watched, clock(), alert, tell)

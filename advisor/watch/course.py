@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from advisor.watch.sampler import Sampler
 
 _SOON, _LATER = 0.03, 0.15
-"""Seconds until the next look at a file that nobody tells of: after output, and (at the next reading) in silence."""
+"""Seconds until the next look at a file that nobody tells of: in a flood, and (at the next reading) in silence."""
+_FLOOD = 4096
+"""Bytes between two looks from which on the next one is soon."""
 
 
 class Course(Struct):
@@ -43,6 +45,8 @@ class Course(Struct):
     _broken_told: bool = False
     _moved: bool = True
     """There was output at the last look."""
+    _floods: bool = False
+    """There was much, or a reader that is slow."""
     _look: float = 0.0
     """When to look again."""
     _ears: select.poll = field(default_factory=select.poll)
@@ -69,43 +73,47 @@ class Course(Struct):
                 give_foreground(self.terminal.fd, os.getpgrp())
 
     def _turn(self, sampler: Sampler) -> None:
-        reads_keys = self.terminal is not None and self.terminal.is_raw and len(self._keys) < 4096
         if self.kept is not None:
-            self._listen_to(self.kept, reads_keys)
+            self._listen_to(self.kept)
         wait = sampler.wait(clock())
-        if self._moved and (self.kept is None or any(outlet.waits for outlet in self.outlets)):
+        if self._floods:
             wait = min(wait, _SOON)
-        events = [fd for fd, _ in self._ears.poll(wait * 1000)]
-        if self.woken in events:
-            self._signals()
-        if self.kept is not None:
-            self._serve(self.kept, events)
+        events = self._ears.poll(wait * 1000)
+        if events:
+            self._serve([fd for fd, _ in events])
         now = clock()
         if events or self._moved or (self.kept is None and now >= self._look):  # a keeper tells of output
             self._pump()
             self._look = now + _LATER
         sampler.tick(now)
 
-    def _serve(self, kept: Kept, events: Sequence[int]) -> None:
-        """What is there of the keeper's words and of the user's keys."""
-        if kept.told in events:
-            self._hear(kept)
+    def _serve(self, events: Sequence[int]) -> None:
+        """Signals, the keeper's words and the user's keys."""
+        if self.woken in events:
+            self._signals()
+        if self.kept is None:
+            return
+        if self.kept.told in events:
+            self._hear(self.kept)
         if self.terminal is not None and self.terminal.fd in events:
             self._take_keys(self.terminal)
         if self._keys:
-            self._give_keys(kept)
+            self._give_keys(self.kept)
 
     def _pump(self) -> None:
         moved = [outlet.pump() for outlet in self.outlets]
         self._moved = any(moved)
+        self._floods = (self.kept is None and sum(moved) >= _FLOOD) or (
+            self._moved and any(outlet.waits for outlet in self.outlets)
+        )
         if any(outlet.broken for outlet in self.outlets) and not self._broken_told:
             self._broken_told = True
             self._send(signal.SIGPIPE)  # what the command's next write would have met
 
-    def _listen_to(self, kept: Kept, reads_keys: bool) -> None:
+    def _listen_to(self, kept: Kept) -> None:
         """Register what is to be heard from now on, where it is other than before."""
         wanted = {self.woken: select.POLLIN, kept.told: select.POLLIN}
-        if reads_keys and self.terminal is not None:
+        if self.terminal is not None and self.terminal.is_raw and len(self._keys) < 4096:
             wanted[self.terminal.fd] = select.POLLIN
         if self._keys:
             wanted[kept.master] = select.POLLOUT

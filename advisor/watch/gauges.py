@@ -6,14 +6,16 @@ import os
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
 from advisor.language import mark, say
 from advisor.machine.cgroup import Group, memory_groups
-from advisor.machine.nvml import NvmlReader
-from advisor.machine.trouble import Refused, Trouble
 from advisor.units import KIB
+
+if TYPE_CHECKING:
+    from advisor.machine.nvml import NvmlReader
 
 _PAGE = 4096
 SHM = "/dev/shm"  # noqa: S108 - the kernel's name for it
@@ -159,7 +161,7 @@ class HostGauges(Struct):
 
 
 def _has_driver() -> bool:
-    """Whether NVML's library loads; asked first, since its Python module alone takes longer than this whole file."""
+    """Whether NVML's library loads."""
     import ctypes
 
     try:
@@ -172,17 +174,19 @@ def _has_driver() -> bool:
 class GpuGauges(Struct):
     """Every card's memory, and what each process holds of it."""
 
-    reader: NvmlReader = field(default_factory=NvmlReader)
+    reader: NvmlReader | None = None
+    """None: there is no driver, or it was not looked for yet."""
     gauges: list[Gauge] = field(default_factory=list)
-    problem: str = ""
 
     def open(self) -> None:
-        """Start NVML; without one there are no gauges, and `problem` says why."""
-        if self.reader.nvml is None and not _has_driver():
-            self.problem = Refused(Trouble.LIBRARY_NOT_FOUND, "open").says
-            return
-        self.problem = self.reader.open() or ""
-        if not self.problem:
+        """Start NVML; without one there are no gauges."""
+        if self.reader is None:
+            if not _has_driver():  # asked first: its Python modules alone take longer than this whole file
+                return
+            from advisor.machine.nvml import NvmlReader
+
+            self.reader = NvmlReader()
+        if self.reader.open() is None:
             self.gauges = [
                 Gauge(
                     "gpu",
@@ -195,14 +199,15 @@ class GpuGauges(Struct):
 
     def read(self) -> list[int | None]:
         """Bytes in use, one a card."""
-        return self.reader.used() if self.gauges else []
+        return self.reader.used() if self.reader is not None and self.gauges else []
 
     def holders(self) -> dict[tuple[int, int], int]:
         """(card, process id) → bytes."""
-        return self.reader.holders() if self.gauges else {}
+        return self.reader.holders() if self.reader is not None and self.gauges else {}
 
     def close(self) -> None:
-        self.reader.close()
+        if self.reader is not None:
+            self.reader.close()
 
 
 class Pace(Struct):
@@ -214,6 +219,11 @@ class Pace(Struct):
     """Of one processor's time, at most."""
     due: float = 0.0
     _cost: float = 0.0
+    _wait: float = 0.0
+    """Seconds until the next one, at what one costs."""
+
+    def __post_init__(self) -> None:
+        self._wait = self.every
 
     def is_due(self, now: float) -> bool:
         """Whether it is time."""
@@ -222,12 +232,13 @@ class Pace(Struct):
     def ran(self, began: float, cost: float) -> None:
         """Done once at `began`, for so many seconds of processor time: when next."""
         self._cost = cost if self._cost == 0 else 0.8 * self._cost + 0.2 * cost
+        self._wait = max(self.every, self._cost / self.share)
         self.again(began)
 
     def again(self, began: float) -> None:
         """Done once at `began`, at what it usually costs: when next."""
-        wait = max(self.every, self._cost / self.share)
-        self.due = max(self.due + wait, began + wait / 2)
+        due, soonest = self.due + self._wait, began + self._wait / 2
+        self.due = max(soonest, due)
 
 
 def timed(pace: Pace, now: float, action: Callable[[], None]) -> None:

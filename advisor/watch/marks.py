@@ -1,30 +1,20 @@
-"""What a run's own output says of its course while it passes: phases and steps, by the patterns of the knowledge.
-
-The patterns are read in a process of their own, so that the watcher neither waits for them nor carries the knowledge.
-"""
+"""What a run's own output says of its course while it passes: phases and steps, by the patterns of the knowledge."""
 
 from __future__ import annotations
 
-import json
-import os
 import re
 import select
-import signal
 from collections import deque
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from time import monotonic
-from typing import cast
 
 from msgspec import Struct, field
 
 from advisor.hostile import clean
-from advisor.watch.literals import required
+from advisor.watch.patterns import Fetching, Patterns, fetch
 from advisor.words import Phase
 
-STEP = "training-step"
-"""The signature that knows a trainer's own count."""
 _DIGITS = re.compile(r"[\d█▏▎▍▌▋▊▉#]+| {2,}")
 _SHAPES = 4096
 _LONG = 1000
@@ -35,103 +25,12 @@ _MOST = 200
 """Lines looked at each time; of more, the last ones."""
 
 
-class PhasePattern(Struct, frozen=True):
-    """A line that it matches begins `phase`."""
-
-    pattern: str
-    phase: Phase
-    words: tuple[str, ...] = ()
-    """One of these stands in every such line; () where that cannot be told."""
-
-
-class Patterns(Struct, frozen=True):
-    """In order of trust; each is compiled when a line may match it."""
-
-    phases: tuple[PhasePattern, ...] = ()
-    step: str = ""
-    step_words: tuple[str, ...] = ()
-    """One of these stands in every line that counts steps."""
-
-    def phase_of(self, line: str) -> Phase | None:
-        """The phase that the first pattern means that knows the line."""
-        for one in self.phases:
-            if (not one.words or any(word in line for word in one.words)) and re.search(one.pattern, line):
-                return one.phase
-        return None
-
-
 class Mark(Struct, frozen=True):
     """A phase that begins, or a step that a counter shows ("step" 12, "done" 4, "epoch" 0.25)."""
 
     phase: Phase | None = None
     counter: str = ""
     count: float = 0.0
-
-
-def patterns_of(knowledge: tuple[Path, ...] = ()) -> Patterns:
-    """From the knowledge: the crash room's progress marks and its step signature."""
-    return _patterns(json.loads(_as_json(knowledge)))
-
-
-def _as_json(own: tuple[Path, ...]) -> str:
-    from advisor.crash.patterns import expand
-    from advisor.knowledge import open_knowledge
-
-    known = open_knowledge(own)
-    marks = [*known.signatures.progress, *(mark for one in known.frameworks for mark in one.progress)]
-    step = next((one for one in known.signatures.signatures if one.id == STEP), None)
-    pattern = expand(step) if step is not None else ""
-    return json.dumps(
-        {
-            "phases": list({mark.pattern: mark.phase for mark in reversed(marks)}.items())[::-1],
-            "step": pattern,
-            "words": list(step.within) if step is not None else [],
-        }
-    )
-
-
-def _patterns(told: dict[str, object]) -> Patterns:
-    phases = cast("list[tuple[str, Phase]]", told["phases"])
-    words = cast("list[str]", told["words"])
-    every = tuple(PhasePattern(pattern, phase, required(pattern)) for pattern, phase in phases)
-    return Patterns(every, str(told["step"]), tuple(words))
-
-
-class Fetching(Struct):
-    """Patterns on their way from another process."""
-
-    pid: int
-    read: int
-    _said: bytearray = field(default_factory=bytearray)
-
-    def take(self) -> Patterns | None:
-        """What arrived; None: not yet. Patterns without entries where the knowledge cannot be read."""
-        try:
-            while data := os.read(self.read, 1 << 16):
-                self._said += data
-        except BlockingIOError:
-            return None
-        os.close(self.read)
-        with suppress(ChildProcessError):
-            os.waitpid(self.pid, 0)
-        return _patterns(json.loads(self._said)) if self._said else Patterns()
-
-
-def fetch(knowledge: tuple[Path, ...] = ()) -> Fetching:
-    """Begin to read the patterns."""
-    read, write = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        try:
-            signal.set_wakeup_fd(-1)  # the watcher's own
-            os.nice(10)
-            with os.fdopen(write, "w") as pipe:
-                pipe.write(_as_json(knowledge))
-        finally:
-            os._exit(0)
-    os.close(write)
-    os.set_blocking(read, False)
-    return Fetching(pid, read)
 
 
 class Watched(Struct):
@@ -141,13 +40,19 @@ class Watched(Struct):
     """None: not known yet; lines wait."""
     phase: Phase | None = None
     fetching: Fetching | None = None
-    """The patterns, on their way."""
+    """The patterns, where they are still on their way."""
     has_news: bool = False
     """Output came since the last look at it."""
     _rest: str = ""
     _lines: deque[str] = field(default_factory=lambda: deque(maxlen=_MOST))
     _shapes: dict[str, Phase | None] = field(default_factory=dict)
     _counts: dict[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def by(cls, knowledge: tuple[Path, ...]) -> Watched:
+        """By the patterns of the knowledge, which may still be on their way."""
+        found = fetch(knowledge)
+        return cls(fetching=found) if isinstance(found, Fetching) else cls(found)
 
     def is_ready(self) -> bool:
         """Whether the patterns are there."""

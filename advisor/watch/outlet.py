@@ -46,9 +46,9 @@ class Outlet(Struct):
         """Something is read that could not be shown yet."""
         return bool(self._waiting)
 
-    def pump(self, most: int = 64) -> bool:
-        """Pass on what is there, as far as the reader takes it; whether there was anything."""
-        moved = False
+    def pump(self, most: int = 64) -> int:
+        """Pass on what is there, as far as the reader takes it: so many bytes, about."""
+        moved = 0
         for _ in range(most):
             if not self._waiting:
                 data = os.read(self.source, _CHUNK)
@@ -56,7 +56,9 @@ class Outlet(Struct):
                     return moved
                 self.told(data)
                 self._waiting = data if self.target is not None else b""
-            moved = True
+                moved += len(data)
+            else:
+                moved += 1
             if self._waiting and not self._show():
                 return moved
         return moved

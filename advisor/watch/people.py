@@ -10,7 +10,7 @@ from contextlib import suppress
 from msgspec import Struct, field
 
 from advisor.hostile import clean_line
-from advisor.machine.processes import readable
+from advisor.redact import readable
 from advisor.watch.gauges import GONE, NAMELESS, Kept, pages_of, resident
 
 _MOST = 64

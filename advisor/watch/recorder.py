@@ -11,12 +11,11 @@ from time import monotonic as clock
 
 from msgspec import Struct
 
-from advisor.machine.processes import readable
-from advisor.redact import redact
+from advisor.redact import readable, redact
 from advisor.watch.course import Course
 from advisor.watch.gauges import GpuGauges, HostGauges
 from advisor.watch.kernel import KernelLog, kills_of_the_node
-from advisor.watch.marks import Watched, fetch
+from advisor.watch.marks import Watched
 from advisor.watch.names import COMMAND, ERRORS, OUTPUT, RAY_LOGS
 from advisor.watch.outlet import Outlet
 from advisor.watch.people import People
@@ -66,10 +65,9 @@ def _sampler(asked: Watch, course: Course, opened: Opened, tell: Tell) -> Sample
         raw = course.terminal is not None and course.terminal.is_raw
         tell(f"\r{sentence}\r" if raw else sentence)
 
-    watched = Watched()
+    watched = Watched.by(asked.knowledge)
     for outlet in course.outlets:
         outlet.told = watched.feed
-    watched.fetching = fetch(asked.knowledge)
     record = _new_record(asked, opened)
     began = clock() - (time.time() - opened.begun)
     host, people = HostGauges(course.pid), People(course.pid)

@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from advisor.imports import load_msgspec
 from advisor.watch.child import ignored_signals, listen, shell_code, spawn
 from advisor.watch.kernel import KernelLog
 from advisor.watch.names import ERRORS, OUTPUT, SAMPLES
@@ -98,6 +99,7 @@ def watch(asked: Watch, tell: Tell) -> Ended:
     for fd in (log, errors):
         if fd is not None:
             os.close(fd)
+    load_msgspec()
     from advisor.watch.recorder import Opened, record_of
 
     return Ended(asked.folder, record_of(asked, started, Opened(samples, kernel, begun), tell))

@@ -8,8 +8,8 @@ import jsonschema
 import pytest
 import yaml
 
+from advisor.folders import knowledge_folder
 from advisor.knowledge.json_schema import FILES, schema_of, schema_text
-from advisor.knowledge.load import knowledge_folder
 
 FOLDER = knowledge_folder()
 

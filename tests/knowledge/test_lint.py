@@ -11,12 +11,12 @@ import pytest
 from packaging.specifiers import SpecifierSet
 
 from advisor.diagnosis.conditions import COMPARISONS
+from advisor.folders import knowledge_folder
 from advisor.knowledge import entries, rules
 from advisor.knowledge.__main__ import main
 from advisor.knowledge.checks.versions import common
 from advisor.knowledge.entries import Entry, Finding
 from advisor.knowledge.lint import lint_folder
-from advisor.knowledge.load import knowledge_folder
 from advisor.plan.candidates import CANDIDATES
 from advisor.run.constraints import MUST
 from advisor.run.noops import NO_EFFECT

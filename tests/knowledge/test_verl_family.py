@@ -12,7 +12,7 @@ import msgspec
 import pytest
 import yaml
 
-from advisor.knowledge.load import knowledge_folder
+from advisor.folders import knowledge_folder
 from advisor.knowledge.schema import Era, Framework, KnobFact, Mechanics, Rule, SettingFact
 from advisor.words import Phase
 

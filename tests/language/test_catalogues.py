@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.knowledge.load import knowledge_folder
+from advisor.folders import knowledge_folder
 from advisor.language import CHINESE
 from tests.language.texts import ADVISOR, said_in
 from tests.language.untranslated import compared

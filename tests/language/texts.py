@@ -8,7 +8,7 @@ from pathlib import Path
 
 import yaml
 
-from advisor.knowledge.load import knowledge_folder
+from advisor.folders import knowledge_folder
 from advisor.knowledge.translation import PROSE, kind_of, prose
 
 ADVISOR = Path(__file__).parents[2] / "advisor"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import sys
 
-from advisor.knowledge.load import knowledge_folder
+from advisor.folders import knowledge_folder
 from tests.language.texts import ADVISOR, knowledge_texts, program_texts
 
 

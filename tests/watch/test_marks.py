@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.watch.literals import required
-from advisor.watch.marks import Watched, fetch, patterns_of
+from advisor.watch.marks import Watched
+from advisor.watch.patterns import Fetching, Patterns, fetch, patterns_of
 
 
 @pytest.fixture(scope="module")
@@ -42,12 +43,53 @@ def test_a_bar_whose_line_has_not_ended_counts(patterns):
     assert ("done", 3.0) in [(mark.counter, mark.count) for mark in found]
 
 
-def test_the_same_patterns_come_from_the_process_that_reads_the_knowledge(patterns):
-    fetching = fetch()
+def arrived(fetching):
     until = time.monotonic() + 20
     while (found := fetching.take()) is None and time.monotonic() < until:
         time.sleep(0.02)
-    assert found == patterns
+    return found
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    return tmp_path
+
+
+def test_the_same_patterns_come_from_the_process_that_reads_the_knowledge_and_are_kept_by_it(patterns, home):
+    fetching = fetch()
+    assert isinstance(fetching, Fetching)
+    assert arrived(fetching) == patterns
+    assert fetch() == patterns
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda file: file.write_text("[]"),
+        lambda file: file.write_text('{"stamp": 3'),
+        lambda file: file.write_text(file.read_text().replace("signatures.yaml", "signatures.yam")),
+        lambda file: file.chmod(0o666),
+    ],
+    ids=["another shape", "cut short", "of other knowledge", "written by anybody"],
+)
+def test_kept_patterns_that_do_not_hold_are_read_again(patterns, home, spoil):
+    arrived(fetch())
+    file = home / "cache" / "rl-oom-advisor" / "watch-patterns.json"
+    until = time.monotonic() + 20
+    while not file.exists() and time.monotonic() < until:
+        time.sleep(0.02)
+    spoil(file)
+    assert arrived(fetch()) == patterns
+
+
+def test_a_users_own_knowledge_is_never_read_from_what_is_kept(home):
+    arrived(fetch())
+    (home / "config" / "rl-oom-advisor" / "knowledge").mkdir(parents=True)
+    fetching = fetch()
+    assert isinstance(fetching, Fetching)
+    arrived(fetching)
 
 
 def test_a_word_that_is_required_stands_in_every_sample_its_pattern_matches(patterns):
@@ -72,12 +114,6 @@ def test_required_words_hold_for_whatever_a_pattern_matches(text):
 
 @given(st.binary(max_size=2000))
 def test_any_bytes_are_read_without_complaint(data):
-    watched = Watched(patterns_of_nothing())
+    watched = Watched(Patterns())
     watched.feed(data)
     list(watched.marks())
-
-
-def patterns_of_nothing():
-    from advisor.watch.marks import Patterns
-
-    return Patterns()

@@ -1,0 +1,61 @@
+"""Where our own data lies, and what is compiled of it once and kept: the folder of the knowledge, the user's cache."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+_KEPT = 3
+"""Files of one kind in the cache: knowledge of other versions and languages."""
+
+
+def knowledge_folder() -> Path:
+    """Where the YAML lies: inside the package in a wheel, beside it in a checkout or an editable install."""
+    package = Path(__file__).resolve().parent
+    shipped = package / "_knowledge"
+    return shipped if shipped.is_dir() else package.parent / "knowledge"
+
+
+def has_own_knowledge() -> bool:
+    """Whether the user's configuration has knowledge that stands over ours."""
+    standing = os.environ.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")
+    return os.path.isdir(os.path.join(standing, "rl-oom-advisor", "knowledge"))
+
+
+def cache_file(name: str) -> Path | None:
+    """A file in the user's cache; None where there is no home."""
+    root = os.environ.get("XDG_CACHE_HOME") or (os.path.expanduser("~/.cache") if os.environ.get("HOME") else "")
+    return Path(root) / "rl-oom-advisor" / name if root else None
+
+
+def own_bytes(file: Path) -> bytes:
+    """Bytes of a file that nobody but this user can have written: advice is made of it. Raises OSError."""
+    with file.open("rb") as opened:
+        status = os.fstat(opened.fileno())
+        if status.st_uid != os.geteuid() or status.st_mode & 0o022:
+            raise PermissionError(file)
+        return opened.read()
+
+
+def keep(file: Path, data: bytes) -> None:
+    """Write a file of the cache, whole or not at all, and drop the oldest of its kind ("knowledge-…json").
+
+    Best effort: a read-only home only costs time.
+    """
+    import tempfile
+
+    with suppress(OSError):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        for old in _oldest(file):
+            old.unlink(missing_ok=True)
+        with tempfile.NamedTemporaryFile(dir=file.parent, delete=False) as temporary:
+            temporary.write(data)
+        os.replace(temporary.name, file)
+
+
+def _oldest(file: Path) -> Iterator[Path]:
+    kind = file.name.partition("-")[0]
+    found = sorted(file.parent.glob(f"{kind}-*{file.suffix}"), key=lambda f: f.stat().st_mtime, reverse=True)
+    yield from found[_KEPT:]
