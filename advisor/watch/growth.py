@@ -3,8 +3,9 @@
 A leak must pass four tests, since each alone is fooled by something that training runs do:
 the slope by Theil and Sen is many of its standard errors above zero (Newey and West's, so that values which hang
 together do not count as many); it makes a material share of the level over what was seen; the low values rise with it
-(a sawtooth comes back to its floor); and a line fits better than one jump from level to level, also in the second half
-alone (caches that fill up stop growing). Source: Sen 1968; Newey and West 1987.
+(a sawtooth comes back to its floor), also in the second half alone (caches that fill up stop growing); and a line fits
+better than one jump from level to level, or what is left without the jump passes all of this. Source: Sen 1968; Newey
+and West 1987.
 """
 
 from __future__ import annotations
@@ -79,6 +80,13 @@ def growth_of(values: Sequence[float]) -> Growth:
 
 
 def _is_leak(points: Sequence[float], slope: float, error: float, base: float) -> bool:
+    if not _rises_throughout(points, slope, error, base):
+        return False
+    jump = _jump(points)
+    return _line_error(points, slope, base) < jump.error or _leaks_beside(jump, points)
+
+
+def _rises_throughout(points: Sequence[float], slope: float, error: float, base: float) -> bool:
     count = len(points)
     if slope <= SURE * error or slope * count < MATERIAL * max(abs(base), 1.0):
         return False
@@ -87,9 +95,21 @@ def _is_leak(points: Sequence[float], slope: float, error: float, base: float) -
     if floor_rise < 0.4 * slope * (count - third):
         return False
     half = points[count // 2 :]
-    if len(half) >= 4 and _theil_sen(half) < 0.3 * slope:
+    return len(half) < 4 or _theil_sen(half) >= 0.3 * slope
+
+
+def _leaks_beside(jump: _Jump, points: Sequence[float]) -> bool:
+    """Whether what is left still leaks when the jump is taken out: each side long enough to tell rises on its own."""
+    sides = (points[: jump.at], points[jump.at :])
+    slopes = [_theil_sen(side) for side in sides if len(side) >= LEAST]
+    if not sides[1] or not slopes or min(slopes) <= 0:
         return False
-    return _line_error(points, slope, base) < _jump_error(points)
+    height = median(sides[1]) - median(sides[0]) - min(slopes) * len(points) / 2
+    level = [*sides[0], *(value - height for value in sides[1])]
+    slope = _theil_sen(level)
+    base = median(value - slope * place for place, value in enumerate(level))
+    error = _standard_error(level, slope, base)
+    return _rises_throughout(level, slope, error, base) and _line_error(level, slope, base) < _jump(level).error
 
 
 def _without_spikes(points: Sequence[float], slope: float, base: float) -> list[float]:
@@ -134,15 +154,22 @@ def _line_error(points: Sequence[float], slope: float, base: float) -> float:
     return sum((value - base - slope * place) ** 2 for place, value in enumerate(points))
 
 
-def _jump_error(points: Sequence[float]) -> float:
-    """Squared error of the best two levels."""
+class _Jump(Struct, frozen=True):
+    """The best two levels for a series: from which place on the second one, and their squared error."""
+
+    at: int
+    error: float
+
+
+def _jump(points: Sequence[float]) -> _Jump:
     count = len(points)
     total, squares = sum(points), sum(value * value for value in points)
-    best, left, left_squares = squares - total * total / count, 0.0, 0.0
+    best, left, left_squares = _Jump(count, squares - total * total / count), 0.0, 0.0
     for at in range(1, count):
         left += points[at - 1]
         left_squares += points[at - 1] ** 2
         right, right_squares = total - left, squares - left_squares
         error = left_squares - left * left / at + right_squares - right * right / (count - at)
-        best = min(best, error)
+        if error < best.error:
+            best = _Jump(at, error)
     return best

@@ -56,7 +56,7 @@ def warm_up(chance: random.Random, count: int) -> list[float]:
 
 
 NOISES: tuple[Noise, ...] = (white, wandering, sawtooth, spikes, jump, warm_up)
-WITH_A_LEAK: tuple[Noise, ...] = (white, wandering, sawtooth, spikes)
+WITH_A_LEAK: tuple[Noise, ...] = (white, wandering, sawtooth, spikes, jump)
 
 
 def series(noise: Noise, chance: random.Random, growth: float, count: int = STEPS) -> list[float]:
