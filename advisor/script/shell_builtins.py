@@ -5,7 +5,6 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -13,24 +12,22 @@ from advisor.language import say
 from advisor.script import shell_arrays, shell_output, shell_test
 from advisor.script.shell_command import Assignment, Simple
 from advisor.script.shell_expand import Expander
+from advisor.script.shell_runner import Runner
 from advisor.script.shell_state import Field, Variable
 from advisor.script.shell_text import Piece, Pieces, cut, joined, known, sources, unknown, why_unknown
 from advisor.script.shell_trace import Flow, heredoc
 from advisor.script.shell_words import Word
 
-if TYPE_CHECKING:
-    from advisor.script.shell_run import Shell
-
 _DEFAULT_SEPARATORS = b" \t\n"
 
-Builtin = Callable[["Shell", Simple, "list[Field]", Expander], "tuple[Flow, bool | None]"]
+Builtin = Callable[[Runner, Simple, "list[Field]", Expander], "tuple[Flow, bool | None]"]
 
 
 def _next(status: bool | None = True) -> tuple[Flow, bool | None]:
     return Flow.NEXT, status
 
 
-def _declare(shell: Shell, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
+def _declare(shell: Runner, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
     """`export`, `declare`, `local`, `readonly`: assignments with attributes."""
     name = joined(fields[0].pieces)
     options = b"".join(joined(f.pieces) for f in fields[1:] if joined(f.pieces).startswith(b"-"))
@@ -64,7 +61,7 @@ def _mark(expander: Expander, name: bytes, options: bytes, local: bool) -> None:
         variables[name] = replace(old, integer=b"i" in options, associative=b"A" in options)
 
 
-def _export(shell: Shell, expander: Expander, name: bytes, exported: bool, withdrawn: bool) -> None:
+def _export(shell: Runner, expander: Expander, name: bytes, exported: bool, withdrawn: bool) -> None:
     """`export NAME`, and `export -n NAME`, which takes it back."""
     state, old = expander.state, expander.state.variables.get(name)
     if withdrawn:
@@ -85,7 +82,7 @@ def _refer(expander: Expander, name: bytes, target: bytes) -> None:
     expander.state.variables[target] = Variable((why,))
 
 
-def _unset(shell: Shell, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
+def _unset(shell: Runner, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
     state = expander.state
     texts = [joined(item.pieces) for item in fields[1:]]
     for text in texts:
@@ -101,7 +98,7 @@ def _unset(shell: Shell, command: Simple, fields: list[Field], expander: Expande
     return _next()
 
 
-def _set(shell: Shell, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
+def _set(shell: Runner, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
     texts = [joined(item.pieces) for item in fields]
     if b"--" in texts:
         expander.state.positional = tuple(fields[texts.index(b"--") + 1 :])
@@ -115,7 +112,7 @@ def _set(shell: Shell, command: Simple, fields: list[Field], expander: Expander)
     return _next()
 
 
-def _getopts(shell: Shell, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
+def _getopts(shell: Runner, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
     """There are no options where no arguments were given; which of several comes next is not followed."""
     if not expander.state.positional:
         return _next(False)
@@ -124,13 +121,13 @@ def _getopts(shell: Shell, command: Simple, fields: list[Field], expander: Expan
     return _next(None)
 
 
-def _trap(shell: Shell, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
+def _trap(shell: Runner, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
     if len(fields) > 2 and any(joined(item.pieces) in (b"EXIT", b"0") for item in fields[2:]):
         shell.at_exit = () if joined(fields[1].pieces) == b"-" else fields[1].pieces
     return _next()
 
 
-def _shift(shell: Shell, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
+def _shift(shell: Runner, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
     given = expander.state.positional
     text = joined(fields[1].pieces) if len(fields) > 1 else b"1"
     if given is not None and text.isdigit():
@@ -138,7 +135,7 @@ def _shift(shell: Shell, command: Simple, fields: list[Field], expander: Expande
     return _next()
 
 
-def _read(shell: Shell, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
+def _read(shell: Runner, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
     """`read` from a heredoc or a here-string; anything else is not known."""
     whole, array, names = False, False, []
     texts = [joined(item.pieces) for item in fields[1:]]
@@ -243,7 +240,7 @@ def _split(body: Pieces, separators: bytes, most: int = 0) -> list[Pieces]:
     return out
 
 
-def _eval(shell: Shell, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
+def _eval(shell: Runner, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
     pieces: list[Piece] = []
     for index, item in enumerate(fields[1:]):
         pieces += [Piece(b" ")] if index else []
@@ -252,7 +249,7 @@ def _eval(shell: Shell, command: Simple, fields: list[Field], expander: Expander
     return shell.nested(tuple(pieces), expander.state, home), None
 
 
-def _source(shell: Shell, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
+def _source(shell: Runner, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
     if len(fields) < 2:
         return _next(None)
     state = expander.state
@@ -264,7 +261,7 @@ def _source(shell: Shell, command: Simple, fields: list[Field], expander: Expand
     return (Flow.EXIT if flow is Flow.EXIT else Flow.NEXT), None
 
 
-def _exit(shell: Shell, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
+def _exit(shell: Runner, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
     name = joined(fields[0].pieces)
     flow = {b"exit": Flow.EXIT, b"return": Flow.RETURN, b"break": Flow.BREAK}.get(name, Flow.CONTINUE)
     if name not in (b"exit", b"return") or len(fields) == 1:
@@ -273,7 +270,7 @@ def _exit(shell: Shell, command: Simple, fields: list[Field], expander: Expander
     return flow, (joined(given).strip() == b"0") if known(given) else None
 
 
-def _test(shell: Shell, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
+def _test(shell: Runner, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
     given = Expander(expander.text, shell.as_given(expander.state), expander.substitute)
     words = [word for word in command.words[1:] if isinstance(word, Word)]
     if joined(fields[0].pieces) == b"[" and words and words[-1].literal() == b"]":
@@ -290,14 +287,14 @@ def _test(shell: Shell, command: Simple, fields: list[Field], expander: Expander
     return _next(shell.decide(shell_test.Condition(operands, given, False)))
 
 
-def _let(shell: Shell, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
+def _let(shell: Runner, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
     for word in command.words[1:]:
         if isinstance(word, Word):
             expander.arithmetic((word.start, word.end))
     return _next(None)
 
 
-def _echo(shell: Shell, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
+def _echo(shell: Runner, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
     """Printing matters only inside `$( … )`, or where it goes to a file; `printf -v` prints into a variable."""
     texts = [joined(item.pieces) for item in fields[:3]]
     if texts[:2] == [b"printf", b"-v"] and len(texts) == 3 and re.fullmatch(rb"[A-Za-z_]\w*", texts[2]):
@@ -314,11 +311,11 @@ def _echo(shell: Shell, command: Simple, fields: list[Field], expander: Expander
     return _next()
 
 
-def _nothing(shell: Shell, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
+def _nothing(shell: Runner, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
     return _next(joined(fields[0].pieces) != b"false")
 
 
-def _cd(shell: Shell, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
+def _cd(shell: Runner, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
     """`cd FOLDER`: remembered where the folder is known, or a guess at it is (`$(dirname "$0")`)."""
     pieces = fields[-1].pieces if len(fields) > 1 else ()
     guessed = bool(pieces) and all(piece.text or not piece.reason for piece in pieces)
@@ -329,7 +326,9 @@ def _cd(shell: Shell, command: Simple, fields: list[Field], expander: Expander) 
     return _next(None)
 
 
-def _unknown_status(shell: Shell, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
+def _unknown_status(
+    shell: Runner, command: Simple, fields: list[Field], expander: Expander
+) -> tuple[Flow, bool | None]:
     if shell.capture is not None and joined(fields[0].pieces) == b"pwd":
         shell.capture.append(
             unknown(
@@ -341,7 +340,7 @@ def _unknown_status(shell: Shell, command: Simple, fields: list[Field], expander
     return _next(None)
 
 
-def _mapfile(shell: Shell, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
+def _mapfile(shell: Runner, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
     """`mapfile -t NAME` from a heredoc or a here-string; anything else is not known."""
     texts = [joined(item.pieces) for item in fields[1:]]
     name = texts[-1] if texts and re.fullmatch(rb"[A-Za-z_]\w*", texts[-1]) else b"MAPFILE"
@@ -355,7 +354,7 @@ def _mapfile(shell: Shell, command: Simple, fields: list[Field], expander: Expan
     return _next(None)
 
 
-def _exec(shell: Shell, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
+def _exec(shell: Runner, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
     if len(fields) < 2:
         return _next()
     shell.external(command, tuple(fields), expander)

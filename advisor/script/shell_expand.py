@@ -9,11 +9,10 @@ from itertools import islice, pairwise
 from msgspec.structs import replace
 
 from advisor.language import say
-from advisor.script.shell_arrays import subscript
 from advisor.script.shell_braces import expand_braces
 from advisor.script.shell_parameters import SEPARATORS, Parameters
 from advisor.script.shell_state import Field, State, Variable
-from advisor.script.shell_text import HOLE, Piece, Pieces, Place, Text, nested_text, sources, unknown
+from advisor.script.shell_text import HOLE, Piece, Pieces, Place, Text, joined, known, nested_text, sources, unknown
 from advisor.script.shell_words import Arithmetic, Exhausted, Literal, Parameter, Part, Substitution, Word, scan_quoted
 
 _ESCAPED_IN_BACKTICKS = re.compile(rb"\\([`$\\])")
@@ -136,8 +135,18 @@ class Expander(Parameters):
         return open_field
 
     def subscript(self, span: tuple[int, int], variable: Variable) -> bytes | None:
-        """The key of an element."""
-        return subscript(self, span, variable)
+        """The key of an element, from bytes `span` between the brackets; None where it is not known.
+
+        An indexed array counts from its end where the number is negative.
+        """
+        if variable.associative:
+            pieces = tuple(self.pieces(scan_quoted(self.text.data, *span, "brace")))
+            return joined(pieces) if known(pieces) else None
+        number = self.arithmetic(span)
+        if number.reason:
+            return None
+        index = int(number.text)
+        return b"%d" % (index if index >= 0 else index + variable.next_index)
 
     def is_star(self, part: Parameter) -> bool:
         return part.name == b"*" or (part.index is not None and self.raw(part.index) == b"*")

@@ -149,7 +149,7 @@ class Shell(ControlFlow):
     def assign_element(self, assignment: Assignment, array: Variable, value: Pieces, expander: Expander) -> None:
         """`name[key]=value`."""
         start = assignment.start + len(assignment.name) + 1
-        key = shell_arrays.subscript(expander, (start, start + len(assignment.index or b"")), array)
+        key = expander.subscript((start, start + len(assignment.index or b"")), array)
         held = dict(array.elements or {})
         if array.elements is None and array.value is not None:
             held[b"0"] = Field(array.value)

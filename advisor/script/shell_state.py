@@ -43,6 +43,11 @@ class Variable(Struct, frozen=True):
         """The same array with other elements."""
         return replace(self, value=None, elements=elements)
 
+    @property
+    def next_index(self) -> int:
+        """One more than the largest index of an array."""
+        return max((int(key) for key in self.elements or () if key.isdigit()), default=-1) + 1
+
     def scalar(self) -> Pieces | None:
         """What `$name` gives: the value, or element 0 of an array."""
         if self.elements is not None:
