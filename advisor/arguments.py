@@ -197,12 +197,16 @@ def _fraction(text: str) -> float:
     return value
 
 
-def _add_sitting(parser: argparse.ArgumentParser) -> None:
-    _add_input(parser)
-    _add_machine(parser)
+def _add_answers(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--answer", action="append", default=[], metavar="QUESTION=ANSWER", help=say("answer a question; repeatable")
     )
+
+
+def _add_sitting(parser: argparse.ArgumentParser) -> None:
+    _add_input(parser)
+    _add_machine(parser)
+    _add_answers(parser)
     parser.add_argument(
         "--replay",
         nargs="?",
@@ -284,6 +288,7 @@ def _estimate(parser: argparse.ArgumentParser) -> None:
         "--run", metavar="FILE", help=say("a run file (`settings --format yaml` writes one) instead of a script")
     )
     _add_machine(parser)
+    _add_answers(parser)
     _add_format(parser, "text", "json")
 
 

@@ -17,12 +17,13 @@ from advisor.language import say
 from advisor.machine.describe import described, from_log, merge
 from advisor.machine.inventory import Machine
 from advisor.machine.measure import measure
+from advisor.machine.ray_session import end_of
 from advisor.run.agreement import agreement
 from advisor.run.dialect import Recognised, recognise
 from advisor.script.launch import Launch, Script
 from advisor.script.python_module import follow_module
 from advisor.units import show_bytes
-from advisor.watch.ray_logs import ends_in, of_workers, worker_ids
+from advisor.watch.ray_logs import ends_in, of_workers, raylets_on, worker_ids
 
 _LONG = 32 << 20
 """Bytes of a log from which on it is told how far its reading is."""
@@ -89,27 +90,41 @@ def read_crash_of(asked: Asked, knowledge: Knowledge, tell: Notice) -> Crash:
     if crash.verdict != "unclear":
         return crash
     ends = ends_in(asked.record) if asked.record is not None else ()
-    texts = [entry.text for entry in crash.evidence]
-    ends = ends or of_workers(texts) or _ends_elsewhere(asked.ray, worker_ids(texts))
+    texts = [entry.text for entry in crash.evidence] + [
+        clean(end_of(log), 200_000) for log in asked.logs if log.is_file()
+    ]
+    ends = ends or _ends_here(texts) or _ends_elsewhere(asked.ray, worker_ids(texts))
     if not ends:
         return crash
     fuller = read_crash((*asked.logs, *ends), knowledge, tell)
     return fuller if fuller.verdict != "unclear" or not crash.evidence else crash
 
 
+def _ends_here(texts: Sequence[str]) -> tuple[Path, ...]:
+    """The logs of dead workers of this node, and what their raylets wrote of them."""
+    found = of_workers(texts)
+    told = raylets_on(texts) if worker_ids(texts) else ""
+    return (*found, *_kept_aside({"raylet.out": told})) if told else found
+
+
+def _kept_aside(texts: Mapping[str, str]) -> tuple[Path, ...]:
+    """File name → text, written to a temporary folder, where the app can show them."""
+    from tempfile import mkdtemp
+
+    folder = Path(mkdtemp(prefix="rl-oom-advisor-ray-"))
+    for name, text in texts.items():
+        (folder / name.replace("/", "_")).write_text(text, encoding="utf-8", errors="replace")
+    return tuple(sorted(folder.iterdir()))
+
+
 def _ends_elsewhere(address: str | None, workers: tuple[str, ...]) -> tuple[Path, ...]:
     """The logs of dead workers on other nodes of a cluster that runs, fetched through Ray into the temporary folder."""
     if address is None or not workers:
         return ()
-    from tempfile import mkdtemp
-
     from advisor.machine.cluster import ask_cluster
 
     logs = ask_cluster(address, workers=workers).logs
-    folder = Path(mkdtemp(prefix="rl-oom-advisor-ray-")) if logs else Path()
-    for node, name, text in logs:
-        (folder / f"{node.replace('/', '_')} {name}").write_text(text, encoding="utf-8", errors="replace")
-    return tuple(sorted(folder.iterdir())) if logs else ()
+    return _kept_aside({f"{node} {name}": text for node, name, text in logs}) if logs else ()
 
 
 def described_libraries(asked: Asked, knowledge: Knowledge) -> Mapping[str, str]:
@@ -155,12 +170,14 @@ def config_module(script: Script | None, index: int, recognised: Recognised, kno
     return replace(found, launches=tuple(replace(each, notes=(note, *each.notes)) for each in found.launches))
 
 
-def machine_for(asked: Asked, knowledge: Knowledge, crash: Crash, script: Script | None, index: int) -> Machine:
+def machine_for(
+    asked: Asked, knowledge: Knowledge, crash: Crash, script: Script | None, index: int, tell: Notice = silent
+) -> Machine:
     launch = script.launches[index] if script is not None and script.launches else None
     host = crash.evidence[0].fields.get("node_total_bytes") if crash.evidence else None
     return merge(
         measure(launch.interpreter if launch is not None else None),
-        machine_told(asked, knowledge),
+        machine_told(asked, knowledge, tell),
         from_log(
             gpu_bytes=crash.gpu_total_bytes,
             gpu_names=crash.gpu_names,
@@ -170,9 +187,9 @@ def machine_for(asked: Asked, knowledge: Knowledge, crash: Crash, script: Script
     )
 
 
-def machine_told(asked: Asked, knowledge: Knowledge) -> Machine:
+def machine_told(asked: Asked, knowledge: Knowledge, tell: Notice = silent) -> Machine:
     """What the command line says of the machine, and the cluster that it names."""
-    nodes, problems = _cluster(asked.ray)
+    nodes, problems = _cluster(asked.ray, tell)
     return described(
         knowledge.gpus,
         gpus=asked.gpus,
@@ -186,13 +203,17 @@ def machine_told(asked: Asked, knowledge: Knowledge) -> Machine:
     )
 
 
-def _cluster(address: str | None) -> tuple[Sequence[Machine], Sequence[str]]:
+def _cluster(address: str | None, tell: Notice) -> tuple[Sequence[Machine], Sequence[str]]:
     """Nodes of the Ray cluster that was named, and sentences on those that did not answer."""
     if address is None:
         return (), ()
     from advisor.machine.cluster import ask_cluster
 
-    answers = ask_cluster(address)
+    def heard(answered: int, count: int) -> None:
+        tell(say("asking the Ray cluster: {answered} of {count} nodes have answered", answered=answered, count=count))
+
+    tell(say("asking the Ray cluster"))
+    answers = ask_cluster(address, heard=heard)
     return answers.nodes, answers.problems
 
 

@@ -127,12 +127,15 @@ def _translated(text: str) -> str:
     return found
 
 
-def read_catalogue(folder: Path) -> dict[str, str]:
-    """Every pair of the folder's JSON files; {} where there is no such folder. A damaged file is left out."""
+def read_catalogue(folder: Path, files: str = "*.json") -> dict[str, str]:
+    """Every pair of the folder's JSON files, or of those so named; {} where there is no such folder.
+
+    A damaged file is left out.
+    """
     import json
 
     pairs: dict[str, str] = {}
-    for file in sorted(folder.glob("*.json")):
+    for file in sorted(folder.glob(files)):
         try:
             told = json.loads(file.read_bytes())
         except (OSError, ValueError, RecursionError):

@@ -27,6 +27,7 @@ from advisor.diagnosis.diagnosis import Diagnosis
 from advisor.diagnosis.facts import Known
 from advisor.diagnosis.from_record import peaks_in
 from advisor.diagnosis.leaks import held_knobs
+from advisor.diagnosis.sharding import told_sharding, with_sharding
 from advisor.diagnosis.version import other_answers, told_version, with_version
 from advisor.glance import phase_marks
 from advisor.knowledge import Knowledge, open_knowledge
@@ -45,6 +46,7 @@ from advisor.plan.what_if import Situation
 from advisor.run.build import RunInputs, build_run
 from advisor.run.dialect import Recognised, no_place
 from advisor.run.run import Run
+from advisor.run.unread import unread_sharding
 from advisor.script.launch import Launch, Script
 from advisor.script.reader import read_script
 from advisor.watch.measured import Measured, measured_in, with_phase
@@ -101,7 +103,7 @@ def open_session(asked: Asked, notice: Notice | None = None, early: Early | None
     if early is not None and asked.logs:
         first = preview(asked.logs, knowledge.signatures, *phase_marks(knowledge))
         if first is not None:
-            early(_diagnosed(asked, knowledge, script, first, tell))
+            early(_diagnosed(replace(asked, ray=None), knowledge, script, first, tell))  # nodes that hang can wait
     return _diagnosed(asked, knowledge, script, read_crash_of(asked, knowledge, tell), tell)
 
 
@@ -114,7 +116,7 @@ def _diagnosed(asked: Asked, knowledge: Knowledge, script: Script | None, crash:
         names = {"file": module.documents[0].path.name, "script": asked.script.name if asked.script else ""}
         tell(say("reading {file}, which {script} runs", **names))
     tell(say("looking at this machine"))
-    machine = machine_for(asked, knowledge, crash, script, index)
+    machine = machine_for(asked, knowledge, crash, script, index, tell)
     chosen = asked if module is None else replace(asked, launch=None)
     recognised, index = pick_launch(script, crash, chosen, knowledge, machine.libraries)
     return _think(asked, knowledge, machine, script, index, recognised, crash, dict(asked.answers or {}))
@@ -224,7 +226,10 @@ def _think(
     crash = with_phase(crash, measured)
     launch = script.launches[index] if script is not None and script.launches else None
     recognised = told_version(recognised, answers)
-    inputs = RunInputs(recognised, launch, machine, knowledge.models, crash.settings, asked.model)
+    shardings = knowledge.tree.sharding
+    frames = [f"{frame.file}:{frame.function}" for frame in crash.frames]
+    unread = unread_sharding(launch, shardings, told_sharding(shardings, answers), frames)
+    inputs = RunInputs(recognised, launch, machine, knowledge.models, crash.settings, asked.model, unread=unread)
     run = build_run(inputs).run
     leak_assumed = answers.get("regression") == "yes"
     others = other_launches(asked, script, index)
@@ -244,7 +249,8 @@ def _think(
     matches = attribute(run, crash)
     done = diagnose(Known(crash, run, machine, ledger, matches, measured), knowledge, other_answers(answers), found)
     asks = done.cause.memory != "none"
-    done = replace(done, diagnosis=with_version(done.diagnosis, recognised, wanted=asks))
+    versioned = with_version(done.diagnosis, recognised, wanted=asks)
+    done = replace(done, diagnosis=with_sharding(versioned, run.unread, shardings, wanted=asks))
     situation = replace(
         _situation(inputs, machine, crash, knowledge, done, found, asked.margin),
         leak_assumed=leak_assumed,

@@ -80,6 +80,22 @@ class LateGauges:
         return self._gauges.poll(now)
 
 
+class LateCluster:
+    """The nodes of a Ray cluster, loaded with the first look at them."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self._gauges: Any = None
+
+    def look(self) -> Any:
+        """The nodes as last told."""
+        if self._gauges is None:
+            from advisor.machine.cluster_live import ClusterGauges
+
+            self._gauges = ClusterGauges(self.address)
+        return self._gauges.look()
+
+
 def run(parsed: argparse.Namespace) -> int:
     """Open the app; the caller has made sure that there is a terminal. Raises Refusal for unusable arguments."""
     gc.disable()  # nothing made while loading is garbage; the app turns it on again
@@ -101,8 +117,15 @@ def run(parsed: argparse.Namespace) -> int:
         pasted=_pasted,
         keeper=_keeper(),
         resume=_place(resumed),
+        cluster=_cluster(parsed, resumed),
     )
     return run_app(door, config)
+
+
+def _cluster(parsed: argparse.Namespace, resumed: Any) -> LateCluster | None:
+    """The Ray cluster that was named, also before the last sitting was left."""
+    address = resumed.asked.ray if resumed is not None else parsed.ray
+    return LateCluster(address) if address else None
 
 
 def _sight(parsed: argparse.Namespace) -> Sight:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import errno
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal, get_args
 
-from advisor.language import ENGLISH, Sayings, say, spoken
+from advisor.language import ENGLISH, Sayings, listed, say, spoken
 
 _NAMED = re.compile(r"\{(\w{1,40})\}")
 Memory = Literal["gpu", "host", "shm", "none", "unknown"]
@@ -91,6 +91,18 @@ _WHEN: Sayings[Phase] = Sayings(
 def when(phase: Phase) -> str:
     """When in a step: "while syncing weights into the rollout engine", "during the actor update"."""
     return _WHEN[phase]
+
+
+def when_either(phases: Sequence[Phase]) -> str:
+    """When, where several phases are possible: "during the actor update or while computing log-probabilities"."""
+    *others, last = (_WHEN[phase] for phase in phases)
+    return say("{whens} or {last}", whens=listed(others), last=last) if others else last
+
+
+def both(phases: Sequence[Phase]) -> str:
+    """Phases that share something: "the actor update and computing log-probabilities"."""
+    *others, last = (PHASE_TITLES[phase] for phase in phases)
+    return say("{phases} and {last}", phases=listed(others), last=last) if others else last
 
 
 MEMORY_TITLES: Sayings[Memory] = Sayings(

@@ -46,7 +46,8 @@ def machine(parsed: argparse.Namespace) -> int:
     from advisor.machine.measure import measure
     from advisor.report.machine_report import machine_report
 
-    found = usable(lambda: _nodes(parsed)) if parsed.machine or parsed.ray else measure()
+    asked = parsed.machine or parsed.ray is not None
+    found = usable(lambda: _nodes(parsed)) if asked else measure()
     emit(encode(machine_file(found)) + "\n" if parsed.format == "json" else machine_report(found), parsed.ascii)
     return Exit.DONE
 
@@ -55,7 +56,7 @@ def _nodes(parsed: argparse.Namespace) -> Machine:
     from advisor.machine.cluster import Answers, ask_cluster
     from advisor.machine.describe import described
 
-    answers = ask_cluster(parsed.ray) if parsed.ray else Answers(())
+    answers = ask_cluster(parsed.ray) if parsed.ray is not None else Answers(())
     if answers.nodes:
         told = {"count": len(answers.nodes), "seconds": answers.seconds}
         tell(say("{count} nodes answered in {seconds:.1f} s", **told))

@@ -37,7 +37,8 @@ class Finished(NamedTuple):
 
 def watch(parsed: argparse.Namespace) -> Finished:
     """Run the command, or join one that runs. Raises Refusal."""
-    from advisor.watch.watching import Watch, default_folder
+    from advisor.watch.begun import Watch
+    from advisor.watch.watching import default_folder
 
     argv = list(parsed.command[1:] if parsed.command[:1] == ["--"] else parsed.command)
     folder = Path(parsed.output) if parsed.output else default_folder()
@@ -95,7 +96,8 @@ def _diagnosed(finished: Finished, knowledge: tuple[Path, ...]) -> Finished:
         return finished
     if _has_terminal():
         return finished._replace(show=True, script=state.asked.script)
-    tell(text_report(state))
+    with suppress(OSError):
+        tell(text_report(state))
     _say(say("record: {folder}", folder=clean_line(str(record))))
     return finished
 
@@ -138,5 +140,7 @@ def _has_terminal() -> bool:
 
 
 def _say(sentence: str) -> None:
+    """A terminal that was closed meanwhile costs the words, not the command's own end."""
     encoding = sys.stderr.encoding or "ascii"
-    print(f"{PROGRAM}: {sentence}".encode(encoding, "replace").decode(encoding), file=sys.stderr)
+    with suppress(OSError):
+        print(f"{PROGRAM}: {sentence}".encode(encoding, "replace").decode(encoding), file=sys.stderr, flush=True)

@@ -110,6 +110,8 @@ class Crash(Struct, frozen=True):
     """Memory readings in order, thinned where there are many."""
     miles: Mapping[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
     """Of very long logs, by name: (lines before, byte offset) of some lines' beginnings, in order."""
+    phase_among: tuple[Phase, ...] = ()
+    """Where `phase` is unknown: the phases that the failing frame leaves, the likeliest first."""
 
 
 NOTHING = Crash(verdict="unclear", memory="unknown", phase="unknown", unclear_because=mark("no log was given"))

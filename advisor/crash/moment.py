@@ -17,6 +17,7 @@ from advisor.crash.phase import (
     is_critic,
     phase_of_frames,
     phase_of_texts,
+    phases_among,
     tasks_in,
     trace_above,
     trace_below,
@@ -70,17 +71,32 @@ def _beside(first: Line, lines: Sequence[Line]) -> list[Line]:
 
 def moment_of(cause: Placed | None, trace: Trace, mark: Mark | None, users: Sequence[TopUser], rules: Rules) -> Moment:
     """The phase of a failure and what shows it. `mark`: the last progress line of its run before it."""
-    steps: tuple[Callable[[], Moment], ...] = (
+    proofs: tuple[Callable[[], Moment], ...] = (
         lambda: _while_loading(cause, trace, rules),
         lambda: _by_frames(cause, trace, [rule for rule in rules.frames if rule.weight > WEAK], rules.frameworks),
         lambda: _by_texts(cause, trace, rules),
         lambda: _by_message(cause),
+    )
+    hints: tuple[Callable[[], Moment], ...] = (
         lambda: _by_frames(cause, trace, rules.frames, rules.frameworks),
         lambda: _by_largest(users, rules),
         lambda: _by_progress(mark),
     )
-    answers = (step() for step in steps)
-    return next((answer for answer in answers if answer[0] != "unknown"), ("unknown", ""))
+    nothing: Moment = ("unknown", "")
+    proof = next((found for step in proofs if (found := step())[0] != "unknown"), nothing)
+    if proof[0] != "unknown":
+        return proof
+    among, _ = left_open(cause, trace, rules)  # a hint may choose among these phases, not overrule them
+    hinted = (step() for step in (hints[1:] if among else hints))
+    return next((found for found in hinted if found[0] in among or not (among or found[0] == "unknown")), nothing)
+
+
+def left_open(cause: Placed | None, trace: Trace, rules: Rules) -> tuple[tuple[Phase, ...], str]:
+    """The phases among which a frame without its caller leaves the choice, the likeliest first, and the frame."""
+    among, frame = phases_among(trace.frames, rules.frames, rules.frameworks)
+    if among and is_critic(cause.find.first.process if cause else "", trace):
+        among = tuple(dict.fromkeys("critic_update" if one == "actor_update" else one for one in among))
+    return among, frame
 
 
 def _while_loading(cause: Placed | None, trace: Trace, rules: Rules) -> Moment:

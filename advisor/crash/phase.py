@@ -125,7 +125,7 @@ def phase_of_frames(
     names = [_name(frame) for frame in frames]
     lower = [name.lower() for name in names]
     for rule in rules:
-        if rule.in_ != "frame" or not _concerns(rule, frameworks) or rule.weight < best[0]:
+        if rule.in_ != "frame" or rule.or_ or not _concerns(rule, frameworks) or rule.weight < best[0]:
             continue
         for depth in range(len(names) - 1, -1, -1):
             if (rule.weight, depth) <= best:
@@ -138,6 +138,22 @@ def phase_of_frames(
                 best, answer = (rule.weight, depth), (rule.phase, _shown(frames[depth]))
                 break
     return answer
+
+
+def phases_among(
+    frames: Sequence[Frame], rules: Sequence[FrameRule], frameworks: Sequence[str]
+) -> tuple[tuple[Phase, ...], str]:
+    """The phases that share the innermost frame of a rule with `or`, the likeliest first, and the frame; else ((), "").
+
+    Its caller would decide, and phase_of_frames has found none.
+    """
+    chosen = [rule for rule in rules if rule.or_ and rule.in_ == "frame" and _concerns(rule, frameworks)]
+    for depth in range(len(frames) - 1, -1, -1):
+        name = _name(frames[depth])
+        for rule in chosen:
+            if _may_match(rule, name.lower()) and re.search(rule.frame, name):
+                return (rule.phase, *rule.or_), _shown(frames[depth])
+    return (), ""
 
 
 def phase_of_texts(

@@ -15,7 +15,7 @@ from advisor.crash.fold import as_evidence, folded, progress_told, victims
 from advisor.crash.keep import Find
 from advisor.crash.lines import Line
 from advisor.crash.marks import known_lines, unanchored
-from advisor.crash.moment import Rules, moment_of, trace_of
+from advisor.crash.moment import Rules, left_open, moment_of, trace_of
 from advisor.crash.neighbours import engine_processes, lists_processes
 from advisor.crash.parts import parts
 from advisor.crash.patterns import Field, catalogue
@@ -29,6 +29,7 @@ from advisor.crash.unwrap import unwrapped
 from advisor.crash.verdict import ALLOCATOR_WARNING, Judgement, Placed, memory_by_frames, with_processes
 from advisor.knowledge.schema import FrameRule, Progress, Signatures
 from advisor.language import listed, mark, say
+from advisor.words import both
 
 _EVIDENCE = 40
 _NEAR_LINES = 30
@@ -173,6 +174,9 @@ class _Story:
         users, rows = self._users(cause)
         mark = last_progress(self._lines_until(cause), self.rules.progress, self.rules.frameworks)
         phase, because = moment_of(cause, trace, mark, users, self.rules)
+        among, frame = left_open(cause, trace, self.rules) if phase == "unknown" else ((), "")
+        if among:
+            because = say("{frame}: part of {phases}; its caller is not shown", frame=frame, phases=both(among))
         memory = judgement.memory
         if cause is not None:
             memory = memory_by_frames(memory, cause.id, trace)
@@ -203,6 +207,7 @@ class _Story:
             readings=readings_in(self.placed, [log.name for log in self.logs], self.rules.frames),
             steps_done=self.run.health.steps_done,
             miles={log.name: tuple(log.miles) for log in self.logs if log.miles},
+            phase_among=among,
         )
 
     def _empty(self) -> Crash:

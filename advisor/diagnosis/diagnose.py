@@ -11,9 +11,10 @@ from advisor.diagnosis.cases import Matched, match_cases
 from advisor.diagnosis.diagnosis import UNKNOWN, Diagnosis
 from advisor.diagnosis.fact import Fact
 from advisor.diagnosis.facts import Known, gather_facts
+from advisor.diagnosis.likely_phase import narrowed, walk_likeliest
 from advisor.diagnosis.remarks import remarks
 from advisor.diagnosis.tree import Walk, check_answers, ruled_out, walk
-from advisor.knowledge.schema import Cause, Knowledge
+from advisor.knowledge.schema import Cause, Knowledge, Tree
 from advisor.language import say
 from advisor.memory.calibrate import Correction
 from advisor.memory.cells import Ledger
@@ -40,7 +41,7 @@ def diagnose(
         _told(facts, name, answers)
     worries = concerns(knowledge.advisories, facts, _unknown_phase(facts))
     facts.update(concern_facts(worries))
-    walked = walk(knowledge.tree, facts, answers)
+    walked = _walked(knowledge.tree, facts, answers, known)
     matched = match_cases(knowledge.cases, facts, known.run, knowledge.own_cases)
     cause = walked.cause
     diagnosis = Diagnosis(
@@ -61,6 +62,17 @@ def diagnose(
     return Diagnosed(diagnosis, cause, facts, worries, matched)
 
 
+def _walked(tree: Tree, facts: dict[str, Fact], answers: Mapping[str, str], known: Known) -> Walk:
+    """The walk; where a frame without its caller leaves several phases, the likeliest of them is taken as a guess."""
+    among = known.crash.phase_among
+    if not among or "phase" in facts or known.crash.verdict != "oom":
+        walked = walk(tree, facts, answers)
+        return narrowed(walked, among) if among else walked
+    if answers.get("phase") == UNKNOWN:
+        return narrowed(walk(tree, facts, answers), among)
+    return walk_likeliest(facts, known.crash, known.ledger, lambda assumed: walk(tree, assumed, answers))
+
+
 def _told(facts: dict[str, Fact], name: str, answers: Mapping[str, str]) -> None:
     given = answers.get(name)
     if given is None:
@@ -77,11 +89,11 @@ def _unknown_phase(facts: Mapping[str, Fact]) -> frozenset[str]:
 
 
 def _basis(walked: Walk, ledger: Ledger) -> Basis:
-    """measured: the log answered all · computed: script or machine helped · estimated: one is open, said, in doubt."""
+    """measured: the log answered all · computed: script or machine helped · estimated: one is open, guessed, said."""
     sources = {step.source for step in walked.steps}
     if "script" in sources and (ledger.doubts or (ledger.gpu and ledger.basis == "estimated")):
         return "estimated"
-    if sources & {"unknown", "user"} or not sources:
+    if sources & {"unknown", "user"} or not sources or any(step.guess for step in walked.steps):
         return "estimated"
     return "measured" if sources == {"log"} else "computed"
 

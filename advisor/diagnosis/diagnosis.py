@@ -36,6 +36,8 @@ class Step(Struct, frozen=True):
     if_unknown: str = ""
     suggested: str = ""
     """What the evidence says, where the user answered otherwise."""
+    guess: bool = False
+    """The answer is only likely; `because` says why, and the user may know better."""
 
 
 class RuledOut(Struct, frozen=True):

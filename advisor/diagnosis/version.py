@@ -13,7 +13,7 @@ from advisor.knowledge.schema import Era, Framework
 from advisor.language import say
 from advisor.run.dialect import Recognised
 
-QUESTION = "version"
+QUESTION, SHARDING = "version", "sharding"
 AFTER = ("framework", "framework_host", "memory")
 """It stands behind the first of these on the path."""
 
@@ -30,8 +30,8 @@ def told_version(recognised: Recognised, answers: Mapping[str, str]) -> Recognis
 
 
 def other_answers(answers: Mapping[str, str]) -> dict[str, str]:
-    """What the decision tree is told: everything but the version."""
-    return {name: given for name, given in answers.items() if name != QUESTION}
+    """What the decision tree is told: everything but the version and the sharding."""
+    return {name: given for name, given in answers.items() if name not in (QUESTION, SHARDING)}
 
 
 def with_version(diagnosis: Diagnosis, recognised: Recognised, *, wanted: bool = True) -> Diagnosis:

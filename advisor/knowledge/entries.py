@@ -22,6 +22,7 @@ from advisor.knowledge.schema import (
     Progress,
     Question,
     Remedy,
+    Sharding,
     Signature,
     Strict,
     VersionMark,
@@ -30,7 +31,19 @@ from advisor.knowledge.yaml_file import At, BadFile, YamlFile, read_yaml, typed
 from advisor.language import listed, say
 
 Kind = Literal[
-    "framework", "case", "advisory", "remedy", "model", "gpu", "knob", "signature", "question", "cause", "tree", "lines"
+    "framework",
+    "case",
+    "advisory",
+    "remedy",
+    "model",
+    "gpu",
+    "knob",
+    "signature",
+    "question",
+    "cause",
+    "sharding",
+    "tree",
+    "lines",
 ]
 
 
@@ -40,6 +53,7 @@ class TreePart(Strict, frozen=True):
     start: str = ""
     questions: tuple[Question, ...] = ()
     causes: tuple[Cause, ...] = ()
+    sharding: tuple[Sharding, ...] = ()
 
 
 class LinesPart(Strict, frozen=True):
@@ -144,6 +158,8 @@ def _of_tree(part: TreePart, file: YamlFile) -> Iterator[Entry]:
         yield Entry("question", question.id, question, file, ("questions", number))
     for number, cause in enumerate(part.causes):
         yield Entry("cause", cause.id, cause, file, ("causes", number))
+    for number, sharding in enumerate(part.sharding):
+        yield Entry("sharding", sharding.id, sharding, file, ("sharding", number))
 
 
 def _of_lines(part: LinesPart, file: YamlFile) -> Iterator[Entry]:

@@ -84,6 +84,7 @@ def _over(ours: Knowledge, entries: Sequence[Entry]) -> Knowledge:
             start=start,
             questions=over("question", ours.tree.questions, _id),
             causes=over("cause", ours.tree.causes, _id),
+            sharding=over("sharding", ours.tree.sharding, _id),
         ),
         own_cases=tuple(entry.id for entry in entries if entry.kind == "case"),
         signatures=_lines_over(ours.signatures, entries, over("signature", ours.signatures.signatures, _id)),

@@ -1,7 +1,7 @@
 """A running Ray cluster asked for what its nodes have, through Ray itself, in a process that can be given up.
 
 Ray is asked in a child (`cluster_ask`), which writes one JSON line for each node as it answers: whatever hangs or dies
-there, what was answered by then is kept, and after `PATIENCE` seconds the rest is told to be silent.
+there, what was answered by then is kept, and after `NODE_SECONDS` the rest is told to be silent.
 """
 
 from __future__ import annotations
@@ -11,24 +11,30 @@ import os
 import select
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import Any
+from typing import IO, Any
 
 from advisor.hostile import clean_line
 from advisor.language import mark, say, spoken
+from advisor.machine.cluster_doors import TOKEN, wants_token
 from advisor.machine.inventory import Machine
 from advisor.machine.inventory_json import from_json
+from advisor.machine.merge import some_of
 
 NODE_SECONDS = 6.0
 """Within which each node has to answer, all at once."""
 JOIN_SECONDS = 12.0
 """Within which the cluster has to let us in."""
+_GLANCE = 1.0
+"""From one look at what Ray prints to the next."""
 
 _SILENT = mark("{node}: {because}; what the other nodes told is shown.")
 _NO_ANSWER = mark("Ray did not answer within {seconds:.0f} s: is the cluster running, and the address right?")
+_BROKEN = mark("Ray could not be asked, its last words: {words}")
+_NO_ADDRESS = mark("--ray needs auto or the address of a cluster, like 10.0.0.1:6379")
 
 
 class ClusterError(ValueError):
@@ -37,7 +43,7 @@ class ClusterError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """Nodes that answered, and a sentence for each that did not."""
+    """Nodes that answered, and a sentence for those that did not."""
 
     nodes: tuple[Machine, ...]
     problems: tuple[str, ...] = ()
@@ -46,31 +52,70 @@ class Answers:
     """(node, file name, text): the ends of the logs of the workers that were asked for."""
 
 
-@lru_cache(maxsize=4)
-def ask_cluster(address: str, node_seconds: float = NODE_SECONDS, workers: tuple[str, ...] = ()) -> Answers:
-    """Every node of the cluster at `address` ("auto", "10.0.0.1:6379", "ray://…"). Raises ClusterError.
+Heard = Callable[[int, int], None]
+"""Told how many nodes have answered or will not, and of how many."""
+_KEPT: dict[tuple[str, tuple[str, ...]], Answers] = {}
+
+
+def ask_cluster(
+    address: str, node_seconds: float = NODE_SECONDS, workers: tuple[str, ...] = (), heard: Heard | None = None
+) -> Answers:
+    """Every node of the cluster at `address` ("auto", "10.0.0.1:6379", "ray://…"), asked once. Raises ClusterError.
 
     `workers`: Ray's ids of workers whose logs are wanted too.
     """
-    words = [sys.executable, "-m", "advisor.machine.cluster_ask", address, str(node_seconds), spoken(), *workers]
-    nothing, pipe = subprocess.DEVNULL, subprocess.PIPE
-    environ = {**os.environ, "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0"}
-    with subprocess.Popen(words, stdin=nothing, stdout=pipe, stderr=nothing, env=environ) as child:  # noqa: S603
+    if (address, workers) not in _KEPT:
+        _KEPT[address, workers] = _KEPT[address, ()] = _asked(address, node_seconds, workers, heard)
+    return _KEPT[address, workers]
+
+
+def forget() -> None:
+    """Clusters are asked anew."""
+    _KEPT.clear()
+
+
+def _asked(address: str, node_seconds: float, workers: tuple[str, ...], heard: Heard | None) -> Answers:
+    if not address.strip():
+        raise ClusterError(say(_NO_ADDRESS))
+    with tempfile.TemporaryFile() as words, asking(address, node_seconds, 0.0, workers, words) as child:
         try:
-            return _Asking(child, node_seconds).answers()
+            return _Asking(address, child, node_seconds, words.fileno(), heard).answers()
         finally:
             child.kill()
+
+
+def asking(
+    address: str, node_seconds: float, every: float, workers: tuple[str, ...] = (), words: IO[bytes] | int | None = None
+) -> subprocess.Popen[bytes]:
+    """The child that asks, once or `every` so many seconds; what Ray prints goes to `words`."""
+    command = [sys.executable, "-m", "advisor.machine.cluster_ask", address, str(node_seconds), str(every), spoken()]
+    environ = {**os.environ, "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0"}
+    nothing = subprocess.DEVNULL
+    return subprocess.Popen(  # noqa: S603
+        [*command, *workers],
+        stdin=nothing,
+        stdout=subprocess.PIPE,
+        stderr=nothing if words is None else words,
+        env=environ,
+    )
 
 
 @dataclass(slots=True)
 class _Asking:
     """One question to a cluster, and what was answered so far."""
 
+    address: str
     child: subprocess.Popen[bytes]
     node_seconds: float
+    words: int
+    """File of what Ray prints; the child writes where it ends, so it is read without moving there."""
+    heard: Heard | None = None
     nodes: list[Machine] = field(default_factory=list)
-    problems: list[str] = field(default_factory=list)
+    silent: dict[str, list[str]] = field(default_factory=dict)
+    """Why → names of the nodes."""
     logs: list[tuple[str, str, str]] = field(default_factory=list)
+    count: int = 0
+    """Nodes that live."""
     awaited: dict[str, str] = field(default_factory=dict)
     """Node id → name, of those that have not answered."""
     began: float = field(default_factory=time.monotonic)
@@ -84,11 +129,34 @@ class _Asking:
             self._take(told)
             if self.done:
                 break
+            if self.heard is not None and self.count:
+                self.heard(self.count - len(self.awaited), self.count)
         if not self.done and not self.nodes and not self.awaited:
-            raise ClusterError(say(_NO_ANSWER, seconds=JOIN_SECONDS))
+            raise ClusterError(self._why_nothing())
         late = say("no answer within {seconds:.0f} s", seconds=self.node_seconds)
-        self.problems += [say(_SILENT, node=name, because=late) for name in self.awaited.values()]
-        return Answers(tuple(self.nodes), tuple(self.problems), time.monotonic() - self.began, tuple(self.logs))
+        for name in self.awaited.values():
+            self._is_silent(name, late)
+        problems = tuple(say(_SILENT, node=some_of(names), because=why) for why, names in self.silent.items())
+        return Answers(tuple(self.nodes), problems, time.monotonic() - self.began, tuple(self.logs))
+
+    def _why_nothing(self) -> str:
+        """The child ended or was not let in; where it left words, they say more than we know."""
+        lines = self._said().strip().splitlines()
+        if self._is_locked_out():
+            return say(TOKEN, address=self.address)
+        if time.monotonic() >= self.until:
+            return say(_NO_ANSWER, seconds=JOIN_SECONDS)
+        return say(_BROKEN, words=clean_line(lines[-1] if lines else "?", 200))
+
+    def _said(self) -> str:
+        return os.pread(self.words, 1 << 20, 0).decode("utf-8", "replace")
+
+    def _is_locked_out(self) -> bool:
+        """Ray itself asks the same again for half a minute."""
+        return not self.count and wants_token(self._said())
+
+    def _is_silent(self, name: str, because: str) -> None:
+        self.silent.setdefault(because, []).append(name)
 
     def _take(self, told: dict[str, Any]) -> None:
         kind = told.get("kind")
@@ -96,14 +164,13 @@ class _Asking:
             raise ClusterError(clean_line(str(told.get("because")), 400))
         if kind == "nodes":
             self.awaited = {str(key): clean_line(str(name), 80) for key, name in dict(told["names"]).items()}
-            self.until = time.monotonic() + self.node_seconds + 1.0
+            self.until, self.count = time.monotonic() + self.node_seconds + 1.0, len(self.awaited)
         elif kind == "node":
             self.awaited.pop(str(told.get("id")), None)
             self.nodes.append(from_json(told["machine"]))
         elif kind == "silent":
             name = self.awaited.pop(str(told.get("id")), clean_line(str(told.get("name")), 80))
-            because = clean_line(str(told.get("because")), 200).rstrip(".。")
-            self.problems.append(say(_SILENT, node=name, because=because))
+            self._is_silent(name, clean_line(str(told.get("because")), 200).rstrip(".。"))
         elif kind == "log":
             self.logs.append(
                 (clean_line(str(told["node"]), 80), os.path.basename(str(told["name"])), str(told["text"]))
@@ -116,8 +183,10 @@ class _Asking:
         assert self.child.stdout is not None
         pipe, rest = self.child.stdout.fileno(), b""
         while (left := self.until - time.monotonic()) > 0:
-            if not select.select([pipe], [], [], left)[0]:
-                return
+            if not select.select([pipe], [], [], min(left, _GLANCE))[0]:
+                if self._is_locked_out():
+                    return
+                continue
             data = os.read(pipe, 1 << 16)
             if not data:
                 return

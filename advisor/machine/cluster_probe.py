@@ -3,58 +3,59 @@
 from __future__ import annotations
 
 
-def probe(carried: tuple[dict[str, str], str, dict[str, str]], workers: list[str]) -> dict[str, object]:
-    """The node, measured, as plain JSON; in "worker_logs" the ends of the logs of these of its Ray workers, by name.
+def probe(code: bytes, language: str, catalogue: dict[str, str], workers: list[str], patience: float) -> bytes:
+    """The node, measured, as packed JSON; in "worker_logs" the ends of the logs of these of its Ray workers, by name.
 
-    `carried`: our own modules, name → source; the language to speak, and its catalogue. `workers`: Ray's worker ids,
-    hexadecimal.
+    `code`: our own modules, packed: name → compiled by this version of Python, which Ray sees to. `workers`: Ray's
+    worker ids, hexadecimal. `patience`: seconds for the GPU driver.
     """
-    import glob
-    import importlib.abc
     import importlib.machinery
     import importlib.util
-    import os
+    import json
+    import marshal
     import sys
     import types
+    import zlib
     from collections.abc import Sequence
 
-    modules, language, catalogue = carried
+    class Carried:
+        """Imports from what came with the task: finder and loader, without the weight of importlib.abc."""
 
-    class Carried(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-        """Imports from the texts that came with the task."""
+        def __init__(self, modules: dict[str, types.CodeType]) -> None:
+            self.modules = modules
 
         def find_spec(
             self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None
         ) -> importlib.machinery.ModuleSpec | None:
-            if fullname not in modules:
+            if fullname.partition(".")[0] != "advisor":
                 return None
-            is_package = any(name.startswith(fullname + ".") for name in modules)
-            return importlib.util.spec_from_loader(fullname, self, is_package=is_package)
+            if fullname not in self.modules:  # never from an installed one: it may be of another version
+                raise ModuleNotFoundError(fullname, name=fullname)
+            is_package = any(name.startswith(fullname + ".") for name in self.modules)
+            return importlib.machinery.ModuleSpec(fullname, self, is_package=is_package)  # type: ignore[arg-type]
+
+        def create_module(self, spec: importlib.machinery.ModuleSpec) -> None:
+            return None
 
         def exec_module(self, module: types.ModuleType) -> None:
-            exec(compile(modules[module.__name__], f"<{module.__name__}>", "exec"), module.__dict__)  # noqa: S102
+            exec(self.modules[module.__name__], module.__dict__)  # noqa: S102
 
-    try:
-        import pynvml  # noqa: F401
-    except ImportError:
-        try:  # Ray carries one of its own
-            from ray._private.thirdparty import pynvml as carried_pynvml
+    if not any(type(finder).__name__ == "Carried" for finder in sys.meta_path):  # the first task of this worker
+        if importlib.util.find_spec("pynvml") is None:
+            try:  # Ray carries one of its own
+                from ray._private.thirdparty import pynvml as carried_pynvml
 
-            sys.modules["pynvml"] = carried_pynvml
-        except ImportError:
-            pass
-    for name in [name for name in sys.modules if name == "advisor" or name.startswith("advisor.")]:
-        del sys.modules[name]  # an installed one may be of another version
-    sys.meta_path.insert(0, Carried())
-    from advisor.language import speak
+                sys.modules["pynvml"] = carried_pynvml
+            except ImportError:
+                pass
+        for name in [name for name in sys.modules if name.partition(".")[0] == "advisor"]:
+            del sys.modules[name]
+        sys.meta_path.insert(0, Carried(marshal.loads(zlib.decompress(code))))  # noqa: S302 - our own
+    from advisor.language import say, speak
     from advisor.machine.inventory_json import to_json
     from advisor.machine.measure import measure
+    from advisor.machine.ray_session import ends_of_workers
 
     speak(language, catalogue)
-    ends = {}
-    root = os.environ.get("RAY_TMPDIR", "/tmp")  # noqa: S108 - where Ray puts them
-    for worker in workers[:8]:
-        for path in glob.glob(f"{root}/ray/session_2*/logs/*worker-{worker}[-_]*")[:4]:
-            with open(path, "rb") as file:
-                ends[os.path.basename(path)] = file.read()[-65536:].decode("utf-8", "replace")
-    return {**to_json(measure(sys.executable)), "worker_logs": ends}
+    machine = measure(sys.executable, patience=patience, whose=say("Ray's Python"))
+    return zlib.compress(json.dumps({**to_json(machine), "worker_logs": ends_of_workers(workers)}).encode(), 1)

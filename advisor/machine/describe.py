@@ -11,7 +11,7 @@ from pathlib import Path
 from advisor.hostile import clean_line
 from advisor.language import mark, say
 from advisor.machine.cards import CardFact, gpus_from, parse_gpus
-from advisor.machine.inventory import Gpu, Host, Machine
+from advisor.machine.inventory import Gpu, Host, Machine, known_fields
 from advisor.machine.inventory_json import from_json
 from advisor.machine.libraries import normalised
 from advisor.machine.merge import join_nodes
@@ -37,7 +37,6 @@ _NO_PAIR = mark("--lib: {pair!r} is not NAME=VERSION (write it like deepspeed=0.
 _NO_JSON = mark("{path}: not JSON (write it with `rl-oom-advisor machine --format json`)")
 _NOT_COUNTED = mark("The run's GPUs are not in this box, so its {size} of RAM are not counted; give --host-ram.")
 _OTHER_CARD = mark("The log's GPU has {theirs}, this box's {ours}: if the run was elsewhere, describe it with --gpus.")
-_HOST_FIELDS = {"total_bytes": "host.total", "limit_bytes": "host.limit", "shm_bytes": "shm"}
 
 
 def described(
@@ -134,14 +133,6 @@ def _named_versions(pairs: Sequence[str]) -> dict[str, str]:
 def _sourced(machine: Machine, source: Source) -> Machine:
     """The same machine with every known field marked as coming from `source`."""
     return replace(machine, sources=dict.fromkeys(known_fields(machine), source))
-
-
-def known_fields(machine: Machine) -> list[str]:
-    """Names, as in `Machine.sources`, of what is known of this machine."""
-    fields = ["nodes"] if machine.nodes is not None else []
-    fields += ["gpus"] if machine.gpus else []
-    fields += [name for attribute, name in _HOST_FIELDS.items() if getattr(machine.host, attribute) is not None]
-    return fields + [f"libraries.{name}" for name in machine.libraries]
 
 
 # --- files ---------------------------------------------------------------------------------------------------------

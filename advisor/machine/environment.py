@@ -29,15 +29,16 @@ class _Prefix:
 
 
 def training_environment(
-    interpreter: str | None, environ: Mapping[str, str], path_lookup: PathLookup
+    interpreter: str | None, environ: Mapping[str, str], path_lookup: PathLookup, whose: str = ""
 ) -> tuple[str, tuple[Path, ...]]:
     """(description, site directories in import order) of the environment that runs the training.
 
     The interpreter the script names (a path, or a program such as torchrun whose first line names one), else
     $VIRTUAL_ENV, $CONDA_PREFIX, else the first python3 on PATH. ("", ()) where none is found.
+    `whose`: who names the interpreter, where that is not the script.
     """
     missing = ""
-    for python, why, named in _candidates(interpreter, environ, path_lookup):
+    for python, why, named in _candidates(interpreter, environ, path_lookup, whose):
         prefix = _prefix_of(python, environ)
         sites = tuple(_site_dirs(prefix, environ)) if prefix is not None else ()
         if prefix is not None and sites:
@@ -51,12 +52,12 @@ def training_environment(
 
 
 def _candidates(
-    interpreter: str | None, environ: Mapping[str, str], path_lookup: PathLookup
+    interpreter: str | None, environ: Mapping[str, str], path_lookup: PathLookup, whose: str
 ) -> Iterable[tuple[Path, str, bool]]:
     """(Python, why it, whether the script names it), the likeliest first."""
     named = _named(interpreter, path_lookup) if interpreter else None
     if named is not None:
-        yield named, say("python named by the script"), True
+        yield named, whose or say("python named by the script"), True
     for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
         if environ.get(variable):
             yield Path(environ[variable]) / "bin" / "python", f"${variable}", False

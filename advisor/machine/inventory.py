@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 from advisor.words import Source
 
+_HOST_FIELDS = {"total_bytes": "host.total", "limit_bytes": "host.limit", "shm_bytes": "shm"}
+
 
 @dataclass(frozen=True, slots=True)
 class GpuProcess:
@@ -120,3 +122,11 @@ class Machine:
         """Usable capacity of the smallest card: the one that decides."""
         sizes = [gpu.usable_bytes for gpu in self.gpus if gpu.usable_bytes is not None]
         return min(sizes, default=None)
+
+
+def known_fields(machine: Machine) -> list[str]:
+    """Names, as in `Machine.sources`, of what is known of this machine."""
+    fields = ["nodes"] if machine.nodes is not None else []
+    fields += ["gpus"] if machine.gpus else []
+    fields += [name for attribute, name in _HOST_FIELDS.items() if getattr(machine.host, attribute) is not None]
+    return fields + [f"libraries.{name}" for name in machine.libraries]

@@ -14,10 +14,9 @@ from typing import Any
 
 from advisor.hostile import clean_line
 from advisor.language import mark, say
-from advisor.machine.describe import known_fields
 from advisor.machine.environment import training_environment
 from advisor.machine.host import read_host
-from advisor.machine.inventory import Gpu, Machine
+from advisor.machine.inventory import Gpu, Machine, known_fields
 from advisor.machine.libraries import read_libraries
 from advisor.machine.nvml import NvmlReader
 from advisor.machine.patience import within
@@ -43,18 +42,22 @@ def measure(
     nvml: Any = None,
     environ: Mapping[str, str] | None = None,
     root: Path = Path("/"),
+    *,
+    patience: float = PATIENCE,
+    whose: str = "",
 ) -> Machine:
     """This machine, measured. Whatever cannot be read is left unknown and named in `problems`; nothing is raised.
 
     `interpreter`: the Python (or program, such as torchrun) that the launch script names. `nvml`: stands in for pynvml.
+    `patience`: seconds for the driver. `whose`: who names the interpreter, where that is not the script.
     """
     environ = os.environ if environ is None else environ
     problems: list[str] = []
-    cards = within(PATIENCE, partial(_read_cards, nvml)) or _Cards(problem=Refused(Trouble.TIMEOUT, "nvmlInit").says)
+    cards = within(patience, partial(_read_cards, nvml)) or _Cards(problem=Refused(Trouble.TIMEOUT, "nvmlInit").says)
     if cards.problem:
         problems.append(cards.problem)
     environment, sites = training_environment(
-        interpreter, environ, lambda name: shutil.which(name, path=environ.get("PATH"))
+        interpreter, environ, lambda name: shutil.which(name, path=environ.get("PATH")), whose
     )
     if not environment:
         problems.append(say("No Python was found on PATH, so no library versions are known; give them with --lib."))

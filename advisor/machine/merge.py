@@ -35,7 +35,7 @@ def join_nodes(machines: Sequence[Machine]) -> Machine:
         return machines[0]
     members = named([member for machine in machines for member in (machine.members or (machine,))])
     weakest = min(machines, key=lambda machine: (len(machine.usable), machine.gpu_bytes or 0))
-    tightest = min(machines, key=lambda machine: machine.host.ceiling_bytes or 2**63)
+    tightest = min(machines, key=lambda machine: _room(machine.host))
     shm = min((m.host.shm_bytes for m in machines if m.host.shm_bytes is not None), default=None)
     return replace(
         weakest,
@@ -55,7 +55,7 @@ def _own_problems(members: Sequence[Machine]) -> Iterator[str]:
             who.setdefault(problem, []).append(member.name)
     for problem, names in who.items():
         yield (
-            problem if len(names) == len(members) else say("{nodes}: {problem}", nodes=_listed(names), problem=problem)
+            problem if len(names) == len(members) else say("{nodes}: {problem}", nodes=some_of(names), problem=problem)
         )
 
 
@@ -96,7 +96,7 @@ def _unlike(members: Sequence[Machine], what: str, values: Sequence[str], senten
     for value in sorted(counts, key=lambda value: (value == usual, counts[value], value)):
         names = [member.name for member, has in zip(members, values, strict=True) if has == value]
         others = value == usual and len(names) > 1
-        where = say("the {count} others", count=len(names)) if others else _listed(names)
+        where = say("the {count} others", count=len(names)) if others else some_of(names)
         parts.append(say("{value} on {nodes}", value=value, nodes=where))
     return [say(sentence, what=what, values=clauses(parts))]
 
@@ -114,7 +114,8 @@ def _sizes(sizes: Sequence[int | None], nothing: str) -> list[str]:
     return words
 
 
-def _listed(names: Sequence[str]) -> str:
+def some_of(names: Sequence[str]) -> str:
+    """The first names, and how many more there are."""
     shown, more = listed(names[:NAMES_SHOWN]), len(names) - NAMES_SHOWN
     return say("{names} and {count} more", names=shown, count=more) if more > 0 else shown
 
@@ -134,6 +135,12 @@ def free_for_a_run(host: Host) -> int | None:
         below = max(0, host.limit_bytes - (host.limit_used_bytes or 0))
     known = [size for size in (below, host.available_bytes) if size is not None]
     return min(known, default=host.ceiling_bytes)
+
+
+def _room(host: Host) -> tuple[int, int]:
+    """What decides between hosts: the most a node can ever give, then what it has left now."""
+    free = free_for_a_run(host)
+    return host.ceiling_bytes or 2**63, 2**63 if free is None else free
 
 
 def first_to_die(members: Sequence[Machine]) -> Machine | None:
@@ -164,4 +171,4 @@ def _busy(members: Sequence[Machine]) -> Iterator[str]:
     cards = sum(len(member.gpus) for member in members)
     if held and len(held) < cards:  # all of them: a run is going
         held.sort(reverse=True)
-        yield say("Cards in use already: {cards}.", cards=_listed([words for _, words in held]))
+        yield say("Cards in use already: {cards}.", cards=some_of([words for _, words in held]))

@@ -193,7 +193,8 @@ def read_inputs(run: Run, machine: Machine, crash: Crash | None = None) -> Input
         assumed.note(say("Megatron: states spread evenly over all training GPUs"))
     _note_guesses(run, trainer, assumed)
     per_node = max(1, topology.gpus_per_node)
-    sure = topology.known and not unread and trainer != "megatron"
+    guessed = bool(unread) or (run.unread is not None and run.unread.told_by in ("name", "nothing"))
+    sure = topology.known and not guessed and trainer != "megatron"
     return Inputs(
         run=run,
         shape=run.model,
@@ -216,7 +217,7 @@ def read_inputs(run: Run, machine: Machine, crash: Crash | None = None) -> Input
         stream=tensor_ways(run) if trainer == "fsdp" and _splits_stream(run) else 1,
         basis=weakest(run.model.basis, "computed" if sure else "estimated"),
         assumed=tuple(assumed.said),
-        stage_known=not unread,
+        stage_known=not guessed,
         split=split,
         card_context=_context(machine),
     )
@@ -274,7 +275,8 @@ def _note_limits(run: Run, trainer: Trainer, assumed: Assumptions) -> None:
 def _note_guesses(run: Run, trainer: Trainer, assumed: Assumptions) -> None:
     for knob in run.knobs.values():
         if knob.source == "assumed" and knob.value is not None:
-            assumed.note(f"{knob.name} = {knob.value}")
+            told = {"knob": knob.name, "value": knob.value, "note": knob.note}
+            assumed.note(say("{knob} = {value} ({note})", **told) if knob.note else f"{knob.name} = {knob.value}")
     _note_limits(run, trainer, assumed)
     if is_low_rank(str(run.value("actor.optimizer") or "").lower()):
         assumed.note(say("moments as large as AdamW's: the rank of the optimizer's projections is not known"))

@@ -35,7 +35,8 @@ def build_ledger(run: Run, machine: Machine, crash: Crash | None = None) -> Ledg
 
     Without the model's shape or any count of GPUs the sums are empty and `missing` says what to give.
     """
-    capacity, doubts = card_of(machine, crash)
+    capacity, of_card = card_of(machine, crash)
+    doubts = (*run.doubts, *of_card)
     limit = machine.host.ceiling_bytes
     missing = missing_inputs(run, machine, crash)
     if missing:

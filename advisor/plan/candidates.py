@@ -19,8 +19,14 @@ MOST = 24
 
 def _set(rule: Rule, native: Native, built: BuiltRun) -> Iterator[KnobValue]:
     """The one value `to`."""
-    if native.value != rule["to"]:
+    if native.value != rule["to"] and not _taken(native, rule["to"], built):
         yield rule["to"]
+
+
+def _taken(native: Native, to: object, built: BuiltRun) -> bool:
+    """Whether the value stands for a file that was not found: what is counted already is nothing to propose."""
+    knob = built.run.knobs.get((native.fact.knob if native.fact is not None else None) or "")
+    return built.run.unread is not None and knob is not None and not knob.key and knob.value == to
 
 
 def _lower(rule: Rule, native: Native, built: BuiltRun) -> Iterator[KnobValue]:

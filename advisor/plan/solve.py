@@ -266,7 +266,9 @@ def _may_apply(remedy: Remedy, situation: Situation) -> bool:
 
 
 def _shortfall(situation: Situation, after: Outcome, fits: bool | None) -> str:
-    told = [*after.ledger.doubts, _aside(situation, after)] if fits is not None else []
+    said = after.built.run.doubts  # each face tells these at the head of its plan
+    doubts = [doubt for doubt in after.ledger.doubts if doubt not in said]
+    told = [*doubts, _aside(situation, after)] if fits is not None else []
     if fits is not False:
         return sentences(told)
     return clauses(_too_much(situation, after, place) for place in PLACES if situation.unfit(after.ledger, place))

@@ -180,6 +180,7 @@ def crash_json(crash: Crash) -> dict[str, Any]:
         "signature": crash.signature,
         "evidence": [_evidence(entry) for entry in crash.evidence],
         "phase_because": crash.phase_because,
+        **({"phase_among": list(crash.phase_among)} if crash.phase_among else {}),
         "frames": [
             {"file": f.file, "line": f.line, "function": f.function, "log_line": f.log_line} for f in crash.frames
         ],
@@ -252,6 +253,7 @@ def _question(step: Step) -> dict[str, Any]:
         "because": step.because,
         "suggested": step.suggested,
         "choices": [choice.id for choice in step.choices],
+        **({"guess": True} if step.guess else {}),
     }
 
 

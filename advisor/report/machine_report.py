@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from advisor.language import say, say_count
 from advisor.machine.inventory import Gpu, Host, Machine
+from advisor.machine.merge import differences
 from advisor.report.cluster_report import nodes_section
 from advisor.report.layout import cut, join, section, table, wrap
 from advisor.units import show_bytes
@@ -29,6 +32,7 @@ LIBRARIES_SHOWN = (
 
 def machine_report(machine: Machine) -> str:
     """GPUs, host memory, libraries of the training environment, and what could not be read."""
+    unlike = differences(machine.members)
     return join(
         [
             *wrap(_title(machine)),
@@ -37,9 +41,14 @@ def machine_report(machine: Machine) -> str:
             *table([_gpu(gpu) for gpu in machine.gpus]),
             *section(say("Host"), _host(machine.host)),
             *section(_whose(machine), _libraries(machine)),
-            *section(say("Not known"), [line for problem in machine.problems for line in wrap(problem, 2, 4)]),
+            *section(say("How the nodes differ"), _wrapped(unlike)),
+            *section(say("Not known"), _wrapped([said for said in machine.problems if said not in unlike])),
         ]
     )
+
+
+def _wrapped(problems: Sequence[str]) -> list[str]:
+    return [line for problem in problems for line in wrap(problem, 2, 4)]
 
 
 def _nodes(machine: Machine) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from advisor.crash.evidence import Crash, Evidence
@@ -14,7 +14,7 @@ from advisor.memory.cells import Ledger, PhaseSum, Place
 from advisor.plan.plan import Change, Plan, PlanStep, grouped
 from advisor.run.run import Run
 from advisor.units import show_bytes, show_gib, show_params
-from advisor.words import MEMORY_TITLES, PHASE_TITLES, Basis, Memory, Phase, filled, sentence, when
+from advisor.words import MEMORY_TITLES, PHASE_TITLES, Basis, Memory, Phase, filled, sentence, when, when_either
 
 if TYPE_CHECKING:
     from advisor.session import State
@@ -92,7 +92,7 @@ def verdict(state: State) -> str:
     """The first sentence of every report."""
     crash = state.crash
     if crash.verdict == "oom":
-        return _oom(state.diagnosis.memory, state.diagnosis.phase)
+        return _oom(state.diagnosis.memory, state.diagnosis.phase, crash.phase_among)
     if crash.verdict == "not_oom" and not crash.signature:
         return say("Nothing in the log failed.")
     if crash.verdict == "not_oom":
@@ -126,7 +126,10 @@ def role(entry: Evidence) -> str:
     return ROLES[entry.role] + repeated(entry)
 
 
-def _oom(memory: Memory, phase: Phase) -> str:
+def _oom(memory: Memory, phase: Phase, among: Sequence[Phase] = ()) -> str:
+    if phase == "unknown" and among:
+        told = {"memory": MEMORY_TITLES[memory], "when": when_either(among)}
+        return say("{memory} ran out {when}; the log does not show which.", **told)
     if memory == "unknown" and phase == "unknown":
         return say("Memory ran out; the log does not show in which phase.")
     if memory == "unknown":
@@ -185,7 +188,7 @@ def _cards(machine: Machine) -> str:
 
 def because(step: Step) -> str:
     """Who answered a question and why: "by the log: train.log line 207"."""
-    who = ANSWERED_BY[step.source]
+    who = say("a guess") if step.guess else ANSWERED_BY[step.source]
     return say("{who}: {because}", who=who, because=step.because) if step.because else who
 
 

@@ -76,6 +76,7 @@ def estimate_report(sizing: Sizing) -> str:
     return join(
         [
             *wrap(_fit_sentence(ledger, sizing.margin)),
+            *[line for doubt in sizing.run.doubts for line in wrap(doubt)],
             "",
             *_subject(sizing.run, sizing.machine),
             *_ledger(ledger, "gpu"),
@@ -185,9 +186,10 @@ def _questions(diagnosis: Diagnosis) -> list[str]:
 def _question(step: Step) -> list[str]:
     answer, because = phrases.answer_title(step), phrases.because(step)
     lines = wrap(say("{asks} {answer} ({because})", asks=step.asks, answer=answer, because=because), 2, 4)
-    if step.answer == UNKNOWN:
+    if step.answer == UNKNOWN or step.guess:
         choices = "|".join(choice.id for choice in step.choices)
         lines += wrap(say("Answer it with --answer {answer}", answer=f"{step.question}={choices}"), 4)
+    if step.answer == UNKNOWN:
         lines += wrap(say("To find out: {how}", how=step.if_unknown), 4)
     if step.suggested and step.suggested != step.answer:
         lines += wrap(say("The evidence says otherwise: {answer}", answer=step.suggested), 4)

@@ -18,9 +18,10 @@ from advisor.run.derive import derive_knobs
 from advisor.run.dialect import Recognised, elsewhere
 from advisor.run.implied import stated_topology, usual_mechanics
 from advisor.run.normalise import Around, becomes
-from advisor.run.run import Knob, ModelShape, Run, Topology
+from advisor.run.run import Knob, ModelShape, Run, Topology, Unread
 from advisor.run.shape import find_shape
 from advisor.run.topology import read_topology, too_few
+from advisor.run.unread import doubts_of, taken
 from advisor.run.versions import version_notes
 from advisor.script.launch import Launch
 
@@ -42,6 +43,8 @@ class RunInputs(Struct, frozen=True):
     """Knobs known from elsewhere (an advisory's leak); they win."""
     sized: bool = False
     """A run file: where its settings count no GPUs, all of the machine's train; its knobs may choose the trainer."""
+    unread: Unread | None = None
+    """A missing file that would say how the states are sharded, and what is taken where nothing else says it."""
 
 
 class BuiltRun(Struct, frozen=True):
@@ -81,6 +84,8 @@ def build_run(inputs: RunInputs) -> BuiltRun:
     if inputs.sized:
         topology = stated_topology(topology, inputs.knobs)
     knobs = {**_knobs(natives, topology), **inputs.knobs}
+    unread, of_file = taken(inputs.unread, knobs, natives, mechanics)
+    knobs = {**knobs, **of_file}
     derived = derive_knobs(knobs, natives, topology, mechanics, algorithm)
     knobs = {**knobs, **derived, **inputs.knobs}
     run = Run(
@@ -104,6 +109,8 @@ def build_run(inputs: RunInputs) -> BuiltRun:
         missing_files=launch.missing if launch else (),
         libraries=inputs.machine.libraries,
         era_assumed=inputs.recognised.era_told_by == "nothing",
+        unread=unread,
+        doubts=doubts_of(launch.not_found if launch else (), unread),
     )
     return BuiltRun(run, natives)
 

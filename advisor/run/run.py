@@ -7,7 +7,7 @@ from typing import Literal
 
 from msgspec import Struct, field
 
-from advisor.knowledge.schema import Mechanics
+from advisor.knowledge.schema import Mechanics, Scalar
 from advisor.script.document import Setting
 from advisor.words import Basis
 
@@ -123,6 +123,24 @@ class Topology(Struct, frozen=True):
 RecognisedFrom = Literal["script", "log"]
 
 
+class Unread(Struct, frozen=True):
+    """A file that would say how the training states are sharded, and what is taken for it."""
+
+    file: str
+    key: str
+    """The option that names it: "--config_file"."""
+    choice: str = ""
+    """A Sharding's id; "": nothing suggests one."""
+    title: str = ""
+    told_by: Literal["name", "option", "user", "nothing"] = "nothing"
+    """option: only one kind of sharding has such a file."""
+    knobs: Mapping[str, Scalar] = field(default_factory=dict)
+    choices: tuple[str, ...] = ()
+    """Ids of what such a file can choose."""
+    against: str = ""
+    """A frame of the log's traceback that speaks against the choice: "operations.py convert_to_fp32"."""
+
+
 class Run(Struct, frozen=True):
     """One training run. `knobs` hold what is known, with defaults of the era filled in and marked so."""
 
@@ -148,6 +166,10 @@ class Run(Struct, frozen=True):
     libraries: Mapping[str, str] = field(default_factory=dict)
     era_assumed: bool = False
     """Nothing told the era: neither a version nor the settings."""
+    unread: Unread | None = None
+    """A missing file that alone would say how the states are sharded, and what is taken for it."""
+    doubts: tuple[str, ...] = ()
+    """What missing files leave in doubt, a sentence each."""
 
     def value(self, knob: str) -> KnobValue | None:
         """The knob's value; None where unknown."""

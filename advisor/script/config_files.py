@@ -14,7 +14,7 @@ from advisor.script.files import Files
 from advisor.script.hydra_defaults import Composed, compose, is_hydras
 from advisor.script.json_file import read_json
 from advisor.script.keyed import Keyed, settings_of
-from advisor.script.launch import Launch
+from advisor.script.launch import Launch, NotFound
 from advisor.script.shell_text import why_unknown
 from advisor.script.shell_trace import Command
 from advisor.script.written_file import WrittenFile, find_written, written_settings
@@ -32,8 +32,8 @@ class Followed(Struct):
     notes: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
     """Files that decide the run's own settings and could not be followed."""
-    not_found: bool = False
-    """A file that the launch names is not there."""
+    not_found: tuple[NotFound, ...] = ()
+    """Files that the launch names and that are not there."""
 
 
 class _Named(Struct, frozen=True):
@@ -47,6 +47,9 @@ class _Named(Struct, frozen=True):
     def whole(self) -> bool:
         """Whether it holds the run's own settings, not those of a launcher or of an overlay of known defaults."""
         return not self.prefix and self.key != "--config-name"
+
+    def as_not_found(self) -> NotFound:
+        return NotFound(self.key, clean_line(self.name), self.prefix.rstrip(":"))
 
 
 def follow(
@@ -89,6 +92,8 @@ def _named(launcher: Mapping[str, str], own: Sequence[Setting], positional: Sequ
             yield _Named(key, value)
         elif bare in ("deepspeed", "deepspeed_config") and value.endswith(".json"):
             yield _Named(key, value, "deepspeed:")
+        elif bare == "fsdp_config" and value.endswith(".json"):
+            yield _Named(key, value, "fsdp:")
 
 
 def named_file(launch: Launch, prefix: str) -> str | None:
@@ -118,7 +123,7 @@ def _read(files: Files, named: _Named, base: Path, folder: str, out: Followed) -
         else:
             note = say("The launch names {file}, which was not found; its settings are not known.", file=shown)
         out.notes += (note,)
-        out.not_found = True
+        out.not_found += (named.as_not_found(),)
         out.missing += (shown,) if named.whole else ()
         return
     document = files.documents[number]

@@ -9,6 +9,16 @@ from msgspec import Struct, field
 from advisor.script.document import Document, Setting, Span
 
 
+class NotFound(Struct, frozen=True):
+    """A config file that a launch names and that is not there."""
+
+    key: str
+    """The option that names it, as written; "" for a bare word."""
+    file: str
+    holds: str = ""
+    """Whose settings it has: "accelerate", "deepspeed", "fsdp"; "": the run's own."""
+
+
 class Launch(Struct, frozen=True):
     """argv and environment of one command, its settings in order of precedence (file before command line).
 
@@ -41,6 +51,9 @@ class Launch(Struct, frozen=True):
     """There may be settings that are not listed: arguments from outside, or a file that was not found."""
     folder: str = ""
     """Where the script has gone with `cd` before the command, as far as that can be guessed."""
+
+    not_found: tuple[NotFound, ...] = ()
+    """Every config file that the launch names and that is not there."""
 
     def effective(self) -> dict[str, Setting]:
         """key → the setting in force."""

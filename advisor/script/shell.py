@@ -176,7 +176,8 @@ def _complete(reading: ShellReading, draft: ShellLaunch, base: Path) -> ShellLau
         notes=(*_lost_settings(command.simple, command.text, reading), *unlisted, *followed.notes),
         exports=_exports(reading, draft),
         missing=followed.missing,
-        leaves_open=bool(unlisted) or followed.not_found,
+        leaves_open=bool(unlisted) or bool(followed.not_found),
+        not_found=followed.not_found,
         folder=command.folder.decode("utf-8", "surrogateescape"),
     )
     return ShellLaunch(command, found, draft.arguments, launch, draft.group)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from advisor.language import clauses, say, say_count
 from advisor.tui.memory_bars import fit_words
+from advisor.units import show_bytes
 
 if TYPE_CHECKING:
     from advisor.session import State
@@ -24,6 +25,10 @@ def after_answer(before: State, after: State) -> str:
         parts.append(say_count("{number} step gone from it", "{number} steps gone from it", len(old - new)))
     if not parts and [s.id for s in before.plan.steps] != [s.id for s in after.plan.steps]:
         parts.append(say("the order of the plan changed"))
+    was, now = before.ledger.peak("gpu"), after.ledger.peak("gpu")
+    if was is not None and now is not None and was.expected != now.expected:
+        sizes = {"before": show_bytes(was.expected), "after": show_bytes(now.expected)}
+        parts.append(say("at its fullest a GPU needs {after}, not {before}", **sizes))
     return clauses(parts) or say("nothing else changed: same cause, same plan")
 
 

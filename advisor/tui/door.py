@@ -14,7 +14,7 @@ from advisor.config import Config
 from advisor.tui.app import AdvisorApp
 from advisor.tui.breadcrumb import STAGES
 from advisor.tui.driver import Driver
-from advisor.tui.messages import GaugeSource, Glancing
+from advisor.tui.messages import ClusterSource, GaugeSource, Glancing
 from advisor.tui.sitting import Keeper, Offers
 from advisor.tui.terminal import draws_signs, takes_mouse, theme_of
 
@@ -37,6 +37,7 @@ class Door(Struct, frozen=True):
     keeper: Keeper | None = None
     resume: tuple[str, int] | None = None
     """Stage and question of a sitting that is taken up again."""
+    cluster: ClusterSource | None = None
 
 
 def run_app(door: Door, config: Config) -> int:
@@ -78,6 +79,7 @@ def app_of(door: Door, config: Config) -> AdvisorApp:
         refresh=config.refresh,
         glancing=door.glancing,
     )
+    app.sitting.cluster = door.cluster
     if door.resume is not None:
         stage, question = door.resume
         app.resume = next(((known, question) for known in STAGES if known == stage), None)

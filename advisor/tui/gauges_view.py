@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from time import time
+from time import monotonic, time
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
@@ -203,6 +203,8 @@ def counted_rows(machine: Machine, width: int) -> list[Row]:
     told = [_TOLD[source] for name in ("gpus", "host.total") if (source := machine.sources.get(name)) in _TOLD]
     if not told:
         return []
+    if machine.members:
+        told = [say("told by the nodes")]
     facts = [gpu_words(machine), host_words(machine)]
     out = [BLANK, heading(say("The machine the diagnosis counts with"), listed(dict.fromkeys(told)), width)]
     out += flow(facts, width, 2, gap=" · ")
@@ -226,6 +228,11 @@ class GaugesView(Reading):
         sitting = self.sitting
         ended = sitting.run_ended
         shown = gauge_rows(sitting.snapshot, sitting.no_gauges, time(), width, sitting.plain_ascii, ended)
+        if sitting.cluster is not None:
+            from advisor.tui.cluster_rows import cluster_rows
+
+            nodes = cluster_rows(sitting.cluster.look(), monotonic(), width, sitting.plain_ascii)
+            shown = [*nodes, BLANK, heading(say("This box")), *shown]
         return [*shown, *counted_rows(sitting.state.machine, width)] if sitting.state else shown
 
     def reload_strip(self) -> None:

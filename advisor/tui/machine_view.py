@@ -62,8 +62,15 @@ def fact(label: str, value: str, source: str, width: int) -> Row:
     return Row(spread(line(span(pad(label, 16), "title"), value), line(span(source, "dim")), width))
 
 
+def _whose(machine: Machine) -> str:
+    """The title: one box, or several nodes."""
+    return say("What the nodes have; of each thing, the least") if machine.members else say(BOX)
+
+
 def _source(machine: Machine, *fields: str) -> str:
     found = next((machine.sources[name] for name in fields if name in machine.sources), None)
+    if found == "described" and machine.members:
+        return say("told by the nodes")
     return _SOURCE_WORDS[found] if found else ""
 
 
@@ -212,7 +219,7 @@ class MachineScreen(StageScreen):
         """The box."""
         state = self.state
         top = start_rows(self.sitting.offers.demo is not None, width) if nothing_given(state) else []
-        top += [*paragraph(say(BOX), width, tone="strong"), *machine_rows(state.machine, width)]
+        top += [*paragraph(_whose(state.machine), width, tone="strong"), *machine_rows(state.machine, width)]
         if self.columns == 1:
             top += [BLANK, *library_rows(state.machine, state.run, width), *gpu_rows(state.machine, width)]
         return top

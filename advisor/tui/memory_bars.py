@@ -6,6 +6,8 @@ from advisor.language import Sayings, clauses, say, say_count
 from advisor.memory.cells import LETTERS, Ledger, Owner, PhaseSum, Place
 from advisor.plan.fit import ASIDE
 from advisor.plan.plan import Plan
+from advisor.run.run import Run
+from advisor.tui.facts import lead
 from advisor.tui.ui_text import Line, Row, Span, flow, line, pad, paragraph, span
 from advisor.units import GIB
 from advisor.words import PHASE_TITLES, Phase
@@ -198,6 +200,12 @@ def legend(plan: Plan, phases: list[Phase], width: int) -> list[Row]:
                 if of.phase in phases and cell.expected > 0:
                     words.setdefault(LETTERS[cell.owner], OWNER_WORDS[cell.owner])
     return flow((f"{letter} {word}" for letter, word in words.items()), width, tone="dim")
+
+
+def doubt_rows(run: Run, width: int, *, brief: bool = False) -> list[Row]:
+    """What a missing file leaves in doubt of all sums, above them; `brief`: as much of each as two lines hold."""
+    told = [lead(doubt, 2 * width - 8)[0] if brief else doubt for doubt in run.doubts]
+    return [row for doubt in told for row in paragraph(doubt, width, tone="warn")]
 
 
 def unexplained(plan: Plan, width: int) -> list[Row]:

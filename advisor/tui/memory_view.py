@@ -14,7 +14,7 @@ from advisor.plan.plan import Plan
 from advisor.tui import ui_text as words
 from advisor.tui.explain import Arithmetic
 from advisor.tui.frame import BACK, Overlay
-from advisor.tui.memory_bars import fit_words, legend, pair, phases_of, unexplained
+from advisor.tui.memory_bars import doubt_rows, fit_words, legend, pair, phases_of, unexplained
 from advisor.tui.page import POINTER, Page
 from advisor.tui.ui_text import BLANK, Row, Span, heading, line, span
 from advisor.units import show_bytes
@@ -78,7 +78,8 @@ class MemoryView(Overlay):
 
     def main_rows(self, width: int) -> list[Row]:
         """Every phase."""
-        return memory_rows(self.state.plan, self.state.diagnosis.phase, width)
+        doubts = doubt_rows(self.state.run, width)
+        return [*doubts, *memory_rows(self.state.plan, self.state.diagnosis.phase, width)]
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Without a ledger there is no arithmetic."""

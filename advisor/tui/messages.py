@@ -9,6 +9,7 @@ from textual.message import Message
 
 if TYPE_CHECKING:
     from advisor.glance import Glance
+    from advisor.machine.cluster_live import ClusterSnapshot
     from advisor.machine.live import GaugeSnapshot
 
 Glancing = Callable[[], "Glance | None"]
@@ -24,6 +25,14 @@ class GaugeSource(Protocol):
 
     def poll(self, now: float) -> GaugeSnapshot:
         """The gauges at `now` on a clock that never goes back."""
+        ...
+
+
+class ClusterSource(Protocol):
+    """Where the nodes of a cluster come from; `machine.cluster_live.ClusterGauges` is one."""
+
+    def look(self) -> ClusterSnapshot:
+        """The nodes as last told, without waiting; who looks keeps the asking going."""
         ...
 
 

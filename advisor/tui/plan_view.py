@@ -18,6 +18,7 @@ from advisor.tui.facts import short_name
 from advisor.tui.frame import StageScreen
 from advisor.tui.memory_bars import (
     PLACE_WORDS,
+    doubt_rows,
     first_phase,
     fit_words,
     fullest_after,
@@ -116,13 +117,14 @@ def _name_width(width: int) -> int:
 
 def plan_rows(state: State, phase: Phase | None, width: int) -> list[Row]:
     """The steps, two lines or more each; the cursor stands on steps."""
-    plan = state.plan
+    plan, doubts = state.plan, doubt_rows(state.run, width, brief=True)
     if not plan.steps:
         return [
+            *doubts,
             *paragraph(say("There is nothing to propose for this cause."), width, tone="strong"),
             *_why_nothing(state, width),
         ]
-    out = [column_titles(width)]
+    out = [*doubts, column_titles(width)]
     group = ""
     for step in plan.steps:
         if step.group and step.group == group:

@@ -9,7 +9,7 @@ from advisor.crash.evidence import Crash, Evidence, EvidenceRole, TopUser
 from advisor.language import listed, mark, say
 from advisor.tui.ui_text import Row, Tone, cut, cut_left, grouped, heading, line, span, spread
 from advisor.units import GIB, show_bytes
-from advisor.words import MEMORY_TITLES, when
+from advisor.words import MEMORY_TITLES, when, when_either
 
 if TYPE_CHECKING:
     from advisor.session import State
@@ -57,6 +57,8 @@ def headline(crash: Crash, logs: bool = True) -> str:
 
 
 def _ran_out(crash: Crash, during: str) -> str:
+    if not during and crash.phase_among:
+        during = say("{when} (the log does not show which)", when=when_either(crash.phase_among))
     gpu = crash.evidence[0].fields.get("gpu") if crash.evidence and crash.memory == "gpu" else None
     memory = MEMORY_TITLES[crash.memory]
     if gpu is None:

@@ -62,6 +62,8 @@ def answered_by(state: State, step: Step, brief: bool = False) -> str:
     """Like "answered by the log, line 41 207", `brief`: "by the log, …"; "" for a question nobody answered."""
     if step.source == "unknown":
         return ""
+    if step.guess:
+        return say("a guess" if brief else "a guess: Enter agrees")
     lines = [state.crash.evidence[at].line for at in step.evidence if at < len(state.crash.evidence)]
     if step.source == "script" and state.script is None:
         return say("nothing was given")
@@ -160,6 +162,16 @@ class QuestionScreen(StageScreen):
     def __init__(self, sitting: Sitting) -> None:
         super().__init__(sitting)
         self._at = sitting.question
+        self._taken_back = False
+
+    def reload(self) -> None:
+        """An answer that was taken back takes the cursor with it: Enter would give it again."""
+        step = self.step
+        if self._taken_back and step is not None and step.source != "user":
+            self._taken_back = False
+            for page in self.query("#main").results(Page):
+                page.wanted = step.answer
+        super().reload()
 
     @property
     def step(self) -> Step | None:
@@ -248,6 +260,7 @@ class QuestionScreen(StageScreen):
         """Let the evidence answer again."""
         step = self.step
         if step is not None and step.source == "user":
+            self._taken_back = True
             self.post_message(Answered(step.question, None, then_on=False))
 
     def action_nothing(self) -> None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from advisor.machine.live import GaugeSnapshot
     from advisor.recent import Recent
     from advisor.session import State
+    from advisor.tui.messages import ClusterSource
 
 
 class Offers(Struct, frozen=True):
@@ -58,6 +59,8 @@ class Sitting(Struct):
     """The last gauges; None before the first, and where there are none."""
     no_gauges: str = ""
     """Why there are no gauges."""
+    cluster: ClusterSource | None = None
+    """The Ray cluster that was named, live."""
     preview: Preview | None = None
     """None: not made for the present plan yet."""
     saved: Saved | None = None

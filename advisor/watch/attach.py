@@ -12,7 +12,9 @@ from pathlib import Path
 from time import monotonic as clock
 
 from advisor.language import say
-from advisor.watch.gauges import GpuGauges, HostGauges, shown_name
+from advisor.watch.begun import Tell
+from advisor.watch.cards import GpuGauges
+from advisor.watch.gauges import HostGauges, shown_name
 from advisor.watch.kernel import KernelLog, kills_of_the_node
 from advisor.watch.marks import Watched
 from advisor.watch.names import ERRORS, OUTPUT, RAY_LOGS
@@ -21,7 +23,6 @@ from advisor.watch.people import People, role_of
 from advisor.watch.ray_logs import keep_ends, session_logs
 from advisor.watch.record import Record
 from advisor.watch.sampler import Sampler
-from advisor.watch.watching import Tell
 from advisor.watch.words import Ending, write_words
 
 

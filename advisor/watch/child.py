@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import shutil
 import signal
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -64,11 +66,25 @@ def _become(argv: Sequence[str], wire: Callable[[], None], ignored: frozenset[in
         signal.set_wakeup_fd(-1)
         for number in {*_TOUCHED, *_PYTHONS_OWN}:
             signal.signal(number, signal.SIG_IGN if number in ignored else signal.SIG_DFL)
-        os.execvp(argv[0], list(argv))  # noqa: S606 - it is what `watch` is for
+        _execute(list(argv))
     except OSError as error:
-        os.write(complain, str(error.errno or 1).encode())
+        os.write(complain, str(error.errno or errno.EIO).encode())
     finally:
         os._exit(127)
+
+
+def _execute(argv: list[str]) -> None:
+    """As a shell does it: a script that does not say by what it is to be read is read by a shell. Raises OSError."""
+    if not argv[0]:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+    try:
+        os.execvp(argv[0], argv)  # noqa: S606 - it is what `watch` is for
+    except OSError as error:
+        file = shutil.which(argv[0])
+        if error.errno != errno.ENOEXEC or file is None:
+            raise
+        shell = "bash" if os.path.basename(os.environ.get("SHELL", "")) == "bash" else "sh"
+        os.execvp(shell, [shell, file, *argv[1:]])  # noqa: S606 - likewise
 
 
 def shell_code(error: OSError) -> int:

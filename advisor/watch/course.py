@@ -14,10 +14,11 @@ from msgspec import Struct, field
 
 from advisor.watch.child import FORWARDED
 from advisor.watch.outlet import Outlet
-from advisor.watch.terminal import Terminal, copy_size, give_foreground
+from advisor.watch.terminal import Terminal, attributes_of, copy_size, give_foreground, set_attributes
 
 if TYPE_CHECKING:
     from advisor.watch.keeper import Kept
+    from advisor.watch.pourer import Poured
     from advisor.watch.sampler import Sampler
 
 _SOON, _LATER = 0.03, 0.15
@@ -34,15 +35,19 @@ class Course(Struct):
     """Where signals wait: each is a byte to read."""
     outlets: list[Outlet]
     kept: Kept | None = None
+    poured: Poured | None = None
     terminal: Terminal | None = None
     """The user's, where standard input is one."""
     status: int | None = None
     over: bool = False
     _given: bool = False
     """The terminal was given to the command's group."""
+    _modes_due: bool = False
+    """Begun in the background: the command's terminal has not got the modes of the user's yet."""
     _told: bytes = b""
     _keys: bytearray = field(default_factory=bytearray)
-    _broken_told: bool = False
+    _broken_told: set[int] = field(default_factory=set)
+    """Places of the outlets whose reader has gone, as the command was told."""
     _moved: bool = True
     """There was output at the last look."""
     _floods: bool = False
@@ -61,6 +66,7 @@ class Course(Struct):
         self._ears.register(self.woken, select.POLLIN)
         try:
             self._foreground()
+            self._modes_due = self.terminal is not None and not self.terminal.is_raw
             self._reap()
             while not self.over:
                 self._turn(sampler)
@@ -74,6 +80,7 @@ class Course(Struct):
 
     def _turn(self, sampler: Sampler) -> None:
         if self.kept is not None:
+            self._foreground()
             self._listen_to(self.kept)
         wait = sampler.wait(clock())
         if self._floods:
@@ -101,14 +108,20 @@ class Course(Struct):
             self._give_keys(self.kept)
 
     def _pump(self) -> None:
+        self.outlets[0].cooked = self._is_cooked()
         moved = [outlet.pump() for outlet in self.outlets]
         self._moved = any(moved)
         self._floods = (self.kept is None and sum(moved) >= _FLOOD) or (
             self._moved and any(outlet.waits for outlet in self.outlets)
         )
-        if any(outlet.broken for outlet in self.outlets) and not self._broken_told:
-            self._broken_told = True
-            self._send(signal.SIGPIPE)  # what the command's next write would have met
+        for place, outlet in enumerate(self.outlets):
+            if outlet.broken and place not in self._broken_told:
+                self._broken_told.add(place)
+                if self.poured is not None and place >= len(self.outlets) - len(self.poured.ends):
+                    self.poured.lose_reader(place - len(self.outlets) + len(self.poured.ends))
+
+    def _is_cooked(self) -> bool:
+        return self.kept is not None and (self.terminal is None or not self.terminal.is_raw)
 
     def _listen_to(self, kept: Kept) -> None:
         """Register what is to be heard from now on, where it is other than before."""
@@ -128,9 +141,18 @@ class Course(Struct):
     # --- the terminal ----------------------------------------------------------------------------------------------
 
     def _foreground(self) -> None:
-        """Take the terminal if the shell has given it to us."""
-        if self.terminal is not None and self.kept is not None and self.terminal.in_foreground():
-            self.terminal.make_raw()
+        """Take the terminal if the shell has given it to us: at once, or later, by a "fg" of which nobody tells."""
+        terminal = self.terminal
+        if terminal is None or self.kept is None or terminal.is_raw or self.status is not None:
+            return
+        if not terminal.in_foreground():
+            return
+        modes = attributes_of(terminal.fd)
+        if self._modes_due and modes is not None:  # what was copied at the start were the shell's own
+            set_attributes(self.kept.master, modes)
+        self._modes_due = False
+        terminal.make_raw()
+        self._resize()
 
     def _take_keys(self, terminal: Terminal) -> None:
         try:
@@ -189,8 +211,11 @@ class Course(Struct):
             return
         *lines, self._told = (self._told + data).split(b"\n")
         for line in lines:
-            if line.startswith(b"status "):
-                self._changed(int(line[7:]), by_keeper=True)
+            word, _, number = line.partition(b" ")
+            if word == b"status":
+                self._changed(int(number), by_keeper=True)
+            elif word == b"size":
+                self.outlets[0].until = int(number)
         if not data:
             self.over = True
 
@@ -237,5 +262,10 @@ class Course(Struct):
         self._send(signal.SIGCONT)
 
     def _last_output(self) -> None:
+        self.outlets[0].cooked = self._is_cooked()
+        if self.poured is not None:
+            sizes = self.poured.sizes()
+            for outlet, size in zip(self.outlets[::-1], sizes[::-1], strict=False):
+                outlet.until = size
         for outlet in self.outlets:
             outlet.drain()

@@ -1,4 +1,4 @@
-"""One reading of everything that can run full, as cheaply as it can be had: files stay open, NVML handles too."""
+"""One reading of what can run full on the host, as cheaply as it can be had: files stay open. `cards` has the cards."""
 
 from __future__ import annotations
 
@@ -6,16 +6,12 @@ import os
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
 from advisor.language import mark, say
 from advisor.machine.cgroup import Group, memory_groups
 from advisor.units import KIB
-
-if TYPE_CHECKING:
-    from advisor.machine.nvml import NvmlReader
 
 _PAGE = 4096
 SHM = "/dev/shm"  # noqa: S108 - the kernel's name for it
@@ -83,7 +79,9 @@ class HostGauges(Struct):
     root: Path = Path("/")
     gauges: list[Gauge] = field(default_factory=list)
     groups: list[Group] = field(default_factory=list)
-    """The command's control groups, its own first."""
+    """The command's control groups, its own first. Given: those it began in, should it be gone already."""
+    charged: int = 0
+    """So many of them, from its own up to the one whose limit binds: a kill in these is the run's."""
     _events: list[Kept] = field(default_factory=list)
     """Their counters."""
     _memory: Kept = field(default_factory=lambda: Kept(""))
@@ -98,7 +96,7 @@ class HostGauges(Struct):
         self._space = str(self.root / "dev/shm")
         self._memory = Kept(str(self.root / "proc/meminfo"))
         self._total = (number_after(self._memory.read(), b"MemTotal:") or 0) * KIB
-        self.groups = memory_groups(self.root, self._total or None, self.pid)
+        self.groups = memory_groups(self.root, self._total or None, self.pid) or self.groups
         self._events = [Kept(str(group.events)) for group in self.groups]
         binding = min(
             (one for one in self.groups if one.limit is not None), key=lambda one: one.limit or 0, default=None
@@ -106,6 +104,7 @@ class HostGauges(Struct):
         chosen = binding or (self.groups[0] if self.groups else None)
         self.gauges = [Gauge("host", RAM, self._total or None)]
         if chosen is not None:
+            self.charged = self.groups.index(chosen) + 1
             self._usage, self._stat = Kept(str(chosen.usage)), Kept(str(chosen.stat))
             self._cache_word = chosen.cache_word.encode() + b" "
             self.gauges.append(Gauge("limit", f"{_GROUP}{chosen.folder}", chosen.limit))
@@ -158,56 +157,6 @@ class HostGauges(Struct):
         for one in (self._memory, self._usage, self._stat, *self._events):
             if one is not None:
                 one.close()
-
-
-def _has_driver() -> bool:
-    """Whether NVML's library loads."""
-    import ctypes
-
-    try:
-        ctypes.CDLL("libnvidia-ml.so.1")
-    except OSError:
-        return False
-    return True
-
-
-class GpuGauges(Struct):
-    """Every card's memory, and what each process holds of it."""
-
-    reader: NvmlReader | None = None
-    """None: there is no driver, or it was not looked for yet."""
-    gauges: list[Gauge] = field(default_factory=list)
-
-    def open(self) -> None:
-        """Start NVML; without one there are no gauges."""
-        if self.reader is None:
-            if not _has_driver():  # asked first: its Python modules alone take longer than this whole file
-                return
-            from advisor.machine.nvml import NvmlReader
-
-            self.reader = NvmlReader()
-        if self.reader.open() is None:
-            self.gauges = [
-                Gauge(
-                    "gpu",
-                    f"GPU {gpu.index} {gpu.name}" + (f" MIG {gpu.mig}" if gpu.mig else ""),
-                    gpu.usable_bytes,
-                    gpu=gpu.index,
-                )
-                for gpu in self.reader.snapshot(processes=False)
-            ]
-
-    def read(self) -> list[int | None]:
-        """Bytes in use, one a card."""
-        return self.reader.used() if self.reader is not None and self.gauges else []
-
-    def holders(self) -> dict[tuple[int, int], int]:
-        """(card, process id) → bytes."""
-        return self.reader.holders() if self.reader is not None and self.gauges else {}
-
-    def close(self) -> None:
-        if self.reader is not None:
-            self.reader.close()
 
 
 class Pace(Struct):

@@ -3,8 +3,10 @@
 The keeper leads the session of the pseudo-terminal, starts the command as its foreground group (whose job control thus
 works: its parent is in the same session and another group), writes all that the command prints to the log file, and
 tells the watcher through a pipe, one line each: "pid N", "error ERRNO", "." (there is something new in the log),
-"status N" (what waitpid returned: stopped, gone on or ended). A watcher that vanishes changes nothing for the command:
-the keeper gives the terminal back as it was, says where the output goes, and goes on writing it.
+"status N" (what waitpid returned: stopped, gone on or ended), "size N" (the last line: so many bytes of the log are the
+watcher's to show; what is printed later, by a process that the command left behind, the keeper shows itself). A watcher
+that vanishes changes nothing for the command: the keeper gives the terminal back as it was, says where the output goes,
+and goes on writing it.
 """
 
 from __future__ import annotations
@@ -22,9 +24,11 @@ from typing import NamedTuple
 
 from advisor.language import say
 from advisor.watch.child import FORWARDED, spawn
+from advisor.watch.pourer import written
 from advisor.watch.terminal import Attributes, restore_if_raw
 
 _CHUNK = 1 << 16
+_CATCH_UP = 64
 _LAST_WORDS = 0.3
 """Seconds after the command's end in which its last output is waited for."""
 
@@ -54,6 +58,8 @@ class Wiring(NamedTuple):
     terminal: int
     """The user's terminal."""
     attributes: Attributes | None
+    strange: tuple[int, ...] = ()
+    """Descriptors of the watcher's that say by their end that it has gone: not to be held here too."""
 
 
 def keep(argv: Sequence[str], wiring: Wiring, ignored: frozenset[int]) -> Kept:
@@ -64,11 +70,12 @@ def keep(argv: Sequence[str], wiring: Wiring, ignored: frozenset[int]) -> Kept:
     size = fcntl.ioctl(wiring.terminal, termios.TIOCGWINSZ, bytes(8))
     fcntl.ioctl(slave, termios.TIOCSWINSZ, size)
     told, tell = os.pipe()
+    leads = os.getsid(0) == os.getpid()
     keeper = os.fork()
     if keeper == 0:
         os.close(told)
         try:
-            _Keeper(wiring, master, slave, tell).run(argv, ignored)
+            _Keeper(wiring, master, slave, tell, leads).run(argv, ignored)
         finally:
             os._exit(0)
     os.close(slave)
@@ -90,13 +97,15 @@ def _first_line(told: int) -> str:
 
 
 class _Keeper:
-    """The process apart. `ended`: when the command had; `alone`: the watcher is gone."""
+    """The process apart. `ended`: when the command had; `alone`: the watcher is gone; `shows`: it left as it should."""
 
-    def __init__(self, wiring: Wiring, master: int, slave: int, tell: int) -> None:
+    def __init__(self, wiring: Wiring, master: int, slave: int, tell: int, watcher_leads: bool) -> None:
         self.wiring, self.master, self.slave, self.tell = wiring, master, slave, tell
+        self.watcher_leads = watcher_leads
+        """The watcher leads the session of the user's terminal, as the command would have without it."""
         self.pid = 0
         self.ended: float | None = None
-        self.alone = False
+        self.alone = self.shows = False
         self._waiting = bytearray()
         """Lines that the pipe had no room for."""
 
@@ -115,7 +124,9 @@ class _Keeper:
         except OSError as error:
             os.write(self.tell, f"error {error.errno}\n".encode())
             return
-        os.close(self.slave)
+        for fd in (self.slave, self.wiring.stderr, *self.wiring.strange):
+            if fd is not None:
+                os.close(fd)
         for fd in (0, 1, 2):  # of the user's streams only `wiring.terminal` is kept, to give it back if need be
             if fd != self.wiring.terminal:
                 os.close(fd)
@@ -137,7 +148,10 @@ class _Keeper:
         poll.register(woken, select.POLLIN)
         poll.register(self.tell, 0)  # only its end is waited for
         while True:
-            events = dict(poll.poll(50 if self.ended is not None or self._waiting else None))
+            busy = not self.alone and (self.ended is not None or self._waiting)
+            events = dict(poll.poll(50 if busy else None))
+            if self.shows and self.wiring.terminal in events:
+                return  # hung up: whoever the command left behind is so, too
             if self.tell in events:
                 self._left_alone(poll)
             if woken in events:
@@ -162,7 +176,11 @@ class _Keeper:
             data = os.read(self.master, _CHUNK)
         except OSError:
             return False
-        _write_all(self.wiring.log, data)
+        rest = data if self.shows else data[written(self.wiring.log, data) :]
+        if self.shows:
+            written(self.wiring.log, data)
+        if rest and (self.shows or not self.alone):  # on a full disk it is shown at least
+            written(self.wiring.terminal, rest.replace(b"\r\n", b"\n") if self.shows else rest)
         if not self.alone:
             self._say(b".\n", droppable=True)
         return bool(data)
@@ -173,10 +191,19 @@ class _Keeper:
                 pid, status = os.waitpid(self.pid, os.WNOHANG | os.WUNTRACED | os.WCONTINUED)
                 if pid == 0:
                     return
+                self._catch_up()
                 self._say(f"status {status}\n".encode())
                 if not os.WIFSTOPPED(status) and not os.WIFCONTINUED(status):
                     self.ended = time.monotonic()
                     return
+
+    def _catch_up(self) -> None:
+        """What was printed before a stop or the end is told of before it: a screen is left before the shell is back."""
+        poll = select.poll()
+        poll.register(self.master, select.POLLIN)
+        for _ in range(_CATCH_UP):
+            if not poll.poll(0) or not self._copy():
+                return
 
     def _last_wait(self) -> None:
         """All have closed the terminal; the command may have done so long before its end."""
@@ -201,15 +228,22 @@ class _Keeper:
 
     def _flush_and_leave(self, poll: select.poll | None) -> None:
         """The command's end has been told: who still holds the terminal (a process in the background) is kept alive."""
+        if not self.alone:
+            self._say(f"size {os.fstat(self.wiring.log).st_size}\n".encode())
         while self._waiting and not self.alone:
             time.sleep(0.02)
             self._say(b"")
-        for fd in {self.tell, self.wiring.terminal}:
-            with suppress(OSError):
-                os.close(fd)
+        with suppress(OSError):
+            os.close(self.tell)
+        self.shows = not self.alone
         self.alone = True
+        if self.shows and self.watcher_leads:
+            with suppress(OSError):  # as the kernel does when the leader of a session ends
+                os.killpg(os.tcgetpgrp(self.master), signal.SIGHUP)
         if poll is not None:
             poll.unregister(self.tell)
+            if self.shows:
+                poll.register(self.wiring.terminal, 0)
 
     def _left_alone(self, poll: select.poll) -> None:
         """The watcher was killed: give the user's terminal back, and go on."""
@@ -226,11 +260,3 @@ class _Keeper:
             )
             with suppress(OSError):
                 os.write(self.wiring.terminal, f"\r\n{said}\r\n".encode(errors="replace"))
-
-
-def _write_all(fd: int, data: bytes) -> None:
-    """A full disk loses output but never stops the run."""
-    view = memoryview(data)
-    with suppress(OSError):
-        while view:
-            view = view[os.write(fd, view) :]

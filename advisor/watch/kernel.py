@@ -3,13 +3,55 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
 
 from advisor.hostile import clean_line
+from advisor.machine.cgroup import Group, memory_groups
 
 _RECORD = 8192
-_MOST = 4000
+_MOST = 200_000
+"""Records of the kernel's log that are looked at: one kill on a large node is told with a line for each process."""
+_KEPT = 400
+"""Lines of it that are kept, the newest."""
 _OF_MEMORY = ("oom", "Out of memory", "out of memory", "Killed process", "NVRM", "Xid", "segfault")
+
+
+class Before(NamedTuple):
+    """What the kernel had counted when the command began. Asked before it is started: it may be killed at once."""
+
+    groups: tuple[Group, ...] = ()
+    """The control groups that it begins in, its own first."""
+    counts: tuple[int | None, ...] = ()
+    """Kills in each of them."""
+    node: int | None = None
+    """Kills on the whole node."""
+    paths: frozenset[str] = frozenset()
+    """Its own groups, as the kernel names them in its log."""
+
+    @classmethod
+    def now(cls) -> Before:
+        """For a command that this process will start."""
+        groups = tuple(memory_groups(Path("/"), os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")))
+        counts = tuple(group.oom_kills() for group in groups)
+        return cls(groups, counts, kills_of_the_node(), _group_paths())
+
+    def counted(self, group: Group) -> int | None:
+        """Kills in a group then; None where it was not among them, or is not counted."""
+        return next((count for known, count in zip(self.groups, self.counts, strict=True) if known == group), None)
+
+
+def _group_paths() -> frozenset[str]:
+    """This process's own control groups, without those that are everybody's."""
+    try:
+        data = Path("/proc/self/cgroup").read_text("utf-8", "replace")
+    except OSError:
+        return frozenset()
+    told = (line.split(":", 2) for line in data.splitlines())
+    paths = (fields[2] for fields in told if len(fields) == 3 and (not fields[1] or "memory" in fields[1].split(",")))
+    return frozenset(path for path in paths if path.strip("/") and ".." not in path)
 
 
 class KernelLog:
@@ -35,7 +77,7 @@ class KernelLog:
 
     def lines(self) -> list[str]:
         """What of it speaks of memory or of the cards, since the last call. A line is "prefix;text"."""
-        said: list[str] = []
+        said: deque[str] = deque(maxlen=_KEPT)
         for _ in range(_MOST if self.readable else 0):
             try:
                 data = os.read(self.fd, _RECORD)
@@ -46,7 +88,7 @@ class KernelLog:
             text = data.decode("utf-8", "replace").partition(";")[2].split("\n", 1)[0]
             if any(word in text for word in _OF_MEMORY):
                 said.append(clean_line(text))
-        return said
+        return list(said)
 
     def close(self) -> None:
         if self.fd >= 0:

@@ -6,13 +6,14 @@ import re
 import select
 from collections import deque
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from time import monotonic
 
 from msgspec import Struct, field
 
 from advisor.hostile import clean
-from advisor.watch.patterns import Fetching, Patterns, fetch
+from advisor.watch.patterns import Fetching, Patterns, fetch, patterns_of
 from advisor.words import Phase
 
 _DIGITS = re.compile(r"[\d█▏▎▍▌▋▊▉#]+| {2,}")
@@ -41,6 +42,8 @@ class Watched(Struct):
     phase: Phase | None = None
     fetching: Fetching | None = None
     """The patterns, where they are still on their way."""
+    knowledge: tuple[Path, ...] = ()
+    """Of the user's own, from which they come too."""
     has_news: bool = False
     """Output came since the last look at it."""
     _rest: str = ""
@@ -52,7 +55,7 @@ class Watched(Struct):
     def by(cls, knowledge: tuple[Path, ...]) -> Watched:
         """By the patterns of the knowledge, which may still be on their way."""
         found = fetch(knowledge)
-        return cls(fetching=found) if isinstance(found, Fetching) else cls(found)
+        return cls(fetching=found, knowledge=knowledge) if isinstance(found, Fetching) else cls(found)
 
     def is_ready(self) -> bool:
         """Whether the patterns are there."""
@@ -61,10 +64,18 @@ class Watched(Struct):
         return self.patterns is not None
 
     def await_ready(self, seconds: float) -> None:
-        """For a run that ended before the patterns were there: its last lines are still to be understood."""
+        """For a run that ended before the patterns were there: its last lines are still to be understood.
+
+        Who reads them runs at low priority, on a busy machine for long: then they are read here.
+        """
         until = monotonic() + seconds
         while not self.is_ready() and self.fetching is not None and monotonic() < until:
             select.select([self.fetching.read], [], [], 0.1)
+        if self.patterns is None and self.fetching is not None and seconds:
+            from advisor.knowledge import KnowledgeError
+
+            with suppress(KnowledgeError):
+                self.patterns = patterns_of(self.knowledge)
 
     def feed(self, data: bytes) -> None:
         """More output; of a flood, its end."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import select
+import stat
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -13,6 +15,8 @@ from msgspec import Struct
 _CHUNK = 1 << 16
 _SURE = 4096
 """Bytes that a pipe takes at once when it says that it can be written to (PIPE_BUF)."""
+_LOST = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""What costs the text, as it would cost the command's, but not the reader."""
 
 
 def _unheard(_: bytes) -> None:
@@ -31,15 +35,24 @@ class Outlet(Struct):
     told: Callable[[bytes], None] = _unheard
     broken: bool = False
     """Whoever read us has gone."""
-    _waiting: bytes = b""
+    until: int | None = None
+    """Bytes of the file that are ours to show; None: all."""
+    cooked: bool = False
+    """The text came through a terminal already, and goes through a second one: its line ends are made there."""
+    _place: int = 0
+    _waiting: memoryview = memoryview(b"")
+    _ear: select.poll | None = None
+    """For the target; None where it takes all at once (a file)."""
 
     @classmethod
     def follow(cls, path: Path, target: int | None, at_end: bool = False) -> Outlet:
         """From the file's beginning, or from its end. Raises OSError."""
         source = os.open(path, os.O_RDONLY)
-        if at_end:
-            os.lseek(source, 0, os.SEEK_END)
-        return cls(source, target)
+        place = os.lseek(source, 0, os.SEEK_END) if at_end else 0
+        ear = None if target is None or _is_file(target) else select.poll()
+        if ear is not None and target is not None:
+            ear.register(target, select.POLLOUT)
+        return cls(source, target, _place=place, _ear=ear)
 
     @property
     def waits(self) -> bool:
@@ -51,11 +64,9 @@ class Outlet(Struct):
         moved = 0
         for _ in range(most):
             if not self._waiting:
-                data = os.read(self.source, _CHUNK)
+                data = self._read()
                 if not data:
                     return moved
-                self.told(data)
-                self._waiting = data if self.target is not None else b""
                 moved += len(data)
             else:
                 moved += 1
@@ -63,31 +74,51 @@ class Outlet(Struct):
                 return moved
         return moved
 
+    def _read(self) -> bytes:
+        most = _CHUNK if self.until is None else min(_CHUNK, self.until - self._place)
+        data = os.read(self.source, most) if most > 0 else b""
+        self._place += len(data)
+        if data:
+            self.told(data)
+            if self.target is not None:
+                self._waiting = memoryview(data.replace(b"\r\n", b"\n") if self.cooked else data)
+        return data
+
     def drain(self) -> None:
         """All that is left, waiting for the reader."""
         while not self.broken:
-            before = os.lseek(self.source, 0, os.SEEK_CUR)
-            if not self.pump() and not self._waiting and os.lseek(self.source, 0, os.SEEK_CUR) == before:
-                return
+            before = self._place
+            self.pump()
             if self._waiting and self.target is not None:
                 select.select([], [self.target], [], 1.0)
+            elif self._place == before:
+                return
 
     def _show(self) -> bool:
         assert self.target is not None
         try:
             while self._waiting:
-                poll = select.poll()
-                poll.register(self.target, select.POLLOUT)
-                if not poll.poll(0):
+                if self._ear is not None and not self._ear.poll(0):
                     return False
-                self._waiting = self._waiting[os.write(self.target, self._waiting[:_SURE]) :]
+                some = self._waiting if self._ear is None else self._waiting[:_SURE]
+                self._waiting = self._waiting[os.write(self.target, some) :]
         except BlockingIOError:
             return False
-        except OSError:
-            self.broken, self.target, self._waiting = True, None, b""
+        except OSError as error:
+            if error.errno in _LOST:
+                self._waiting = memoryview(b"")
+                return True
+            self.broken, self.target, self._waiting = True, None, memoryview(b"")
             return False
         return True
 
     def close(self) -> None:
         with suppress(OSError):
             os.close(self.source)
+
+
+def _is_file(fd: int) -> bool:
+    try:
+        return stat.S_ISREG(os.fstat(fd).st_mode)
+    except OSError:
+        return False

@@ -99,6 +99,7 @@ def _read_apart(knowledge: tuple[Path, ...], stamp: str) -> Fetching:
     if pid == 0:
         try:
             signal.set_wakeup_fd(-1)  # the watcher's own
+            _let_go_of_streams()
             os.nice(10)
             _tell(write, knowledge, stamp)
         finally:
@@ -108,13 +109,21 @@ def _read_apart(knowledge: tuple[Path, ...], stamp: str) -> Fetching:
     return Fetching(pid, read)
 
 
+def _let_go_of_streams() -> None:
+    """Whoever reads the run's output waits until nobody holds it: that must not be us."""
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for fd in (0, 1, 2):
+        os.dup2(nothing, fd)
+
+
 def _tell(write: int, knowledge: tuple[Path, ...], stamp: str) -> None:
+    """Kept first: whoever reads the pipe to its end then only waits for our exit."""
     data = json.dumps({"stamp": stamp, **_told(knowledge)})
-    with os.fdopen(write, "w") as pipe:
-        pipe.write(data)
     file = cache_file(_KEPT) if stamp else None
     if file is not None:
         keep(file, data.encode())
+    with os.fdopen(write, "w") as pipe:
+        pipe.write(data)
 
 
 def _stamp() -> str:

@@ -15,6 +15,7 @@ from advisor.watch.gauges import GONE, NAMELESS, Kept, pages_of, resident
 
 _MOST = 64
 """Processes that are followed; of more, the largest."""
+_REMEMBERED = 50_000
 _PROGRAM = re.compile(r"^(?:\S*/)?(?:python[\d.]*|bash|sh|env|uv|torchrun|deepspeed|accelerate)$")
 
 
@@ -28,7 +29,7 @@ class People(Struct):
     """Path under /proc of the Ray object store's memory file, once a raylet is seen."""
     raylet: int | None = None
     seen: set[int] = field(default_factory=set)
-    """Every process that ever belonged to the run."""
+    """The processes that belonged to the run, as far back as it is worth to remember."""
     _pages: dict[int, Kept] = field(default_factory=dict)
     """Of those that are followed, kept open."""
 
@@ -36,7 +37,7 @@ class People(Struct):
         """Find them again: the tree under the root, and `also` (processes on the cards)."""
         found = {*_tree(self.root), *also} - {os.getpid()}
         found |= {parent for pid in also if (parent := _parent(pid)) and role_of(parent) == "raylet"}
-        self.seen |= found
+        self.seen = self.seen | found if len(self.seen) < _REMEMBERED else found
         pages = {pid: self._pages.get(pid) or pages_of(pid) for pid in found}
         sizes = {pid: size for pid, file in pages.items() if (size := resident(file)) is not None}
         kept = sorted(sizes, key=lambda pid: -sizes[pid])[:_MOST]

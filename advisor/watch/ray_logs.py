@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from advisor.machine.ray_session import logs_of, raylet_words, sessions_root
 from advisor.watch.names import RAY_LOGS
 
 _WANTED = ("worker-*.err", "worker-*.out", "raylet.out", "raylet.err", "python-core-worker-*.log")
@@ -17,7 +18,7 @@ _ALL = 2 << 20
 _MOST = 48
 _ENTRIES = 20_000
 _WORKERS = 8
-_WORKER = re.compile(r"Worker ID: ([0-9a-f]{28,64})\b")
+_ID = re.compile(r"Worker ID: ([0-9a-f]{28,64})\b|^\s*actor_id: ([0-9a-f]{32,64})\s*$", re.MULTILINE)
 
 
 def session_logs(raylet: int | None) -> Path | None:
@@ -38,7 +39,7 @@ def _of_raylet(raylet: int | None) -> Path | None:
 
 
 def _latest() -> Path:
-    return Path(os.environ.get("RAY_TMPDIR", "/tmp")) / "ray" / "session_latest" / "logs"  # noqa: S108 - where Ray puts them
+    return sessions_root() / "session_latest" / "logs"
 
 
 def keep_ends(logs: Path, into: Path, since: float) -> int:
@@ -93,16 +94,16 @@ def ends_in(record: Path) -> tuple[Path, ...]:
 
 
 def worker_ids(texts: Iterable[str]) -> tuple[str, ...]:
-    """Ray's ids of the workers that these lines name."""
-    return tuple(dict.fromkeys(found for text in texts for found in _WORKER.findall(text)))[:_WORKERS]
+    """Ray's ids of the workers that these lines name, and of the actors whose death they tell."""
+    return tuple(dict.fromkeys(one for text in texts for found in _ID.findall(text) for one in found if one))[:_WORKERS]
 
 
 def of_workers(texts: Iterable[str], root: Path | None = None) -> tuple[Path, ...]:
     """The logs, on this machine, of workers that these lines name by Ray's own id: no other run has the same one."""
-    base = root or Path(os.environ.get("RAY_TMPDIR", "/tmp")) / "ray"  # noqa: S108 - where Ray puts them
-    found: list[Path] = []
-    for worker in worker_ids(texts):
-        with suppress(OSError):
-            for pattern in (f"worker-{worker}-*.err", f"worker-{worker}-*.out", f"python-core-worker-{worker}_*.log"):
-                found += sorted(base.glob(f"session_2*/logs/{pattern}"))
-    return tuple(file for file in found if os.access(file, os.R_OK) and file.stat().st_size)
+    base = root or sessions_root()
+    return tuple(file for worker in worker_ids(texts) for file in logs_of(worker, base))
+
+
+def raylets_on(texts: Iterable[str], root: Path | None = None) -> str:
+    """What raylets on this machine wrote of these workers or actors; "" where they lived elsewhere."""
+    return raylet_words(worker_ids(texts), root or sessions_root())

@@ -17,8 +17,9 @@
     ring.bin       the last minute ten times a second, in place: 8 bytes "rlring1\\0", two little-endian uint32 (slots,
                    gauges), then slots of one float64 (seconds since `began`, 0: empty) and one int64 a gauge (MiB, -1:
                    unknown); gauges in the order of their columns, those without a process only. Slots are written in
-                   turn; the newest has the greatest time. The cards and the run's group (without one, the RAM) are
-                   read for each slot, the host's other gauges where that one moved, or twice a second
+                   turn; the newest has the greatest time. The run's group (without one, the RAM) is read for each
+                   slot, the cards as often as their driver's time allows, the host's other gauges where the first
+                   moved, or twice a second. Written twice a second: a kill -9 costs half a second at most
     kernel.log     what the kernel said of memory while the run ended, and its counters, as a log that can be diagnosed
     watch.log      peaks and the end in words, likewise
     ray-logs/      the ends of Ray's own logs, where the run failed and there are such
@@ -32,7 +33,6 @@ run (`ROOM` at once): where more changes, several samples become one, of which e
 from __future__ import annotations
 
 import json
-import mmap
 import os
 import struct
 from collections.abc import Mapping, Sequence
@@ -51,6 +51,8 @@ RATE = 220.0
 """Bytes a second: 19.0 MB a day."""
 ROOM = 200_000
 SLOTS = 600
+_TOGETHER = 5
+"""Slots that are written at once, half a second of them; a divisor of `SLOTS`."""
 MAGIC = b"rlring1\0"
 HEAD = struct.Struct("<8sII")
 _TIME = struct.Struct("<d")
@@ -123,25 +125,28 @@ class Record(Struct):
 
 
 class Ring(Struct):
-    """The last minute in a file of fixed size that lives in memory: writing to it costs no system call."""
+    """The last minute in a file of fixed size. (Not mapped: where the disk is full, writing to a map kills.)"""
 
     width: int
-    _map: mmap.mmap
+    _fd: int
     _slot: struct.Struct
     _next: int = 0
     _latest: bytes = b""
     """The gauges of the newest slot."""
+    _unwritten: bytearray = field(default_factory=bytearray)
+    """The newest slots, not in the file yet."""
 
     @classmethod
     def create(cls, folder: Path, width: int) -> Ring:
         """For so many gauges. Raises OSError."""
         slot = struct.Struct(f"<d{width}q")
-        size = HEAD.size + SLOTS * slot.size
-        with open(folder / RING, "w+b") as file:
-            os.fchmod(file.fileno(), 0o600)
-            file.truncate(size)
-            ring = cls(width, mmap.mmap(file.fileno(), size), slot)
-        HEAD.pack_into(ring._map, 0, MAGIC, SLOTS, width)
+        fd = os.open(folder / RING, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
+        ring = cls(width, fd, slot)
+        try:
+            os.pwrite(fd, HEAD.pack(MAGIC, SLOTS, width) + bytes(SLOTS * slot.size), 0)
+        except OSError:
+            ring.close()
+            raise
         return ring
 
     def put(self, at: float, values: Sequence[int | None]) -> None:
@@ -152,9 +157,19 @@ class Ring(Struct):
 
     def again(self, at: float) -> None:
         """The same values as before."""
-        place = HEAD.size + self._next * self._slot.size
-        self._map[place : place + self._slot.size] = _TIME.pack(max(at, 1e-9)) + self._latest
+        self._unwritten += _TIME.pack(max(at, 1e-9)) + self._latest
         self._next = (self._next + 1) % SLOTS
+        if self._next % _TOGETHER == 0:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what waits: it never reaches over the file's end."""
+        end = HEAD.size + (self._next or SLOTS) * self._slot.size
+        with suppress(OSError):
+            os.pwrite(self._fd, self._unwritten, end - len(self._unwritten))
+        self._unwritten.clear()
 
     def close(self) -> None:
-        self._map.close()
+        self.flush()
+        with suppress(OSError):
+            os.close(self._fd)

@@ -9,12 +9,11 @@ import time
 from contextlib import suppress
 from time import monotonic as clock
 
-from msgspec import Struct
-
 from advisor.redact import readable, redact
+from advisor.watch.begun import Opened, Started, Tell, Watch
+from advisor.watch.cards import GpuGauges
 from advisor.watch.course import Course
-from advisor.watch.gauges import GpuGauges, HostGauges
-from advisor.watch.kernel import KernelLog, kills_of_the_node
+from advisor.watch.gauges import HostGauges
 from advisor.watch.marks import Watched
 from advisor.watch.names import COMMAND, ERRORS, OUTPUT, RAY_LOGS
 from advisor.watch.outlet import Outlet
@@ -23,35 +22,24 @@ from advisor.watch.ray_logs import keep_ends, session_logs
 from advisor.watch.record import Record
 from advisor.watch.sampler import Sampler
 from advisor.watch.terminal import Terminal
-from advisor.watch.watching import Started, Tell, Watch
 from advisor.watch.words import Ending, write_words
-
-
-class Opened(Struct, frozen=True):
-    """What was opened before the command began."""
-
-    samples: int
-    """Descriptor of the record's file."""
-    kernel: KernelLog
-    begun: float
-    """Epoch seconds."""
 
 
 def record_of(asked: Watch, started: Started, opened: Opened, tell: Tell) -> int | None:
     """Follow a command that was started to its end, and write its record. Returns its status, as waitpid has it."""
-    kernel, kills = opened.kernel, kills_of_the_node()
+    kernel = opened.kernel
     outlets = [Outlet.follow(asked.folder / OUTPUT, 1)]
     if started.separate:
         outlets.append(Outlet.follow(asked.folder / ERRORS, 2))
     terminal = Terminal(0) if os.isatty(0) else None
-    course = Course(started.pid, started.woken, outlets, started.kept, terminal)
+    course = Course(started.pid, started.woken, outlets, started.kept, started.poured, terminal)
     sampler = _sampler(asked, course, opened, tell)
     gc.freeze()  # what is there now stays: no collection need look at it
     gc.set_threshold(50_000, 20, 20)
     course.run(sampler)
     sampler.finish(clock(), course.status != 0)
     sampler.record.mark(sampler.latest, end=_end_of(course.status))
-    write_words(asked.folder, sampler, Ending(course.status, kernel, kills))
+    write_words(asked.folder, sampler, Ending(course.status, kernel, opened.before.node))
     sampler.close()
     kernel.close()
     logs = session_logs(sampler.people.raylet) if course.status != 0 else None
@@ -70,8 +58,8 @@ def _sampler(asked: Watch, course: Course, opened: Opened, tell: Tell) -> Sample
         outlet.told = watched.feed
     record = _new_record(asked, opened)
     began = clock() - (time.time() - opened.begun)
-    host, people = HostGauges(course.pid), People(course.pid)
-    sampler = Sampler(record, host, GpuGauges(), people, watched, began, asked.alert, said)
+    host, people = HostGauges(course.pid, groups=list(opened.before.groups)), People(course.pid)
+    sampler = Sampler(record, host, GpuGauges(), people, watched, began, asked.alert, said, opened.before)
     with suppress(OSError):  # without a ring there is still the record
         sampler.open()
     return sampler

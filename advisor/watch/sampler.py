@@ -11,7 +11,9 @@ from msgspec import Struct, field
 from advisor.hostile import clean_line
 from advisor.language import say
 from advisor.units import MIB
-from advisor.watch.gauges import NOBODY, STORE, Gauge, GpuGauges, HostGauges, Pace, shown_name, timed
+from advisor.watch.cards import GpuGauges
+from advisor.watch.gauges import NOBODY, STORE, Gauge, HostGauges, Pace, shown_name, timed
+from advisor.watch.kernel import Before
 from advisor.watch.marks import Watched
 from advisor.watch.people import People
 from advisor.watch.record import Record, Ring
@@ -19,10 +21,12 @@ from advisor.watch.record import Record, Ring
 FAST, WHOLE, SLOW, WHO, MARKS = 0.1, 0.5, 1.0, 5.0, 0.2
 _MEASURED = 8
 """Of so many fast readings, one is timed."""
-_PATIENCE = 5.0
-"""Seconds that a run which ended at once waits for the patterns of its phases."""
+_PATIENCE = 1.5
+"""Seconds that a run which ended at once waits for the patterns of its phases, before they are read in its process."""
 _Holder = tuple[str, str, int, int | None]
 """Kind of gauge, role, process id, card."""
+_FREELY, _MOST, _LARGE = 500, 4000, 256 * MIB
+"""Columns that processes get whatever they hold; columns for those that hold so many bytes; bytes."""
 _CALM = 0.02
 """Of a gauge's size: so far it must fall below the level before it can be alerted of again."""
 
@@ -39,9 +43,11 @@ class Sampler(Struct):
     alert: float | None = None
     """Share of a gauge's size from which on the user is told."""
     tell: Callable[[str], None] = print
+    before: Before = Before()
+    """What the kernel had counted when the run began."""
     gauges: list[Gauge] = field(default_factory=list)
     peaks: dict[int, int] = field(default_factory=dict)
-    """Highest of each fixed gauge, by column, over the whole run."""
+    """Highest of each fixed gauge, by its place, over the whole run."""
     oom_kills: int = 0
     latest: float = 0.0
     trouble: str = ""
@@ -57,7 +63,9 @@ class Sampler(Struct):
     """Bytes by which that gauge moves before all are read at once."""
     _ring: Ring | None = None
     _highest: dict[int, int | None] = field(default_factory=dict)
-    """Of each fixed gauge since the last sample."""
+    """Of each fixed gauge, by its place, since the last sample."""
+    _numbers: list[int] = field(default_factory=list)
+    """The column of each fixed gauge in the record."""
     _columns: dict[_Holder, int] = field(default_factory=dict)
     _alive: dict[_Holder, int] = field(default_factory=dict)
     """Of the columns, those whose process was there at the last sample."""
@@ -66,6 +74,8 @@ class Sampler(Struct):
     _paces: dict[str, Pace] = field(default_factory=dict)
     _beat: Pace = field(default_factory=lambda: Pace(FAST, share=0.0015))
     _beats: int = 0
+    _apart: float = 0.0
+    """Seconds of processor time that the cards take in their own thread, for this beat."""
     _due: float = 0.0
     """When anything but the fast readings is due."""
 
@@ -82,10 +92,24 @@ class Sampler(Struct):
         self.gauges = [*self.host.gauges, Gauge("store", STORE), *self.gpus.gauges]
         self._values = [None] * len(self.gauges)
         self._step = max(MIB, (self.gauges[self.host.first].total or 0) // 1024)
-        self._kills = [self.host.kills(place) for place in range(len(self.host.groups))]
-        for gauge in self.gauges:
-            self.record.column(gauge)
+        self._kills = [self._kills_before(place) for place in range(self.host.charged)]
+        self._numbers = [self.record.column(gauge) for gauge in self.gauges]
         self._ring = Ring.create(self.record.folder, len(self.gauges))
+
+    def _join_cards(self) -> None:
+        """Cards of a driver that took its time: their gauges stand last, the ring begins anew with them."""
+        for gauge in self.gpus.join():
+            self.gauges.append(gauge)
+            self._numbers.append(self.record.column(gauge))
+        missing = len(self.gauges) - len(self._values)
+        if not missing:
+            return
+        self._values = [*self._values, *[None] * missing]
+        self.recent = deque(([*row, *[None] * missing] for row in self.recent), self.recent.maxlen)
+        ring, self._ring = self._ring, None
+        if ring is not None:
+            ring.close()
+            self._ring = Ring.create(self.record.folder, len(self.gauges))
 
     def tick(self, now: float) -> None:
         """Whatever is due at `now` (monotonic). A reading that fails costs readings, never the run."""
@@ -108,7 +132,9 @@ class Sampler(Struct):
             return
         self._beats += 1
         if self._beats % _MEASURED == 0:  # asking what it cost costs, too
-            timed(fast, now, lambda: self._fast(now))
+            begun = thread_time()
+            self._fast(now)
+            fast.ran(now, thread_time() - begun + self._apart)
         else:
             self._fast(now)
             fast.again(now)
@@ -135,7 +161,7 @@ class Sampler(Struct):
     def finish(self, now: float, failed: bool) -> None:
         """The last readings; of a run that failed, in the phase that its last lines tell."""
         self.latest = now - self.began
-        self._take(self.host.read(slow=False), self.gpus.read())
+        self._take(self.host.read(slow=False), self.gpus.last())
         self.watched.await_ready(_PATIENCE if failed else 0.0)
         self.take_marks()
         self._slow()
@@ -146,8 +172,7 @@ class Sampler(Struct):
         """Phases and steps in the output since the last look; what was read before belongs to the phase before."""
         for mark in self.watched.marks():
             if mark.phase is not None:
-                self.record.sample(self.latest, self._highest)
-                self._highest = {}
+                self.record.sample(self.latest, self._taken())
                 self.record.flush(self.latest)
                 self.record.mark(self.latest, phase=mark.phase)
             else:
@@ -178,13 +203,18 @@ class Sampler(Struct):
         self._raise(column, value)
 
     def _read_cards(self, now: float) -> list[int | None] | None:
-        """None where there are none, or it is not their turn."""
+        """None where there are none, or nothing new is known."""
         pace = self._paces["cards"]
-        if not self.gpus.gauges or not pace.is_due(now):
+        if not self.gpus.gauges:
+            self._join_cards()
             return None
-        begun = thread_time()
-        found = self.gpus.read()
-        pace.ran(now, thread_time() - begun)
+        due = pace.is_due(now)
+        found = self.gpus.read(due)
+        self._apart = self.gpus.cost if due else 0.0
+        if due:
+            pace.ran(now, self._apart)
+        if self.gpus.silent and found:
+            self.record.mark(self.latest, trouble="NVML does not answer")
         return found
 
     def _take(self, host: list[int | None], cards: list[int | None] | None) -> None:
@@ -212,10 +242,13 @@ class Sampler(Struct):
 
     def _slow(self) -> None:
         self._take(self.host.read(slow=True), None)
-        values, self._highest = dict(self._highest), {}
-        values.update(self._of_processes())
-        self.record.sample(self.latest, values)
+        self.record.sample(self.latest, {**self._taken(), **self._of_processes()})
         self._count_kills(own_only=True)
+
+    def _taken(self) -> dict[int, int | None]:
+        """Column → the highest value since it was asked last."""
+        highest, self._highest = self._highest, {}
+        return {self._numbers[place]: value for place, value in highest.items()}
 
     def _who(self) -> None:
         self.people.look({pid for _, pid in self.gpus.holders()})
@@ -231,21 +264,29 @@ class Sampler(Struct):
         for (card, pid), size in self.gpus.holders().items():
             found["gpu_process", name(pid, NOBODY), pid, card] = size
         gone = {column: None for key, column in self._alive.items() if key not in found}
-        for key in found:
-            if key not in self._columns:
+        for key, size in found.items():
+            if key not in self._columns and self._is_worth_a_column(size):
                 kind, role, pid, gpu = key
                 self._columns[key] = self.record.column(Gauge(kind, role, None, pid, gpu))
-        self._alive = {key: self._columns[key] for key in found}
-        return {**gone, **{self._columns[key]: size for key, size in found.items()}}
+        self._alive = {key: self._columns[key] for key in found if key in self._columns}
+        return {**gone, **{column: found[key] for key, column in self._alive.items()}}
+
+    def _is_worth_a_column(self, size: int) -> bool:
+        """Some runs start a process each second, for days: of many, only the large ones."""
+        return len(self._columns) < _FREELY or (size >= _LARGE and len(self._columns) < _MOST)
+
+    def _kills_before(self, place: int) -> int | None:
+        known = self.before.counted(self.host.groups[place])
+        return self.host.kills(place) if known is None else known
 
     def _count_kills(self, own_only: bool = False) -> None:
+        """Since the run began. A kill is counted in its own group and in those above: the highest count is all."""
         for place, before in enumerate(self._kills[:1] if own_only else self._kills):
             kills = self.host.kills(place)
-            if kills is not None and before is not None and kills > before:
-                self.record.mark(self.latest, oom_kills=kills - before, group=self.host.groups[place].folder)
-                self.oom_kills += kills - before
-            if kills is not None:
-                self._kills[place] = kills
+            more = 0 if kills is None or before is None else kills - before - self.oom_kills
+            if more > 0:
+                self.record.mark(self.latest, oom_kills=more, group=self.host.groups[place].folder)
+                self.oom_kills += more
 
     def _alert(self, column: int, value: int) -> None:
         gauge = self.gauges[column]
@@ -253,7 +294,7 @@ class Sampler(Struct):
             return
         if value >= self.alert * gauge.total and column not in self._told:
             self._told.add(column)
-            self.record.mark(self.latest, alert=column, mib=value // MIB)
+            self.record.mark(self.latest, alert=self._numbers[column], mib=value // MIB)
             told = {"gauge": shown_name(gauge.name), "share": value / gauge.total, "total": gauge.total / 2**30}
             self.tell(say("{gauge}: {share:.1%} of {total:.1f} GiB in use", **told))
         elif value < (self.alert - _CALM) * gauge.total:

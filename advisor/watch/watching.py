@@ -9,27 +9,20 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from advisor.imports import load_msgspec
+from advisor.watch.begun import Opened, Started, Tell, Watch
 from advisor.watch.child import ignored_signals, listen, shell_code, spawn
-from advisor.watch.kernel import KernelLog
+from advisor.watch.kernel import Before, KernelLog
 from advisor.watch.names import ERRORS, OUTPUT, SAMPLES
+from advisor.watch.pourer import Stream, pour, wire_to
 
 if TYPE_CHECKING:
-    from advisor.watch.keeper import Kept
+    from advisor.watch.pourer import Poured
 
-Tell = Callable[[str], None]
+T = TypeVar("T")
 _APPEND = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND
-
-
-class Watch(NamedTuple):
-    """What was asked for."""
-
-    argv: tuple[str, ...]
-    folder: Path
-    alert: float | None = None
-    knowledge: tuple[Path, ...] = ()
 
 
 class Ended(NamedTuple):
@@ -51,18 +44,6 @@ class Ended(NamedTuple):
         """A signal ended it that people send, and no shortage of memory does."""
         people = (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGPIPE)
         return self.status is not None and os.WIFSIGNALED(self.status) and os.WTERMSIG(self.status) in people
-
-
-class Started(NamedTuple):
-    """The command under way."""
-
-    pid: int
-    woken: int
-    """Where our signals wait."""
-    kept: Kept | None = None
-    """Who keeps its pseudo-terminal."""
-    separate: bool = False
-    """Its errors have a file of their own."""
 
 
 def default_folder() -> Path:
@@ -87,7 +68,7 @@ def watch(asked: Watch, tell: Tell) -> Ended:
     samples = os.open(asked.folder / SAMPLES, _APPEND, 0o600)
     log = os.open(asked.folder / OUTPUT, _APPEND, 0o600)
     errors = None if _same_file(1, 2) else os.open(asked.folder / ERRORS, _APPEND, 0o600)
-    kernel = KernelLog.open()
+    kernel, before = KernelLog.open(), Before.now()
     try:
         started = _start(asked, log, errors)
     except OSError as error:
@@ -100,28 +81,37 @@ def watch(asked: Watch, tell: Tell) -> Ended:
         if fd is not None:
             os.close(fd)
     load_msgspec()
-    from advisor.watch.recorder import Opened, record_of
+    from advisor.watch.recorder import record_of
 
-    return Ended(asked.folder, record_of(asked, started, Opened(samples, kernel, begun), tell))
+    return Ended(asked.folder, record_of(asked, started, Opened(samples, kernel, before, begun), tell))
 
 
 def _start(asked: Watch, log: int, errors: int | None) -> Started:
     """Under a pseudo-terminal where standard output is a terminal. Raises OSError."""
     ignored = ignored_signals()
     woken = listen(ignored)
+    apart = [] if errors is None else [Stream(errors, 2)]
     if not os.isatty(1):
-        return Started(spawn(asked.argv, lambda: _wire(log, errors), ignored), woken, separate=errors is not None)
+        poured = pour([Stream(log, 1), *apart])
+        pid = _held(poured, lambda: spawn(asked.argv, wire_to(poured.ends), ignored))
+        return Started(pid, woken, poured=poured, separate=errors is not None)
     from advisor.watch.keeper import Wiring, keep
     from advisor.watch.terminal import attributes_of
 
-    wiring = Wiring(log, str(asked.folder / OUTPUT), os.isatty(0), errors, 1, attributes_of(1))
-    kept = keep(asked.argv, wiring, ignored)
-    return Started(kept.pid, woken, kept, errors is not None)
+    held = pour(apart) if apart else None
+    stderr, strange = (None, ()) if held is None else (held.ends[0], (held.ask, held.answer))
+    wiring = Wiring(log, str(asked.folder / OUTPUT), os.isatty(0), stderr, 1, attributes_of(1), strange)
+    kept = _held(held, lambda: keep(asked.argv, wiring, ignored))
+    return Started(kept.pid, woken, kept, held, errors is not None)
 
 
-def _wire(log: int, errors: int | None) -> None:
-    os.dup2(log, 1)
-    os.dup2(log if errors is None else errors, 2)
+def _held(poured: Poured | None, start: Callable[[], T]) -> T:
+    """Start, and let go of the ends of its streams: they are its own."""
+    try:
+        return start()
+    finally:
+        if poured is not None:
+            poured.close_ends()
 
 
 def _same_file(one: int, other: int) -> bool:

@@ -6,6 +6,7 @@ import os
 import re
 import signal
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct
@@ -16,6 +17,7 @@ from advisor.watch.names import KERNEL, WORDS
 from advisor.watch.sampler import Sampler
 
 _PID = re.compile(r"Killed process (\d+)|[, ]pid=(\d+)")
+_GROUP = re.compile(r"\btask_memcg=([^,]+),")
 _SPEAKER = "rl-oom-advisor watch:"
 
 
@@ -36,19 +38,38 @@ def write_words(folder: Path, sampler: Sampler, ending: Ending) -> None:
 
 
 def _write(path: Path, lines: list[str]) -> None:
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8", errors="replace")
+    """A full disk costs the words, never the command's own end."""
+    with suppress(OSError):
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8", errors="replace")
 
 
 def _kernel_lines(sampler: Sampler, kernel: KernelLog) -> Iterator[str]:
-    """What concerns this run: its processes by number, or all where its own group counts kills (in a container)."""
+    """What concerns this run: its processes by number or by their group; else all, where its own group counts kills.
+
+    The last is so in a container, to which neither the numbers nor the names are known that the kernel uses.
+    """
+    lines = sorted(kernel.lines(), key=lambda line: "Killed process" not in line)  # the most telling first
+    killed = [(line, {int(number) for pair in _PID.findall(line) for number in pair if number}) for line in lines]
+    ours = sampler.people.seen | _killed_in(sampler.before.paths, killed)
+    is_known = any(pids & ours for _, pids in killed)
     named = False
-    for line in sorted(kernel.lines(), key=lambda line: "Killed process" not in line):  # the most telling first
-        pids = {int(number) for pair in _PID.findall(line) for number in pair if number}
-        named = named or bool(pids)
-        if (pids and sampler.oom_kills) or pids & sampler.people.seen or "NVRM" in line:
+    for line, pids in killed:
+        of_run = bool(pids & ours) if is_known else bool(pids and sampler.oom_kills)
+        named = named or of_run
+        if of_run or "NVRM" in line:
             yield line
     if sampler.oom_kills and not named:
         yield f"oom_kill {sampler.oom_kills}"
+
+
+def _killed_in(groups: frozenset[str], killed: list[tuple[str, set[int]]]) -> set[int]:
+    """Processes killed in a control group that the run began in; those below it may be anybody's."""
+    found: set[int] = set()
+    for line, pids in killed:
+        group = _GROUP.search(line)
+        if group is not None and group[1] in groups:
+            found |= pids
+    return found
 
 
 def _story(sampler: Sampler, ending: Ending) -> Iterator[str]:

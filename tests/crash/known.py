@@ -3,14 +3,14 @@
 from pathlib import Path
 
 import msgspec
-import yaml
 
 from advisor.crash.evidence import Crash
 from advisor.crash.story import read_text
 from advisor.knowledge.schema import Signatures
+from tests.plain_yaml import plain_yaml
 
 FILE = Path(__file__).parents[2] / "knowledge" / "signatures.yaml"
-SIGNATURES = msgspec.convert(yaml.safe_load(FILE.read_text()), Signatures)
+SIGNATURES = msgspec.convert(plain_yaml(FILE), Signatures)
 
 
 def judge(text: str) -> Crash:

@@ -6,7 +6,6 @@ import io
 import lzma
 import os
 import threading
-import tracemalloc
 
 import pytest
 from hypothesis import given, settings
@@ -146,48 +145,6 @@ def test_a_fifo_is_read_to_its_end(tmp_path):
     crash = read(path)
     writer.join()
     assert crash.verdict == "oom"
-
-
-class _Endless(io.RawIOBase):
-    """`count` chunks made as they are read, then a last one."""
-
-    def __init__(self, chunk, count, last):
-        self.chunk, self.count, self.last = chunk, count, last
-        self.left = b""
-
-    def readable(self):
-        return True
-
-    def readinto(self, room):
-        if not self.left:
-            self.count -= 1
-            self.left = self.chunk if self.count >= 0 else self.last if self.count == -1 else b""
-        count = min(len(room), len(self.left))
-        room[:count], self.left = self.left[:count], self.left[count:]
-        return count
-
-
-@pytest.mark.parametrize(
-    "chunk",
-    [
-        b"x" * (1 << 20),
-        b" 10%|##| 1/9\r" * 80_000,
-        (LINE * 16_000).encode(),
-        b"out of memory " * 40_000,
-        b"\0\xffab\n" * 30_000,
-    ],
-    ids=["one line", "redraws", "lines", "one line of anchors", "bytes"],
-)
-def test_memory_and_time_stay_bounded_on_a_long_log(chunk):
-    last = ("\n" + OOM + "\n").encode()
-    source = Source("made", lambda: _Endless(chunk, 4, last))  # type: ignore[arg-type]
-    tracemalloc.start()
-    scanned = scan(source, catalogue(SIGNATURES))
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert scanned.finds[-1].signature.id == "torch-oom"
-    assert scanned.bytes_read == 4 * len(chunk) + len(last)
-    assert peak < 48 << 20
 
 
 def test_line_numbers_count_newlines_across_chunks():

@@ -103,20 +103,24 @@ MONSTERS = {
     "NUL bytes": b"line\n" * 900 + bytes(200_000),
     "broken UTF-8": b"\xff\xfe\xc3\x28 text\n" * 20_000,
     "empty lines": b"\n" * 100_000,
+    "lines": b"(WorkerDict pid=9) step went on as usual, nothing to see here\n" * 4_000,
+    "short lines of bytes": b"\0\xffab\n" * 30_000,
     "a flood of causes": b"RuntimeError: CUDA out of memory.\n" * 500,
 }
 
 
 @pytest.mark.parametrize("name", MONSTERS)
 def test_memory_stays_bounded_and_the_message_behind_is_found(name):
-    size = 200_000 if name == "a flood of causes" else 4 << 20
-    source = Source("made", lambda: _Repeated(MONSTERS[name], size, b"\n" + OOM.encode() + b"\n"))  # type: ignore[arg-type]
+    size = {"a flood of causes": 200_000, "short lines of bytes": 600_000}.get(name, 4 << 20)
+    last = b"\n" + OOM.encode() + b"\n"
+    source = Source("made", lambda: _Repeated(MONSTERS[name], size, last))  # type: ignore[arg-type]
     begun = time.process_time()
     tracemalloc.start()
     found = scan(source, READY)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert any(find.signature.id == "torch-oom" for find in found.finds)
+    assert found.finds[-1].signature.id == "torch-oom"
+    assert size + len(last) <= found.bytes_read < size + len(MONSTERS[name]) + len(last)
     assert peak < 24 << 20
     assert time.process_time() - begun < 20
 

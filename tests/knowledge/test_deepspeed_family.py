@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
 import msgspec
 import pytest
-import yaml
 from packaging.specifiers import SpecifierSet
 
 from advisor.knowledge.schema import Advisory, Framework, KnobFact, Rule, SettingFact
+from tests.plain_yaml import plain_yaml
 
 KNOWLEDGE = Path(__file__).resolve().parents[2] / "knowledge"
 DIALECTS = ("open_reasoner_zero", "openrlhf", "ms_swift", "trl")
@@ -21,8 +22,9 @@ MUST = {"divides", "at_least", "at_most_key", "at_least_key", "fixed", "fixed_wh
 T = TypeVar("T")
 
 
+@cache
 def read(name: str, kind: type[T]) -> T:
-    return msgspec.convert(yaml.safe_load((KNOWLEDGE / name).read_bytes()), kind)
+    return msgspec.convert(plain_yaml(KNOWLEDGE / name), kind)
 
 
 def dialect(name: str) -> Framework:

@@ -10,11 +10,11 @@ from typing import Any, get_args
 
 import msgspec
 import pytest
-import yaml
 
 from advisor.folders import knowledge_folder
 from advisor.knowledge.schema import Era, Framework, KnobFact, Mechanics, Rule, SettingFact
 from advisor.words import Phase
+from tests.plain_yaml import plain_yaml
 
 FILES = ("verl", "easyr1", "logic_rl")
 WHERE = {"gpu", "gpu-", "host", "host-", "none"}
@@ -23,7 +23,7 @@ FOLDER: Path = knowledge_folder()
 
 
 def read(name: str) -> Framework:
-    return msgspec.convert(yaml.safe_load((FOLDER / "frameworks" / f"{name}.yaml").read_text()), Framework)
+    return msgspec.convert(plain_yaml(FOLDER / "frameworks" / f"{name}.yaml"), Framework)
 
 
 FAMILY = {name: read(name) for name in FILES}
@@ -70,7 +70,7 @@ def eras_of(fact: SettingFact) -> set[str]:
 
 
 def test_every_knob_is_one_of_the_canonical_knobs(dialect: Framework) -> None:
-    knobs = {knob.id for knob in msgspec.convert(yaml.safe_load((FOLDER / "knobs.yaml").read_text()), list[KnobFact])}
+    knobs = {knob.id for knob in msgspec.convert(plain_yaml(FOLDER / "knobs.yaml"), list[KnobFact])}
     assert {fact.knob for fact in facts(dialect).values() if fact.knob} <= knobs
 
 

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import inspect
 import json
+import pickle
+import socket
 import subprocess
 import sys
 import threading
 import time
+import zlib
 
 import pytest
 
+from advisor.language import speaking
 from advisor.machine import cluster
-from advisor.machine.cluster import ClusterError, ask_cluster
-from advisor.machine.cluster_ask import _modules, _versions
+from advisor.machine.cluster import ClusterError, ask_cluster, forget
+from advisor.machine.cluster_ask import _refused
+from advisor.machine.cluster_carried import catalogue, packed_code
+from advisor.machine.cluster_doors import closed_doors, nobody_at
 from advisor.machine.cluster_probe import probe
 from advisor.machine.inventory import Machine
 from advisor.machine.inventory_json import from_json, to_json
@@ -28,10 +35,10 @@ def answering(monkeypatch):
         monkeypatch.setattr(
             cluster.subprocess, "Popen", lambda words, **options: real([sys.executable, "-c", text], **options)
         )
-        ask_cluster.cache_clear()
+        forget()
 
     yield set_up
-    ask_cluster.cache_clear()
+    forget()
 
 
 def says(*lines):
@@ -85,32 +92,37 @@ def test_another_version_of_ray_is_told_with_the_one_to_install():
         "Version mismatch: The cluster was started with: Ray: 2.9.3 Python: 3.10.12 This process on node 10.0.0.2 was "
         "started with: Ray: 2.60.0 Python: 3.11.7"
     )
-    assert "pip install ray==2.9.3" in _versions(said, "2.60.0")
-    assert "Python 3.10.12" in _versions(said, "2.9.3")
+    assert "pip install ray==2.9.3" in _refused(said, "auto", "2.60.0")
+    assert "Python 3.10.12" in _refused(said, "auto", "2.9.3")
+
+
+def test_another_patch_of_python_can_be_overlooked_and_another_minor_cannot():
+    said = "Version mismatch: The cluster was started with: Ray: 2.9.3 Python: {} This was started with: Python: 3.11.7"
+    overlook = "RAY_DEFAULT_PYTHON_VERSION_MATCH_LEVEL=minor"
+    assert overlook in _refused(said.format("3.11.4"), "auto", "2.9.3")
+    assert overlook not in _refused(said.format("3.10.4"), "auto", "2.9.3")
+
+
+def test_a_cluster_that_wants_a_token_says_how_to_give_it():
+    assert "RAY_AUTH_MODE=token" in _refused("Unauthenticated: RPC error", "10.0.0.1:6379", "2.60.0")
 
 
 def probed(language, words):
-    """What a probe finds that has nothing but the texts it carries."""
+    """What a probe finds that has nothing but what it carries."""
     code = (
-        "import json, sys\n"
-        "source, modules = json.load(sys.stdin)\n"
+        "import pickle, sys\n"
+        "source, carried = pickle.load(sys.stdin.buffer)\n"
         "space = {'__name__': 'carried'}\n"
         "exec(compile(source, 'probe', 'exec'), space)\n"
-        "print(json.dumps(space['probe'](modules, [])))\n"
+        "twice = [space['probe'](*carried, [], 9.0) for _ in range(2)]\n"
+        "sys.stdout.buffer.write(twice[1])\n"
     )
-    import inspect
-
-    carried = [inspect.getsource(sys.modules[probe.__module__]), (_modules(), language, words)]
+    carried = [inspect.getsource(sys.modules[probe.__module__]), (packed_code(), language, words)]
     done = subprocess.run(
-        [sys.executable, "-c", code],
-        input=json.dumps(carried),
-        capture_output=True,
-        text=True,
-        check=True,
-        cwd="/",
-        timeout=30,
+        [sys.executable, "-I", "-c", code], input=pickle.dumps(carried), capture_output=True, cwd="/", timeout=30
     )
-    return from_json(json.loads(done.stdout))
+    assert done.returncode == 0, done.stderr.decode()
+    return from_json(json.loads(zlib.decompress(done.stdout)))
 
 
 def test_a_probe_measures_with_nothing_but_the_texts_it_carries():
@@ -123,6 +135,61 @@ def test_a_probe_speaks_the_language_of_who_asks():
     assert machine.gpus or any(problem.startswith("说 ") for problem in machine.problems)
 
 
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_what_a_task_carries_is_handed_over_with_it_and_not_kept_for_nodes_to_fetch(language):
+    with speaking(language):
+        words = catalogue()
+    assert len(packed_code()) < 100 << 10  # Ray's max_direct_call_object_size
+    assert len(pickle.dumps(words)) < 100 << 10
+    assert bool(words) == (language == "zh")
+
+
+def test_nodes_that_are_silent_for_one_reason_are_told_together(answering):
+    names = {f"n{place}": f"node-{place}" for place in range(40)}
+    dead = [{"kind": "silent", "id": key, "name": name, "because": "dead."} for key, name in names.items()]
+    answering(says({"kind": "nodes", "names": names}, *dead, {"kind": "done"}))
+    said = ask_cluster("auto").problems
+    assert said == ("node-0, node-1, node-2, node-3 and 36 more: dead; what the other nodes told is shown.",)
+
+
+def test_who_asks_hears_how_many_nodes_have_answered(answering):
+    heard = []
+    answering(says(NAMES, NODE, {**NODE, "id": "b"}, {"kind": "done"}))
+    ask_cluster("auto", heard=lambda *told: heard.append(told))
+    assert heard == [(0, 2), (1, 2), (2, 2)]
+
+
+def test_an_asker_that_breaks_leaves_its_last_words(answering):
+    answering("raise AttributeError('half installed')")
+    began = time.monotonic()
+    with pytest.raises(ClusterError, match="AttributeError: half installed"):
+        ask_cluster("auto")
+    assert time.monotonic() - began < 5
+
+
+def test_a_cluster_whose_token_is_missing_is_not_waited_for(answering):
+    answering("import sys, time; print('Unauthenticated: RPC error', file=sys.stderr, flush=True); time.sleep(60)")
+    began = time.monotonic()
+    with pytest.raises(ClusterError, match="RAY_AUTH_MODE=token"):
+        ask_cluster("10.0.0.1:6379")
+    assert time.monotonic() - began < 8
+
+
+def test_no_address_is_no_cluster():
+    with pytest.raises(ClusterError, match="--ray needs auto or the address"):
+        ask_cluster(" ")
+
+
+def test_an_address_where_nobody_listens_is_told_at_once():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        assert nobody_at(f"127.0.0.1:{port}") == ""
+        assert nobody_at(f"ray://127.0.0.1:{port}") == ""
+    assert "nobody listens at" in nobody_at(f"127.0.0.1:{port}")
+    assert "cannot be reached" in nobody_at("no-such-host.invalid:6379")
+    assert [nobody_at(other) for other in ("auto", "host", "host:port", "host:99999", ":1")] == [""] * 5
+
+
 # --- a real cluster ------------------------------------------------------------------------------------------------
 
 
@@ -133,10 +200,10 @@ def made_cluster():
     from ray.cluster_utils import Cluster
 
     made = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
-    ask_cluster.cache_clear()
+    forget()
     yield made
     made.shutdown()
-    ask_cluster.cache_clear()
+    forget()
 
 
 @pytest.mark.parametrize("count", [2, 4])
@@ -184,10 +251,6 @@ def test_the_log_of_a_worker_that_died_comes_with_the_answers(made_cluster, tmp_
 
 
 def test_nobody_listens_where_a_raylet_died_and_a_slow_one_is_waited_for():
-    import socket
-
-    from advisor.machine.cluster_ask import closed_doors
-
     slow, dead = socket.create_server(("127.0.0.1", 0)), socket.create_server(("127.0.0.1", 0))
     doors = {"slow": slow.getsockname(), "dead": dead.getsockname(), "hidden": (None, 0)}
     dead.close()

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import msgspec
 import pytest
-import yaml
 
 from advisor.knowledge.schema import GpuFact
 from advisor.machine.cards import known_card, parse_gpus
 from advisor.units import GIB
+from tests.plain_yaml import plain_yaml
 
 FILE = Path(__file__).parents[2] / "knowledge" / "gpus.yaml"
-FACTS = msgspec.convert(yaml.safe_load(FILE.read_text("utf-8")), tuple[GpuFact, ...])
+FACTS = msgspec.convert(plain_yaml(FILE), tuple[GpuFact, ...])
 
 
 @pytest.mark.parametrize("card", FACTS, ids=lambda card: card.name)

@@ -47,6 +47,13 @@ def test_the_node_with_the_least_left_for_a_run_is_the_first_to_die():
     assert "n3 has the least host memory for a run, 900.00 GiB" in " ".join(differences([node("n1"), short, limited]))
 
 
+def test_of_nodes_of_one_size_the_fullest_stands_for_all():
+    full = node("n2", host=Host(2015 * GIB, available_bytes=400 * GIB))
+    assert join_nodes([node("n1"), full, node("n3")]).host.available_bytes == 400 * GIB
+    none = node("n2", host=Host(2015 * GIB, available_bytes=0))
+    assert join_nodes([none, node("n1")]).host.available_bytes == 0
+
+
 def test_cards_that_somebody_holds_before_the_run_are_named():
     busy = tuple(
         Gpu(index, "NVIDIA H100 80GB HBM3", 80 * GIB, used_bytes=12 * GIB * (index == 5)) for index in range(8)

@@ -19,6 +19,7 @@ from advisor.run.build import build_run
 from advisor.run.run import Run
 from advisor.session import Asked
 from advisor.units import GIB
+from tests.plain_yaml import plain_yaml
 
 FILE = Path(__file__).with_name("published.yaml")
 
@@ -49,7 +50,7 @@ class Sized:
 
 def rows() -> Iterator[Row]:
     """The rows in the order of the file."""
-    for row in yaml.safe_load(FILE.read_text()):
+    for row in plain_yaml(FILE):
         yield Row(**{**row, "id": str(row["id"])})
 
 

@@ -6,7 +6,6 @@ from functools import lru_cache
 from pathlib import Path
 
 import msgspec
-import yaml
 
 from advisor.crash.evidence import Crash, Evidence
 from advisor.knowledge.schema import Mechanics, ModelFact
@@ -16,6 +15,7 @@ from advisor.run.run import Knob, KnobValue, ModelShape, Run, Topology
 from advisor.run.shape import find_shape
 from advisor.units import GIB
 from advisor.words import Memory, Phase
+from tests.plain_yaml import plain_yaml
 from tests.replacing import replace
 
 FSDP = Mechanics(trainer="fsdp", reference_on="host", sleep_level=1, logits_update_bytes=8, logits_forward_bytes=2)
@@ -37,7 +37,7 @@ DEEPSPEED = Mechanics(
 def models() -> list[ModelFact]:
     """knowledge/models.yaml, typed."""
     file = Path(__file__).resolve().parents[2] / "knowledge" / "models.yaml"
-    return msgspec.convert(yaml.safe_load(file.read_bytes()), list[ModelFact])
+    return msgspec.convert(plain_yaml(file), list[ModelFact])
 
 
 def shape(name: str) -> ModelShape:

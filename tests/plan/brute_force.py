@@ -96,9 +96,10 @@ def fits(tried: Sequence[Pair], asking: Asking) -> bool:
         return False
     changed = {**asking.base, **{k: v for _, option in tried for k, v in option.overrides.items()}}
     situation = asking.situation
-    wrong = set(violations(situation.built(changed), keys)) - set(violations(situation.built(asking.base), keys))
+    if set(violations(situation.built(changed), keys)) - set(violations(situation.built(asking.base), keys)):
+        return False
     ledger = situation.outcome(changed).ledger
-    return not wrong and not any(situation.unfit(ledger, place) for place in ("gpu", "host"))
+    return not any(situation.unfit(ledger, place) for place in ("gpu", "host"))
 
 
 def cost(tried: Sequence[Pair]) -> Cost:

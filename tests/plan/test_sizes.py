@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from advisor import run_file
 from advisor.exits import Exit
 from tests.stories.told import tell
 
@@ -26,7 +27,7 @@ Sized = Callable[..., tuple[int, dict[str, Any]]]
 
 @pytest.fixture
 def sized(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Sized:
-    """(script, gpus) → exit code and JSON of `estimate`."""
+    """(script, gpus) → exit code and JSON of `estimate`; after the first answer it looks for no further sizes."""
     monkeypatch.chdir(tmp_path)
 
     def run(script: str, gpus: str) -> tuple[int, dict[str, Any]]:
@@ -34,6 +35,7 @@ def sized(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
         words = ["estimate", "run.sh", "--gpus", gpus, "--host-ram", "1000GB", "--format", "json"]
         code, out, err = tell(words, capsys)
         assert code in (Exit.DONE, Exit.DOES_NOT_FIT), err
+        monkeypatch.setattr(run_file, "sizes_of", lambda *_: None)
         return code, json.loads(out)
 
     return run

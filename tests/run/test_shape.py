@@ -7,7 +7,6 @@ from pathlib import Path
 
 import msgspec
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,10 +14,9 @@ from advisor.knowledge.schema import ModelFact
 from advisor.run.config_file import CONFIG_LIMIT, local_config, read_config
 from advisor.run.geometry import kv_bytes_per_token, parameters_of, vision_parameters
 from advisor.run.shape import find_shape, match_alias, size_in_name
+from tests.plain_yaml import plain_yaml
 
-MODELS = msgspec.convert(
-    yaml.safe_load((Path(__file__).resolve().parents[2] / "knowledge" / "models.yaml").read_bytes()), list[ModelFact]
-)
+MODELS = msgspec.convert(plain_yaml(Path(__file__).parents[2] / "knowledge" / "models.yaml"), list[ModelFact])
 INEXACT = {"Moonlight-16B-A3B": 2e-7}
 """Relative error allowed where the published total holds 1 728 more parameters than the shape explains."""
 QWEN_7B = {

@@ -118,10 +118,9 @@ class Hanging(FakeNvml):
         time.sleep(60)
 
 
-def test_a_driver_that_hangs_costs_a_while_and_a_sentence(tmp_path, monkeypatch):
-    monkeypatch.setattr(measuring, "PATIENCE", 0.1)
+def test_a_driver_that_hangs_costs_a_while_and_a_sentence(tmp_path):
     begun = time.monotonic()
-    machine = measuring.measure(nvml=Hanging(Card()), environ={}, root=tmp_path)
+    machine = measuring.measure(nvml=Hanging(Card()), environ={}, root=tmp_path, patience=0.1)
     assert time.monotonic() - begun < 5
     assert any("the driver did not answer in time" in problem for problem in machine.problems)
 

@@ -7,14 +7,16 @@ import signal
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import pytest
 
 from advisor.asked import Asked, read_crash_of
 from advisor.crash.story import read_logs
 from advisor.knowledge.load import load_knowledge
-from advisor.watch.gauges import GpuGauges, HostGauges, Pace
-from advisor.watch.kernel import KernelLog, kills_of_the_node
+from advisor.watch.cards import GpuGauges
+from advisor.watch.gauges import HostGauges, Pace
+from advisor.watch.kernel import Before, KernelLog, kills_of_the_node
 from advisor.watch.marks import Watched
 from advisor.watch.names import RAY_LOGS as FOLDER
 from advisor.watch.people import People, role_in
@@ -48,6 +50,37 @@ def test_a_kill_without_the_kernels_word_is_a_shortage_only_where_memory_was_nea
     crash = read_logs([tmp_path / "r/watch.log"], load_knowledge().signatures)
     assert crash.verdict == verdict
     assert "could not be read" in (tmp_path / "r/watch.log").read_text()
+
+
+class Log(KernelLog):
+    """A kernel's log of two kills."""
+
+    def lines(self):
+        of = "oom-kill:constraint=CONSTRAINT_MEMCG,task_memcg={},task=python,pid={},uid=0"
+        kill = "Memory cgroup out of memory: Killed process {} (python) anon-rss:1kB"
+        told = [("/job/ours", 501), ("/job/ours/below", 502)]
+        return [line for path, pid in told for line in (of.format(path, pid), kill.format(pid))]
+
+
+def test_of_the_kernels_log_only_what_was_killed_in_the_runs_own_group_is_kept(tmp_path):
+    sampler = sampler_in(tmp_path / "r", 0.5)
+    sampler.before, sampler.oom_kills = Before(paths=frozenset({"/job/ours"})), 1
+    write_words(tmp_path / "r", sampler, Ending(9, Log(0), None))
+    kept = (tmp_path / "r/kernel.log").read_text()
+    assert "501" in kept
+    assert "502" not in kept
+
+
+def test_a_kill_that_every_group_above_counts_too_is_one_kill(tmp_path):
+    sampler = sampler_in(tmp_path / "r", 0.5)
+    counts = [3, 10]
+    sampler.host = SimpleNamespace(kills=counts.__getitem__, groups=[SimpleNamespace(folder="/own"), None], charged=2)
+    sampler._kills = counts.copy()
+    counts[0] += 1
+    counts[1] += 1
+    sampler._count_kills(own_only=True)
+    sampler._count_kills()
+    assert sampler.oom_kills == 1
 
 
 def test_rays_own_logs_are_kept_newest_first_and_bounded(tmp_path):

@@ -93,6 +93,7 @@ def test_the_ring_keeps_the_newest_readings_in_a_file_of_fixed_size(tmp_path):
     ring = Ring.create(tmp_path, 2)
     for tick in range(1000):
         ring.put(tick / 10, [tick * MIB, None])
+    ring.close()
     rows = ring_rows(tmp_path)
     assert len(rows) == 600
     assert rows[-1] == (99.9, (999, -1))
@@ -105,4 +106,5 @@ def test_the_ring_fills_the_end_of_the_series(tmp_path):
     record.sample(0.0, {0: 5 * MIB})
     ring.put(0.5, [70 * MIB])
     ring.put(0.6, [90 * MIB])
+    ring.close()
     assert list(read_record(tmp_path / "r").series[0].sizes) == [5 * MIB, 70 * MIB, 90 * MIB]

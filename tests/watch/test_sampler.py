@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from types import SimpleNamespace
 
 import pytest
 
-from advisor.units import GIB
-from advisor.watch.gauges import Gauge, GpuGauges
+from advisor.units import GIB, MIB
+from advisor.watch.cards import GpuGauges
+from advisor.watch.gauges import Gauge
 from advisor.watch.marks import Watched
 from advisor.watch.people import People
 from advisor.watch.record import Record
@@ -23,6 +25,7 @@ class Host:
     """A host of which the test says what it holds, and that counts how often it is asked for everything."""
 
     groups = ()
+    charged = 0
     first = 1
 
     def __init__(self):
@@ -69,6 +72,7 @@ def run(sampler, begin, end):
 
 
 def rows(sampler):
+    sampler._ring.flush()
     return ring_rows(sampler.record.folder)
 
 
@@ -126,3 +130,14 @@ def test_a_row_that_repeats_costs_no_line_in_the_record(sampler, tmp_path):
     run(sampler, 0, 30)
     lines = (tmp_path / "r" / "samples.jsonl").read_text().splitlines()
     assert sum(isinstance(json.loads(line), list) for line in lines) <= 8  # our own memory moves a little
+
+
+def test_a_run_that_starts_processes_all_the_time_does_not_fill_the_record_with_them(sampler):
+    held = {}
+    sampler.people = SimpleNamespace(names={}, held=lambda: held, close=lambda: None)
+    for pid in range(1000, 3000):
+        held = {pid: 40 * MIB}
+        sampler._of_processes()
+    assert len(sampler._columns) == 500
+    held = {9000: GIB}
+    assert list(sampler._of_processes().values()) == [GIB]

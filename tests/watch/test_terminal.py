@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import pty
 import signal
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -51,6 +53,43 @@ def test_a_stop_typed_gives_the_shell_its_terminal_and_fg_goes_on(tmp_path):
     ]
     _, said = talk(["env", "PS1=$ ", "bash", "--norc", "--noprofile", "-i"], script, tmp_path)
     assert "code=4" in said
+
+
+def test_a_command_begun_in_the_background_is_typed_to_after_fg_and_echoes(tmp_path):
+    command = " ".join(WATCH) + f" -o {tmp_path}/record -- bash -c 'echo ready; read l; echo got $l; exit 4'"
+    script = [
+        (b"$ ", f"PS1='next@ '; {command} &\n".encode()),
+        (b"ready\r\n", b"\n"),
+        (b"next@ ", b"fg\n"),
+        (b"fg\r\n", b""),
+        (b"exit 4'", b"words\n"),
+        (b"got words", b""),
+        (b"next@ ", b"echo code=$?; exit\n"),
+    ]
+    _, said = talk(["env", "PS1=$ ", "bash", "--norc", "--noprofile", "-i"], script, tmp_path)
+    assert "code=4" in said
+    assert "got words\r\n" in said  # ends as on one terminal
+    assert said.count("words") >= 2  # typed and told
+
+
+def test_a_terminal_that_is_closed_ends_us_as_the_command_ends(tmp_path):
+    pid, fd = pty.fork()
+    if pid == 0:
+        os.environ["PYTHONPATH"] = str(Path(__file__).parents[2])
+        argv = watched(tmp_path, "trap 'exit 3' HUP; echo ready; sleep 20 & wait")
+        os.execvp(argv[0], argv)
+    said = b""
+    while b"ready" not in said:
+        said += os.read(fd, 100)
+    os.close(fd)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 3
+
+
+def test_what_is_left_behind_on_a_terminal_prints_after_the_prompt_is_back(tmp_path):
+    command = " ".join(WATCH) + f" -o {tmp_path}/record -- bash -c '(sleep 1; echo late) & echo end'"
+    script = [(b"$ ", f"PS1='next@ '; {command}\n".encode()), (b"next@ ", b""), (b"late", b"exit\n")]
+    _, said = talk(["env", "PS1=$ ", "bash", "--norc", "--noprofile", "-i"], script, tmp_path)
+    assert said.index("end\r\n") < said.rindex("late\r\n")
 
 
 def test_a_watcher_killed_by_force_leaves_command_output_record_and_terminal_whole(tmp_path):

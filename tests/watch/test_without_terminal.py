@@ -87,6 +87,27 @@ def test_a_reader_that_goes_away_ends_the_command_as_a_broken_pipe_does(tmp_path
     assert process.wait(timeout=10) == -signal.SIGPIPE
 
 
+def test_what_the_command_left_behind_prints_still_reaches_the_reader(tmp_path):
+    _, out, _ = finished(tmp_path, "bash", "-c", "(sleep 0.6; echo late) & echo end", stderr=subprocess.DEVNULL)
+    assert out == "end\nlate\n"
+    assert (tmp_path / "record/output.log").read_text() == "end\nlate\n"
+
+
+def test_a_command_that_ignores_a_broken_pipe_meets_it_as_an_error(tmp_path):
+    code = "import sys\ntry:\n    while True: print('y', flush=True)\nexcept BrokenPipeError: sys.exit(9)"
+    process = started(tmp_path, sys.executable, "-c", code, stderr=subprocess.DEVNULL)
+    assert process.stdout.readline() == "y\n"
+    process.stdout.close()
+    assert process.wait(timeout=20) == 9
+
+
+def test_a_script_without_a_first_line_that_names_its_reader_is_read_by_a_shell(tmp_path):
+    (tmp_path / "run").write_text("echo from $1; exit 4\n")
+    (tmp_path / "run").chmod(0o755)
+    code, out, _ = finished(tmp_path, "./run", "me")
+    assert (code, out) == (4, "from me\n")
+
+
 def test_a_watcher_killed_by_force_leaves_the_command_writing_and_the_record_readable(tmp_path):
     process = started(
         tmp_path, "bash", "-c", "echo $$; for i in 1 2 3 4 5 6; do echo line $i; sleep .2; done; echo done"

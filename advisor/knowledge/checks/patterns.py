@@ -19,6 +19,9 @@ def check_patterns(shelf: Shelf) -> Iterator[Finding]:
             yield from found(entry, f"signature {entry.id}: {problem}", "pattern")
         elif entry.value.span_lines > 1 and _BEHIND.search(pattern):
             yield from found(entry, f"signature {entry.id}: a message that may wrap cannot look behind", "pattern")
+    for entry in shelf.of("sharding"):
+        for problem in filter(None, map(problem_of, entry.value.named)):
+            yield from found(entry, f"sharding {entry.id}: {problem}", "named")
 
 
 def problem_of(pattern: str) -> str:

@@ -26,6 +26,8 @@ def check_references(shelf: Shelf) -> Iterator[Finding]:
         named = [entry.value.cause] if entry.value.cause else []
         yield from _missing(entry, named, shelf.ids("cause"), "cause", "cause")
         yield from _missing(entry, entry.value.sets, shelf.ids("knob"), "knob", "sets")
+    for entry in shelf.of("sharding"):
+        yield from _missing(entry, entry.value.knobs, shelf.ids("knob"), "knob", "knobs")
     for entry in shelf.of("framework"):
         yield from _eras(entry)
     yield from _same_id_twice(shelf)

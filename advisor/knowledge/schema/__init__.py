@@ -16,6 +16,7 @@ from advisor.knowledge.schema.advice import (
     Question,
     Remedy,
     RemedyEvidence,
+    Sharding,
     Tree,
 )
 from advisor.knowledge.schema.base import OWN_MARK, Grade, Rule, Scalar, Strict
@@ -50,6 +51,7 @@ __all__ = [
     "Rule",
     "Scalar",
     "SettingFact",
+    "Sharding",
     "Signature",
     "Signatures",
     "Strict",

@@ -67,12 +67,30 @@ class Cause(Strict, frozen=True):
     `when` holds."""
 
 
+class Sharding(Strict, frozen=True):
+    """One way of spreading the training states over the GPUs, as a launcher's config file chooses it."""
+
+    id: str
+    title: str
+    knobs: dict[str, Scalar]
+    """What it comes to, in knobs; those it does not name stay as they are."""
+    named: tuple[str, ...] = ()
+    """Regexes over a file's name in lower case that suggest it; the first entry that fits wins."""
+    files: tuple[str, ...] = ()
+    """Whose files can choose it: accelerate, deepspeed, fsdp; () all."""
+    never_in: str = ""
+    """Regex over a traceback's frames, "file.py:function", that are never there with it."""
+    source: str = ""
+
+
 class Tree(Strict, frozen=True):
     """decision_tree.yaml"""
 
     start: str
     questions: tuple[Question, ...]
     causes: tuple[Cause, ...]
+    sharding: tuple[Sharding, ...] = ()
+    """Answers to the question that is asked where a file that would say it is missing."""
 
 
 class RemedyEvidence(Strict, frozen=True):

@@ -60,6 +60,8 @@ class FrameRule(Strict, frozen=True):
     weight: int = 50
     """Higher wins over deeper frames of lower weight; equal weight: the deepest."""
     source: str = ""
+    or_: tuple[Phase, ...] = msgspec.field(name="or", default=())
+    """Other phases that run the same frame, where its caller decides: `phase` is then the likeliest, not a fact."""
     needs: tuple[str, ...] = ()
     """Left out in the files: lower-case literals of which one stands in whatever `frame` matches, found when the
     knowledge is compiled; (): any text may match."""

@@ -1,0 +1,64 @@
+"""What a Ray session's own logs on this node say of a worker that died: the worker's last words, and its raylet's."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+_END, _RAYLET_END = 64 << 10, 8 << 20
+"""Bytes read from the end of a worker's log, and of a raylet's, which speaks of all workers."""
+_IDS, _FILES, _SESSIONS, _TOLD = 8, 4, 3, 256 << 10
+_RECORD = re.compile(r"^(?=\[\d{4}-\d\d-\d\d )", re.MULTILINE)
+
+
+def sessions_root() -> Path:
+    """Where Ray keeps its sessions."""
+    return Path(os.environ.get("RAY_TMPDIR", "/tmp")) / "ray"  # noqa: S108 - where Ray puts them
+
+
+def logs_of(worker: str, root: Path) -> list[Path]:
+    """The worker's own logs, those with its last words first; no other run has a worker of the same id."""
+    patterns = (f"worker-{worker}-*.err", f"worker-{worker}-*.out", f"python-core-worker-{worker}_*.log")
+    found: list[Path] = []
+    with suppress(OSError):
+        for pattern in patterns:
+            found += sorted(root.glob(f"session_2*/logs/{pattern}"))[:_FILES]
+    return [file for file in found if os.access(file, os.R_OK) and file.stat().st_size]
+
+
+def raylet_words(ids: Sequence[str], root: Path) -> str:
+    """What raylets wrote of these workers or actors: whole records, "Memory on the node was …" before a kill, too.
+
+    Looks where the workers' own logs are, else through the newest sessions.
+    """
+    folders = list(dict.fromkeys(file.parent for one in ids for file in logs_of(one, root)))
+    with suppress(OSError):
+        folders = folders or sorted(root.glob("session_2*/logs"), reverse=True)[:_SESSIONS]
+    files = [file for folder in folders for file in sorted(folder.glob("raylet*.out"))]
+    return "".join(record for file in files for record in _records(file, ids))[-_TOLD:]
+
+
+def _records(raylet: Path, ids: Sequence[str]) -> Iterator[str]:
+    """A record is a line that begins with the time, and those below it that do not."""
+    for record in _RECORD.split(end_of(raylet, _RAYLET_END)):
+        if any(one in record for one in ids):
+            yield record if record.endswith("\n") else record + "\n"
+
+
+def end_of(file: Path, size: int = _END) -> str:
+    """The last `size` bytes as text; "" where it cannot be read."""
+    with suppress(OSError), file.open("rb") as opened:
+        opened.seek(max(0, file.stat().st_size - size))
+        return opened.read(size).decode("utf-8", "replace")
+    return ""
+
+
+def ends_of_workers(ids: Sequence[str]) -> dict[str, str]:
+    """File name → its end, of what this node's sessions have of these workers or actors; {}: they lived elsewhere."""
+    root, asked = sessions_root(), tuple(ids)[:_IDS]
+    ends = {file.name: end_of(file) for one in asked for file in logs_of(one, root)}
+    told = raylet_words(asked, root) if asked else ""
+    return {**ends, **({"raylet.out": told} if told else {})}

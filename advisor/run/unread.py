@@ -1,0 +1,132 @@
+"""Config files that a launch names and that were not found: what they would decide, and what is taken for it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from advisor.knowledge.schema import Mechanics, Sharding
+from advisor.language import say
+from advisor.run.bound import Natives, native
+from advisor.run.run import Knob, Unread
+from advisor.script.launch import Launch, NotFound
+
+STAGE = "actor.zero_stage"
+TRAINERS = ("deepspeed", "ddp")
+"""Trainers (see Mechanics) whose sharding a launcher's file may choose; the others have settings for it."""
+_LAUNCHERS = ("accelerate", "deepspeed", "fsdp")
+
+
+def unread_sharding(
+    launch: Launch | None, known: Sequence[Sharding], answer: str | None, frames: Sequence[str] = ()
+) -> Unread | None:
+    """The missing file that would say it; `answer`: the user's choice, "unknown", or None where nobody was asked.
+
+    `frames` of the log's traceback, "path/file.py:function", may speak against a name. None: no such file is missing.
+    """
+    files = [one for one in launch.not_found if one.holds in _LAUNCHERS] if launch is not None else []
+    if not files:
+        return None
+    named = [(one, found) for one in files if (found := suggested_by(one, known)) is not None]
+    file, by_name = named[0] if named else (files[0], None)
+    open_to = tuple(one.id for one in _possible(file, known))
+    told = next((one for one in known if one.id == answer), None)
+    if told is not None:
+        return Unread(file.file, file.key, told.id, told.title, "user", told.knobs, open_to)
+    if by_name is not None and (answer is None or len(open_to) == 1):
+        by: Literal["option", "name"] = "option" if len(open_to) == 1 else "name"
+        against = _against(by_name, frames)
+        return Unread(file.file, file.key, by_name.id, by_name.title, by, by_name.knobs, open_to, against)
+    return Unread(file.file, file.key, choices=open_to)
+
+
+def suggested_by(missing: NotFound, known: Sequence[Sharding]) -> Sharding | None:
+    """What a file's name suggests ("ds_z3_offload_config.json" → zero3_offload), or the only thing it can say."""
+    possible = _possible(missing, known)
+    if len(possible) == 1:
+        return possible[0]
+    name = missing.file.replace("\\", "/").rsplit("/", 1)[-1].lower()
+    return next((one for one in possible if any(re.search(pattern, name) for pattern in one.named)), None)
+
+
+def _against(choice: Sharding, frames: Sequence[str]) -> str:
+    """The innermost frame that is never there with this choice, without its folders; "" where there is none."""
+    against = [frame for frame in frames if choice.never_in and re.search(choice.never_in, frame)]
+    return against[-1].rsplit("/", 1)[-1].replace(":", " ") if against else ""
+
+
+def _possible(missing: NotFound, known: Sequence[Sharding]) -> list[Sharding]:
+    return [one for one in known if not one.files or missing.holds in one.files]
+
+
+def taken(
+    unread: Unread | None, knobs: Mapping[str, Knob], natives: Natives, mechanics: Mechanics
+) -> tuple[Unread | None, dict[str, Knob]]:
+    """The missing file where nothing else says how the states are sharded, and the knobs that are taken for it.
+
+    (None, {}) where a setting says it, or the framework does not leave it to a launcher's file.
+    """
+    if unread is None or natives.framework is None or mechanics.trainer not in TRAINERS:
+        return None, {}
+    if _told(STAGE, knobs, natives, unread):
+        return None, {}
+    source: Literal["user", "assumed"] = "user" if unread.told_by == "user" else "assumed"
+    note = _why(unread)
+    return unread, {
+        name: Knob(name, value, source, note=note)
+        for name, value in unread.knobs.items()
+        if value is not None and not _told(name, knobs, natives, unread)
+    }
+
+
+def _why(unread: Unread) -> str:
+    told = {"choice": unread.title, "file": unread.file, "key": unread.key}
+    if unread.told_by == "user":
+        return say("{choice}, as you said", **told)
+    if unread.told_by == "option":
+        return say("{choice}, by {key}", **told)
+    return say("{choice}, by the name of {file}", **told)
+
+
+def _told(name: str, knobs: Mapping[str, Knob], natives: Natives, unread: Unread) -> bool:
+    """Whether a setting decides the knob. The option that names the missing file does not: nobody read it."""
+    known = knobs.get(name)
+    if known is None or known.value is None or known.source in ("default", "assumed"):
+        return False
+    carrier = natives.values.get(known.key)
+    return not (carrier is not None and known.key == native(unread.key) and carrier.text == unread.file)
+
+
+def doubts_of(missing: Sequence[NotFound], unread: Unread | None) -> tuple[str, ...]:
+    """What missing files leave in doubt, a sentence each."""
+    own = [one for one in missing if not one.holds and one.key != "--config-name"]
+    whole = [
+        say("The file {file} was not found; what it sets is not known, so memory cannot be counted.", file=one.file)
+        for one in own
+    ]
+    return (*([_doubt(unread)] if unread is not None else []), *whole)
+
+
+def _doubt(unread: Unread) -> str:
+    told = {"file": unread.file, "key": unread.key, "choice": unread.title, "frame": unread.against}
+    if unread.told_by == "user":
+        return say("The file {file} ({key}) was not found; as you said, memory is counted for {choice}.", **told)
+    if unread.told_by == "option":
+        return say(
+            "The file {file} ({key}) was not found; memory is counted for {choice}, without what else it may set.",
+            **told,
+        )
+    if unread.told_by == "nothing":
+        return say(
+            "The file {file} ({key}) was not found, so how the states are sharded is not known: answer the question on "
+            "it, the sums may be far off.",
+            **told,
+        )
+    if unread.against:
+        return say(
+            "The file {file} ({key}) was not found; by its name, memory is counted for {choice}, though the log speaks "
+            "against it. The frame {frame} is never there with it: answer the question on the file.",
+            **told,
+        )
+    return say("The file {file} ({key}) was not found; by its name, memory is counted for {choice}, a guess.", **told)

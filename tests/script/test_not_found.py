@@ -1,0 +1,46 @@
+"""What a launch names and is not there is kept with the option that names it and whose settings it holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from advisor.script.launch import Launch, NotFound
+from advisor.script.reader import read_script
+
+
+def launched(folder: Path, command: str) -> Launch:
+    (folder / "run.sh").write_text(command + "\n")
+    return read_script(folder / "run.sh").launches[0]
+
+
+@pytest.mark.parametrize(
+    ("command", "missing"),
+    [
+        (
+            "accelerate launch --config_file acc.yaml train.py --a 1",
+            NotFound("--config_file", "acc.yaml", "accelerate"),
+        ),
+        ("deepspeed train.py --a 1 --deepspeed conf/z3.json", NotFound("--deepspeed", "conf/z3.json", "deepspeed")),
+        ("torchrun train.py --fsdp_config fsdp.json", NotFound("--fsdp_config", "fsdp.json", "fsdp")),
+        ("trl grpo --config recipe.yaml", NotFound("--config", "recipe.yaml")),
+    ],
+)
+def test_a_file_that_is_not_there_is_kept_with_its_option(tmp_path: Path, command: str, missing: NotFound) -> None:
+    assert launched(tmp_path, command).not_found == (missing,)
+
+
+def test_a_file_that_is_there_or_a_word_of_the_framework_is_not_missing(tmp_path: Path) -> None:
+    (tmp_path / "acc.yaml").write_text("num_processes: 2\n")
+    (tmp_path / "fsdp.json").write_text('{"min_num_params": 0}\n')
+    there = launched(
+        tmp_path, "accelerate launch --config_file acc.yaml train.py --deepspeed zero3 --fsdp_config fsdp.json"
+    )
+    assert there.not_found == ()
+    assert any(setting.key == "fsdp:min_num_params" for setting in there.settings)
+
+
+def test_the_name_is_made_harmless(tmp_path: Path) -> None:
+    found = launched(tmp_path, "torchrun train.py --deepspeed $'a\\e[31mb.json'").not_found
+    assert [one.file for one in found] == ["ab.json"]
