@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, settings
 from advisor.language import ENGLISH, speak, spoken
 
 # A slow first draw on a loaded two-core machine is no defect of the code under test.
-settings.register_profile("any_machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("any_machine", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any_machine")
 
 

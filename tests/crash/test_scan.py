@@ -111,7 +111,7 @@ MONSTERS = {
 
 @pytest.mark.parametrize("name", MONSTERS)
 def test_memory_stays_bounded_and_the_message_behind_is_found(name):
-    size = {"a flood of causes": 200_000, "short lines of bytes": 600_000}.get(name, 4 << 20)
+    size = {"a flood of causes": 200_000, "short lines of bytes": 250_000}.get(name, 4 << 20)
     last = b"\n" + OOM.encode() + b"\n"
     source = Source("made", lambda: _Repeated(MONSTERS[name], size, last))  # type: ignore[arg-type]
     begun = time.process_time()
