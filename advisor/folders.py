@@ -18,10 +18,11 @@ def knowledge_folder() -> Path:
     return shipped if shipped.is_dir() else package.parent / "knowledge"
 
 
-def has_own_knowledge() -> bool:
-    """Whether the user's configuration has knowledge that stands over ours."""
-    standing = os.environ.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")
-    return os.path.isdir(os.path.join(standing, "rl-oom-advisor", "knowledge"))
+def own_knowledge() -> Path | None:
+    """The standing folder of the user's configuration whose knowledge stands over ours; None where there is none."""
+    root = os.environ.get("XDG_CONFIG_HOME") or (os.path.expanduser("~/.config") if os.environ.get("HOME") else "")
+    standing = Path(root) / "rl-oom-advisor" / "knowledge" if root else None
+    return standing if standing is not None and standing.is_dir() else None
 
 
 def cache_file(name: str) -> Path | None:

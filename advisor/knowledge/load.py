@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from advisor.folders import cache_file, has_own_knowledge, keep, knowledge_folder, own_bytes
+from advisor.folders import cache_file, keep, knowledge_folder, own_bytes, own_knowledge
 from advisor.knowledge.schema import (
     Advisory,
     Case,
@@ -37,7 +37,7 @@ class KnowledgeError(Exception):
 def open_knowledge(own: Sequence[Path] = ()) -> Knowledge:
     """Ours with a user's own knowledge over it: the standing folder of the configuration and those given here."""
     ours = load_knowledge()
-    if not own and not has_own_knowledge():
+    if not own and own_knowledge() is None:
         return ours  # the usual case needs no YAML
     from advisor.knowledge.own import merged, own_folders
 

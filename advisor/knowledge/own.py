@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 
+from advisor.folders import own_knowledge
 from advisor.hostile import clean_line
 from advisor.knowledge.entries import Entry, Finding, Kind, LinesPart, entries_in, entries_of
 from advisor.knowledge.lint import lint_entries
@@ -21,9 +21,8 @@ T = TypeVar("T")
 
 def own_folders(given: Sequence[Path] = ()) -> tuple[Path, ...]:
     """$XDG_CONFIG_HOME/rl-oom-advisor/knowledge where it exists, then the folders given; later ones win."""
-    root = os.environ.get("XDG_CONFIG_HOME") or (os.path.expanduser("~/.config") if os.environ.get("HOME") else "")
-    standing = Path(root) / "rl-oom-advisor" / "knowledge" if root else None
-    return (*([standing] if standing is not None and standing.is_dir() else []), *given)
+    standing = own_knowledge()
+    return (*([standing] if standing is not None else []), *given)
 
 
 def merged(ours: Knowledge, folders: Sequence[Path]) -> Knowledge:

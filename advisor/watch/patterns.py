@@ -16,7 +16,7 @@ from typing import cast
 
 from msgspec import Struct, field
 
-from advisor.folders import cache_file, has_own_knowledge, keep, knowledge_folder, own_bytes
+from advisor.folders import cache_file, keep, knowledge_folder, own_bytes, own_knowledge
 from advisor.watch.literals import required
 from advisor.words import Phase
 
@@ -77,7 +77,7 @@ class Fetching(Struct):
 
 def fetch(knowledge: tuple[Path, ...] = ()) -> Patterns | Fetching:
     """The patterns where they are kept; else begin to read them."""
-    stamp = "" if knowledge or has_own_knowledge() else _stamp()
+    stamp = "" if knowledge or own_knowledge() is not None else _stamp()
     kept = _kept(stamp) if stamp else None
     return _read_apart(knowledge, stamp) if kept is None else kept
 
