@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.stories.told import DOCUMENTED, RUNS, STORIES, enter, stable, tell
+from tests.stories.told import DOCUMENTED, RUNS, STORIES, beginning, enter, stable, tell
 
 Patch = pytest.MonkeyPatch
 Capture = pytest.CaptureFixture[str]
@@ -44,8 +44,7 @@ def golden(file: Path, text: str) -> None:
     assert before == text, "".join(told)[:4000]
 
 
-@pytest.mark.parametrize("name", DOCUMENTED)
-@pytest.mark.parametrize(("form", "ending"), [("text", "txt"), ("markdown", "md")])
+@pytest.mark.parametrize(("name", "form", "ending"), [("easyr1", "text", "txt"), ("ms-swift", "markdown", "md")])
 def test_a_diagnosis_reads_like_this(
     name: str, form: str, ending: str, tmp_path: Path, monkeypatch: Patch, capsys: Capture
 ) -> None:
@@ -53,7 +52,7 @@ def test_a_diagnosis_reads_like_this(
     enter(story, tmp_path, monkeypatch)
     code, out, err = tell(story.words("diagnose", "--format", form, *CHINESE), capsys)
     assert (code, err) == (0, "")
-    golden(RUNS / story.folder / f"expected.{name}.zh.{ending}", stable(out))
+    golden(RUNS / story.folder / f"expected.{name}.zh.{ending}", beginning(stable(out)))
 
 
 def test_an_explanation_reads_like_this(capsys: Capture) -> None:

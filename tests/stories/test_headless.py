@@ -13,8 +13,11 @@ import pytest
 
 from advisor.cli import main
 from advisor.exits import Exit
-from tests.stories.told import DOCUMENTED, RUNS, STORIES, changes, diagnosis, enter, stable, tell
+from tests.stories.page import page
+from tests.stories.told import DOCUMENTED, RUNS, STORIES, beginning, changes, diagnosis, enter, stable, tell
 
+REPORTS = ("easyr1", "logic-rl-stage1")
+"""Stories whose written report is kept as a golden, as far as a person reads it."""
 UPDATE = bool(os.environ.get("UPDATE_GOLDEN"))
 Capture = pytest.CaptureFixture[str]
 Patch = pytest.MonkeyPatch
@@ -30,13 +33,10 @@ def golden(name: str, folder: str, text: str) -> None:
 
 
 @pytest.mark.parametrize("name", STORIES)
-def test_the_diagnosis_is_the_expected_one(name: str, tmp_path: Path, monkeypatch: Patch, capsys: Capture) -> None:
+def test_the_story_reads_as_on_its_page(name: str, tmp_path: Path, monkeypatch: Patch, capsys: Capture) -> None:
     story = STORIES[name]
     enter(story, tmp_path, monkeypatch)
-    answer = diagnosis(story, capsys)
-    answer["tool"] = {}
-    answer["machine"]["environment"] = ""
-    golden(f"{name}.json", story.folder, json.dumps(answer, indent=1, ensure_ascii=False, sort_keys=True) + "\n")
+    golden(f"{name}.page.txt", story.folder, page(diagnosis(story, capsys)))
 
 
 @pytest.mark.parametrize("name", DOCUMENTED)
@@ -67,7 +67,10 @@ def test_the_patched_script_and_its_report_are_the_expected_ones(
             )
         ),
     )
-    golden(f"{name}.report.md", story.folder, stable((folder / story.fits).with_suffix(".md").read_text()))
+    report = (folder / story.fits).with_suffix(".md").read_text()
+    assert report.count("\n") > 20
+    if name in REPORTS:
+        golden(f"{name}.report.md", story.folder, beginning(stable(report)))
     if patched.suffix == ".sh":
         assert subprocess.run(["bash", "-n", str(patched)], check=False).returncode == 0
 

@@ -117,3 +117,8 @@ def stable(text: str) -> str:
     """Text without what differs from build to build: versions of tool and knowledge, digests."""
     text = re.sub(r"(Written by rl-oom-advisor) \S+ knowledge \w+", r"\1 X, knowledge X", text)
     return re.sub(r"(由 rl-oom-advisor) \S+ (生成，知识库) \w+", r"\1 X \2 X", text)
+
+
+def beginning(text: str, lines: int = 99) -> str:
+    """What a person reads of a long text: its first lines."""
+    return "\n".join(text.split("\n")[:lines]) + "\n"

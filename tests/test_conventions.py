@@ -1,0 +1,70 @@
+"""Checks the conventions that a machine can check: unique type names, goldens a person reads, no hidden tricks."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+MODULES = sorted((ROOT / "advisor").rglob("*.py"))
+GOLDENS = sorted(
+    path
+    for pattern in ("runs/*/expected*", "**/golden/*")
+    for path in (ROOT / "tests").glob(pattern)
+    if path.suffix != ".svg"
+)
+LONGEST = 100
+"""Lines of a golden: more is not read."""
+DIALECT = frozenset(
+    {"patience", "pourer", "keeper", "outlet", "people", "begun", "talk", "spot", "fold", "keep", "marks", "moment"}
+    | {"cluster_doors", "cluster_carried", "glance", "sitting", "door", "normalise", "noops", "told"}
+)
+"""Names of modules that a newcomer cannot guess."""
+TRICKS = ("sys.modules[", "os._exit(", "gc.disable(", "os.fork(")
+"""What changes the whole process for everybody."""
+ALLOWED: dict[str, str] = {}
+"""Module → why it may use one of them (its gain is in a comment there)."""
+
+
+def types_of(path: Path) -> Iterator[str]:
+    """Classes and aliases of types that a module defines at its top, without a leading underscore."""
+    for node in ast.parse(path.read_text("utf-8")).body:
+        if isinstance(node, ast.ClassDef):
+            yield node.name.lstrip("_")
+        elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            name = node.targets[0].id.lstrip("_")
+            if name[:1].isupper() and not name.isupper() and "_" not in name:
+                yield name
+
+
+def test_a_type_name_means_one_thing() -> None:
+    places: dict[str, set[str]] = defaultdict(set)
+    for path in MODULES:
+        for name in types_of(path):
+            places[name].add(str(path.relative_to(ROOT)))
+    assert {name: sorted(files) for name, files in places.items() if len(files) > 1} == {}
+
+
+@pytest.mark.parametrize("path", GOLDENS, ids=lambda path: path.name)
+def test_a_golden_is_short_enough_to_be_read(path: Path) -> None:
+    assert len(path.read_text("utf-8").splitlines()) <= LONGEST
+
+
+def test_modules_have_names_of_the_field() -> None:
+    assert [str(path.relative_to(ROOT)) for path in MODULES if path.stem in DIALECT] == []
+
+
+def test_no_module_changes_the_process_for_everybody() -> None:
+    found = {
+        str(path.relative_to(ROOT)): [trick for trick in TRICKS if trick in path.read_text("utf-8")] for path in MODULES
+    }
+    assert {file: tricks for file, tricks in found.items() if tricks and file not in ALLOWED} == {}
+
+
+def test_every_module_says_what_it_does() -> None:
+    silent = [str(path.relative_to(ROOT)) for path in MODULES if not ast.get_docstring(ast.parse(path.read_text()))]
+    assert [file for file in silent if not file.endswith("__init__.py")] == []
