@@ -43,7 +43,7 @@ _STARTS = re.compile(
 )
 
 
-class Found(Struct, frozen=True):
+class FoundFile(Struct, frozen=True):
     """A file, or Ray's folder of logs. `changed` in epoch seconds, `size` in bytes (0 for a folder)."""
 
     path: Path
@@ -54,8 +54,8 @@ class Found(Struct, frozen=True):
 class RecentRun(Struct, frozen=True):
     """A script and the newest log beside it; either may be missing."""
 
-    script: Found | None
-    log: Found | None
+    script: FoundFile | None
+    log: FoundFile | None
 
     @property
     def changed(self) -> float:
@@ -68,15 +68,15 @@ class Recent(Struct, frozen=True):
 
     folder: Path
     runs: tuple[RecentRun, ...] = ()
-    logs: tuple[Found, ...] = ()
+    logs: tuple[FoundFile, ...] = ()
     """Logs that stand beside no script of `runs`."""
-    ray: Found | None = None
+    ray: FoundFile | None = None
 
 
 def recent_in(folder: Path, ray: Path = RAY) -> Recent:
     """Look through `folder`, three levels deep and no further than some thousand entries. Raises nothing."""
-    scripts: list[Found] = []
-    logs: list[Found] = []
+    scripts: list[FoundFile] = []
+    logs: list[FoundFile] = []
     for found in _files(folder):
         name = found.path.name.lower()
         if found.path.suffix.lower() in SCRIPTS and ".fits." not in name:
@@ -100,11 +100,11 @@ def launches(path: Path) -> bool:
     return _LAUNCH.search(text) is not None and _STARTS.search(text) is not None
 
 
-def _age(found: Found) -> float:
+def _age(found: FoundFile) -> float:
     return -found.changed
 
 
-def _log_of(script: Found, logs: list[Found]) -> Found | None:
+def _log_of(script: FoundFile, logs: list[FoundFile]) -> FoundFile | None:
     """The newest log in the script's folder or below it; one that bears the script's name comes first."""
     folder = script.path.parent
     near = [log for log in logs if folder == log.path.parent or folder in log.path.parents]
@@ -112,7 +112,7 @@ def _log_of(script: Found, logs: list[Found]) -> Found | None:
     return max(named or near, key=lambda log: log.changed, default=None)
 
 
-def _files(folder: Path) -> Iterator[Found]:
+def _files(folder: Path) -> Iterator[FoundFile]:
     left = MOST_ENTRIES
     waiting = [(folder, 0)]
     while waiting and left > 0:
@@ -138,12 +138,12 @@ def _entries(folder: Path) -> list[os.DirEntry[str]]:
         return []
 
 
-def _seen(path: Path) -> Found | None:
+def _seen(path: Path) -> FoundFile | None:
     """What stands there; None for what has gone, and for what is neither a file nor a folder."""
     try:
         found = path.stat()
     except (OSError, ValueError):
         return None
     if stat.S_ISREG(found.st_mode):
-        return Found(path, found.st_mtime, found.st_size)
-    return Found(path, found.st_mtime, 0) if stat.S_ISDIR(found.st_mode) else None
+        return FoundFile(path, found.st_mtime, found.st_size)
+    return FoundFile(path, found.st_mtime, 0) if stat.S_ISDIR(found.st_mode) else None

@@ -1,10 +1,10 @@
-"""Host memory of this node: RAM, swap, the cgroup limit that binds, the kernel's OOM-kill counter, /dev/shm."""
+"""Reads the host memory of this node: RAM, swap, the cgroup limit that binds, the OOM-kill counter, /dev/shm."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import suppress
 from pathlib import Path
 
 from advisor.machine.cgroup import Limit, binding_limit
@@ -12,12 +12,6 @@ from advisor.machine.inventory import Host
 from advisor.units import KIB
 
 SpaceOf = Callable[[str], os.statvfs_result]
-
-
-@dataclass(frozen=True, slots=True)
-class _Space:
-    total: int | None = None
-    used: int | None = None
 
 
 def read_host(root: Path = Path("/"), space_of: SpaceOf = os.statvfs) -> Host:
@@ -29,7 +23,10 @@ def read_host(root: Path = Path("/"), space_of: SpaceOf = os.statvfs) -> Host:
     total, available = memory.get("MemTotal"), memory.get("MemAvailable")
     limit = binding_limit(root, total) or Limit()
     swap, swap_free = memory.get("SwapTotal"), memory.get("SwapFree")
-    shared = _space(root / "dev/shm", space_of)
+    shm = shm_used = None
+    with suppress(OSError):
+        found = space_of(str(root / "dev/shm"))
+        shm, shm_used = found.f_blocks * found.f_frsize, (found.f_blocks - found.f_bfree) * found.f_frsize
     return Host(
         total_bytes=total,
         available_bytes=available,
@@ -40,8 +37,8 @@ def read_host(root: Path = Path("/"), space_of: SpaceOf = os.statvfs) -> Host:
         oom_kills=limit.oom_kills,
         swap_total_bytes=swap,
         swap_used_bytes=_less(swap, swap_free),
-        shm_bytes=shared.total,
-        shm_used_bytes=shared.used,
+        shm_bytes=shm,
+        shm_used_bytes=shm_used,
     )
 
 
@@ -62,11 +59,3 @@ def _meminfo(path: Path) -> dict[str, int]:
         if words and words[0].isdigit():
             fields[name] = int(words[0]) * (KIB if words[-1] == "kB" else 1)
     return fields
-
-
-def _space(folder: Path, space_of: SpaceOf) -> _Space:
-    try:
-        found = space_of(str(folder))
-    except OSError:
-        return _Space()
-    return _Space(found.f_blocks * found.f_frsize, (found.f_blocks - found.f_bfree) * found.f_frsize)

@@ -1,4 +1,4 @@
-"""Live gauges: a cheap poller for one background thread, with history, peaks and marks for what is no longer fresh."""
+"""Polls the gauges of GPUs and host for one background thread, with history, peaks and marks for stale readings."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from dataclasses import dataclass, field, replace
 
 from advisor.machine.host import read_host
 from advisor.machine.inventory import Gpu, Host
-from advisor.machine.nvml import NvmlReader
+from advisor.machine.nvml import NvmlReader, Refused, Trouble
 from advisor.machine.processes import with_details
-from advisor.machine.trouble import Refused, Trouble
 
 FAST_SECONDS, PROCESS_SECONDS, SLOW_SECONDS, REOPEN_SECONDS = 1.0, 2.0, 5.0, 30.0
 HANGS_SECONDS = 10.0
@@ -118,20 +117,14 @@ class Gauges:
                 return ()
         processes = self._is_due("processes", now, PROCESS_SECONDS)
         gpus = self.reader.snapshot(slow=self._is_due("slow", now, SLOW_SECONDS), processes=processes)
-        if gpus and all(gpu.is_silent for gpu in gpus):
-            self._lose(gpus, now)
-        return self.details(gpus) if processes else self._same_details(gpus)
-
-    def _lose(self, gpus: tuple[Gpu, ...], now: float) -> None:
-        """No card answers: let go of NVML, so that a driver that comes back is found."""
-        self._problem = gpus[0].problem
-        self._due["open"] = now + REOPEN_SECONDS
-        self.close()
-
-    def _same_details(self, gpus: tuple[Gpu, ...]) -> tuple[Gpu, ...]:
-        """Between two process lists, the described processes of the last one."""
+        if gpus and all(gpu.is_silent for gpu in gpus):  # let go of NVML, so that a driver that comes back is found
+            self._problem = gpus[0].problem
+            self._due["open"] = now + REOPEN_SECONDS
+            self.close()
+        if processes:
+            return self.details(gpus)
         tracks = [self._tracks.get(_key(gpu)) for gpu in gpus]
-        return tuple(
+        return tuple(  # between two process lists, the described processes of the last one
             replace(gpu, processes=track.last.processes) if track is not None and gpu.processes else gpu
             for gpu, track in zip(gpus, tracks, strict=True)
         )

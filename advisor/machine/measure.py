@@ -1,4 +1,4 @@
-"""Everything this box tells about itself, in one go."""
+"""Measures this box: its GPUs, host memory and the libraries of the environment that trains."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import shutil
 import socket
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -14,14 +15,12 @@ from typing import Any
 
 from advisor.hostile import clean_line
 from advisor.language import mark, say
-from advisor.machine.environment import training_environment
 from advisor.machine.host import read_host
 from advisor.machine.inventory import Gpu, Machine, known_fields
-from advisor.machine.libraries import read_libraries
-from advisor.machine.nvml import NvmlReader
-from advisor.machine.patience import within
+from advisor.machine.libraries import read_libraries, training_environment
+from advisor.machine.nvml import NvmlReader, Refused, Trouble
 from advisor.machine.processes import leftovers, unseen_bytes, with_details
-from advisor.machine.trouble import Refused, Trouble
+from advisor.machine.timeouts import call_with_timeout
 from advisor.units import GIB, in_ranges, show_bytes
 
 PATIENCE = 30.0
@@ -53,7 +52,9 @@ def measure(
     """
     environ = os.environ if environ is None else environ
     problems: list[str] = []
-    cards = within(patience, partial(_read_cards, nvml)) or _Cards(problem=Refused(Trouble.TIMEOUT, "nvmlInit").says)
+    cards = call_with_timeout(patience, partial(_read_cards, nvml)) or _Cards(
+        problem=Refused(Trouble.TIMEOUT, "nvmlInit").says
+    )
     if cards.problem:
         problems.append(cards.problem)
     environment, sites = training_environment(
@@ -71,8 +72,9 @@ def measure(
         name=clean_line(socket.gethostname(), 80),
     )
     problems += _about_cards(machine)
-    if _is_wsl(root):
-        problems.append(say(_WSL))
+    with suppress(OSError):
+        if "microsoft" in (root / "proc/sys/kernel/osrelease").read_text("ascii", "replace").lower():
+            problems.append(say(_WSL))
     return replace(machine, sources=dict.fromkeys(known_fields(machine), "measured"), problems=tuple(problems))
 
 
@@ -93,13 +95,6 @@ def _read_cards(nvml: Any) -> _Cards:
     cards = _Cards(with_details(reader.snapshot()), reader.driver)
     reader.close()
     return cards
-
-
-def _is_wsl(root: Path) -> bool:
-    try:
-        return "microsoft" in (root / "proc/sys/kernel/osrelease").read_text("ascii", "replace").lower()
-    except OSError:
-        return False
 
 
 def _about_cards(machine: Machine) -> list[str]:

@@ -1,4 +1,4 @@
-"""Who holds the GPUs' memory: user, age, resident memory and command, and what a dead run left behind."""
+"""Lists the processes that hold GPU memory, with user, age and command, and finds what a dead run left behind."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from advisor.language import mark
 from advisor.machine.inventory import Gpu, GpuProcess
 from advisor.redact import readable
 
-Answer = TypeVar("Answer")
+T = TypeVar("T")
 UNKNOWN_PROCESS = mark("unknown process")
 """A pid that does not exist here: the driver counts host pids, a container has its own."""
 _TRAINING = re.compile(
@@ -59,7 +59,7 @@ def _described(process: GpuProcess) -> GpuProcess:
     )
 
 
-def _allowed(ask: Callable[[], Answer]) -> Answer | None:
+def _allowed(ask: Callable[[], T]) -> T | None:
     """What the system answers, None where it refuses or the process is gone meanwhile."""
     import psutil
 
@@ -108,8 +108,7 @@ def leftovers(gpus: Sequence[Gpu], now: float, run_started: float | None = None)
 
 
 def _could_be_left(process: GpuProcess, run_started: float | None) -> bool:
-    if process.pid == os.getpid() or process.used_bytes == 0:
-        return False
-    if run_started is not None and process.started is not None and process.started > run_started:
+    is_later = run_started is not None and process.started is not None and process.started > run_started
+    if process.pid == os.getpid() or process.used_bytes == 0 or is_later:
         return False
     return process.command == UNKNOWN_PROCESS or bool(_TRAINING.search(process.command))

@@ -9,7 +9,7 @@ from typing import TextIO
 
 from advisor.language import say
 from advisor.units import show_bytes, show_gib
-from advisor.watch.curve import Band, Curve, bands, curve, highest, shown
+from advisor.watch.plot_data import Band, Curve, bands, curve, highest, shown
 from advisor.watch.recording import Recording
 from advisor.words import PHASE_TITLES, Phase
 

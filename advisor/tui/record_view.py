@@ -13,8 +13,8 @@ from advisor.language import mark, say
 from advisor.tui.frame import BACK, Overlay
 from advisor.tui.ui_text import BLANK, Row, Span, flow, heading, line, pad_left, paragraph, span
 from advisor.units import show_bytes, show_gib
-from advisor.watch.curve import Band, Curve, bands, curve, highest, shown
 from advisor.watch.measured import recording_in
+from advisor.watch.plot_data import Band, Curve, bands, curve, highest, shown
 from advisor.watch.recording import Recording, Series
 from advisor.words import PHASE_TITLES, Phase
 

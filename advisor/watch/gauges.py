@@ -10,7 +10,7 @@ from pathlib import Path
 from msgspec import Struct, field
 
 from advisor.language import mark, say
-from advisor.machine.cgroup import Group, memory_groups
+from advisor.machine.cgroup import MemoryGroup, memory_groups
 from advisor.units import KIB
 
 _PAGE = 4096
@@ -42,7 +42,7 @@ class Gauge(Struct, frozen=True):
     """Index of the card."""
 
 
-class Kept(Struct):
+class KernelFile(Struct):
     """A small file of the kernel's, kept open."""
 
     path: str
@@ -78,15 +78,15 @@ class HostGauges(Struct):
     pid: int | None = None
     root: Path = Path("/")
     gauges: list[Gauge] = field(default_factory=list)
-    groups: list[Group] = field(default_factory=list)
+    groups: list[MemoryGroup] = field(default_factory=list)
     """The command's control groups, its own first. Given: those it began in, should it be gone already."""
     charged: int = 0
     """So many of them, from its own up to the one whose limit binds: a kill in these is the run's."""
-    _events: list[Kept] = field(default_factory=list)
+    _events: list[KernelFile] = field(default_factory=list)
     """Their counters."""
-    _memory: Kept = field(default_factory=lambda: Kept(""))
-    _usage: Kept | None = None
-    _stat: Kept | None = None
+    _memory: KernelFile = field(default_factory=lambda: KernelFile(""))
+    _usage: KernelFile | None = None
+    _stat: KernelFile | None = None
     _cache_word: bytes = b""
     _cache: int = 0
     _total: int = 0
@@ -94,10 +94,10 @@ class HostGauges(Struct):
 
     def __post_init__(self) -> None:
         self._space = str(self.root / "dev/shm")
-        self._memory = Kept(str(self.root / "proc/meminfo"))
+        self._memory = KernelFile(str(self.root / "proc/meminfo"))
         self._total = (number_after(self._memory.read(), b"MemTotal:") or 0) * KIB
         self.groups = memory_groups(self.root, self._total or None, self.pid) or self.groups
-        self._events = [Kept(str(group.events)) for group in self.groups]
+        self._events = [KernelFile(str(group.events)) for group in self.groups]
         binding = min(
             (one for one in self.groups if one.limit is not None), key=lambda one: one.limit or 0, default=None
         )
@@ -105,7 +105,7 @@ class HostGauges(Struct):
         self.gauges = [Gauge("host", RAM, self._total or None)]
         if chosen is not None:
             self.charged = self.groups.index(chosen) + 1
-            self._usage, self._stat = Kept(str(chosen.usage)), Kept(str(chosen.stat))
+            self._usage, self._stat = KernelFile(str(chosen.usage)), KernelFile(str(chosen.stat))
             self._cache_word = chosen.cache_word.encode() + b" "
             self.gauges.append(Gauge("limit", f"{_GROUP}{chosen.folder}", chosen.limit))
         space = self._shm()
@@ -198,12 +198,12 @@ def timed(pace: Pace, now: float, action: Callable[[], None]) -> None:
         pace.ran(now, time.thread_time() - begun)
 
 
-def pages_of(pid: int) -> Kept:
+def pages_of(pid: int) -> KernelFile:
     """The file in which the kernel counts the pages of a process, for `resident`."""
-    return Kept(f"/proc/{pid}/statm")
+    return KernelFile(f"/proc/{pid}/statm")
 
 
-def resident(pages: Kept) -> int | None:
+def resident(pages: KernelFile) -> int | None:
     """Memory of its own that a process holds: resident pages less those it shares. None where it is gone."""
     words = pages.read(128).split()
     if len(words) < 3:

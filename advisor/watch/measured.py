@@ -16,11 +16,11 @@ from advisor.crash.evidence import Crash
 from advisor.language import say, spoken
 from advisor.watch.gauges import SHM, STORE, shown_name
 from advisor.watch.growth import LEAST, Growth, growth_of
-from advisor.watch.names import SAMPLES
+from advisor.watch.record_files import SAMPLES
 from advisor.watch.recording import Recording, Series, read_record
 from advisor.words import Phase
 
-Place = Literal["gpu", "host"]
+PeakPlace = Literal["gpu", "host"]
 _SECOND = 1.5
 """Seconds between two samples, at most, where a gauge moves."""
 _COUNTERS = ("step", "done", "iteration", "epoch")
@@ -38,7 +38,7 @@ class Held(Struct, frozen=True):
 class PhasePeak(Struct, frozen=True):
     """The most that was in use in one phase, on the fullest card or on the host."""
 
-    place: Place
+    place: PeakPlace
     phase: Phase
     bytes: int
     gauge: str
@@ -89,12 +89,12 @@ class Measured(Struct, frozen=True):
     last_phase_at: float = 0.0
     """Seconds since the record began when that phase did."""
 
-    def peak(self, place: Place, phase: Phase) -> PhasePeak | None:
+    def peak(self, place: PeakPlace, phase: Phase) -> PhasePeak | None:
         """Of one phase."""
         return next((one for one in self.peaks if one.place == place and one.phase == phase), None)
 
 
-class _Stretch(Struct, frozen=True):
+class _StepSlice(Struct, frozen=True):
     """Time in one phase of one step."""
 
     begin: float
@@ -127,10 +127,10 @@ def _kept(folder: Path, _: int, language: str) -> tuple[Recording, Measured]:
 def measure_recording(recording: Recording) -> Measured:
     """From a record to what it means."""
     borders = step_times(recording)
-    stretches = list(_stretches(recording, borders))
+    slices = list(_step_slices(recording, borders))
     main = [*_binding(recording), *recording.of_kind("gpu")]
-    found = [grown for one in main for grown in _growths(one, stretches)]
-    found += _owners_grown(recording, stretches)
+    found = [grown for one in main for grown in _growths(one, slices)]
+    found += _owners_grown(recording, slices)
     leaks = [one for one in found if one.growth.leaks]
     leaks.sort(key=lambda one: -one.growth.per_step / (one.capacity or max(one.growth.level, 1.0)))
     leaking = {one.gauge for one in leaks}
@@ -139,7 +139,7 @@ def measure_recording(recording: Recording) -> Measured:
         recording.folder,
         recording.length,
         max(0, len(borders) - 1),
-        tuple(_peaks(recording, stretches)),
+        tuple(_peaks(recording, slices)),
         tuple(leaks),
         tuple(sorted(level)),
         _forecast(leaks, borders),
@@ -199,14 +199,14 @@ def _returns(recording: Recording) -> list[float]:
     return max(seen.values(), key=len, default=[]) if seen else []
 
 
-def _stretches(recording: Recording, borders: Sequence[float]) -> Iterator[_Stretch]:
+def _step_slices(recording: Recording, borders: Sequence[float]) -> Iterator[_StepSlice]:
     """The record cut at every step and phase."""
     phases: list[tuple[float, Phase]] = [(0.0, "unknown"), *recording.phases]
     cuts = sorted({0.0, *(at for at, _ in phases), *borders, recording.length + 0.1})
     starts = [at for at, _ in phases]
     for begin, end in pairwise(cuts):
         phase = phases[bisect_right(starts, begin) - 1][1]
-        yield _Stretch(begin, end, bisect_right(borders, begin), phase)
+        yield _StepSlice(begin, end, bisect_right(borders, begin), phase)
 
 
 # --- series --------------------------------------------------------------------------------------------------------
@@ -243,36 +243,36 @@ def _highest(series: Series, begin: float, end: float) -> tuple[int, float] | No
     return best
 
 
-def _per_step(series: Series, stretches: Sequence[_Stretch]) -> dict[Phase, dict[int, int]]:
+def _per_step(series: Series, slices: Sequence[_StepSlice]) -> dict[Phase, dict[int, int]]:
     """Phase → step → the most in it."""
     found: dict[Phase, dict[int, int]] = {}
-    for stretch in stretches:
-        peak = _highest(series, stretch.begin, stretch.end)
-        if peak is not None and stretch.step > 0:
-            steps = found.setdefault(stretch.phase, {})
-            steps[stretch.step] = max(steps.get(stretch.step, 0), peak[0])
+    for step_slice in slices:
+        peak = _highest(series, step_slice.begin, step_slice.end)
+        if peak is not None and step_slice.step > 0:
+            steps = found.setdefault(step_slice.phase, {})
+            steps[step_slice.step] = max(steps.get(step_slice.step, 0), peak[0])
     return found
 
 
-def _growths(series: Series, stretches: Sequence[_Stretch]) -> Iterator[Grown]:
-    for phase, steps in _per_step(series, stretches).items():
+def _growths(series: Series, slices: Sequence[_StepSlice]) -> Iterator[Grown]:
+    for phase, steps in _per_step(series, slices).items():
         values = [float(size) for _, size in sorted(steps.items())]
         yield Grown(shown_name(series.gauge.name), phase, growth_of(values), series.gauge.total)
 
 
-def _owners_grown(recording: Recording, stretches: Sequence[_Stretch]) -> Iterator[Grown]:
+def _owners_grown(recording: Recording, slices: Sequence[_StepSlice]) -> Iterator[Grown]:
     """Roles whose processes together grow, whatever the phase."""
     for kind, where in (("rss", "RAM"), ("gpu_process", "GPU")):
         steps: dict[str, dict[int, int]] = {}
-        for stretch in stretches:
+        for step_slice in slices:
             held: dict[str, int] = {}
             for one in recording.of_kind(kind):
-                size = value_at(one, (stretch.begin + stretch.end) / 2)
+                size = value_at(one, (step_slice.begin + step_slice.end) / 2)
                 if size is not None:
                     held[one.gauge.name] = held.get(one.gauge.name, 0) + size
-            for name, size in held.items() if stretch.step > 0 else ():
+            for name, size in held.items() if step_slice.step > 0 else ():
                 mine = steps.setdefault(name, {})
-                mine[stretch.step] = max(mine.get(stretch.step, 0), size)
+                mine[step_slice.step] = max(mine.get(step_slice.step, 0), size)
         for name, values in steps.items():
             owner = say("{name} ({where})", name=shown_name(name), where=where)
             yield Grown(owner, "unknown", growth_of([float(size) for _, size in sorted(values.items())]))
@@ -281,18 +281,18 @@ def _owners_grown(recording: Recording, stretches: Sequence[_Stretch]) -> Iterat
 # --- peaks ---------------------------------------------------------------------------------------------------------
 
 
-def _peaks(recording: Recording, stretches: Sequence[_Stretch]) -> Iterator[PhasePeak]:
-    places: tuple[tuple[Place, list[Series]], ...] = (
+def _peaks(recording: Recording, slices: Sequence[_StepSlice]) -> Iterator[PhasePeak]:
+    places: tuple[tuple[PeakPlace, list[Series]], ...] = (
         ("gpu", recording.of_kind("gpu")),
         ("host", _binding(recording)),
     )
     for place, many in places:
         best: dict[Phase, tuple[int, float, Series]] = {}
         for one in many:
-            for stretch in stretches:
-                peak = _highest(one, stretch.begin, stretch.end)
-                if peak is not None and peak[0] > best.get(stretch.phase, (-1,))[0]:
-                    best[stretch.phase] = (*peak, one)
+            for step_slice in slices:
+                peak = _highest(one, step_slice.begin, step_slice.end)
+                if peak is not None and peak[0] > best.get(step_slice.phase, (-1,))[0]:
+                    best[step_slice.phase] = (*peak, one)
         for phase, (size, at, one) in best.items():
             owners = _owners(recording, one, at, size)
             visits = _visits(recording, phase)

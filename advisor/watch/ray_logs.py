@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from advisor.machine.ray_session import logs_of, raylet_words, sessions_root
-from advisor.watch.names import RAY_LOGS
+from advisor.watch.record_files import RAY_LOGS
 
 _WANTED = ("worker-*.err", "worker-*.out", "raylet.out", "raylet.err", "python-core-worker-*.log")
 _TAIL = 64 << 10

@@ -44,7 +44,7 @@ from msgspec import Struct, field
 
 from advisor.units import MIB
 from advisor.watch.gauges import Gauge
-from advisor.watch.names import RING, SAMPLES
+from advisor.watch.record_files import RING, SAMPLES
 
 VERSION = 1
 RATE = 220.0

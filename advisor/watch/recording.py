@@ -15,8 +15,8 @@ from advisor.hostile import clean_line
 from advisor.language import say
 from advisor.units import MIB
 from advisor.watch.gauges import Gauge
-from advisor.watch.names import ERRORS, KERNEL, OUTPUT, RING, SAMPLES, WORDS
 from advisor.watch.record import HEAD, MAGIC, VERSION
+from advisor.watch.record_files import ERRORS, KERNEL, OUTPUT, RING, SAMPLES, WORDS
 from advisor.words import PHASES, Phase
 
 _LONGEST_LINE = 1 << 20

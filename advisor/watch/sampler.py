@@ -11,11 +11,11 @@ from msgspec import Struct, field
 from advisor.hostile import clean_line
 from advisor.language import say
 from advisor.units import MIB
-from advisor.watch.cards import GpuGauges
 from advisor.watch.gauges import NOBODY, STORE, Gauge, HostGauges, Pace, shown_name, timed
-from advisor.watch.kernel import Before
-from advisor.watch.marks import Watched
-from advisor.watch.people import People
+from advisor.watch.gpu_gauges import GpuGauges
+from advisor.watch.kernel_log import KillCounts
+from advisor.watch.process_tree import ProcessTree
+from advisor.watch.progress import OutputProgress
 from advisor.watch.record import Record, Ring
 
 FAST, WHOLE, SLOW, WHO, MARKS = 0.1, 0.5, 1.0, 5.0, 0.2
@@ -37,13 +37,13 @@ class Sampler(Struct):
     record: Record
     host: HostGauges
     gpus: GpuGauges
-    people: People
-    watched: Watched
+    processes: ProcessTree
+    progress: OutputProgress
     began: float
     alert: float | None = None
     """Share of a gauge's size from which on the user is told."""
     tell: Callable[[str], None] = print
-    before: Before = Before()
+    before: KillCounts = KillCounts()
     """What the kernel had counted when the run began."""
     gauges: list[Gauge] = field(default_factory=list)
     peaks: dict[int, int] = field(default_factory=dict)
@@ -138,7 +138,7 @@ class Sampler(Struct):
         else:
             self._fast(now)
             fast.again(now)
-        if self.watched.has_news:
+        if self.progress.has_news:
             self._marks(now)
         if now >= self._due:
             timed(self._paces["who"], now, self._who)
@@ -149,7 +149,7 @@ class Sampler(Struct):
         pace = self._paces["marks"]
         if not pace.is_due(now):
             return
-        if self.watched.is_ready():
+        if self.progress.is_ready():
             timed(pace, now, self.take_marks)
         else:
             pace.due = now + pace.every
@@ -162,7 +162,7 @@ class Sampler(Struct):
         """The last readings; of a run that failed, in the phase that its last lines tell."""
         self.latest = now - self.began
         self._take(self.host.read(slow=False), self.gpus.last())
-        self.watched.await_ready(_PATIENCE if failed else 0.0)
+        self.progress.await_ready(_PATIENCE if failed else 0.0)
         self.take_marks()
         self._slow()
         self._count_kills()
@@ -170,7 +170,7 @@ class Sampler(Struct):
 
     def take_marks(self) -> None:
         """Phases and steps in the output since the last look; what was read before belongs to the phase before."""
-        for mark in self.watched.marks():
+        for mark in self.progress.marks():
             if mark.phase is not None:
                 self.record.sample(self.latest, self._taken())
                 self.record.flush(self.latest)
@@ -220,7 +220,7 @@ class Sampler(Struct):
     def _take(self, host: list[int | None], cards: list[int | None] | None) -> None:
         """A row of the host's gauges and the cards'; None: these have the values they had."""
         count = len(host)
-        values = [*host, self.people.in_store(), *(cards or self._values[count + 1 :])]
+        values = [*host, self.processes.in_store(), *(cards or self._values[count + 1 :])]
         self._keep(values)
         for column, value in enumerate(values):
             self._raise(column, value)
@@ -251,15 +251,15 @@ class Sampler(Struct):
         return {self._numbers[place]: value for place, value in highest.items()}
 
     def _who(self) -> None:
-        self.people.look({pid for _, pid in self.gpus.holders()})
+        self.processes.refresh({pid for _, pid in self.gpus.holders()})
         self._count_kills()
-        self.watched.is_ready()
+        self.progress.is_ready()
 
     def _of_processes(self) -> dict[int, int | None]:
         """What each process holds; those that are gone are marked so once."""
-        name = self.people.names.get
+        name = self.processes.names.get
         found: dict[_Holder, int] = {
-            ("rss", name(pid, NOBODY), pid, None): size for pid, size in self.people.held().items()
+            ("rss", name(pid, NOBODY), pid, None): size for pid, size in self.processes.held().items()
         }
         for (card, pid), size in self.gpus.holders().items():
             found["gpu_process", name(pid, NOBODY), pid, card] = size
@@ -301,7 +301,7 @@ class Sampler(Struct):
             self._told.discard(column)
 
     def close(self) -> None:
-        for one in (self.host, self.gpus, self.people, self.record):
+        for one in (self.host, self.gpus, self.processes, self.record):
             one.close()
         if self._ring is not None:
             self._ring.close()

@@ -23,7 +23,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from advisor import kept, language, session
+from advisor import language, session, session_store
 from advisor.asked import Asked
 from advisor.config import read_config, told
 from advisor.crash.snapshot import RefusedPickleError, plain_data
@@ -45,7 +45,7 @@ from advisor.script.files import Files
 from advisor.script.reader import read_documents
 from advisor.units import parse_size
 from advisor.watch.measured import measure_recording
-from advisor.watch.names import RING, SAMPLES
+from advisor.watch.record_files import RING, SAMPLES
 from advisor.watch.recording import RecordError, read_record
 from advisor.words import filled
 from tests.watch.made_record import made_record
@@ -222,7 +222,7 @@ def targets(folder: Path) -> list[Target]:
         Target("sentences of others", lambda data: _sentence(data.decode("utf-8", "replace")), sentences, (), 20),
         Target("records", lambda data: _record(folder / "record", data), records, (RecordError,), 4),
         Target("rings", lambda data: _ring(folder / "ring", data), rings, (), 4),
-        Target("sittings", lambda data: kept.load(_kept(folder / "s.json", data)), sittings, (ValueError,), 4),
+        Target("sittings", lambda data: session_store.load(_kept(folder / "s.json", data)), sittings, (ValueError,), 4),
         Target("run files", lambda data: _run_file(_kept(folder / "r.yaml", data)), run_files, (ValueError,)),
         Target("configuration", lambda data: _config(folder, data), configs, (), 4),
         Target("sittings on damaged scripts", lambda data: _sitting(folder / "sat", data), whole, refusals, slow=5.0),

@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from advisor import __version__
+from advisor.bug_report import recorded, without_home
 from advisor.cli import main
 from advisor.demo import demo_files
-from advisor.fault import recorded, without_home
 
 from .pseudo_terminal import PseudoTerminal
 

@@ -1,0 +1,230 @@
+"""Loads the patterns by which phases and steps are known in a run's output, from a cache or from the knowledge.
+
+A watched run must not pay for reading the knowledge. What the watcher needs of it is kept in the user's cache; where it
+is not there yet, a process of its own reads the knowledge, so that the watcher neither waits nor carries it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+from contextlib import suppress
+from pathlib import Path
+from typing import cast
+
+from msgspec import Struct, field
+
+from advisor.folders import cache_file, keep, knowledge_folder, own_bytes, own_knowledge
+from advisor.words import Phase
+
+STEP = "training-step"
+"""The signature that knows a trainer's own count."""
+_CACHE_NAME = "watch-patterns.json"
+_LEAST_WORD = 3
+"""Characters of a word that is worth looking for."""
+
+
+class PhasePattern(Struct, frozen=True):
+    """A line that it matches begins `phase`."""
+
+    pattern: str
+    phase: Phase
+    words: tuple[str, ...] = ()
+    """One of these stands in every such line; () where that cannot be told."""
+
+
+class Patterns(Struct, frozen=True):
+    """In order of trust; each is compiled when a line may match it."""
+
+    phases: tuple[PhasePattern, ...] = ()
+    step: str = ""
+    step_words: tuple[str, ...] = ()
+    """One of these stands in every line that counts steps."""
+
+    def phase_of(self, line: str) -> Phase | None:
+        """The phase that the first pattern means that knows the line."""
+        for one in self.phases:
+            if (not one.words or any(word in line for word in one.words)) and re.search(one.pattern, line):
+                return one.phase
+        return None
+
+
+def patterns_of(knowledge: tuple[Path, ...] = ()) -> Patterns:
+    """From the knowledge: the crash room's progress marks and its step signature."""
+    return _patterns(_from_knowledge(knowledge))
+
+
+class Fetching(Struct):
+    """Patterns on their way from another process."""
+
+    pid: int
+    read: int
+    _said: bytearray = field(default_factory=bytearray)
+
+    def take(self) -> Patterns | None:
+        """What arrived; None: not yet. Patterns without entries where the knowledge cannot be read."""
+        try:
+            while data := os.read(self.read, 1 << 16):
+                self._said += data
+        except BlockingIOError:
+            return None
+        os.close(self.read)
+        with suppress(ChildProcessError):
+            os.waitpid(self.pid, 0)
+        return _patterns(json.loads(self._said)) if self._said else Patterns()
+
+
+def fetch(knowledge: tuple[Path, ...] = ()) -> Patterns | Fetching:
+    """The patterns from the cache; else begin to read them in a process of their own."""
+    stamp = "" if knowledge or own_knowledge() is not None else _stamp()
+    cached = _cached(stamp) if stamp else None
+    return _read_apart(knowledge, stamp) if cached is None else cached
+
+
+def _cached(stamp: str) -> Patterns | None:
+    file = cache_file(_CACHE_NAME)
+    if file is None:
+        return None
+    try:
+        told = json.loads(own_bytes(file))
+        return _patterns(told) if told["stamp"] == stamp else None
+    except (OSError, ValueError, LookupError, TypeError):  # not there, or not ours
+        return None
+
+
+def _read_apart(knowledge: tuple[Path, ...], stamp: str) -> Fetching:
+    read, write = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            signal.set_wakeup_fd(-1)  # the watcher's own
+            nothing = os.open(os.devnull, os.O_RDWR)
+            for fd in (0, 1, 2):  # a reader of the run's output waits until nobody holds it: that must not be us
+                os.dup2(nothing, fd)
+            os.nice(10)
+            _send(write, knowledge, stamp)
+        finally:
+            os._exit(0)
+    os.close(write)
+    os.set_blocking(read, False)
+    return Fetching(pid, read)
+
+
+def _send(write: int, knowledge: tuple[Path, ...], stamp: str) -> None:
+    """Cached first: the reader of the pipe then only waits for our exit."""
+    data = json.dumps({"stamp": stamp, **_from_knowledge(knowledge)})
+    file = cache_file(_CACHE_NAME) if stamp else None
+    if file is not None:
+        keep(file, data.encode())
+    with os.fdopen(write, "w") as pipe:
+        pipe.write(data)
+
+
+def _stamp() -> str:
+    """Names, sizes and times of what the patterns are made of."""
+    folder = str(knowledge_folder())
+    made_of = [*_files(folder, ".yaml"), *_files(os.path.join(folder, "frameworks"), ".yaml")]
+    made_of += _files(os.path.join(os.path.dirname(os.path.dirname(__file__)), "crash"), "patterns.py")
+    return "\n".join(sorted(made_of))
+
+
+def _files(folder: str, ending: str) -> list[str]:
+    try:
+        with os.scandir(folder) as entries:
+            found = [(entry.path, entry.stat()) for entry in entries if entry.name.endswith(ending)]
+    except OSError:
+        return []
+    return [f"{path} {status.st_size} {status.st_mtime_ns}" for path, status in found]
+
+
+def _from_knowledge(knowledge: tuple[Path, ...]) -> dict[str, object]:
+    from advisor.crash.patterns import expand
+    from advisor.knowledge import open_knowledge
+
+    known = open_knowledge(knowledge)
+    marks = [*known.signatures.progress, *(mark for one in known.frameworks for mark in one.progress)]
+    step = next((one for one in known.signatures.signatures if one.id == STEP), None)
+    return {
+        "phases": list({mark.pattern: mark.phase for mark in reversed(marks)}.items())[::-1],
+        "step": expand(step) if step is not None else "",
+        "words": list(step.within) if step is not None else [],
+    }
+
+
+def _patterns(stated: dict[str, object]) -> Patterns:
+    phases = cast("list[tuple[str, Phase]]", stated["phases"])
+    words = cast("list[str]", stated["words"])
+    every = tuple(PhasePattern(pattern, phase, required_words(pattern)) for pattern, phase in phases)
+    return Patterns(every, str(stated["step"]), tuple(words))
+
+
+# --- words that a regex requires: a cheap test before it is even compiled ------------------------------------------
+
+
+def required_words(pattern: str) -> tuple[str, ...]:
+    """One word for each alternative at the top level; () where some alternative has none, so that all must be tried.
+
+    Careful rather than clever: groups, classes and what may be absent count as unknown.
+    """
+    if "(?i" in pattern:
+        return ()
+    words = [max(runs, key=len, default="") for runs in _alternatives(pattern)]
+    return tuple(words) if all(len(word) >= _LEAST_WORD for word in words) else ()
+
+
+def _alternatives(pattern: str) -> list[list[str]]:
+    """For each alternative, its literal runs outside of groups and classes."""
+    found: list[list[str]] = [[]]
+    run, at = "", 0
+    while at < len(pattern):
+        sign = pattern[at]
+        if sign == "\\":
+            literal = pattern[at + 1 : at + 2]
+            at += 2
+            if literal and not literal.isalnum():
+                run += literal
+            else:
+                run = _ended(run, found)
+        elif sign in "([":
+            run = _ended(run, found)
+            at = _behind(pattern, at)
+        elif sign in "?*{":
+            run = _ended(run[:-1], found)
+            at = pattern.find("}", at) + 1 if sign == "{" and "}" in pattern[at:] else at + 1
+        elif sign in "+.^$":
+            run = _ended(run, found)
+            at += 1
+        elif sign == "|":
+            run = _ended(run, found)
+            found.append([])
+            at += 1
+        else:
+            run += sign
+            at += 1
+    _ended(run, found)
+    return found
+
+
+def _ended(run: str, found: list[list[str]]) -> str:
+    if run:
+        found[-1].append(run)
+    return ""
+
+
+def _behind(pattern: str, at: int) -> int:
+    """The place behind a group or class that opens at `at`."""
+    if pattern[at] == "[":
+        end = at + 2 if pattern[at + 1 : at + 2] in ("]", "^") else at + 1
+        end = end + 1 if pattern[at + 1 : at + 3] == "^]" else end
+        while end < len(pattern) and pattern[end] != "]":
+            end += 2 if pattern[end] == "\\" else 1
+        return end + 1
+    end = at + 1
+    while end < len(pattern) and pattern[end] != ")":
+        if pattern[end] in "([":
+            end = _behind(pattern, end)
+        else:
+            end += 2 if pattern[end] == "\\" else 1
+    return end + 1
