@@ -43,11 +43,17 @@ def raylet_words(ids: Sequence[str], root: Path) -> str:
     return "".join(record.rstrip("\n") + "\n" for record in records if any(one in record for one in ids))[-_TOLD:]
 
 
+def tail_bytes(file: Path, size: int) -> bytes:
+    """The last `size` bytes. Raises OSError."""
+    with file.open("rb") as opened:
+        opened.seek(max(0, opened.seek(0, os.SEEK_END) - size))
+        return opened.read(size)
+
+
 def end_of(file: Path, size: int = _END) -> str:
     """The last `size` bytes as text; "" where it cannot be read."""
-    with suppress(OSError), file.open("rb") as opened:
-        opened.seek(max(0, file.stat().st_size - size))
-        return opened.read(size).decode("utf-8", "replace")
+    with suppress(OSError):
+        return tail_bytes(file, size).decode("utf-8", "replace")
     return ""
 
 

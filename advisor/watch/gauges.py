@@ -1,4 +1,4 @@
-"""One reading of what can run full on the host, as cheaply as it can be had: files stay open. `cards` has the cards."""
+"""Reads what can run full on the host, as cheaply as it can be had: files stay open. `gpu_gauges` reads the GPUs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from advisor.language import mark, say
 from advisor.machine.cgroup import MemoryGroup, memory_groups
 from advisor.units import KIB
 
-_PAGE = 4096
 SHM = "/dev/shm"  # noqa: S108 - the kernel's name for it
 
 
@@ -65,11 +64,8 @@ class KernelFile(Struct):
 
 def number_after(data: bytes, word: bytes) -> int | None:
     """The number behind a word at the beginning of a line."""
-    at = 0 if data.startswith(word) else data.find(b"\n" + word) + 1
-    if at == 0 and not data.startswith(word):
-        return None
-    part = data[at + len(word) : at + len(word) + 40].split(None, 1)
-    return int(part[0]) if part and part[0].isdigit() else None
+    behind = (b"\n" + data).partition(b"\n" + word)[2][:40].split(None, 1)
+    return int(behind[0]) if behind and behind[0].isdigit() else None
 
 
 class HostGauges(Struct):
@@ -98,10 +94,8 @@ class HostGauges(Struct):
         self._total = (number_after(self._memory.read(), b"MemTotal:") or 0) * KIB
         self.groups = memory_groups(self.root, self._total or None, self.pid) or self.groups
         self._events = [KernelFile(str(group.events)) for group in self.groups]
-        binding = min(
-            (one for one in self.groups if one.limit is not None), key=lambda one: one.limit or 0, default=None
-        )
-        chosen = binding or (self.groups[0] if self.groups else None)
+        limited = [group for group in self.groups if group.limit is not None] or self.groups[:1]
+        chosen = min(limited, key=lambda group: group.limit or 0, default=None)
         self.gauges = [Gauge("host", RAM, self._total or None)]
         if chosen is not None:
             self.charged = self.groups.index(chosen) + 1
@@ -120,8 +114,8 @@ class HostGauges(Struct):
         if self._usage is None:
             free = number_after(self._memory.read(256), b"MemAvailable:")
             return None if free is None else max(0, self._total - free * KIB)
-        said = self._usage.read(32).strip()
-        return max(0, int(said) - self._cache) if said.isdigit() else None
+        usage = self._usage.read(32).strip()
+        return max(0, int(usage) - self._cache) if usage.isdigit() else None
 
     @property
     def first(self) -> int:
@@ -132,11 +126,10 @@ class HostGauges(Struct):
         """Bytes in use, one a gauge. `slow`: the file cache is asked for too, not only remembered."""
         free = number_after(self._memory.read(256), b"MemAvailable:")
         values: list[int | None] = [None if free is None else max(0, self._total - free * KIB)]
-        if self._usage is not None and self._stat is not None:
+        if self._stat is not None:
             if slow:
                 self._cache = number_after(self._stat.read(8192), self._cache_word) or 0
-            said = self._usage.read(32).strip()
-            values.append(max(0, int(said) - self._cache) if said.isdigit() else None)
+            values.append(self.quick())
         space = self._shm()
         if len(values) < len(self.gauges):
             values.append(None if space is None else space[1])
@@ -196,16 +189,3 @@ def timed(pace: Pace, now: float, action: Callable[[], None]) -> None:
         begun = time.thread_time()
         action()
         pace.ran(now, time.thread_time() - begun)
-
-
-def pages_of(pid: int) -> KernelFile:
-    """The file in which the kernel counts the pages of a process, for `resident`."""
-    return KernelFile(f"/proc/{pid}/statm")
-
-
-def resident(pages: KernelFile) -> int | None:
-    """Memory of its own that a process holds: resident pages less those it shares. None where it is gone."""
-    words = pages.read(128).split()
-    if len(words) < 3:
-        return None
-    return (int(words[1]) - int(words[2])) * _PAGE

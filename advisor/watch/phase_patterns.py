@@ -162,6 +162,12 @@ def _patterns(stated: dict[str, object]) -> Patterns:
 
 # --- words that a regex requires: a cheap test before it is even compiled ------------------------------------------
 
+_ESCAPE, _CLASS, _GROUP = re.compile(r"\\(.)"), re.compile(r"\[\^?\]?[^\]]*\]"), re.compile(r"\([^()]*\)")
+_OPTIONAL = re.compile(r".(?:[?*]|\{[^}]*\})", re.DOTALL)
+_UNKNOWN = "\0"
+_LITERAL = 0xE000
+"""Added to the code of an escaped punctuation mark (private use in Unicode), so that it is no syntax any more."""
+
 
 def required_words(pattern: str) -> tuple[str, ...]:
     """One word for each alternative at the top level; () where some alternative has none, so that all must be tried.
@@ -170,61 +176,12 @@ def required_words(pattern: str) -> tuple[str, ...]:
     """
     if "(?i" in pattern:
         return ()
-    words = [max(runs, key=len, default="") for runs in _alternatives(pattern)]
+    text = _ESCAPE.sub(lambda m: _UNKNOWN if m[1].isalnum() else chr(_LITERAL + ord(m[1])), pattern)
+    text, shorter = "", _CLASS.sub(_UNKNOWN, text)
+    while shorter != text:  # the innermost groups first
+        text, shorter = shorter, _GROUP.sub(_UNKNOWN, shorter)
+    words = []
+    for alternative in _OPTIONAL.sub(_UNKNOWN, text).split("|"):
+        word = max(re.split(r"[\0+?*.^$]", alternative), key=len)
+        words.append("".join(chr(ord(c) - _LITERAL) if ord(c) - _LITERAL in range(128) else c for c in word))
     return tuple(words) if all(len(word) >= _LEAST_WORD for word in words) else ()
-
-
-def _alternatives(pattern: str) -> list[list[str]]:
-    """For each alternative, its literal runs outside of groups and classes."""
-    found: list[list[str]] = [[]]
-    run, at = "", 0
-    while at < len(pattern):
-        sign = pattern[at]
-        if sign == "\\":
-            literal = pattern[at + 1 : at + 2]
-            at += 2
-            if literal and not literal.isalnum():
-                run += literal
-            else:
-                run = _ended(run, found)
-        elif sign in "([":
-            run = _ended(run, found)
-            at = _behind(pattern, at)
-        elif sign in "?*{":
-            run = _ended(run[:-1], found)
-            at = pattern.find("}", at) + 1 if sign == "{" and "}" in pattern[at:] else at + 1
-        elif sign in "+.^$":
-            run = _ended(run, found)
-            at += 1
-        elif sign == "|":
-            run = _ended(run, found)
-            found.append([])
-            at += 1
-        else:
-            run += sign
-            at += 1
-    _ended(run, found)
-    return found
-
-
-def _ended(run: str, found: list[list[str]]) -> str:
-    if run:
-        found[-1].append(run)
-    return ""
-
-
-def _behind(pattern: str, at: int) -> int:
-    """The place behind a group or class that opens at `at`."""
-    if pattern[at] == "[":
-        end = at + 2 if pattern[at + 1 : at + 2] in ("]", "^") else at + 1
-        end = end + 1 if pattern[at + 1 : at + 3] == "^]" else end
-        while end < len(pattern) and pattern[end] != "]":
-            end += 2 if pattern[end] == "\\" else 1
-        return end + 1
-    end = at + 1
-    while end < len(pattern) and pattern[end] != ")":
-        if pattern[end] in "([":
-            end = _behind(pattern, end)
-        else:
-            end += 2 if pattern[end] == "\\" else 1
-    return end + 1

@@ -11,11 +11,13 @@ from msgspec import Struct, field
 
 from advisor.hostile import clean_line
 from advisor.redact import readable
-from advisor.watch.gauges import GONE, NAMELESS, KernelFile, pages_of, resident
+from advisor.watch.gauges import GONE, NAMELESS, KernelFile
 
 _MOST = 64
 """Processes that are followed; of more, the largest."""
 _MOST_IN_TREE = 4096
+_PAGE = 4096
+"""Bytes."""
 _REMEMBERED = 50_000
 _PROGRAM = re.compile(r"^(?:\S*/)?(?:python[\d.]*|bash|sh|env|uv|torchrun|deepspeed|accelerate)$")
 
@@ -40,8 +42,8 @@ class ProcessTree(Struct):
         parents = {int(fields[1]) for pid in also if len(fields := stat_fields(pid)) > 1}
         found |= {pid for pid in parents if pid and role_of(pid) == "raylet"}
         self.seen = self.seen | found if len(self.seen) < _REMEMBERED else found
-        pages = {pid: self._pages.get(pid) or pages_of(pid) for pid in found}
-        sizes = {pid: size for pid, file in pages.items() if (size := resident(file)) is not None}
+        pages = {pid: self._pages.get(pid) or KernelFile(f"/proc/{pid}/statm") for pid in found}
+        sizes = {pid: size for pid, file in pages.items() if (size := _resident(file)) is not None}
         kept = sorted(sizes, key=lambda pid: -sizes[pid])[:_MOST]
         self._follow({pid: pages.pop(pid) for pid in kept}, pages)
         self.names = {pid: role_of(pid) for pid in kept}  # asked again: a Ray worker is idle before it has a role
@@ -51,7 +53,7 @@ class ProcessTree(Struct):
 
     def held(self) -> dict[int, int]:
         """Process id → bytes of its own; who is gone is left out."""
-        return {pid: size for pid, file in self._pages.items() if (size := resident(file)) is not None}
+        return {pid: size for pid, file in self._pages.items() if (size := _resident(file)) is not None}
 
     def close(self) -> None:
         self._follow({}, {})
@@ -90,6 +92,12 @@ def _tree(root: int) -> list[int]:
                 found.append(child)
                 next_ones.append(child)
     return found
+
+
+def _resident(pages: KernelFile) -> int | None:
+    """Memory of its own that a process holds: resident pages less those it shares. None where it is gone."""
+    words = pages.read(128).split()
+    return None if len(words) < 3 else (int(words[1]) - int(words[2])) * _PAGE
 
 
 def stat_fields(pid: int) -> list[bytes]:

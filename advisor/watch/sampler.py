@@ -1,4 +1,4 @@
-"""The readings of a run, in their rhythm: ten a second into the ring, the highest of each second into the record."""
+"""Samples a run in several rhythms: ten readings a second into the ring, the highest of each second into the record."""
 
 from __future__ import annotations
 
@@ -27,6 +27,8 @@ _Holder = tuple[str, str, int, int | None]
 """Kind of gauge, role, process id, card."""
 _FREELY, _MOST, _LARGE = 500, 4000, 256 * MIB
 """Columns that processes get whatever they hold; columns for those that hold so many bytes; bytes."""
+_TROUBLED = 10
+"""After a reading that failed, so many times the usual wait."""
 _CALM = 0.02
 """Of a gauge's size: so far it must fall below the level before it can be alerted of again."""
 
@@ -69,7 +71,7 @@ class Sampler(Struct):
     _columns: dict[_Holder, int] = field(default_factory=dict)
     _alive: dict[_Holder, int] = field(default_factory=dict)
     """Of the columns, those whose process was there at the last sample."""
-    _told: set[int] = field(default_factory=set)
+    _alerted: set[int] = field(default_factory=set)
     _kills: list[int | None] = field(default_factory=list)
     _paces: dict[str, Pace] = field(default_factory=dict)
     _beat: Pace = field(default_factory=lambda: Pace(FAST, share=0.0015))
@@ -92,7 +94,8 @@ class Sampler(Struct):
         self.gauges = [*self.host.gauges, Gauge("store", STORE), *self.gpus.gauges]
         self._values = [None] * len(self.gauges)
         self._step = max(MIB, (self.gauges[self.host.first].total or 0) // 1024)
-        self._kills = [self._kills_before(place) for place in range(self.host.charged)]
+        counted = [self.before.counted(group) for group in self.host.groups[: self.host.charged]]
+        self._kills = [self.host.kills(place) if known is None else known for place, known in enumerate(counted)]
         self._numbers = [self.record.column(gauge) for gauge in self.gauges]
         self._ring = Ring.create(self.record.folder, len(self.gauges))
 
@@ -116,14 +119,11 @@ class Sampler(Struct):
         try:
             self._tick(now)
         except (OSError, ValueError, LookupError) as error:
-            self._failed(now, error)
-
-    def _failed(self, now: float, error: Exception) -> None:
-        for pace in self._paces.values():
-            pace.due = max(pace.due, now + 10 * pace.every)
-        if not self.trouble:
-            self.trouble = clean_line(f"{type(error).__name__}: {error}", 200)
-            self.record.mark(self.latest, trouble=self.trouble)
+            for pace in self._paces.values():
+                pace.due = max(pace.due, now + _TROUBLED * pace.every)
+            if not self.trouble:
+                self.trouble = clean_line(f"{type(error).__name__}: {error}", 200)
+                self.record.mark(self.latest, trouble=self.trouble)
 
     def _tick(self, now: float) -> None:
         self.latest = now - self.began
@@ -138,21 +138,16 @@ class Sampler(Struct):
         else:
             self._fast(now)
             fast.again(now)
-        if self.progress.has_news:
-            self._marks(now)
+        pace = self._paces["marks"]
+        if self.progress.has_news and pace.is_due(now):
+            if self.progress.is_ready():
+                timed(pace, now, self.take_marks)
+            else:
+                pace.due = now + pace.every
         if now >= self._due:
-            timed(self._paces["who"], now, self._who)
+            timed(self._paces["who"], now, self._refresh_processes)
             timed(self._paces["slow"], now, self._slow)
             self._due = min(self._paces["who"].due, self._paces["slow"].due)
-
-    def _marks(self, now: float) -> None:
-        pace = self._paces["marks"]
-        if not pace.is_due(now):
-            return
-        if self.progress.is_ready():
-            timed(pace, now, self.take_marks)
-        else:
-            pace.due = now + pace.every
 
     def wait(self, now: float) -> float:
         """Seconds until something is due."""
@@ -187,20 +182,13 @@ class Sampler(Struct):
             self._shown, self._whole_due = self._values[first], now + WHOLE
         elif cards is not None:
             self._take([*self._values[:first], quick, *self._values[first + 1 : len(self.host.gauges)]], cards)
-        else:
-            self._take_one(first, quick)
-
-    def _take_one(self, column: int, value: int) -> None:
-        """A row in which one gauge may be new."""
-        if value // MIB == (self._values[column] or -1) // MIB:
+        elif quick // MIB == (self._values[first] or -1) // MIB:
             self.recent.append(self._values)
             if self._ring is not None:
                 self._ring.again(self.latest)
-            return
-        values = self._values.copy()
-        values[column] = value
-        self._keep(values)
-        self._raise(column, value)
+        else:
+            self._keep([*self._values[:first], quick, *self._values[first + 1 :]])
+            self._raise(first, quick)
 
     def _read_cards(self, now: float) -> list[int | None] | None:
         """None where there are none, or nothing new is known."""
@@ -238,7 +226,7 @@ class Sampler(Struct):
         if value is not None:
             self.peaks[column] = max(self.peaks.get(column, 0), value)
             if self.alert is not None:
-                self._alert(column, value)
+                self._alert(column, value, self.alert)
 
     def _slow(self) -> None:
         self._take(self.host.read(slow=True), None)
@@ -250,7 +238,7 @@ class Sampler(Struct):
         highest, self._highest = self._highest, {}
         return {self._numbers[place]: value for place, value in highest.items()}
 
-    def _who(self) -> None:
+    def _refresh_processes(self) -> None:
         self.processes.refresh({pid for _, pid in self.gpus.holders()})
         self._count_kills()
         self.progress.is_ready()
@@ -265,19 +253,12 @@ class Sampler(Struct):
             found["gpu_process", name(pid, NOBODY), pid, card] = size
         gone = {column: None for key, column in self._alive.items() if key not in found}
         for key, size in found.items():
-            if key not in self._columns and self._is_worth_a_column(size):
+            count = len(self._columns)  # some runs start a process each second, for days: of many, only the large ones
+            if key not in self._columns and (count < _FREELY or (size >= _LARGE and count < _MOST)):
                 kind, role, pid, gpu = key
                 self._columns[key] = self.record.column(Gauge(kind, role, None, pid, gpu))
         self._alive = {key: self._columns[key] for key in found if key in self._columns}
         return {**gone, **{column: found[key] for key, column in self._alive.items()}}
-
-    def _is_worth_a_column(self, size: int) -> bool:
-        """Some runs start a process each second, for days: of many, only the large ones."""
-        return len(self._columns) < _FREELY or (size >= _LARGE and len(self._columns) < _MOST)
-
-    def _kills_before(self, place: int) -> int | None:
-        known = self.before.counted(self.host.groups[place])
-        return self.host.kills(place) if known is None else known
 
     def _count_kills(self, own_only: bool = False) -> None:
         """Since the run began. A kill is counted in its own group and in those above: the highest count is all."""
@@ -288,17 +269,17 @@ class Sampler(Struct):
                 self.record.mark(self.latest, oom_kills=more, group=self.host.groups[place].folder)
                 self.oom_kills += more
 
-    def _alert(self, column: int, value: int) -> None:
+    def _alert(self, column: int, value: int, level: float) -> None:
         gauge = self.gauges[column]
-        if not gauge.total or self.alert is None:
+        if not gauge.total:
             return
-        if value >= self.alert * gauge.total and column not in self._told:
-            self._told.add(column)
+        if value >= level * gauge.total and column not in self._alerted:
+            self._alerted.add(column)
             self.record.mark(self.latest, alert=self._numbers[column], mib=value // MIB)
             told = {"gauge": shown_name(gauge.name), "share": value / gauge.total, "total": gauge.total / 2**30}
             self.tell(say("{gauge}: {share:.1%} of {total:.1f} GiB in use", **told))
-        elif value < (self.alert - _CALM) * gauge.total:
-            self._told.discard(column)
+        elif value < (level - _CALM) * gauge.total:
+            self._alerted.discard(column)
 
     def close(self) -> None:
         for one in (self.host, self.gpus, self.processes, self.record):
