@@ -1,4 +1,4 @@
-"""The end of a run in lines that are read like any log: what the kernel said, what was full, how it ended."""
+"""Writes the end of a run as logs that can be diagnosed: what the kernel said, what was full, how it ended."""
 
 from __future__ import annotations
 
@@ -31,16 +31,11 @@ class RunEnd(Struct, frozen=True):
 
 def write_end_logs(folder: Path, sampler: Sampler, ending: RunEnd) -> None:
     """kernel.log and watch.log."""
-    kernel = list(_kernel_lines(sampler, ending.kernel))
-    if kernel:
-        _write(folder / KERNEL, kernel)
-    _write(folder / WORDS, [f"{_SPEAKER} {line}" for line in _story(sampler, ending)])
-
-
-def _write(path: Path, lines: list[str]) -> None:
-    """A full disk costs the words, never the command's own end."""
-    with suppress(OSError):
-        path.write_text("\n".join(lines) + "\n", encoding="utf-8", errors="replace")
+    lines = [f"{_SPEAKER} {line}" for line in _story(sampler, ending)]
+    for name, found in ((KERNEL, list(_kernel_lines(sampler, ending.kernel))), (WORDS, lines)):
+        with suppress(OSError):  # a full disk costs the words, never the command's own end
+            if found:
+                (folder / name).write_text("\n".join(found) + "\n", encoding="utf-8", errors="replace")
 
 
 def _kernel_lines(sampler: Sampler, kernel: KernelLog) -> Iterator[str]:
@@ -50,7 +45,11 @@ def _kernel_lines(sampler: Sampler, kernel: KernelLog) -> Iterator[str]:
     """
     lines = sorted(kernel.lines(), key=lambda line: "Killed process" not in line)  # the most telling first
     killed = [(line, {int(number) for pair in _PID.findall(line) for number in pair if number}) for line in lines]
-    ours = sampler.processes.seen | _killed_in(sampler.before.paths, killed)
+    ours = set(sampler.processes.seen)
+    for line, pids in killed:  # in a group that the run began in; those below it may be anybody's
+        group = _GROUP.search(line)
+        if group is not None and group[1] in sampler.before.paths:
+            ours |= pids
     is_known = any(pids & ours for _, pids in killed)
     named = False
     for line, pids in killed:
@@ -62,52 +61,32 @@ def _kernel_lines(sampler: Sampler, kernel: KernelLog) -> Iterator[str]:
         yield f"oom_kill {sampler.oom_kills}"
 
 
-def _killed_in(groups: frozenset[str], killed: list[tuple[str, set[int]]]) -> set[int]:
-    """Processes killed in a control group that the run began in; those below it may be anybody's."""
-    found: set[int] = set()
-    for line, pids in killed:
-        group = _GROUP.search(line)
-        if group is not None and group[1] in groups:
-            found |= pids
-    return found
-
-
 def _story(sampler: Sampler, ending: RunEnd) -> Iterator[str]:
-    seconds = sampler.latest
     phase = sampler.progress.phase
     during = f" in phase {phase}" if phase not in (None, "unknown") else ""
     for column, gauge in enumerate(sampler.gauges):
-        peak = sampler.peaks.get(column)
-        if peak is None or gauge.kind == "store":
-            continue
-        share = f" ({peak / gauge.total:.1%})" if gauge.total else ""
-        yield f"{gauge.name} peaked at {_bytes(peak)} of {_bytes(gauge.total)}{share}"
+        if (peak := sampler.peaks.get(column)) is not None and gauge.kind != "store":
+            of_all = f" ({peak / gauge.total:.1%})" if gauge.total else ""
+            yield f"{gauge.name} peaked at {_bytes(peak)} of {_bytes(gauge.total)}{of_all}"
     now, before = kills_of_the_node(), ending.kills_before
     if now is not None and before is not None and now > before:
         yield f"kills for want of memory on this node meanwhile: {now - before} (/proc/vmstat oom_kill)"
     if not ending.kernel.readable:
         yield "the kernel's log could not be read, so its silence proves nothing"
-    yield from _fullest(sampler)
-    yield f"the command {_ended(ending.status)} after {seconds:.0f} s{during}"
+    full = []  # the host memory that binds, at its highest in the last moments: the dead have let go of theirs already
+    for column, gauge in enumerate(sampler.gauges):
+        sizes = [value for values in sampler.recent if (value := values[column]) is not None]
+        if gauge.kind in ("host", "limit") and gauge.total and sizes:
+            full.append((max(sizes) / gauge.total, max(sizes), gauge.total))
+    for share, size, total in sorted(full)[-1:]:
+        in_use = f"{_bytes(size)} of {_bytes(total)} in use ({100 * share:.1f}%)"
+        yield f"host memory just before the end: {in_use}"
+    yield f"the command {_ended(ending.status)} after {sampler.latest:.0f} s{during}"
 
 
 def _bytes(count: int | None) -> str:
     """As `show_bytes` has it in English: the words are read again as a log."""
-    if count is None:
-        return "unknown"
-    return show_bytes(count) if count >= KIB else f"{count} bytes"
-
-
-def _fullest(sampler: Sampler) -> Iterator[str]:
-    """The host memory that binds, at its highest in the last moments: the dead have let go of theirs already."""
-    found = []
-    for column, gauge in enumerate(sampler.gauges):
-        sizes = [value for values in sampler.recent if (value := values[column]) is not None]
-        if gauge.kind in ("host", "limit") and gauge.total and sizes:
-            found.append((max(sizes) / gauge.total, max(sizes), gauge.total))
-    for share, size, total in sorted(found)[-1:]:
-        in_use = f"{_bytes(size)} of {_bytes(total)} in use ({100 * share:.1f}%)"
-        yield f"host memory just before the end: {in_use}"
+    return "unknown" if count is None else show_bytes(count) if count >= KIB else f"{count} bytes"
 
 
 def _ended(status: int | None) -> str:

@@ -1,12 +1,13 @@
-"""What the cards hold, by a driver that may hang: one thread asks it, and nobody waits for that thread for long.
+"""Reads GPU memory through a driver that may hang: one thread asks it, and nobody waits for that thread for long.
 
-Without cards there is no thread. With them it sleeps until it is asked, so that it wakes no oftener than its asker.
+Without GPUs there is no thread. With them it sleeps until it is asked, so that it wakes no oftener than its asker.
 """
 
 from __future__ import annotations
 
 import signal
 import time
+from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -28,17 +29,6 @@ _SILENT = 2.0
 """Seconds without an answer from which on the cards hold nobody knows what."""
 GpuQuery = Literal["gauges", "used", "holders"]
 Holders = dict[tuple[int, int], int]
-
-
-def _has_driver() -> bool:
-    """Whether NVML's library loads."""
-    import ctypes
-
-    try:
-        ctypes.CDLL("libnvidia-ml.so.1")
-    except OSError:
-        return False
-    return True
 
 
 class GpuGauges(Struct):
@@ -63,7 +53,11 @@ class GpuGauges(Struct):
     def open(self) -> None:
         """Start NVML; without one there are no gauges."""
         if self.reader is None:
-            if not _has_driver():  # asked first: its Python modules alone take longer than this whole file
+            import ctypes
+
+            try:  # asked first: its Python modules alone take longer than this whole file
+                ctypes.CDLL("libnvidia-ml.so.1")
+            except OSError:
                 return
             from advisor.machine.nvml import NvmlReader
 
@@ -125,17 +119,15 @@ class GpuGauges(Struct):
     def _hear(self, patience: float) -> bool:
         """Take the answers that are there, waiting so many seconds for the first. Raises what a call raised."""
         heard = False
-        while True:
-            try:
-                told = self._answers.get(timeout=patience) if patience and not heard else self._answers.get_nowait()
-            except Empty:
-                return heard
-            what, answer, cost = told
-            if what == "used":
-                self.cost = cost
-            heard, self.silent = True, False
-            del self._since[what]
-            self._answered[what] = answer.take()
+        with suppress(Empty):
+            while True:
+                wait = patience and not heard
+                what, answer, cost = self._answers.get(timeout=patience) if wait else self._answers.get_nowait()
+                self.cost = cost if what == "used" else self.cost
+                heard, self.silent = True, False
+                del self._since[what]
+                self._answered[what] = answer.take()
+        return heard
 
     def close(self) -> None:
         """The thread ends when it is asked next; one that hangs is left behind."""

@@ -45,10 +45,9 @@ class KillCounts(NamedTuple):
 
 def _group_paths() -> frozenset[str]:
     """This process's own control groups, without those that are everybody's."""
-    try:
+    data = ""
+    with suppress(OSError):
         data = Path("/proc/self/cgroup").read_text("utf-8", "replace")
-    except OSError:
-        return frozenset()
     told = (line.split(":", 2) for line in data.splitlines())
     paths = (fields[2] for fields in told if len(fields) == 3 and (not fields[1] or "memory" in fields[1].split(",")))
     return frozenset(path for path in paths if path.strip("/") and ".." not in path)
@@ -99,10 +98,7 @@ class KernelLog:
 
 def kills_of_the_node() -> int | None:
     """The kernel's count of all processes it killed for want of memory, in every group; None where it does not say."""
-    try:
-        with open("/proc/vmstat", "rb", 0) as file:
-            data = file.read()
-    except OSError:
-        return None
-    found = data.partition(b"\noom_kill ")[2].split(b"\n", 1)[0]
-    return int(found) if found.isdigit() else None
+    with suppress(OSError), open("/proc/vmstat", "rb", 0) as file:
+        found = file.read().partition(b"\noom_kill ")[2].split(b"\n", 1)[0]
+        return int(found) if found.isdigit() else None
+    return None
