@@ -1,4 +1,4 @@
-"""What a record says of a run: the peak of every phase and who held it, what grows, and what would die first."""
+"""Measures a run by its record: the peak of every phase and its owners, what grows, and what would be full first."""
 
 from __future__ import annotations
 
@@ -25,6 +25,13 @@ _SECOND = 1.5
 """Seconds between two samples, at most, where a gauge moves."""
 _COUNTERS = ("step", "done", "iteration", "epoch")
 """What is counted, the most trusted first."""
+_NO_STEP = ("unknown", "model_load", "rollout_init", "checkpoint", "validation")
+"""Phases that not every step has."""
+_FELL_BACK = 0.5
+"""Of the highest count: below it another run began."""
+_MOST_OWNERS = 8
+_NEGLIGIBLE = 0.02
+"""Of what is held: so little need not be told of."""
 
 
 class Held(Struct, frozen=True):
@@ -128,13 +135,18 @@ def measure_recording(recording: Recording) -> Measured:
     """From a record to what it means."""
     borders = step_times(recording)
     slices = list(_step_slices(recording, borders))
-    main = [*_binding(recording), *recording.of_kind("gpu")]
-    found = [grown for one in main for grown in _growths(one, slices)]
+    found = [
+        Grown(shown_name(one.gauge.name), phase, growth_of(sizes), one.gauge.total)
+        for one in (*_binding(recording), *recording.of_kind("gpu"))
+        for phase, sizes in _per_step(one, slices).items()
+    ]
     found += _owners_grown(recording, slices)
     leaks = [one for one in found if one.growth.leaks]
     leaks.sort(key=lambda one: -one.growth.per_step / (one.capacity or max(one.growth.level, 1.0)))
     leaking = {one.gauge for one in leaks}
     level = {one.gauge for one in found if one.growth.is_known and one.gauge not in leaking}
+    told = (say("{gauge} after {at:.0f} s", gauge=shown_name(one.gauge), at=one.at) for one in recording.alerts)
+    last_phase_at, last_phase = recording.phases[-1] if recording.phases else (0.0, "unknown")
     return Measured(
         recording.folder,
         recording.length,
@@ -143,12 +155,10 @@ def measure_recording(recording: Recording) -> Measured:
         tuple(leaks),
         tuple(sorted(level)),
         _forecast(leaks, borders),
-        tuple(
-            say("{gauge} after {at:.0f} s", gauge=shown_name(alert.gauge), at=alert.at) for alert in recording.alerts
-        ),
+        tuple(told),
         recording.oom_kills,
-        recording.phases[-1][1] if recording.phases else "unknown",
-        recording.phases[-1][0] if recording.phases else 0.0,
+        last_phase,
+        last_phase_at,
     )
 
 
@@ -173,16 +183,19 @@ def step_times(recording: Recording) -> list[float]:
     counted = [times for name in _COUNTERS for times in [_rises(recording.steps.get(name, []))] if len(times) >= 3]
     if counted:
         return next((times for times in counted if len(times) >= LEAST), max(counted, key=len))
-    return _returns(recording)
+    returns: dict[Phase, list[float]] = {}
+    for at, phase in recording.phases:
+        if phase not in _NO_STEP:
+            returns.setdefault(phase, []).append(at)
+    return max(returns.values(), key=len, default=[])
 
 
 def _rises(counts: Sequence[tuple[float, float]]) -> list[float]:
     """Times at which a count rose; where it fell back, another run began and only that one counts."""
     times: list[float] = []
-    highest = -1.0
-    last = -1.0
+    highest = last = -1.0
     for at, count in counts:
-        if count < last and count < highest * 0.5:
+        if count < last and count < highest * _FELL_BACK:
             times, highest = [], -1.0
         if count > highest:
             highest = count
@@ -243,21 +256,15 @@ def _highest(series: Series, begin: float, end: float) -> tuple[int, float] | No
     return best
 
 
-def _per_step(series: Series, slices: Sequence[_StepSlice]) -> dict[Phase, dict[int, int]]:
-    """Phase → step → the most in it."""
+def _per_step(series: Series, slices: Sequence[_StepSlice]) -> dict[Phase, list[float]]:
+    """Phase → the most in each step, in order."""
     found: dict[Phase, dict[int, int]] = {}
     for step_slice in slices:
         peak = _highest(series, step_slice.begin, step_slice.end)
         if peak is not None and step_slice.step > 0:
             steps = found.setdefault(step_slice.phase, {})
             steps[step_slice.step] = max(steps.get(step_slice.step, 0), peak[0])
-    return found
-
-
-def _growths(series: Series, slices: Sequence[_StepSlice]) -> Iterator[Grown]:
-    for phase, steps in _per_step(series, slices).items():
-        values = [float(size) for _, size in sorted(steps.items())]
-        yield Grown(shown_name(series.gauge.name), phase, growth_of(values), series.gauge.total)
+    return {phase: [float(size) for _, size in sorted(steps.items())] for phase, steps in found.items()}
 
 
 def _owners_grown(recording: Recording, slices: Sequence[_StepSlice]) -> Iterator[Grown]:
@@ -282,28 +289,19 @@ def _owners_grown(recording: Recording, slices: Sequence[_StepSlice]) -> Iterato
 
 
 def _peaks(recording: Recording, slices: Sequence[_StepSlice]) -> Iterator[PhasePeak]:
-    places: tuple[tuple[PeakPlace, list[Series]], ...] = (
-        ("gpu", recording.of_kind("gpu")),
-        ("host", _binding(recording)),
-    )
-    for place, many in places:
+    places: dict[PeakPlace, list[Series]] = {"gpu": recording.of_kind("gpu"), "host": _binding(recording)}
+    for place, many in places.items():
         best: dict[Phase, tuple[int, float, Series]] = {}
         for one in many:
             for step_slice in slices:
                 peak = _highest(one, step_slice.begin, step_slice.end)
                 if peak is not None and peak[0] > best.get(step_slice.phase, (-1,))[0]:
                     best[step_slice.phase] = (*peak, one)
+        went_well = recording.end is not None and recording.end.get("code") == 0
+        whole = recording.phases if went_well else recording.phases[:-1]  # else the last one was cut off
         for phase, (size, at, one) in best.items():
-            owners = _owners(recording, one, at, size)
-            visits = _visits(recording, phase)
+            owners, visits = _owners(recording, one, at, size), sum(each == phase for _, each in whole)
             yield PhasePeak(place, phase, size, shown_name(one.gauge.name), at, one.gauge.total, owners, visits)
-
-
-def _visits(recording: Recording, phase: Phase) -> int:
-    """The last phase of a run that did not end well was cut off."""
-    went_well = recording.end is not None and recording.end.get("code") == 0
-    whole = recording.phases if went_well else recording.phases[:-1]
-    return sum(each == phase for _, each in whole)
 
 
 def _owners(recording: Recording, full: Series, at: float, size: int) -> tuple[Held, ...]:
@@ -320,12 +318,12 @@ def _owners(recording: Recording, full: Series, at: float, size: int) -> tuple[H
             if shared > 0:
                 held[name] = [shared]
     for one in of_card:
-        value = value_at(one, at)
-        if value:
+        if value := value_at(one, at):
             held.setdefault(shown_name(one.gauge.name), []).append(value)
     rows = sorted((Held(name, sum(sizes), len(sizes)) for name, sizes in held.items()), key=lambda one: -one.bytes)
     rest = size - sum(one.bytes for one in rows)
-    return (*rows[:8], *((Held(say("everything else"), rest, 0),) if rest > size * 0.02 else ()))
+    others = (Held(say("everything else"), rest, 0),) if rest > size * _NEGLIGIBLE else ()
+    return (*rows[:_MOST_OWNERS], *others)
 
 
 def _forecast(leaks: Sequence[Grown], borders: Sequence[float]) -> Forecast | None:
