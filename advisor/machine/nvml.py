@@ -125,26 +125,13 @@ def _text(answer: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Device:
-    """What of a card (or MIG instance) never changes, read once. `handle` None: NVML does not give one."""
+    """A card (or MIG instance). `handle` None: NVML does not give one."""
 
-    index: int
+    gpu: Gpu
+    """What of it never changes, read once."""
     handle: Any
-    name: str
-    uuid: str = ""
-    mig: str = ""
-    parent: int | None = None
     parent_handle: Any = None
     """Temperature and power exist on the whole card only."""
-    problem: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class _Slow:
-    """Readings that cost the driver time and change little."""
-
-    power_limit_watts: float | None = None
-    ecc_errors: int | None = None
-    throttle: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -154,7 +141,8 @@ class NvmlReader:
     nvml: Any = None
     driver: str = ""
     _devices: tuple[_Device, ...] = ()
-    _slow: dict[int, _Slow] = field(default_factory=dict)
+    _slow: dict[int, dict[str, Any]] = field(default_factory=dict)
+    """Readings that cost the driver time and change little, by the place of the device."""
     _processes: dict[int, tuple[GpuProcess, ...] | None] = field(default_factory=dict)
     _is_open: bool = False
 
@@ -193,7 +181,7 @@ class NvmlReader:
         for device in self._devices:
             for process in (self._read_processes(device.handle) if device.handle is not None else None) or ():
                 if process.used_bytes is not None:
-                    key = device.index, process.pid
+                    key = device.gpu.index, process.pid
                     held[key] = held.get(key, 0) + process.used_bytes
         return held
 
@@ -209,17 +197,18 @@ class NvmlReader:
     def _find(self, index: int) -> list[_Device]:
         handle = query(self.nvml, "nvmlDeviceGetHandleByIndex", index)
         if isinstance(handle, Refused):
-            return [_Device(index, None, f"GPU {index}", problem=handle.says)]
+            return [_Device(Gpu(index, f"GPU {index}", None, problem=handle.says), None)]
         name = query(self.nvml, "nvmlDeviceGetName", handle)
-        card = _Device(
-            index, handle, _text(name) or f"GPU {index}", _text(query(self.nvml, "nvmlDeviceGetUUID", handle))
-        )
+        card = Gpu(index, _text(name) or f"GPU {index}", None, uuid=self._uuid(handle))
         if isinstance(name, Refused) and name.is_lost:
-            return [replace(card, problem=name.says)]
+            return [_Device(replace(card, problem=name.says), handle)]
         mode = _known(query(self.nvml, "nvmlDeviceGetMigMode", handle))
         if not mode or not mode[0]:
-            return [card]
-        return self._instances(card) or [replace(card, problem=say(EMPTY_MIG))]
+            return [_Device(card, handle)]
+        return self._instances(_Device(card, handle)) or [_Device(replace(card, problem=say(EMPTY_MIG)), handle)]
+
+    def _uuid(self, handle: Any) -> str:
+        return _text(query(self.nvml, "nvmlDeviceGetUUID", handle))
 
     def _instances(self, card: _Device) -> list[_Device]:
         slots = _known(query(self.nvml, "nvmlDeviceGetMaxMigDeviceCount", card.handle)) or 0
@@ -228,25 +217,17 @@ class NvmlReader:
             handle = query(self.nvml, "nvmlDeviceGetMigDeviceHandleByIndex", card.handle, slot)
             if isinstance(handle, Refused):  # an empty slot
                 continue
-            name = _text(query(self.nvml, "nvmlDeviceGetName", handle)) or card.name
+            name = _text(query(self.nvml, "nvmlDeviceGetName", handle)) or card.gpu.name
             profile = name.rpartition(" MIG ")[2] if " MIG " in name else f"instance {slot}"
-            uuid = _text(query(self.nvml, "nvmlDeviceGetUUID", handle))
-            found.append(_Device(card.index, handle, name, uuid, profile, card.index, card.handle))
+            index, uuid = card.gpu.index, self._uuid(handle)
+            found.append(_Device(Gpu(index, name, None, uuid=uuid, mig=profile, parent=index), handle, card.handle))
         return found
 
     # --- one reading -----------------------------------------------------------------------------------------------
 
     def _read(self, place: int, device: _Device, slow: bool, processes: bool) -> Gpu:
-        bare = Gpu(
-            index=device.index,
-            name=device.name,
-            total_bytes=None,
-            uuid=device.uuid,
-            problem=device.problem,
-            mig=device.mig,
-            parent=device.parent,
-        )
-        if device.handle is None or device.problem:
+        bare = device.gpu
+        if device.handle is None or bare.problem:
             return bare
         memory = self._memory(device.handle)
         if isinstance(memory, Refused):
@@ -259,7 +240,6 @@ class NvmlReader:
             self._slow[place] = self._read_slow(device)
         if processes or place not in self._processes:
             self._processes[place] = self._read_processes(device.handle)
-        seldom = self._slow[place]
         rates = _known(query(self.nvml, "nvmlDeviceGetUtilizationRates", device.handle))
         load = -1 if rates is None else int(rates.gpu)
         return replace(
@@ -267,10 +247,8 @@ class NvmlReader:
             utilisation=load if 0 <= load <= 100 else None,  # drivers have been seen to answer nonsense
             temperature=_known(self._whole_card("nvmlDeviceGetTemperature", device, _TEMPERATURE_CORE)),
             power_watts=_watts(self._whole_card("nvmlDeviceGetPowerUsage", device)),
-            power_limit_watts=seldom.power_limit_watts,
             processes=self._processes[place],
-            ecc_errors=seldom.ecc_errors,
-            throttle=seldom.throttle,
+            **self._slow[place],
         )
 
     def _memory(self, handle: Any) -> tuple[int, int, int | None] | Refused:
@@ -286,17 +264,17 @@ class NvmlReader:
     def _whole_card(self, call: str, device: _Device, *arguments: Any) -> Any:
         return query(self.nvml, call, device.parent_handle or device.handle, *arguments)
 
-    def _read_slow(self, device: _Device) -> _Slow:
+    def _read_slow(self, device: _Device) -> dict[str, Any]:
         ecc = self._whole_card("nvmlDeviceGetTotalEccErrors", device, _ECC_UNCORRECTED, _ECC_VOLATILE)
         reasons = self._whole_card("nvmlDeviceGetCurrentClocksEventReasons", device)
         if isinstance(reasons, Refused):  # the older name, before driver 535
             reasons = self._whole_card("nvmlDeviceGetCurrentClocksThrottleReasons", device)
         bits = _known(reasons) or 0
-        return _Slow(
-            power_limit_watts=_watts(self._whole_card("nvmlDeviceGetEnforcedPowerLimit", device)),
-            ecc_errors=_known(ecc),
-            throttle=tuple(_THROTTLES[bit] for bit in _THROTTLES if bits & bit),
-        )
+        return {
+            "power_limit_watts": _watts(self._whole_card("nvmlDeviceGetEnforcedPowerLimit", device)),
+            "ecc_errors": _known(ecc),
+            "throttle": tuple(_THROTTLES[bit] for bit in _THROTTLES if bits & bit),
+        }
 
     def _read_processes(self, handle: Any) -> tuple[GpuProcess, ...] | None:
         """Processes by pid, compute and graphics together; None where the driver does not let us see them."""

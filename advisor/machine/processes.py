@@ -24,13 +24,8 @@ _TRAINING = re.compile(
 
 def with_details(gpus: Sequence[Gpu]) -> tuple[Gpu, ...]:
     """The same cards, their processes with user, start, resident memory and command as far as this system tells."""
-    if not any(gpu.processes for gpu in gpus):
-        return tuple(gpus)
-    seen: dict[int, GpuProcess] = {}
-    for gpu in gpus:
-        for process in gpu.processes or ():
-            if process.pid not in seen:
-                seen[process.pid] = _described(process)
+    every = {process.pid: process for gpu in gpus for process in gpu.processes or ()}
+    seen = {pid: _described(process) for pid, process in every.items()}
     return tuple(
         replace(gpu, processes=tuple(replace(seen[p.pid], used_bytes=p.used_bytes) for p in gpu.processes))
         if gpu.processes
@@ -74,12 +69,10 @@ def unseen_bytes(gpu: Gpu) -> int | None:
 
     Large beside an empty list, the holders live in another container.
     """
-    if gpu.used_bytes is None or gpu.processes is None:
+    sizes = [process.used_bytes for process in gpu.processes or () if process.used_bytes is not None]
+    if gpu.used_bytes is None or gpu.processes is None or len(sizes) < len(gpu.processes):
         return None
-    sizes = [process.used_bytes for process in gpu.processes]
-    if any(size is None for size in sizes):
-        return None
-    return max(0, gpu.used_bytes - sum(size for size in sizes if size is not None))
+    return max(0, gpu.used_bytes - sum(sizes))
 
 
 @dataclass(frozen=True, slots=True)
