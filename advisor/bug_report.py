@@ -1,4 +1,4 @@
-"""What is kept when the program itself fails: a file that can be sent, and the sentence that names it.
+"""Writes a report when the program itself fails: a file that can be sent, and the sentence that names it.
 
 The file holds versions, how the program was called, the terminal, and the traceback without the values of variables;
 secrets are out of it, and the home folder is "~".
@@ -24,7 +24,7 @@ LIMIT = 200_000
 _TERMINAL = ("TERM", "COLORTERM", "TERM_PROGRAM", "LANG", "LC_ALL", "NO_COLOR", "SSH_TTY", "TMUX", "WSL_DISTRO_NAME")
 
 
-def recorded(error: Exception, words: Sequence[str]) -> str:
+def write_bug_report(error: Exception, words: Sequence[str]) -> str:
     """Write what happened to the temporary folder, for this user alone; returns the sentence for stderr. Never raises.
 
     `words`: what the program was called with.
@@ -32,27 +32,22 @@ def recorded(error: Exception, words: Sequence[str]) -> str:
     show_secrets(False)  # the file is meant to be sent, whatever was asked for on the screen
     said = clean_line(redact(clean_line(f"{type(error).__name__}: {error}")), 300)
     try:
-        file = _write(_told(error, words))
+        import tempfile
+
+        with tempfile.NamedTemporaryFile(  # readable by the user alone
+            "w", prefix=f"{PROGRAM}-", suffix=".txt", delete=False, encoding="utf-8", errors="replace"
+        ) as file:
+            file.write(_report(error, words))
     except OSError:
         return say("this is a fault of the program, not of your files ({said})", said=said)
     return say(
         "this is a fault of the program, not of your files ({said}); what happened is written in {file}",
         said=said,
-        file=file,
+        file=file.name,
     )
 
 
-def _write(text: str) -> str:
-    import tempfile
-
-    with tempfile.NamedTemporaryFile(  # readable by the user alone
-        "w", prefix=f"{PROGRAM}-", suffix=".txt", delete=False, encoding="utf-8", errors="replace"
-    ) as file:
-        file.write(text)
-    return file.name
-
-
-def _told(error: Exception, words: Sequence[str]) -> str:
+def _report(error: Exception, words: Sequence[str]) -> str:
     import traceback
 
     told = "".join(traceback.format_exception(error))

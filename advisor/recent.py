@@ -1,4 +1,4 @@
-"""What lies in a folder that may be the run that died: scripts that launch training, the newest logs, Ray's session."""
+"""Finds the runs of a folder: scripts that launch training, the newest logs beside them, Ray's session."""
 
 from __future__ import annotations
 
@@ -6,24 +6,14 @@ import os
 import re
 import stat
 from collections.abc import Iterator
+from contextlib import suppress
 from fnmatch import fnmatch
 from pathlib import Path
 
 from msgspec import Struct
 
 SCRIPTS = (".sh", ".bash", ".slurm", ".sbatch", ".py")
-LOGS = (
-    "*.log",
-    "*.out",
-    "*.err",
-    "*.log.gz",
-    "*.log.zst",
-    "*.log.xz",
-    "*log.txt",
-    "log*.txt",
-    "nohup.out",
-    "*.log.[0-9]*",
-)
+LOGS = ("*.log", "*.out", "*.err", "*.log.gz", "*.log.zst", "*.log.xz", "*log.txt", "log*.txt", "*.log.[0-9]*")
 SKIPPED = {"node_modules", "site-packages", "__pycache__", "wandb", "checkpoints", "venv", "build", "dist"}
 DEEPEST, MOST_ENTRIES, LOOKED_AT = 3, 4000, 1 << 16
 MOST = 12
@@ -83,10 +73,11 @@ def recent_in(folder: Path, ray: Path = RAY) -> Recent:
             scripts.append(found)
         elif found.size and any(fnmatch(name, pattern) for pattern in LOGS):
             logs.append(found)
-    launching = [one for one in sorted(scripts, key=_age)[: 4 * MOST] if launches(one.path)][:MOST]
+    newest = [sorted(found, key=lambda one: -one.changed) for found in (scripts, logs)]
+    launching = [one for one in newest[0][: 4 * MOST] if launches(one.path)][:MOST]
     runs = [RecentRun(one, _log_of(one, logs)) for one in launching]
     taken = {run.log.path for run in runs if run.log is not None}
-    left = [one for one in sorted(logs, key=_age) if one.path not in taken][:MOST]
+    left = [one for one in newest[1] if one.path not in taken][:MOST]
     return Recent(folder, tuple(sorted(runs, key=lambda run: -run.changed)), tuple(left), _seen(ray))
 
 
@@ -98,10 +89,6 @@ def launches(path: Path) -> bool:
     except OSError:
         return False
     return _LAUNCH.search(text) is not None and _STARTS.search(text) is not None
-
-
-def _age(found: FoundFile) -> float:
-    return -found.changed
 
 
 def _log_of(script: FoundFile, logs: list[FoundFile]) -> FoundFile | None:
@@ -117,25 +104,17 @@ def _files(folder: Path) -> Iterator[FoundFile]:
     waiting = [(folder, 0)]
     while waiting and left > 0:
         here, depth = waiting.pop(0)
-        for entry in _entries(here):
-            left -= 1
-            if entry.name.startswith(".") or entry.name in SKIPPED:
-                continue
-            found = _seen(Path(entry.path))
-            if found is None:
-                continue
-            if found.size or not entry.is_dir(follow_symlinks=False):
+        entries: list[os.DirEntry[str]] = []
+        with suppress(OSError), os.scandir(here) as opened:
+            entries = sorted(opened, key=lambda entry: entry.name)[:MOST_ENTRIES]
+        left -= len(entries)
+        for entry in entries:
+            is_skipped = entry.name.startswith(".") or entry.name in SKIPPED
+            found = None if is_skipped else _seen(Path(entry.path))
+            if found is not None and (found.size or not entry.is_dir(follow_symlinks=False)):
                 yield found
-            elif depth + 1 < DEEPEST:
+            elif found is not None and depth + 1 < DEEPEST:
                 waiting.append((Path(entry.path), depth + 1))
-
-
-def _entries(folder: Path) -> list[os.DirEntry[str]]:
-    try:
-        with os.scandir(folder) as entries:
-            return sorted(entries, key=lambda entry: entry.name)[:MOST_ENTRIES]
-    except OSError:
-        return []
 
 
 def _seen(path: Path) -> FoundFile | None:

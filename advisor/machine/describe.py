@@ -126,17 +126,12 @@ def _sourced(machine: Machine, source: Source) -> Machine:
 # --- files ---------------------------------------------------------------------------------------------------------
 
 
-def read_machine_file(path: Path) -> Machine:
-    """A machine from a file that `machine --format json` wrote, or from the `machine` block of a diagnosis.
-
-    Every field counts as described; several nodes in one file are joined. Raises ValueError naming the file and the
-    flaw, OSError.
-    """
-    return join_nodes(read_machine_files(path))
-
-
 def read_machine_files(path: Path) -> list[Machine]:
-    """The same for a file that several nodes wrote one after the other (`srun … machine --format json > FILE`)."""
+    """The machines of a file that `machine --format json` wrote, or of the `machine` block of a diagnosis.
+
+    Several nodes may have written it one after the other (`srun … machine --format json > FILE`). Every field counts as
+    described. Raises ValueError naming the file and the flaw, OSError.
+    """
     if path.is_dir():
         raise ValueError(say("{path}: is a folder, not a machine file", path=path))
     with path.open("rb") as file:

@@ -38,6 +38,7 @@ _DUNDER_VERSION = re.compile(r"^__version__\s*=\s*['\"]([^'\"\n]+)['\"]", re.MUL
 PathLookup = Callable[[str], str | None]
 """Program name → its path, as `shutil.which` does for the PATH that the training would have."""
 _PYTHON = re.compile(r"(?:python|pypy)(\d(?:\.\d+)?)?$")
+_HERE = mark("{folder} ({why})")
 _NOT_HERE = mark("{folder} ({why}; {python}, which the script names, is not here)")
 
 
@@ -207,12 +208,9 @@ def training_environment(
     missing = ""
     for python, why, named in _candidates(interpreter, environ, path_lookup, whose):
         prefix = _prefix_of(python, environ)
-        sites = tuple(_site_dirs(prefix, environ)) if prefix is not None else ()
-        if prefix is not None and sites:
-            folder = clean_line(str(prefix.folder), 200)
-            if missing:
-                return say(_NOT_HERE, folder=folder, why=why, python=missing), sites
-            return say("{folder} ({why})", folder=folder, why=why), sites
+        if prefix is not None and (sites := tuple(_site_dirs(prefix, environ))):
+            shown = _NOT_HERE if missing else _HERE
+            return say(shown, folder=clean_line(str(prefix.folder), 200), why=why, python=missing), sites
         if named:
             missing = clean_line(str(python), 200)
     return "", ()
@@ -297,21 +295,22 @@ def _library_dirs(folder: Path, version: str) -> list[Path]:
     return sorted((path for path in found if path.is_dir()), key=lambda path: -int(path.name.rpartition(".")[2]))
 
 
-def _site_dirs(prefix: _Prefix, environ: Mapping[str, str]) -> Iterable[Path]:
+def _site_dirs(prefix: _Prefix, environ: Mapping[str, str]) -> list[Path]:
     """Existing package folders in the order Python imports from them: user, environment, Debian's, the base's."""
-    is_venv = bool(_settings(prefix.folder / "pyvenv.cfg"))
-    wanted: list[Path] = []
+    wanted = _packages_of(prefix.folder, prefix.version)
     if prefix.sees_system and not environ.get("PYTHONNOUSERSITE"):
-        wanted += _user_sites(prefix, environ)
-    wanted += _packages_of(prefix.folder, prefix.version)
-    if is_venv and prefix.sees_system:
-        wanted += _base_sites(prefix, environ)
-    seen: set[str] = set()
+        base = environ.get("PYTHONUSERBASE") or (f"{environ['HOME']}/.local" if environ.get("HOME") else "")
+        versions = [library.name for library in _library_dirs(prefix.folder, prefix.version)] if base else []
+        wanted = [*(Path(base) / "lib" / name / "site-packages" for name in versions), *wanted]
+    home = _settings(prefix.folder / "pyvenv.cfg").get("home", "") if prefix.sees_system else ""
+    names = [library.name.removeprefix("python") for library in _library_dirs(prefix.folder, "")]
+    if home and names and (system := _prefix_of(Path(home) / f"python{names[0]}", environ)) is not None:
+        wanted += _packages_of(system.folder, system.version)
+    first: dict[str, Path] = {}
     for folder in wanted:
-        key = os.path.realpath(folder)
-        if key not in seen and folder.is_dir():
-            seen.add(key)
-            yield folder
+        if folder.is_dir():
+            first.setdefault(os.path.realpath(folder), folder)
+    return list(first.values())
 
 
 def _packages_of(folder: Path, version: str) -> list[Path]:
@@ -321,18 +320,3 @@ def _packages_of(folder: Path, version: str) -> list[Path]:
     if folder.name == "usr":  # Debian: pip installs below /usr/local, apt into a folder without minor version
         wanted = [*_packages_of(folder / "local", version), *wanted]
     return [*wanted, folder / "lib/python3/dist-packages"]
-
-
-def _user_sites(prefix: _Prefix, environ: Mapping[str, str]) -> list[Path]:
-    base = environ.get("PYTHONUSERBASE") or (f"{environ['HOME']}/.local" if environ.get("HOME") else "")
-    versions = [library.name for library in _library_dirs(prefix.folder, prefix.version)]
-    return [Path(base) / "lib" / name / "site-packages" for name in versions] if base else []
-
-
-def _base_sites(prefix: _Prefix, environ: Mapping[str, str]) -> list[Path]:
-    home = _settings(prefix.folder / "pyvenv.cfg").get("home", "")
-    names = [library.name.removeprefix("python") for library in _library_dirs(prefix.folder, "")]
-    if not home or not names:
-        return []
-    base = _prefix_of(Path(home) / f"python{names[0]}", environ)
-    return _packages_of(base.folder, base.version) if base is not None else []

@@ -7,12 +7,13 @@ import time
 
 import pytest
 
-from advisor.machine.describe import described, read_machine_file, read_machine_files
+from advisor.machine.describe import described, read_machine_files
 from advisor.machine.inventory import Gpu, Host, Machine
 from advisor.machine.inventory_json import from_json, to_json
 from advisor.machine.nodes import differences, first_to_die, join_nodes, named
 from advisor.report.machine_report import machine_report
 from advisor.units import GIB
+from tests.machine_file import read_machine_file
 from tests.replacing import replace
 
 

@@ -32,7 +32,6 @@ from advisor.crash.story import read_text
 from advisor.hostile import cells, clean, clean_line
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.own import merged
-from advisor.machine.describe import read_machine_file
 from advisor.redact import redact
 from advisor.report.json_report import diagnose_json, encode
 from advisor.report.text_report import text_report
@@ -48,6 +47,7 @@ from advisor.watch.measured import measure_recording
 from advisor.watch.record_files import RING, SAMPLES
 from advisor.watch.recording import RecordError, read_record
 from advisor.words import filled
+from tests.machine_file import read_machine_file
 from tests.watch.made_record import made_record
 
 RUNS = Path(__file__).parents[1] / "runs"
