@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from advisor.hostile import clean_line
 from advisor.language import mark, say
-from advisor.machine.gpu_spec import CardFact, parse_gpus
+from advisor.machine.gpu_spec import KnownGpu, parse_gpus
 from advisor.machine.inventory import Gpu, Host, Machine, known_fields
 from advisor.machine.inventory_json import from_json
 from advisor.machine.libraries import normalised
@@ -22,7 +22,7 @@ from advisor.words import Source
 T = TypeVar("T")
 _FILE_LIMIT = 64 * 2**20
 """Bytes."""
-_SAME_CARD = 0.1
+_SAME_GPU = 0.1
 """What drivers report for one kind of card differs by a few hundred MiB, never by this share."""
 _LIBRARY = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)\s*==?\s*([0-9A-Za-z][0-9A-Za-z.+!_-]*)\s*$")
 _LABEL = re.compile(r"^\d{1,6}: (?=[\s{}\[\]\"])", re.MULTILINE)
@@ -34,7 +34,7 @@ _OTHER_CARD = mark("The log's GPU has {theirs}, this box's {ours}: if the run wa
 
 
 def described(
-    facts: Sequence[CardFact],
+    facts: Sequence[KnownGpu],
     *,
     gpus: str | None = None,
     nodes: int | None = None,
@@ -202,7 +202,7 @@ def _ran_elsewhere(measured: Machine, description: Machine, log: Machine) -> boo
 
 def _alike(one: int | None, other: int | None) -> bool:
     """Whether two sizes are of the same kind of card."""
-    return one is not None and other is not None and abs(one - other) <= _SAME_CARD * other
+    return one is not None and other is not None and abs(one - other) <= _SAME_GPU * other
 
 
 def _merged_host(hosts: Sequence[Host]) -> Host:

@@ -12,7 +12,7 @@ from advisor.language import mark, say
 from advisor.machine.inventory import Gpu
 from advisor.units import GIB, parse_size
 
-MOST_CARDS = 1024
+MOST_GPUS = 1024
 NAME_LIMIT = 80
 _COUNT = re.compile(r"(\d+)\s*[x*×]\s*", re.IGNORECASE)
 _COUNT_BEHIND = re.compile(
@@ -34,7 +34,7 @@ _STRANGER = mark("the GPU {name!r} is not known: add its memory, like {name}-24G
 _ASSUMED = mark("Its memory was not given ({names}); {name} is assumed, name the other if it is that.")
 
 
-class CardFact(Protocol):
+class KnownGpu(Protocol):
     """What knowledge knows of a card (`GpuFact`)."""
 
     @property
@@ -47,7 +47,7 @@ class CardFact(Protocol):
     def total_bytes(self) -> int: ...
 
 
-def parse_gpus(text: str, gpus: Sequence[CardFact]) -> tuple[Gpu, ...]:
+def parse_gpus(text: str, gpus: Sequence[KnownGpu]) -> tuple[Gpu, ...]:
     """The cards of one node: "8xA100-40GB", "4xH100", "h20", "1xNVIDIA A100-SXM4-80GB", or several with commas.
 
     A known card gets the memory that programs see on it; an unknown name needs a size and gets exactly that. Raises
@@ -56,12 +56,12 @@ def parse_gpus(text: str, gpus: Sequence[CardFact]) -> tuple[Gpu, ...]:
     cards: list[Gpu] = []
     for part in text.split(","):
         cards += _one_kind(clean_line(part, 200).strip(), gpus, first=len(cards))
-    if len(cards) > MOST_CARDS:
+    if len(cards) > MOST_GPUS:
         raise ValueError(say(_TOO_MANY, count=len(cards)))
     return tuple(cards)
 
 
-def gpus_from(value: object, gpus: Sequence[CardFact]) -> tuple[Gpu, ...]:
+def gpus_from(value: object, gpus: Sequence[KnownGpu]) -> tuple[Gpu, ...]:
     """Cards as a run file gives them: a text for `parse_gpus`, or a list of {name, total_bytes}. Raises ValueError."""
     if isinstance(value, str):
         return parse_gpus(value, gpus)
@@ -72,32 +72,32 @@ def gpus_from(value: object, gpus: Sequence[CardFact]) -> tuple[Gpu, ...]:
     return tuple(_from_entry(place, entry, gpus) for place, entry in enumerate(value))
 
 
-def _from_entry(place: int, entry: object, gpus: Sequence[CardFact]) -> Gpu:
+def _from_entry(place: int, entry: object, gpus: Sequence[KnownGpu]) -> Gpu:
     if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
         problem = say("gpus[{place}] needs a name, and total_bytes where the card is not a known one", place=place)
         raise ValueError(problem)  # noqa: TRY004 - one kind of error for input
     size = entry.get("total_bytes")
     if size is None:
-        return _card(place, entry["name"], gpus)
+        return _gpu(place, entry["name"], gpus)
     if isinstance(size, bool) or not isinstance(size, int) or size <= 0:
         raise ValueError(say(_NO_BYTES, place=place, size=str(size)[:40]))
     return Gpu(place, clean_line(entry["name"], NAME_LIMIT), size)
 
 
-def _one_kind(part: str, gpus: Sequence[CardFact], first: int) -> list[Gpu]:
+def _one_kind(part: str, gpus: Sequence[KnownGpu], first: int) -> list[Gpu]:
     ahead, behind = _COUNT.match(part), _COUNT_BEHIND.search(part)
     count = int(ahead.group(1)) if ahead else int(behind.group(1)) if behind else 1
     name = part[ahead.end() :] if ahead else part[: behind.start()] if behind else part
-    if not 1 <= count <= MOST_CARDS:
+    if not 1 <= count <= MOST_GPUS:
         raise ValueError(
             say("{part!r} asks for {count} GPUs; write it like {examples}", part=part, count=count, examples=EXAMPLES)
         )
     if not name or not re.search(r"[A-Za-z0-9]", name):
         raise ValueError(say("no GPU is named in {part!r}; write it like {examples}", part=part, examples=EXAMPLES))
-    return [_card(first + place, name, gpus) for place in range(count)]
+    return [_gpu(first + place, name, gpus) for place in range(count)]
 
 
-def _card(index: int, name: str, gpus: Sequence[CardFact]) -> Gpu:
+def _gpu(index: int, name: str, gpus: Sequence[KnownGpu]) -> Gpu:
     shown = clean_line(name, NAME_LIMIT).strip()
     matches = _candidates(shown, gpus)
     for card in matches:
@@ -140,11 +140,11 @@ def _chip_key(name: str) -> str:
     return "".join(word for word in _words(_SIZE.sub(" ", name.lower())) if word not in _FORMS)
 
 
-def _names(card: CardFact) -> tuple[str, ...]:
+def _names(card: KnownGpu) -> tuple[str, ...]:
     return card.name, *card.aliases
 
 
-def _candidates(name: str, gpus: Sequence[CardFact]) -> list[CardFact]:
+def _candidates(name: str, gpus: Sequence[KnownGpu]) -> list[KnownGpu]:
     """Cards that go by this name: by a full alias first, else by the chip."""
     key, low, chip = _full_key(name), name.lower(), _chip_key(name)
     full = [

@@ -8,7 +8,7 @@ import socket
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -51,12 +51,9 @@ def measure(
     `patience`: seconds for the driver. `whose`: who names the interpreter, where that is not the script.
     """
     environ = os.environ if environ is None else environ
-    problems: list[str] = []
-    cards = call_with_timeout(patience, partial(_read_cards, nvml)) or _Cards(
-        problem=Refused(Trouble.TIMEOUT, "nvmlInit").says
-    )
-    if cards.problem:
-        problems.append(cards.problem)
+    timed_out: tuple[tuple[Gpu, ...], str, str] = ((), "", Refused(Trouble.TIMEOUT, "nvmlInit").says)
+    gpus, driver, trouble = call_with_timeout(patience, partial(_read_gpus, nvml)) or timed_out
+    problems = [trouble] if trouble else []
     environment, sites = training_environment(
         interpreter, environ, lambda name: shutil.which(name, path=environ.get("PATH")), whose
     )
@@ -64,40 +61,32 @@ def measure(
         problems.append(say("No Python was found on PATH, so no library versions are known; give them with --lib."))
     machine = Machine(
         nodes=1,
-        gpus=cards.gpus,
+        gpus=gpus,
         host=read_host(root),
         libraries=read_libraries(sites),
         environment=environment,
-        driver=cards.driver,
+        driver=driver,
         name=clean_line(socket.gethostname(), 80),
     )
-    problems += _about_cards(machine)
+    problems += _gpu_problems(machine)
     with suppress(OSError):
         if "microsoft" in (root / "proc/sys/kernel/osrelease").read_text("ascii", "replace").lower():
             problems.append(say(_WSL))
     return replace(machine, sources=dict.fromkeys(known_fields(machine), "measured"), problems=tuple(problems))
 
 
-@dataclass(frozen=True, slots=True)
-class _Cards:
-    """What NVML told of this box, or why it told nothing."""
-
-    gpus: tuple[Gpu, ...] = ()
-    driver: str = ""
-    problem: str = ""
-
-
-def _read_cards(nvml: Any) -> _Cards:
+def _read_gpus(nvml: Any) -> tuple[tuple[Gpu, ...], str, str]:
+    """The cards, the driver's version, and why there are none."""
     reader = NvmlReader(nvml)
     trouble = reader.open()
     if trouble is not None:
-        return _Cards(problem=trouble)
-    cards = _Cards(with_details(reader.snapshot()), reader.driver)
+        return (), "", trouble
+    gpus, driver = with_details(reader.snapshot()), reader.driver
     reader.close()
-    return cards
+    return gpus, driver, ""
 
 
-def _about_cards(machine: Machine) -> list[str]:
+def _gpu_problems(machine: Machine) -> list[str]:
     """What is wrong with the cards, each thing once, with the numbers of all cards it is wrong with."""
     wrong: dict[str, list[int]] = {}
     for gpu in machine.gpus:

@@ -75,7 +75,7 @@ def differences(members: Sequence[Machine]) -> list[str]:
     limits = _sizes([member.host.limit_bytes for member in members], none)
     said = [
         *_unlike(members, say("the driver"), [member.driver or unknown for member in members]),
-        *_unlike(members, say("GPUs"), [_cards_of(member) for member in members], _DIFFER_TAKEN),
+        *_unlike(members, say("GPUs"), [_gpus_of(member) for member in members], _DIFFER_TAKEN),
         *_unlike(members, say("host memory"), _sizes([m.host.total_bytes for m in members], unknown), _DIFFER_TAKEN),
         *_unlike(members, say("the memory limit"), limits),
         *_unlike(members, say("shared memory"), _sizes([member.host.shm_bytes for member in members], unknown)),
@@ -119,7 +119,7 @@ def some_of(names: Sequence[str]) -> str:
     return say("{names} and {count} more", names=shown, count=more) if more > 0 else shown
 
 
-def _cards_of(machine: Machine) -> str:
+def _gpus_of(machine: Machine) -> str:
     counts = Counter((gpu.name, gpu.total_bytes) for gpu in machine.gpus)
     return listed(
         say("{count} x {name} ({size})", count=count, name=name, size=show_bytes(size))

@@ -26,7 +26,15 @@ MATERIAL = 0.04
 """Of the level, over all that was seen."""
 _Z95 = 1.96
 _FAR = 4.0
-"""Medians of the distances from the line."""
+"""Medians of the distances from the line: what lies farther is a spike."""
+_FLOOR_RISE, _LATE_RISE = 0.4, 0.3
+"""Of the slope: so much must the lowest third of the values rise by, and the second half alone."""
+_LEAST_RISE = 0.1
+"""Of the slope, should its error be as large: what "the slow end" is at least."""
+_BANDWIDTH = 0.75
+"""Lags of Newey and West's estimator, times the root of the number of points."""
+_LEAST_SPREAD = 0.5
+"""Of the variance without lags: correlation of neighbours the other way round never makes a slope surer than this."""
 
 
 class Growth(Struct, frozen=True):
@@ -49,7 +57,7 @@ class Growth(Struct, frozen=True):
         if not self.leaks or self.per_step <= 0:
             return None
         room = max(0.0, capacity - self.level)
-        slow = max(self.per_step - self.uncertainty, self.per_step / 10)
+        slow = max(self.per_step - self.uncertainty, _LEAST_RISE * self.per_step)
         return room / (self.per_step + self.uncertainty), room / slow
 
 
@@ -87,10 +95,10 @@ def _rises_throughout(points: Sequence[float], slope: float, error: float, base:
         return False
     third = max(2, count // 3)
     floor_rise = _floor(points[-third:]) - _floor(points[:third])
-    if floor_rise < 0.4 * slope * (count - third):
+    if floor_rise < _FLOOR_RISE * slope * (count - third):
         return False
     half = points[count // 2 :]
-    return len(half) < 4 or _theil_sen(half) >= 0.3 * slope
+    return len(half) < 4 or _theil_sen(half) >= _LATE_RISE * slope
 
 
 def _leaks_beside(jump: _Jump, points: Sequence[float]) -> bool:
@@ -120,13 +128,13 @@ def _standard_error(points: Sequence[float], slope: float, base: float) -> float
     rest = [value - base - slope * place for place, value in enumerate(points)]
     mean = sum(rest) / count
     score = [(place - middle) * (one - mean) for place, one in enumerate(rest)]
-    lags = max(1, round(0.75 * count ** (1 / 2)))
+    lags = max(1, round(_BANDWIDTH * sqrt(count)))
     total = plain = sum(one * one for one in score)
     for lag in range(1, min(lags, count - 1) + 1):
         weight = 1 - lag / (lags + 1)
         total += 2 * weight * sum(score[at] * score[at - lag] for at in range(lag, count))
     spread = sum((place - middle) ** 2 for place in range(count))
-    return sqrt(max(total, plain * 0.5) * count / max(1, count - 2)) / spread
+    return sqrt(max(total, plain * _LEAST_SPREAD) * count / max(1, count - 2)) / spread
 
 
 def _floor(points: Sequence[float]) -> float:

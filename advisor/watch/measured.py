@@ -204,14 +204,6 @@ def _rises(counts: Sequence[tuple[float, float]]) -> list[float]:
     return times
 
 
-def _returns(recording: Recording) -> list[float]:
-    seen: dict[Phase, list[float]] = {}
-    for at, phase in recording.phases:
-        if phase not in ("unknown", "model_load", "rollout_init", "checkpoint", "validation"):
-            seen.setdefault(phase, []).append(at)
-    return max(seen.values(), key=len, default=[]) if seen else []
-
-
 def _step_slices(recording: Recording, borders: Sequence[float]) -> Iterator[_StepSlice]:
     """The record cut at every step and phase."""
     phases: list[tuple[float, Phase]] = [(0.0, "unknown"), *recording.phases]

@@ -18,7 +18,11 @@ from advisor.watch.process_tree import ProcessTree
 from advisor.watch.progress import OutputProgress
 from advisor.watch.record import Record, Ring
 
-FAST, WHOLE, SLOW, WHO, MARKS = 0.1, 0.5, 1.0, 5.0, 0.2
+FAST, WHOLE = 0.1, 0.5
+"""Seconds from one row of the ring to the next, and from one reading of all of the host's gauges to the next."""
+_BEAT_SHARE = 0.0015
+_RHYTHMS = {"gpus": (FAST, 0.001), "slow": (1.0, 0.0007), "processes": (5.0, 0.0005), "marks": (0.2, 0.001)}
+"""Seconds from one to the next, and the share of one processor's time that they may take: 0.5 % with the beat's."""
 _MEASURED = 8
 """Of so many fast readings, one is timed."""
 _PATIENCE = 1.5
@@ -74,7 +78,7 @@ class Sampler(Struct):
     _alerted: set[int] = field(default_factory=set)
     _kills: list[int | None] = field(default_factory=list)
     _paces: dict[str, Pace] = field(default_factory=dict)
-    _beat: Pace = field(default_factory=lambda: Pace(FAST, share=0.0015))
+    _beat: Pace = field(default_factory=lambda: Pace(FAST, _BEAT_SHARE))
     _beats: int = 0
     _apart: float = 0.0
     """Seconds of processor time that the cards take in their own thread, for this beat."""
@@ -83,13 +87,7 @@ class Sampler(Struct):
 
     def open(self) -> None:
         """Find the gauges and make the ring. Raises OSError."""
-        self._paces = {
-            "fast": self._beat,
-            "cards": Pace(FAST, share=0.001),
-            "slow": Pace(SLOW, share=0.0007),
-            "who": Pace(WHO, share=0.0005),
-            "marks": Pace(MARKS, share=0.001),
-        }
+        self._paces = {"fast": self._beat, **{name: Pace(*rhythm) for name, rhythm in _RHYTHMS.items()}}
         self.gpus.open()
         self.gauges = [*self.host.gauges, Gauge("store", STORE), *self.gpus.gauges]
         self._values = [None] * len(self.gauges)
@@ -99,18 +97,19 @@ class Sampler(Struct):
         self._numbers = [self.record.column(gauge) for gauge in self.gauges]
         self._ring = Ring.create(self.record.folder, len(self.gauges))
 
-    def _join_cards(self) -> None:
+    def _join_gpus(self) -> None:
         """Cards of a driver that took its time: their gauges stand last, the ring begins anew with them."""
         for gauge in self.gpus.join():
             self.gauges.append(gauge)
             self._numbers.append(self.record.column(gauge))
-        missing = len(self.gauges) - len(self._values)
+        missing: list[int | None] = [None] * (len(self.gauges) - len(self._values))
         if not missing:
             return
-        self._values = [*self._values, *[None] * missing]
-        self.recent = deque(([*row, *[None] * missing] for row in self.recent), self.recent.maxlen)
-        ring, self._ring = self._ring, None
+        self._values = [*self._values, *missing]
+        self.recent = deque(([*row, *missing] for row in self.recent), self.recent.maxlen)
+        ring = self._ring
         if ring is not None:
+            self._ring = None
             ring.close()
             self._ring = Ring.create(self.record.folder, len(self.gauges))
 
@@ -145,9 +144,9 @@ class Sampler(Struct):
             else:
                 pace.due = now + pace.every
         if now >= self._due:
-            timed(self._paces["who"], now, self._refresh_processes)
+            timed(self._paces["processes"], now, self._refresh_processes)
             timed(self._paces["slow"], now, self._slow)
-            self._due = min(self._paces["who"].due, self._paces["slow"].due)
+            self._due = min(self._paces["processes"].due, self._paces["slow"].due)
 
     def wait(self, now: float) -> float:
         """Seconds until something is due."""
@@ -175,7 +174,7 @@ class Sampler(Struct):
 
     def _fast(self, now: float) -> None:
         """Into the ring: the gauge that tells of the run first, and all of the host's where it moved or it is time."""
-        cards, quick, first = self._read_cards(now), self.host.quick(), self.host.first
+        cards, quick, first = self._read_gpus(now), self.host.quick(), self.host.first
         before = self._shown
         if quick is None or before is None or abs(quick - before) >= self._step or now >= self._whole_due:
             self._take(self.host.read(slow=False), cards)
@@ -190,11 +189,11 @@ class Sampler(Struct):
             self._keep([*self._values[:first], quick, *self._values[first + 1 :]])
             self._raise(first, quick)
 
-    def _read_cards(self, now: float) -> list[int | None] | None:
+    def _read_gpus(self, now: float) -> list[int | None] | None:
         """None where there are none, or nothing new is known."""
-        pace = self._paces["cards"]
+        pace = self._paces["gpus"]
         if not self.gpus.gauges:
-            self._join_cards()
+            self._join_gpus()
             return None
         due = pace.is_due(now)
         found = self.gpus.read(due)

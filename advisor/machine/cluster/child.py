@@ -90,16 +90,12 @@ def _join(ray: Any, address: str) -> str:
 
 
 def _refused(said: str, address: str, ours: str) -> str:
-    if "version mismatch" in said.lower():
-        return _versions(said, ours)
-    if wants_token(said):
-        return say(TOKEN, address=address)
-    return say("Ray at {address} refused: {error}", address=address, error=said[:200])
-
-
-def _versions(said: str, ours: str) -> str:
-    found = re.findall(r"Ray: (\S+)", said)
-    pythons = re.findall(r"Python: (\S+)", said)
+    """Ray's refusal in a sentence that says what to do. `ours`: the version of Ray here."""
+    if "version mismatch" not in said.lower():
+        if wants_token(said):
+            return say(TOKEN, address=address)
+        return say("Ray at {address} refused: {error}", address=address, error=said[:200])
+    found, pythons = re.findall(r"Ray: (\S+)", said), re.findall(r"Python: (\S+)", said)
     if found and found[0] != ours:
         return say(_OTHER_RAY, theirs=found[0], ours=ours)
     if len(pythons) > 1 and pythons[0] != pythons[1]:
