@@ -193,8 +193,7 @@ def merge(measured: Machine, description: Machine, log: Machine | None = None) -
 
 def _ran_elsewhere(measured: Machine, description: Machine, log: Machine) -> bool:
     if not measured.gpus:
-        others = (description, log)
-        return any(machine.gpus or machine.host.total_bytes is not None for machine in others)
+        return any(machine.gpus or machine.host.total_bytes is not None for machine in (description, log))
     if not description.gpus:
         return False
     return len(description.gpus) != len(measured.gpus) or not _alike(description.gpu_bytes, measured.gpu_bytes)

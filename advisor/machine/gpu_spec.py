@@ -28,6 +28,9 @@ _NOMINAL_SLACK = 0.1
 _LEAST_BYTES = GIB // 2
 """No GPU that trains has less memory."""
 EXAMPLES = "8xA100-40GB, 4xH100, 2xRTX-3090-24GB"
+_NO_GPUS = mark("gpus must be text like {examples}, or a list of {{name, total_bytes}}")
+_COUNTED = mark("{part!r} asks for {count} GPUs; write it like {examples}")
+_TOO_SMALL = mark("{name!r} is too small for a GPU; write it like {examples}")
 _TOO_MANY = mark("{count} GPUs on one node are too many: give those of one node, and --nodes for the rest")
 _NO_BYTES = mark("gpus[{place}].total_bytes must be a positive whole number of bytes, not {size!r}")
 _STRANGER = mark("the GPU {name!r} is not known: add its memory, like {name}-24GB; known forms: {examples}")
@@ -66,9 +69,7 @@ def gpus_from(value: object, gpus: Sequence[KnownGpu]) -> tuple[Gpu, ...]:
     if isinstance(value, str):
         return parse_gpus(value, gpus)
     if not isinstance(value, list) or not value:
-        raise ValueError(
-            say("gpus must be text like {examples}, or a list of {{name, total_bytes}}", examples=EXAMPLES)
-        )
+        raise ValueError(say(_NO_GPUS, examples=EXAMPLES))
     return tuple(_from_entry(place, entry, gpus) for place, entry in enumerate(value))
 
 
@@ -89,9 +90,7 @@ def _one_kind(part: str, gpus: Sequence[KnownGpu], first: int) -> list[Gpu]:
     count = int(ahead.group(1)) if ahead else int(behind.group(1)) if behind else 1
     name = part[ahead.end() :] if ahead else part[: behind.start()] if behind else part
     if not 1 <= count <= MOST_GPUS:
-        raise ValueError(
-            say("{part!r} asks for {count} GPUs; write it like {examples}", part=part, count=count, examples=EXAMPLES)
-        )
+        raise ValueError(say(_COUNTED, part=part, count=count, examples=EXAMPLES))
     if not name or not re.search(r"[A-Za-z0-9]", name):
         raise ValueError(say("no GPU is named in {part!r}; write it like {examples}", part=part, examples=EXAMPLES))
     return [_gpu(first + place, name, gpus) for place in range(count)]
@@ -108,9 +107,7 @@ def _gpu(index: int, name: str, gpus: Sequence[KnownGpu]) -> Gpu:
         size = parse_size("".join(sized.groups()))
         near = [card for card in matches if abs(card.total_bytes - size) <= size * _NOMINAL_SLACK]
         if size < _LEAST_BYTES:
-            raise ValueError(
-                say("{name!r} is too small for a GPU; write it like {examples}", name=shown, examples=EXAMPLES)
-            )
+            raise ValueError(say(_TOO_SMALL, name=shown, examples=EXAMPLES))
         if not near:
             return Gpu(index, shown, size)
         nearest = min(near, key=lambda card: abs(card.total_bytes - size))

@@ -6,22 +6,20 @@ is not there yet, a process of its own reads the knowledge, so that the watcher 
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import signal
 from contextlib import suppress
 from pathlib import Path
-from typing import cast
 
-from msgspec import Struct, field
+from msgspec import MsgspecError, Struct, field
+from msgspec.json import decode, encode
 
 from advisor.folders import cache_file, keep, knowledge_folder, own_bytes, own_knowledge
 from advisor.words import Phase
 
 STEP = "training-step"
 """The signature that knows a trainer's own count."""
-_CACHE_NAME = "watch-patterns.json"
 _LEAST_WORD = 3
 """Characters of a word that is worth looking for."""
 
@@ -51,9 +49,27 @@ class Patterns(Struct, frozen=True):
         return None
 
 
+class _Cache(Struct, frozen=True):
+    """What stands in the cache, and goes through the pipe."""
+
+    stamp: str
+    patterns: Patterns
+
+
 def patterns_of(knowledge: tuple[Path, ...] = ()) -> Patterns:
     """From the knowledge: the crash room's progress marks and its step signature."""
-    return _patterns(_from_knowledge(knowledge))
+    from advisor.crash.patterns import expand
+    from advisor.knowledge import open_knowledge
+
+    known = open_knowledge(knowledge)
+    marks = [*known.signatures.progress, *(mark for one in known.frameworks for mark in one.progress)]
+    phases = reversed({mark.pattern: mark.phase for mark in reversed(marks)}.items())
+    step = next((one for one in known.signatures.signatures if one.id == STEP), None)
+    return Patterns(
+        tuple(PhasePattern(pattern, phase, required_words(pattern)) for pattern, phase in phases),
+        expand(step) if step is not None else "",
+        tuple(step.within) if step is not None else (),
+    )
 
 
 class Fetching(Struct):
@@ -61,40 +77,30 @@ class Fetching(Struct):
 
     pid: int
     read: int
-    _said: bytearray = field(default_factory=bytearray)
+    _received: bytearray = field(default_factory=bytearray)
 
     def take(self) -> Patterns | None:
         """What arrived; None: not yet. Patterns without entries where the knowledge cannot be read."""
         try:
             while data := os.read(self.read, 1 << 16):
-                self._said += data
+                self._received += data
         except BlockingIOError:
             return None
         os.close(self.read)
         with suppress(ChildProcessError):
             os.waitpid(self.pid, 0)
-        return _patterns(json.loads(self._said)) if self._said else Patterns()
+        return decode(self._received, type=_Cache).patterns if self._received else Patterns()
 
 
 def fetch(knowledge: tuple[Path, ...] = ()) -> Patterns | Fetching:
     """The patterns from the cache; else begin to read them in a process of their own."""
     stamp = "" if knowledge or own_knowledge() is not None else _stamp()
-    cached = _cached(stamp) if stamp else None
-    return _read_apart(knowledge, stamp) if cached is None else cached
-
-
-def _cached(stamp: str) -> Patterns | None:
-    file = cache_file(_CACHE_NAME)
-    if file is None:
-        return None
-    try:
-        told = json.loads(own_bytes(file))
-        return _patterns(told) if told["stamp"] == stamp else None
-    except (OSError, ValueError, LookupError, TypeError):  # not there, or not ours
-        return None
-
-
-def _read_apart(knowledge: tuple[Path, ...], stamp: str) -> Fetching:
+    file = cache_file("watch-patterns.json") if stamp else None
+    if file is not None:
+        with suppress(OSError, MsgspecError):  # not there, or not ours
+            cached = decode(own_bytes(file), type=_Cache)
+            if cached.stamp == stamp:
+                return cached.patterns
     read, write = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -104,60 +110,26 @@ def _read_apart(knowledge: tuple[Path, ...], stamp: str) -> Fetching:
             for fd in (0, 1, 2):  # a reader of the run's output waits until nobody holds it: that must not be us
                 os.dup2(nothing, fd)
             os.nice(10)
-            _send(write, knowledge, stamp)
+            data = encode(_Cache(stamp, patterns_of(knowledge)))
+            if file is not None:  # first: the reader of the pipe then only waits for our exit
+                keep(file, data)
+            with os.fdopen(write, "wb") as pipe:
+                pipe.write(data)
         finally:
-            os._exit(0)
+            os._exit(0)  # what the parent has to do at its end is not the child's
     os.close(write)
     os.set_blocking(read, False)
     return Fetching(pid, read)
 
 
-def _send(write: int, knowledge: tuple[Path, ...], stamp: str) -> None:
-    """Cached first: the reader of the pipe then only waits for our exit."""
-    data = json.dumps({"stamp": stamp, **_from_knowledge(knowledge)})
-    file = cache_file(_CACHE_NAME) if stamp else None
-    if file is not None:
-        keep(file, data.encode())
-    with os.fdopen(write, "w") as pipe:
-        pipe.write(data)
-
-
 def _stamp() -> str:
-    """Names, sizes and times of what the patterns are made of."""
-    folder = str(knowledge_folder())
-    made_of = [*_files(folder, ".yaml"), *_files(os.path.join(folder, "frameworks"), ".yaml")]
-    made_of += _files(os.path.join(os.path.dirname(os.path.dirname(__file__)), "crash"), "patterns.py")
-    return "\n".join(sorted(made_of))
-
-
-def _files(folder: str, ending: str) -> list[str]:
-    try:
-        with os.scandir(folder) as entries:
-            found = [(entry.path, entry.stat()) for entry in entries if entry.name.endswith(ending)]
-    except OSError:
-        return []
-    return [f"{path} {status.st_size} {status.st_mtime_ns}" for path, status in found]
-
-
-def _from_knowledge(knowledge: tuple[Path, ...]) -> dict[str, object]:
-    from advisor.crash.patterns import expand
-    from advisor.knowledge import open_knowledge
-
-    known = open_knowledge(knowledge)
-    marks = [*known.signatures.progress, *(mark for one in known.frameworks for mark in one.progress)]
-    step = next((one for one in known.signatures.signatures if one.id == STEP), None)
-    return {
-        "phases": list({mark.pattern: mark.phase for mark in reversed(marks)}.items())[::-1],
-        "step": expand(step) if step is not None else "",
-        "words": list(step.within) if step is not None else [],
-    }
-
-
-def _patterns(stated: dict[str, object]) -> Patterns:
-    phases = cast("list[tuple[str, Phase]]", stated["phases"])
-    words = cast("list[str]", stated["words"])
-    every = tuple(PhasePattern(pattern, phase, required_words(pattern)) for pattern, phase in phases)
-    return Patterns(every, str(stated["step"]), tuple(words))
+    """Names, sizes and times of what the patterns are made of; "" where that cannot be told."""
+    folder, crash = knowledge_folder(), Path(__file__).parents[1] / "crash"
+    made_of = [*folder.glob("*.yaml"), *folder.glob("frameworks/*.yaml"), *crash.glob("*.py"), Path(__file__)]
+    with suppress(OSError):
+        found = [(path, path.stat()) for path in sorted(made_of)]
+        return "\n".join(f"{path} {status.st_size} {status.st_mtime_ns}" for path, status in found)
+    return ""
 
 
 # --- words that a regex requires: a cheap test before it is even compiled ------------------------------------------

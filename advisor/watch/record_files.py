@@ -1,4 +1,4 @@
-"""What the files of a record are called. `record` says what is in each."""
+"""Names the files of a record. `record` says what is in each."""
 
 from __future__ import annotations
 
