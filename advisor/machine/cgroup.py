@@ -9,20 +9,10 @@ Source: kernel Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/memory.rst,
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
-
-
-class Limit(NamedTuple):
-    """`bytes` None: no limit is visible; `oom_kills` may be known all the same."""
-
-    bytes: int | None = None
-    used_bytes: int | None = None
-    """Working set: usage less inactive file cache, as kubelet and Ray count it."""
-    source: str = ""
-    oom_kills: int | None = None
 
 
 class _Version(NamedTuple):
@@ -56,6 +46,8 @@ class MemoryGroup(NamedTuple):
     folder: str
     limit: int | None
     """Bytes, where it is below the RAM."""
+    source: str
+    """Which limit it is: "cgroup v2 /sys/fs/cgroup/…/memory.max"; "" without one."""
     usage: Path
     stat: Path
     cache_word: str
@@ -67,42 +59,32 @@ class MemoryGroup(NamedTuple):
         """Processes that the kernel killed here; None where it does not count."""
         return _keyed(self.events).get("oom_kill")
 
+    def used_bytes(self) -> int | None:
+        """Working set: usage less inactive file cache, as kubelet and Ray count it."""
+        usage = _number(_first_line(self.usage))
+        return None if usage is None else max(0, usage - _keyed(self.stat).get(self.cache_word, 0))
+
 
 def memory_groups(root: Path, ram_bytes: int | None, pid: int | None = None) -> list[MemoryGroup]:
-    """The groups that a process (None: this one) is charged to, its own first, as far up as is visible."""
-    return [
-        MemoryGroup(
-            "/" + str(group.relative_to(root)),
-            limit.bytes,
-            group / version.usage,
-            group / "memory.stat",
-            version.cache,
-            group / version.events,
-        )
-        for group, version, limit in _visible_limits(root, ram_bytes, "self" if pid is None else str(pid))
-    ]
+    """The groups that a process (None: this one) is charged to, its own first, as far up as is visible.
 
-
-def binding_limit(root: Path, ram_bytes: int | None) -> Limit | None:
-    """The least limit below `ram_bytes` over this process's groups; without one, a `Limit` with only the kill counter.
-
-    None where there is no memory controller at all. `root` stands for "/".
+    `root` stands for "/".
     """
-    found = [limit for _, _, limit in _visible_limits(root, ram_bytes, "self")]
-    binding = [limit for limit in found if limit.bytes is not None]
-    return min(binding, key=lambda limit: limit.bytes or 0) if binding else next(iter(found), None)
+    process = root / "proc" / ("self" if pid is None else str(pid))
+    paths = _own_paths(process / "cgroup")
+    found = [
+        _group_in(root, folder, mount.version, ram_bytes)
+        for mount in _mounts(process / "mountinfo")
+        if mount.version in paths
+        for folder in _folders(root, mount, paths[mount.version])
+    ]
+    return [group for group in found if group is not None]
 
 
-def _visible_limits(root: Path, ram_bytes: int | None, process: str) -> Iterator[tuple[Path, _Version, Limit]]:
-    """The groups of a process, its own first, with what each says of its limit."""
-    folder = root / "proc" / process
-    paths = _own_paths(folder / "cgroup")
-    for mount in _mounts(folder / "mountinfo"):
-        if mount.version in paths:
-            for group in _groups(root, mount, paths[mount.version]):
-                limit = _limit_of(group, mount.version, "/" + str(group.relative_to(root)), ram_bytes)
-                if limit is not None:
-                    yield group, mount.version, limit
+def binding_group(groups: Sequence[MemoryGroup]) -> MemoryGroup | None:
+    """Of a process's groups the one with the least limit; without a limit its own. None: no memory controller."""
+    limited = [group for group in groups if group.limit is not None] or groups[:1]
+    return min(limited, key=lambda group: group.limit or 0, default=None)
 
 
 def _lines(path: Path) -> list[str]:
@@ -139,7 +121,7 @@ def _own_paths(cgroup: Path) -> dict[_Version, str]:
     return paths
 
 
-def _groups(root: Path, mount: _Mount, path: str) -> list[Path]:
+def _folders(root: Path, mount: _Mount, path: str) -> list[Path]:
     """The folders from the process's own group up to the mount point."""
     top = root / mount.point.lstrip("/")
     inside = PurePosixPath()
@@ -150,22 +132,19 @@ def _groups(root: Path, mount: _Mount, path: str) -> list[Path]:
     return [top / inside, *list((top / inside).parents)[: len(inside.parts)]]
 
 
-def _limit_of(group: Path, version: _Version, shown: str, ram_bytes: int | None) -> Limit | None:
-    text = _first_line(group / version.limit)
-    kills = _keyed(group / version.events).get("oom_kill")
-    if text is None and kills is None:  # no memory controller at this level
+def _group_in(root: Path, folder: Path, version: _Version, ram_bytes: int | None) -> MemoryGroup | None:
+    text, events = _first_line(folder / version.limit), folder / version.events
+    if text is None and "oom_kill" not in _keyed(events):  # no memory controller at this level
         return None
-    stat = _keyed(group / "memory.stat")
-    inherited = stat.get("hierarchical_memory_limit")  # v1 only; knows ancestors that are not mounted here
+    inherited = _keyed(folder / "memory.stat").get("hierarchical_memory_limit")  # v1; knows unmounted ancestors
     candidates = {version.limit: _number(text), "memory.stat hierarchical_memory_limit": inherited}
     most = _NO_LIMIT if ram_bytes is None else ram_bytes
     binding = {name: size for name, size in candidates.items() if size is not None and size < most}
-    if not binding:
-        return Limit(oom_kills=kills)
-    name = min(binding, key=lambda key: (binding[key], key != version.limit))
-    usage = _number(_first_line(group / version.usage))
-    working_set = None if usage is None else max(0, usage - stat.get(version.cache, 0))
-    return Limit(binding[name], working_set, f"cgroup {version.label} {shown.rstrip('/')}/{name}", kills)
+    name = min(binding, key=lambda key: (binding[key], key != version.limit), default="")
+    shown = "/" + str(folder.relative_to(root))
+    source = f"cgroup {version.label} {shown.rstrip('/')}/{name}" if name else ""
+    usage, stat = folder / version.usage, folder / "memory.stat"
+    return MemoryGroup(shown, binding.get(name), source, usage, stat, version.cache, events)
 
 
 def _first_line(path: Path) -> str | None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from advisor.machine.cgroup import Limit, binding_limit
+from advisor.machine.cgroup import binding_group, memory_groups
 from advisor.machine.inventory import Host
 from advisor.units import KIB
 
@@ -21,7 +21,8 @@ def read_host(root: Path = Path("/"), space_of: SpaceOf = os.statvfs) -> Host:
     """
     memory = _meminfo(root / "proc/meminfo")
     total, available = memory.get("MemTotal"), memory.get("MemAvailable")
-    limit = binding_limit(root, total) or Limit()
+    group = binding_group(memory_groups(root, total))
+    limited = group if group is not None and group.limit is not None else None
     swap, swap_free = memory.get("SwapTotal"), memory.get("SwapFree")
     shm = shm_used = None
     with suppress(OSError):
@@ -31,10 +32,10 @@ def read_host(root: Path = Path("/"), space_of: SpaceOf = os.statvfs) -> Host:
         total_bytes=total,
         available_bytes=available,
         used_bytes=_less(total, available),
-        limit_bytes=limit.bytes,
-        limit_used_bytes=limit.used_bytes,
-        limit_source=limit.source,
-        oom_kills=limit.oom_kills,
+        limit_bytes=limited and limited.limit,
+        limit_used_bytes=limited and limited.used_bytes(),
+        limit_source=limited.source if limited else "",
+        oom_kills=group and group.oom_kills(),
         swap_total_bytes=swap,
         swap_used_bytes=_less(swap, swap_free),
         shm_bytes=shm,

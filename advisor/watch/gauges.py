@@ -10,7 +10,7 @@ from pathlib import Path
 from msgspec import Struct, field
 
 from advisor.language import mark, say
-from advisor.machine.cgroup import MemoryGroup, memory_groups
+from advisor.machine.cgroup import MemoryGroup, binding_group, memory_groups
 from advisor.units import KIB
 
 SHM = "/dev/shm"  # noqa: S108 - the kernel's name for it
@@ -94,8 +94,7 @@ class HostGauges(Struct):
         self._total = (number_after(self._memory.read(), b"MemTotal:") or 0) * KIB
         self.groups = memory_groups(self.root, self._total or None, self.pid) or self.groups
         self._events = [KernelFile(str(group.events)) for group in self.groups]
-        limited = [group for group in self.groups if group.limit is not None] or self.groups[:1]
-        chosen = min(limited, key=lambda group: group.limit or 0, default=None)
+        chosen = binding_group(self.groups)
         self.gauges = [Gauge("host", RAM, self._total or None)]
         if chosen is not None:
             self.charged = self.groups.index(chosen) + 1
@@ -182,10 +181,9 @@ class Pace(Struct):
         due, soonest = self.due + self._wait, began + self._wait / 2
         self.due = max(soonest, due)
 
-
-def timed(pace: Pace, now: float, action: Callable[[], None]) -> None:
-    """Do it if it is time."""
-    if pace.is_due(now):
-        begun = time.thread_time()
-        action()
-        pace.ran(now, time.thread_time() - begun)
+    def run_if_due(self, now: float, action: Callable[[], None]) -> None:
+        """Do it if it is time."""
+        if self.is_due(now):
+            begun = time.thread_time()
+            action()
+            self.ran(now, time.thread_time() - begun)

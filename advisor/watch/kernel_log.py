@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -22,10 +23,8 @@ _OF_MEMORY = ("oom", "Out of memory", "out of memory", "Killed process", "NVRM",
 class KillCounts(NamedTuple):
     """What the kernel had counted when the command began. Asked before it is started: it may be killed at once."""
 
-    groups: tuple[MemoryGroup, ...] = ()
-    """The control groups that it begins in, its own first."""
-    counts: tuple[int | None, ...] = ()
-    """Kills in each of them."""
+    in_groups: Mapping[MemoryGroup, int | None] = {}
+    """Kills in each of the control groups that it begins in, its own first; None: not counted."""
     node: int | None = None
     """Kills on the whole node."""
     paths: frozenset[str] = frozenset()
@@ -34,13 +33,8 @@ class KillCounts(NamedTuple):
     @classmethod
     def now(cls) -> KillCounts:
         """For a command that this process will start."""
-        groups = tuple(memory_groups(Path("/"), os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")))
-        counts = tuple(group.oom_kills() for group in groups)
-        return cls(groups, counts, kills_of_the_node(), _group_paths())
-
-    def counted(self, group: MemoryGroup) -> int | None:
-        """Kills in a group then; None where it was not among them, or is not counted."""
-        return next((count for known, count in zip(self.groups, self.counts, strict=True) if known == group), None)
+        groups = memory_groups(Path("/"), os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+        return cls({group: group.oom_kills() for group in groups}, kills_of_the_node(), _group_paths())
 
 
 def _group_paths() -> frozenset[str]:

@@ -112,21 +112,21 @@ class _StepSlice(Struct, frozen=True):
 
 def measured_in(folder: Path) -> Measured:
     """What the record in a folder says. Raises RecordError, OSError."""
-    return _kept(folder, _stamp(folder), spoken())[1]
+    return _read(folder)[1]
 
 
 def recording_in(folder: Path) -> Recording:
     """The record itself; read once as long as it stays as it is. Raises RecordError, OSError."""
-    return _kept(folder, _stamp(folder), spoken())[0]
+    return _read(folder)[0]
 
 
-def _stamp(folder: Path) -> int:
+def _read(folder: Path) -> tuple[Recording, Measured]:
     path = folder / SAMPLES
-    return path.stat().st_mtime_ns if path.exists() else 0
+    return _read_once(folder, path.stat().st_mtime_ns if path.exists() else 0, spoken())
 
 
 @lru_cache(maxsize=2)
-def _kept(folder: Path, _: int, language: str) -> tuple[Recording, Measured]:
+def _read_once(folder: Path, _: int, language: str) -> tuple[Recording, Measured]:
     recording = read_record(folder)
     return recording, measure_recording(recording)
 

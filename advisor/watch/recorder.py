@@ -84,7 +84,7 @@ def _sampler(asked: WatchRequest, supervisor: Supervisor, opened: OpenedRecord, 
     with suppress(OSError), open(asked.folder / COMMAND, "w", encoding="utf-8", errors="replace") as file:
         file.write(f"{redact(shlex.join(asked.argv))}\n")
     began = clock() - (time.time() - opened.begun)
-    host, processes = HostGauges(supervisor.pid, groups=list(opened.before.groups)), ProcessTree(supervisor.pid)
+    host, processes = HostGauges(supervisor.pid, groups=list(opened.before.in_groups)), ProcessTree(supervisor.pid)
     alert, before = asked.alert, opened.before
     sampler = Sampler(record, host, GpuGauges(), processes, progress, began, alert, tell_on_terminal, before)
     with suppress(OSError):  # without a ring there is still the record

@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from advisor.hostile import clean_line
 from advisor.language import say
 from advisor.units import MIB
-from advisor.watch.gauges import NOBODY, STORE, Gauge, HostGauges, Pace, shown_name, timed
+from advisor.watch.gauges import NOBODY, STORE, Gauge, HostGauges, Pace, shown_name
 from advisor.watch.gpu_gauges import GpuGauges
 from advisor.watch.kernel_log import KillCounts
 from advisor.watch.process_tree import ProcessTree
@@ -92,7 +92,7 @@ class Sampler(Struct):
         self.gauges = [*self.host.gauges, Gauge("store", STORE), *self.gpus.gauges]
         self._values = [None] * len(self.gauges)
         self._step = max(MIB, (self.gauges[self.host.first].total or 0) // 1024)
-        counted = [self.before.counted(group) for group in self.host.groups[: self.host.charged]]
+        counted = [self.before.in_groups.get(group) for group in self.host.groups[: self.host.charged]]
         self._kills = [self.host.kills(place) if known is None else known for place, known in enumerate(counted)]
         self._numbers = [self.record.column(gauge) for gauge in self.gauges]
         self._ring = Ring.create(self.record.folder, len(self.gauges))
@@ -140,12 +140,12 @@ class Sampler(Struct):
         pace = self._paces["marks"]
         if self.progress.has_news and pace.is_due(now):
             if self.progress.is_ready():
-                timed(pace, now, self.take_marks)
+                pace.run_if_due(now, self.take_marks)
             else:
                 pace.due = now + pace.every
         if now >= self._due:
-            timed(self._paces["processes"], now, self._refresh_processes)
-            timed(self._paces["slow"], now, self._slow)
+            self._paces["processes"].run_if_due(now, self._refresh_processes)
+            self._paces["slow"].run_if_due(now, self._slow)
             self._due = min(self._paces["processes"].due, self._paces["slow"].due)
 
     def wait(self, now: float) -> float:
