@@ -29,7 +29,7 @@ class Curve(Struct, frozen=True):
     values: tuple[int | None, ...]
 
 
-def bands(recording: Recording) -> tuple[Band, ...]:
+def phase_bands(recording: Recording) -> tuple[Band, ...]:
     """Phases in order, neighbours alike joined; before the first mark the phase is not known."""
     marks: list[tuple[float, Phase]] = [(0.0, "unknown"), *recording.phases, (recording.length, "unknown")]
     found: list[Band] = []
@@ -43,7 +43,7 @@ def bands(recording: Recording) -> tuple[Band, ...]:
     return tuple(found)
 
 
-def curve(series: Series, columns: int, begin: float, end: float) -> Curve:
+def downsampled(series: Series, columns: int, begin: float, end: float) -> Curve:
     """The highest value in each of `columns` slices between two moments; a value stays until the next."""
     values: list[int | None] = [None] * columns
     span = max(end - begin, 1e-9)
@@ -62,7 +62,7 @@ def curve(series: Series, columns: int, begin: float, end: float) -> Curve:
     return Curve(shown_name(series.gauge.name), series.gauge.kind, series.gauge.total, tuple(values))
 
 
-def shown(recording: Recording) -> list[Series]:
+def plotted_series(recording: Recording) -> list[Series]:
     """The gauges worth a curve, cards first: those that a run can die of."""
     kinds = ("gpu", "limit", "host", "store", "shm")
     every = [one for kind in kinds for one in recording.of_kind(kind) if one.peak]
@@ -70,6 +70,6 @@ def shown(recording: Recording) -> list[Series]:
     return [one for one in every if one.gauge.kind != "limit" or limited]
 
 
-def highest(curves: Sequence[Curve]) -> int:
+def axis_top(curves: Sequence[Curve]) -> int:
     """What an axis must reach: capacities where they are known, else the highest values."""
     return max((max(one.total or 0, *(value or 0 for value in one.values)) for one in curves), default=1) or 1
