@@ -151,19 +151,14 @@ def _verl(installed: _Installed | None, site_dirs: Iterable[Path]) -> dict[str, 
         trainer = package / "trainer"
         if not trainer.is_dir():
             continue
-        version = _package_version(package) or (_exact_version(installed) if installed else "")
+        dunder = _DUNDER_VERSION.search(_read(package / "__init__.py"))  # or it is read from a file by that one
+        stated = _clean(dunder.group(1) if dunder else _read(package / "version" / "version", 256))
+        version = stated if re.match(r"\d", stated) else _exact_version(installed) if installed else ""
         if not version:
             return {}
         is_easyr1 = (trainer / "main.py").is_file() and not (trainer / "main_ppo.py").exists()
         return {"verl": version, "easyr1": version} if is_easyr1 else {"verl": version}
     return {}
-
-
-def _package_version(package: Path) -> str:
-    """verl/__init__.py states it, or reads it from verl/version/version."""
-    stated = _DUNDER_VERSION.search(_read(package / "__init__.py"))
-    text = stated.group(1) if stated else _read(package / "version" / "version", 256).strip()
-    return _clean(text) if re.match(r"\d", text) else ""
 
 
 def _editable_source(installed: _Installed) -> Iterator[Path]:

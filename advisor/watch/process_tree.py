@@ -16,7 +16,7 @@ from advisor.watch.gauges import GONE, NAMELESS, KernelFile
 _MOST = 64
 """Processes that are followed; of more, the largest."""
 _MOST_IN_TREE = 4096
-_PAGE = 4096
+_PAGE = os.sysconf("SC_PAGE_SIZE")
 """Bytes."""
 _REMEMBERED = 50_000
 _PROGRAM = re.compile(r"^(?:\S*/)?(?:python[\d.]*|bash|sh|env|uv|torchrun|deepspeed|accelerate)$")

@@ -14,6 +14,7 @@ import re
 import sys
 import time
 import zlib
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -113,6 +114,7 @@ class Rounds:
         """Answer to come → id of the node."""
         self.late: set[str] = set()
         self.names: dict[str, str] = {}
+        """Node id → host name."""
         self._probe = ray.remote(num_cpus=0, num_gpus=0, max_retries=0)(travelling_probe())
         self._arguments = packed_code(), spoken(), catalogue(), list(workers), seconds * _DRIVER_SHARE
 
@@ -120,7 +122,9 @@ class Rounds:
         """One round: tells the nodes, then each as it answers, and at the end those that were silent."""
         nodes = self.ray.nodes()
         alive = [node for node in nodes if node.get("Alive")]
-        self.names = names_of(nodes)
+        plain = {one["NodeID"]: str(one.get("NodeManagerHostname") or one.get("NodeManagerAddress")) for one in nodes}
+        count = Counter(plain.values())  # where several nodes have one name, their ids tell them apart
+        self.names = {key: name if count[name] == 1 else f"{name} {key[:6]}" for key, name in plain.items()}
         self.send(kind="nodes", names={node["NodeID"]: self.names[node["NodeID"]] for node in alive})
         for node in nodes:
             if not node.get("Alive"):
@@ -170,13 +174,6 @@ class Rounds:
 
     def _silent(self, node: str, because: str) -> None:
         self.send(kind="silent", id=node, name=self.names.get(node, node[:6]), because=because)
-
-
-def names_of(nodes: Sequence[Any]) -> dict[str, str]:
-    """Node id → host name, with the node's id where several have the same."""
-    plain = {node["NodeID"]: str(node.get("NodeManagerHostname") or node.get("NodeManagerAddress")) for node in nodes}
-    counts = list(plain.values())
-    return {key: name if counts.count(name) == 1 else f"{name} {key[:6]}" for key, name in plain.items()}
 
 
 if __name__ == "__main__":
