@@ -55,9 +55,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         _say(say("there is too little memory here for the program (a limit of the shell or of a container?)"))
         return Exit.FAILED
     except Exception as error:  # noqa: BLE001 - the one boundary: whatever is left is our fault and is recorded
-        from advisor.fault import recorded
+        from advisor.bug_report import write_bug_report
 
-        _say(recorded(error, arguments))
+        _say(write_bug_report(error, arguments))
         if not arguments or arguments[0] not in COMMANDS:
             _say(say("`rl-oom-advisor diagnose` tells the same without the app"))
         return Exit.FAILED
@@ -157,9 +157,9 @@ def _watch(parsed: argparse.Namespace) -> int:
         start.run(app_parser().parse_args(words))
     if finished.code is not None:
         return finished.code
-    from advisor.watch.watching import leave_like
+    from advisor.watch.launcher import exit_like
 
-    return leave_like(finished.status)
+    return exit_like(finished.status)
 
 
 def _has_textual() -> bool:

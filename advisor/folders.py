@@ -1,9 +1,8 @@
-"""Where our own data lies, and what is compiled of it once and kept: the folder of the knowledge, the user's cache."""
+"""Locates the program's own data, the folders of the knowledge, and reads and writes the user's cache."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -49,14 +48,10 @@ def keep(file: Path, data: bytes) -> None:
 
     with suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True)
-        for old in _oldest(file):
+        kind = file.name.partition("-")[0]
+        found = sorted(file.parent.glob(f"{kind}-*{file.suffix}"), key=lambda f: f.stat().st_mtime, reverse=True)
+        for old in found[_KEPT:]:
             old.unlink(missing_ok=True)
         with tempfile.NamedTemporaryFile(dir=file.parent, delete=False) as temporary:
             temporary.write(data)
         os.replace(temporary.name, file)
-
-
-def _oldest(file: Path) -> Iterator[Path]:
-    kind = file.name.partition("-")[0]
-    found = sorted(file.parent.glob(f"{kind}-*{file.suffix}"), key=lambda f: f.stat().st_mtime, reverse=True)
-    yield from found[_KEPT:]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
-from advisor import kept, session
+from advisor import session, session_store
 from advisor.commands.saving import destination_of, refuse_existing, save
 from advisor.crash.sources import LogError
 from advisor.exits import Refusal
@@ -32,7 +32,7 @@ class SessionDriver(Struct, frozen=True):
     def open(self, notice: Notice, early: Early | None = None) -> State:
         """Read and diagnose; the ends of long logs first."""
         try:
-            return kept.again(session.open_session(self.asked, notice, early), self.switched)
+            return session_store.with_switches(session.open_session(self.asked, notice, early), self.switched)
         except LogError as error:
             raise ValueError(str(error)) from error
 

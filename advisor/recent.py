@@ -1,4 +1,4 @@
-"""What lies in a folder that may be the run that died: scripts that launch training, the newest logs, Ray's session."""
+"""Finds the runs of a folder: scripts that launch training, the newest logs beside them, Ray's session."""
 
 from __future__ import annotations
 
@@ -6,24 +6,14 @@ import os
 import re
 import stat
 from collections.abc import Iterator
+from contextlib import suppress
 from fnmatch import fnmatch
 from pathlib import Path
 
 from msgspec import Struct
 
 SCRIPTS = (".sh", ".bash", ".slurm", ".sbatch", ".py")
-LOGS = (
-    "*.log",
-    "*.out",
-    "*.err",
-    "*.log.gz",
-    "*.log.zst",
-    "*.log.xz",
-    "*log.txt",
-    "log*.txt",
-    "nohup.out",
-    "*.log.[0-9]*",
-)
+LOGS = ("*.log", "*.out", "*.err", "*.log.gz", "*.log.zst", "*.log.xz", "*log.txt", "log*.txt", "*.log.[0-9]*")
 SKIPPED = {"node_modules", "site-packages", "__pycache__", "wandb", "checkpoints", "venv", "build", "dist"}
 DEEPEST, MOST_ENTRIES, LOOKED_AT = 3, 4000, 1 << 16
 MOST = 12
@@ -43,7 +33,7 @@ _STARTS = re.compile(
 )
 
 
-class Found(Struct, frozen=True):
+class FoundFile(Struct, frozen=True):
     """A file, or Ray's folder of logs. `changed` in epoch seconds, `size` in bytes (0 for a folder)."""
 
     path: Path
@@ -54,8 +44,8 @@ class Found(Struct, frozen=True):
 class RecentRun(Struct, frozen=True):
     """A script and the newest log beside it; either may be missing."""
 
-    script: Found | None
-    log: Found | None
+    script: FoundFile | None
+    log: FoundFile | None
 
     @property
     def changed(self) -> float:
@@ -68,25 +58,26 @@ class Recent(Struct, frozen=True):
 
     folder: Path
     runs: tuple[RecentRun, ...] = ()
-    logs: tuple[Found, ...] = ()
+    logs: tuple[FoundFile, ...] = ()
     """Logs that stand beside no script of `runs`."""
-    ray: Found | None = None
+    ray: FoundFile | None = None
 
 
 def recent_in(folder: Path, ray: Path = RAY) -> Recent:
     """Look through `folder`, three levels deep and no further than some thousand entries. Raises nothing."""
-    scripts: list[Found] = []
-    logs: list[Found] = []
+    scripts: list[FoundFile] = []
+    logs: list[FoundFile] = []
     for found in _files(folder):
         name = found.path.name.lower()
         if found.path.suffix.lower() in SCRIPTS and ".fits." not in name:
             scripts.append(found)
         elif found.size and any(fnmatch(name, pattern) for pattern in LOGS):
             logs.append(found)
-    launching = [one for one in sorted(scripts, key=_age)[: 4 * MOST] if launches(one.path)][:MOST]
+    newest = [sorted(found, key=lambda one: -one.changed) for found in (scripts, logs)]
+    launching = [one for one in newest[0][: 4 * MOST] if launches(one.path)][:MOST]
     runs = [RecentRun(one, _log_of(one, logs)) for one in launching]
     taken = {run.log.path for run in runs if run.log is not None}
-    left = [one for one in sorted(logs, key=_age) if one.path not in taken][:MOST]
+    left = [one for one in newest[1] if one.path not in taken][:MOST]
     return Recent(folder, tuple(sorted(runs, key=lambda run: -run.changed)), tuple(left), _seen(ray))
 
 
@@ -100,11 +91,7 @@ def launches(path: Path) -> bool:
     return _LAUNCH.search(text) is not None and _STARTS.search(text) is not None
 
 
-def _age(found: Found) -> float:
-    return -found.changed
-
-
-def _log_of(script: Found, logs: list[Found]) -> Found | None:
+def _log_of(script: FoundFile, logs: list[FoundFile]) -> FoundFile | None:
     """The newest log in the script's folder or below it; one that bears the script's name comes first."""
     folder = script.path.parent
     near = [log for log in logs if folder == log.path.parent or folder in log.path.parents]
@@ -112,38 +99,30 @@ def _log_of(script: Found, logs: list[Found]) -> Found | None:
     return max(named or near, key=lambda log: log.changed, default=None)
 
 
-def _files(folder: Path) -> Iterator[Found]:
+def _files(folder: Path) -> Iterator[FoundFile]:
     left = MOST_ENTRIES
     waiting = [(folder, 0)]
     while waiting and left > 0:
         here, depth = waiting.pop(0)
-        for entry in _entries(here):
-            left -= 1
-            if entry.name.startswith(".") or entry.name in SKIPPED:
-                continue
-            found = _seen(Path(entry.path))
-            if found is None:
-                continue
-            if found.size or not entry.is_dir(follow_symlinks=False):
+        entries: list[os.DirEntry[str]] = []
+        with suppress(OSError), os.scandir(here) as opened:
+            entries = sorted(opened, key=lambda entry: entry.name)[:MOST_ENTRIES]
+        left -= len(entries)
+        for entry in entries:
+            is_skipped = entry.name.startswith(".") or entry.name in SKIPPED
+            found = None if is_skipped else _seen(Path(entry.path))
+            if found is not None and (found.size or not entry.is_dir(follow_symlinks=False)):
                 yield found
-            elif depth + 1 < DEEPEST:
+            elif found is not None and depth + 1 < DEEPEST:
                 waiting.append((Path(entry.path), depth + 1))
 
 
-def _entries(folder: Path) -> list[os.DirEntry[str]]:
-    try:
-        with os.scandir(folder) as entries:
-            return sorted(entries, key=lambda entry: entry.name)[:MOST_ENTRIES]
-    except OSError:
-        return []
-
-
-def _seen(path: Path) -> Found | None:
+def _seen(path: Path) -> FoundFile | None:
     """What stands there; None for what has gone, and for what is neither a file nor a folder."""
     try:
         found = path.stat()
     except (OSError, ValueError):
         return None
     if stat.S_ISREG(found.st_mode):
-        return Found(path, found.st_mtime, found.st_size)
-    return Found(path, found.st_mtime, 0) if stat.S_ISDIR(found.st_mode) else None
+        return FoundFile(path, found.st_mtime, found.st_size)
+    return FoundFile(path, found.st_mtime, 0) if stat.S_ISDIR(found.st_mode) else None

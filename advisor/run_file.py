@@ -15,7 +15,8 @@ from advisor.crash.evidence import NOTHING
 from advisor.hostile import clean_line
 from advisor.knowledge import Knowledge, open_knowledge
 from advisor.language import listed, say
-from advisor.machine.describe import described, gpus_from, merge
+from advisor.machine.describe import described, merge
+from advisor.machine.gpu_spec import gpus_from
 from advisor.machine.inventory import Machine
 from advisor.machine.measure import measure
 from advisor.memory.cells import Ledger, Match

@@ -90,7 +90,7 @@ class LateCluster:
     def look(self) -> Any:
         """The nodes as last told."""
         if self._gauges is None:
-            from advisor.machine.cluster_live import ClusterGauges
+            from advisor.machine.cluster.live import ClusterGauges
 
             self._gauges = ClusterGauges(self.address)
         return self._gauges.look()
@@ -169,8 +169,8 @@ def _pasted(text: str) -> Path:
     """Keep pasted text under the state folder, for the user alone. Raises OSError."""
     import time
 
-    from advisor.kept import state_folder
     from advisor.script.write import write_file
+    from advisor.session_store import state_folder
 
     path = state_folder() / f"pasted-{time.strftime('%Y%m%d-%H%M%S')}.log"
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -183,13 +183,14 @@ def _keeper() -> Callable[[State, Any, str, int], None]:
     places: list[Path] = []
 
     def keep(state: State, switched: Any, stage: str, question: int) -> None:
-        from advisor import kept
+        from advisor import session_store
 
         if (state.asked.script is None and not state.asked.logs) or any(str(log) == "-" for log in state.asked.logs):
             return
         if not places:
-            places.append(kept.new_file())
-        kept.keep(places[0], kept.Kept(kept.asked_now(state), switched, stage, question))
+            places.append(session_store.new_file())
+        saved = session_store.SavedSession(session_store.current_request(state), switched, stage, question)
+        session_store.save(places[0], saved)
 
     return keep
 

@@ -11,8 +11,8 @@ import jsonschema
 import pytest
 
 from advisor.demo import demo_files
-from advisor.machine.describe import read_machine_file
 from advisor.units import GIB
+from tests.machine_file import read_machine_file
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from advisor import start
 from advisor.arguments import app_parser
 from advisor.demo import demo_files
 from advisor.guided import SessionDriver
-from advisor.kept import latest, load
+from advisor.session_store import latest, load
 
 DEMO = demo_files()
 LATE = {

@@ -9,9 +9,9 @@ from pathlib import Path
 from advisor.config import read_config
 from advisor.exits import Refusal
 from advisor.hostile import clean_line
-from advisor.kept import Kept, latest, load
 from advisor.language import say
 from advisor.session import Asked
+from advisor.session_store import SavedSession, latest, load
 from advisor.words import os_words
 
 
@@ -73,7 +73,7 @@ def _answers(given: Sequence[str]) -> dict[str, str]:
     return answers
 
 
-def kept_sitting(name: str) -> Kept:
+def kept_sitting(name: str) -> SavedSession:
     """The sitting kept in the file `name`, "" the last one. Raises Refusal where there is none."""
     path = Path(name) if name else latest()
     if path is None:

@@ -53,10 +53,10 @@ def machine(parsed: argparse.Namespace) -> int:
 
 
 def _nodes(parsed: argparse.Namespace) -> Machine:
-    from advisor.machine.cluster import Answers, ask_cluster
+    from advisor.machine.cluster import ClusterAnswers, ask_cluster
     from advisor.machine.describe import described
 
-    answers = ask_cluster(parsed.ray) if parsed.ray is not None else Answers(())
+    answers = ask_cluster(parsed.ray) if parsed.ray is not None else ClusterAnswers(())
     if answers.nodes:
         told = {"count": len(answers.nodes), "seconds": answers.seconds}
         tell(say("{count} nodes answered in {seconds:.1f} s", **told))

@@ -12,7 +12,6 @@ from advisor.commands.saving import destination_of, only_rewrite, save
 from advisor.commands.streams import emit, emit_file, tell, usable
 from advisor.exits import Exit, Refusal
 from advisor.hostile import clean_line
-from advisor.kept import again
 from advisor.language import listed, say
 from advisor.plan.patch import Patch
 from advisor.report.diff_report import diff_report
@@ -22,6 +21,7 @@ from advisor.report.phrases import change_line, nothing_told
 from advisor.report.text_report import estimate_report, text_report
 from advisor.run_file import Sizing, size_run_file, sizing_of
 from advisor.session import Asked, State
+from advisor.session_store import with_switches
 
 DIAGNOSES: Mapping[str, Callable[[State], str]] = {
     "text": text_report,
@@ -112,7 +112,7 @@ def _say_what_changed(state: State, patch: Patch, destination: Path, report: Pat
 def _replayed(name: str) -> State:
     """A sitting of the app, with the answers that were given there and the steps that were switched."""
     sitting = kept_sitting(name)
-    return usable(lambda: again(session.open_session(sitting.asked), sitting.switched))
+    return usable(lambda: with_switches(session.open_session(sitting.asked), sitting.switched))
 
 
 def _open(asked: Asked) -> State:

@@ -37,8 +37,7 @@ class Finished(NamedTuple):
 
 def watch(parsed: argparse.Namespace) -> Finished:
     """Run the command, or join one that runs. Raises Refusal."""
-    from advisor.watch.begun import Watch
-    from advisor.watch.watching import default_folder
+    from advisor.watch.launcher import WatchRequest, default_folder
 
     argv = list(parsed.command[1:] if parsed.command[:1] == ["--"] else parsed.command)
     folder = Path(parsed.output) if parsed.output else default_folder()
@@ -47,8 +46,8 @@ def watch(parsed: argparse.Namespace) -> Finished:
     knowledge = tuple(Path(own) for own in parsed.knowledge)
     if parsed.attach is not None:
         return _attached(parsed.attach, folder, parsed.alert, knowledge)
-    asked = Watch(tuple(argv), folder, parsed.alert, knowledge)
-    from advisor.watch.watching import watch as run
+    asked = WatchRequest(tuple(argv), folder, parsed.alert, knowledge)
+    from advisor.watch.launcher import watch as run
 
     try:
         ended = run(asked, _say)
@@ -61,7 +60,7 @@ def watch(parsed: argparse.Namespace) -> Finished:
         _say(clean_line(ended.not_started))
         return Finished(None, code=ended.code)
     script = script_of(argv, folder)
-    if not ended.failed or ended.was_sent_away:
+    if ended.status == 0 or ended.was_sent_away:
         _say(say("record: {folder}", folder=clean_line(str(folder))))
         return Finished(ended.status)
     return _diagnosed(Finished(ended.status, record=folder, script=script), knowledge)
@@ -73,7 +72,7 @@ def _not_writable(folder: Path, error: OSError) -> str:
 
 
 def _attached(pid: int, folder: Path, alert: float | None, knowledge: tuple[Path, ...]) -> Finished:
-    from advisor.watch.attach import attach
+    from advisor.watch.recorder import attach
 
     try:
         attach(pid, folder, alert, knowledge, _say)
@@ -130,7 +129,7 @@ def script_of(argv: list[str], folder: Path) -> Path | None:
         return Path(argv[1])
     if len(argv) == 1 and Path(argv[0]).suffix in _SCRIPTS and Path(argv[0]).is_file():
         return Path(argv[0])
-    from advisor.watch.names import COMMAND
+    from advisor.watch.record_files import COMMAND
 
     return folder / COMMAND if (folder / COMMAND).is_file() else None
 

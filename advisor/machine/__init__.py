@@ -1,1 +1,1 @@
-"""What this box has: NVML, host memory and its limits, libraries of the training environment."""
+"""Measures and describes machines: GPUs by NVML, host memory and its limits, libraries of the environment."""

@@ -1,4 +1,4 @@
-"""The memory limit that binds this process, in cgroup v1, v2 and hybrid trees.
+"""Finds the memory limit that binds a process, in cgroup v1, v2 and hybrid trees.
 
 Path of the process = mount point + (path in /proc/self/cgroup minus the mount's root); without a cgroup namespace that
 folder may not exist in the container, and the mount point is then the container's own group. The limit may sit on any
@@ -9,19 +9,10 @@ Source: kernel Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/memory.rst,
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
-
-
-class Limit(NamedTuple):
-    """`bytes` None: no limit is visible; `oom_kills` may be known all the same."""
-
-    bytes: int | None = None
-    used_bytes: int | None = None
-    """Working set: usage less inactive file cache, as kubelet and Ray count it."""
-    source: str = ""
-    oom_kills: int | None = None
 
 
 class _Version(NamedTuple):
@@ -37,6 +28,8 @@ class _Version(NamedTuple):
 
 _V1 = _Version("v1", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file", "memory.oom_control")
 _V2 = _Version("v2", "memory.max", "memory.current", "inactive_file", "memory.events")
+_NO_LIMIT = 2**60
+"""Bytes from which on a limit is none: v1 writes 2^63 less a page for it. Nor does one above the RAM ever bind."""
 _OCTAL = re.compile(r"\\([0-7]{3})")
 
 
@@ -47,12 +40,14 @@ class _Mount(NamedTuple):
     point: str
 
 
-class Group(NamedTuple):
-    """A control group with a memory controller, for who reads it again and again."""
+class MemoryGroup(NamedTuple):
+    """A control group with a memory controller, for callers that read it again and again."""
 
     folder: str
     limit: int | None
     """Bytes, where it is below the RAM."""
+    source: str
+    """Which limit it is: "cgroup v2 /sys/fs/cgroup/…/memory.max"; "" without one."""
     usage: Path
     stat: Path
     cache_word: str
@@ -64,43 +59,32 @@ class Group(NamedTuple):
         """Processes that the kernel killed here; None where it does not count."""
         return _keyed(self.events).get("oom_kill")
 
-
-def memory_groups(root: Path, ram_bytes: int | None, pid: int | None = None) -> list[Group]:
-    """The groups that a process (None: this one) is charged to, its own first, as far up as is visible."""
-    folder = root / "proc" / ("self" if pid is None else str(pid))
-    paths = _own_paths(folder / "cgroup")
-    return [
-        Group(
-            "/" + str(group.relative_to(root)),
-            limit.bytes,
-            group / mount.version.usage,
-            group / "memory.stat",
-            mount.version.cache,
-            group / mount.version.events,
-        )
-        for mount in _mounts(folder / "mountinfo")
-        if mount.version in paths
-        for group in _groups(root, mount, paths[mount.version])
-        if (limit := _limit_of(group, mount.version, "", ram_bytes)) is not None
-    ]
+    def used_bytes(self) -> int | None:
+        """Working set: usage less inactive file cache, as kubelet and Ray count it."""
+        usage = _number(_first_line(self.usage))
+        return None if usage is None else max(0, usage - _keyed(self.stat).get(self.cache_word, 0))
 
 
-def binding_limit(root: Path, ram_bytes: int | None) -> Limit | None:
-    """The least limit below `ram_bytes` over this process's groups; without one, a `Limit` with only the kill counter.
+def memory_groups(root: Path, ram_bytes: int | None, pid: int | None = None) -> list[MemoryGroup]:
+    """The groups that a process (None: this one) is charged to, its own first, as far up as is visible.
 
-    None where there is no memory controller at all. `root` stands for "/".
+    `root` stands for "/".
     """
-    paths = _own_paths(root / "proc/self/cgroup")
+    process = root / "proc" / ("self" if pid is None else str(pid))
+    paths = _own_paths(process / "cgroup")
     found = [
-        limit
-        for mount in _mounts(root / "proc/self/mountinfo")
+        _group_in(root, folder, mount.version, ram_bytes)
+        for mount in _mounts(process / "mountinfo")
         if mount.version in paths
-        for limit in _limits(root, mount, paths[mount.version], ram_bytes)
+        for folder in _folders(root, mount, paths[mount.version])
     ]
-    binding = [limit for limit in found if limit.bytes is not None]
-    if binding:
-        return min(binding, key=lambda limit: limit.bytes or 0)
-    return found[0] if found else None
+    return [group for group in found if group is not None]
+
+
+def binding_group(groups: Sequence[MemoryGroup]) -> MemoryGroup | None:
+    """Of a process's groups the one with the least limit; without a limit its own. None: no memory controller."""
+    limited = [group for group in groups if group.limit is not None] or groups[:1]
+    return min(limited, key=lambda group: group.limit or 0, default=None)
 
 
 def _lines(path: Path) -> list[str]:
@@ -120,11 +104,8 @@ def _mounts(mountinfo: Path) -> Iterator[_Mount]:
         options = kind[2].split(",") if len(kind) > 2 else []
         version = _V2 if kind[0] == "cgroup2" else _V1 if kind[0] == "cgroup" and "memory" in options else None
         if version is not None:
-            yield _Mount(version, _unescape(fields[3]), _unescape(fields[4]))
-
-
-def _unescape(field: str) -> str:
-    return _OCTAL.sub(lambda match: chr(int(match.group(1), 8)), field)
+            mounted, point = (_OCTAL.sub(lambda match: chr(int(match.group(1), 8)), field) for field in fields[3:5])
+            yield _Mount(version, mounted, point)
 
 
 def _own_paths(cgroup: Path) -> dict[_Version, str]:
@@ -140,56 +121,30 @@ def _own_paths(cgroup: Path) -> dict[_Version, str]:
     return paths
 
 
-def _limits(root: Path, mount: _Mount, path: str, ram_bytes: int | None) -> Iterator[Limit]:
-    """What each visible group says, the process's own first."""
-    for group in _groups(root, mount, path):
-        shown = "/" + str(group.relative_to(root))
-        limit = _limit_of(group, mount.version, shown, ram_bytes)
-        if limit is not None:
-            yield limit
-
-
-def _groups(root: Path, mount: _Mount, path: str) -> list[Path]:
+def _folders(root: Path, mount: _Mount, path: str) -> list[Path]:
     """The folders from the process's own group up to the mount point."""
     top = root / mount.point.lstrip("/")
-    inside = _relative(path, mount.root)
-    own = top / inside if inside is not None else top
-    if not own.is_dir():
-        own, inside = top, PurePosixPath()
-    levels = len((inside or PurePosixPath()).parts)
-    return [own, *list(own.parents)[:levels]]
+    inside = PurePosixPath()
+    with suppress(ValueError):  # outside the mounted part; ".." is a path of another namespace
+        inside = PurePosixPath() if ".." in PurePosixPath(path).parts else PurePosixPath(path).relative_to(mount.root)
+    if not (top / inside).is_dir():
+        inside = PurePosixPath()
+    return [top / inside, *list((top / inside).parents)[: len(inside.parts)]]
 
 
-def _relative(path: str, mounted: str) -> PurePosixPath | None:
-    """`path` below the mounted part; None where it lies outside (".." of another namespace)."""
-    if ".." in PurePosixPath(path).parts:
+def _group_in(root: Path, folder: Path, version: _Version, ram_bytes: int | None) -> MemoryGroup | None:
+    text, events = _first_line(folder / version.limit), folder / version.events
+    if text is None and "oom_kill" not in _keyed(events):  # no memory controller at this level
         return None
-    try:
-        return PurePosixPath(path).relative_to(mounted)
-    except ValueError:
-        return None
-
-
-def _limit_of(group: Path, version: _Version, shown: str, ram_bytes: int | None) -> Limit | None:
-    text = _first_line(group / version.limit)
-    kills = _keyed(group / version.events).get("oom_kill")
-    if text is None and kills is None:  # no memory controller at this level
-        return None
-    stat = _keyed(group / "memory.stat")
-    inherited = stat.get("hierarchical_memory_limit")  # v1 only; knows ancestors that are not mounted here
+    inherited = _keyed(folder / "memory.stat").get("hierarchical_memory_limit")  # v1; knows unmounted ancestors
     candidates = {version.limit: _number(text), "memory.stat hierarchical_memory_limit": inherited}
-    binding = {name: size for name, size in candidates.items() if size is not None and _binds(size, ram_bytes)}
-    if not binding:
-        return Limit(oom_kills=kills)
-    name = min(binding, key=lambda key: (binding[key], key != version.limit))
-    usage = _number(_first_line(group / version.usage))
-    working_set = None if usage is None else max(0, usage - stat.get(version.cache, 0))
-    return Limit(binding[name], working_set, f"cgroup {version.label} {shown.rstrip('/')}/{name}", kills)
-
-
-def _binds(size: int, ram_bytes: int | None) -> bool:
-    """v1 writes "no limit" as 2^63 less a page; above the RAM a limit never binds."""
-    return size < (ram_bytes if ram_bytes is not None else 2**60)
+    most = _NO_LIMIT if ram_bytes is None else ram_bytes
+    binding = {name: size for name, size in candidates.items() if size is not None and size < most}
+    name = min(binding, key=lambda key: (binding[key], key != version.limit), default="")
+    shown = "/" + str(folder.relative_to(root))
+    source = f"cgroup {version.label} {shown.rstrip('/')}/{name}" if name else ""
+    usage, stat = folder / version.usage, folder / "memory.stat"
+    return MemoryGroup(shown, binding.get(name), source, usage, stat, version.cache, events)
 
 
 def _first_line(path: Path) -> str | None:

@@ -1,35 +1,29 @@
-"""The machine as the user describes it, joined with what was measured here and what the log printed."""
+"""Builds the machine that the user describes, and merges it with what was measured here and what the log printed."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 from advisor.hostile import clean_line
 from advisor.language import mark, say
-from advisor.machine.cards import CardFact, gpus_from, parse_gpus
+from advisor.machine.gpu_spec import KnownGpu, parse_gpus
 from advisor.machine.inventory import Gpu, Host, Machine, known_fields
 from advisor.machine.inventory_json import from_json
 from advisor.machine.libraries import normalised
-from advisor.machine.merge import join_nodes
+from advisor.machine.nodes import join_nodes
 from advisor.units import parse_size, show_bytes
 from advisor.words import Source
 
-__all__ = [
-    "described",
-    "from_log",
-    "gpus_from",
-    "join_nodes",
-    "merge",
-    "parse_gpus",
-    "read_machine_file",
-    "read_machine_files",
-]
-
+T = TypeVar("T")
 _FILE_LIMIT = 64 * 2**20
+"""Bytes."""
+_SAME_GPU = 0.1
+"""What drivers report for one kind of card differs by a few hundred MiB, never by this share."""
 _LIBRARY = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)\s*==?\s*([0-9A-Za-z][0-9A-Za-z.+!_-]*)\s*$")
 _LABEL = re.compile(r"^\d{1,6}: (?=[\s{}\[\]\"])", re.MULTILINE)
 _SPACE = re.compile(r"\s*")
@@ -40,7 +34,7 @@ _OTHER_CARD = mark("The log's GPU has {theirs}, this box's {ours}: if the run wa
 
 
 def described(
-    facts: Sequence[CardFact],
+    facts: Sequence[KnownGpu],
     *,
     gpus: str | None = None,
     nodes: int | None = None,
@@ -67,7 +61,8 @@ def described(
         host = replace(host, total_bytes=_size("--host-ram", host_ram), limit_bytes=None, limit_source="")
     if shm is not None:
         host = replace(host, shm_bytes=_size("--shm", shm))
-    cards = _gpus(gpus, facts) if gpus is not None else ()
+    cards = () if gpus is None else _flag("--gpus", lambda: parse_gpus(gpus, facts))
+    assumed = (say("{name}: {problem}", name=card.name, problem=card.problem) for card in cards if card.problem)
     return _sourced(
         replace(
             base,
@@ -75,7 +70,7 @@ def described(
             gpus=cards or base.gpus,
             host=host,
             libraries={**base.libraries, **_named_versions(libraries)},
-            problems=(*problems, *base.problems, *_assumed_sizes(cards)),
+            problems=(*problems, *base.problems, *dict.fromkeys(assumed)),
         ),
         "described",
     )
@@ -98,23 +93,16 @@ def from_log(
     return _sourced(Machine(nodes=nodes, gpus=cards, host=Host(total_bytes=host_bytes), libraries=versions), "log")
 
 
-def _assumed_sizes(cards: Sequence[Gpu]) -> Iterator[str]:
-    told = (say("{name}: {problem}", name=card.name, problem=card.problem) for card in cards if card.problem)
-    yield from dict.fromkeys(told)
-
-
-def _gpus(text: str, facts: Sequence[CardFact]) -> tuple[Gpu, ...]:
+def _flag(flag: str, parse: Callable[[], T]) -> T:
+    """What `parse` makes of a flag's text. Raises ValueError naming the flag."""
     try:
-        return parse_gpus(text, facts)
+        return parse()
     except ValueError as error:
-        raise ValueError(say("{flag}: {error}", flag="--gpus", error=error)) from error
+        raise ValueError(say("{flag}: {error}", flag=flag, error=error)) from error
 
 
 def _size(flag: str, text: str) -> int:
-    try:
-        size = parse_size(text)
-    except ValueError as error:
-        raise ValueError(say("{flag}: {error}", flag=flag, error=error)) from error
+    size = _flag(flag, lambda: parse_size(text))
     if size <= 0:
         raise ValueError(say("{flag}: {text!r} is no memory at all (write it like 760GB)", flag=flag, text=text))
     return size
@@ -138,17 +126,12 @@ def _sourced(machine: Machine, source: Source) -> Machine:
 # --- files ---------------------------------------------------------------------------------------------------------
 
 
-def read_machine_file(path: Path) -> Machine:
-    """A machine from a file that `machine --format json` wrote, or from the `machine` block of a diagnosis.
-
-    Every field counts as described; several nodes in one file are joined. Raises ValueError naming the file and the
-    flaw, OSError.
-    """
-    return join_nodes(read_machine_files(path))
-
-
 def read_machine_files(path: Path) -> list[Machine]:
-    """The same for a file that several nodes wrote one after the other (`srun … machine --format json > FILE`)."""
+    """The machines of a file that `machine --format json` wrote, or of the `machine` block of a diagnosis.
+
+    Several nodes may have written it one after the other (`srun … machine --format json > FILE`). Every field counts as
+    described. Raises ValueError naming the file and the flaw, OSError.
+    """
     if path.is_dir():
         raise ValueError(say("{path}: is a folder, not a machine file", path=path))
     with path.open("rb") as file:
@@ -204,37 +187,28 @@ def merge(measured: Machine, description: Machine, log: Machine | None = None) -
         driver=gpus_of.driver,
         sources=_merged_sources(order),
         members=description.members,
-        problems=(
-            *description.problems,
-            *_problems_here(measured, log, gpus_of, host, elsewhere),
-            *log.problems,
-        ),
+        problems=(*description.problems, *_problems_here(measured, log, gpus_of, host, elsewhere), *log.problems),
     )
 
 
 def _ran_elsewhere(measured: Machine, description: Machine, log: Machine) -> bool:
     if not measured.gpus:
-        others = (description, log)
-        return any(machine.gpus or machine.host.total_bytes is not None for machine in others)
+        return any(machine.gpus or machine.host.total_bytes is not None for machine in (description, log))
     if not description.gpus:
         return False
     return len(description.gpus) != len(measured.gpus) or not _alike(description.gpu_bytes, measured.gpu_bytes)
 
 
 def _alike(one: int | None, other: int | None) -> bool:
-    """The same kind of card: what drivers report for one differs by a few hundred MiB."""
-    return one is not None and other is not None and abs(one - other) <= 0.1 * other
+    """Whether two sizes are of the same kind of card."""
+    return one is not None and other is not None and abs(one - other) <= _SAME_GPU * other
 
 
 def _merged_host(hosts: Sequence[Host]) -> Host:
     """The best host as a whole, holes filled from the next; a described total also lifts the limits measured here."""
     first = next((host for host in hosts if host.total_bytes is not None), Host())
     shm = next((host for host in hosts if host.shm_bytes is not None), Host())
-    limit = first
-    for host in hosts:
-        if host is first or host.limit_bytes is not None:
-            limit = host
-            break
+    limit = next((host for host in hosts if host is first or host.limit_bytes is not None), first)
     return replace(
         first,
         limit_bytes=limit.limit_bytes,
@@ -260,8 +234,7 @@ def _problems_here(measured: Machine, log: Machine, gpus_of: Machine, host: Host
     """What went wrong here matters less once the machine is described; what was left out is said instead."""
     said = [problem for problem in measured.problems if not gpus_of.gpus or gpus_of is measured]
     if elsewhere and measured.host.total_bytes is not None and host.total_bytes is None:
-        size = show_bytes(measured.host.ceiling_bytes)
-        said.append(say(_NOT_COUNTED, size=size))
+        said.append(say(_NOT_COUNTED, size=show_bytes(measured.host.ceiling_bytes)))
     if gpus_of is measured and log.gpu_bytes is not None and not _alike(log.gpu_bytes, measured.gpu_bytes):
         theirs, ours = show_bytes(log.gpu_bytes), show_bytes(measured.gpu_bytes)
         said.append(say(_OTHER_CARD, theirs=theirs, ours=ours))

@@ -1,23 +1,17 @@
-"""Host memory of this node: RAM, swap, the cgroup limit that binds, the kernel's OOM-kill counter, /dev/shm."""
+"""Reads the host memory of this node: RAM, swap, the cgroup limit that binds, the OOM-kill counter, /dev/shm."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import suppress
 from pathlib import Path
 
-from advisor.machine.cgroup import Limit, binding_limit
+from advisor.machine.cgroup import binding_group, memory_groups
 from advisor.machine.inventory import Host
 from advisor.units import KIB
 
 SpaceOf = Callable[[str], os.statvfs_result]
-
-
-@dataclass(frozen=True, slots=True)
-class _Space:
-    total: int | None = None
-    used: int | None = None
 
 
 def read_host(root: Path = Path("/"), space_of: SpaceOf = os.statvfs) -> Host:
@@ -27,21 +21,25 @@ def read_host(root: Path = Path("/"), space_of: SpaceOf = os.statvfs) -> Host:
     """
     memory = _meminfo(root / "proc/meminfo")
     total, available = memory.get("MemTotal"), memory.get("MemAvailable")
-    limit = binding_limit(root, total) or Limit()
+    group = binding_group(memory_groups(root, total))
+    limited = group if group is not None and group.limit is not None else None
     swap, swap_free = memory.get("SwapTotal"), memory.get("SwapFree")
-    shared = _space(root / "dev/shm", space_of)
+    shm = shm_used = None
+    with suppress(OSError):
+        found = space_of(str(root / "dev/shm"))
+        shm, shm_used = found.f_blocks * found.f_frsize, (found.f_blocks - found.f_bfree) * found.f_frsize
     return Host(
         total_bytes=total,
         available_bytes=available,
         used_bytes=_less(total, available),
-        limit_bytes=limit.bytes,
-        limit_used_bytes=limit.used_bytes,
-        limit_source=limit.source,
-        oom_kills=limit.oom_kills,
+        limit_bytes=limited and limited.limit,
+        limit_used_bytes=limited and limited.used_bytes(),
+        limit_source=limited.source if limited else "",
+        oom_kills=group and group.oom_kills(),
         swap_total_bytes=swap,
         swap_used_bytes=_less(swap, swap_free),
-        shm_bytes=shared.total,
-        shm_used_bytes=shared.used,
+        shm_bytes=shm,
+        shm_used_bytes=shm_used,
     )
 
 
@@ -62,11 +60,3 @@ def _meminfo(path: Path) -> dict[str, int]:
         if words and words[0].isdigit():
             fields[name] = int(words[0]) * (KIB if words[-1] == "kB" else 1)
     return fields
-
-
-def _space(folder: Path, space_of: SpaceOf) -> _Space:
-    try:
-        found = space_of(str(folder))
-    except OSError:
-        return _Space()
-    return _Space(found.f_blocks * found.f_frsize, (found.f_blocks - found.f_bfree) * found.f_frsize)

@@ -1,4 +1,4 @@
-"""The machine as the advice sees it: measured here, described by the user, or read in the log."""
+"""Holds the machine as the advice sees it: measured here, described by the user, or read in the log."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""A machine as JSON and back: `machine --format json`, `--machine FILE`, and the `machine` block of a diagnosis."""
+"""Writes a machine as JSON and reads it back: `machine --format json`, `--machine FILE`, a diagnosis's `machine`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any, get_args
 
@@ -23,7 +23,7 @@ def to_json(machine: Machine) -> dict[str, Any]:
     return {
         "nodes": machine.nodes,
         "gpus": [_gpu_to_json(gpu) for gpu in machine.gpus],
-        "host": {name: getattr(machine.host, name) for name in _names(Host)},
+        "host": _plain(machine.host),
         "libraries": dict(sorted(machine.libraries.items())),
         "environment": machine.environment,
         "driver": machine.driver,
@@ -35,20 +35,14 @@ def to_json(machine: Machine) -> dict[str, Any]:
 
 
 def _gpu_to_json(gpu: Gpu) -> dict[str, Any]:
-    shown = {name: getattr(gpu, name) for name in _names(Gpu)}
-    shown["usable_bytes"] = gpu.usable_bytes
-    shown["throttle"] = list(gpu.throttle)
+    shown = {**_plain(gpu), "usable_bytes": gpu.usable_bytes, "throttle": list(gpu.throttle)}
     if gpu.processes is not None:
-        shown["processes"] = [_process_to_json(process) for process in gpu.processes]
+        shown["processes"] = [_plain(process) for process in gpu.processes]
     return shown
 
 
-def _process_to_json(process: GpuProcess) -> dict[str, Any]:
-    return {name: getattr(process, name) for name in _names(GpuProcess)}
-
-
-def _names(noun: type[Host] | type[Gpu] | type[GpuProcess]) -> list[str]:
-    return [field.name for field in fields(noun)]
+def _plain(noun: Host | Gpu | GpuProcess) -> dict[str, Any]:
+    return {field.name: getattr(noun, field.name) for field in fields(noun)}
 
 
 def from_json(stated: object) -> Machine:
@@ -61,14 +55,20 @@ def from_json(stated: object) -> Machine:
         block = _mapping(block["machine"], "machine")
     if not {"nodes", "gpus", "host", "libraries"} & set(block):
         raise ValueError(say("names neither nodes, gpus, host nor libraries: not a machine description"))
+    nodes = _bytes(block.get("nodes"), "nodes")
+    if nodes == 0:
+        raise ValueError(say("{where} must be at least 1", where="nodes"))
+    libraries = _mapping(block.get("libraries") or {}, "libraries")
+    sources = _mapping(block.get("sources") or {}, "sources")
+    allowed: tuple[Source, ...] = get_args(Source)
     return Machine(
-        nodes=_count(block.get("nodes"), "nodes"),
+        nodes=nodes,
         gpus=tuple(_gpu(entry, place) for place, entry in enumerate(_list(block.get("gpus"), "gpus"))),
-        host=_host(_mapping(block.get("host") or {}, "host")),
-        libraries=_libraries(_mapping(block.get("libraries") or {}, "libraries")),
+        host=Host(**_stated_fields(Host, _mapping(block.get("host") or {}, "host"), "host.")),
+        libraries={normalised(name): _text(version, f"libraries.{name}") for name, version in libraries.items()},
         environment=_text(block.get("environment"), "environment"),
         driver=_text(block.get("driver"), "driver"),
-        sources=_sources(_mapping(block.get("sources") or {}, "sources")),
+        sources={name: word for name, said in sources.items() for word in allowed if said == word},
         problems=tuple(_text(entry, "problems") for entry in _list(block.get("problems"), "problems")),
         members=tuple(from_json(entry) for entry in _list(block.get("members"), "members")),
         name=_text(block.get("name"), "name"),
@@ -78,53 +78,25 @@ def from_json(stated: object) -> Machine:
 def _gpu(entry: object, place: int) -> Gpu:
     where = f"gpus[{place}]"
     stated = _mapping(entry, where)
-    index = _bytes(stated.get("index"), f"{where}.index")
+    read = _stated_fields(Gpu, stated, where + ".")
     processes = stated.get("processes")
-    return Gpu(
-        index=place if index is None else index,
-        name=_text(stated.get("name"), f"{where}.name") or f"GPU {place}",
-        total_bytes=_bytes(stated.get("total_bytes"), f"{where}.total_bytes"),
-        used_bytes=_bytes(stated.get("used_bytes"), f"{where}.used_bytes"),
-        uuid=_text(stated.get("uuid"), f"{where}.uuid"),
-        utilisation=_bytes(stated.get("utilisation"), f"{where}.utilisation"),
-        temperature=_bytes(stated.get("temperature"), f"{where}.temperature"),
-        power_watts=_number(stated.get("power_watts"), f"{where}.power_watts"),
-        power_limit_watts=_number(stated.get("power_limit_watts"), f"{where}.power_limit_watts"),
-        processes=None if processes is None else tuple(_process(p, where) for p in _list(processes, where)),
-        problem=_text(stated.get("problem"), f"{where}.problem"),
-        reserved_bytes=_bytes(stated.get("reserved_bytes"), f"{where}.reserved_bytes"),
-        mig=_text(stated.get("mig"), f"{where}.mig"),
-        parent=_bytes(stated.get("parent"), f"{where}.parent"),
-        ecc_errors=_bytes(stated.get("ecc_errors"), f"{where}.ecc_errors"),
-        throttle=tuple(_text(entry, f"{where}.throttle") for entry in _list(stated.get("throttle"), where)),
-    )
+    if processes is not None:
+        listed = _list(processes, where)
+        read["processes"] = tuple(_process(one, f"{where}.processes") for one in listed)
+    throttle = tuple(_text(entry, f"{where}.throttle") for entry in _list(stated.get("throttle"), where))
+    index = place if read["index"] is None else read["index"]
+    return Gpu(**{**read, "index": index, "name": read["name"] or f"GPU {place}", "throttle": throttle})
 
 
 def _process(entry: object, where: str) -> GpuProcess:
-    stated = _mapping(entry, f"{where}.processes")
-    user = stated.get("user")
-    return GpuProcess(
-        pid=_bytes(stated.get("pid"), f"{where}.processes.pid") or 0,
-        used_bytes=_bytes(stated.get("used_bytes"), f"{where}.processes.used_bytes"),
-        user=None if user is None else _text(user, f"{where}.processes.user"),
-        started=_number(stated.get("started"), f"{where}.processes.started"),
-        host_rss_bytes=_bytes(stated.get("host_rss_bytes"), f"{where}.processes.host_rss_bytes"),
-        command=_text(stated.get("command"), f"{where}.processes.command"),
-    )
+    stated = _stated_fields(GpuProcess, _mapping(entry, where), where + ".")
+    return GpuProcess(**{**stated, "pid": stated["pid"] or 0})
 
 
-def _host(stated: Mapping[str, object]) -> Host:
-    sizes = {name: _bytes(stated.get(name), f"host.{name}") for name in _names(Host) if name != "limit_source"}
-    return Host(**sizes, limit_source=_text(stated.get("limit_source"), "host.limit_source"))
-
-
-def _libraries(stated: Mapping[str, object]) -> dict[str, str]:
-    return {normalised(name): _text(version, f"libraries.{name}") for name, version in stated.items()}
-
-
-def _sources(stated: Mapping[str, object]) -> dict[str, Source]:
-    allowed: tuple[Source, ...] = get_args(Source)
-    return {name: word for name, said in stated.items() for word in allowed if said == word}
+def _stated_fields(noun: type, stated: Mapping[str, object], where: str) -> dict[str, Any]:
+    """The fields of a struct that are a number or a text, each checked by its annotation."""
+    checks = {field.name: _CHECKS[field.type] for field in fields(noun) if field.type in _CHECKS}
+    return {name: check(stated.get(name), where + name) for name, check in checks.items()}
 
 
 # --- checked values ------------------------------------------------------------------------------------------------
@@ -152,13 +124,6 @@ def _bytes(value: object, where: str) -> int | None:
     return value
 
 
-def _count(value: object, where: str) -> int | None:
-    count = _bytes(value, where)
-    if count == 0:
-        raise ValueError(say("{where} must be at least 1", where=where))
-    return count
-
-
 def _number(value: object, where: str) -> float | None:
     if value is None:
         return None
@@ -178,3 +143,13 @@ def _text(value: object, where: str) -> str:
 def _wrong(sentence: str, where: str, value: object) -> ValueError:
     """The one kind of error for input."""
     return ValueError(say(sentence, where=where, value=clean_line(str(value), 40)))
+
+
+_CHECKS: Mapping[Any, Callable[[object, str], Any]] = {
+    "int": _bytes,
+    "int | None": _bytes,
+    "float | None": _number,
+    "str": _text,
+    "str | None": lambda value, where: None if value is None else _text(value, where),
+}
+"""Annotation of a field → what reads its value."""

@@ -1,16 +1,14 @@
-"""Live gauges: a cheap poller for one background thread, with history, peaks and marks for what is no longer fresh."""
+"""Polls the gauges of GPUs and host for one background thread, with history, peaks and marks for stale readings."""
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from advisor.machine.host import read_host
 from advisor.machine.inventory import Gpu, Host
-from advisor.machine.nvml import NvmlReader
+from advisor.machine.nvml import NvmlReader, Refused, Trouble
 from advisor.machine.processes import with_details
-from advisor.machine.trouble import Refused, Trouble
 
 FAST_SECONDS, PROCESS_SECONDS, SLOW_SECONDS, REOPEN_SECONDS = 1.0, 2.0, 5.0, 30.0
 HANGS_SECONDS = 10.0
@@ -60,16 +58,6 @@ NEVER = GaugeSnapshot(taken=float("-inf"))
 
 
 @dataclass(slots=True)
-class _Track:
-    """What is remembered of one card."""
-
-    last: Gpu
-    read_at: float | None = None
-    peak: int | None = None
-    history: deque[int | None] = field(default_factory=lambda: deque(maxlen=HISTORY))
-
-
-@dataclass(slots=True)
 class Gauges:
     """Polls when asked and not more often than it should. Not thread-safe: the thread that polls owns it.
 
@@ -82,7 +70,7 @@ class Gauges:
     host: Callable[[], Host] = read_host
     details: Callable[[tuple[Gpu, ...]], tuple[Gpu, ...]] = with_details
     latest: GaugeSnapshot = NEVER
-    _tracks: dict[tuple[int, str], _Track] = field(default_factory=dict)
+    _tracks: dict[tuple[int, str], GpuGauge] = field(default_factory=dict)
     _is_open: bool = False
     _problem: str = ""
     _due: dict[str, float] = field(default_factory=dict)
@@ -93,7 +81,7 @@ class Gauges:
             return self.latest
         gpus = self._read(now)
         host = self.host()
-        peak = max((size for size in (self.latest.host_peak_bytes, host.used_bytes) if size is not None), default=None)
+        peak = _most(self.latest.host_peak_bytes, host.used_bytes)
         self.latest = GaugeSnapshot(now, self._rows(gpus, now), host, peak, self._problem)
         return self.latest
 
@@ -118,44 +106,33 @@ class Gauges:
                 return ()
         processes = self._is_due("processes", now, PROCESS_SECONDS)
         gpus = self.reader.snapshot(slow=self._is_due("slow", now, SLOW_SECONDS), processes=processes)
-        if gpus and all(gpu.is_silent for gpu in gpus):
-            self._lose(gpus, now)
-        return self.details(gpus) if processes else self._same_details(gpus)
-
-    def _lose(self, gpus: tuple[Gpu, ...], now: float) -> None:
-        """No card answers: let go of NVML, so that a driver that comes back is found."""
-        self._problem = gpus[0].problem
-        self._due["open"] = now + REOPEN_SECONDS
-        self.close()
-
-    def _same_details(self, gpus: tuple[Gpu, ...]) -> tuple[Gpu, ...]:
-        """Between two process lists, the described processes of the last one."""
+        if gpus and all(gpu.is_silent for gpu in gpus):  # let go of NVML, so that a driver that comes back is found
+            self._problem = gpus[0].problem
+            self._due["open"] = now + REOPEN_SECONDS
+            self.close()
+        if processes:
+            return self.details(gpus)
         tracks = [self._tracks.get(_key(gpu)) for gpu in gpus]
-        return tuple(
-            replace(gpu, processes=track.last.processes) if track is not None and gpu.processes else gpu
+        return tuple(  # between two process lists, the described processes of the last one
+            replace(gpu, processes=track.gpu.processes) if track is not None and gpu.processes else gpu
             for gpu, track in zip(gpus, tracks, strict=True)
         )
 
     def _rows(self, gpus: tuple[Gpu, ...], now: float) -> tuple[GpuGauge, ...]:
+        self._tracks = {key: replace(row, stale=True) for key, row in self._tracks.items()}
         for gpu in gpus:
-            self._remember(gpu, now)
-        answered = {_key(gpu) for gpu in gpus if not gpu.is_silent}
-        return tuple(
-            GpuGauge(track.last, track.read_at, key not in answered, tuple(track.history), track.peak)
-            for key, track in self._tracks.items()
-        )
+            before = self._tracks.get(_key(gpu)) or GpuGauge(gpu, None, stale=True)
+            history = (*before.history, gpu.used_bytes)[-HISTORY:]
+            if gpu.is_silent:
+                row = replace(before, gpu=replace(before.gpu, problem=gpu.problem), history=history)
+            else:
+                row = GpuGauge(gpu, now, False, history, _most(before.peak_bytes, gpu.used_bytes))
+            self._tracks[_key(gpu)] = row
+        return tuple(self._tracks.values())
 
-    def _remember(self, gpu: Gpu, now: float) -> None:
-        key = _key(gpu)
-        track = self._tracks.get(key)
-        if track is None:
-            track = self._tracks[key] = _Track(gpu)
-        track.history.append(gpu.used_bytes)
-        if gpu.is_silent:
-            track.last = replace(track.last, problem=gpu.problem)
-            return
-        track.last, track.read_at = gpu, now
-        track.peak = max((size for size in (track.peak, gpu.used_bytes) if size is not None), default=None)
+
+def _most(*sizes: int | None) -> int | None:
+    return max((size for size in sizes if size is not None), default=None)
 
 
 def _key(gpu: Gpu) -> tuple[int, str]:

@@ -1,4 +1,4 @@
-"""Everything this box tells about itself, in one go."""
+"""Measures this box: its GPUs, host memory and the libraries of the environment that trains."""
 
 from __future__ import annotations
 
@@ -7,21 +7,20 @@ import shutil
 import socket
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from advisor.hostile import clean_line
 from advisor.language import mark, say
-from advisor.machine.environment import training_environment
 from advisor.machine.host import read_host
 from advisor.machine.inventory import Gpu, Machine, known_fields
-from advisor.machine.libraries import read_libraries
-from advisor.machine.nvml import NvmlReader
-from advisor.machine.patience import within
+from advisor.machine.libraries import read_libraries, training_environment
+from advisor.machine.nvml import NvmlReader, Refused, Trouble
 from advisor.machine.processes import leftovers, unseen_bytes, with_details
-from advisor.machine.trouble import Refused, Trouble
+from advisor.machine.timeouts import call_with_timeout
 from advisor.units import GIB, in_ranges, show_bytes
 
 PATIENCE = 30.0
@@ -52,10 +51,9 @@ def measure(
     `patience`: seconds for the driver. `whose`: who names the interpreter, where that is not the script.
     """
     environ = os.environ if environ is None else environ
-    problems: list[str] = []
-    cards = within(patience, partial(_read_cards, nvml)) or _Cards(problem=Refused(Trouble.TIMEOUT, "nvmlInit").says)
-    if cards.problem:
-        problems.append(cards.problem)
+    timed_out: tuple[tuple[Gpu, ...], str, str] = ((), "", Refused(Trouble.TIMEOUT, "nvmlInit").says)
+    gpus, driver, trouble = call_with_timeout(patience, partial(_read_gpus, nvml)) or timed_out
+    problems = [trouble] if trouble else []
     environment, sites = training_environment(
         interpreter, environ, lambda name: shutil.which(name, path=environ.get("PATH")), whose
     )
@@ -63,46 +61,32 @@ def measure(
         problems.append(say("No Python was found on PATH, so no library versions are known; give them with --lib."))
     machine = Machine(
         nodes=1,
-        gpus=cards.gpus,
+        gpus=gpus,
         host=read_host(root),
         libraries=read_libraries(sites),
         environment=environment,
-        driver=cards.driver,
+        driver=driver,
         name=clean_line(socket.gethostname(), 80),
     )
-    problems += _about_cards(machine)
-    if _is_wsl(root):
-        problems.append(say(_WSL))
+    problems += _gpu_problems(machine)
+    with suppress(OSError):
+        if "microsoft" in (root / "proc/sys/kernel/osrelease").read_text("ascii", "replace").lower():
+            problems.append(say(_WSL))
     return replace(machine, sources=dict.fromkeys(known_fields(machine), "measured"), problems=tuple(problems))
 
 
-@dataclass(frozen=True, slots=True)
-class _Cards:
-    """What NVML told of this box, or why it told nothing."""
-
-    gpus: tuple[Gpu, ...] = ()
-    driver: str = ""
-    problem: str = ""
-
-
-def _read_cards(nvml: Any) -> _Cards:
+def _read_gpus(nvml: Any) -> tuple[tuple[Gpu, ...], str, str]:
+    """The cards, the driver's version, and why there are none."""
     reader = NvmlReader(nvml)
     trouble = reader.open()
     if trouble is not None:
-        return _Cards(problem=trouble)
-    cards = _Cards(with_details(reader.snapshot()), reader.driver)
+        return (), "", trouble
+    gpus, driver = with_details(reader.snapshot()), reader.driver
     reader.close()
-    return cards
+    return gpus, driver, ""
 
 
-def _is_wsl(root: Path) -> bool:
-    try:
-        return "microsoft" in (root / "proc/sys/kernel/osrelease").read_text("ascii", "replace").lower()
-    except OSError:
-        return False
-
-
-def _about_cards(machine: Machine) -> list[str]:
+def _gpu_problems(machine: Machine) -> list[str]:
     """What is wrong with the cards, each thing once, with the numbers of all cards it is wrong with."""
     wrong: dict[str, list[int]] = {}
     for gpu in machine.gpus:

@@ -1,15 +1,15 @@
-"""GPUs through NVML: one gate for every call, and a reader that survives whatever the driver answers."""
+"""Reads GPUs through NVML, by one gate for every call, and survives whatever the driver answers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from typing import Any
 
 from advisor.hostile import clean_line
 from advisor.language import Sayings, mark, say
 from advisor.machine.inventory import Gpu, GpuProcess
-from advisor.machine.trouble import Refused, Trouble, from_code
 
 NAME_LIMIT = 96
 SHARED_WITH_HOST = mark(
@@ -30,6 +30,75 @@ _THROTTLES = Sayings(
 """Bits of nvmlClocksEventReasons that slow work down; idle and chosen clocks do not count. Source: nvml.h."""
 
 
+class Trouble(Enum):
+    """Why NVML gave no answer. The value is NVML's own return code (nvmlReturn_t); negative ones are ours."""
+
+    BINDINGS_MISSING = -1
+    UNINITIALIZED = 1
+    NOT_SUPPORTED = 3
+    NO_PERMISSION = 4
+    NOT_FOUND = 6
+    DRIVER_NOT_LOADED = 9
+    TIMEOUT = 10
+    LIBRARY_NOT_FOUND = 12
+    FUNCTION_NOT_FOUND = 13
+    GPU_IS_LOST = 15
+    RESET_REQUIRED = 16
+    VERSION_MISMATCH = 18
+    UNKNOWN = 999
+
+
+SENTENCES: Sayings[Trouble] = Sayings(
+    {
+        Trouble.BINDINGS_MISSING: ("NVML: the Python module pynvml is missing; install nvidia-ml-py to see GPUs here."),
+        Trouble.UNINITIALIZED: "NVML was shut down while it was in use; it is opened again at the next reading.",
+        Trouble.NOT_SUPPORTED: "The driver does not offer this reading on this card.",
+        Trouble.NO_PERMISSION: (
+            "NVML: this user may not read the GPUs; check the rights of /dev/nvidia* and the container's device list."
+        ),
+        Trouble.NOT_FOUND: "NVML does not know this device.",
+        Trouble.DRIVER_NOT_LOADED: (
+            "NVML: the NVIDIA kernel driver is not loaded; `nvidia-smi` will say the same, load the module or reboot."
+        ),
+        Trouble.TIMEOUT: "NVML: the driver did not answer in time; the GPU may hang, look for Xid lines in `dmesg`.",
+        Trouble.LIBRARY_NOT_FOUND: (
+            "NVML: no driver library (libnvidia-ml.so.1) on this machine; on a GPU node, start the container with the "
+            "GPUs passed in, elsewhere describe the GPUs with --gpus."
+        ),
+        Trouble.FUNCTION_NOT_FOUND: "The installed driver is too old for this reading.",
+        Trouble.GPU_IS_LOST: (
+            "GPU is lost: it fell off the bus and answers nothing; look for Xid 79 in `dmesg`, reset or reboot the "
+            "node."
+        ),
+        Trouble.RESET_REQUIRED: "GPU needs a reset before it can be used again (`nvidia-smi --gpu-reset`, or reboot).",
+        Trouble.VERSION_MISMATCH: (
+            "NVML: the driver library and the loaded kernel module differ in version; the driver was upgraded, "
+            "reload the module or reboot."
+        ),
+        Trouble.UNKNOWN: "NVML: the driver answered with an unknown error; `nvidia-smi` and `dmesg` may say more.",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """NVML's answer where it gave no value."""
+
+    trouble: Trouble
+    call: str
+    """The function asked, "nvmlDeviceGetMemoryInfo"."""
+
+    @property
+    def says(self) -> str:
+        """One sentence, with what to do."""
+        return SENTENCES[self.trouble]
+
+    @property
+    def is_lost(self) -> bool:
+        """The card itself is gone; nothing else need be asked of it."""
+        return self.trouble in (Trouble.GPU_IS_LOST, Trouble.RESET_REQUIRED)
+
+
 def query(nvml: Any, call: str, *arguments: Any, **options: Any) -> Any:
     """What `nvml.call(…)` returns, or a `Refused`: the only place where NVML is called."""
     function: Callable[..., Any] | None = getattr(nvml, call, None)
@@ -38,7 +107,8 @@ def query(nvml: Any, call: str, *arguments: Any, **options: Any) -> Any:
     try:
         return function(*arguments, **options)
     except nvml.NVMLError as error:
-        return from_code(getattr(error, "value", None), call)
+        code = getattr(error, "value", None)
+        return Refused(next((known for known in Trouble if known.value == code), Trouble.UNKNOWN), call)
     except (UnicodeDecodeError, OSError):  # a driver that answers garbage, or a library that does not load
         return Refused(Trouble.UNKNOWN, call)
 
@@ -54,27 +124,14 @@ def _text(answer: Any) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Device:
-    """What of a card (or MIG instance) never changes, read once. `handle` None: NVML does not give one."""
+class _Device:
+    """A card (or MIG instance). `handle` None: NVML does not give one."""
 
-    index: int
+    gpu: Gpu
+    """What of it never changes, read once."""
     handle: Any
-    name: str
-    uuid: str = ""
-    mig: str = ""
-    parent: int | None = None
     parent_handle: Any = None
     """Temperature and power exist on the whole card only."""
-    problem: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class _Slow:
-    """Readings that cost the driver time and change little."""
-
-    power_limit_watts: float | None = None
-    ecc_errors: int | None = None
-    throttle: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -83,8 +140,9 @@ class NvmlReader:
 
     nvml: Any = None
     driver: str = ""
-    _devices: tuple[Device, ...] = ()
-    _slow: dict[int, _Slow] = field(default_factory=dict)
+    _devices: tuple[_Device, ...] = ()
+    _slow: dict[int, dict[str, Any]] = field(default_factory=dict)
+    """Readings that cost the driver time and change little, by the place of the device."""
     _processes: dict[int, tuple[GpuProcess, ...] | None] = field(default_factory=dict)
     _is_open: bool = False
 
@@ -108,18 +166,14 @@ class NvmlReader:
         self._devices = tuple(device for index in range(count) for device in self._find(index))
         return None
 
-    def static(self) -> tuple[Device, ...]:
-        """What never changes of each card, MIG instances in place of the card they are cut from."""
-        return self._devices
-
     def snapshot(self, slow: bool = True, processes: bool = True) -> tuple[Gpu, ...]:
         """All cards now. `slow` or `processes` False: those fields repeat their last reading."""
         return tuple(self._read(place, device, slow, processes) for place, device in enumerate(self._devices))
 
     def used(self) -> list[int | None]:
         """Bytes in use, one a card, and nothing else: the cheapest reading there is."""
-        answers = (None if device.handle is None else self._memory(device.handle) for device in self._devices)
-        return [None if answer is None or isinstance(answer, Refused) else answer[1] for answer in answers]
+        answers = (None if device.handle is None else _known(self._memory(device.handle)) for device in self._devices)
+        return [None if answer is None else answer[1] for answer in answers]
 
     def holders(self) -> dict[tuple[int, int], int]:
         """(card, process id) → bytes, for the processes of which the driver tells both."""
@@ -127,7 +181,7 @@ class NvmlReader:
         for device in self._devices:
             for process in (self._read_processes(device.handle) if device.handle is not None else None) or ():
                 if process.used_bytes is not None:
-                    key = device.index, process.pid
+                    key = device.gpu.index, process.pid
                     held[key] = held.get(key, 0) + process.used_bytes
         return held
 
@@ -140,47 +194,40 @@ class NvmlReader:
 
     # --- finding the cards -----------------------------------------------------------------------------------------
 
-    def _find(self, index: int) -> list[Device]:
+    def _find(self, index: int) -> list[_Device]:
         handle = query(self.nvml, "nvmlDeviceGetHandleByIndex", index)
         if isinstance(handle, Refused):
-            return [Device(index, None, f"GPU {index}", problem=handle.says)]
+            return [_Device(Gpu(index, f"GPU {index}", None, problem=handle.says), None)]
         name = query(self.nvml, "nvmlDeviceGetName", handle)
-        card = Device(
-            index, handle, _text(name) or f"GPU {index}", _text(query(self.nvml, "nvmlDeviceGetUUID", handle))
-        )
+        card = Gpu(index, _text(name) or f"GPU {index}", None, uuid=self._uuid(handle))
         if isinstance(name, Refused) and name.is_lost:
-            return [replace(card, problem=name.says)]
+            return [_Device(replace(card, problem=name.says), handle)]
         mode = _known(query(self.nvml, "nvmlDeviceGetMigMode", handle))
         if not mode or not mode[0]:
-            return [card]
-        return self._instances(card) or [replace(card, problem=say(EMPTY_MIG))]
+            return [_Device(card, handle)]
+        return self._instances(_Device(card, handle)) or [_Device(replace(card, problem=say(EMPTY_MIG)), handle)]
 
-    def _instances(self, card: Device) -> list[Device]:
+    def _uuid(self, handle: Any) -> str:
+        return _text(query(self.nvml, "nvmlDeviceGetUUID", handle))
+
+    def _instances(self, card: _Device) -> list[_Device]:
         slots = _known(query(self.nvml, "nvmlDeviceGetMaxMigDeviceCount", card.handle)) or 0
         found = []
         for slot in range(slots):
             handle = query(self.nvml, "nvmlDeviceGetMigDeviceHandleByIndex", card.handle, slot)
             if isinstance(handle, Refused):  # an empty slot
                 continue
-            name = _text(query(self.nvml, "nvmlDeviceGetName", handle)) or card.name
+            name = _text(query(self.nvml, "nvmlDeviceGetName", handle)) or card.gpu.name
             profile = name.rpartition(" MIG ")[2] if " MIG " in name else f"instance {slot}"
-            uuid = _text(query(self.nvml, "nvmlDeviceGetUUID", handle))
-            found.append(Device(card.index, handle, name, uuid, profile, card.index, card.handle))
+            index, uuid = card.gpu.index, self._uuid(handle)
+            found.append(_Device(Gpu(index, name, None, uuid=uuid, mig=profile, parent=index), handle, card.handle))
         return found
 
     # --- one reading -----------------------------------------------------------------------------------------------
 
-    def _read(self, place: int, device: Device, slow: bool, processes: bool) -> Gpu:
-        bare = Gpu(
-            index=device.index,
-            name=device.name,
-            total_bytes=None,
-            uuid=device.uuid,
-            problem=device.problem,
-            mig=device.mig,
-            parent=device.parent,
-        )
-        if device.handle is None or device.problem:
+    def _read(self, place: int, device: _Device, slow: bool, processes: bool) -> Gpu:
+        bare = device.gpu
+        if device.handle is None or bare.problem:
             return bare
         memory = self._memory(device.handle)
         if isinstance(memory, Refused):
@@ -193,16 +240,15 @@ class NvmlReader:
             self._slow[place] = self._read_slow(device)
         if processes or place not in self._processes:
             self._processes[place] = self._read_processes(device.handle)
-        seldom = self._slow[place]
+        rates = _known(query(self.nvml, "nvmlDeviceGetUtilizationRates", device.handle))
+        load = -1 if rates is None else int(rates.gpu)
         return replace(
             bare,
-            utilisation=self._utilisation(device.handle),
+            utilisation=load if 0 <= load <= 100 else None,  # drivers have been seen to answer nonsense
             temperature=_known(self._whole_card("nvmlDeviceGetTemperature", device, _TEMPERATURE_CORE)),
             power_watts=_watts(self._whole_card("nvmlDeviceGetPowerUsage", device)),
-            power_limit_watts=seldom.power_limit_watts,
             processes=self._processes[place],
-            ecc_errors=seldom.ecc_errors,
-            throttle=seldom.throttle,
+            **self._slow[place],
         )
 
     def _memory(self, handle: Any) -> tuple[int, int, int | None] | Refused:
@@ -215,25 +261,20 @@ class NvmlReader:
         older = query(self.nvml, "nvmlDeviceGetMemoryInfo", handle)
         return older if isinstance(older, Refused) else (int(older.total), int(older.used), None)
 
-    def _utilisation(self, handle: Any) -> int | None:
-        rates = _known(query(self.nvml, "nvmlDeviceGetUtilizationRates", handle))
-        share = None if rates is None else int(rates.gpu)
-        return share if share is not None and 0 <= share <= 100 else None  # drivers have been seen to answer nonsense
-
-    def _whole_card(self, call: str, device: Device, *arguments: Any) -> Any:
+    def _whole_card(self, call: str, device: _Device, *arguments: Any) -> Any:
         return query(self.nvml, call, device.parent_handle or device.handle, *arguments)
 
-    def _read_slow(self, device: Device) -> _Slow:
+    def _read_slow(self, device: _Device) -> dict[str, Any]:
         ecc = self._whole_card("nvmlDeviceGetTotalEccErrors", device, _ECC_UNCORRECTED, _ECC_VOLATILE)
         reasons = self._whole_card("nvmlDeviceGetCurrentClocksEventReasons", device)
         if isinstance(reasons, Refused):  # the older name, before driver 535
             reasons = self._whole_card("nvmlDeviceGetCurrentClocksThrottleReasons", device)
         bits = _known(reasons) or 0
-        return _Slow(
-            power_limit_watts=_watts(self._whole_card("nvmlDeviceGetEnforcedPowerLimit", device)),
-            ecc_errors=_known(ecc),
-            throttle=tuple(_THROTTLES[bit] for bit in _THROTTLES if bits & bit),
-        )
+        return {
+            "power_limit_watts": _watts(self._whole_card("nvmlDeviceGetEnforcedPowerLimit", device)),
+            "ecc_errors": _known(ecc),
+            "throttle": tuple(_THROTTLES[bit] for bit in _THROTTLES if bits & bit),
+        }
 
     def _read_processes(self, handle: Any) -> tuple[GpuProcess, ...] | None:
         """Processes by pid, compute and graphics together; None where the driver does not let us see them."""

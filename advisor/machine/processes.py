@@ -1,4 +1,4 @@
-"""Who holds the GPUs' memory: user, age, resident memory and command, and what a dead run left behind."""
+"""Lists the processes that hold GPU memory, with user, age and command, and finds what a dead run left behind."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from advisor.language import mark
 from advisor.machine.inventory import Gpu, GpuProcess
 from advisor.redact import readable
 
-Answer = TypeVar("Answer")
+T = TypeVar("T")
 UNKNOWN_PROCESS = mark("unknown process")
 """A pid that does not exist here: the driver counts host pids, a container has its own."""
 _TRAINING = re.compile(
@@ -24,13 +24,8 @@ _TRAINING = re.compile(
 
 def with_details(gpus: Sequence[Gpu]) -> tuple[Gpu, ...]:
     """The same cards, their processes with user, start, resident memory and command as far as this system tells."""
-    if not any(gpu.processes for gpu in gpus):
-        return tuple(gpus)
-    seen: dict[int, GpuProcess] = {}
-    for gpu in gpus:
-        for process in gpu.processes or ():
-            if process.pid not in seen:
-                seen[process.pid] = _described(process)
+    every = {process.pid: process for gpu in gpus for process in gpu.processes or ()}
+    seen = {pid: _described(process) for pid, process in every.items()}
     return tuple(
         replace(gpu, processes=tuple(replace(seen[p.pid], used_bytes=p.used_bytes) for p in gpu.processes))
         if gpu.processes
@@ -59,7 +54,7 @@ def _described(process: GpuProcess) -> GpuProcess:
     )
 
 
-def _allowed(ask: Callable[[], Answer]) -> Answer | None:
+def _allowed(ask: Callable[[], T]) -> T | None:
     """What the system answers, None where it refuses or the process is gone meanwhile."""
     import psutil
 
@@ -74,12 +69,10 @@ def unseen_bytes(gpu: Gpu) -> int | None:
 
     Large beside an empty list, the holders live in another container.
     """
-    if gpu.used_bytes is None or gpu.processes is None:
+    sizes = [process.used_bytes for process in gpu.processes or () if process.used_bytes is not None]
+    if gpu.used_bytes is None or gpu.processes is None or len(sizes) < len(gpu.processes):
         return None
-    sizes = [process.used_bytes for process in gpu.processes]
-    if any(size is None for size in sizes):
-        return None
-    return max(0, gpu.used_bytes - sum(size for size in sizes if size is not None))
+    return max(0, gpu.used_bytes - sum(sizes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +101,7 @@ def leftovers(gpus: Sequence[Gpu], now: float, run_started: float | None = None)
 
 
 def _could_be_left(process: GpuProcess, run_started: float | None) -> bool:
-    if process.pid == os.getpid() or process.used_bytes == 0:
-        return False
-    if run_started is not None and process.started is not None and process.started > run_started:
+    is_later = run_started is not None and process.started is not None and process.started > run_started
+    if process.pid == os.getpid() or process.used_bytes == 0 or is_later:
         return False
     return process.command == UNKNOWN_PROCESS or bool(_TRAINING.search(process.command))

@@ -1,10 +1,10 @@
-"""What a Ray session's own logs on this node say of a worker that died: the worker's last words, and its raylet's."""
+"""Reads what a Ray session's own logs on this node say of a worker that died: its last lines, and its raylet's."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -12,6 +12,7 @@ _END, _RAYLET_END = 64 << 10, 8 << 20
 """Bytes read from the end of a worker's log, and of a raylet's, which speaks of all workers."""
 _IDS, _FILES, _SESSIONS, _TOLD = 8, 4, 3, 256 << 10
 _RECORD = re.compile(r"^(?=\[\d{4}-\d\d-\d\d )", re.MULTILINE)
+"""A record is a line that begins with the time, and those below it that do not."""
 
 
 def sessions_root() -> Path:
@@ -38,21 +39,21 @@ def raylet_words(ids: Sequence[str], root: Path) -> str:
     with suppress(OSError):
         folders = folders or sorted(root.glob("session_2*/logs"), reverse=True)[:_SESSIONS]
     files = [file for folder in folders for file in sorted(folder.glob("raylet*.out"))]
-    return "".join(record for file in files for record in _records(file, ids))[-_TOLD:]
+    records = (record for file in files for record in _RECORD.split(end_of(file, _RAYLET_END)))
+    return "".join(record.rstrip("\n") + "\n" for record in records if any(one in record for one in ids))[-_TOLD:]
 
 
-def _records(raylet: Path, ids: Sequence[str]) -> Iterator[str]:
-    """A record is a line that begins with the time, and those below it that do not."""
-    for record in _RECORD.split(end_of(raylet, _RAYLET_END)):
-        if any(one in record for one in ids):
-            yield record if record.endswith("\n") else record + "\n"
+def tail_bytes(file: Path, size: int) -> bytes:
+    """The last `size` bytes. Raises OSError."""
+    with file.open("rb") as opened:
+        opened.seek(max(0, opened.seek(0, os.SEEK_END) - size))
+        return opened.read(size)
 
 
 def end_of(file: Path, size: int = _END) -> str:
     """The last `size` bytes as text; "" where it cannot be read."""
-    with suppress(OSError), file.open("rb") as opened:
-        opened.seek(max(0, file.stat().st_size - size))
-        return opened.read(size).decode("utf-8", "replace")
+    with suppress(OSError):
+        return tail_bytes(file, size).decode("utf-8", "replace")
     return ""
 
 

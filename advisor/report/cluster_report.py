@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from advisor.language import say
 from advisor.machine.inventory import Machine
-from advisor.machine.merge import free_for_a_run
+from advisor.machine.nodes import free_for_a_run
 from advisor.memory.cells import Ledger
 from advisor.report.layout import cut, section, table, wrap
 from advisor.units import show_gib

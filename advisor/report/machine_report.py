@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from advisor.language import say, say_count
 from advisor.machine.inventory import Gpu, Host, Machine
-from advisor.machine.merge import differences
+from advisor.machine.nodes import differences
 from advisor.report.cluster_report import nodes_section
 from advisor.report.layout import cut, join, section, table, wrap
 from advisor.units import show_bytes

@@ -9,7 +9,7 @@ from typing import TextIO
 
 from advisor.language import say
 from advisor.units import show_bytes, show_gib
-from advisor.watch.curve import Band, Curve, bands, curve, highest, shown
+from advisor.watch.plot_data import Band, Curve, axis_top, downsampled, phase_bands, plotted_series
 from advisor.watch.recording import Recording
 from advisor.words import PHASE_TITLES, Phase
 
@@ -42,7 +42,7 @@ def write_csv(recording: Recording, file: TextIO) -> int:
 
 
 def _rows(recording: Recording) -> Iterator[tuple[object, ...]]:
-    phases = bands(recording)
+    phases = phase_bands(recording)
     points = sorted(
         (at, place, size)
         for place, one in enumerate(recording.series)
@@ -62,7 +62,7 @@ def svg(recording: Recording) -> str:
     """Cards above, host below, over time; phases as bands behind them. Every text in it is escaped."""
     length = max(recording.length, 0.1)
     columns = WIDTH - LEFT - RIGHT
-    curves = [curve(one, columns, 0.0, length) for one in shown(recording)]
+    curves = [downsampled(one, columns, 0.0, length) for one in plotted_series(recording)]
     panels = [(say("GPU memory, GiB"), [one for one in curves if one.kind == "gpu"])]
     panels.append((say("Host memory, GiB"), [one for one in curves if one.kind != "gpu"]))
     panels = [(title, many) for title, many in panels if many]
@@ -72,10 +72,10 @@ def svg(recording: Recording) -> str:
         'font-family="sans-serif" font-size="12">',
         f'<rect width="{WIDTH}" height="{height}" fill="#ffffff"/>',
         f'<text x="{LEFT}" y="20" font-size="14">{escape(" ".join(recording.command)[:110])}</text>',
-        *_band_legend(bands(recording)),
+        *_band_legend(phase_bands(recording)),
     ]
     for place, (title, many) in enumerate(panels):
-        parts += _panel(title, many, bands(recording), length, TOP + place * (PANEL + GAP))
+        parts += _panel(title, many, phase_bands(recording), length, TOP + place * (PANEL + GAP))
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 
@@ -88,7 +88,7 @@ def _band_legend(phases: Sequence[Band]) -> Iterator[str]:
 
 
 def _panel(title: str, curves: Sequence[Curve], phases: Sequence[Band], length: float, top: int) -> Iterator[str]:
-    high = highest(curves) * 1.05
+    high = axis_top(curves) * 1.05
     wide = WIDTH - LEFT - RIGHT
 
     def across(at: float) -> float:

@@ -14,7 +14,7 @@ from textual.widget import Widget
 
 from advisor.hostile import cells
 from advisor.language import mark, say
-from advisor.recent import Found, Recent
+from advisor.recent import FoundFile, Recent
 from advisor.tui import ui_text as words
 from advisor.tui.frame import StageScreen
 from advisor.tui.page import Page
@@ -86,7 +86,7 @@ def _logs(recent: Recent, now: float, width: int) -> list[Row]:
     return out
 
 
-def _below(found: Found, folder: Path) -> str:
+def _below(found: FoundFile, folder: Path) -> str:
     try:
         return str(found.path.relative_to(folder))
     except ValueError:

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from advisor.language import say, say_count, sentences
 from advisor.machine.inventory import Gpu, Machine
-from advisor.machine.merge import join_nodes, some_of
+from advisor.machine.nodes import join_nodes, some_of
 from advisor.tui.gauge_strip import gib, host_use, percent, ratio
 from advisor.tui.ui_text import BLANK, Row, Tone, cut, heading, line, pad, pad_left, paragraph, span
 
 if TYPE_CHECKING:
-    from advisor.machine.cluster_live import ClusterSnapshot, NodeGauge
+    from advisor.machine.cluster.live import ClusterSnapshot, NodeGauge
 
 HEIGHTS = " ▁▂▃▄▅▆▇█"
 ASCII_HEIGHTS = " .:-=+*%#"

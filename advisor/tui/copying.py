@@ -47,7 +47,7 @@ def _written(text: str, name: str) -> Path:
             pass
         else:
             return here
-    from advisor.kept import state_folder
+    from advisor.session_store import state_folder
 
     path = state_folder() / (here.name if here is not None else "copied.txt")
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -9,7 +9,7 @@ from textual.message import Message
 
 if TYPE_CHECKING:
     from advisor.glance import Glance
-    from advisor.machine.cluster_live import ClusterSnapshot
+    from advisor.machine.cluster.live import ClusterSnapshot
     from advisor.machine.live import GaugeSnapshot
 
 Glancing = Callable[[], "Glance | None"]

@@ -18,7 +18,7 @@ from textual.events import Key
 from textual.worker import get_current_worker
 
 from advisor.language import say
-from advisor.machine.patience import Answer, apart
+from advisor.machine.timeouts import ThreadResult, run_in_thread
 from advisor.tui.driver import Driver, expected_trouble
 from advisor.tui.frame import Frame
 from advisor.tui.loading import LoadingScreen
@@ -253,7 +253,7 @@ async def aside(ask: Callable[[], T]) -> T:
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[T] = loop.create_future()
 
-    def settle(told: Answer[T]) -> None:
+    def settle(told: ThreadResult[T]) -> None:
         if answer.done():  # the app is leaving
             return
         if told.problem is not None:
@@ -261,11 +261,11 @@ async def aside(ask: Callable[[], T]) -> T:
         else:
             answer.set_result(told.values[0])
 
-    def hand_over(told: Answer[T]) -> None:
+    def hand_over(told: ThreadResult[T]) -> None:
         with suppress(RuntimeError):  # the loop has gone
             loop.call_soon_threadsafe(settle, told)
 
-    apart(ask, hand_over)
+    run_in_thread(ask, hand_over)
     return await answer
 
 

@@ -13,8 +13,8 @@ from advisor.language import mark, say
 from advisor.tui.frame import BACK, Overlay
 from advisor.tui.ui_text import BLANK, Row, Span, flow, heading, line, pad_left, paragraph, span
 from advisor.units import show_bytes, show_gib
-from advisor.watch.curve import Band, Curve, bands, curve, highest, shown
 from advisor.watch.measured import recording_in
+from advisor.watch.plot_data import Band, Curve, axis_top, downsampled, phase_bands, plotted_series
 from advisor.watch.recording import Recording, Series
 from advisor.words import PHASE_TITLES, Phase
 
@@ -87,7 +87,7 @@ def clock(seconds: float) -> str:
 
 def plot(title: str, one: Curve, height: int, width: int) -> list[Row]:
     """A heading and the curve beside its scale."""
-    most = highest([one])
+    most = axis_top([one])
     right = say("of {size}", size=show_bytes(one.total)) if one.total else ""
     out = [heading(title, right, width)]
     for at, signs in enumerate(drawn(one, height, most)):
@@ -146,11 +146,11 @@ class RecordView(Overlay):
         end = self.begin + max(recording.length, 0.1) * self.share
         height = max(3, (self.app.size.height - 16) // 2)
         out: list[Row] = []
-        for title, many in _groups(shown(recording)):
-            curves = [curve(one, width - AXIS, self.begin, end) for one in many]
+        for title, many in _groups(plotted_series(recording)):
+            curves = [downsampled(one, width - AXIS, self.begin, end) for one in many]
             one = fullest(curves)
             out += [*plot(say("{place}: {name}, GiB", place=title, name=one.name), one, height, width)]
-        out += time_rows(bands(recording), self.begin, end, width)
+        out += time_rows(phase_bands(recording), self.begin, end, width)
         said = list(told(measured))
         return [*out, BLANK, *(row for sentence in said for row in paragraph(sentence, width))]
 

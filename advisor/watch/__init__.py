@@ -1,1 +1,1 @@
-"""Watching a run while it lives: its output, its phases and what it holds, in a record that outlives every crash."""
+"""Watches a run while it lives: its output, its phases and what it holds, in a record that outlives every crash."""

@@ -1,4 +1,4 @@
-"""One reading of what can run full on the host, as cheaply as it can be had: files stay open. `cards` has the cards."""
+"""Reads what can run full on the host, as cheaply as it can be had: files stay open. `gpu_gauges` reads the GPUs."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from pathlib import Path
 from msgspec import Struct, field
 
 from advisor.language import mark, say
-from advisor.machine.cgroup import Group, memory_groups
+from advisor.machine.cgroup import MemoryGroup, binding_group, memory_groups
 from advisor.units import KIB
 
-_PAGE = 4096
 SHM = "/dev/shm"  # noqa: S108 - the kernel's name for it
 
 
@@ -42,7 +41,7 @@ class Gauge(Struct, frozen=True):
     """Index of the card."""
 
 
-class Kept(Struct):
+class KernelFile(Struct):
     """A small file of the kernel's, kept open."""
 
     path: str
@@ -65,11 +64,8 @@ class Kept(Struct):
 
 def number_after(data: bytes, word: bytes) -> int | None:
     """The number behind a word at the beginning of a line."""
-    at = 0 if data.startswith(word) else data.find(b"\n" + word) + 1
-    if at == 0 and not data.startswith(word):
-        return None
-    part = data[at + len(word) : at + len(word) + 40].split(None, 1)
-    return int(part[0]) if part and part[0].isdigit() else None
+    behind = (b"\n" + data).partition(b"\n" + word)[2][:40].split(None, 1)
+    return int(behind[0]) if behind and behind[0].isdigit() else None
 
 
 class HostGauges(Struct):
@@ -78,15 +74,15 @@ class HostGauges(Struct):
     pid: int | None = None
     root: Path = Path("/")
     gauges: list[Gauge] = field(default_factory=list)
-    groups: list[Group] = field(default_factory=list)
+    groups: list[MemoryGroup] = field(default_factory=list)
     """The command's control groups, its own first. Given: those it began in, should it be gone already."""
     charged: int = 0
     """So many of them, from its own up to the one whose limit binds: a kill in these is the run's."""
-    _events: list[Kept] = field(default_factory=list)
+    _events: list[KernelFile] = field(default_factory=list)
     """Their counters."""
-    _memory: Kept = field(default_factory=lambda: Kept(""))
-    _usage: Kept | None = None
-    _stat: Kept | None = None
+    _memory: KernelFile = field(default_factory=lambda: KernelFile(""))
+    _usage: KernelFile | None = None
+    _stat: KernelFile | None = None
     _cache_word: bytes = b""
     _cache: int = 0
     _total: int = 0
@@ -94,18 +90,15 @@ class HostGauges(Struct):
 
     def __post_init__(self) -> None:
         self._space = str(self.root / "dev/shm")
-        self._memory = Kept(str(self.root / "proc/meminfo"))
+        self._memory = KernelFile(str(self.root / "proc/meminfo"))
         self._total = (number_after(self._memory.read(), b"MemTotal:") or 0) * KIB
         self.groups = memory_groups(self.root, self._total or None, self.pid) or self.groups
-        self._events = [Kept(str(group.events)) for group in self.groups]
-        binding = min(
-            (one for one in self.groups if one.limit is not None), key=lambda one: one.limit or 0, default=None
-        )
-        chosen = binding or (self.groups[0] if self.groups else None)
+        self._events = [KernelFile(str(group.events)) for group in self.groups]
+        chosen = binding_group(self.groups)
         self.gauges = [Gauge("host", RAM, self._total or None)]
         if chosen is not None:
             self.charged = self.groups.index(chosen) + 1
-            self._usage, self._stat = Kept(str(chosen.usage)), Kept(str(chosen.stat))
+            self._usage, self._stat = KernelFile(str(chosen.usage)), KernelFile(str(chosen.stat))
             self._cache_word = chosen.cache_word.encode() + b" "
             self.gauges.append(Gauge("limit", f"{_GROUP}{chosen.folder}", chosen.limit))
         space = self._shm()
@@ -120,8 +113,8 @@ class HostGauges(Struct):
         if self._usage is None:
             free = number_after(self._memory.read(256), b"MemAvailable:")
             return None if free is None else max(0, self._total - free * KIB)
-        said = self._usage.read(32).strip()
-        return max(0, int(said) - self._cache) if said.isdigit() else None
+        usage = self._usage.read(32).strip()
+        return max(0, int(usage) - self._cache) if usage.isdigit() else None
 
     @property
     def first(self) -> int:
@@ -132,11 +125,10 @@ class HostGauges(Struct):
         """Bytes in use, one a gauge. `slow`: the file cache is asked for too, not only remembered."""
         free = number_after(self._memory.read(256), b"MemAvailable:")
         values: list[int | None] = [None if free is None else max(0, self._total - free * KIB)]
-        if self._usage is not None and self._stat is not None:
+        if self._stat is not None:
             if slow:
                 self._cache = number_after(self._stat.read(8192), self._cache_word) or 0
-            said = self._usage.read(32).strip()
-            values.append(max(0, int(said) - self._cache) if said.isdigit() else None)
+            values.append(self.quick())
         space = self._shm()
         if len(values) < len(self.gauges):
             values.append(None if space is None else space[1])
@@ -189,23 +181,9 @@ class Pace(Struct):
         due, soonest = self.due + self._wait, began + self._wait / 2
         self.due = max(soonest, due)
 
-
-def timed(pace: Pace, now: float, action: Callable[[], None]) -> None:
-    """Do it if it is time."""
-    if pace.is_due(now):
-        begun = time.thread_time()
-        action()
-        pace.ran(now, time.thread_time() - begun)
-
-
-def pages_of(pid: int) -> Kept:
-    """The file in which the kernel counts the pages of a process, for `resident`."""
-    return Kept(f"/proc/{pid}/statm")
-
-
-def resident(pages: Kept) -> int | None:
-    """Memory of its own that a process holds: resident pages less those it shares. None where it is gone."""
-    words = pages.read(128).split()
-    if len(words) < 3:
-        return None
-    return (int(words[1]) - int(words[2])) * _PAGE
+    def run_if_due(self, now: float, action: Callable[[], None]) -> None:
+        """Do it if it is time."""
+        if self.is_due(now):
+            begun = time.thread_time()
+            action()
+            self.ran(now, time.thread_time() - begun)

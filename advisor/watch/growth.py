@@ -1,4 +1,4 @@
-"""Does memory grow from step to step? A slope, how sure it is, and whether that is a leak.
+"""Estimates whether memory grows from step to step: a slope, how sure it is, and whether that is a leak.
 
 A leak must pass four tests, since each alone is fooled by something that training runs do:
 the slope by Theil and Sen is many of its standard errors above zero (Newey and West's, so that values which hang
@@ -11,6 +11,7 @@ and West 1987.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import combinations
 from math import sqrt
 
 from msgspec import Struct
@@ -25,7 +26,15 @@ MATERIAL = 0.04
 """Of the level, over all that was seen."""
 _Z95 = 1.96
 _FAR = 4.0
-"""Medians of the distances from the line."""
+"""Medians of the distances from the line: what lies farther is a spike."""
+_FLOOR_RISE, _LATE_RISE = 0.4, 0.3
+"""Of the slope: so much must the lowest third of the values rise by, and the second half alone."""
+_LEAST_RISE = 0.1
+"""Of the slope, should its error be as large: what "the slow end" is at least."""
+_BANDWIDTH = 0.75
+"""Lags of Newey and West's estimator, times the root of the number of points."""
+_LEAST_SPREAD = 0.5
+"""Of the variance without lags: correlation of neighbours the other way round never makes a slope surer than this."""
 
 
 class Growth(Struct, frozen=True):
@@ -48,7 +57,7 @@ class Growth(Struct, frozen=True):
         if not self.leaks or self.per_step <= 0:
             return None
         room = max(0.0, capacity - self.level)
-        slow = max(self.per_step - self.uncertainty, self.per_step / 10)
+        slow = max(self.per_step - self.uncertainty, _LEAST_RISE * self.per_step)
         return room / (self.per_step + self.uncertainty), room / slow
 
 
@@ -57,10 +66,6 @@ def median(values: Iterable[float]) -> float:
     ordered = sorted(values)
     half = len(ordered) // 2
     return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)
 
 
 def growth_of(values: Sequence[float]) -> Growth:
@@ -72,18 +77,16 @@ def growth_of(values: Sequence[float]) -> Growth:
     points = [median(values[at : at + size]) for at in range(0, count - count % size or count, size)]
     slope = _theil_sen(points)
     base = median(value - slope * place for place, value in enumerate(points))
-    points = _without_spikes(points, slope, base)
+    rest = [value - base - slope * place for place, value in enumerate(points)]
+    far = _FAR * median(abs(one) for one in rest)  # spikes are drawn in to where their neighbours may lie
+    points = [base + slope * place + max(-far, min(far, one)) for place, one in enumerate(rest)]
     error = _standard_error(points, slope, base)
     level = base + slope * (len(points) - 1)
-    leaks = count >= LEAST and _is_leak(points, slope, error, base)
+    leaks = count >= LEAST and _rises_throughout(points, slope, error, base)
+    if leaks:
+        jump = _jump(points)
+        leaks = _line_error(points, slope, base) < jump.error or _leaks_beside(jump, points)
     return Growth(slope / size, _Z95 * error / size, level, count, leaks)
-
-
-def _is_leak(points: Sequence[float], slope: float, error: float, base: float) -> bool:
-    if not _rises_throughout(points, slope, error, base):
-        return False
-    jump = _jump(points)
-    return _line_error(points, slope, base) < jump.error or _leaks_beside(jump, points)
 
 
 def _rises_throughout(points: Sequence[float], slope: float, error: float, base: float) -> bool:
@@ -92,10 +95,10 @@ def _rises_throughout(points: Sequence[float], slope: float, error: float, base:
         return False
     third = max(2, count // 3)
     floor_rise = _floor(points[-third:]) - _floor(points[:third])
-    if floor_rise < 0.4 * slope * (count - third):
+    if floor_rise < _FLOOR_RISE * slope * (count - third):
         return False
     half = points[count // 2 :]
-    return len(half) < 4 or _theil_sen(half) >= 0.3 * slope
+    return len(half) < 4 or _theil_sen(half) >= _LATE_RISE * slope
 
 
 def _leaks_beside(jump: _Jump, points: Sequence[float]) -> bool:
@@ -112,19 +115,9 @@ def _leaks_beside(jump: _Jump, points: Sequence[float]) -> bool:
     return _rises_throughout(level, slope, error, base) and _line_error(level, slope, base) < _jump(level).error
 
 
-def _without_spikes(points: Sequence[float], slope: float, base: float) -> list[float]:
-    """What lies far above or below the line, drawn in to where its neighbours may lie."""
-    rest = [value - base - slope * place for place, value in enumerate(points)]
-    far = _FAR * median(abs(one) for one in rest)
-    return [base + slope * place + max(-far, min(far, one)) for place, one in enumerate(rest)]
-
-
 def _theil_sen(points: Sequence[float]) -> float:
-    slopes = [
-        (points[later] - points[early]) / (later - early)
-        for early in range(len(points))
-        for later in range(early + 1, len(points))
-    ]
+    pairs = combinations(enumerate(points), 2)
+    slopes = [(high - low) / (later - early) for (early, low), (later, high) in pairs]
     return median(slopes) if slopes else 0.0
 
 
@@ -133,21 +126,21 @@ def _standard_error(points: Sequence[float], slope: float, base: float) -> float
     count = len(points)
     middle = (count - 1) / 2
     rest = [value - base - slope * place for place, value in enumerate(points)]
-    mean = _mean(rest)
+    mean = sum(rest) / count
     score = [(place - middle) * (one - mean) for place, one in enumerate(rest)]
-    lags = max(1, round(0.75 * count ** (1 / 2)))
-    total = sum(one * one for one in score)
+    lags = max(1, round(_BANDWIDTH * sqrt(count)))
+    total = plain = sum(one * one for one in score)
     for lag in range(1, min(lags, count - 1) + 1):
         weight = 1 - lag / (lags + 1)
         total += 2 * weight * sum(score[at] * score[at - lag] for at in range(lag, count))
     spread = sum((place - middle) ** 2 for place in range(count))
-    plain = sum(one * one for one in score)
-    return sqrt(max(total, plain * 0.5) * count / max(1, count - 2)) / spread
+    return sqrt(max(total, plain * _LEAST_SPREAD) * count / max(1, count - 2)) / spread
 
 
 def _floor(points: Sequence[float]) -> float:
     """The mean of the lowest third."""
-    return _mean(sorted(points)[: max(1, len(points) // 3)])
+    lowest = sorted(points)[: max(1, len(points) // 3)]
+    return sum(lowest) / len(lowest)
 
 
 def _line_error(points: Sequence[float], slope: float, base: float) -> float:

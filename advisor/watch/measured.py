@@ -1,4 +1,4 @@
-"""What a record says of a run: the peak of every phase and who held it, what grows, and what would die first."""
+"""Measures a run by its record: the peak of every phase and its owners, what grows, and what would be full first."""
 
 from __future__ import annotations
 
@@ -16,15 +16,22 @@ from advisor.crash.evidence import Crash
 from advisor.language import say, spoken
 from advisor.watch.gauges import SHM, STORE, shown_name
 from advisor.watch.growth import LEAST, Growth, growth_of
-from advisor.watch.names import SAMPLES
+from advisor.watch.record_files import SAMPLES
 from advisor.watch.recording import Recording, Series, read_record
 from advisor.words import Phase
 
-Place = Literal["gpu", "host"]
+PeakPlace = Literal["gpu", "host"]
 _SECOND = 1.5
 """Seconds between two samples, at most, where a gauge moves."""
 _COUNTERS = ("step", "done", "iteration", "epoch")
 """What is counted, the most trusted first."""
+_NO_STEP = ("unknown", "model_load", "rollout_init", "checkpoint", "validation")
+"""Phases that not every step has."""
+_FELL_BACK = 0.5
+"""Of the highest count: below it another run began."""
+_MOST_OWNERS = 8
+_NEGLIGIBLE = 0.02
+"""Of what is held: so little need not be told of."""
 
 
 class Held(Struct, frozen=True):
@@ -38,7 +45,7 @@ class Held(Struct, frozen=True):
 class PhasePeak(Struct, frozen=True):
     """The most that was in use in one phase, on the fullest card or on the host."""
 
-    place: Place
+    place: PeakPlace
     phase: Phase
     bytes: int
     gauge: str
@@ -89,12 +96,12 @@ class Measured(Struct, frozen=True):
     last_phase_at: float = 0.0
     """Seconds since the record began when that phase did."""
 
-    def peak(self, place: Place, phase: Phase) -> PhasePeak | None:
+    def peak(self, place: PeakPlace, phase: Phase) -> PhasePeak | None:
         """Of one phase."""
         return next((one for one in self.peaks if one.place == place and one.phase == phase), None)
 
 
-class _Stretch(Struct, frozen=True):
+class _StepSlice(Struct, frozen=True):
     """Time in one phase of one step."""
 
     begin: float
@@ -105,21 +112,21 @@ class _Stretch(Struct, frozen=True):
 
 def measured_in(folder: Path) -> Measured:
     """What the record in a folder says. Raises RecordError, OSError."""
-    return _kept(folder, _stamp(folder), spoken())[1]
+    return _read(folder)[1]
 
 
 def recording_in(folder: Path) -> Recording:
     """The record itself; read once as long as it stays as it is. Raises RecordError, OSError."""
-    return _kept(folder, _stamp(folder), spoken())[0]
+    return _read(folder)[0]
 
 
-def _stamp(folder: Path) -> int:
+def _read(folder: Path) -> tuple[Recording, Measured]:
     path = folder / SAMPLES
-    return path.stat().st_mtime_ns if path.exists() else 0
+    return _read_once(folder, path.stat().st_mtime_ns if path.exists() else 0, spoken())
 
 
 @lru_cache(maxsize=2)
-def _kept(folder: Path, _: int, language: str) -> tuple[Recording, Measured]:
+def _read_once(folder: Path, _: int, language: str) -> tuple[Recording, Measured]:
     recording = read_record(folder)
     return recording, measure_recording(recording)
 
@@ -127,28 +134,31 @@ def _kept(folder: Path, _: int, language: str) -> tuple[Recording, Measured]:
 def measure_recording(recording: Recording) -> Measured:
     """From a record to what it means."""
     borders = step_times(recording)
-    stretches = list(_stretches(recording, borders))
-    main = [*_binding(recording), *recording.of_kind("gpu")]
-    found = [grown for one in main for grown in _growths(one, stretches)]
-    found += _owners_grown(recording, stretches)
+    slices = list(_step_slices(recording, borders))
+    found = [
+        Grown(shown_name(one.gauge.name), phase, growth_of(sizes), one.gauge.total)
+        for one in (*_binding(recording), *recording.of_kind("gpu"))
+        for phase, sizes in _per_step(one, slices).items()
+    ]
+    found += _owners_grown(recording, slices)
     leaks = [one for one in found if one.growth.leaks]
     leaks.sort(key=lambda one: -one.growth.per_step / (one.capacity or max(one.growth.level, 1.0)))
     leaking = {one.gauge for one in leaks}
     level = {one.gauge for one in found if one.growth.is_known and one.gauge not in leaking}
+    told = (say("{gauge} after {at:.0f} s", gauge=shown_name(one.gauge), at=one.at) for one in recording.alerts)
+    last_phase_at, last_phase = recording.phases[-1] if recording.phases else (0.0, "unknown")
     return Measured(
         recording.folder,
         recording.length,
         max(0, len(borders) - 1),
-        tuple(_peaks(recording, stretches)),
+        tuple(_peaks(recording, slices)),
         tuple(leaks),
         tuple(sorted(level)),
         _forecast(leaks, borders),
-        tuple(
-            say("{gauge} after {at:.0f} s", gauge=shown_name(alert.gauge), at=alert.at) for alert in recording.alerts
-        ),
+        tuple(told),
         recording.oom_kills,
-        recording.phases[-1][1] if recording.phases else "unknown",
-        recording.phases[-1][0] if recording.phases else 0.0,
+        last_phase,
+        last_phase_at,
     )
 
 
@@ -173,16 +183,19 @@ def step_times(recording: Recording) -> list[float]:
     counted = [times for name in _COUNTERS for times in [_rises(recording.steps.get(name, []))] if len(times) >= 3]
     if counted:
         return next((times for times in counted if len(times) >= LEAST), max(counted, key=len))
-    return _returns(recording)
+    returns: dict[Phase, list[float]] = {}
+    for at, phase in recording.phases:
+        if phase not in _NO_STEP:
+            returns.setdefault(phase, []).append(at)
+    return max(returns.values(), key=len, default=[])
 
 
 def _rises(counts: Sequence[tuple[float, float]]) -> list[float]:
     """Times at which a count rose; where it fell back, another run began and only that one counts."""
     times: list[float] = []
-    highest = -1.0
-    last = -1.0
+    highest = last = -1.0
     for at, count in counts:
-        if count < last and count < highest * 0.5:
+        if count < last and count < highest * _FELL_BACK:
             times, highest = [], -1.0
         if count > highest:
             highest = count
@@ -191,22 +204,14 @@ def _rises(counts: Sequence[tuple[float, float]]) -> list[float]:
     return times
 
 
-def _returns(recording: Recording) -> list[float]:
-    seen: dict[Phase, list[float]] = {}
-    for at, phase in recording.phases:
-        if phase not in ("unknown", "model_load", "rollout_init", "checkpoint", "validation"):
-            seen.setdefault(phase, []).append(at)
-    return max(seen.values(), key=len, default=[]) if seen else []
-
-
-def _stretches(recording: Recording, borders: Sequence[float]) -> Iterator[_Stretch]:
+def _step_slices(recording: Recording, borders: Sequence[float]) -> Iterator[_StepSlice]:
     """The record cut at every step and phase."""
     phases: list[tuple[float, Phase]] = [(0.0, "unknown"), *recording.phases]
     cuts = sorted({0.0, *(at for at, _ in phases), *borders, recording.length + 0.1})
     starts = [at for at, _ in phases]
     for begin, end in pairwise(cuts):
         phase = phases[bisect_right(starts, begin) - 1][1]
-        yield _Stretch(begin, end, bisect_right(borders, begin), phase)
+        yield _StepSlice(begin, end, bisect_right(borders, begin), phase)
 
 
 # --- series --------------------------------------------------------------------------------------------------------
@@ -243,36 +248,30 @@ def _highest(series: Series, begin: float, end: float) -> tuple[int, float] | No
     return best
 
 
-def _per_step(series: Series, stretches: Sequence[_Stretch]) -> dict[Phase, dict[int, int]]:
-    """Phase → step → the most in it."""
+def _per_step(series: Series, slices: Sequence[_StepSlice]) -> dict[Phase, list[float]]:
+    """Phase → the most in each step, in order."""
     found: dict[Phase, dict[int, int]] = {}
-    for stretch in stretches:
-        peak = _highest(series, stretch.begin, stretch.end)
-        if peak is not None and stretch.step > 0:
-            steps = found.setdefault(stretch.phase, {})
-            steps[stretch.step] = max(steps.get(stretch.step, 0), peak[0])
-    return found
+    for step_slice in slices:
+        peak = _highest(series, step_slice.begin, step_slice.end)
+        if peak is not None and step_slice.step > 0:
+            steps = found.setdefault(step_slice.phase, {})
+            steps[step_slice.step] = max(steps.get(step_slice.step, 0), peak[0])
+    return {phase: [float(size) for _, size in sorted(steps.items())] for phase, steps in found.items()}
 
 
-def _growths(series: Series, stretches: Sequence[_Stretch]) -> Iterator[Grown]:
-    for phase, steps in _per_step(series, stretches).items():
-        values = [float(size) for _, size in sorted(steps.items())]
-        yield Grown(shown_name(series.gauge.name), phase, growth_of(values), series.gauge.total)
-
-
-def _owners_grown(recording: Recording, stretches: Sequence[_Stretch]) -> Iterator[Grown]:
+def _owners_grown(recording: Recording, slices: Sequence[_StepSlice]) -> Iterator[Grown]:
     """Roles whose processes together grow, whatever the phase."""
     for kind, where in (("rss", "RAM"), ("gpu_process", "GPU")):
         steps: dict[str, dict[int, int]] = {}
-        for stretch in stretches:
+        for step_slice in slices:
             held: dict[str, int] = {}
             for one in recording.of_kind(kind):
-                size = value_at(one, (stretch.begin + stretch.end) / 2)
+                size = value_at(one, (step_slice.begin + step_slice.end) / 2)
                 if size is not None:
                     held[one.gauge.name] = held.get(one.gauge.name, 0) + size
-            for name, size in held.items() if stretch.step > 0 else ():
+            for name, size in held.items() if step_slice.step > 0 else ():
                 mine = steps.setdefault(name, {})
-                mine[stretch.step] = max(mine.get(stretch.step, 0), size)
+                mine[step_slice.step] = max(mine.get(step_slice.step, 0), size)
         for name, values in steps.items():
             owner = say("{name} ({where})", name=shown_name(name), where=where)
             yield Grown(owner, "unknown", growth_of([float(size) for _, size in sorted(values.items())]))
@@ -281,29 +280,20 @@ def _owners_grown(recording: Recording, stretches: Sequence[_Stretch]) -> Iterat
 # --- peaks ---------------------------------------------------------------------------------------------------------
 
 
-def _peaks(recording: Recording, stretches: Sequence[_Stretch]) -> Iterator[PhasePeak]:
-    places: tuple[tuple[Place, list[Series]], ...] = (
-        ("gpu", recording.of_kind("gpu")),
-        ("host", _binding(recording)),
-    )
-    for place, many in places:
+def _peaks(recording: Recording, slices: Sequence[_StepSlice]) -> Iterator[PhasePeak]:
+    places: dict[PeakPlace, list[Series]] = {"gpu": recording.of_kind("gpu"), "host": _binding(recording)}
+    for place, many in places.items():
         best: dict[Phase, tuple[int, float, Series]] = {}
         for one in many:
-            for stretch in stretches:
-                peak = _highest(one, stretch.begin, stretch.end)
-                if peak is not None and peak[0] > best.get(stretch.phase, (-1,))[0]:
-                    best[stretch.phase] = (*peak, one)
+            for step_slice in slices:
+                peak = _highest(one, step_slice.begin, step_slice.end)
+                if peak is not None and peak[0] > best.get(step_slice.phase, (-1,))[0]:
+                    best[step_slice.phase] = (*peak, one)
+        went_well = recording.end is not None and recording.end.get("code") == 0
+        whole = recording.phases if went_well else recording.phases[:-1]  # else the last one was cut off
         for phase, (size, at, one) in best.items():
-            owners = _owners(recording, one, at, size)
-            visits = _visits(recording, phase)
+            owners, visits = _owners(recording, one, at, size), sum(each == phase for _, each in whole)
             yield PhasePeak(place, phase, size, shown_name(one.gauge.name), at, one.gauge.total, owners, visits)
-
-
-def _visits(recording: Recording, phase: Phase) -> int:
-    """The last phase of a run that did not end well was cut off."""
-    went_well = recording.end is not None and recording.end.get("code") == 0
-    whole = recording.phases if went_well else recording.phases[:-1]
-    return sum(each == phase for _, each in whole)
 
 
 def _owners(recording: Recording, full: Series, at: float, size: int) -> tuple[Held, ...]:
@@ -320,12 +310,12 @@ def _owners(recording: Recording, full: Series, at: float, size: int) -> tuple[H
             if shared > 0:
                 held[name] = [shared]
     for one in of_card:
-        value = value_at(one, at)
-        if value:
+        if value := value_at(one, at):
             held.setdefault(shown_name(one.gauge.name), []).append(value)
     rows = sorted((Held(name, sum(sizes), len(sizes)) for name, sizes in held.items()), key=lambda one: -one.bytes)
     rest = size - sum(one.bytes for one in rows)
-    return (*rows[:8], *((Held(say("everything else"), rest, 0),) if rest > size * 0.02 else ()))
+    others = (Held(say("everything else"), rest, 0),) if rest > size * _NEGLIGIBLE else ()
+    return (*rows[:_MOST_OWNERS], *others)
 
 
 def _forecast(leaks: Sequence[Grown], borders: Sequence[float]) -> Forecast | None:

@@ -1,4 +1,4 @@
-"""The ends of Ray's own session logs, kept with a record: a driver often says no more than "a worker died"."""
+"""Copies the ends of Ray's own session logs into a record: a driver often says no more than "a worker died"."""
 
 from __future__ import annotations
 
@@ -7,39 +7,27 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 
-from advisor.machine.ray_session import logs_of, raylet_words, sessions_root
-from advisor.watch.names import RAY_LOGS
+from advisor.machine.ray_session import logs_of, raylet_words, sessions_root, tail_bytes
+from advisor.watch.record_files import RAY_LOGS
 
 _WANTED = ("worker-*.err", "worker-*.out", "raylet.out", "raylet.err", "python-core-worker-*.log")
-_TAIL = 64 << 10
-_ALL = 2 << 20
-_MOST = 48
-_ENTRIES = 20_000
-_WORKERS = 8
+_TAIL, _ALL = 64 << 10, 2 << 20
+"""Bytes of one log, and of all."""
+_MOST, _ENTRIES, _WORKERS = 48, 20_000, 8
+"""Logs that are copied, entries of a folder that are looked at, workers whose logs are looked for."""
 _ID = re.compile(r"Worker ID: ([0-9a-f]{28,64})\b|^\s*actor_id: ([0-9a-f]{32,64})\s*$", re.MULTILINE)
 
 
 def session_logs(raylet: int | None) -> Path | None:
     """The logs folder of the session that a raylet belongs to, else of this node's latest."""
-    for folder in (_of_raylet(raylet), _latest()):
-        if folder is not None and folder.is_dir():
-            return folder
-    return None
-
-
-def _of_raylet(raylet: int | None) -> Path | None:
+    folders = [sessions_root() / "session_latest" / "logs"]
     with suppress(OSError):
         words = Path(f"/proc/{raylet}/cmdline").read_bytes().decode("utf-8", "replace").split("\0")
-        for word in words:
-            if word.startswith("--log_dir="):
-                return Path(word.partition("=")[2])
-    return None
-
-
-def _latest() -> Path:
-    return sessions_root() / "session_latest" / "logs"
+        folders = [Path(word.partition("=")[2]) for word in words if word.startswith("--log_dir=")] + folders
+    return next((folder for folder in folders if folder.is_dir()), None)
 
 
 def keep_ends(logs: Path, into: Path, since: float) -> int:
@@ -48,12 +36,13 @@ def keep_ends(logs: Path, into: Path, since: float) -> int:
     At most 2 MiB in all; nothing is raised, a log that cannot be read is left out.
     """
     left, count = _ALL, 0
-    for file in _written(logs, since):
+    newest = sorted(_written_since(logs, since), reverse=True)
+    for _, file in sorted(newest, key=lambda one: one[1].suffix != ".err"):  # a dying process writes its errors there
         if left <= 0 or count >= _MOST:
             break
-        end = _end_of(file)
-        if end:
-            with suppress(OSError):
+        with suppress(OSError):
+            end = tail_bytes(file, _TAIL)
+            if end:
                 into.mkdir(mode=0o700, exist_ok=True)
                 (into / file.name).write_bytes(end[-left:])
                 left -= len(end)
@@ -61,30 +50,14 @@ def keep_ends(logs: Path, into: Path, since: float) -> int:
     return count
 
 
-def _written(logs: Path, since: float) -> list[Path]:
-    found = sorted(_wanted(logs, since), reverse=True)
-    order = sorted(found, key=lambda one: one[1].suffix != ".err")  # what a dying process says goes there
-    return [file for _, file in order]
-
-
-def _wanted(logs: Path, since: float) -> Iterator[tuple[float, Path]]:
+def _written_since(logs: Path, since: float) -> Iterator[tuple[float, Path]]:
     with suppress(OSError), os.scandir(logs) as entries:
-        for number, entry in enumerate(entries):
-            if number >= _ENTRIES:
-                return
+        for entry in islice(entries, _ENTRIES):
             if any(fnmatch.fnmatch(entry.name, pattern) for pattern in _WANTED):
                 with suppress(OSError):
                     status = entry.stat()
                     if status.st_mtime >= since and status.st_size:
                         yield status.st_mtime, Path(entry.path)
-
-
-def _end_of(file: Path) -> bytes:
-    with suppress(OSError), file.open("rb") as open_file:
-        open_file.seek(0, os.SEEK_END)
-        open_file.seek(max(0, open_file.tell() - _TAIL))
-        return open_file.read(_TAIL)
-    return b""
 
 
 def ends_in(record: Path) -> tuple[Path, ...]:

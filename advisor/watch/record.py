@@ -1,4 +1,4 @@
-"""The record of a run: a folder that can be read at every moment, also after a kill -9 of whoever wrote it.
+"""Writes the record of a run: a folder that can be read at every moment, also after a kill -9 of its writer.
 
     output.log     what the command printed on its terminal, or on standard output and error together
     errors.log     standard error, where it went elsewhere than standard output
@@ -44,7 +44,7 @@ from msgspec import Struct, field
 
 from advisor.units import MIB
 from advisor.watch.gauges import Gauge
-from advisor.watch.names import RING, SAMPLES
+from advisor.watch.record_files import RING, SAMPLES
 
 VERSION = 1
 RATE = 220.0

@@ -1,71 +1,79 @@
-"""The record of a command that runs: opened, kept and closed around its course."""
+"""Records a run from start to end: a command that `watch` started, or a process that `watch --attach` joins."""
 
 from __future__ import annotations
 
 import gc
 import os
 import shlex
+import signal
+import stat
 import time
+from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
 from time import monotonic as clock
+from typing import TYPE_CHECKING, Any
 
+from advisor.language import say
 from advisor.redact import readable, redact
-from advisor.watch.begun import Opened, Started, Tell, Watch
-from advisor.watch.cards import GpuGauges
-from advisor.watch.course import Course
-from advisor.watch.gauges import HostGauges
-from advisor.watch.marks import Watched
-from advisor.watch.names import COMMAND, ERRORS, OUTPUT, RAY_LOGS
-from advisor.watch.outlet import Outlet
-from advisor.watch.people import People
+from advisor.watch.end_of_run_log import RunEnd, write_end_logs
+from advisor.watch.gauges import HostGauges, shown_name
+from advisor.watch.gpu_gauges import GpuGauges
+from advisor.watch.kernel_log import KernelLog, kills_of_the_node
+from advisor.watch.log_tail import LogTail
+from advisor.watch.process_tree import ProcessTree, role_of, stat_fields
+from advisor.watch.progress import OutputProgress
 from advisor.watch.ray_logs import keep_ends, session_logs
 from advisor.watch.record import Record
+from advisor.watch.record_files import COMMAND, ERRORS, OUTPUT, RAY_LOGS
 from advisor.watch.sampler import Sampler
+from advisor.watch.supervisor import Supervisor
 from advisor.watch.terminal import Terminal
-from advisor.watch.words import Ending, write_words
+
+if TYPE_CHECKING:
+    from advisor.watch.launcher import Notify, OpenedRecord, RunningCommand, WatchRequest
 
 
-def record_of(asked: Watch, started: Started, opened: Opened, tell: Tell) -> int | None:
+def record_run(asked: WatchRequest, command: RunningCommand, opened: OpenedRecord, tell: Notify) -> int | None:
     """Follow a command that was started to its end, and write its record. Returns its status, as waitpid has it."""
-    kernel = opened.kernel
-    outlets = [Outlet.follow(asked.folder / OUTPUT, 1)]
-    if started.separate:
-        outlets.append(Outlet.follow(asked.folder / ERRORS, 2))
+    tails = [LogTail.follow(asked.folder / OUTPUT, 1)]
+    if command.has_errors_file:
+        tails.append(LogTail.follow(asked.folder / ERRORS, 2))
     terminal = Terminal(0) if os.isatty(0) else None
-    course = Course(started.pid, started.woken, outlets, started.kept, started.poured, terminal)
-    sampler = _sampler(asked, course, opened, tell)
+    supervisor = Supervisor(command.pid, command.signals, tails, command.pty, command.output, terminal)
+    sampler = _sampler(asked, supervisor, opened, tell)
     gc.freeze()  # what is there now stays: no collection need look at it
     gc.set_threshold(50_000, 20, 20)
-    course.run(sampler)
-    sampler.finish(clock(), course.status != 0)
-    sampler.record.mark(sampler.latest, end=_end_of(course.status))
-    write_words(asked.folder, sampler, Ending(course.status, kernel, opened.before.node))
+    supervisor.run(sampler)
+    status = supervisor.status
+    end: dict[str, Any] = {"unknown": True}
+    if status is not None:
+        end = {"signal": os.WTERMSIG(status)} if os.WIFSIGNALED(status) else {"code": os.WEXITSTATUS(status)}
+    _close(sampler, status != 0, end, RunEnd(status, opened.kernel, opened.before.node), opened.begun)
+    return status
+
+
+def _close(sampler: Sampler, failed: bool, end: dict[str, Any], how: RunEnd, begun: float) -> None:
+    """The last readings, how the run ended, and of one that failed what Ray wrote since it began (epoch seconds)."""
+    folder = sampler.record.folder
+    sampler.finish(clock(), failed)
+    sampler.record.mark(sampler.latest, end=end)
+    write_end_logs(folder, sampler, how)
     sampler.close()
-    kernel.close()
-    logs = session_logs(sampler.people.raylet) if course.status != 0 else None
+    how.kernel.close()
+    logs = session_logs(sampler.processes.raylet) if failed else None
     if logs is not None:
-        keep_ends(logs, asked.folder / RAY_LOGS, opened.begun)
-    return course.status
+        keep_ends(logs, folder / RAY_LOGS, begun)
 
 
-def _sampler(asked: Watch, course: Course, opened: Opened, tell: Tell) -> Sampler:
-    def said(sentence: str) -> None:
-        raw = course.terminal is not None and course.terminal.is_raw
+def _sampler(asked: WatchRequest, supervisor: Supervisor, opened: OpenedRecord, tell: Notify) -> Sampler:
+    def tell_on_terminal(sentence: str) -> None:
+        raw = supervisor.terminal is not None and supervisor.terminal.is_raw
         tell(f"\r{sentence}\r" if raw else sentence)
 
-    watched = Watched.by(asked.knowledge)
-    for outlet in course.outlets:
-        outlet.told = watched.feed
-    record = _new_record(asked, opened)
-    began = clock() - (time.time() - opened.begun)
-    host, people = HostGauges(course.pid, groups=list(opened.before.groups)), People(course.pid)
-    sampler = Sampler(record, host, GpuGauges(), people, watched, began, asked.alert, said, opened.before)
-    with suppress(OSError):  # without a ring there is still the record
-        sampler.open()
-    return sampler
-
-
-def _new_record(asked: Watch, opened: Opened) -> Record:
+    progress = OutputProgress.by(asked.knowledge)
+    for tail in supervisor.tails:
+        tail.on_data = progress.feed
     about = {
         "began": round(opened.begun, 3),
         "command": [readable(word) for word in asked.argv[:64]],
@@ -75,12 +83,76 @@ def _new_record(asked: Watch, opened: Opened) -> Record:
     record = Record.create(asked.folder, about, opened.samples)
     with suppress(OSError), open(asked.folder / COMMAND, "w", encoding="utf-8", errors="replace") as file:
         file.write(f"{redact(shlex.join(asked.argv))}\n")
-    return record
+    began = clock() - (time.time() - opened.begun)
+    host, processes = HostGauges(supervisor.pid, groups=list(opened.before.in_groups)), ProcessTree(supervisor.pid)
+    alert, before = asked.alert, opened.before
+    sampler = Sampler(record, host, GpuGauges(), processes, progress, began, alert, tell_on_terminal, before)
+    with suppress(OSError):  # without a ring there is still the record
+        sampler.open()
+    return sampler
 
 
-def _end_of(status: int | None) -> dict[str, object]:
-    if status is None:
-        return {"unknown": True}
-    if os.WIFSIGNALED(status):
-        return {"signal": os.WTERMSIG(status)}
-    return {"code": os.WEXITSTATUS(status)}
+# --- a process that runs already -----------------------------------------------------------------------------------
+
+
+def attach(pid: int, folder: Path, alert: float | None, knowledge: tuple[Path, ...], tell: Notify) -> None:
+    """Record until the process ends, or until we are told to stop (SIGINT, SIGTERM), which it does not notice.
+
+    Its output is read where it goes to a file. Raises ProcessLookupError where there is no such process, OSError where
+    no record can be written.
+    """
+    born = _born(pid)
+    if born is None:
+        raise ProcessLookupError(pid)
+    begun = time.time()
+    about = {"began": round(begun, 3), "command": [role_of(pid)], "host": os.uname().nodename, "attached": pid}
+    record = Record.create(folder, about)
+    progress = OutputProgress.by(knowledge)
+    tails = list(_output_files(pid, folder, progress))
+    how = RunEnd(None, KernelLog.open(), kills_of_the_node())
+    sampler = Sampler(record, HostGauges(pid), GpuGauges(), ProcessTree(pid), progress, clock(), alert, tell)
+    sampler.open()
+    joined = {"pid": pid, "role": shown_name(role_of(pid))}
+    if tails:
+        tell(say("joined process {pid} ({role})", **joined))
+    else:
+        tell(say("joined process {pid} ({role}); its output goes to no file, so phases are not known", **joined))
+    ended = _follow(pid, born, sampler, tails)
+    _close(sampler, ended, {"unknown": True} if ended else {"left": True}, how, begun)
+
+
+def _follow(pid: int, born: int, sampler: Sampler, tails: list[LogTail]) -> bool:
+    """Whether the process ended; False: we were told to stop."""
+    stops: list[int] = []
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, lambda number, _: stops.append(number))
+    while not stops:
+        sampler.tick(clock())
+        for tail in tails:
+            tail.pump()
+        if _born(pid) != born:
+            return True
+        time.sleep(min(0.1, sampler.wait(clock())) or 0.001)
+    return False
+
+
+def _born(pid: int) -> int | None:
+    """When the process began, in the kernel's ticks; None where it is gone or a zombie."""
+    words = stat_fields(pid)
+    return None if len(words) < 20 or words[0] in (b"Z", b"X") else int(words[19])
+
+
+def _output_files(pid: int, folder: Path, progress: OutputProgress) -> Iterator[LogTail]:
+    """The files that its output goes to, linked into the record."""
+    seen: set[tuple[int, int]] = set()
+    for number, name in ((1, OUTPUT), (2, ERRORS)):
+        with suppress(OSError):
+            there = os.stat(f"/proc/{pid}/fd/{number}")
+            target = os.readlink(f"/proc/{pid}/fd/{number}")
+            if stat.S_ISREG(there.st_mode) and (there.st_dev, there.st_ino) not in seen:
+                seen.add((there.st_dev, there.st_ino))
+                tail = LogTail.follow(Path(target), None, at_end=True)
+                tail.on_data = progress.feed
+                yield tail
+                (folder / name).symlink_to(target)

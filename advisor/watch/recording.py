@@ -1,4 +1,4 @@
-"""A record read back: series, phases and steps. What was cut off by a kill -9 is simply not there."""
+"""Reads a record back as series, phases and steps. What was cut off by a kill -9 is simply not there."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from advisor.hostile import clean_line
 from advisor.language import say
 from advisor.units import MIB
 from advisor.watch.gauges import Gauge
-from advisor.watch.names import ERRORS, KERNEL, OUTPUT, RING, SAMPLES, WORDS
 from advisor.watch.record import HEAD, MAGIC, VERSION
+from advisor.watch.record_files import ERRORS, KERNEL, OUTPUT, RING, SAMPLES, WORDS
 from advisor.words import PHASES, Phase
 
 _LONGEST_LINE = 1 << 20
@@ -102,15 +102,20 @@ def read_record(folder: Path) -> Recording:
     if not path.is_file() or path.name != SAMPLES:
         raise RecordError(_no_record(folder))
     recording = Recording(path.parent)
-    for place, value in enumerate(_values(path)):
-        if place == 0:
-            _head(recording, value, path)
-        elif isinstance(value, list):
+    values = _values(path)
+    head = next(values, None)
+    if head is None:
+        raise RecordError(say("{file}: the record is empty", file=clean_line(str(path))))
+    began = _number(head.get("began")) if isinstance(head, dict) and head.get("v") == VERSION else None
+    if not began:
+        raise RecordError(say("{file}: not a record that this version reads", file=clean_line(str(path))))
+    recording.began = began
+    recording.command = tuple(clean_line(word) for word in head.get("command") or () if isinstance(word, str))
+    for value in values:
+        if isinstance(value, list):
             _sample(recording, value)
         elif isinstance(value, dict):
             _event(recording, value)
-    if recording.began == 0.0:
-        raise RecordError(say("{file}: the record is empty", file=clean_line(str(path))))
     _add_ring(recording)
     return recording
 
@@ -125,22 +130,10 @@ def _values(path: Path) -> Iterator[Any]:
                     continue
 
 
-def _head(recording: Recording, value: Any, path: Path) -> None:
-    began = _number(value.get("began")) if isinstance(value, dict) and value.get("v") == VERSION else None
-    if began is None:
-        raise RecordError(say("{file}: not a record that this version reads", file=clean_line(str(path))))
-    recording.began = began
-    command = value.get("command")
-    recording.command = tuple(clean_line(word) for word in command or () if isinstance(word, str))
-
-
 def _sample(recording: Recording, value: list[Any]) -> None:
-    at = _seconds(value[0] if value else None)
-    if at is None:
-        return
-    recording.length = max(recording.length, at)
+    at = _passed(recording, value[0] if value else None)
     for column, size in zip(value[1::2], value[2::2], strict=False):
-        if isinstance(column, int) and 0 <= column < len(recording.series):
+        if at is not None and isinstance(column, int) and 0 <= column < len(recording.series):
             one = recording.series[column]
             one.times.append(at)
             one.sizes.append(_bytes(size))
@@ -148,15 +141,14 @@ def _sample(recording: Recording, value: list[Any]) -> None:
 
 def _event(recording: Recording, value: dict[str, Any]) -> None:
     if "column" in value:
-        total, pid, gpu = (_whole(value.get(name)) for name in ("total", "pid", "gpu"))
         if len(recording.series) < _MOST_GAUGES:
+            total, pid, gpu = (_whole(value.get(name)) for name in ("total", "pid", "gpu"))
             name, kind = _words(value.get("name"), 200), _words(value.get("kind"), 40)
             recording.series.append(Series(Gauge(kind, name, total, pid, gpu)))
         return
-    at = _seconds(value.get("t"))
+    at = _passed(recording, value.get("t"))
     if at is None:
         return
-    recording.length = max(recording.length, at)
     phase, column = value.get("phase"), _whole(value.get("alert"))
     if isinstance(phase, str) and phase in PHASES:
         recording.phases.append((at, phase))
@@ -171,8 +163,11 @@ def _event(recording: Recording, value: dict[str, Any]) -> None:
         recording.end = value["end"]
 
 
-def _seconds(value: object) -> float | None:
+def _passed(recording: Recording, value: object) -> float | None:
+    """Seconds, from tenths; the record is at least as long."""
     tenths = _number(value)
+    if tenths is not None:
+        recording.length = max(recording.length, tenths / 10)
     return None if tenths is None else tenths / 10
 
 

@@ -1,4 +1,4 @@
-"""The readings of a run, in their rhythm: ten a second into the ring, the highest of each second into the record."""
+"""Samples a run in several rhythms: ten readings a second into the ring, the highest of each second into the record."""
 
 from __future__ import annotations
 
@@ -11,14 +11,18 @@ from msgspec import Struct, field
 from advisor.hostile import clean_line
 from advisor.language import say
 from advisor.units import MIB
-from advisor.watch.cards import GpuGauges
-from advisor.watch.gauges import NOBODY, STORE, Gauge, HostGauges, Pace, shown_name, timed
-from advisor.watch.kernel import Before
-from advisor.watch.marks import Watched
-from advisor.watch.people import People
+from advisor.watch.gauges import NOBODY, STORE, Gauge, HostGauges, Pace, shown_name
+from advisor.watch.gpu_gauges import GpuGauges
+from advisor.watch.kernel_log import KillCounts
+from advisor.watch.process_tree import ProcessTree
+from advisor.watch.progress import OutputProgress
 from advisor.watch.record import Record, Ring
 
-FAST, WHOLE, SLOW, WHO, MARKS = 0.1, 0.5, 1.0, 5.0, 0.2
+FAST, WHOLE = 0.1, 0.5
+"""Seconds from one row of the ring to the next, and from one reading of all of the host's gauges to the next."""
+_BEAT_SHARE = 0.0015
+_RHYTHMS = {"gpus": (FAST, 0.001), "slow": (1.0, 0.0007), "processes": (5.0, 0.0005), "marks": (0.2, 0.001)}
+"""Seconds from one to the next, and the share of one processor's time that they may take: 0.5 % with the beat's."""
 _MEASURED = 8
 """Of so many fast readings, one is timed."""
 _PATIENCE = 1.5
@@ -27,6 +31,8 @@ _Holder = tuple[str, str, int, int | None]
 """Kind of gauge, role, process id, card."""
 _FREELY, _MOST, _LARGE = 500, 4000, 256 * MIB
 """Columns that processes get whatever they hold; columns for those that hold so many bytes; bytes."""
+_TROUBLED = 10
+"""After a reading that failed, so many times the usual wait."""
 _CALM = 0.02
 """Of a gauge's size: so far it must fall below the level before it can be alerted of again."""
 
@@ -37,13 +43,13 @@ class Sampler(Struct):
     record: Record
     host: HostGauges
     gpus: GpuGauges
-    people: People
-    watched: Watched
+    processes: ProcessTree
+    progress: OutputProgress
     began: float
     alert: float | None = None
     """Share of a gauge's size from which on the user is told."""
     tell: Callable[[str], None] = print
-    before: Before = Before()
+    before: KillCounts = KillCounts()
     """What the kernel had counted when the run began."""
     gauges: list[Gauge] = field(default_factory=list)
     peaks: dict[int, int] = field(default_factory=dict)
@@ -69,10 +75,10 @@ class Sampler(Struct):
     _columns: dict[_Holder, int] = field(default_factory=dict)
     _alive: dict[_Holder, int] = field(default_factory=dict)
     """Of the columns, those whose process was there at the last sample."""
-    _told: set[int] = field(default_factory=set)
+    _alerted: set[int] = field(default_factory=set)
     _kills: list[int | None] = field(default_factory=list)
     _paces: dict[str, Pace] = field(default_factory=dict)
-    _beat: Pace = field(default_factory=lambda: Pace(FAST, share=0.0015))
+    _beat: Pace = field(default_factory=lambda: Pace(FAST, _BEAT_SHARE))
     _beats: int = 0
     _apart: float = 0.0
     """Seconds of processor time that the cards take in their own thread, for this beat."""
@@ -81,33 +87,29 @@ class Sampler(Struct):
 
     def open(self) -> None:
         """Find the gauges and make the ring. Raises OSError."""
-        self._paces = {
-            "fast": self._beat,
-            "cards": Pace(FAST, share=0.001),
-            "slow": Pace(SLOW, share=0.0007),
-            "who": Pace(WHO, share=0.0005),
-            "marks": Pace(MARKS, share=0.001),
-        }
+        self._paces = {"fast": self._beat, **{name: Pace(*rhythm) for name, rhythm in _RHYTHMS.items()}}
         self.gpus.open()
         self.gauges = [*self.host.gauges, Gauge("store", STORE), *self.gpus.gauges]
         self._values = [None] * len(self.gauges)
         self._step = max(MIB, (self.gauges[self.host.first].total or 0) // 1024)
-        self._kills = [self._kills_before(place) for place in range(self.host.charged)]
+        counted = [self.before.in_groups.get(group) for group in self.host.groups[: self.host.charged]]
+        self._kills = [self.host.kills(place) if known is None else known for place, known in enumerate(counted)]
         self._numbers = [self.record.column(gauge) for gauge in self.gauges]
         self._ring = Ring.create(self.record.folder, len(self.gauges))
 
-    def _join_cards(self) -> None:
+    def _join_gpus(self) -> None:
         """Cards of a driver that took its time: their gauges stand last, the ring begins anew with them."""
         for gauge in self.gpus.join():
             self.gauges.append(gauge)
             self._numbers.append(self.record.column(gauge))
-        missing = len(self.gauges) - len(self._values)
+        missing: list[int | None] = [None] * (len(self.gauges) - len(self._values))
         if not missing:
             return
-        self._values = [*self._values, *[None] * missing]
-        self.recent = deque(([*row, *[None] * missing] for row in self.recent), self.recent.maxlen)
-        ring, self._ring = self._ring, None
+        self._values = [*self._values, *missing]
+        self.recent = deque(([*row, *missing] for row in self.recent), self.recent.maxlen)
+        ring = self._ring
         if ring is not None:
+            self._ring = None
             ring.close()
             self._ring = Ring.create(self.record.folder, len(self.gauges))
 
@@ -116,14 +118,11 @@ class Sampler(Struct):
         try:
             self._tick(now)
         except (OSError, ValueError, LookupError) as error:
-            self._failed(now, error)
-
-    def _failed(self, now: float, error: Exception) -> None:
-        for pace in self._paces.values():
-            pace.due = max(pace.due, now + 10 * pace.every)
-        if not self.trouble:
-            self.trouble = clean_line(f"{type(error).__name__}: {error}", 200)
-            self.record.mark(self.latest, trouble=self.trouble)
+            for pace in self._paces.values():
+                pace.due = max(pace.due, now + _TROUBLED * pace.every)
+            if not self.trouble:
+                self.trouble = clean_line(f"{type(error).__name__}: {error}", 200)
+                self.record.mark(self.latest, trouble=self.trouble)
 
     def _tick(self, now: float) -> None:
         self.latest = now - self.began
@@ -138,21 +137,16 @@ class Sampler(Struct):
         else:
             self._fast(now)
             fast.again(now)
-        if self.watched.has_news:
-            self._marks(now)
-        if now >= self._due:
-            timed(self._paces["who"], now, self._who)
-            timed(self._paces["slow"], now, self._slow)
-            self._due = min(self._paces["who"].due, self._paces["slow"].due)
-
-    def _marks(self, now: float) -> None:
         pace = self._paces["marks"]
-        if not pace.is_due(now):
-            return
-        if self.watched.is_ready():
-            timed(pace, now, self.take_marks)
-        else:
-            pace.due = now + pace.every
+        if self.progress.has_news and pace.is_due(now):
+            if self.progress.is_ready():
+                pace.run_if_due(now, self.take_marks)
+            else:
+                pace.due = now + pace.every
+        if now >= self._due:
+            self._paces["processes"].run_if_due(now, self._refresh_processes)
+            self._paces["slow"].run_if_due(now, self._slow)
+            self._due = min(self._paces["processes"].due, self._paces["slow"].due)
 
     def wait(self, now: float) -> float:
         """Seconds until something is due."""
@@ -162,7 +156,7 @@ class Sampler(Struct):
         """The last readings; of a run that failed, in the phase that its last lines tell."""
         self.latest = now - self.began
         self._take(self.host.read(slow=False), self.gpus.last())
-        self.watched.await_ready(_PATIENCE if failed else 0.0)
+        self.progress.await_ready(_PATIENCE if failed else 0.0)
         self.take_marks()
         self._slow()
         self._count_kills()
@@ -170,7 +164,7 @@ class Sampler(Struct):
 
     def take_marks(self) -> None:
         """Phases and steps in the output since the last look; what was read before belongs to the phase before."""
-        for mark in self.watched.marks():
+        for mark in self.progress.marks():
             if mark.phase is not None:
                 self.record.sample(self.latest, self._taken())
                 self.record.flush(self.latest)
@@ -180,33 +174,26 @@ class Sampler(Struct):
 
     def _fast(self, now: float) -> None:
         """Into the ring: the gauge that tells of the run first, and all of the host's where it moved or it is time."""
-        cards, quick, first = self._read_cards(now), self.host.quick(), self.host.first
+        cards, quick, first = self._read_gpus(now), self.host.quick(), self.host.first
         before = self._shown
         if quick is None or before is None or abs(quick - before) >= self._step or now >= self._whole_due:
             self._take(self.host.read(slow=False), cards)
             self._shown, self._whole_due = self._values[first], now + WHOLE
         elif cards is not None:
             self._take([*self._values[:first], quick, *self._values[first + 1 : len(self.host.gauges)]], cards)
-        else:
-            self._take_one(first, quick)
-
-    def _take_one(self, column: int, value: int) -> None:
-        """A row in which one gauge may be new."""
-        if value // MIB == (self._values[column] or -1) // MIB:
+        elif quick // MIB == (self._values[first] or -1) // MIB:
             self.recent.append(self._values)
             if self._ring is not None:
                 self._ring.again(self.latest)
-            return
-        values = self._values.copy()
-        values[column] = value
-        self._keep(values)
-        self._raise(column, value)
+        else:
+            self._keep([*self._values[:first], quick, *self._values[first + 1 :]])
+            self._raise(first, quick)
 
-    def _read_cards(self, now: float) -> list[int | None] | None:
+    def _read_gpus(self, now: float) -> list[int | None] | None:
         """None where there are none, or nothing new is known."""
-        pace = self._paces["cards"]
+        pace = self._paces["gpus"]
         if not self.gpus.gauges:
-            self._join_cards()
+            self._join_gpus()
             return None
         due = pace.is_due(now)
         found = self.gpus.read(due)
@@ -220,7 +207,7 @@ class Sampler(Struct):
     def _take(self, host: list[int | None], cards: list[int | None] | None) -> None:
         """A row of the host's gauges and the cards'; None: these have the values they had."""
         count = len(host)
-        values = [*host, self.people.in_store(), *(cards or self._values[count + 1 :])]
+        values = [*host, self.processes.in_store(), *(cards or self._values[count + 1 :])]
         self._keep(values)
         for column, value in enumerate(values):
             self._raise(column, value)
@@ -238,7 +225,7 @@ class Sampler(Struct):
         if value is not None:
             self.peaks[column] = max(self.peaks.get(column, 0), value)
             if self.alert is not None:
-                self._alert(column, value)
+                self._alert(column, value, self.alert)
 
     def _slow(self) -> None:
         self._take(self.host.read(slow=True), None)
@@ -250,34 +237,27 @@ class Sampler(Struct):
         highest, self._highest = self._highest, {}
         return {self._numbers[place]: value for place, value in highest.items()}
 
-    def _who(self) -> None:
-        self.people.look({pid for _, pid in self.gpus.holders()})
+    def _refresh_processes(self) -> None:
+        self.processes.refresh({pid for _, pid in self.gpus.holders()})
         self._count_kills()
-        self.watched.is_ready()
+        self.progress.is_ready()
 
     def _of_processes(self) -> dict[int, int | None]:
         """What each process holds; those that are gone are marked so once."""
-        name = self.people.names.get
+        name = self.processes.names.get
         found: dict[_Holder, int] = {
-            ("rss", name(pid, NOBODY), pid, None): size for pid, size in self.people.held().items()
+            ("rss", name(pid, NOBODY), pid, None): size for pid, size in self.processes.held().items()
         }
         for (card, pid), size in self.gpus.holders().items():
             found["gpu_process", name(pid, NOBODY), pid, card] = size
         gone = {column: None for key, column in self._alive.items() if key not in found}
         for key, size in found.items():
-            if key not in self._columns and self._is_worth_a_column(size):
+            count = len(self._columns)  # some runs start a process each second, for days: of many, only the large ones
+            if key not in self._columns and (count < _FREELY or (size >= _LARGE and count < _MOST)):
                 kind, role, pid, gpu = key
                 self._columns[key] = self.record.column(Gauge(kind, role, None, pid, gpu))
         self._alive = {key: self._columns[key] for key in found if key in self._columns}
         return {**gone, **{column: found[key] for key, column in self._alive.items()}}
-
-    def _is_worth_a_column(self, size: int) -> bool:
-        """Some runs start a process each second, for days: of many, only the large ones."""
-        return len(self._columns) < _FREELY or (size >= _LARGE and len(self._columns) < _MOST)
-
-    def _kills_before(self, place: int) -> int | None:
-        known = self.before.counted(self.host.groups[place])
-        return self.host.kills(place) if known is None else known
 
     def _count_kills(self, own_only: bool = False) -> None:
         """Since the run began. A kill is counted in its own group and in those above: the highest count is all."""
@@ -288,20 +268,20 @@ class Sampler(Struct):
                 self.record.mark(self.latest, oom_kills=more, group=self.host.groups[place].folder)
                 self.oom_kills += more
 
-    def _alert(self, column: int, value: int) -> None:
+    def _alert(self, column: int, value: int, level: float) -> None:
         gauge = self.gauges[column]
-        if not gauge.total or self.alert is None:
+        if not gauge.total:
             return
-        if value >= self.alert * gauge.total and column not in self._told:
-            self._told.add(column)
+        if value >= level * gauge.total and column not in self._alerted:
+            self._alerted.add(column)
             self.record.mark(self.latest, alert=self._numbers[column], mib=value // MIB)
             told = {"gauge": shown_name(gauge.name), "share": value / gauge.total, "total": gauge.total / 2**30}
             self.tell(say("{gauge}: {share:.1%} of {total:.1f} GiB in use", **told))
-        elif value < (self.alert - _CALM) * gauge.total:
-            self._told.discard(column)
+        elif value < (level - _CALM) * gauge.total:
+            self._alerted.discard(column)
 
     def close(self) -> None:
-        for one in (self.host, self.gpus, self.people, self.record):
+        for one in (self.host, self.gpus, self.processes, self.record):
             one.close()
         if self._ring is not None:
             self._ring.close()

@@ -1,4 +1,4 @@
-"""The user's terminal: raw while the command is in the foreground, as it was before at every other moment."""
+"""Switches the user's terminal to raw while the command is in the foreground, and back at every other moment."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ from contextlib import suppress
 from typing import Any
 
 Attributes = list[Any]
+_INPUT = termios.BRKINT | termios.ICRNL | termios.INLCR | termios.IGNCR | termios.INPCK | termios.ISTRIP | termios.IXON
+_LOCAL = termios.ECHO | termios.ECHONL | termios.ICANON | termios.IEXTEN | termios.ISIG
+"""Flags of input and line discipline that are off in raw mode."""
 
 
 class Terminal:
@@ -39,18 +42,10 @@ class Terminal:
             return
         self._before = before
         raw = [*before[:6], list(before[6])]
-        raw[0] &= ~(
-            termios.BRKINT
-            | termios.ICRNL
-            | termios.INLCR
-            | termios.IGNCR
-            | termios.INPCK
-            | termios.ISTRIP
-            | termios.IXON
-        )
+        raw[0] &= ~_INPUT
         raw[1] &= ~termios.OPOST
         raw[2] = (raw[2] & ~(termios.CSIZE | termios.PARENB)) | termios.CS8
-        raw[3] &= ~(termios.ECHO | termios.ECHONL | termios.ICANON | termios.IEXTEN | termios.ISIG)
+        raw[3] &= ~_LOCAL
         raw[6][termios.VMIN], raw[6][termios.VTIME] = 1, 0
         with suppress(termios.error):
             termios.tcsetattr(self.fd, termios.TCSADRAIN, raw)

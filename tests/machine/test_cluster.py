@@ -17,13 +17,13 @@ import pytest
 from advisor.language import speaking
 from advisor.machine import cluster
 from advisor.machine.cluster import ClusterError, ask_cluster, forget
-from advisor.machine.cluster_ask import _refused
-from advisor.machine.cluster_carried import catalogue, packed_code
-from advisor.machine.cluster_doors import closed_doors, nobody_at
-from advisor.machine.cluster_probe import probe
+from advisor.machine.cluster.child import _refused
+from advisor.machine.cluster.probe import probe
+from advisor.machine.cluster.reachability import unreachable_nodes, why_unreachable
+from advisor.machine.cluster.shipped_modules import catalogue, packed_code
 from advisor.machine.inventory import Machine
 from advisor.machine.inventory_json import from_json, to_json
-from advisor.machine.trouble import SENTENCES
+from advisor.machine.nvml import SENTENCES
 
 
 @pytest.fixture
@@ -183,11 +183,11 @@ def test_no_address_is_no_cluster():
 def test_an_address_where_nobody_listens_is_told_at_once():
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-        assert nobody_at(f"127.0.0.1:{port}") == ""
-        assert nobody_at(f"ray://127.0.0.1:{port}") == ""
-    assert "nobody listens at" in nobody_at(f"127.0.0.1:{port}")
-    assert "cannot be reached" in nobody_at("no-such-host.invalid:6379")
-    assert [nobody_at(other) for other in ("auto", "host", "host:port", "host:99999", ":1")] == [""] * 5
+        assert why_unreachable(f"127.0.0.1:{port}") == ""
+        assert why_unreachable(f"ray://127.0.0.1:{port}") == ""
+    assert "nobody listens at" in why_unreachable(f"127.0.0.1:{port}")
+    assert "cannot be reached" in why_unreachable("no-such-host.invalid:6379")
+    assert [why_unreachable(other) for other in ("auto", "host", "host:port", "host:99999", ":1")] == [""] * 5
 
 
 # --- a real cluster ------------------------------------------------------------------------------------------------
@@ -252,9 +252,9 @@ def test_the_log_of_a_worker_that_died_comes_with_the_answers(made_cluster, tmp_
 
 def test_nobody_listens_where_a_raylet_died_and_a_slow_one_is_waited_for():
     slow, dead = socket.create_server(("127.0.0.1", 0)), socket.create_server(("127.0.0.1", 0))
-    doors = {"slow": slow.getsockname(), "dead": dead.getsockname(), "hidden": (None, 0)}
+    addresses = {"slow": slow.getsockname(), "dead": dead.getsockname(), "hidden": (None, 0)}
     dead.close()
     began = time.monotonic()
-    assert closed_doors(doors) == {"dead"}
+    assert unreachable_nodes(addresses) == {"dead"}
     assert time.monotonic() - began < 2
     slow.close()

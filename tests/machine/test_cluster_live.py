@@ -9,8 +9,8 @@ import time
 
 import pytest
 
-from advisor.machine import cluster_live
-from advisor.machine.cluster_live import ClusterGauges
+from advisor.machine.cluster import live as cluster_live
+from advisor.machine.cluster.live import ClusterGauges
 from advisor.machine.inventory import Gpu, Host, Machine
 from advisor.machine.inventory_json import to_json
 from advisor.units import GIB
@@ -33,7 +33,7 @@ def asked(monkeypatch):
         code = "".join(f"print({json.dumps(line)!r}, flush=True)\n" for line in lines) + then
         monkeypatch.setattr(
             cluster_live,
-            "asking",
+            "start_child",
             lambda *_: subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE),
         )
         made.append(ClusterGauges("auto"))

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from advisor.machine.describe import described, from_log, join_nodes, merge, read_machine_file
+from advisor.machine.describe import described, from_log, merge
 from advisor.machine.inventory import Gpu, Host, Machine
 from advisor.machine.inventory_json import to_json
+from advisor.machine.nodes import join_nodes
 from advisor.units import GIB
+from tests.machine_file import read_machine_file
 from tests.replacing import replace
 
 from .facts import A100_40, FACTS

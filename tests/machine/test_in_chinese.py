@@ -8,8 +8,8 @@ from advisor.language import CHINESE, speak, unsaid
 from advisor.machine.describe import described
 from advisor.machine.inventory import Gpu, Host, Machine
 from advisor.machine.measure import measure
-from advisor.machine.merge import join_nodes
-from advisor.machine.trouble import SENTENCES
+from advisor.machine.nodes import join_nodes
+from advisor.machine.nvml import SENTENCES
 from advisor.units import GIB
 
 from .facts import FACTS

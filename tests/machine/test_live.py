@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from advisor.machine.inventory import Gpu, Host
 from advisor.machine.live import HISTORY, NEVER, REOPEN_SECONDS, Gauges
-from advisor.machine.nvml import NvmlReader
-from advisor.machine.trouble import SENTENCES, Trouble
+from advisor.machine.nvml import SENTENCES, NvmlReader, Trouble
 
 from .fake_nvml import MIB, Card, FakeNvml
 

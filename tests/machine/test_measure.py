@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 from advisor.machine.measure import measure
-from advisor.machine.trouble import SENTENCES, Trouble
+from advisor.machine.nvml import SENTENCES, Trouble
 from advisor.units import GIB
 
 from .fake_nvml import MIB, Card, FakeNvml

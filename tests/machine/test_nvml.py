@@ -8,8 +8,7 @@ import sys
 
 import pytest
 
-from advisor.machine.nvml import EMPTY_MIG, SHARED_WITH_HOST, NvmlReader, query
-from advisor.machine.trouble import SENTENCES, Refused, Trouble
+from advisor.machine.nvml import EMPTY_MIG, SENTENCES, SHARED_WITH_HOST, NvmlReader, Refused, Trouble, query
 
 from .fake_nvml import MIB, Card, FakeNvml
 

@@ -23,7 +23,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from advisor import kept, language, session
+from advisor import language, session, session_store
 from advisor.asked import Asked
 from advisor.config import read_config, told
 from advisor.crash.snapshot import RefusedPickleError, plain_data
@@ -32,7 +32,6 @@ from advisor.crash.story import read_text
 from advisor.hostile import cells, clean, clean_line
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.own import merged
-from advisor.machine.describe import read_machine_file
 from advisor.redact import redact
 from advisor.report.json_report import diagnose_json, encode
 from advisor.report.text_report import text_report
@@ -45,9 +44,10 @@ from advisor.script.files import Files
 from advisor.script.reader import read_documents
 from advisor.units import parse_size
 from advisor.watch.measured import measure_recording
-from advisor.watch.names import RING, SAMPLES
+from advisor.watch.record_files import RING, SAMPLES
 from advisor.watch.recording import RecordError, read_record
 from advisor.words import filled
+from tests.machine_file import read_machine_file
 from tests.watch.made_record import made_record
 
 RUNS = Path(__file__).parents[1] / "runs"
@@ -222,7 +222,7 @@ def targets(folder: Path) -> list[Target]:
         Target("sentences of others", lambda data: _sentence(data.decode("utf-8", "replace")), sentences, (), 20),
         Target("records", lambda data: _record(folder / "record", data), records, (RecordError,), 4),
         Target("rings", lambda data: _ring(folder / "ring", data), rings, (), 4),
-        Target("sittings", lambda data: kept.load(_kept(folder / "s.json", data)), sittings, (ValueError,), 4),
+        Target("sittings", lambda data: session_store.load(_kept(folder / "s.json", data)), sittings, (ValueError,), 4),
         Target("run files", lambda data: _run_file(_kept(folder / "r.yaml", data)), run_files, (ValueError,)),
         Target("configuration", lambda data: _config(folder, data), configs, (), 4),
         Target("sittings on damaged scripts", lambda data: _sitting(folder / "sat", data), whole, refusals, slow=5.0),

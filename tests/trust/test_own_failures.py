@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from advisor import __version__
+from advisor.bug_report import without_home, write_bug_report
 from advisor.cli import main
 from advisor.demo import demo_files
-from advisor.fault import recorded, without_home
 
 from .pseudo_terminal import PseudoTerminal
 
@@ -102,7 +102,7 @@ def test_a_bug_restores_the_terminal_and_is_kept(place, start, tmp_path):
 def test_the_kept_file_says_what_a_maintainer_asks_for(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     monkeypatch.setenv("HOME", "/home/ana")
-    sentence = recorded(KeyError("x" * 9000), ["/home/ana/run.sh", "--answer", f"token={SECRET}"])
+    sentence = write_bug_report(KeyError("x" * 9000), ["/home/ana/run.sh", "--answer", f"token={SECRET}"])
     (file,) = tmp_path.glob("*.txt")
     told = file.read_text()
     for words in (f"rl-oom-advisor: {__version__}", "Python: ", "system: Linux", "textual 8", "msgspec ", "terminal: "):
@@ -114,7 +114,7 @@ def test_the_kept_file_says_what_a_maintainer_asks_for(tmp_path, monkeypatch):
 
 def test_a_folder_for_what_is_kept_that_is_full_changes_nothing_else(monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", "/proc/nowhere")
-    assert recorded(KeyError("x"), []) == "this is a fault of the program, not of your files (KeyError: 'x')"
+    assert write_bug_report(KeyError("x"), []) == "this is a fault of the program, not of your files (KeyError: 'x')"
 
 
 def test_only_the_home_folder_itself_is_shortened(monkeypatch):

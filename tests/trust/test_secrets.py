@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from advisor.arguments import app_parser
+from advisor.bug_report import write_bug_report
 from advisor.cli import main
 from advisor.commands.asking import asked_from
-from advisor.fault import recorded
 from advisor.guided import SessionDriver
 from advisor.language import ENGLISH, LANGUAGES, speak
 from advisor.report.ticket import ticket
@@ -130,10 +130,10 @@ def test_neither_a_ticket_nor_what_is_kept_of_a_fault_tells_one(garden, tmp_path
     speak(language)
     told = [ticket(state)]
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    monkeypatch.setattr("advisor.fault._packages", list)
+    monkeypatch.setattr("advisor.bug_report._packages", list)
     lines = (garden[0] / STORY.log).read_text().splitlines()
     for text in (*lines, "\n".join(lines)):
-        told.append(recorded(ValueError(text), ["diagnose", "--answer", text]))
+        told.append(write_bug_report(ValueError(text), ["diagnose", "--answer", text]))
     files = list(tmp_path.glob("rl-oom-advisor-*.txt"))
     told += [file.read_text() for file in files]
     assert len(files) > 100

@@ -16,7 +16,6 @@ import pytest
 
 from advisor.cli import main
 from advisor.machine import measure as measuring
-from advisor.machine.describe import read_machine_file
 from advisor.machine.inventory import Gpu, GpuProcess, Host
 from advisor.machine.live import NEVER, Gauges
 from advisor.machine.nvml import NvmlReader
@@ -24,6 +23,7 @@ from advisor.machine.processes import leftovers
 from advisor.tui.gauge_strip import strip
 from advisor.tui.ui_text import plain
 from tests.machine.fake_nvml import Card, FakeNvml
+from tests.machine_file import read_machine_file
 from tests.stories.told import STORIES, enter
 
 from .strange_machines import ELSEWHERE, MACHINES, Strange, shown

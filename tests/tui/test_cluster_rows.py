@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from advisor.machine.cluster_live import ClusterSnapshot, NodeGauge
+from advisor.machine.cluster.live import ClusterSnapshot, NodeGauge
 from advisor.machine.inventory import Gpu, Host, Machine
 from advisor.tui.cluster_rows import card_heights, cluster_rows
 from advisor.tui.ui_text import texts, width_of

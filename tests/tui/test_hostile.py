@@ -10,7 +10,7 @@ from textual.pilot import Pilot
 
 from advisor.hostile import cells
 from advisor.machine.live import GaugeSnapshot
-from advisor.recent import Found, Recent, RecentRun
+from advisor.recent import FoundFile, Recent, RecentRun
 from advisor.session import State
 from advisor.tui import (
     breadcrumb,
@@ -182,7 +182,7 @@ def every_page(text: str, width: int) -> list[list[Row]]:
     driver, gauges = HostileDriver(state, text=always(text)), HostileGauges(text=always(text))
     snapshot_of_it = gauges.poll(1.0)
     clean_path = text.replace("\x00", "") or "x"
-    one = Found(Path("/runs") / clean_path, 1.0, 5)
+    one = FoundFile(Path("/runs") / clean_path, 1.0, 5)
     found = Recent(Path("/runs"), (RecentRun(one, one),), (one,), one)
     return [
         verdict.verdict_rows(state, width),

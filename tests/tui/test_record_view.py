@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.tui.record_view import RecordView, band_letters, drawn
-from advisor.watch.curve import Band, Curve
 from advisor.watch.measured import measured_in
+from advisor.watch.plot_data import Band, Curve
 from tests.replacing import replace
 from tests.watch.made_record import made_record
 

@@ -14,16 +14,16 @@ import pytest
 from advisor.asked import Asked, read_crash_of
 from advisor.crash.story import read_logs
 from advisor.knowledge.load import load_knowledge
-from advisor.watch.cards import GpuGauges
+from advisor.watch.end_of_run_log import RunEnd, write_end_logs
 from advisor.watch.gauges import HostGauges, Pace
-from advisor.watch.kernel import Before, KernelLog, kills_of_the_node
-from advisor.watch.marks import Watched
-from advisor.watch.names import RAY_LOGS as FOLDER
-from advisor.watch.people import People, role_in
+from advisor.watch.gpu_gauges import GpuGauges
+from advisor.watch.kernel_log import KernelLog, KillCounts, kills_of_the_node
+from advisor.watch.process_tree import ProcessTree, role_in
+from advisor.watch.progress import OutputProgress
 from advisor.watch.ray_logs import keep_ends, of_workers
 from advisor.watch.record import Record, Ring
+from advisor.watch.record_files import RAY_LOGS as FOLDER
 from advisor.watch.sampler import Sampler
-from advisor.watch.words import Ending, write_words
 
 TORCH = (
     "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.32 GiB. GPU 0 has a total capacity of 39.38 GiB \
@@ -36,7 +36,7 @@ unexpectedly exits with a connection error code 2. End of file.\n"
 def sampler_in(folder, used_share):
     """A sampler whose host was that full in the last moments."""
     record = Record.create(folder, {"began": 1.7e9, "command": ["run"]})
-    sampler = Sampler(record, HostGauges(), GpuGauges(), People(os.getpid()), Watched(), 0.0)
+    sampler = Sampler(record, HostGauges(), GpuGauges(), ProcessTree(os.getpid()), OutputProgress(), 0.0)
     sampler.gauges = sampler.host.gauges
     values = [None if gauge.total is None else int(gauge.total * used_share) for gauge in sampler.gauges]
     sampler.recent.append(values)
@@ -46,7 +46,7 @@ def sampler_in(folder, used_share):
 
 @pytest.mark.parametrize(("share", "verdict"), [(0.97, "oom"), (0.40, "unclear")])
 def test_a_kill_without_the_kernels_word_is_a_shortage_only_where_memory_was_nearly_full(tmp_path, share, verdict):
-    write_words(tmp_path / "r", sampler_in(tmp_path / "r", share), Ending(int(signal.SIGKILL), KernelLog(), None))
+    write_end_logs(tmp_path / "r", sampler_in(tmp_path / "r", share), RunEnd(int(signal.SIGKILL), KernelLog(), None))
     crash = read_logs([tmp_path / "r/watch.log"], load_knowledge().signatures)
     assert crash.verdict == verdict
     assert "could not be read" in (tmp_path / "r/watch.log").read_text()
@@ -64,8 +64,8 @@ class Log(KernelLog):
 
 def test_of_the_kernels_log_only_what_was_killed_in_the_runs_own_group_is_kept(tmp_path):
     sampler = sampler_in(tmp_path / "r", 0.5)
-    sampler.before, sampler.oom_kills = Before(paths=frozenset({"/job/ours"})), 1
-    write_words(tmp_path / "r", sampler, Ending(9, Log(0), None))
+    sampler.before, sampler.oom_kills = KillCounts(paths=frozenset({"/job/ours"})), 1
+    write_end_logs(tmp_path / "r", sampler, RunEnd(9, Log(0), None))
     kept = (tmp_path / "r/kernel.log").read_text()
     assert "501" in kept
     assert "502" not in kept
@@ -141,12 +141,12 @@ def test_the_tree_of_a_run_is_found_with_what_each_holds():
     code = "import subprocess, sys; x = bytearray(64 << 20); subprocess.run(['sleep', '60'])"
     run = subprocess.Popen([sys.executable, "-c", code], start_new_session=True)
     try:
-        people, until = People(run.pid), time.monotonic() + 30
-        while "sleep" not in people.names.values() and time.monotonic() < until:
-            people.look()
+        tree, until = ProcessTree(run.pid), time.monotonic() + 30
+        while "sleep" not in tree.names.values() and time.monotonic() < until:
+            tree.refresh()
             time.sleep(0.02)
-        assert "sleep" in people.names.values()
-        assert people.held()[run.pid] >= 64 << 20
+        assert "sleep" in tree.names.values()
+        assert tree.held()[run.pid] >= 64 << 20
     finally:
         os.killpg(run.pid, signal.SIGKILL)
         run.wait()

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from advisor.units import MIB
 from advisor.watch.gauges import Gauge
-from advisor.watch.names import SAMPLES
 from advisor.watch.record import RATE, ROOM, Record, Ring
+from advisor.watch.record_files import SAMPLES
 from advisor.watch.recording import RecordError, read_record, ring_rows
 from tests.watch.made_record import made_record
 

@@ -10,10 +10,10 @@ from types import SimpleNamespace
 import pytest
 
 from advisor.units import GIB, MIB
-from advisor.watch.cards import GpuGauges
 from advisor.watch.gauges import Gauge
-from advisor.watch.marks import Watched
-from advisor.watch.people import People
+from advisor.watch.gpu_gauges import GpuGauges
+from advisor.watch.process_tree import ProcessTree
+from advisor.watch.progress import OutputProgress
 from advisor.watch.record import Record
 from advisor.watch.recording import ring_rows
 from advisor.watch.sampler import Sampler
@@ -59,7 +59,7 @@ def host():
 @pytest.fixture
 def sampler(tmp_path, host):
     record = Record.create(tmp_path / "r", {"began": 1.7e9, "command": ["run"]})
-    made = Sampler(record, host, Cards(), People(os.getpid()), Watched(), 0.0)
+    made = Sampler(record, host, Cards(), ProcessTree(os.getpid()), OutputProgress(), 0.0)
     made.open()
     yield made
     made.close()
@@ -117,8 +117,8 @@ def test_the_level_that_was_asked_for_is_told_between_whole_readings_too(sampler
 
 def test_a_process_that_ended_is_marked_so_once(sampler):
     child = subprocess.Popen(["sleep", "60"])
-    sampler.people = People(child.pid)
-    sampler.people.look()
+    sampler.processes = ProcessTree(child.pid)
+    sampler.processes.refresh()
     (column,) = sampler._of_processes()
     child.kill()
     child.wait()
@@ -134,7 +134,7 @@ def test_a_row_that_repeats_costs_no_line_in_the_record(sampler, tmp_path):
 
 def test_a_run_that_starts_processes_all_the_time_does_not_fill_the_record_with_them(sampler):
     held = {}
-    sampler.people = SimpleNamespace(names={}, held=lambda: held, close=lambda: None)
+    sampler.processes = SimpleNamespace(names={}, held=lambda: held, close=lambda: None)
     for pid in range(1000, 3000):
         held = {pid: 40 * MIB}
         sampler._of_processes()

@@ -1,0 +1,152 @@
+"""Parses descriptions of GPUs, "8xA100-40GB", into cards with the memory that their driver reports."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from fnmatch import fnmatch
+from typing import Protocol
+
+from advisor.hostile import clean_line
+from advisor.language import mark, say
+from advisor.machine.inventory import Gpu
+from advisor.units import GIB, parse_size
+
+MOST_GPUS = 1024
+NAME_LIMIT = 80
+_COUNT = re.compile(r"(\d+)\s*[x*×]\s*", re.IGNORECASE)
+_COUNT_BEHIND = re.compile(
+    r"(?<=\S)\s*[x*×]\s*(\d{1,2})$", re.IGNORECASE
+)  # two digits: the X of "RTX 4090" is no count
+_SIZE = re.compile(r"(?<![a-z0-9.])(\d+(?:\.\d+)?)\s*(gib|gb|g|mib|mb|tib|tb)\b", re.IGNORECASE)
+_SIZE_GLUED = re.compile(r"(\d+(?:\.\d+)?)\s*(gib|gb)\b", re.IGNORECASE)
+_MAKERS = {"nvidia", "tesla", "geforce", "amd", "instinct", "huawei", "ascend", "gpu", "quadro"}
+_FORMS = {"sxm", "sxm2", "sxm3", "sxm4", "sxm5", "sxm6", "pcie", "pci", "nvl", "oam", "rtx"}
+_FORMS |= {"hbm", "hbm2", "hbm2e", "hbm3", "hbm3e", "gddr6", "gddr7"}
+_NOMINAL_SLACK = 0.1
+"""Sellers' gigabytes and what the driver reports differ by less than this share."""
+_LEAST_BYTES = GIB // 2
+"""No GPU that trains has less memory."""
+EXAMPLES = "8xA100-40GB, 4xH100, 2xRTX-3090-24GB"
+_NO_GPUS = mark("gpus must be text like {examples}, or a list of {{name, total_bytes}}")
+_COUNTED = mark("{part!r} asks for {count} GPUs; write it like {examples}")
+_TOO_SMALL = mark("{name!r} is too small for a GPU; write it like {examples}")
+_TOO_MANY = mark("{count} GPUs on one node are too many: give those of one node, and --nodes for the rest")
+_NO_BYTES = mark("gpus[{place}].total_bytes must be a positive whole number of bytes, not {size!r}")
+_STRANGER = mark("the GPU {name!r} is not known: add its memory, like {name}-24GB; known forms: {examples}")
+_ASSUMED = mark("Its memory was not given ({names}); {name} is assumed, name the other if it is that.")
+
+
+class KnownGpu(Protocol):
+    """What knowledge knows of a card (`GpuFact`)."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def aliases(self) -> tuple[str, ...]: ...
+
+    @property
+    def total_bytes(self) -> int: ...
+
+
+def parse_gpus(text: str, gpus: Sequence[KnownGpu]) -> tuple[Gpu, ...]:
+    """The cards of one node: "8xA100-40GB", "4xH100", "h20", "1xNVIDIA A100-SXM4-80GB", or several with commas.
+
+    A known card gets the memory that programs see on it; an unknown name needs a size and gets exactly that. Raises
+    ValueError with a sentence and examples.
+    """
+    cards: list[Gpu] = []
+    for part in text.split(","):
+        cards += _one_kind(clean_line(part, 200).strip(), gpus, first=len(cards))
+    if len(cards) > MOST_GPUS:
+        raise ValueError(say(_TOO_MANY, count=len(cards)))
+    return tuple(cards)
+
+
+def gpus_from(value: object, gpus: Sequence[KnownGpu]) -> tuple[Gpu, ...]:
+    """Cards as a run file gives them: a text for `parse_gpus`, or a list of {name, total_bytes}. Raises ValueError."""
+    if isinstance(value, str):
+        return parse_gpus(value, gpus)
+    if not isinstance(value, list) or not value:
+        raise ValueError(say(_NO_GPUS, examples=EXAMPLES))
+    return tuple(_from_entry(place, entry, gpus) for place, entry in enumerate(value))
+
+
+def _from_entry(place: int, entry: object, gpus: Sequence[KnownGpu]) -> Gpu:
+    if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
+        problem = say("gpus[{place}] needs a name, and total_bytes where the card is not a known one", place=place)
+        raise ValueError(problem)  # noqa: TRY004 - one kind of error for input
+    size = entry.get("total_bytes")
+    if size is None:
+        return _gpu(place, entry["name"], gpus)
+    if isinstance(size, bool) or not isinstance(size, int) or size <= 0:
+        raise ValueError(say(_NO_BYTES, place=place, size=str(size)[:40]))
+    return Gpu(place, clean_line(entry["name"], NAME_LIMIT), size)
+
+
+def _one_kind(part: str, gpus: Sequence[KnownGpu], first: int) -> list[Gpu]:
+    ahead, behind = _COUNT.match(part), _COUNT_BEHIND.search(part)
+    count = int(ahead.group(1)) if ahead else int(behind.group(1)) if behind else 1
+    name = part[ahead.end() :] if ahead else part[: behind.start()] if behind else part
+    if not 1 <= count <= MOST_GPUS:
+        raise ValueError(say(_COUNTED, part=part, count=count, examples=EXAMPLES))
+    if not name or not re.search(r"[A-Za-z0-9]", name):
+        raise ValueError(say("no GPU is named in {part!r}; write it like {examples}", part=part, examples=EXAMPLES))
+    return [_gpu(first + place, name, gpus) for place in range(count)]
+
+
+def _gpu(index: int, name: str, gpus: Sequence[KnownGpu]) -> Gpu:
+    shown = clean_line(name, NAME_LIMIT).strip()
+    matches = _candidates(shown, gpus)
+    for card in matches:
+        if any(_full_key(shown) == _full_key(alias) for alias in _names(card) if _SIZE.search(alias)):
+            return Gpu(index, card.name, card.total_bytes)
+    sized = _SIZE.search(shown) or _SIZE_GLUED.search(shown)
+    if sized is not None:
+        size = parse_size("".join(sized.groups()))
+        near = [card for card in matches if abs(card.total_bytes - size) <= size * _NOMINAL_SLACK]
+        if size < _LEAST_BYTES:
+            raise ValueError(say(_TOO_SMALL, name=shown, examples=EXAMPLES))
+        if not near:
+            return Gpu(index, shown, size)
+        nearest = min(near, key=lambda card: abs(card.total_bytes - size))
+        return Gpu(index, nearest.name, nearest.total_bytes)
+    if not matches:
+        raise ValueError(say(_STRANGER, name=shown, examples=EXAMPLES))
+    smallest = min(matches, key=lambda card: card.total_bytes)
+    names = sorted({card.name for card in matches})
+    assumed = say(_ASSUMED, names=say(" or ").join(names), name=smallest.name) if len(names) > 1 else ""
+    return Gpu(index, smallest.name, smallest.total_bytes, problem=assumed)
+
+
+# --- names ---------------------------------------------------------------------------------------------------------
+
+
+def _words(name: str) -> list[str]:
+    return [word for word in re.split(r"[\s_/()-]+", name.lower()) if word and word not in _MAKERS]
+
+
+def _full_key(name: str) -> str:
+    """Everything but the maker, glued: "NVIDIA A100-SXM4-80GB" → "a100sxm480gb"."""
+    return "".join(_words(name))
+
+
+def _chip_key(name: str) -> str:
+    """The chip alone, without maker, size and form factor: "NVIDIA A100-SXM4-80GB" → "a100"."""
+    return "".join(word for word in _words(_SIZE.sub(" ", name.lower())) if word not in _FORMS)
+
+
+def _names(card: KnownGpu) -> tuple[str, ...]:
+    return card.name, *card.aliases
+
+
+def _candidates(name: str, gpus: Sequence[KnownGpu]) -> list[KnownGpu]:
+    """Cards that go by this name: by a full alias first, else by the chip."""
+    key, low, chip = _full_key(name), name.lower(), _chip_key(name)
+    full = [
+        card
+        for card in gpus
+        if any(key == _full_key(alias) or ("*" in alias and fnmatch(low, alias.lower())) for alias in _names(card))
+    ]
+    return full or [card for card in gpus if chip and any(chip == _chip_key(alias) for alias in _names(card))]

@@ -1,0 +1,135 @@
+"""Stores sessions on disk at every step, so that a dropped connection costs nothing and one can be resumed."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from msgspec import Struct, ValidationError, convert, field, to_builtins
+from msgspec.structs import replace
+
+from advisor import session
+from advisor.config import PROGRAM
+from advisor.language import say
+from advisor.session import Asked, State
+
+MOST_SESSIONS = 20
+"""Sessions that stay on disk; older ones make room."""
+LARGEST = 1 << 20
+"""Bytes of a file that are read."""
+SCHEMA = 1
+
+
+class SavedSession(Struct, frozen=True):
+    """One session: what was asked for with the user's answers, what was switched by hand, and where the user was."""
+
+    asked: Asked
+    switched: Mapping[str, bool] = field(default_factory=dict)
+    """Step of the plan → on or off, in the order of the keystrokes."""
+    stage: str = ""
+    question: int = 0
+    demo: bool = False
+
+
+def state_folder(environ: Mapping[str, str] | None = None) -> Path:
+    """$XDG_STATE_HOME/rl-oom-advisor, else under ~/.local/state."""
+    environ = os.environ if environ is None else environ
+    base = environ.get("XDG_STATE_HOME", "")
+    return (Path(base) if base.startswith("/") else Path.home() / ".local" / "state") / PROGRAM
+
+
+def sessions_folder(environ: Mapping[str, str] | None = None) -> Path:
+    """Where the sessions lie. (The folder has the name that earlier versions gave it.)"""
+    return state_folder(environ) / "sittings"
+
+
+def new_file(environ: Mapping[str, str] | None = None) -> Path:
+    """The file of a session that begins now."""
+    return sessions_folder(environ) / f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.json"
+
+
+def latest(environ: Mapping[str, str] | None = None) -> Path | None:
+    """The session that was saved last; None where there is none."""
+    return max(_files(sessions_folder(environ)), default=None, key=_age_key)
+
+
+def _files(folder: Path) -> list[Path]:
+    try:
+        return [path for path in folder.iterdir() if path.suffix == ".json"]
+    except OSError:
+        return []
+
+
+def _age_key(path: Path) -> tuple[float, str]:
+    try:
+        return path.stat().st_mtime, path.name
+    except OSError:
+        return 0.0, path.name
+
+
+def save(path: Path, saved: SavedSession) -> None:
+    """Write the session whole or not at all, readable by the user alone. Raises OSError."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    beside = path.with_suffix(f".{os.getpid()}.part")
+    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as out:
+        json.dump({"schema": SCHEMA, **to_builtins(saved, enc_hook=str)}, out, indent=1, ensure_ascii=True)
+    beside.replace(path)
+    for old in sorted(_files(path.parent), key=_age_key)[:-MOST_SESSIONS]:
+        with suppress(OSError):
+            old.unlink()
+
+
+def load(path: Path) -> SavedSession:
+    """A saved session. Raises OSError where it cannot be read and ValueError, one sentence, where it is none."""
+    with path.open("rb") as file:
+        data = file.read(LARGEST)
+    try:
+        found = json.loads(data)
+    except (ValueError, RecursionError):
+        raise ValueError(say("{path}: this is not a kept sitting (no JSON)", path=path)) from None
+    if not isinstance(found, dict) or found.get("schema") != SCHEMA or not isinstance(found.get("asked"), dict):
+        raise ValueError(say("{path}: this is not a kept sitting", path=path))
+    try:
+        saved = convert(found, SavedSession, dec_hook=_path)
+    except ValidationError as error:
+        raise ValueError(say("{path}: this sitting cannot be read ({error})", path=path, error=error)) from error
+    if any(str(log) == "-" for log in saved.asked.logs):
+        raise ValueError(say("its log came from standard input and is gone"))
+    return saved
+
+
+def with_switches(state: State, switched: Mapping[str, bool]) -> State:
+    """The session with the steps switched as they were; steps that the plan has no more are passed over."""
+    for name, on in switched.items():
+        if any(step.id == name and step.selected != on for step in state.plan.steps):
+            state = session.toggle(state, name, on)
+    return state
+
+
+def current_request(state: State) -> Asked:
+    """What was asked for, paths made absolute, with the answers as they stand."""
+    asked = state.asked
+    return replace(
+        asked,
+        script=asked.script and _absolute(asked.script),
+        logs=tuple(map(_absolute, asked.logs)),
+        machine_files=tuple(map(_absolute, asked.machine_files)),
+        knowledge=tuple(map(_absolute, asked.knowledge)),
+        record=asked.record and _absolute(asked.record),
+        answers=dict(state.answers),
+    )
+
+
+def _absolute(path: Path) -> Path:
+    return path if str(path) == "-" else path.absolute()
+
+
+def _path(kind: type, value: object) -> Path:
+    if kind is not Path or not isinstance(value, str) or "\0" in value:
+        raise TypeError("Expected a path")  # as msgspec words it
+    return Path(value)

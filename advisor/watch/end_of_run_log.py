@@ -1,0 +1,101 @@
+"""Writes the end of a run as logs that can be diagnosed: what the kernel said, what was full, how it ended."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from msgspec import Struct
+
+from advisor.units import KIB, show_bytes
+from advisor.watch.kernel_log import KernelLog, kills_of_the_node
+from advisor.watch.record_files import KERNEL, WORDS
+from advisor.watch.sampler import Sampler
+
+_PID = re.compile(r"Killed process (\d+)|[, ]pid=(\d+)")
+_GROUP = re.compile(r"\btask_memcg=([^,]+),")
+_SPEAKER = "rl-oom-advisor watch:"
+
+
+class RunEnd(Struct, frozen=True):
+    """How the command ended (waitpid's status), the kernel's log, and its count of kills when the run began."""
+
+    status: int | None
+    kernel: KernelLog
+    kills_before: int | None
+
+
+def write_end_logs(folder: Path, sampler: Sampler, ending: RunEnd) -> None:
+    """kernel.log and watch.log."""
+    lines = [f"{_SPEAKER} {line}" for line in _story(sampler, ending)]
+    for name, found in ((KERNEL, list(_kernel_lines(sampler, ending.kernel))), (WORDS, lines)):
+        with suppress(OSError):  # a full disk costs the words, never the command's own end
+            if found:
+                (folder / name).write_text("\n".join(found) + "\n", encoding="utf-8", errors="replace")
+
+
+def _kernel_lines(sampler: Sampler, kernel: KernelLog) -> Iterator[str]:
+    """What concerns this run: its processes by number or by their group; else all, where its own group counts kills.
+
+    The last is so in a container, to which neither the numbers nor the names are known that the kernel uses.
+    """
+    lines = sorted(kernel.lines(), key=lambda line: "Killed process" not in line)  # the most telling first
+    killed = [(line, {int(number) for pair in _PID.findall(line) for number in pair if number}) for line in lines]
+    ours = set(sampler.processes.seen)
+    for line, pids in killed:  # in a group that the run began in; those below it may be anybody's
+        group = _GROUP.search(line)
+        if group is not None and group[1] in sampler.before.paths:
+            ours |= pids
+    is_known = any(pids & ours for _, pids in killed)
+    named = False
+    for line, pids in killed:
+        of_run = bool(pids & ours) if is_known else bool(pids and sampler.oom_kills)
+        named = named or of_run
+        if of_run or "NVRM" in line:
+            yield line
+    if sampler.oom_kills and not named:
+        yield f"oom_kill {sampler.oom_kills}"
+
+
+def _story(sampler: Sampler, ending: RunEnd) -> Iterator[str]:
+    phase = sampler.progress.phase
+    during = f" in phase {phase}" if phase not in (None, "unknown") else ""
+    for column, gauge in enumerate(sampler.gauges):
+        if (peak := sampler.peaks.get(column)) is not None and gauge.kind != "store":
+            of_all = f" ({peak / gauge.total:.1%})" if gauge.total else ""
+            yield f"{gauge.name} peaked at {_bytes(peak)} of {_bytes(gauge.total)}{of_all}"
+    now, before = kills_of_the_node(), ending.kills_before
+    if now is not None and before is not None and now > before:
+        yield f"kills for want of memory on this node meanwhile: {now - before} (/proc/vmstat oom_kill)"
+    if not ending.kernel.readable:
+        yield "the kernel's log could not be read, so its silence proves nothing"
+    full = []  # the host memory that binds, at its highest in the last moments: the dead have let go of theirs already
+    for column, gauge in enumerate(sampler.gauges):
+        sizes = [value for values in sampler.recent if (value := values[column]) is not None]
+        if gauge.kind in ("host", "limit") and gauge.total and sizes:
+            full.append((max(sizes) / gauge.total, max(sizes), gauge.total))
+    for share, size, total in sorted(full)[-1:]:
+        in_use = f"{_bytes(size)} of {_bytes(total)} in use ({100 * share:.1f}%)"
+        yield f"host memory just before the end: {in_use}"
+    yield f"the command {_ended(ending.status)} after {sampler.latest:.0f} s{during}"
+
+
+def _bytes(count: int | None) -> str:
+    """As `show_bytes` has it in English: the words are read again as a log."""
+    return "unknown" if count is None else show_bytes(count) if count >= KIB else f"{count} bytes"
+
+
+def _ended(status: int | None) -> str:
+    if status is None:
+        return "ended; how is not known"
+    if os.WIFSIGNALED(status):
+        number = os.WTERMSIG(status)
+        try:
+            return f"died with <Signals.{signal.Signals(number).name}: {number}>"
+        except ValueError:
+            return f"died with signal {number}"
+    return f"ended with exit code {os.WEXITSTATUS(status)}"

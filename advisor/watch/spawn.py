@@ -1,0 +1,96 @@
+"""Starts a command as a shell would: in a process group of its own, with the signals it would have had.
+
+Plain functions of the standard library: the command starts before msgspec is loaded.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import signal
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+
+FORWARDED = tuple(
+    getattr(signal, name)
+    for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGTSTP")
+    if hasattr(signal, name)
+)
+"""Signals that the watcher passes on."""
+_TOUCHED = (*FORWARDED, signal.SIGTTOU, signal.SIGTTIN, signal.SIGPIPE, signal.SIGCONT, signal.SIGWINCH, signal.SIGCHLD)
+_PYTHONS_OWN = (signal.SIGPIPE, getattr(signal, "SIGXFSZ", signal.SIGPIPE))
+"""Python ignores these for itself; the process that started it did not."""
+
+
+def ignored_signals() -> frozenset[int]:
+    """Signals that were ignored when we were started (nohup), and stay so for the command."""
+    return frozenset(
+        number for number in _TOUCHED if number not in _PYTHONS_OWN and signal.getsignal(number) == signal.SIG_IGN
+    )
+
+
+def wakeup_pipe() -> int:
+    """A pipe into which every signal that is caught writes its number: its end to read."""
+    read, write = os.pipe()
+    os.set_blocking(read, False)
+    os.set_blocking(write, False)
+    signal.set_wakeup_fd(write, warn_on_full_buffer=False)
+    return read
+
+
+def catch_signals(ignored: Iterable[int]) -> int:
+    """From now on signals wait in a `wakeup_pipe`. What is ignored stays so."""
+    read = wakeup_pipe()
+    for number in {*FORWARDED, signal.SIGCHLD, signal.SIGWINCH, signal.SIGCONT} - set(ignored):
+        signal.signal(number, lambda *_: None)
+    return read
+
+
+def spawn(argv: Sequence[str], wire: Callable[[], None], ignored: Iterable[int] = ()) -> int:
+    """Start `argv` in its own process group; `wire` runs in the new process and sets up its descriptors.
+
+    Returns the process id. Raises OSError (with the command's name) where it cannot be started.
+    """
+    read, write = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        _become(argv, wire, frozenset(ignored), write)
+    os.close(write)
+    with suppress(OSError):  # whichever of the two comes first
+        os.setpgid(pid, pid)
+    error = os.read(read, 16)
+    os.close(read)
+    if error:
+        os.waitpid(pid, 0)
+        raise OSError(int(error), os.strerror(int(error)), argv[0])
+    return pid
+
+
+def _become(argv: Sequence[str], wire: Callable[[], None], ignored: frozenset[int], errors: int) -> None:
+    """The new process: never returns. (`os._exit`: what Python does at its end is the parent's to do.)"""
+    try:
+        os.setpgid(0, 0)
+        wire()
+        signal.set_wakeup_fd(-1)
+        for number in {*_TOUCHED, *_PYTHONS_OWN}:
+            signal.signal(number, signal.SIG_IGN if number in ignored else signal.SIG_DFL)
+        _execute(list(argv))
+    except OSError as error:
+        os.write(errors, str(error.errno or errno.EIO).encode())
+    finally:
+        os._exit(127)
+
+
+def _execute(argv: list[str]) -> None:
+    """Execute as a shell does: a script without an interpreter line is run by a shell. Raises OSError."""
+    if not argv[0]:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+    try:
+        os.execvp(argv[0], argv)  # noqa: S606 - it is what `watch` is for
+    except OSError as error:
+        file = shutil.which(argv[0])
+        if error.errno != errno.ENOEXEC or file is None:
+            raise
+        shell = "bash" if os.path.basename(os.environ.get("SHELL", "")) == "bash" else "sh"
+        os.execvp(shell, [shell, file, *argv[1:]])  # noqa: S606 - likewise

@@ -1,0 +1,124 @@
+"""GPUs described in words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.machine.gpu_spec import gpus_from, parse_gpus
+from advisor.machine.inventory import Gpu
+from advisor.units import GIB
+
+from .facts import A100_40, A100_80, FACTS, GH200, H100, H100_NVL, RTX_3090, T4, Fact
+
+
+@pytest.mark.parametrize(
+    ("text", "count", "card"),
+    [
+        ("8xA100-40GB", 8, A100_40),
+        ("8xa100-40gb", 8, A100_40),
+        ("8 x A100 80GB", 8, A100_80),
+        ("8×A100-80G", 8, A100_80),
+        ("A100-80GBx8", 8, A100_80),
+        ("1xNVIDIA A100-SXM4-80GB", 1, A100_80),
+        ("NVIDIA A100 80GB PCIe", 1, A100_80),
+        ("4xH100", 4, H100),
+        ("2xH100-NVL", 2, H100_NVL),
+        ("2xH100-94GB", 2, H100_NVL),
+        ("NVIDIA H100 80GB HBM3", 1, H100),
+        ("NVIDIA GH200 480GB", 1, GH200),
+        ("2xRTX-3090-24GB", 2, RTX_3090),
+        ("2x3090", 2, RTX_3090),
+        ("NVIDIA GeForce RTX 3090", 1, RTX_3090),
+        ("Tesla T4", 1, T4),
+        ("4xT4-15GB", 4, T4),
+    ],
+)
+def test_known_cards_get_what_programs_see_on_them(text: str, count: int, card: Fact):
+    gpus = parse_gpus(text, FACTS)
+    assert [gpu.index for gpu in gpus] == list(range(count))
+    assert {(gpu.name, gpu.total_bytes, gpu.problem) for gpu in gpus} == {(card.name, card.total_bytes, "")}
+
+
+def test_an_unknown_name_with_a_size_gives_that_size():
+    (gpu,) = parse_gpus("FooCard-24GB", FACTS)
+    assert (gpu.name, gpu.total_bytes) == ("FooCard-24GB", 24 * GIB)
+
+
+def test_a_known_chip_with_another_size_gives_that_size():
+    assert parse_gpus("A100-20GB", FACTS)[0].total_bytes == 20 * GIB
+
+
+def test_a_name_that_fits_two_cards_takes_the_smaller_and_says_so():
+    (gpu,) = parse_gpus("A100", FACTS)
+    assert gpu.total_bytes == A100_40.total_bytes
+    assert "A100-40GB or A100-80GB" in gpu.problem
+
+
+def test_several_kinds_on_one_node():
+    gpus = parse_gpus("2xA100-40GB, 1xT4", FACTS)
+    assert [(gpu.index, gpu.name) for gpu in gpus] == [(0, "A100-40GB"), (1, "A100-40GB"), (2, "T4-16GB")]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "8x", "x", "0xA100-40GB", "9999999xA100-40GB", "8xA100-40GB,", "FooCard", "4x-", "Foo-1MB"]
+)
+def test_what_cannot_be_understood_is_refused_with_examples(text: str):
+    with pytest.raises(ValueError, match="8xA100-40GB"):
+        parse_gpus(text, FACTS)
+
+
+def test_too_many_cards_for_a_node_point_to_nodes():
+    with pytest.raises(ValueError, match="--nodes"):
+        parse_gpus("1000xT4,1000xT4", FACTS)
+
+
+def cards_or_sentence(text: str) -> tuple[Gpu, ...] | str:
+    try:
+        return parse_gpus(text, FACTS)
+    except ValueError as error:
+        return str(error)
+
+
+@given(st.text(max_size=60))
+def test_any_text_gives_cards_or_one_clean_sentence(text: str):
+    answer = cards_or_sentence(text)
+    assert answer
+    if isinstance(answer, str):
+        assert not set(answer) & set("\n\x1b\x07\x9b")
+    else:
+        assert all(gpu.total_bytes for gpu in answer)
+
+
+def test_run_files_give_text_or_a_list():
+    assert [gpu.name for gpu in gpus_from("2xT4", FACTS)] == ["T4-16GB", "T4-16GB"]
+    listed = gpus_from([{"name": "mine", "total_bytes": 5 * GIB}, {"name": "T4"}], FACTS)
+    assert [(gpu.index, gpu.name, gpu.total_bytes) for gpu in listed] == [
+        (0, "mine", 5 * GIB),
+        (1, "T4-16GB", T4.total_bytes),
+    ]
+
+
+@pytest.mark.parametrize("value", [None, 8, [], {}, ["T4"], [{"total_bytes": 5}], [{"name": "a", "total_bytes": -1}]])
+def test_run_files_with_other_gpus_are_refused(value: object):
+    with pytest.raises(ValueError, match="gpus"):
+        gpus_from(value, FACTS)
+
+
+@pytest.mark.parametrize("total", [True, 1.5, "80GB", 0])
+def test_a_size_that_is_no_number_of_bytes_is_refused(total: object):
+    with pytest.raises(ValueError, match="total_bytes"):
+        gpus_from([{"name": "a", "total_bytes": total}], FACTS)
+
+
+def test_wildcard_aliases_are_understood():
+    @dataclass(frozen=True)
+    class Wild:
+        name: str = "Foo-24GB"
+        aliases: tuple[str, ...] = ("foo*",)
+        total_bytes: int = 7
+
+    assert parse_gpus("Foo Extreme", (Wild(),))[0].total_bytes == 7
