@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from advisor.crash.lines import Line
+from advisor.crash.lines import LogLine
 from advisor.crash.patterns import as_text
 
 _LITERAL_LIMIT = 200_000
@@ -33,7 +33,7 @@ _ASKED = re.compile(r"^--?([A-Za-z][\w.-]{1,80})(?:=(.*))?$", re.DOTALL)
 _OMITTED = frozenset(("[...]", "{...}"))
 
 
-def settings_in(lines: Sequence[Line]) -> dict[str, str]:
+def settings_in(lines: Sequence[LogLine]) -> dict[str, str]:
     """Flat native keys → text. A full dump outranks overrides, overrides outrank a traced command line."""
     found: dict[str, str] = {}
     for source in (_dumps, _argument_blocks, _deepspeed_lines, _overrides, _command_lines):
@@ -43,7 +43,7 @@ def settings_in(lines: Sequence[Line]) -> dict[str, str]:
     return found
 
 
-def _dumps(lines: Sequence[Line]) -> Iterator[tuple[str, str]]:
+def _dumps(lines: Sequence[LogLine]) -> Iterator[tuple[str, str]]:
     """Python or JSON dictionaries printed over several lines by one process."""
     index = 0
     while index < len(lines):
@@ -65,7 +65,7 @@ def _is_configuration(held: Mapping[Any, Any], lines: int) -> bool:
     return bool(held) and (lines > 2 or any(isinstance(value, Mapping) for value in held.values()))
 
 
-def _balanced(lines: Sequence[Line], index: int) -> tuple[int, str]:
+def _balanced(lines: Sequence[LogLine], index: int) -> tuple[int, str]:
     """The text of a block from its first brace to the one that closes it, lines of other processes left out."""
     process = lines[index].process
     first = lines[index].text
@@ -116,7 +116,7 @@ def flatten(tree: Mapping[Any, Any], prefix: str = "") -> Iterator[tuple[str, st
             yield name, text
 
 
-def _argument_blocks(lines: Sequence[Line]) -> Iterator[tuple[str, str]]:
+def _argument_blocks(lines: Sequence[LogLine]) -> Iterator[tuple[str, str]]:
     """`RLHFArguments(` … `)` with one `key=value,` a line, or all of it on one."""
     inside: str | None = None
     for line in lines:
@@ -148,13 +148,13 @@ def _keywords(call: str) -> Iterator[tuple[str, str]]:
             yield keyword.arg, as_text(value)
 
 
-def _deepspeed_lines(lines: Sequence[Line]) -> Iterator[tuple[str, str]]:
+def _deepspeed_lines(lines: Sequence[LogLine]) -> Iterator[tuple[str, str]]:
     for line in lines:
         if " ..." in line.text and (match := _DEEPSPEED.match(line.text)):
             yield match[1], match[2].strip()
 
 
-def _overrides(lines: Sequence[Line]) -> Iterator[tuple[str, str]]:
+def _overrides(lines: Sequence[LogLine]) -> Iterator[tuple[str, str]]:
     for line in lines:
         match = _OVERRIDES.search(line.text) if "overrides: [" in line.text else None
         held = _parsed(match[1]) if match else None
@@ -167,7 +167,7 @@ def is_launch(text: str) -> bool:
     return _TRACED.match(text) is not None
 
 
-def _command_lines(lines: Sequence[Line]) -> Iterator[tuple[str, str]]:
+def _command_lines(lines: Sequence[LogLine]) -> Iterator[tuple[str, str]]:
     for line in lines:
         if line.text.startswith("+") and is_launch(line.text):
             try:

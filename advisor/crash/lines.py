@@ -59,7 +59,7 @@ _CODE = re.compile(rb"(?:\x1b|\^\[)\[[0-?]{0,32}[ -/]{0,4}[@-~]")
 _SPLIT = re.compile(rb"[\r\n]+")
 
 
-class Line(Struct, frozen=True):
+class LogLine(Struct, frozen=True):
     """A line (or `\\r` segment of one). `number` is 1-based and counts newlines only."""
 
     number: int
@@ -75,7 +75,7 @@ class Line(Struct, frozen=True):
     """"06-22 19:47:13", where the line carries a time."""
 
 
-def read_line(raw: bytes, number: int) -> Line:
+def read_line(raw: bytes, number: int) -> LogLine:
     """Decode, clean and peel one segment; bytes beyond SEGMENT_LIMIT are not looked at, invalid UTF-8 is replaced."""
     decoded = raw[:SEGMENT_LIMIT].decode("utf-8", "replace")
     if "\x1b[" in decoded:
@@ -87,7 +87,7 @@ def read_line(raw: bytes, number: int) -> Line:
     return peel(clean(decoded, TEXT_LIMIT), number)
 
 
-def peel(printed: str, number: int = 1) -> Line:
+def peel(printed: str, number: int = 1) -> LogLine:
     """Take known prefixes off the front (six deep at most) and Ray's repeat count off the end."""
     text, repeats = _without_repeats(printed)
     labels: list[str] = []
@@ -103,7 +103,7 @@ def peel(printed: str, number: int = 1) -> Line:
         if groups.get("clock"):
             stamp = f"{groups['month']}-{groups['day']} {groups['clock']}"
         text = stripped[match.end() :]
-    return Line(number, text, printed, " ".join(labels), repeats, stamp)
+    return LogLine(number, text, printed, " ".join(labels), repeats, stamp)
 
 
 def without_codes(raw: bytes) -> bytes:

@@ -10,14 +10,14 @@ from typing import Any
 import ahocorasick_rs
 from msgspec import Struct, field
 
-from advisor.crash.triggers import trigger_set
+from advisor.crash.literals import trigger_set
 from advisor.knowledge.schema import Signature, Signatures
 from advisor.units import read_size
 
 _SIZE = r"\d{1,20}(?:\.\d{1,20})? ?(?:bytes|[KMGTPE]i?B)"
 _NUM = r"\d{1,20}(?:\.\d{1,20})?"
 _CLASS = re.compile(r"\[(?:\\.|[^\]\\])*\]|\\.")
-Field = int | float | str
+FieldValue = int | float | str
 _ANYWHERE = 1 << 20
 _LONGEST_NUMBER = 24
 """Digits of a size; what is longer is none."""
@@ -66,10 +66,6 @@ class Catalogue(Struct, frozen=True):
             places = sorted({place for hit in hits for place in self._owners[hit]})
             known = self._known[hits] = tuple(self.ready[place] for place in places)
         return known
-
-    def unanchored(self) -> list[Ready]:
-        """Signatures that are looked for only at the beginning and the end of a log."""
-        return [ready for ready in self.ready if not ready.signature.anchors]
 
 
 def catalogue(signatures: Signatures) -> Catalogue:
@@ -132,17 +128,17 @@ def _stretch_spaces(part: str) -> str:
     return part.replace(" ?", r"\s{0,9}").replace(" ", r"\s{0,9}")
 
 
-def fields_of(signature: Signature, match: re.Match[str]) -> dict[str, Field]:
+def fields_of(signature: Signature, match: re.Match[str]) -> dict[str, FieldValue]:
     """What the message printed: sizes as bytes under their field names, numbers as numbers, the rest as text."""
-    found: dict[str, Field] = {}
+    found: dict[str, FieldValue] = {}
     for group, text in match.groupdict().items():
         if text is None:
             continue
         rule = signature.sizes.get(group)
         name = rule.split()[0] if rule else group.rstrip("_")
-        told = _bytes(text, rule) if rule else _scalar(text)
-        if told is not None:
-            found[name] = told
+        value = _bytes(text, rule) if rule else _scalar(text)
+        if value is not None:
+            found[name] = value
     return found
 
 
@@ -154,7 +150,7 @@ def _bytes(text: str, rule: str) -> int | None:
     return read_size(compact + unit)
 
 
-def _scalar(text: str) -> Field:
+def _scalar(text: str) -> FieldValue:
     compact = text.strip()
     if compact.isascii() and compact.isdigit() and len(compact) < 19:
         return int(compact)

@@ -15,7 +15,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from advisor.crash.sources import LogError, Source, text_source
+from advisor.crash.sources import LogError, LogSource, text_source
 from advisor.hostile import clean_line
 from advisor.language import mark, say
 from advisor.units import KIB, show_bytes
@@ -48,7 +48,7 @@ def is_pickle(path: Path) -> bool:
         return file.read(2) in _MAGIC
 
 
-def readable(source: Source) -> Source:
+def readable(source: LogSource) -> LogSource:
     """A source as it is, or, where it is a memory snapshot, its lines. Raises LogError as `snapshot_text`."""
     if source.path is None or not is_pickle(source.path):
         return source
@@ -83,7 +83,7 @@ def snapshot_text(path: Path) -> str:
                 file=shown,
             )
         )
-    return "".join(f"{clean_line(line)}\n" for line in _told(held))
+    return "".join(f"{clean_line(line)}\n" for line in _text_lines(held))
 
 
 # --- The pickle ------------------------------------------------------------------------------------------------------
@@ -92,12 +92,12 @@ def snapshot_text(path: Path) -> str:
 def plain_data(data: bytes) -> Any:
     """The dictionaries, lists, tuples, strings, bytes and numbers of a pickle. Raises RefusedPickleError."""
     try:
-        return _Machine(data).run()
+        return _PickleMachine(data).run()
     except (IndexError, struct.error, ValueError, TypeError, KeyError, UnicodeDecodeError) as problem:
         raise RefusedPickleError(say(_BROKEN)) from problem
 
 
-class _Machine(Struct):
+class _PickleMachine(Struct):
     """The part of pickle's stack machine that makes plain data."""
 
     data: bytes
@@ -157,47 +157,47 @@ class _Machine(Struct):
         target.extend(items)
 
 
-def _push(make: Callable[[_Machine], Any]) -> Callable[[_Machine], None]:
+def _push(make: Callable[[_PickleMachine], Any]) -> Callable[[_PickleMachine], None]:
     return lambda machine: machine.stack.append(make(machine))
 
 
-def _tuple(count: int) -> Callable[[_Machine], None]:
-    def step(machine: _Machine) -> None:
+def _tuple(count: int) -> Callable[[_PickleMachine], None]:
+    def step(machine: _PickleMachine) -> None:
         machine.stack[-count:] = [tuple(machine.stack[-count:])]
 
     return step
 
 
-def _text(count: int) -> Callable[[_Machine], None]:
+def _text(count: int) -> Callable[[_PickleMachine], None]:
     return _push(lambda machine: machine.take(machine.number(count)).decode("utf-8", "surrogatepass"))
 
 
-def _bytes(count: int) -> Callable[[_Machine], None]:
+def _bytes(count: int) -> Callable[[_PickleMachine], None]:
     return _push(lambda machine: machine.take(machine.number(count)))
 
 
-def _long(count: int) -> Callable[[_Machine], None]:
+def _long(count: int) -> Callable[[_PickleMachine], None]:
     return _push(lambda machine: machine.signed(machine.number(count)))
 
 
-def _put(count: int) -> Callable[[_Machine], None]:
-    def step(machine: _Machine) -> None:
+def _put(count: int) -> Callable[[_PickleMachine], None]:
+    def step(machine: _PickleMachine) -> None:
         machine.memo[machine.number(count)] = machine.stack[-1]
 
     return step
 
 
-def _memoize(machine: _Machine) -> None:
+def _memoize(machine: _PickleMachine) -> None:
     machine.memo[len(machine.memo)] = machine.stack[-1]
 
 
-def _pop_pair(machine: _Machine) -> list[Any]:
+def _pop_pair(machine: _PickleMachine) -> list[Any]:
     pair = machine.stack[-2:]
     del machine.stack[-2:]
     return pair
 
 
-_OPCODES: dict[int, Callable[[_Machine], None]] = {
+_OPCODES: dict[int, Callable[[_PickleMachine], None]] = {
     0x80: lambda machine: void(machine.take(1)),  # PROTO
     0x95: lambda machine: void(machine.take(8)),  # FRAME
     ord("("): _push(lambda machine: _MARK),
@@ -242,7 +242,7 @@ def void(_: object) -> None:
 # --- The snapshot ----------------------------------------------------------------------------------------------------
 
 
-def _told(held: dict[Any, Any]) -> Iterator[str]:
+def _text_lines(held: dict[Any, Any]) -> Iterator[str]:
     yield "memory snapshot of torch's allocator"
     budget = iter(range(_VISITED))
     for device, trace in enumerate(_list(held.get("device_traces"))[:_DEVICES]):

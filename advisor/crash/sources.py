@@ -66,11 +66,21 @@ _UNWANTED = (
 )
 
 
+_WRAPPED = 1 << 20
+"""Bytes of a log that somebody may have copied from a screen."""
+_NARROWEST = 60
+"""Characters of the narrowest terminal."""
+_FULL_LINES = 3
+"""Lines of exactly the greatest width from which on that width is the terminal's."""
+_SIGNS = 6
+"""Different characters that a line has at least; a ruler has fewer."""
+
+
 class LogError(Exception):
     """A log that cannot be read: one sentence saying which and why."""
 
 
-class Source(Struct, frozen=True):
+class LogSource(Struct, frozen=True):
     """One stream of log bytes. `open` raises OSError where the file has gone."""
 
     name: str
@@ -97,12 +107,12 @@ class Source(Struct, frozen=True):
         return found.st_size if found is not None and stat.S_ISREG(found.st_mode) else None
 
 
-def open_sources(paths: Sequence[Path]) -> list[Source]:
+def open_sources(paths: Sequence[Path]) -> list[LogSource]:
     """What the paths name, in their order; a folder becomes its logs. Raises LogError for what cannot be read."""
-    found: list[Source] = []
+    found: list[LogSource] = []
     for path in paths:
         if str(path) == "-":
-            found.append(Source(say("standard input"), _standard_input))
+            found.append(LogSource(say("standard input"), _standard_input))
         elif path.is_dir():
             found.extend(_file_source(file) for file in _logs_in(path))
         else:
@@ -111,20 +121,20 @@ def open_sources(paths: Sequence[Path]) -> list[Source]:
     return found
 
 
-def text_source(text: str, name: str) -> Source:
-    """A log already in memory."""
+def text_source(text: str, name: str, path: Path | None = None) -> LogSource:
+    """A log already in memory. `path`: where it was read from."""
     data = text.encode("utf-8", "surrogateescape")
-    return Source(name, lambda: io.BytesIO(data))
+    return LogSource(name, lambda: io.BytesIO(data), path)
 
 
-class Reader:
+class LogReader:
     """Reads one source from its beginning to its end, decompressed, into room that the caller has.
 
     A compressed file that breaks off ends where it does; one of which nothing can be read raises LogError, as does a
     binary file. `with` closes it.
     """
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: LogSource) -> None:
         self._name = source.name
         self._begun = source.is_part
         try:
@@ -135,7 +145,7 @@ class Reader:
             raise self._refusal(problem) from problem
         self._fill: Callable[[memoryview], int | None] = _filler(self._stream)
 
-    def __enter__(self) -> Reader:
+    def __enter__(self) -> LogReader:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -213,8 +223,8 @@ def _check(path: Path) -> None:
         raise LogError(say("{file}: you are not allowed to read it", file=shown))
 
 
-def _file_source(path: Path) -> Source:
-    return Source(clean_line(str(path)), lambda: _opened(path), path)
+def _file_source(path: Path) -> LogSource:
+    return LogSource(clean_line(str(path)), lambda: _opened(path), path)
 
 
 def _opened(path: Path) -> BinaryIO:
@@ -243,7 +253,7 @@ def _pipe(path: Path) -> BinaryIO:
     return open(handle, "rb", buffering=0)
 
 
-def tail_source(source: Source, length: int) -> Source | None:
+def tail_source(source: LogSource, length: int) -> LogSource | None:
     """The last `length` bytes of a plain file that is longer, from the beginning of a line; None for anything else.
 
     Raises LogError for what is no log.
@@ -255,7 +265,7 @@ def tail_source(source: Source, length: int) -> Source | None:
         if not isinstance(stream, io.FileIO):
             return None
         _refuse_binary(stream.read(_SAMPLE), _SAMPLE, source.name)
-    return Source(source.name, lambda: _tail(path, length), path, is_part=True)
+    return LogSource(source.name, lambda: _tail(path, length), path, is_part=True)
 
 
 def _tail(path: Path, length: int) -> BinaryIO:
@@ -324,3 +334,45 @@ def _rank(name: str) -> int | None:
     return next(
         (i for i, group in enumerate(_WANTED) if any(fnmatch.fnmatch(plain, pattern) for pattern in group)), None
     )
+
+
+# --- Logs copied from a terminal that broke every long line at its width ---------------------------------------------
+
+
+def unwrapped(sources: Sequence[LogSource]) -> list[LogSource] | None:
+    """The same logs with their lines whole; None where none of them was wrapped."""
+    texts = [_text(source) for source in sources]
+    whole = [join_wrapped(text) if text is not None else None for text in texts]
+    if not any(whole):
+        return None
+    return [text_source(text, one.name, one.path) if text else one for one, text in zip(sources, whole, strict=True)]
+
+
+def join_wrapped(text: str) -> str | None:
+    """The text with what was wrapped put together; None where no width shows that it was."""
+    lines = text.split("\n")
+    width = max(map(len, lines))
+    full = {line for line in lines if len(line) == width and len(set(line)) >= _SIGNS}
+    if width < _NARROWEST or len(full) < _FULL_LINES:
+        return None
+    out: list[str] = []
+    pieces = 0
+    for number, line in enumerate(lines):
+        if pieces:
+            out[-pieces] += line
+            out.append("")
+        else:
+            out.append(line)
+        pieces = pieces + 1 if line in full and number + 1 < len(lines) else 0
+    return "\n".join(out)
+
+
+def _text(source: LogSource) -> str | None:
+    if source.path is None or source.is_part or not 0 < (source.size or 0) <= _WRAPPED:
+        return None
+    room = bytearray(_WRAPPED)
+    try:
+        with LogReader(source) as reader:
+            return room[: reader.read_into(memoryview(room))].decode("utf-8", "surrogateescape")
+    except LogError:
+        return None

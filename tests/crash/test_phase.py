@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from advisor.crash.story import read_text
+from advisor.crash.read import read_text
 from advisor.knowledge.schema import FrameRule
 
 from .known import SIGNATURES, judge
@@ -115,7 +115,7 @@ def test_a_finished_step_clears_the_progress_marks_before_it():
 
 
 def test_rules_of_a_framework_file_take_part():
-    rule = FrameRule(frame="my_trainer\\.py:squeeze$", phase="critic_update", weight=99)
+    rule = FrameRule(frame="my_trainer\\.py:squeeze$", phase="critic_update", tier="stage")
     crash = read_text(log(("/x/my_trainer.py", "squeeze")), "x", SIGNATURES, frames=[rule])
     assert crash.phase == "critic_update"
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from advisor.crash.literals import FAST, TRIGGERS, passes, uncovered
 from advisor.crash.patterns import catalogue
-from advisor.crash.triggers import FAST, TRIGGERS, passes, uncovered
 
 from .known import SIGNATURES
 

@@ -1,15 +1,16 @@
-"""The course of a log: where another run begins in it, how far each came, and failures that a run lived through."""
+"""Separates the runs that logs hold: where each begins, how far it came, what it survived; picks the one to judge."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct, field
 
 from advisor.crash.config_dump import is_launch
-from advisor.crash.lines import Line
-from advisor.crash.verdict import Placed
+from advisor.crash.finds import FAILURES, LogFind
+from advisor.crash.lines import LogLine
+from advisor.crash.verdict import Judgement, judge
 
 STEPS_OF_A_RUN = 3
 """So many different steps, and nothing that failed: the run was going on."""
@@ -21,6 +22,10 @@ _DRIVER = re.compile(r"^(?P<name>TaskRunner|main_task|Runner) pid=(?P<pid>\d+)")
 _STEP = re.compile(r"(?:^|\s)step:(?P<step>\d{1,9}) - ")
 _APART = 20
 """Lines that lie at least between two runs: a loop that starts several processes at once starts one run."""
+_OPENS = re.compile(r"^\[(?:prompt|response|completion)\]")
+_CLOSES = re.compile(r"^\[(?:response|completion|ground_truth|score|reward|accuracy)\]")
+_SAMPLE = 300
+"""Lines that a printed sample may have."""
 
 
 class _Beginnings(Struct):
@@ -31,13 +36,13 @@ class _Beginnings(Struct):
     drivers: dict[str, str] = field(default_factory=dict)
     steps: dict[str, int] = field(default_factory=dict)
 
-    def take(self, line: Line) -> None:
+    def take(self, line: LogLine) -> None:
         if self._again(line):
             self.steps.clear()
             if not self.found or line.number > self.found[-1] + _APART:
                 self.found.append(line.number)
 
-    def _again(self, line: Line) -> bool:
+    def _again(self, line: LogLine) -> bool:
         text = line.text
         if _AGAIN in text:
             return True
@@ -61,7 +66,7 @@ class _Beginnings(Struct):
         self.drivers[match["name"]] = match["pid"]
         return before is not None and before != match["pid"]
 
-    def _falls_back(self, line: Line) -> bool:
+    def _falls_back(self, line: LogLine) -> bool:
         match = _STEP.search(line.text) if "step:" in line.text else None
         if match is None:
             return False
@@ -71,7 +76,7 @@ class _Beginnings(Struct):
         return step < before
 
 
-def beginnings(lines: Iterable[Line]) -> tuple[int, ...]:
+def beginnings(lines: Iterable[LogLine]) -> tuple[int, ...]:
     """Numbers of the lines on which a second, third … run begins: relaunched, or its step count fell back."""
     seen = _Beginnings()
     for line in lines:
@@ -79,7 +84,7 @@ def beginnings(lines: Iterable[Line]) -> tuple[int, ...]:
     return tuple(seen.found)
 
 
-class Opening(Struct, frozen=True):
+class RunStart(Struct, frozen=True):
     """How a log shows that a run was started in it, and when: what tells it from the log of another run."""
 
     drivers: frozenset[tuple[str, str]] = frozenset()
@@ -90,7 +95,7 @@ class Opening(Struct, frozen=True):
     last: str = ""
     """The stamps on its lines, "06-22 19:47:13"; "" where none has any."""
 
-    def is_apart(self, other: Opening) -> bool:
+    def is_apart(self, other: RunStart) -> bool:
         """Whether the two are of different runs: each started one, with another driver or at another time."""
         if not self.started or not other.started:
             return False
@@ -100,7 +105,7 @@ class Opening(Struct, frozen=True):
         return bool(self.first and other.first) and (self.last < other.first or other.last < self.first)
 
 
-def opening(lines: Iterable[Line]) -> Opening:
+def run_start(lines: Iterable[LogLine]) -> RunStart:
     """What the kept lines of a whole log show of its start."""
     seen, first, last = _Beginnings(), "", ""
     for line in lines:
@@ -108,16 +113,56 @@ def opening(lines: Iterable[Line]) -> Opening:
         if line.stamp:
             first, last = min(first or line.stamp, line.stamp), max(last, line.stamp)
     drivers = frozenset(seen.drivers.items())
-    return Opening(drivers, bool(seen.launched or seen.steps or drivers), first, last)
+    return RunStart(drivers, bool(seen.launched or seen.steps or drivers), first, last)
 
 
-_OPENS = re.compile(r"^\[(?:prompt|response|completion)\]")
-_CLOSES = re.compile(r"^\[(?:response|completion|ground_truth|score|reward|accuracy)\]")
-_SAMPLE = 300
-"""Lines that a printed sample may have."""
+class RunLines(Struct, frozen=True):
+    """The lines of one run: of these logs (by order of reading), from line `begin` up to, not including, `end`."""
+
+    logs: frozenset[int]
+    begin: int = 0
+    end: int | None = None
+
+    def covers(self, log: int, number: int) -> bool:
+        """Whether a line belongs to it."""
+        return log in self.logs and self.begin <= number and (self.end is None or number < self.end)
+
+    def among(self, finds: Iterable[LogFind]) -> list[LogFind]:
+        """The finds that belong to it."""
+        return [one for one in finds if self.covers(one.log, one.number)]
 
 
-def is_quoted(failure: Placed) -> bool:
+def runs_in(lines: Sequence[Sequence[LogLine]], changed: Sequence[float]) -> list[RunLines]:
+    """The runs that the logs hold, oldest first. `changed`: when each log was last written to, 0 where unknown."""
+    runs: list[RunLines] = []
+    for group in _groups(lines, changed):
+        if len(group) > 1:
+            runs.append(RunLines(group))
+            continue
+        (log,) = group  # a single log may hold several runs
+        begins = beginnings(lines[log])
+        runs += [RunLines(group, begin, end) for begin, end in zip((0, *begins), (*begins, None), strict=True)]
+    return runs
+
+
+def _groups(lines: Sequence[Sequence[LogLine]], changed: Sequence[float]) -> list[frozenset[int]]:
+    """Logs of one run together, the oldest run first; a log that starts none goes with the newest."""
+    every = frozenset(range(len(lines)))
+    starts = [run_start(one) for one in lines] if len(lines) > 1 else []
+    stamped = all(one.first for one in starts if one.started)  # else in the order in which they were written to
+    started = [log for log, one in enumerate(starts) if one.started]
+    groups: list[list[int]] = []
+    for log in sorted(started, key=lambda log: (starts[log].first if stamped else "", changed[log], log)):
+        if groups and not any(starts[log].is_apart(starts[other]) for other in groups[-1]):
+            groups[-1].append(log)
+        else:
+            groups.append([log])
+    if len(groups) < 2:
+        return [every]
+    return [*map(frozenset, groups[:-1]), every.difference(*groups[:-1])]
+
+
+def is_quoted(failure: LogFind) -> bool:
     """Whether a line stands inside a sample that the trainer printed: between its [prompt] and its [score]."""
     process = failure.find.first.process
     above = [line.text for line in failure.find.before[-_SAMPLE:] if line.process == process]
@@ -126,7 +171,7 @@ def is_quoted(failure: Placed) -> bool:
     return bool(_OPENS.match(last)) and any(_CLOSES.match(text) for text in below)
 
 
-class Count(Struct, frozen=True):
+class StepCount(Struct, frozen=True):
     """A step mark: where it stands, what is counted ("step", "epoch", "done" …), and how far it was."""
 
     log: int
@@ -139,7 +184,7 @@ class Health(Struct, frozen=True):
     """How far a run came."""
 
     finished: bool = False
-    counts: tuple[Count, ...] = ()
+    counts: tuple[StepCount, ...] = ()
     """Every step mark, in order."""
 
     @property
@@ -152,7 +197,7 @@ class Health(Struct, frozen=True):
         """The highest count of the trainer's own progress ("step:12", "Training Progress: 0%| 0/105")."""
         return max((int(one.count) for one in self.counts if one.group in ("step", "done")), default=None)
 
-    def outlived(self, failure: Placed) -> bool:
+    def outlived(self, failure: LogFind) -> bool:
         """Whether the run did several further steps after a failure, as it does after one it caught, or quoted."""
         last = failure.find.last_number
         for group in _COUNTS:
@@ -163,18 +208,61 @@ class Health(Struct, frozen=True):
         return False
 
 
-def health_of(marks: Iterable[Placed]) -> Health:
+def health_of(marks: Iterable[LogFind]) -> Health:
     """From a run's own marks ("training-step", "run-finished")."""
-    counts: list[Count] = []
+    counts: list[StepCount] = []
     finished = False
     for mark in marks:
         finished = finished or mark.id == "run-finished"
         if mark.id == "training-step":
-            line = mark.find.first.number
-            counts.extend(Count(mark.log, line, name, _number(text)) for name, text in mark.find.fields.items())
+            fields = mark.find.fields
+            counts.extend(StepCount(mark.log, mark.number, name, _number(text)) for name, text in fields.items())
     return Health(finished, tuple(counts))
 
 
 def _number(text: object) -> float:
     plain = str(text)
     return float(plain.removesuffix("k")) * (1000 if plain.endswith("k") else 1)
+
+
+class LoggedRun(Struct, frozen=True):
+    """One run: its finds, how far it came, and what became of it."""
+
+    placed: tuple[LogFind, ...]
+    """What is evidence of how it went."""
+    outlived: tuple[LogFind, ...]
+    """Failures it caught, for it did several steps more after each, or only quoted."""
+    health: Health
+    judgement: Judgement
+    lines: RunLines
+
+    @property
+    def tells(self) -> bool:
+        """Whether it proves anything, or failed after some steps: a task that Ray tries again may only stumble."""
+        return self.judgement.verdict != "unclear" or (self.judgement.cause is not None and bool(self.health.counts))
+
+
+def newest_crash(
+    placed: Sequence[LogFind], marks: Sequence[LogFind], runs: Sequence[RunLines]
+) -> tuple[LoggedRun, tuple[LoggedRun, ...]]:
+    """The run to judge, and the ones before it, newest first. `runs`: the lines of each, oldest first.
+
+    A run that only just began, without a failure and without steps, does not hide the crash before it.
+    """
+    judged = [_judged(placed, marks, run) for run in reversed(runs)]
+    failed = (i for i, run in enumerate(judged) if run.judgement.cause is not None)
+    at = next((i for i, run in enumerate(judged) if run.tells), next(failed, 0))
+    return judged[at], tuple(judged[at + 1 :])
+
+
+def _judged(placed: Sequence[LogFind], marks: Sequence[LogFind], run: RunLines) -> LoggedRun:
+    mine, own_marks = run.among(placed), run.among(marks)
+    health = health_of(own_marks)
+    outlived = [one for one in mine if one.role in FAILURES and (health.outlived(one) or is_quoted(one))]
+    caught = {id(one) for one in outlived}
+    lasting = [one for one in mine if id(one) not in caught]
+    readings = [
+        one for one in own_marks if one.find.signature.memory == "host" and one.role in ("telemetry", "warning")
+    ]
+    judgement = judge(lasting, health.finished, health.going, readings)
+    return LoggedRun(tuple(lasting), tuple(outlived), health, judgement, run)
