@@ -16,7 +16,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from advisor.crash.lines import LogLine
-from advisor.crash.patterns import as_text
 
 _LITERAL_LIMIT = 200_000
 _BLOCK_LINES = 1_500
@@ -49,20 +48,17 @@ def _dumps(lines: Sequence[LogLine]) -> Iterator[tuple[str, str]]:
     while index < len(lines):
         text = lines[index].text.strip()
         opens = text == "{" or text.startswith(("{'", '{"')) or text.endswith("= {")
-        if not opens:
-            index += 1
-            continue
-        end, literal = _balanced(lines, index)
-        held = _parsed(literal)
-        if isinstance(held, Mapping) and _is_configuration(held, end - index):
+        end, literal = _balanced(lines, index) if opens else (index, "")
+        held = _parsed(literal) if opens else None
+        # a metrics line is a flat dictionary on one line; a configuration is nested or spans many
+        if (
+            isinstance(held, Mapping)
+            and held
+            and (end - index > 2 or any(isinstance(v, Mapping) for v in held.values()))
+        ):
             yield from flatten(held)
             index = max(end, index)
         index += 1
-
-
-def _is_configuration(held: Mapping[Any, Any], lines: int) -> bool:
-    """A metrics line is a flat dictionary on one line; a configuration is nested or spans many."""
-    return bool(held) and (lines > 2 or any(isinstance(value, Mapping) for value in held.values()))
 
 
 def _balanced(lines: Sequence[LogLine], index: int) -> tuple[int, str]:
@@ -112,7 +108,7 @@ def flatten(tree: Mapping[Any, Any], prefix: str = "") -> Iterator[tuple[str, st
         name = f"{prefix}{key}"
         if isinstance(value, Mapping):
             yield from flatten(value, name + ".")
-        elif (text := as_text(value)) not in _OMITTED:
+        elif (text := _as_text(value)) not in _OMITTED:
             yield name, text
 
 
@@ -145,7 +141,7 @@ def _keywords(call: str) -> Iterator[tuple[str, str]]:
         except (ValueError, TypeError, RecursionError):
             continue
         if keyword.arg is not None and not isinstance(value, Mapping):
-            yield keyword.arg, as_text(value)
+            yield keyword.arg, _as_text(value)
 
 
 def _deepspeed_lines(lines: Sequence[LogLine]) -> Iterator[tuple[str, str]]:
@@ -188,3 +184,16 @@ def _assignments(words: Sequence[str]) -> Iterator[tuple[str, str]]:
         elif hydra := _HYDRA.match(word):
             found[hydra[1]] = hydra[2].strip("'\"")
     yield from found.items()
+
+
+def _as_text(value: Any) -> str:
+    """A configuration value as its file would spell it: true, false, null, 0.6, a comma-separated list in brackets."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if value is None:
+        return "null"
+    if isinstance(value, (list, tuple)):
+        return "[" + ",".join(_as_text(item) for item in value) + "]"
+    if isinstance(value, Mapping):
+        return "{" + ",".join(f"{key}:{_as_text(item)}" for key, item in value.items()) + "}"
+    return str(value)

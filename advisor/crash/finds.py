@@ -18,6 +18,7 @@ from advisor.crash.patterns import FieldValue, fields_of
 from advisor.crash.window import ByteWindow, LineAt
 from advisor.knowledge.schema import Signature
 from advisor.redact import redact
+from advisor.words import Verdict
 
 _FIRST, _LAST, _BETWEEN = 20, 20, 120
 """Finds of one signature that are kept: the first, the last, and of readings some in between."""
@@ -65,6 +66,10 @@ class LogFind(Struct, frozen=True):
     @property
     def role(self) -> str:
         return self.find.signature.role
+
+    @property
+    def verdict(self) -> Verdict | None:
+        return self.find.signature.verdict
 
     @property
     def number(self) -> int:

@@ -23,7 +23,7 @@ from advisor.crash.log_facts import (
     top_users,
 )
 from advisor.crash.logged_runs import newest_crash, runs_in
-from advisor.crash.patterns import FieldValue, catalogue
+from advisor.crash.patterns import Catalogue, FieldValue
 from advisor.crash.phase import PhaseRules, ProgressLine, last_progress, open_phases, phase_of
 from advisor.crash.scan import scan, unanchored_finds
 from advisor.crash.snapshot import readable
@@ -131,7 +131,7 @@ class _Reading:
         rules: PhaseRules,
         on_progress: ProgressCallback | None = None,
     ) -> None:
-        ready = catalogue(signatures)
+        ready = Catalogue(signatures)
         self.logs = [scan(readable(source), ready, _of_one(on_progress, source)) for source in sources]
         self.names = [log.name for log in self.logs]
         self.lines = [log.kept_lines() for log in self.logs]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.crash.finds import Find, LogFind
+from advisor.crash.finds import FAILURES, Find, LogFind
 from advisor.crash.patterns import FieldValue
 from advisor.crash.tracebacks import TRACEBACK, Trace
 from advisor.units import MIB, read_size
@@ -33,12 +33,8 @@ _NEARBY = 400
 """Lines within which a fuller message about the same shortage replaces one without sizes."""
 _PINNED = ("pin_memory", "cudaHostAlloc", "host_alloc", "_pin_memory_loop")
 _OFFLOADING = (
-    "_configure_zero_optimizer",
-    "cpu_adam",
-    "_create_fp32_partitions",
-    "DeepSpeedZeroOptimizer",
-    "DeepSpeedZeRoOffload",
-    "offload",
+    *("_configure_zero_optimizer", "cpu_adam", "_create_fp32_partitions"),
+    *("DeepSpeedZeroOptimizer", "DeepSpeedZeRoOffload", "offload"),
 )
 
 
@@ -59,23 +55,18 @@ def judge(placed: Sequence[LogFind], finished: bool, going: bool, readings: Sequ
 
     `readings` of host memory may bear witness that a killed process died of a shortage.
     """
-    short = first_shortage(placed)
-    other = next((one for one in placed if _is_other(one, short)), None)
-    if short is not None and not (other is not None and _before(other, short)):
-        trouble = _pool_trouble(placed, short)
-        if trouble is not None:
-            return Judgement("not_oom", "none", trouble)
-        return Judgement("oom", short.find.signature.memory, short)
-    if other is not None and short is not None:
-        return Judgement("not_oom", "none", other)
-    return _with_witness(_without_shortage(placed, finished, going), readings)
+    short = _first_shortage(placed)
+    if short is None:
+        return _with_witness(_without_shortage(placed, finished, going), readings)
+    other = next((one for one in placed if _is_other(one)), None)
+    if other is None or other.place >= short.place:
+        other = _pool_trouble(placed, short)
+    return Judgement("not_oom", "none", other) if other else Judgement("oom", short.find.signature.memory, short)
 
 
-def _is_other(one: LogFind, short: LogFind | None) -> bool:
+def _is_other(one: LogFind) -> bool:
     """Whether a find proves a failure that is no shortage."""
-    signature = one.find.signature
-    proves = signature.role == "cause" and signature.verdict == "not_oom" and signature.id != OTHER_EXCEPTION
-    return proves and (short is None or signature.id not in _ASIDE)
+    return one.role == "cause" and one.verdict == "not_oom" and one.id != OTHER_EXCEPTION and one.id not in _ASIDE
 
 
 def _with_witness(judgement: Judgement, readings: Sequence[LogFind]) -> Judgement:
@@ -83,13 +74,14 @@ def _with_witness(judgement: Judgement, readings: Sequence[LogFind]) -> Judgemen
     kill = judgement.cause
     if judgement.verdict != "unclear" or kill is None or kill.id not in KILLS:
         return judgement
-    before = [one for one in readings if one.log == kill.log and _before(one, kill) and host_percent(one) is not None]
-    if not before or (host_percent(before[-1]) or 0.0) < NEARLY_FULL:
+    before = [one for one in readings if one.log == kill.log and one.place < kill.place]
+    last = next((one for one in reversed(before) if _host_percent(one) is not None), None)
+    if last is None or (_host_percent(last) or 0.0) < NEARLY_FULL:
         return judgement
-    return Judgement("oom", "host", kill, witness=before[-1])
+    return Judgement("oom", "host", kill, witness=last)
 
 
-def host_percent(one: LogFind) -> float | None:
+def _host_percent(one: LogFind) -> float | None:
     """How full a reading shows the host's memory, in percent; None where it does not say."""
     fields = one.find.fields
     percent, used, total = (fields.get(name) for name in ("percent", "node_used_bytes", "node_total_bytes"))
@@ -104,21 +96,21 @@ def _without_shortage(placed: Sequence[LogFind], finished: bool, going: bool) ->
     hard = [one for one in placed if one.id == ENDED_BY_SCHEDULER]
     telling = hard or [
         one for one in placed
-        if (one.find.signature.verdict == "not_oom" and one.role in ("cause", "pointer", "hint"))
+        if (one.verdict == "not_oom" and one.role in FAILURES)
         or (one.role == "hint" and one.id != TRACEBACK)
     ]  # fmt: skip
     if telling:
         first = telling[0]
-        if first.find.signature.verdict == "not_oom":
-            return Judgement("not_oom", "none", first)
-        return _unclear(first)
+        return Judgement("not_oom", "none", first) if first.verdict == "not_oom" else _unclear(first)
     loose = [one for one in placed if one.role == "pointer" or one.id == TRACEBACK]
     if loose and not finished:
         return _unclear(loose[0])
     pressed = [one for one in placed if one.role == "warning" and one.find.signature.settle_by]
     if pressed and not finished and not going:
         return _unclear(pressed[-1])
-    alone = [one for one in placed if is_alone(one)]
+    alone = [
+        one for one in placed if one.id == OTHER_EXCEPTION and one.role == "warning"
+    ]  # no traceback, so maybe caught
     if alone and not finished and not going:
         return Judgement("not_oom", "none", alone[-1])
     warned = any(one.role == "warning" for one in placed)
@@ -127,19 +119,14 @@ def _without_shortage(placed: Sequence[LogFind], finished: bool, going: bool) ->
     return Judgement("unclear", "unknown", None)
 
 
-def is_alone(one: LogFind) -> bool:
-    """An ordinary exception without a traceback: somebody may have caught it, so that it proves little."""
-    return one.id == OTHER_EXCEPTION and one.role == "warning"
-
-
 def _unclear(one: LogFind) -> Judgement:
     signature = one.find.signature
     return Judgement("unclear", "unknown", one, signature.says or signature.title, signature.settle_by)
 
 
-def first_shortage(placed: Sequence[LogFind]) -> LogFind | None:
+def _first_shortage(placed: Sequence[LogFind]) -> LogFind | None:
     """The first line that proves a shortage; a fuller message about the same one, close by, in its place."""
-    causes = [one for one in placed if one.role == "cause" and one.find.signature.verdict == "oom"]
+    causes = [one for one in placed if one.role == "cause" and one.verdict == "oom"]
     causes = [one for one in causes if one.id not in KERNEL] or causes
     if not causes:
         return None
@@ -152,24 +139,15 @@ def first_shortage(placed: Sequence[LogFind]) -> LogFind | None:
     return first
 
 
-def _is_wrapper(one: LogFind) -> bool:
-    """Ray's RayTaskError(OutOfMemoryError): torch and Ray have a class of that name; what stands under it decides."""
-    return "wrapper" in one.find.fields
-
-
 def _fuller(one: LogFind, first: LogFind) -> bool:
     """Whether a find tells more of the shortage that `first` only names."""
     if one.log != first.log or one.number - first.number > _NEARBY:
         return False
-    if _is_wrapper(first):
-        return not _is_wrapper(one)
+    if "wrapper" in first.find.fields:  # RayTaskError(OutOfMemoryError): torch's or Ray's, what stands under it decides
+        return "wrapper" not in one.find.fields
     mine, its = one.find.signature, first.find.signature
     alike = mine.memory == its.memory and mine.phase == its.phase == "unknown"
     return alike and any(name in one.find.fields for name in _DETAILS)
-
-
-def _before(one: LogFind, other: LogFind) -> bool:
-    return one.place < other.place
 
 
 def contradiction(fields: dict[str, FieldValue]) -> bool:
@@ -184,13 +162,12 @@ def _pool_trouble(placed: Sequence[LogFind], short: LogFind) -> LogFind | None:
     tried, free = fields.get("tried_bytes"), fields.get("free_bytes")
     if not contradiction(fields) or not isinstance(tried, int) or not isinstance(free, int) or free < 4 * tried:
         return None
-    return next((one for one in placed if one.id == POOL_TROUBLE and _before(one, short)), None)
+    return next((one for one in placed if one.id == POOL_TROUBLE and one.place < short.place), None)
 
 
 def is_pinning(trace: Trace) -> bool:
     """Whether the failure happened while host memory was being pinned."""
-    around = [frame.function for frame in trace.frames] + list(trace.texts)
-    return any(mark in text for text in around for mark in _PINNED)
+    return _shows(trace, _PINNED)
 
 
 def memory_by_frames(memory: Memory, signature: str, trace: Trace) -> Memory:
@@ -199,10 +176,12 @@ def memory_by_frames(memory: Memory, signature: str, trace: Trace) -> Memory:
         return memory
     if is_pinning(trace):
         return "host"
-    around = [frame.function for frame in trace.frames] + list(trace.texts)
-    if any(mark in text for text in around for mark in _OFFLOADING):
-        return "unknown"
-    return memory
+    return "unknown" if _shows(trace, _OFFLOADING) else memory
+
+
+def _shows(trace: Trace, words: Sequence[str]) -> bool:
+    around = (*(frame.function for frame in trace.frames), *trace.texts)
+    return any(word in text for text in around for word in words)
 
 
 def with_processes(find: Find) -> Find:

@@ -14,13 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.crash import scan as scanning
-from advisor.crash.patterns import catalogue
+from advisor.crash.patterns import Catalogue
 from advisor.crash.scan import Scanned, scan
 from advisor.crash.sources import LogSource, open_sources
 
 from .known import SIGNATURES
 
-READY = catalogue(SIGNATURES)
+READY = Catalogue(SIGNATURES)
 OOM = (
     "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 1 has a total capacity of 9.00 GiB "
     "of which 1.00 GiB is free."

@@ -65,7 +65,7 @@ class FrameRule(Strict, frozen=True):
     under: str = ""
     """Only when this regex matches a frame further out."""
     tier: FrameTier = "call"
-    """A higher tier wins over deeper frames; within one the deepest frame, and of the same frame a rule with `under`."""
+    """A higher tier wins over deeper frames; within one the deepest, of the same frame a rule with `under`."""
     source: str = ""
     or_: tuple[Phase, ...] = msgspec.field(name="or", default=())
     """Other phases that run the same frame, where its caller decides: `phase` is then the likeliest, not a fact."""
