@@ -76,14 +76,6 @@ class _Beginnings(Struct):
         return step < before
 
 
-def beginnings(lines: Iterable[LogLine]) -> tuple[int, ...]:
-    """Numbers of the lines on which a second, third … run begins: relaunched, or its step count fell back."""
-    seen = _Beginnings()
-    for line in lines:
-        seen.take(line)
-    return tuple(seen.found)
-
-
 class RunStart(Struct, frozen=True):
     """How a log shows that a run was started in it, and when: what tells it from the log of another run."""
 
@@ -105,15 +97,19 @@ class RunStart(Struct, frozen=True):
         return bool(self.first and other.first) and (self.last < other.first or other.last < self.first)
 
 
-def run_start(lines: Iterable[LogLine]) -> RunStart:
+def _run_start(lines: Sequence[LogLine]) -> RunStart:
     """What the kept lines of a whole log show of its start."""
-    seen, first, last = _Beginnings(), "", ""
+    seen, stamps = _gone_through(lines), [line.stamp for line in lines if line.stamp]
+    drivers = frozenset(seen.drivers.items())
+    started = bool(seen.launched or seen.steps or drivers)
+    return RunStart(drivers, started, min(stamps, default=""), max(stamps, default=""))
+
+
+def _gone_through(lines: Iterable[LogLine]) -> _Beginnings:
+    seen = _Beginnings()
     for line in lines:
         seen.take(line)
-        if line.stamp:
-            first, last = min(first or line.stamp, line.stamp), max(last, line.stamp)
-    drivers = frozenset(seen.drivers.items())
-    return RunStart(drivers, bool(seen.launched or seen.steps or drivers), first, last)
+    return seen
 
 
 class RunLines(Struct, frozen=True):
@@ -140,7 +136,7 @@ def runs_in(lines: Sequence[Sequence[LogLine]], changed: Sequence[float]) -> lis
             runs.append(RunLines(group))
             continue
         (log,) = group  # a single log may hold several runs
-        begins = beginnings(lines[log])
+        begins = _gone_through(lines[log]).found  # a second, third … run: relaunched, or its step count fell back
         runs += [RunLines(group, begin, end) for begin, end in zip((0, *begins), (*begins, None), strict=True)]
     return runs
 
@@ -148,7 +144,7 @@ def runs_in(lines: Sequence[Sequence[LogLine]], changed: Sequence[float]) -> lis
 def _groups(lines: Sequence[Sequence[LogLine]], changed: Sequence[float]) -> list[frozenset[int]]:
     """Logs of one run together, the oldest run first; a log that starts none goes with the newest."""
     every = frozenset(range(len(lines)))
-    starts = [run_start(one) for one in lines] if len(lines) > 1 else []
+    starts = [_run_start(one) for one in lines] if len(lines) > 1 else []
     stamped = all(one.first for one in starts if one.started)  # else in the order in which they were written to
     started = [log for log, one in enumerate(starts) if one.started]
     groups: list[list[int]] = []

@@ -1,4 +1,4 @@
-"""Where logs come from: files, standard input, .gz/.bz2/.xz/.zst, folders of logs. All become streams of bytes.
+"""Opens logs: files, standard input, .gz/.bz2/.xz/.zst, folders of logs. All become streams of bytes.
 
 Reading is bounded: into room that the caller has, never a whole file.
 """
@@ -91,20 +91,21 @@ class LogSource(Struct, frozen=True):
 
     @property
     def changed(self) -> float:
-        """When a file was last written to, in seconds; 0 for what has gone, pipes and standard input."""
-        try:
-            return os.stat(self.path).st_mtime if self.path is not None else 0.0
-        except OSError:
-            return 0.0
+        """When a file was last written to, in seconds; 0 for standard input and what has gone."""
+        found = self._stat()
+        return found.st_mtime if found is not None else 0.0
 
     @property
     def size(self) -> int | None:
         """Bytes of a plain file as it lies on disk; None for pipes, standard input and what has gone."""
+        found = self._stat()
+        return found.st_size if found is not None and stat.S_ISREG(found.st_mode) else None
+
+    def _stat(self) -> os.stat_result | None:
         try:
-            found = os.stat(self.path) if self.path is not None else None
+            return os.stat(self.path) if self.path is not None else None
         except OSError:
             return None
-        return found.st_size if found is not None and stat.S_ISREG(found.st_mode) else None
 
 
 def open_sources(paths: Sequence[Path]) -> list[LogSource]:
@@ -116,7 +117,10 @@ def open_sources(paths: Sequence[Path]) -> list[LogSource]:
         elif path.is_dir():
             found.extend(_file_source(file) for file in _logs_in(path))
         else:
-            _check(path)
+            if not path.exists():
+                raise LogError(say("{file}: there is no such file or folder", file=clean_line(str(path))))
+            if not os.access(path, os.R_OK):
+                raise LogError(say("{file}: you are not allowed to read it", file=clean_line(str(path))))
             found.append(_file_source(path))
     return found
 
@@ -143,7 +147,9 @@ class LogReader:
             self._ask_ahead = _asker(self._stream)
         except OSError as problem:
             raise self._refusal(problem) from problem
-        self._fill: Callable[[memoryview], int | None] = _filler(self._stream)
+        # what reads no more than is at hand: asking for more loses the end of a packed file that breaks off
+        fill = getattr(self._stream, "readinto1", None) or getattr(self._stream, "readinto", None)
+        self._fill = cast("Callable[[memoryview], int | None]", fill)
 
     def __enter__(self) -> LogReader:
         return self
@@ -172,15 +178,10 @@ class LogReader:
             raise self._refusal(problem) from problem
 
     def _refusal(self, problem: Exception) -> LogError:
-        name, reason = clean_line(self._name), _reason(problem)
-        return LogError(say("{file}: cannot be read ({reason})", file=name, reason=reason))
-
-
-def _filler(stream: BinaryIO) -> Callable[[memoryview], int | None]:
-    """Reads what is at hand. What asks for more loses the end of a packed file that breaks off."""
-    filler = getattr(stream, "readinto1", None) or getattr(stream, "readinto", None)
-    assert filler is not None
-    return cast("Callable[[memoryview], int | None]", filler)
+        reason = clean_line(str(problem), 200) or type(problem).__name__
+        if isinstance(problem, OSError) and problem.strerror:
+            reason = os_words(problem)
+        return LogError(say("{file}: cannot be read ({reason})", file=clean_line(self._name), reason=reason))
 
 
 def _length(stream: BinaryIO) -> int:
@@ -207,20 +208,6 @@ def _asker(stream: BinaryIO) -> Callable[[], None]:
             asked = wanted
 
     return ask
-
-
-def _reason(problem: BaseException) -> str:
-    if isinstance(problem, OSError) and problem.strerror:
-        return os_words(problem)
-    return clean_line(str(problem), 200) or type(problem).__name__
-
-
-def _check(path: Path) -> None:
-    shown = clean_line(str(path))
-    if not path.exists():
-        raise LogError(say("{file}: there is no such file or folder", file=shown))
-    if not os.access(path, os.R_OK):
-        raise LogError(say("{file}: you are not allowed to read it", file=shown))
 
 
 def _file_source(path: Path) -> LogSource:
