@@ -18,7 +18,7 @@ from advisor.crash.patterns import FieldValue, fields_of
 from advisor.crash.window import ByteWindow, LineAt
 from advisor.knowledge.schema import Signature
 from advisor.redact import redact
-from advisor.words import Verdict
+from advisor.words import Memory, Verdict
 
 _FIRST, _LAST, _BETWEEN = 20, 20, 120
 """Finds of one signature that are kept: the first, the last, and of readings some in between."""
@@ -70,6 +70,10 @@ class LogFind(Struct, frozen=True):
     @property
     def verdict(self) -> Verdict | None:
         return self.find.signature.verdict
+
+    @property
+    def memory(self) -> Memory:
+        return self.find.signature.memory
 
     @property
     def number(self) -> int:
@@ -226,18 +230,14 @@ def deduplicated(
         key = one.id, _masked(one.find.text)
         if key not in seen:
             seen[key] = unique, len(unique)
-            unique.append(as_evidence(one, names, "echo" if cause is not None and _echoes(one, cause) else None))
+            echoes = cause is not None and (one.role, one.verdict, one.memory) == ("cause", cause.verdict, cause.memory)
+            unique.append(as_evidence(one, names, "echo" if echoes else None))
             continue
         where, at = seen[key]
         repeats = where[at].repeats + 1 + one.find.first.repeats
         latest = one.role == "telemetry" and where is unique  # of readings the latest tells most
         where[at] = replace(as_evidence(one, names) if latest else where[at], repeats=repeats)
     return unique
-
-
-def _echoes(one: LogFind, cause: LogFind) -> bool:
-    mine, first = one.find.signature, cause.find.signature
-    return mine.role == "cause" and mine.verdict == first.verdict and mine.memory == first.memory
 
 
 def _masked(text: str) -> str:

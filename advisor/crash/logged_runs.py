@@ -257,8 +257,6 @@ def _judged(placed: Sequence[LogFind], marks: Sequence[LogFind], run: RunLines) 
     outlived = [one for one in mine if one.role in FAILURES and (health.outlived(one) or is_quoted(one))]
     caught = {id(one) for one in outlived}
     lasting = [one for one in mine if id(one) not in caught]
-    readings = [
-        one for one in own_marks if one.find.signature.memory == "host" and one.role in ("telemetry", "warning")
-    ]
+    readings = [one for one in own_marks if one.memory == "host" and one.role in ("telemetry", "warning")]
     judgement = judge(lasting, health.finished, health.going, readings)
     return LoggedRun(tuple(lasting), tuple(outlived), health, judgement, run)

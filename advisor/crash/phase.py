@@ -59,7 +59,9 @@ def phase_of(
         return strong if strong[0] != "unknown" else message
     among, _ = open_phases(cause, trace, rules)  # a hint may choose among these phases, not overrule them
     hints = [] if among else [_by_frames(cause, trace, rules.frames)]
-    hints += [_by_largest(users, rules), _by_progress(last)]
+    hints.append(_by_largest(users, rules))
+    if last is not None:
+        hints.append((last[1], say("last progress mark, line {line}", line=last[0].number)))
     return next((hint for hint in hints if (hint[0] in among if among else hint[0] != "unknown")), _UNKNOWN)
 
 
@@ -90,7 +92,9 @@ def phase_of_frames(frames: Sequence[Frame], rules: Iterable[FrameRule]) -> Phas
             place = (_TIERS[rule.tier], depth, bool(rule.under))
             if place <= best:
                 break
-            if _matches(rule, names[depth], lower[depth]) and _is_under(rule, names[:depth]):
+            if _matches(rule, names[depth], lower[depth]) and (
+                not rule.under or any(re.search(rule.under, name) for name in names[:depth])
+            ):
                 best, answer = place, (rule.phase, _shown(frames[depth]))
                 break
     return answer
@@ -140,10 +144,6 @@ def _by_message(cause: LogFind | None) -> PhaseProof:
     return cause.find.signature.phase, say("the message itself ({title})", title=cause.find.signature.title)
 
 
-def _by_progress(last: ProgressLine | None) -> PhaseProof:
-    return (last[1], say("last progress mark, line {line}", line=last[0].number)) if last else _UNKNOWN
-
-
 def _by_largest(users: Sequence[TopUser], rules: PhaseRules) -> PhaseProof:
     commands = [user.command.removeprefix("ray::") for user in users[:1]]
     phase, found = phase_of_texts(commands, rules.frames, "task")
@@ -164,10 +164,6 @@ def _matches(rule: FrameRule, text: str, lower: str) -> bool:
     """Whether a rule knows the text; its regex is compiled only where the text holds what it needs."""
     possible = not rule.needs or any(literal in lower for literal in rule.needs)
     return possible and re.search(rule.frame, text) is not None
-
-
-def _is_under(rule: FrameRule, outer: Sequence[str]) -> bool:
-    return not rule.under or any(re.search(rule.under, name) for name in outer)
 
 
 def _name(frame: Frame) -> str:

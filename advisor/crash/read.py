@@ -172,6 +172,8 @@ class _Reading:
             fields |= {**evidence[0].fields, **self._engines(cause)}
             evidence = (replace(evidence[0], memory=memory, phase=phase, fields=fields), *evidence[1:])
         unclear_because, settle_by = _unclear(judgement, trace)
+        # of a setting printed twice the first one counts: the lines of the run that is judged come first
+        own_first = sorted(self._every_line(), key=lambda at: not self.run.lines.covers(at[0], at[1].number))
         return Crash(
             verdict=judgement.verdict,
             memory=memory,
@@ -184,7 +186,7 @@ class _Reading:
             libraries={**pip_lines(line for _, line in self._every_line()), **libraries_in(self.text, self.versions)},
             gpu_names=gpu_names_in(self.text),
             gpu_total_bytes=_gpu_total(self.run.placed),
-            settings=settings_in(self._own_lines_first()),
+            settings=settings_in([line for _, line in own_first]),
             frameworks=self.frameworks,
             unclear_because=unclear_because,
             settle_by=settle_by,
@@ -212,11 +214,6 @@ class _Reading:
             return [line for log, line in self._every_line() if self.run.lines.covers(log, line.number)]
         mine = [line for line in self._lines_of(cause) if line.number <= cause.number]
         return [*mine, *self._own(cause.log, cause.find.before), cause.find.first]
-
-    def _own_lines_first(self) -> list[LogLine]:
-        """Every kept line; those of the run judged first, because of a setting printed twice the first one counts."""
-        covers = self.run.lines.covers
-        return [line for _, line in sorted(self._every_line(), key=lambda at: not covers(at[0], at[1].number))]
 
     def _users(self, cause: LogFind | None) -> tuple[tuple[TopUser, ...], tuple[LogLine, ...]]:
         if cause is None or self.run.judgement.memory != "host":
@@ -300,5 +297,5 @@ def _unclear(judgement: Judgement, trace: Trace) -> tuple[str, tuple[str, ...]]:
 
 
 def _gpu_total(placed: Sequence[LogFind]) -> int | None:
-    totals = (one.find.fields.get("total_bytes") for one in placed if one.find.signature.memory == "gpu")
+    totals = (one.find.fields.get("total_bytes") for one in placed if one.memory == "gpu")
     return next((total for total in totals if isinstance(total, int)), None)

@@ -58,15 +58,11 @@ def judge(placed: Sequence[LogFind], finished: bool, going: bool, readings: Sequ
     short = _first_shortage(placed)
     if short is None:
         return _with_witness(_without_shortage(placed, finished, going), readings)
-    other = next((one for one in placed if _is_other(one)), None)
+    refuted = (one for one in placed if one.role == "cause" and one.verdict == "not_oom")
+    other = next((one for one in refuted if one.id != OTHER_EXCEPTION and one.id not in _ASIDE), None)
     if other is None or other.place >= short.place:
         other = _pool_trouble(placed, short)
-    return Judgement("not_oom", "none", other) if other else Judgement("oom", short.find.signature.memory, short)
-
-
-def _is_other(one: LogFind) -> bool:
-    """Whether a find proves a failure that is no shortage."""
-    return one.role == "cause" and one.verdict == "not_oom" and one.id != OTHER_EXCEPTION and one.id not in _ASIDE
+    return Judgement("not_oom", "none", other) if other else Judgement("oom", short.memory, short)
 
 
 def _with_witness(judgement: Judgement, readings: Sequence[LogFind]) -> Judgement:
@@ -85,7 +81,7 @@ def _host_percent(one: LogFind) -> float | None:
     """How full a reading shows the host's memory, in percent; None where it does not say."""
     fields = one.find.fields
     percent, used, total = (fields.get(name) for name in ("percent", "node_used_bytes", "node_total_bytes"))
-    if isinstance(percent, (int, float)) and one.find.signature.memory == "host":
+    if isinstance(percent, (int, float)) and one.memory == "host":
         return float(percent)
     return 100.0 * used / total if isinstance(used, int) and isinstance(total, int) and total else None
 
