@@ -105,11 +105,11 @@ def _read(
     on_progress: ProgressCallback | None = None,
 ) -> Crash:
     rules = PhaseRules([*signatures.frames, *frames], [*signatures.progress, *progress])
-    crash = _Reading(sources, signatures, rules, on_progress).crash()
+    crash = _CrashReader(sources, signatures, rules, on_progress).crash()
     if crash.verdict != "unclear" and crash.phase != "unknown":
         return crash
     whole = unwrapped(sources)
-    again = _Reading(whole, signatures, rules).crash() if whole is not None else crash
+    again = _CrashReader(whole, signatures, rules).crash() if whole is not None else crash
     return again if _tells_more(again, crash) else crash
 
 
@@ -121,7 +121,7 @@ def _tells_more(again: Crash, crash: Crash) -> bool:
     return same and crash.phase == "unknown" and again.phase != "unknown"
 
 
-class _Reading:
+class _CrashReader:
     """The logs of one crash, scanned, and what is known of them while the crash is put together."""
 
     def __init__(
