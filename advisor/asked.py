@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.crash.evidence import Crash, no_log
-from advisor.crash.story import read_logs
+from advisor.crash.read import read_logs
 from advisor.glance import phase_marks
 from advisor.hostile import clean, clean_line
 from advisor.knowledge import Knowledge

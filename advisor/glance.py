@@ -60,7 +60,7 @@ def glance_at(sight: Sight) -> Glance | None:
 
     Raises LogError, KnowledgeError, ValueError or OSError.
     """
-    from advisor.crash.story import preview, read_logs
+    from advisor.crash.read import preview, read_logs
     from advisor.knowledge import open_knowledge
     from advisor.machine.describe import described
 

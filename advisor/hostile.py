@@ -1,4 +1,4 @@
-"""Clean text that strangers wrote: logs, scripts, file names, process lists, hostnames.
+"""Cleans text that strangers wrote: logs, scripts, file names, process lists, hostnames.
 
 Everything that came from outside goes through `clean` when it is read, and is never parsed as markup afterwards.
 """
@@ -29,10 +29,8 @@ def clean(text: str, limit: int = LINE_LIMIT) -> str:
     """
     if text.isascii() and text.isprintable():  # the common line: nothing to do
         return text if len(text) <= limit else text[: limit - 1] + "…"
-    kept = text[: limit * 4]
-    kept = _CONTROL_SEQUENCES.sub("", kept)
-    kept = _CONTROLS.sub("", kept)
-    kept = _BIDI.sub("", kept)
+    kept = _CONTROL_SEQUENCES.sub("", text[: limit * 4])
+    kept = _BIDI.sub("", _CONTROLS.sub("", kept))
     kept = _SURROGATES.sub("\ufffd", kept)
     return kept if len(kept) <= limit else kept[: limit - 1] + "…"
 
@@ -46,10 +44,5 @@ def cells(text: str) -> int:
     """Terminal columns that cleaned text takes: wide characters count two, combining ones none."""
     if text.isascii():
         return len(text)
-    return sum(_width(character) for character in text)
-
-
-def _width(character: str) -> int:
-    if unicodedata.combining(character):
-        return 0
-    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+    shown = (one for one in text if not unicodedata.combining(one))
+    return sum(2 if unicodedata.east_asian_width(one) in "WF" else 1 for one in shown)

@@ -1,4 +1,4 @@
-"""Keep secrets out of what is shown: tokens, keys and passwords that stand in logs, scripts and command lines.
+"""Keeps secrets out of what is shown: tokens, keys and passwords that stand in logs, scripts and command lines.
 
 Whatever leaves the program for a screen, a report, JSON, a record or a ticket goes through `redact`. A script that is
 written keeps its secrets; so does everything after `show_secrets`, which the user has to ask for.
@@ -42,21 +42,8 @@ _SHAPES = re.compile(
 )
 _SHAPE_BEGINS = (
     *("hf_", "api_org_", "wandb_v", "r8_", "nvapi-", "sk-", "gsk_", "AIza", "ya29.", "AKIA", "ASIA", "LTAI", "AKID"),
-    *(
-        "gho_",
-        "ghp_",
-        "ghu_",
-        "ghs_",
-        "ghr_",
-        "github_pat_",
-        "glpat-",
-        "xox",
-        "pypi-",
-        "npm_",
-        "dop_v1_",
-        "hvs.",
-        "eyJ",
-    ),
+    *("gho_", "ghp_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "xox", "pypi-", "npm_", "dop_v1_", "hvs."),
+    *("eyJ"),
 )
 _IN_URL = re.compile(r"://[^\s/@:\"'\\]{0,256}:([^\s/@\"'\\]{1,512})@")
 _AFTER = re.compile(r"[ ]{1,4}(?:--[\w-]{1,30}[ ]{1,4}){0,4}(?!-)([\w.~+/=-]{16,})")
@@ -76,25 +63,11 @@ _OWNERS = frozenset(
 """What stands before "token" or "key" in the name of a secret; "pad_token" and "prompt_key" are none."""
 _NO_OWNERS = frozenset(
     (
-        "PAD",
-        "EOS",
-        "BOS",
-        "UNK",
-        "MASK",
-        "SEP",
-        "CLS",
-        "IMAGE",
-        "VIDEO",
-        "AUDIO",
-        "STOP",
-        "THINK",
-        "START",
-        "END",
-        "MAX",
+        *("PAD", "EOS", "BOS", "UNK", "MASK", "SEP", "CLS", "IMAGE", "VIDEO", "AUDIO", "STOP", "THINK", "START"),
+        *("END", "MAX"),
     )
 )
 _NO_VALUES = frozenset(("true", "false", "none", "null", "auto", "on", "off", "yes", "no", "str", "optional"))
-Place = tuple[int, int]
 
 _hiding = True
 
@@ -140,7 +113,7 @@ def redact_value(name: str, value: str) -> str:
 @lru_cache(maxsize=1)
 def _search() -> tuple[Any, tuple[str, ...]]:
     """The search for what a secret may begin with or follow, and those literals by number."""
-    words = [spelled for word in (*_WORDS, *_URL_WORDS, *_HEADS) for spelled in _spellings(word)]
+    words = [f(word) for word in (*_WORDS, *_URL_WORDS, *_HEADS) for f in (str, str.upper, str.capitalize)]
     literals = (*dict.fromkeys((*words, "API-KEY", "api-key", *_SHAPE_BEGINS, "://", "PRIVATE KEY-----")),)
     try:
         import ahocorasick_rs
@@ -162,11 +135,7 @@ class _Plain:
         return [(self._number[m[1]], m.start(), m.end(1)) for m in self._regex.finditer(text)]
 
 
-def _spellings(word: str) -> tuple[str, ...]:
-    return word, word.upper(), word.capitalize()
-
-
-def _secret(text: str, literal: str, start: int, end: int) -> Place | None:
+def _secret(text: str, literal: str, start: int, end: int) -> tuple[int, int] | None:
     """Where the secret stands that a literal at text[start:end] gives away."""
     if literal == "://":
         found = _IN_URL.match(text, start)
@@ -183,7 +152,7 @@ def _secret(text: str, literal: str, start: int, end: int) -> Place | None:
     return _assigned(text, literal, start, end)
 
 
-def _assigned(text: str, word: str, start: int, end: int) -> Place | None:
+def _assigned(text: str, word: str, start: int, end: int) -> tuple[int, int] | None:
     """The value of a name that ends in `word`: after "=", ":", or a space where the name is an option."""
     found = _SIGN_AND_VALUE.match(text, end)
     if found is None or _NAMES_ANOTHER.match(text, found.end()):

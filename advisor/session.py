@@ -21,7 +21,7 @@ from advisor.asked import (
     silent,
 )
 from advisor.crash.evidence import Crash
-from advisor.crash.story import preview
+from advisor.crash.read import preview
 from advisor.diagnosis.diagnose import Diagnosed, diagnose
 from advisor.diagnosis.diagnosis import Diagnosis
 from advisor.diagnosis.facts import Known

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def scan(parsed: argparse.Namespace) -> int:
     """The crash as the logs alone prove it; exit 4 where they prove nothing."""
-    from advisor.crash.story import read_logs
+    from advisor.crash.read import read_logs
 
     knowledge = knowledge_of(parsed)
     frames = [rule for framework in knowledge.frameworks for rule in framework.frames]

@@ -9,9 +9,9 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.crash.lines import Line, read_line, segments
-from advisor.crash.sources import Reader, open_sources
-from advisor.crash.story import read_logs
+from advisor.crash.lines import LogLine, read_line, segments
+from advisor.crash.read import read_logs
+from advisor.crash.sources import LogReader, open_sources
 from advisor.hostile import clean_line
 from advisor.knowledge import Knowledge
 from advisor.language import say, say_count
@@ -111,7 +111,7 @@ def _places(logs: Sequence[Path], values: Mapping[str, str]) -> dict[str, Span]:
     near: dict[str, Span] = {}
     for source in open_sources([log for log in logs if str(log) != "-"]):
         stacks: dict[str, list[str]] = {}
-        with Reader(source) as reader:
+        with LogReader(source) as reader:
             for line in _lines(reader):
                 for key in _keys_of(line, stacks):
                     if key in values and key not in exact:
@@ -124,7 +124,7 @@ def _places(logs: Sequence[Path], values: Mapping[str, str]) -> dict[str, Span]:
     return {**near, **exact}
 
 
-def _lines(reader: Reader) -> Iterator[Line]:
+def _lines(reader: LogReader) -> Iterator[LogLine]:
     room = memoryview(bytearray(1 << 20))
     number, rest, seen = 0, b"", 0
     while seen < _SEARCHED and (count := reader.read_into(room)):
@@ -140,7 +140,7 @@ def _lines(reader: Reader) -> Iterator[Line]:
         yield read_line(part, number + 1)
 
 
-def _keys_of(line: Line, stacks: dict[str, list[str]]) -> Iterator[str]:
+def _keys_of(line: LogLine, stacks: dict[str, list[str]]) -> Iterator[str]:
     """Keys that a line prints: of a dictionary under the names it is nested in, else as they stand."""
     text = line.text.strip()
     stack = stacks.setdefault(line.process, [])

@@ -15,8 +15,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from advisor.crash.lines import Line
-from advisor.crash.patterns import as_text
+from advisor.crash.lines import LogLine
 
 _LITERAL_LIMIT = 200_000
 _BLOCK_LINES = 1_500
@@ -33,7 +32,7 @@ _ASKED = re.compile(r"^--?([A-Za-z][\w.-]{1,80})(?:=(.*))?$", re.DOTALL)
 _OMITTED = frozenset(("[...]", "{...}"))
 
 
-def settings_in(lines: Sequence[Line]) -> dict[str, str]:
+def settings_in(lines: Sequence[LogLine]) -> dict[str, str]:
     """Flat native keys → text. A full dump outranks overrides, overrides outrank a traced command line."""
     found: dict[str, str] = {}
     for source in (_dumps, _argument_blocks, _deepspeed_lines, _overrides, _command_lines):
@@ -43,29 +42,26 @@ def settings_in(lines: Sequence[Line]) -> dict[str, str]:
     return found
 
 
-def _dumps(lines: Sequence[Line]) -> Iterator[tuple[str, str]]:
+def _dumps(lines: Sequence[LogLine]) -> Iterator[tuple[str, str]]:
     """Python or JSON dictionaries printed over several lines by one process."""
     index = 0
     while index < len(lines):
         text = lines[index].text.strip()
         opens = text == "{" or text.startswith(("{'", '{"')) or text.endswith("= {")
-        if not opens:
-            index += 1
-            continue
-        end, literal = _balanced(lines, index)
-        held = _parsed(literal)
-        if isinstance(held, Mapping) and _is_configuration(held, end - index):
+        end, literal = _balanced(lines, index) if opens else (index, "")
+        held = _parsed(literal) if opens else None
+        # a metrics line is a flat dictionary on one line; a configuration is nested or spans many
+        if (
+            isinstance(held, Mapping)
+            and held
+            and (end - index > 2 or any(isinstance(v, Mapping) for v in held.values()))
+        ):
             yield from flatten(held)
             index = max(end, index)
         index += 1
 
 
-def _is_configuration(held: Mapping[Any, Any], lines: int) -> bool:
-    """A metrics line is a flat dictionary on one line; a configuration is nested or spans many."""
-    return bool(held) and (lines > 2 or any(isinstance(value, Mapping) for value in held.values()))
-
-
-def _balanced(lines: Sequence[Line], index: int) -> tuple[int, str]:
+def _balanced(lines: Sequence[LogLine], index: int) -> tuple[int, str]:
     """The text of a block from its first brace to the one that closes it, lines of other processes left out."""
     process = lines[index].process
     first = lines[index].text
@@ -112,11 +108,11 @@ def flatten(tree: Mapping[Any, Any], prefix: str = "") -> Iterator[tuple[str, st
         name = f"{prefix}{key}"
         if isinstance(value, Mapping):
             yield from flatten(value, name + ".")
-        elif (text := as_text(value)) not in _OMITTED:
+        elif (text := _as_text(value)) not in _OMITTED:
             yield name, text
 
 
-def _argument_blocks(lines: Sequence[Line]) -> Iterator[tuple[str, str]]:
+def _argument_blocks(lines: Sequence[LogLine]) -> Iterator[tuple[str, str]]:
     """`RLHFArguments(` … `)` with one `key=value,` a line, or all of it on one."""
     inside: str | None = None
     for line in lines:
@@ -145,16 +141,16 @@ def _keywords(call: str) -> Iterator[tuple[str, str]]:
         except (ValueError, TypeError, RecursionError):
             continue
         if keyword.arg is not None and not isinstance(value, Mapping):
-            yield keyword.arg, as_text(value)
+            yield keyword.arg, _as_text(value)
 
 
-def _deepspeed_lines(lines: Sequence[Line]) -> Iterator[tuple[str, str]]:
+def _deepspeed_lines(lines: Sequence[LogLine]) -> Iterator[tuple[str, str]]:
     for line in lines:
         if " ..." in line.text and (match := _DEEPSPEED.match(line.text)):
             yield match[1], match[2].strip()
 
 
-def _overrides(lines: Sequence[Line]) -> Iterator[tuple[str, str]]:
+def _overrides(lines: Sequence[LogLine]) -> Iterator[tuple[str, str]]:
     for line in lines:
         match = _OVERRIDES.search(line.text) if "overrides: [" in line.text else None
         held = _parsed(match[1]) if match else None
@@ -167,7 +163,7 @@ def is_launch(text: str) -> bool:
     return _TRACED.match(text) is not None
 
 
-def _command_lines(lines: Sequence[Line]) -> Iterator[tuple[str, str]]:
+def _command_lines(lines: Sequence[LogLine]) -> Iterator[tuple[str, str]]:
     for line in lines:
         if line.text.startswith("+") and is_launch(line.text):
             try:
@@ -188,3 +184,16 @@ def _assignments(words: Sequence[str]) -> Iterator[tuple[str, str]]:
         elif hydra := _HYDRA.match(word):
             found[hydra[1]] = hydra[2].strip("'\"")
     yield from found.items()
+
+
+def _as_text(value: Any) -> str:
+    """A configuration value as its file would spell it: true, false, null, 0.6, a comma-separated list in brackets."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if value is None:
+        return "null"
+    if isinstance(value, (list, tuple)):
+        return "[" + ",".join(_as_text(item) for item in value) + "]"
+    if isinstance(value, Mapping):
+        return "{" + ",".join(f"{key}:{_as_text(item)}" for key, item in value.items()) + "}"
+    return str(value)

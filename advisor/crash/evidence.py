@@ -108,7 +108,7 @@ class Crash(Struct, frozen=True):
     """Only the end of a long log was read: line numbers count from there, and an earlier failure may still turn up."""
     readings: tuple[Reading, ...] = ()
     """Memory readings in order, thinned where there are many."""
-    miles: Mapping[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
+    line_index: Mapping[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
     """Of very long logs, by name: (lines before, byte offset) of some lines' beginnings, in order."""
     phase_among: tuple[Phase, ...] = ()
     """Where `phase` is unknown: the phases that the failing frame leaves, the likeliest first."""

@@ -1,4 +1,4 @@
-"""One line of a log: control sequences gone, the prefixes of Ray, torch, vLLM, SGLang, Slurm … peeled off as labels.
+"""Reads one line of a log: removes control sequences, peels off the prefixes of Ray, torch, vLLM, SGLang, Slurm …
 
 Frameworks print the same message behind a dozen prefixes. What matches or joins messages works on the peeled text,
 what is shown keeps the printed one.
@@ -59,7 +59,7 @@ _CODE = re.compile(rb"(?:\x1b|\^\[)\[[0-?]{0,32}[ -/]{0,4}[@-~]")
 _SPLIT = re.compile(rb"[\r\n]+")
 
 
-class Line(Struct, frozen=True):
+class LogLine(Struct, frozen=True):
     """A line (or `\\r` segment of one). `number` is 1-based and counts newlines only."""
 
     number: int
@@ -75,21 +75,23 @@ class Line(Struct, frozen=True):
     """"06-22 19:47:13", where the line carries a time."""
 
 
-def read_line(raw: bytes, number: int) -> Line:
+def read_line(raw: bytes, number: int) -> LogLine:
     """Decode, clean and peel one segment; bytes beyond SEGMENT_LIMIT are not looked at, invalid UTF-8 is replaced."""
     decoded = raw[:SEGMENT_LIMIT].decode("utf-8", "replace")
     if "\x1b[" in decoded:
         decoded = _COLOUR.sub("", decoded)
-    if decoded.startswith('{"'):
-        decoded = _unwrapped(decoded)
+    if decoded.startswith('{"log":'):
+        decoded = _docker_message(decoded)
     if "^[[" in decoded:  # escapes made visible by a terminal or a web page
         decoded = _VISIBLE_ESCAPE.sub("", decoded)
     return peel(clean(decoded, TEXT_LIMIT), number)
 
 
-def peel(printed: str, number: int = 1) -> Line:
+def peel(printed: str, number: int = 1) -> LogLine:
     """Take known prefixes off the front (six deep at most) and Ray's repeat count off the end."""
-    text, repeats = _without_repeats(printed)
+    text, repeats = printed, 0
+    if "[repeated " in printed and (again := _REPEATED.search(printed)):
+        text, repeats = printed[: again.start()], int(again[1])
     labels: list[str] = []
     stamp = ""
     for _ in range(_PEELS):
@@ -99,11 +101,16 @@ def peel(printed: str, number: int = 1) -> Line:
         if match is None:
             break
         groups = match.groupdict()
-        labels.extend(_labels(groups))
+        if groups.get("role"):
+            labels.append(f"local rank {groups['role']}")
+        elif groups.get("task"):
+            labels.append(f"task {groups['task']}")
+        elif who := (groups.get("who") or "").strip():
+            labels.append(who)
         if groups.get("clock"):
             stamp = f"{groups['month']}-{groups['day']} {groups['clock']}"
         text = stripped[match.end() :]
-    return Line(number, text, printed, " ".join(labels), repeats, stamp)
+    return LogLine(number, text, printed, " ".join(labels), repeats, stamp)
 
 
 def without_codes(raw: bytes) -> bytes:
@@ -117,35 +124,17 @@ def segments(raw: bytes) -> list[bytes]:
     parts = [part for part in (_SPLIT.split(raw) if broken else (raw,)) if part]
     if b"\\n" not in raw:
         return parts
-    return [piece for part in parts for piece in _literal_lines(part)]
+    pieces: list[bytes] = []
+    for part in parts:
+        if b"\\n  File" in part or b"MEM(GB)" in part or b"Traceback" in part:
+            pieces += [piece for piece in part.replace(b"\\t", b"\t").split(b"\\n") if piece]
+        else:
+            pieces.append(part)
+    return pieces
 
 
-def _literal_lines(part: bytes) -> list[bytes]:
-    if b"\\n  File" in part or b"MEM(GB)" in part or b"Traceback" in part:
-        return [piece for piece in part.replace(b"\\t", b"\t").split(b"\\n") if piece]
-    return [part]
-
-
-def _without_repeats(printed: str) -> tuple[str, int]:
-    if "[repeated " not in printed:
-        return printed, 0
-    match = _REPEATED.search(printed)
-    return (printed[: match.start()], int(match.group(1))) if match else (printed, 0)
-
-
-def _labels(groups: dict[str, str | None]) -> list[str]:
-    if groups.get("role"):
-        return [f"local rank {groups['role']}"]
-    if groups.get("task"):
-        return [f"task {groups['task']}"]
-    who = (groups.get("who") or "").strip()
-    return [who] if who else []
-
-
-def _unwrapped(text: str) -> str:
+def _docker_message(text: str) -> str:
     """The message of a docker json-file line; anything else as it is."""
-    if not text.startswith('{"log":'):
-        return text
     try:
         held = json.loads(text)
     except ValueError:

@@ -1,19 +1,17 @@
-"""Match signatures on the line a literal was found in, and on the lines around it where a message may be wrapped."""
+"""Matches signatures on the line a literal was found in, and on the lines around it where a message may be wrapped."""
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections import Counter
 from collections.abc import Iterator, Sequence
-from functools import cached_property
-from weakref import WeakKeyDictionary
+from itertools import chain
 
 from msgspec import Struct
 
-from advisor.crash.lines import Line
 from advisor.crash.patterns import Ready
-from advisor.crash.window import Placed, Window
+from advisor.crash.throttle import Throttle
+from advisor.crash.window import ByteWindow, LineAt
 
 _BELOW_CHARACTERS, _ABOVE_CHARACTERS = 4_000, 1_500
 _WIDE = 160
@@ -23,65 +21,33 @@ _TAIL = 160
 _LITERAL_LINES = 4
 """Lines that a literal of a message may be broken over."""
 _ALIKE, _SHAPES = 3, 2_000
-"""Tries in vain on lines that read alike but for their numbers, and on how many different lines in one log; then, so
-that talk of memory cannot make a log endless, one more a stretch of it."""
-_STRETCH = 1 << 16
-"""Bytes."""
+"""Tries in vain on lines that read alike but for their numbers, and on how many different lines in one log."""
 _DIGITS = str.maketrans("123456789", "000000000")
 _FOREIGN, _FOREIGN_WIDE = 8, 2
 """Lines of other processes that may stand between two pieces of one message, and between two wide ones."""
 
 
-class _Vain:
-    """Lines of one log that were put together in vain, by what they read like."""
-
-    def __init__(self) -> None:
-        self._tried: Counter[tuple[Ready, int]] = Counter()
-        self._last = 0
-
-    def tired_of(self, ready: Ready, placed: Placed) -> bool:
-        """Whether another try on this line is not worth it."""
-        if len(self._tried) < _SHAPES:
-            return self._tried[ready, _shape(placed)] >= _ALIKE
-        if placed[0] - self._last < _STRETCH:
-            return True
-        self._last = placed[0]
-        return False
-
-    def note(self, ready: Ready, placed: Placed) -> None:
-        """One more try in vain."""
-        if len(self._tried) < _SHAPES:
-            self._tried[ready, _shape(placed)] += 1
-
-
-def _shape(placed: Placed) -> int:
-    return hash(placed[1].text.translate(_DIGITS))
-
-
-_VAIN: WeakKeyDictionary[Window, _Vain] = WeakKeyDictionary()
-
-
-class Matched(Struct, frozen=True):
+class SignatureMatch(Struct, frozen=True):
     """A signature that matched, and the lines its message covers, in order."""
 
     ready: Ready
     match: re.Match[str]
-    lines: tuple[Placed, ...]
+    lines: tuple[LineAt, ...]
 
 
-class _Pieces:
-    """Lines of one process taken from a stream of lines as far as they are asked for."""
+class _ProcessLines:
+    """Lines of one process taken from a stream of lines as far as they are asked for.
 
-    def __init__(self, lines: Iterator[Placed], process: str | None, characters: int, foreign: int) -> None:
-        self._lines = lines
-        self._process = process
-        """None: that of the first line that names one (what a line without a prefix goes on with)."""
-        self._left = characters
-        self._most_foreign = foreign
+    `process` None: that of the first line that names one (what a line without a prefix goes on with).
+    """
+
+    def __init__(self, lines: Iterator[LineAt], process: str | None, characters: int, foreign: int) -> None:
+        self._lines, self._process = lines, process
+        self._left, self._most_foreign = characters, foreign
         self._foreign = 0
-        self._found: list[Placed] = []
+        self._found: list[LineAt] = []
 
-    def take(self, count: int) -> list[Placed]:
+    def take(self, count: int) -> list[LineAt]:
         while len(self._found) < count and self._left > 0 and self._foreign <= self._most_foreign:
             placed = next(self._lines, None)
             if placed is None:
@@ -101,85 +67,60 @@ class _Pieces:
 class Surroundings:
     """A line and, when they are asked for, the pieces of its process above and below it."""
 
-    def __init__(self, window: Window, begin: int, end: int, number: int, index: int = 0) -> None:
-        self.window = window
-        self.begin, self.end, self.number = begin, end, number
+    def __init__(self, window: ByteWindow, begin: int, end: int, number: int, index: int = 0) -> None:
+        offset = window.start + begin
         self.own = window.lines_at(begin, end, number)
-        self.index = index
+        self.line = self.own[index]
+        self.placed: LineAt = (offset, self.line)
+        self.is_wide = len(self.line.text) > _WIDE
+        foreign = _FOREIGN_WIDE if self.is_wide else _FOREIGN
+        after = chain(((offset, line) for line in self.own[index + 1 :]), window.below(end, number))
+        before = chain(((offset, line) for line in reversed(self.own[:index])), window.above(begin, number))
+        self._below = _ProcessLines(after, self.line.process, _BELOW_CHARACTERS, foreign)
+        self._above = _ProcessLines(before, self.line.process or None, _ABOVE_CHARACTERS, foreign)
 
-    @property
-    def line(self) -> Line:
-        return self.own[self.index]
-
-    @property
-    def placed(self) -> Placed:
-        return self.window.start + self.begin, self.line
-
-    def below(self, count: int) -> list[Placed]:
+    def below(self, count: int) -> list[LineAt]:
         """At most `count` lines that may go on with the message: of the same process, or without a prefix."""
         return self._below.take(count)
 
-    def above(self, count: int) -> list[Placed]:
+    def above(self, count: int) -> list[LineAt]:
         """At most `count` lines whose message this one may go on with, in order."""
         return self._above.take(count)[::-1]
 
-    @property
-    def is_wide(self) -> bool:
-        return len(self.line.text) > _WIDE
 
-    @property
-    def _foreign(self) -> int:
-        return _FOREIGN_WIDE if self.is_wide else _FOREIGN
-
-    @cached_property
-    def _below(self) -> _Pieces:
-        return _Pieces(self._after(), self.line.process, _BELOW_CHARACTERS, self._foreign)
-
-    @cached_property
-    def _above(self) -> _Pieces:
-        return _Pieces(self._before(), self.line.process or None, _ABOVE_CHARACTERS, self._foreign)
-
-    def _after(self) -> Iterator[Placed]:
-        for line in self.own[self.index + 1 :]:
-            yield self.window.start + self.begin, line
-        yield from self.window.below(self.end, self.number)
-
-    def _before(self) -> Iterator[Placed]:
-        for line in reversed(self.own[: self.index]):
-            yield self.window.start + self.begin, line
-        yield from self.window.above(self.begin, self.number)
+def tries_in_vain() -> Throttle:
+    """Remembers, for one log, on which lines no message could be put together."""
+    return Throttle(_ALIKE, _SHAPES, sparing=True)
 
 
-def match_around(around: Surroundings, candidates: Sequence[Ready]) -> Matched | None:
+def match_around(around: Surroundings, candidates: Sequence[Ready], vain: Throttle) -> SignatureMatch | None:
     """The first of the signatures, look-alikes first, whose message covers the line."""
     for ready in candidates:
-        found = _single(ready, around) if ready.signature.span_lines <= 1 else _joined(ready, around)
+        alone = ready.regex.search(around.line.text)
+        if ready.signature.span_lines > 1:
+            found = _joined(ready, around, alone, vain)
+        else:
+            found = SignatureMatch(ready, alone, (around.placed,)) if alone else None
         if found is not None:
             return found
     return None
 
 
-def _single(ready: Ready, around: Surroundings) -> Matched | None:
-    match = ready.regex.search(around.line.text)
-    return Matched(ready, match, (around.placed,)) if match else None
-
-
-def _joined(ready: Ready, around: Surroundings) -> Matched | None:
-    """A message that may go on below; failing that, one that began above."""
+def _joined(ready: Ready, around: Surroundings, alone: re.Match[str] | None, vain: Throttle) -> SignatureMatch | None:
+    """A message that may go on below; failing that, one that began above. `alone`: what its line shows of it."""
     text = around.line.text
-    alone = ready.regex.search(text)
     if alone is not None and len(text) - alone.end() > _TAIL:
-        return Matched(ready, alone, (around.placed,))
-    vain = _VAIN.setdefault(around.window, _Vain())
-    if alone is None and vain.tired_of(ready, around.placed):
+        return SignatureMatch(ready, alone, (around.placed,))
+    shape = ready, hash(text.translate(_DIGITS))
+    if alone is None and vain.exhausted(shape, around.placed[0]):
         return None
     found = _pieced(ready, around, alone is not None)
     if found is None:
-        vain.note(ready, around.placed)
+        vain.note(shape)
     return found
 
 
-def _pieced(ready: Ready, around: Surroundings, stands_alone: bool) -> Matched | None:
+def _pieced(ready: Ready, around: Surroundings, stands_alone: bool) -> SignatureMatch | None:
     """The message put together of the pieces on its lines."""
     span = ready.signature.span_lines - 1
     up, down = _may_cross(ready, around.line.text)
@@ -217,7 +158,7 @@ def _may_cross(ready: Ready, text: str) -> tuple[bool, bool]:
     return up, down
 
 
-def _within(ready: Ready, around: Surroundings, above: list[Placed], below: list[Placed]) -> Matched | None:
+def _within(ready: Ready, around: Surroundings, above: list[LineAt], below: list[LineAt]) -> SignatureMatch | None:
     members = [*above, around.placed, *below]
     offsets: list[int] = []
     size = 0
@@ -230,5 +171,5 @@ def _within(ready: Ready, around: Surroundings, above: list[Placed], below: list
         first = bisect_right(offsets, match.start()) - 1
         last = bisect_right(offsets, max(match.end() - 1, match.start())) - 1
         if first <= at <= last:
-            return Matched(ready, match, tuple(members[first : last + 1]))
+            return SignatureMatch(ready, match, tuple(members[first : last + 1]))
     return None

@@ -1,23 +1,22 @@
-"""Signatures made ready to match: regexes compiled, printed sizes as bytes, the literals to search a long log for."""
+"""Makes signatures ready to match: regexes compiled, printed sizes as bytes, the literals to search a long log for."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any
 
 import ahocorasick_rs
-from msgspec import Struct, field
+from msgspec import Struct
 
-from advisor.crash.triggers import trigger_set
+from advisor.crash.literals import trigger_set
 from advisor.knowledge.schema import Signature, Signatures
 from advisor.units import read_size
 
 _SIZE = r"\d{1,20}(?:\.\d{1,20})? ?(?:bytes|[KMGTPE]i?B)"
 _NUM = r"\d{1,20}(?:\.\d{1,20})?"
-_CLASS = re.compile(r"\[(?:\\.|[^\]\\])*\]|\\.")
-Field = int | float | str
+_BLANK = re.compile(r"(\[(?:\\.|[^\]\\])*\]|\\.)| \??")
+"""A character class or an escaped character, which stays, or a blank of a pattern."""
+FieldValue = int | float | str
 _ANYWHERE = 1 << 20
 _LONGEST_NUMBER = 24
 """Digits of a size; what is longer is none."""
@@ -44,16 +43,22 @@ class Ready(Struct, frozen=True, eq=False):
         return _edges(self.pattern, self.signature.sample, self.signature.anchors)
 
 
-class Catalogue(Struct, frozen=True):
+class Catalogue:
     """All signatures, look-alikes first, and the few literals that cover their anchors."""
 
-    ready: tuple[Ready, ...]
-    triggers: tuple[bytes, ...]
-    _anchors: Any
-    """Automaton over the bytes of all anchors."""
-    _owners: tuple[tuple[int, ...], ...]
-    """For each anchor of the automaton, the places in `ready` of the signatures that have it."""
-    _known: dict[frozenset[int], tuple[Ready, ...]] = field(default_factory=dict)
+    def __init__(self, signatures: Signatures) -> None:
+        ordered = sorted(signatures.signatures, key=lambda signature: signature.rank)
+        self.ready = tuple(Ready(signature, expand(signature)) for signature in ordered)
+        owners: dict[str, list[Ready]] = {}
+        for ready in self.ready:
+            for anchor in ready.signature.anchors:
+                owners.setdefault(anchor, []).append(ready)
+        self.triggers = trigger_set(owners)
+        self._owners = list(owners.values())
+        self._anchors = ahocorasick_rs.BytesAhoCorasick(
+            [anchor.encode() for anchor in owners], matchkind=ahocorasick_rs.MatchKind.Standard
+        )
+        self._known: dict[frozenset[int], tuple[Ready, ...]] = {}
 
     def candidates(self, raw: bytes) -> tuple[Ready, ...]:
         """Signatures whose anchors the bytes hold, in the order they are to be tested."""
@@ -63,27 +68,9 @@ class Catalogue(Struct, frozen=True):
         hits = frozenset([anchor for anchor, _, _ in found])
         known = self._known.get(hits)
         if known is None:
-            places = sorted({place for hit in hits for place in self._owners[hit]})
-            known = self._known[hits] = tuple(self.ready[place] for place in places)
+            owners = {id(ready) for hit in hits for ready in self._owners[hit]}
+            known = self._known[hits] = tuple(ready for ready in self.ready if id(ready) in owners)
         return known
-
-    def unanchored(self) -> list[Ready]:
-        """Signatures that are looked for only at the beginning and the end of a log."""
-        return [ready for ready in self.ready if not ready.signature.anchors]
-
-
-def catalogue(signatures: Signatures) -> Catalogue:
-    """The knowledge base's signatures in the order they are tested."""
-    ordered = sorted(signatures.signatures, key=lambda signature: signature.rank)
-    ready = tuple(Ready(signature, expand(signature)) for signature in ordered)
-    owners: dict[str, list[int]] = {}
-    for place, signature in enumerate(ordered):
-        for anchor in signature.anchors:
-            owners.setdefault(anchor, []).append(place)
-    automaton = ahocorasick_rs.BytesAhoCorasick(
-        [anchor.encode() for anchor in owners], matchkind=ahocorasick_rs.MatchKind.Standard
-    )
-    return Catalogue(ready, trigger_set(owners), automaton, tuple(map(tuple, owners.values())))
 
 
 @lru_cache(maxsize=1024)
@@ -116,33 +103,20 @@ def _core(regex: re.Pattern[str], sample: str) -> tuple[int, int]:
 def expand(signature: Signature) -> str:
     """The regex with `{size}` and `{num}` filled in; where a message may wrap, spaces match any white space or none."""
     pattern = signature.pattern.replace("{size}", _SIZE).replace("{num}", _NUM)
-    return _stretch(pattern) if signature.span_lines > 1 else pattern
+    return _BLANK.sub(lambda kept: kept[1] or r"\s{0,9}", pattern) if signature.span_lines > 1 else pattern
 
 
-def _stretch(pattern: str) -> str:
-    parts: list[str] = []
-    last = 0
-    for kept in _CLASS.finditer(pattern):
-        parts += [_stretch_spaces(pattern[last : kept.start()]), kept.group()]
-        last = kept.end()
-    return "".join([*parts, _stretch_spaces(pattern[last:])])
-
-
-def _stretch_spaces(part: str) -> str:
-    return part.replace(" ?", r"\s{0,9}").replace(" ", r"\s{0,9}")
-
-
-def fields_of(signature: Signature, match: re.Match[str]) -> dict[str, Field]:
+def fields_of(signature: Signature, match: re.Match[str]) -> dict[str, FieldValue]:
     """What the message printed: sizes as bytes under their field names, numbers as numbers, the rest as text."""
-    found: dict[str, Field] = {}
+    found: dict[str, FieldValue] = {}
     for group, text in match.groupdict().items():
         if text is None:
             continue
         rule = signature.sizes.get(group)
         name = rule.split()[0] if rule else group.rstrip("_")
-        told = _bytes(text, rule) if rule else _scalar(text)
-        if told is not None:
-            found[name] = told
+        value = _bytes(text, rule) if rule else _scalar(text)
+        if value is not None:
+            found[name] = value
     return found
 
 
@@ -154,23 +128,10 @@ def _bytes(text: str, rule: str) -> int | None:
     return read_size(compact + unit)
 
 
-def _scalar(text: str) -> Field:
+def _scalar(text: str) -> FieldValue:
     compact = text.strip()
     if compact.isascii() and compact.isdigit() and len(compact) < 19:
         return int(compact)
     if re.fullmatch(r"\d{1,15}\.\d{1,15}", compact):
         return float(compact)
     return compact
-
-
-def as_text(value: Any) -> str:
-    """A configuration value as its file would spell it: true, false, null, 0.6, a comma-separated list in brackets."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if value is None:
-        return "null"
-    if isinstance(value, (list, tuple)):
-        return "[" + ",".join(as_text(item) for item in value) + "]"
-    if isinstance(value, Mapping):
-        return "{" + ",".join(f"{key}:{as_text(item)}" for key, item in value.items()) + "}"
-    return str(value)

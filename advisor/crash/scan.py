@@ -1,32 +1,38 @@
-"""Scan a stream of log bytes in two stages: literals over bytes at grep's speed, then regexes on lines around a hit.
+"""Scans a stream of log bytes in two stages: literals over bytes at grep's speed, then regexes on lines around a hit.
 
 Memory is bounded whatever the log: a window of about 1.5 MiB of bytes, the beginning and the end as lines, and the
-first and last few finds of each signature with the lines around them.
+first and last few finds of each signature with the lines around them. Signatures without anchors are looked for only
+on the lines that were kept.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable
+import re
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 
+import ahocorasick_rs
 from msgspec import Struct, field
+from msgspec.structs import replace
 
-from advisor.crash.context import AFTER, BEFORE, Contexts
-from advisor.crash.keep import Find, Flood, Kept
-from advisor.crash.lines import SEGMENT_LIMIT, Line, without_codes
-from advisor.crash.match import Matched, Surroundings, match_around
-from advisor.crash.patterns import Catalogue, Ready
-from advisor.crash.search import Searcher
-from advisor.crash.sources import Reader, Source
-from advisor.crash.talk import Talk
-from advisor.crash.window import Window
+from advisor.crash.finds import AFTER, BEFORE, ContextStore, Find, FindStore, LogFind
+from advisor.crash.lines import SEGMENT_LIMIT, LogLine, without_codes
+from advisor.crash.literals import Searcher
+from advisor.crash.match import SignatureMatch, Surroundings, match_around, tries_in_vain
+from advisor.crash.patterns import Catalogue, FieldValue, Ready, fields_of
+from advisor.crash.sources import LogReader, LogSource
+from advisor.crash.throttle import AdviceLines, Flood, Throttle, flood_of
+from advisor.crash.tracebacks import frame_in
+from advisor.crash.verdict import OTHER_EXCEPTION
+from advisor.crash.window import ByteWindow
+from advisor.knowledge.schema import Signature
 
 CHUNK = 256 << 10
 """Bytes read and searched at a time."""
 _ROOM = 8 * CHUNK
 """Bytes of the window: what is still of use is moved to its beginning only where this is used up."""
-MILE = 64 << 20
+LINE_INDEX_STEP = 64 << 20
 """Bytes between two places of which it is remembered how many lines stand before them."""
 HEAD = 512 << 10
 TAIL = 256 << 10
@@ -35,17 +41,13 @@ _LINES = 8_000
 _NEAR_AFTER = AFTER + 2 * SEGMENT_LIMIT
 """Bytes that are there behind a hit when it is looked at, or the log ends: all that is kept after a find."""
 _NEWLINE = 10
-_FLOOD, _FLOOD_OF_CAUSES = 500, 20_000
-"""After so many lines with the same anchors only some of the later ones, and the last, are looked at."""
-_EVERY = 32
 _UNBROKEN = 16
 """Stretches of one endless line that are looked at; what follows in it is passed over."""
 _ALIKE, _SHAPES = 3, 4_096
 """Lines that read alike and were looked at in vain before the next ones are not; how many such."""
 _ANY_DIGIT = bytes.maketrans(b"123456789", b"000000000")
-_QUIET = ("warning", "telemetry")
-Told = Callable[[int], None]
-"""Called now and then with the bytes read so far."""
+_LAST_LINES = 12
+"""Lines before the end of a log in which an ordinary exception may be what ended the run."""
 
 
 class Scanned(Struct):
@@ -54,24 +56,34 @@ class Scanned(Struct):
     name: str
     finds: list[Find] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
-    head: list[Line] = field(default_factory=list)
-    around: list[Line] = field(default_factory=list)
+    head: list[LogLine] = field(default_factory=list)
+    around: list[LogLine] = field(default_factory=list)
     """Lines before and after finds, in order."""
-    tail: list[Line] = field(default_factory=list)
+    tail: list[LogLine] = field(default_factory=list)
     lines_read: int = 0
     bytes_read: int = 0
-    miles: list[tuple[int, int]] = field(default_factory=list)
-    """(lines before, offset) of some lines' beginnings, MILE or more apart: the way to a line of a very long log."""
+    line_index: list[tuple[int, int]] = field(default_factory=list)
+    """(lines before, offset) of some lines' beginnings, LINE_INDEX_STEP or more apart."""
+
+    def kept_lines(self) -> list[LogLine]:
+        """Every line that was kept, in order and once: beginning, surroundings of finds, end."""
+        found: dict[tuple[int, str], LogLine] = {}
+        for line in (*self.head, *self.around, *(find.first for find in self.finds), *self.tail):
+            found.setdefault((line.number, line.printed), line)
+        return sorted(found.values(), key=lambda line: line.number)
 
 
-def scan(source: Source, catalogue: Catalogue, told: Told | None = None) -> Scanned:
-    """Read a whole log. Raises LogError where it cannot be read. Time is linear in its size."""
+def scan(source: LogSource, catalogue: Catalogue, progress: Callable[[int], None] | None = None) -> Scanned:
+    """Read a whole log. Raises LogError where it cannot be read. Time is linear in its size.
+
+    `progress` is called now and then with the bytes read so far.
+    """
     run = _Scan(catalogue)
     searcher = Searcher(catalogue.triggers)
-    with Reader(source) as reader:
+    with LogReader(source) as reader:
         while run.step(reader, searcher):
-            if told is not None:
-                told(run.searched)
+            if progress is not None:
+                progress(run.searched)
     return run.finish(source.name)
 
 
@@ -80,7 +92,7 @@ class _Scan:
 
     def __init__(self, catalogue: Catalogue) -> None:
         self.catalogue = catalogue
-        self.window = Window()
+        self.window = ByteWindow()
         self.window.room(_ROOM).release()
         self.head = bytearray()
         self.pending: deque[int] = deque()
@@ -90,16 +102,17 @@ class _Scan:
         """Offset up to which hits are accounted for."""
         self.unbroken = 0
         """Looks in a row at a line too long to see both ends of."""
-        self.counts: dict[str, int] = {}
-        self.kept: dict[str, Kept] = {}
-        self.contexts = Contexts()
+        self.counts: Counter[str] = Counter()
+        self.finds: dict[str, FindStore] = {}
+        self.contexts = ContextStore()
         self.floods: dict[tuple[Ready, ...], Flood] = {}
-        self.vain: dict[int, int] = {}
-        """Lines on which nothing matched, by what they read like but for their numbers → how many."""
-        self.talk = Talk()
-        self.miles: list[tuple[int, int]] = []
+        self.vain = Throttle(_ALIKE, _SHAPES)
+        """Lines on which nothing matched, by what they read like but for their numbers."""
+        self.pieces = tries_in_vain()
+        self.advice = AdviceLines()
+        self.line_index: list[tuple[int, int]] = []
 
-    def step(self, reader: Reader, searcher: Searcher) -> bool:
+    def step(self, reader: LogReader, searcher: Searcher) -> bool:
         """Go on with what can be read next; False at the end of the log."""
         window = self.window
         if len(window.data) - window.size < CHUNK:
@@ -125,16 +138,15 @@ class _Scan:
         spare = oldest - BEFORE - SEGMENT_LIMIT - window.start
         if spare > 0:
             window.drop(spare)
-            self._pass_mile()
+            self._index_lines()
 
-    def _pass_mile(self) -> None:
-        """Remember the first line that begins in the window, where the last one remembered is a mile back."""
+    def _index_lines(self) -> None:
+        """Remember the first line that begins in the window, where the last one remembered is a step back."""
         window = self.window
-        if window.start - (self.miles[-1][1] if self.miles else 0) < MILE:
-            return
-        newline = window.data.find(b"\n", 0, window.size)
-        if newline >= 0:
-            self.miles.append((window.number, window.start + newline + 1))
+        if window.start - (self.line_index[-1][1] if self.line_index else 0) >= LINE_INDEX_STEP:
+            newline = window.data.find(b"\n", 0, window.size)
+            if newline >= 0:
+                self.line_index.append((window.number, window.start + newline + 1))
 
     def _passed_over(self, begin: int) -> int:
         """Where in the window the search has to go on: an endless line is passed over to its end, if it has one."""
@@ -153,25 +165,24 @@ class _Scan:
         self._look(self.searched + 1)
         self._last_of_floods()
         size = window.size
-        scanned = Scanned(name, counts=self.counts, bytes_read=window.end, miles=self.miles)
+        scanned = Scanned(name, counts=self.counts, bytes_read=window.end, line_index=self.line_index)
         ends_open = size > 0 and window.data[size - 1] != _NEWLINE
         scanned.lines_read = window.number_at(size) - 1 + ends_open
         covered = len(self.head) - window.start
         if covered < size:
             scanned.tail = list(deque((line for _, line in window.lines(max(size - TAIL, covered), size)), _LINES))
         del window
-        self.window = Window()  # its room is wanted now for lines
-        head, self.head = Window(self.head), bytearray()
+        self.window = ByteWindow()  # its room is wanted now for lines
+        head, self.head = ByteWindow(self.head), bytearray()
         scanned.head = [line for _, line in islice(head.lines(0, head.size), _LINES)] if head.size else []
-        finds = [find for one in self.kept.values() for find in one.finds()]
+        finds = (find for store in self.finds.values() for find in store.finds())
         scanned.finds = sorted(finds, key=lambda find: (find.offset, find.first.number))
         scanned.around = self.contexts.give(scanned.finds)
         return scanned
 
     def _look(self, until: int) -> None:
-        pending = self.pending
-        while pending and pending[0] < until:
-            offset = pending.popleft()
+        while self.pending and self.pending[0] < until:
+            offset = self.pending.popleft()
             if offset > self.done:
                 self._look_at(offset)
 
@@ -189,46 +200,44 @@ class _Scan:
         raw = window.copy(begin, end)
         alike = raw.translate(_ANY_DIGIT)
         shape = hash(alike)
-        if self.vain.get(shape, 0) >= _ALIKE or self.talk.is_old(alike, self.counts):
+        if self.vain.exhausted(shape) or self.advice.counted(alike, self.counts):
             return
         candidates = self.catalogue.candidates(without_codes(raw))
         if candidates and self._is_flood(candidates, window.start + begin, raw):
             return
-        matched = self._matches(window, begin, end, candidates) if candidates else []
-        if not matched and len(self.vain) < _SHAPES:
-            self.vain[shape] = self.vain.get(shape, 0) + 1
+        matched = self._matches(begin, end, candidates) if candidates else []
+        if not matched:
+            self.vain.note(shape)
         elif len(matched) == 1:
-            self.talk.note(alike, matched[0])
+            self.advice.note(alike, matched[0].ready, matched[0].match)
 
-    def _matches(self, window: Window, begin: int, end: int, candidates: tuple[Ready, ...]) -> list[Matched]:
+    def _matches(self, begin: int, end: int, candidates: tuple[Ready, ...]) -> list[SignatureMatch]:
         """Test the signatures on every line between two ends; those that matched."""
-        around = Surroundings(window, begin, end, window.number_at(begin))
-        every = [around, *(Surroundings(window, begin, end, around.number, i) for i in range(1, len(around.own)))]
+        window, number = self.window, self.window.number_at(begin)
+        count = len(window.lines_at(begin, end, number))
+        every = [Surroundings(window, begin, end, number, index) for index in range(count)]
         return [found for one in every if (found := self._test(one, candidates)) is not None]
 
-    def _test(self, around: Surroundings, candidates: tuple[Ready, ...]) -> Matched | None:
-        matched = match_around(around, candidates)
+    def _test(self, around: Surroundings, candidates: tuple[Ready, ...]) -> SignatureMatch | None:
+        matched = match_around(around, candidates, self.pieces)
         if matched is None:
             return None
-        window = self.window
+        window, signature = self.window, matched.ready.signature
         last = matched.lines[-1][0]
         self.done = max(self.done, window.start + window.end_of(last - window.start))
-        signature = matched.ready.signature
-        self.counts[signature.id] = self.counts.get(signature.id, 0) + 1 + matched.lines[0][1].repeats
-        kept = self.kept.setdefault(signature.id, Kept(signature))
-        if kept.wants_context():
+        self.counts[signature.id] += 1 + matched.lines[0][1].repeats
+        store = self.finds.setdefault(signature.id, FindStore(signature))
+        if store.wants_context():
             self.contexts.take(window, signature, matched.lines[0][0], last)
-        kept.add(matched)
+        store.add(matched)
         return matched
 
     def _is_flood(self, candidates: tuple[Ready, ...], offset: int, raw: bytes) -> bool:
         """Whether so many lines like this one came that it is only counted; every now and then one is looked at."""
         flood = self.floods.get(candidates)
         if flood is None:
-            quiet = all(ready.signature.role in _QUIET for ready in candidates)
-            flood = self.floods[candidates] = Flood(quiet)
-        flood.seen += 1
-        if flood.seen <= (_FLOOD if flood.quiet else _FLOOD_OF_CAUSES) or flood.seen % _EVERY == 0:
+            flood = self.floods[candidates] = flood_of(candidates)
+        if flood.passes():
             return False
         flood.last.append((offset, self.window.number_at(offset - self.window.start), raw[:SEGMENT_LIMIT]))
         flood.skipped += 1
@@ -239,10 +248,64 @@ class _Scan:
         for candidates, flood in self.floods.items():
             matched = None
             for offset, number, raw in flood.last:
-                window = Window(raw, offset, number)
-                matched = match_around(Surroundings(window, 0, len(raw), number), candidates) or matched
+                around = Surroundings(ByteWindow(raw, offset, number), 0, len(raw), number)
+                matched = match_around(around, candidates, tries_in_vain()) or matched
                 if matched is not None:
-                    self.kept.setdefault(matched.ready.signature.id, Kept(matched.ready.signature)).add(matched)
+                    signature = matched.ready.signature
+                    self.finds.setdefault(signature.id, FindStore(signature)).add(matched)
             if matched is not None:
-                name = matched.ready.signature.id
-                self.counts[name] = self.counts.get(name, 0) + flood.skipped
+                self.counts[matched.ready.signature.id] += flood.skipped
+
+
+# --- Signatures without anchors, on the lines that were kept ---------------------------------------------------------
+
+
+class _UnanchoredSignatures:
+    """Signatures without anchors, and the literals that show which of them a line may match."""
+
+    def __init__(self, entries: Sequence[Ready]) -> None:
+        self.always = [entry for entry in entries if not entry.signature.within]
+        self._literals = [(literal, entry) for entry in entries for literal in entry.signature.within]
+        self._search = ahocorasick_rs.AhoCorasick(
+            [literal for literal, _ in self._literals], matchkind=ahocorasick_rs.MatchKind.Standard
+        )
+
+    def of(self, text: str) -> Sequence[Ready]:
+        """The entries to test on a line, in their order."""
+        hits = {index for index, _, _ in self._search.find_matches_as_indexes(text, overlapping=True)}
+        if not hits:
+            return self.always
+        chosen = {id(entry): entry for index, (_, entry) in enumerate(self._literals) if index in hits}
+        return sorted([*chosen.values(), *self.always], key=lambda entry: entry.signature.rank)
+
+
+def unanchored_finds(catalogue: Catalogue, logs: Sequence[Sequence[LogLine]]) -> list[LogFind]:
+    """Finds of signatures without anchors. An ordinary exception without a traceback only warns, at the end."""
+    entries = _UnanchoredSignatures([ready for ready in catalogue.ready if not ready.signature.anchors])
+    return [LogFind(index, find) for index, lines in enumerate(logs) for find in _unanchored_in(entries, lines)]
+
+
+def _unanchored_in(entries: _UnanchoredSignatures, lines: Sequence[LogLine]) -> Iterator[Find]:
+    in_trace: set[str] = set()
+    last = lines[-1].number if lines else 0
+    for line in lines:
+        below = line.process in in_trace
+        if frame_in(line):
+            in_trace.add(line.process)
+            continue
+        if below and not line.text[:1].isspace():
+            in_trace.discard(line.process)
+        for entry in entries.of(line.text):
+            ordinary = entry.signature.id == OTHER_EXCEPTION and not below
+            if ordinary and line.number < last - _LAST_LINES:
+                continue
+            match = entry.regex.search(line.text)
+            if match is not None:
+                yield _find(replace(entry.signature, role="warning") if ordinary else entry.signature, match, line)
+
+
+def _find(signature: Signature, match: re.Match[str], line: LogLine) -> Find:
+    fields: dict[str, FieldValue] = {name: text for name, text in match.groupdict().items() if text}
+    if signature.role != "progress":
+        fields = fields_of(signature, match)
+    return Find(signature, fields, line, line.number, line.printed, line.number)

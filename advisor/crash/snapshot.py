@@ -15,7 +15,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from advisor.crash.sources import LogError, Source, text_source
+from advisor.crash.sources import LogError, LogSource, text_source
 from advisor.hostile import clean_line
 from advisor.language import mark, say
 from advisor.units import KIB, show_bytes
@@ -48,7 +48,7 @@ def is_pickle(path: Path) -> bool:
         return file.read(2) in _MAGIC
 
 
-def readable(source: Source) -> Source:
+def readable(source: LogSource) -> LogSource:
     """A source as it is, or, where it is a memory snapshot, its lines. Raises LogError as `snapshot_text`."""
     if source.path is None or not is_pickle(source.path):
         return source
@@ -69,21 +69,12 @@ def snapshot_text(path: Path) -> str:
     try:
         held = plain_data(path.read_bytes())
     except RefusedPickleError as refused:
-        raise LogError(
-            say(
-                "{file}: this is a pickle, not a log, and no snapshot that can be read: {reason}",
-                file=shown,
-                reason=refused,
-            )
-        ) from None
+        text = mark("{file}: this is a pickle, not a log, and no snapshot that can be read: {reason}")
+        raise LogError(say(text, file=shown, reason=refused)) from None
     if not isinstance(held, dict) or not isinstance(held.get("segments"), list):
-        raise LogError(
-            say(
-                "{file}: this is a pickle, not a log, and no memory snapshot of torch's (no list of segments)",
-                file=shown,
-            )
-        )
-    return "".join(f"{clean_line(line)}\n" for line in _told(held))
+        text = mark("{file}: this is a pickle, not a log, and no memory snapshot of torch's (no list of segments)")
+        raise LogError(say(text, file=shown))
+    return "".join(f"{clean_line(line)}\n" for line in _text_lines(held))
 
 
 # --- The pickle ------------------------------------------------------------------------------------------------------
@@ -92,12 +83,12 @@ def snapshot_text(path: Path) -> str:
 def plain_data(data: bytes) -> Any:
     """The dictionaries, lists, tuples, strings, bytes and numbers of a pickle. Raises RefusedPickleError."""
     try:
-        return _Machine(data).run()
+        return _PickleMachine(data).run()
     except (IndexError, struct.error, ValueError, TypeError, KeyError, UnicodeDecodeError) as problem:
         raise RefusedPickleError(say(_BROKEN)) from problem
 
 
-class _Machine(Struct):
+class _PickleMachine(Struct):
     """The part of pickle's stack machine that makes plain data."""
 
     data: bytes
@@ -133,6 +124,14 @@ class _Machine(Struct):
     def signed(self, count: int) -> int:
         return int.from_bytes(self.take(count), "little", signed=True)
 
+    def text(self, count: int) -> str:
+        return self.take(self.number(count)).decode("utf-8", "surrogatepass")
+
+    def pop(self, count: int) -> list[Any]:
+        items = self.stack[-count:]
+        del self.stack[-count:]
+        return items
+
     def marked(self) -> list[Any]:
         """What was pushed since the last mark."""
         stack = self.stack
@@ -156,50 +155,17 @@ class _Machine(Struct):
             raise RefusedPickleError(say(_BROKEN))
         target.extend(items)
 
+    def remember(self, key: int) -> None:
+        self.memo[key] = self.stack[-1]
 
-def _push(make: Callable[[_Machine], Any]) -> Callable[[_Machine], None]:
+
+def _push(make: Callable[[_PickleMachine], Any]) -> Callable[[_PickleMachine], None]:
     return lambda machine: machine.stack.append(make(machine))
 
 
-def _tuple(count: int) -> Callable[[_Machine], None]:
-    def step(machine: _Machine) -> None:
-        machine.stack[-count:] = [tuple(machine.stack[-count:])]
-
-    return step
-
-
-def _text(count: int) -> Callable[[_Machine], None]:
-    return _push(lambda machine: machine.take(machine.number(count)).decode("utf-8", "surrogatepass"))
-
-
-def _bytes(count: int) -> Callable[[_Machine], None]:
-    return _push(lambda machine: machine.take(machine.number(count)))
-
-
-def _long(count: int) -> Callable[[_Machine], None]:
-    return _push(lambda machine: machine.signed(machine.number(count)))
-
-
-def _put(count: int) -> Callable[[_Machine], None]:
-    def step(machine: _Machine) -> None:
-        machine.memo[machine.number(count)] = machine.stack[-1]
-
-    return step
-
-
-def _memoize(machine: _Machine) -> None:
-    machine.memo[len(machine.memo)] = machine.stack[-1]
-
-
-def _pop_pair(machine: _Machine) -> list[Any]:
-    pair = machine.stack[-2:]
-    del machine.stack[-2:]
-    return pair
-
-
-_OPCODES: dict[int, Callable[[_Machine], None]] = {
-    0x80: lambda machine: void(machine.take(1)),  # PROTO
-    0x95: lambda machine: void(machine.take(8)),  # FRAME
+_OPCODES: dict[int, Callable[[_PickleMachine], object]] = {
+    0x80: lambda machine: machine.take(1),  # PROTO
+    0x95: lambda machine: machine.take(8),  # FRAME
     ord("("): _push(lambda machine: _MARK),
     ord("N"): _push(lambda machine: None),
     0x88: _push(lambda machine: True),
@@ -207,42 +173,38 @@ _OPCODES: dict[int, Callable[[_Machine], None]] = {
     ord("K"): _push(lambda machine: machine.number(1)),
     ord("M"): _push(lambda machine: machine.number(2)),
     ord("J"): _push(lambda machine: machine.signed(4)),
-    0x8A: _long(1),
-    0x8B: _long(4),
+    0x8A: _push(lambda machine: machine.signed(machine.number(1))),
+    0x8B: _push(lambda machine: machine.signed(machine.number(4))),
     ord("G"): _push(lambda machine: struct.unpack(">d", machine.take(8))[0]),
-    0x8C: _text(1),
-    ord("X"): _text(4),
-    0x8D: _text(8),
-    ord("C"): _bytes(1),
-    ord("B"): _bytes(4),
-    0x8E: _bytes(8),
+    0x8C: _push(lambda machine: machine.text(1)),
+    ord("X"): _push(lambda machine: machine.text(4)),
+    0x8D: _push(lambda machine: machine.text(8)),
+    ord("C"): _push(lambda machine: machine.take(machine.number(1))),
+    ord("B"): _push(lambda machine: machine.take(machine.number(4))),
+    0x8E: _push(lambda machine: machine.take(machine.number(8))),
     ord("}"): _push(lambda machine: {}),
     ord("]"): _push(lambda machine: []),
     ord(")"): _push(lambda machine: ()),
     ord("t"): _push(lambda machine: tuple(machine.marked())),
-    0x85: _tuple(1),
-    0x86: _tuple(2),
-    0x87: _tuple(3),
-    ord("s"): lambda machine: machine.set_items(_pop_pair(machine)),
+    0x85: _push(lambda machine: tuple(machine.pop(1))),
+    0x86: _push(lambda machine: tuple(machine.pop(2))),
+    0x87: _push(lambda machine: tuple(machine.pop(3))),
+    ord("s"): lambda machine: machine.set_items(machine.pop(2)),
     ord("u"): lambda machine: machine.set_items(machine.marked()),
     ord("a"): lambda machine: machine.append([machine.stack.pop()]),
     ord("e"): lambda machine: machine.append(machine.marked()),
-    0x94: _memoize,
-    ord("q"): _put(1),
-    ord("r"): _put(4),
+    0x94: lambda machine: machine.remember(len(machine.memo)),
+    ord("q"): lambda machine: machine.remember(machine.number(1)),
+    ord("r"): lambda machine: machine.remember(machine.number(4)),
     ord("h"): _push(lambda machine: machine.memo[machine.number(1)]),
     ord("j"): _push(lambda machine: machine.memo[machine.number(4)]),
 }
 
 
-def void(_: object) -> None:
-    """What an opcode carried that does not matter here."""
-
-
 # --- The snapshot ----------------------------------------------------------------------------------------------------
 
 
-def _told(held: dict[Any, Any]) -> Iterator[str]:
+def _text_lines(held: dict[Any, Any]) -> Iterator[str]:
     yield "memory snapshot of torch's allocator"
     budget = iter(range(_VISITED))
     for device, trace in enumerate(_list(held.get("device_traces"))[:_DEVICES]):

@@ -1,4 +1,4 @@
-"""Where logs come from: files, standard input, .gz/.bz2/.xz/.zst, folders of logs. All become streams of bytes.
+"""Opens logs: files, standard input, .gz/.bz2/.xz/.zst, folders of logs. All become streams of bytes.
 
 Reading is bounded: into room that the caller has, never a whole file.
 """
@@ -66,11 +66,21 @@ _UNWANTED = (
 )
 
 
+_WRAPPED = 1 << 20
+"""Bytes of a log that somebody may have copied from a screen."""
+_NARROWEST = 60
+"""Characters of the narrowest terminal."""
+_FULL_LINES = 3
+"""Lines of exactly the greatest width from which on that width is the terminal's."""
+_SIGNS = 6
+"""Different characters that a line has at least; a ruler has fewer."""
+
+
 class LogError(Exception):
     """A log that cannot be read: one sentence saying which and why."""
 
 
-class Source(Struct, frozen=True):
+class LogSource(Struct, frozen=True):
     """One stream of log bytes. `open` raises OSError where the file has gone."""
 
     name: str
@@ -81,50 +91,54 @@ class Source(Struct, frozen=True):
 
     @property
     def changed(self) -> float:
-        """When a file was last written to, in seconds; 0 for what has gone, pipes and standard input."""
-        try:
-            return os.stat(self.path).st_mtime if self.path is not None else 0.0
-        except OSError:
-            return 0.0
+        """When a file was last written to, in seconds; 0 for standard input and what has gone."""
+        found = self._stat()
+        return found.st_mtime if found is not None else 0.0
 
     @property
     def size(self) -> int | None:
         """Bytes of a plain file as it lies on disk; None for pipes, standard input and what has gone."""
-        try:
-            found = os.stat(self.path) if self.path is not None else None
-        except OSError:
-            return None
+        found = self._stat()
         return found.st_size if found is not None and stat.S_ISREG(found.st_mode) else None
 
+    def _stat(self) -> os.stat_result | None:
+        try:
+            return os.stat(self.path) if self.path is not None else None
+        except OSError:
+            return None
 
-def open_sources(paths: Sequence[Path]) -> list[Source]:
+
+def open_sources(paths: Sequence[Path]) -> list[LogSource]:
     """What the paths name, in their order; a folder becomes its logs. Raises LogError for what cannot be read."""
-    found: list[Source] = []
+    found: list[LogSource] = []
     for path in paths:
         if str(path) == "-":
-            found.append(Source(say("standard input"), _standard_input))
+            found.append(LogSource(say("standard input"), _standard_input))
         elif path.is_dir():
             found.extend(_file_source(file) for file in _logs_in(path))
         else:
-            _check(path)
+            if not path.exists():
+                raise LogError(say("{file}: there is no such file or folder", file=clean_line(str(path))))
+            if not os.access(path, os.R_OK):
+                raise LogError(say("{file}: you are not allowed to read it", file=clean_line(str(path))))
             found.append(_file_source(path))
     return found
 
 
-def text_source(text: str, name: str) -> Source:
-    """A log already in memory."""
+def text_source(text: str, name: str, path: Path | None = None) -> LogSource:
+    """A log already in memory. `path`: where it was read from."""
     data = text.encode("utf-8", "surrogateescape")
-    return Source(name, lambda: io.BytesIO(data))
+    return LogSource(name, lambda: io.BytesIO(data), path)
 
 
-class Reader:
+class LogReader:
     """Reads one source from its beginning to its end, decompressed, into room that the caller has.
 
     A compressed file that breaks off ends where it does; one of which nothing can be read raises LogError, as does a
     binary file. `with` closes it.
     """
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: LogSource) -> None:
         self._name = source.name
         self._begun = source.is_part
         try:
@@ -133,9 +147,11 @@ class Reader:
             self._ask_ahead = _asker(self._stream)
         except OSError as problem:
             raise self._refusal(problem) from problem
-        self._fill: Callable[[memoryview], int | None] = _filler(self._stream)
+        # what reads no more than is at hand: asking for more loses the end of a packed file that breaks off
+        fill = getattr(self._stream, "readinto1", None) or getattr(self._stream, "readinto", None)
+        self._fill = cast("Callable[[memoryview], int | None]", fill)
 
-    def __enter__(self) -> Reader:
+    def __enter__(self) -> LogReader:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -162,15 +178,10 @@ class Reader:
             raise self._refusal(problem) from problem
 
     def _refusal(self, problem: Exception) -> LogError:
-        name, reason = clean_line(self._name), _reason(problem)
-        return LogError(say("{file}: cannot be read ({reason})", file=name, reason=reason))
-
-
-def _filler(stream: BinaryIO) -> Callable[[memoryview], int | None]:
-    """Reads what is at hand. What asks for more loses the end of a packed file that breaks off."""
-    filler = getattr(stream, "readinto1", None) or getattr(stream, "readinto", None)
-    assert filler is not None
-    return cast("Callable[[memoryview], int | None]", filler)
+        reason = clean_line(str(problem), 200) or type(problem).__name__
+        if isinstance(problem, OSError) and problem.strerror:
+            reason = os_words(problem)
+        return LogError(say("{file}: cannot be read ({reason})", file=clean_line(self._name), reason=reason))
 
 
 def _length(stream: BinaryIO) -> int:
@@ -199,22 +210,8 @@ def _asker(stream: BinaryIO) -> Callable[[], None]:
     return ask
 
 
-def _reason(problem: BaseException) -> str:
-    if isinstance(problem, OSError) and problem.strerror:
-        return os_words(problem)
-    return clean_line(str(problem), 200) or type(problem).__name__
-
-
-def _check(path: Path) -> None:
-    shown = clean_line(str(path))
-    if not path.exists():
-        raise LogError(say("{file}: there is no such file or folder", file=shown))
-    if not os.access(path, os.R_OK):
-        raise LogError(say("{file}: you are not allowed to read it", file=shown))
-
-
-def _file_source(path: Path) -> Source:
-    return Source(clean_line(str(path)), lambda: _opened(path), path)
+def _file_source(path: Path) -> LogSource:
+    return LogSource(clean_line(str(path)), lambda: _opened(path), path)
 
 
 def _opened(path: Path) -> BinaryIO:
@@ -243,7 +240,7 @@ def _pipe(path: Path) -> BinaryIO:
     return open(handle, "rb", buffering=0)
 
 
-def tail_source(source: Source, length: int) -> Source | None:
+def tail_source(source: LogSource, length: int) -> LogSource | None:
     """The last `length` bytes of a plain file that is longer, from the beginning of a line; None for anything else.
 
     Raises LogError for what is no log.
@@ -255,7 +252,7 @@ def tail_source(source: Source, length: int) -> Source | None:
         if not isinstance(stream, io.FileIO):
             return None
         _refuse_binary(stream.read(_SAMPLE), _SAMPLE, source.name)
-    return Source(source.name, lambda: _tail(path, length), path, is_part=True)
+    return LogSource(source.name, lambda: _tail(path, length), path, is_part=True)
 
 
 def _tail(path: Path, length: int) -> BinaryIO:
@@ -324,3 +321,45 @@ def _rank(name: str) -> int | None:
     return next(
         (i for i, group in enumerate(_WANTED) if any(fnmatch.fnmatch(plain, pattern) for pattern in group)), None
     )
+
+
+# --- Logs copied from a terminal that broke every long line at its width ---------------------------------------------
+
+
+def unwrapped(sources: Sequence[LogSource]) -> list[LogSource] | None:
+    """The same logs with their lines whole; None where none of them was wrapped."""
+    texts = [_text(source) for source in sources]
+    whole = [join_wrapped(text) if text is not None else None for text in texts]
+    if not any(whole):
+        return None
+    return [text_source(text, one.name, one.path) if text else one for one, text in zip(sources, whole, strict=True)]
+
+
+def join_wrapped(text: str) -> str | None:
+    """The text with what was wrapped put together; None where no width shows that it was."""
+    lines = text.split("\n")
+    width = max(map(len, lines))
+    full = {line for line in lines if len(line) == width and len(set(line)) >= _SIGNS}
+    if width < _NARROWEST or len(full) < _FULL_LINES:
+        return None
+    out: list[str] = []
+    pieces = 0
+    for number, line in enumerate(lines):
+        if pieces:
+            out[-pieces] += line
+            out.append("")
+        else:
+            out.append(line)
+        pieces = pieces + 1 if line in full and number + 1 < len(lines) else 0
+    return "\n".join(out)
+
+
+def _text(source: LogSource) -> str | None:
+    if source.path is None or source.is_part or not 0 < (source.size or 0) <= _WRAPPED:
+        return None
+    room = bytearray(_WRAPPED)
+    try:
+        with LogReader(source) as reader:
+            return room[: reader.read_into(memoryview(room))].decode("utf-8", "surrogateescape")
+    except LogError:
+        return None

@@ -8,16 +8,15 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.crash.keep import Find
-from advisor.crash.patterns import Field
-from advisor.crash.phase import Trace
+from advisor.crash.finds import FAILURES, Find, LogFind
+from advisor.crash.patterns import FieldValue
+from advisor.crash.tracebacks import TRACEBACK, Trace
 from advisor.units import MIB, read_size
 from advisor.words import Memory, Verdict
 
 KERNEL = frozenset(("kernel-oom", "cgroup-oom", "kernel-oom-constraint", "systemd-oom"))
 """Witnesses from the system's own log: they confirm; an error the run printed itself comes first."""
 POOL_TROUBLE = "cumem-invalid"
-TRACEBACK = "traceback"
 OTHER_EXCEPTION = "other-exception"
 ENDED_BY_SCHEDULER = "time-limit"
 ALLOCATOR_WARNING = "torch-oom-warned"
@@ -34,29 +33,9 @@ _NEARBY = 400
 """Lines within which a fuller message about the same shortage replaces one without sizes."""
 _PINNED = ("pin_memory", "cudaHostAlloc", "host_alloc", "_pin_memory_loop")
 _OFFLOADING = (
-    "_configure_zero_optimizer",
-    "cpu_adam",
-    "_create_fp32_partitions",
-    "DeepSpeedZeroOptimizer",
-    "DeepSpeedZeRoOffload",
-    "offload",
+    *("_configure_zero_optimizer", "cpu_adam", "_create_fp32_partitions"),
+    *("DeepSpeedZeroOptimizer", "DeepSpeedZeRoOffload", "offload"),
 )
-
-
-class Placed(Struct, frozen=True):
-    """A find and the log it stands in (by order of reading)."""
-
-    log: int
-    find: Find
-
-    @property
-    def id(self) -> str:
-        return self.find.signature.id
-
-    @property
-    def place(self) -> tuple[int, int]:
-        """(line, offset): finds made on lines alone know no offset."""
-        return self.find.first.number, self.find.offset
 
 
 class Judgement(Struct, frozen=True):
@@ -64,99 +43,86 @@ class Judgement(Struct, frozen=True):
 
     verdict: Verdict
     memory: Memory
-    cause: Placed | None
+    cause: LogFind | None
     because: str = ""
     settle_by: tuple[str, ...] = ()
-    witness: Placed | None = None
+    witness: LogFind | None = None
     """What makes a killed process a shortage: a reading of nearly full memory just before."""
 
 
-def judge(placed: Sequence[Placed], finished: bool, going: bool, readings: Sequence[Placed] = ()) -> Judgement:
+def judge(placed: Sequence[LogFind], finished: bool, going: bool, readings: Sequence[LogFind] = ()) -> Judgement:
     """Decide from finds in order of time. `finished`: the log shows a run's end; `going`: several steps were done.
 
     `readings` of host memory may bear witness that a killed process died of a shortage.
     """
-    short = first_shortage(placed)
-    other = next((one for one in placed if _is_other(one, short)), None)
-    if short is not None and not (other is not None and _before(other, short)):
-        trouble = _pool_trouble(placed, short)
-        if trouble is not None:
-            return Judgement("not_oom", "none", trouble)
-        return Judgement("oom", short.find.signature.memory, short)
-    if other is not None and short is not None:
-        return Judgement("not_oom", "none", other)
-    return _with_witness(_without_shortage(placed, finished, going), readings)
+    short = _first_shortage(placed)
+    if short is None:
+        return _with_witness(_without_shortage(placed, finished, going), readings)
+    refuted = (one for one in placed if one.role == "cause" and one.verdict == "not_oom")
+    other = next((one for one in refuted if one.id != OTHER_EXCEPTION and one.id not in _ASIDE), None)
+    if other is None or other.place >= short.place:
+        other = _pool_trouble(placed, short)
+    return Judgement("not_oom", "none", other) if other else Judgement("oom", short.memory, short)
 
 
-def _is_other(one: Placed, short: Placed | None) -> bool:
-    """Whether a find proves a failure that is no shortage."""
-    signature = one.find.signature
-    proves = signature.role == "cause" and signature.verdict == "not_oom" and signature.id != OTHER_EXCEPTION
-    return proves and (short is None or signature.id not in _ASIDE)
-
-
-def _with_witness(judgement: Judgement, readings: Sequence[Placed]) -> Judgement:
+def _with_witness(judgement: Judgement, readings: Sequence[LogFind]) -> Judgement:
     """A kill right after a reading of nearly full host memory is a shortage of it."""
     kill = judgement.cause
     if judgement.verdict != "unclear" or kill is None or kill.id not in KILLS:
         return judgement
-    before = [one for one in readings if one.log == kill.log and _before(one, kill) and host_percent(one) is not None]
-    if not before or (host_percent(before[-1]) or 0.0) < NEARLY_FULL:
+    before = [one for one in readings if one.log == kill.log and one.place < kill.place]
+    last = next((one for one in reversed(before) if _host_percent(one) is not None), None)
+    if last is None or (_host_percent(last) or 0.0) < NEARLY_FULL:
         return judgement
-    return Judgement("oom", "host", kill, witness=before[-1])
+    return Judgement("oom", "host", kill, witness=last)
 
 
-def host_percent(one: Placed) -> float | None:
+def _host_percent(one: LogFind) -> float | None:
     """How full a reading shows the host's memory, in percent; None where it does not say."""
     fields = one.find.fields
     percent, used, total = (fields.get(name) for name in ("percent", "node_used_bytes", "node_total_bytes"))
-    if isinstance(percent, (int, float)) and one.find.signature.memory == "host":
+    if isinstance(percent, (int, float)) and one.memory == "host":
         return float(percent)
     return 100.0 * used / total if isinstance(used, int) and isinstance(total, int) and total else None
 
 
-def _without_shortage(placed: Sequence[Placed], finished: bool, going: bool) -> Judgement:
+def _without_shortage(placed: Sequence[LogFind], finished: bool, going: bool) -> Judgement:
     if finished:  # what fails while a program ends, fails in its leftovers
         placed = [one for one in placed if one.id != OTHER_EXCEPTION]
     hard = [one for one in placed if one.id == ENDED_BY_SCHEDULER]
     telling = hard or [
         one for one in placed
-        if (one.find.signature.verdict == "not_oom" and one.find.signature.role in ("cause", "pointer", "hint"))
-        or (one.find.signature.role == "hint" and one.id != TRACEBACK)
+        if (one.verdict == "not_oom" and one.role in FAILURES)
+        or (one.role == "hint" and one.id != TRACEBACK)
     ]  # fmt: skip
     if telling:
         first = telling[0]
-        if first.find.signature.verdict == "not_oom":
-            return Judgement("not_oom", "none", first)
-        return _unclear(first)
-    loose = [one for one in placed if one.find.signature.role == "pointer" or one.id == TRACEBACK]
+        return Judgement("not_oom", "none", first) if first.verdict == "not_oom" else _unclear(first)
+    loose = [one for one in placed if one.role == "pointer" or one.id == TRACEBACK]
     if loose and not finished:
         return _unclear(loose[0])
-    pressed = [one for one in placed if one.find.signature.role == "warning" and one.find.signature.settle_by]
+    pressed = [one for one in placed if one.role == "warning" and one.find.signature.settle_by]
     if pressed and not finished and not going:
         return _unclear(pressed[-1])
-    alone = [one for one in placed if is_alone(one)]
+    alone = [
+        one for one in placed if one.id == OTHER_EXCEPTION and one.role == "warning"
+    ]  # no traceback, so maybe caught
     if alone and not finished and not going:
         return Judgement("not_oom", "none", alone[-1])
-    warned = any(one.find.signature.role == "warning" for one in placed)
+    warned = any(one.role == "warning" for one in placed)
     if finished or going or (warned and not loose):
         return Judgement("not_oom", "none", None)
     return Judgement("unclear", "unknown", None)
 
 
-def is_alone(one: Placed) -> bool:
-    """An ordinary exception without a traceback: somebody may have caught it, so that it proves little."""
-    return one.id == OTHER_EXCEPTION and one.find.signature.role == "warning"
-
-
-def _unclear(one: Placed) -> Judgement:
+def _unclear(one: LogFind) -> Judgement:
     signature = one.find.signature
     return Judgement("unclear", "unknown", one, signature.says or signature.title, signature.settle_by)
 
 
-def first_shortage(placed: Sequence[Placed]) -> Placed | None:
+def _first_shortage(placed: Sequence[LogFind]) -> LogFind | None:
     """The first line that proves a shortage; a fuller message about the same one, close by, in its place."""
-    causes = [one for one in placed if one.find.signature.role == "cause" and one.find.signature.verdict == "oom"]
+    causes = [one for one in placed if one.role == "cause" and one.verdict == "oom"]
     causes = [one for one in causes if one.id not in KERNEL] or causes
     if not causes:
         return None
@@ -169,45 +135,35 @@ def first_shortage(placed: Sequence[Placed]) -> Placed | None:
     return first
 
 
-def _is_wrapper(one: Placed) -> bool:
-    """Ray's RayTaskError(OutOfMemoryError): torch and Ray have a class of that name; what stands under it decides."""
-    return "wrapper" in one.find.fields
-
-
-def _fuller(one: Placed, first: Placed) -> bool:
+def _fuller(one: LogFind, first: LogFind) -> bool:
     """Whether a find tells more of the shortage that `first` only names."""
-    if one.log != first.log or one.find.first.number - first.find.first.number > _NEARBY:
+    if one.log != first.log or one.number - first.number > _NEARBY:
         return False
-    if _is_wrapper(first):
-        return not _is_wrapper(one)
+    if "wrapper" in first.find.fields:  # RayTaskError(OutOfMemoryError): torch's or Ray's, what stands under it decides
+        return "wrapper" not in one.find.fields
     mine, its = one.find.signature, first.find.signature
     alike = mine.memory == its.memory and mine.phase == its.phase == "unknown"
     return alike and any(name in one.find.fields for name in _DETAILS)
 
 
-def _before(one: Placed, other: Placed) -> bool:
-    return (one.log, *one.place) < (other.log, *other.place)
-
-
-def contradiction(fields: dict[str, Field]) -> bool:
+def contradiction(fields: dict[str, FieldValue]) -> bool:
     """Whether torch printed clearly more free memory than it asked for (rounding and 2 MiB blocks allowed for)."""
     tried, free = fields.get("tried_bytes"), fields.get("free_bytes")
     return isinstance(tried, int) and isinstance(free, int) and free - tried > max(64 * MIB, tried // 20)
 
 
-def _pool_trouble(placed: Sequence[Placed], short: Placed) -> Placed | None:
+def _pool_trouble(placed: Sequence[LogFind], short: LogFind) -> LogFind | None:
     """The driver's refusal before a torch message that shows plenty free: then the message is not to be believed."""
     fields = short.find.fields
     tried, free = fields.get("tried_bytes"), fields.get("free_bytes")
     if not contradiction(fields) or not isinstance(tried, int) or not isinstance(free, int) or free < 4 * tried:
         return None
-    return next((one for one in placed if one.id == POOL_TROUBLE and _before(one, short)), None)
+    return next((one for one in placed if one.id == POOL_TROUBLE and one.place < short.place), None)
 
 
 def is_pinning(trace: Trace) -> bool:
     """Whether the failure happened while host memory was being pinned."""
-    around = [frame.function for frame in trace.frames] + list(trace.texts)
-    return any(mark in text for text in around for mark in _PINNED)
+    return _shows(trace, _PINNED)
 
 
 def memory_by_frames(memory: Memory, signature: str, trace: Trace) -> Memory:
@@ -216,10 +172,12 @@ def memory_by_frames(memory: Memory, signature: str, trace: Trace) -> Memory:
         return memory
     if is_pinning(trace):
         return "host"
-    around = [frame.function for frame in trace.frames] + list(trace.texts)
-    if any(mark in text for text in around for mark in _OFFLOADING):
-        return "unknown"
-    return memory
+    return "unknown" if _shows(trace, _OFFLOADING) else memory
+
+
+def _shows(trace: Trace, words: Sequence[str]) -> bool:
+    around = (*(frame.function for frame in trace.frames), *trace.texts)
+    return any(word in text for text in around for word in words)
 
 
 def with_processes(find: Find) -> Find:
@@ -233,7 +191,7 @@ def with_processes(find: Find) -> Find:
     return replace(find, fields=fields)
 
 
-def _process_bytes(rows: str, fields: dict[str, Field]) -> dict[str, int]:
+def _process_bytes(rows: str, fields: dict[str, FieldValue]) -> dict[str, int]:
     """In a container torch lists itself among the others: it is the one that holds what it allocated."""
     compact = re.sub(r"\s+", "", rows)
     own = re.search(r"thisprocesshas(\d[\d.]*(?:bytes|[KMGTPE]iB))", compact)

@@ -1,4 +1,4 @@
-"""The stretch of a log that is in memory: bytes with their place in the log, cut into lines only where somebody looks.
+"""Holds the bytes of a log that are in memory, with their place in it, and cuts them into lines where they are read.
 
 A line here is what stands between newlines or carriage returns; carriage returns do not count in line numbers.
 """
@@ -8,15 +8,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from advisor.crash.lines import SEGMENT_LIMIT, Line, read_line, segments
+from advisor.crash.lines import SEGMENT_LIMIT, LogLine, read_line, segments
 
 _BLOCK = 256
+"""Bytes in which line breaks are looked for backwards at a time."""
 _BREAKS = re.compile(rb"[\r\n]+")
-Placed = tuple[int, Line]
+LineAt = tuple[int, LogLine]
 """(bytes from the start of the log, line)"""
 
 
-class Window:
+class ByteWindow:
     """Bytes of a log from offset `start`, whose first byte stands on line `number`.
 
     What is read next is written straight behind the last byte: `room`, then `extend`. Only what is kept when the room
@@ -30,7 +31,7 @@ class Window:
         self.start = start
         self.number = number
         self._mark = (0, number)
-        self._read: dict[int, list[Line]] = {}
+        self._read: dict[int, list[LogLine]] = {}
 
     @property
     def end(self) -> int:
@@ -96,7 +97,7 @@ class Window:
         carriage = self.data.find(b"\r", position, limit)
         return carriage if carriage >= 0 else limit
 
-    def lines_at(self, begin: int, end: int, number: int) -> list[Line]:
+    def lines_at(self, begin: int, end: int, number: int) -> list[LogLine]:
         """The line at data[begin:end]; several where a message was logged with literal line breaks."""
         cached = self._read.get(self.start + begin)
         if cached is not None and end < self.size:
@@ -105,7 +106,7 @@ class Window:
         self._read[self.start + begin] = lines
         return lines
 
-    def below(self, end: int, number: int) -> Iterator[Placed]:
+    def below(self, end: int, number: int) -> Iterator[LineAt]:
         """Lines after the one that ends at `end`, which stands on line `number`, in order."""
         size = self.size
         while end < size:
@@ -118,7 +119,7 @@ class Window:
             for line in self.lines_at(begin, end, number) if begin < end else ():
                 yield self.start + begin, line
 
-    def above(self, begin: int, number: int) -> Iterator[Placed]:
+    def above(self, begin: int, number: int) -> Iterator[LineAt]:
         """Lines before the one that begins at `begin`, which stands on line `number`, nearest first."""
         while begin > 0:
             before = begin
@@ -131,7 +132,7 @@ class Window:
             for line in reversed(self.lines_at(begin, before, number)) if begin < before else ():
                 yield self.start + begin, line
 
-    def lines(self, begin: int, end: int) -> Iterator[Placed]:
+    def lines(self, begin: int, end: int) -> Iterator[LineAt]:
         """All lines that touch data[begin:end]."""
         position = self.bounds(max(begin, 0))[0]
         number = self.number_at(position)

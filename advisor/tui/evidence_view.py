@@ -12,7 +12,7 @@ from textual.widget import Widget
 from textual.widgets import Input
 from textual.worker import get_current_worker
 
-from advisor.crash.sources import PREVIEW, LogError, Source, open_sources, tail_source
+from advisor.crash.sources import PREVIEW, LogError, LogSource, open_sources, tail_source
 from advisor.language import mark, say
 from advisor.tui.driver import expected_trouble
 from advisor.tui.facts import short_name
@@ -70,7 +70,7 @@ def window_rows(state: State, file: str, window: Window, width: int, shift: int 
     return out
 
 
-def source_of(state: State, file: str) -> Source:
+def source_of(state: State, file: str) -> LogSource:
     """The log that a piece of evidence names. Raises LogError where it cannot be read a second time."""
     for source in open_sources(state.asked.logs):
         if source.name == file:
@@ -89,7 +89,7 @@ def opened_at(state: State, file: str, number: int) -> LogWindows:
     texts = [one.text for one in crash.evidence if one.file == file and one.line == number]
     if texts and not crash.preliminary:
         words = texts[0].split()[:6]
-        windows.trust(crash.miles.get(file, ()), number, lambda text: all(word in text for word in words))
+        windows.trust(crash.line_index.get(file, ()), number, lambda text: all(word in text for word in words))
     return windows
 
 

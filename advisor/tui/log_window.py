@@ -10,7 +10,7 @@ from typing import BinaryIO
 
 from msgspec import Struct, field
 
-from advisor.crash.sources import Source
+from advisor.crash.sources import LogSource
 from advisor.hostile import clean_line
 
 BLOCK = 4 * 2**20
@@ -38,7 +38,7 @@ class LogWindows(Struct):
     Raises OSError or LogError where the log cannot be read (it may have moved since it was diagnosed).
     """
 
-    source: Source
+    source: LogSource
     _lines: list[int] = field(default_factory=lambda: [0])
     _offsets: list[int] = field(default_factory=lambda: [0])
 

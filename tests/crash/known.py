@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 
 from advisor.crash.evidence import Crash
-from advisor.crash.story import read_text
+from advisor.crash.read import read_text
 from advisor.knowledge.schema import Signatures
 from tests.plain_yaml import plain_yaml
 

@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.crash.config_dump import flatten, settings_in
-from advisor.crash.facts import gpu_names_in
 from advisor.crash.lines import peel
+from advisor.crash.log_facts import gpu_names_in
 
 from .known import judge
 

@@ -6,8 +6,8 @@ import time
 import pytest
 
 from advisor.crash import sources
-from advisor.crash.sources import LogError, Reader, open_sources
-from advisor.crash.story import preview, read_logs
+from advisor.crash.read import preview, read_logs
+from advisor.crash.sources import LogError, LogReader, open_sources
 from advisor.units import GIB, MIB
 
 from .known import SIGNATURES, judge
@@ -36,7 +36,7 @@ def test_the_message_after_a_monstrous_stretch_is_found_soon(tmp_path, filler):
 def read_whole(path, between=lambda: None) -> int:
     """Bytes read in pieces of 1000; `between` happens after each."""
     room, read = memoryview(bytearray(1000)), 0
-    with Reader(open_sources([path])[0]) as reader:
+    with LogReader(open_sources([path])[0]) as reader:
         while count := reader.read_into(room):
             read += count
             between()
@@ -98,7 +98,7 @@ def test_reading_tells_how_far_it_is(tmp_path):
     path = tmp_path / "run.log"
     path.write_text(STEP * 60_000)
     told = []
-    read_logs([path], SIGNATURES, told=lambda name, read, size: told.append((name, read, size)))
+    read_logs([path], SIGNATURES, on_progress=lambda name, read, size: told.append((name, read, size)))
     assert told[-1] == (str(path), len(STEP) * 60_000, len(STEP) * 60_000)
     assert [read for _, read, _ in told] == sorted(read for _, read, _ in told)
 

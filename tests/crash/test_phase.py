@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from advisor.crash.story import read_text
+from advisor.crash.read import read_text
 from advisor.knowledge.schema import FrameRule
 
 from .known import SIGNATURES, judge
@@ -115,7 +115,7 @@ def test_a_finished_step_clears_the_progress_marks_before_it():
 
 
 def test_rules_of_a_framework_file_take_part():
-    rule = FrameRule(frame="my_trainer\\.py:squeeze$", phase="critic_update", weight=99)
+    rule = FrameRule(frame="my_trainer\\.py:squeeze$", phase="critic_update", tier="stage")
     crash = read_text(log(("/x/my_trainer.py", "squeeze")), "x", SIGNATURES, frames=[rule])
     assert crash.phase == "critic_update"
 
@@ -170,3 +170,26 @@ def test_the_traceback_in_an_error_file_of_torchrun_is_read():
     message = {"message": OOM, "extraInfo": {"py_callstack": f"Traceback (most recent call last):\n{frames}{OOM}\n"}}
     crash = judge(json.dumps({"message": message}))
     assert (crash.phase, crash.frames[0].line) == ("actor_update", 900)
+
+
+def test_a_higher_tier_wins_over_a_deeper_frame_and_within_one_the_deepest():
+    frames = [("/x/outer.py", "run"), ("/x/inner.py", "go")]
+    rules = {
+        tier: [
+            FrameRule(frame="outer\\.py:run$", phase="checkpoint", tier=tier),
+            FrameRule(frame="inner\\.py:go$", phase="validation", tier="worker"),
+        ]
+        for tier in ("call", "worker", "operation")
+    }
+    phases = {tier: read_text(log(*frames), "x", SIGNATURES, frames=rules[tier]).phase for tier in rules}
+    assert phases == {"call": "validation", "worker": "validation", "operation": "checkpoint"}
+
+
+def test_of_two_rules_for_a_frame_the_one_that_asks_for_its_caller_wins():
+    rules = [
+        FrameRule(frame="inner\\.py:go$", phase="validation"),
+        FrameRule(frame="inner\\.py:go$", under="outer", phase="checkpoint"),
+    ]
+    texts = [log(("/x/outer.py", "run"), ("/x/inner.py", "go")), log(("/x/inner.py", "go"))]
+    phases = [read_text(text, "x", SIGNATURES, frames=rules).phase for text in texts]
+    assert phases == ["checkpoint", "validation"]

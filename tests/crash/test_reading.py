@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from advisor.crash.patterns import catalogue
+from advisor.crash.patterns import Catalogue
+from advisor.crash.read import read_logs
 from advisor.crash.scan import scan
-from advisor.crash.sources import LogError, Source, open_sources
-from advisor.crash.story import read_logs
+from advisor.crash.sources import LogError, LogSource, open_sources
 
 from .known import SIGNATURES, judge
 
@@ -170,7 +170,7 @@ def test_any_text_around_a_message_neither_hides_it_nor_breaks_the_reader(before
 @settings(max_examples=150, deadline=None)
 @given(st.binary(max_size=600))
 def test_any_bytes_give_a_crash_or_one_sentence(data):
-    source = Source("bytes", lambda: io.BytesIO(data))
+    source = LogSource("bytes", lambda: io.BytesIO(data))
     with contextlib.suppress(LogError):
-        scanned = scan(source, catalogue(SIGNATURES))
+        scanned = scan(source, Catalogue(SIGNATURES))
         assert scanned.bytes_read == len(data)

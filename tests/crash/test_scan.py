@@ -14,13 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.crash import scan as scanning
-from advisor.crash.patterns import catalogue
+from advisor.crash.patterns import Catalogue
 from advisor.crash.scan import Scanned, scan
-from advisor.crash.sources import Source, open_sources
+from advisor.crash.sources import LogSource, open_sources
 
 from .known import SIGNATURES
 
-READY = catalogue(SIGNATURES)
+READY = Catalogue(SIGNATURES)
 OOM = (
     "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 1 has a total capacity of 9.00 GiB "
     "of which 1.00 GiB is free."
@@ -51,7 +51,7 @@ def logs(draw: st.DrawFn) -> bytes:
 def scanned(data: bytes, chunk: int, monkeypatch: pytest.MonkeyPatch) -> Scanned:
     with monkeypatch.context() as patched:
         patched.setattr(scanning, "CHUNK", chunk)
-        return scan(Source("made", lambda: io.BytesIO(data)), READY)
+        return scan(LogSource("made", lambda: io.BytesIO(data)), READY)
 
 
 @settings(max_examples=40, deadline=None)
@@ -113,7 +113,7 @@ MONSTERS = {
 def test_memory_stays_bounded_and_the_message_behind_is_found(name):
     size = {"a flood of causes": 200_000, "short lines of bytes": 250_000}.get(name, 4 << 20)
     last = b"\n" + OOM.encode() + b"\n"
-    source = Source("made", lambda: _Repeated(MONSTERS[name], size, last))  # type: ignore[arg-type]
+    source = LogSource("made", lambda: _Repeated(MONSTERS[name], size, last))  # type: ignore[arg-type]
     begun = time.process_time()
     tracemalloc.start()
     found = scan(source, READY)
@@ -135,7 +135,7 @@ def test_an_endless_line_is_searched_only_as_far_as_it_tells_something(monkeypat
 
     monkeypatch.setattr(scanning.Searcher, "search", counted)
     line = MONSTERS["a line of anchors"]
-    scan(Source("made", lambda: _Repeated(line, 32 << 20, b"\n" + OOM.encode())), READY)  # type: ignore[arg-type]
+    scan(LogSource("made", lambda: _Repeated(line, 32 << 20, b"\n" + OOM.encode())), READY)  # type: ignore[arg-type]
     assert sum(searched) < 8 << 20
 
 

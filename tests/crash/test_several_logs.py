@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from advisor.crash.evidence import Crash
-from advisor.crash.story import read_logs
+from advisor.crash.read import read_logs
 
 from .known import SIGNATURES
 from .test_runs import GPU, HOST, crashed, run

@@ -8,13 +8,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from advisor.crash.evidence import EvidenceRole
-from advisor.crash.patterns import catalogue, expand
+from advisor.crash.patterns import Catalogue, expand
 from advisor.crash.scan import scan
 from advisor.crash.sources import text_source
 
 from .known import SIGNATURES, judge
 
-CATALOGUE = catalogue(SIGNATURES)
+CATALOGUE = Catalogue(SIGNATURES)
 EVERY = [pytest.param(ready, id=ready.signature.id) for ready in CATALOGUE.ready]
 NO_SHORTAGE = [one for one in EVERY if one.values[0].signature.verdict != "oom"]
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from advisor.crash.read import read_logs
 from advisor.crash.snapshot import LIMIT, RefusedPickleError, is_pickle, plain_data, snapshot_text
 from advisor.crash.sources import LogError
-from advisor.crash.story import read_logs
 from advisor.units import GIB
 
 from .known import SIGNATURES

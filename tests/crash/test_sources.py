@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from advisor.crash import sources
+from advisor.crash.read import read_logs
 from advisor.crash.sources import LogError, open_sources, tail_source
-from advisor.crash.story import read_logs
 
 from .known import SIGNATURES
 

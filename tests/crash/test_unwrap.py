@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.crash.story import read_logs
-from advisor.crash.unwrap import join_wrapped
+from advisor.crash.read import read_logs
+from advisor.crash.sources import join_wrapped
 
 from .known import SIGNATURES, judge
 

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from advisor.folders import knowledge_folder
-from advisor.knowledge.schema import Era, Framework, KnobFact, Mechanics, Rule, SettingFact
+from advisor.knowledge.schema import Era, FrameTier, Framework, KnobFact, Mechanics, Rule, SettingFact
 from advisor.words import Phase
 from tests.plain_yaml import plain_yaml
 
@@ -166,7 +166,7 @@ def test_patterns_compile_and_match_what_they_are_for(dialect: Framework) -> Non
 )
 def test_a_frame_means_its_phase(name: str, frame: str, phase: str) -> None:
     rules = [r for r in FAMILY[name].frames if r.in_ == "frame" and not r.under and re.search(r.frame, frame)]
-    assert max(rules, key=lambda r: r.weight).phase == phase
+    assert max(rules, key=lambda r: get_args(FrameTier).index(r.tier)).phase == phase
 
 
 def test_log_probs_inside_generate_sequences_are_told_from_generation() -> None:

@@ -26,9 +26,9 @@ from pathlib import Path
 from advisor import language, session, session_store
 from advisor.asked import Asked
 from advisor.config import read_config, told
+from advisor.crash.read import read_text
 from advisor.crash.snapshot import RefusedPickleError, plain_data
 from advisor.crash.sources import LogError
-from advisor.crash.story import read_text
 from advisor.hostile import cells, clean, clean_line
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.own import merged

@@ -6,13 +6,13 @@ import re
 
 import pytest
 
-from advisor.crash.patterns import catalogue
+from advisor.crash.patterns import Catalogue
 from advisor.crash.scan import scan
 from advisor.crash.sources import text_source
 from advisor.knowledge import load_knowledge
 from advisor.units import read_size
 
-EVERY = catalogue(load_knowledge().signatures)
+EVERY = Catalogue(load_knowledge().signatures)
 
 
 @pytest.mark.parametrize("number", ["9" * 40, "9" * 400, "9.9.9", "0", "1e999", "٣٣٣"])

@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 
-from advisor.crash.patterns import Catalogue, Ready, catalogue
+from advisor.crash.patterns import Catalogue, Ready
 from advisor.crash.scan import scan
 from advisor.crash.sources import text_source
 from advisor.knowledge import load_knowledge
@@ -71,7 +71,7 @@ def slowest(every: Catalogue, size: int, texts: Texts = repeated) -> list[tuple[
 
 def main(size: str = "1000000", way: str = "repeated") -> None:
     """Print the ten slowest."""
-    every = catalogue(load_knowledge().signatures)
+    every = Catalogue(load_knowledge().signatures)
     found = slowest(every, int(size), pumped if way == "pumped" else repeated)
     print(f"{len(found)} signatures, {size} bytes each way")
     for took, name, how in found[:10]:

@@ -8,8 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from advisor.crash import scan
+from advisor.crash.read import read_logs
 from advisor.crash.sources import open_sources, text_source
-from advisor.crash.story import read_logs
 from advisor.knowledge.load import load_knowledge
 from advisor.tui import log_search, log_window
 from advisor.tui.evidence_view import EvidenceView
@@ -73,14 +73,14 @@ def test_a_log_that_is_another_one_by_now_is_counted_from_its_beginning(tmp_path
 
 
 def test_the_reading_remembers_where_lines_begin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scan, "MILE", 2 << 20)
+    monkeypatch.setattr(scan, "LINE_INDEX_STEP", 2 << 20)
     path = tmp_path / "train.log"
     with path.open("w") as out:
         for number in range(1, 400_001):
             out.write(f"step {number} all is well\n")
         out.write("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n")
     crash = read_logs([path], load_knowledge().signatures)
-    miles = crash.miles[str(path)]
+    miles = crash.line_index[str(path)]
     assert len(miles) >= 2
     with path.open("rb") as log:
         for before, offset in miles:

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from advisor.asked import Asked, read_crash_of
-from advisor.crash.story import read_logs
+from advisor.crash.read import read_logs
 from advisor.knowledge.load import load_knowledge
 from advisor.watch.end_of_run_log import RunEnd, write_end_logs
 from advisor.watch.gauges import HostGauges, Pace

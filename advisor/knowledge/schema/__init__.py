@@ -20,7 +20,15 @@ from advisor.knowledge.schema.advice import (
     Tree,
 )
 from advisor.knowledge.schema.base import OWN_MARK, Grade, Rule, Scalar, Strict
-from advisor.knowledge.schema.crash import FrameRule, FrameworkMark, Progress, Signature, Signatures, VersionMark
+from advisor.knowledge.schema.crash import (
+    FrameRule,
+    FrameTier,
+    FrameworkMark,
+    Progress,
+    Signature,
+    Signatures,
+    VersionMark,
+)
 from advisor.knowledge.schema.facts import GpuFact, KnobFact, ModelFact
 from advisor.knowledge.schema.framework import EnvironmentFact, Era, Framework, Mechanics, Recognition, SettingFact
 
@@ -33,6 +41,7 @@ __all__ = [
     "EnvironmentFact",
     "Era",
     "FrameRule",
+    "FrameTier",
     "Framework",
     "FrameworkMark",
     "GpuFact",

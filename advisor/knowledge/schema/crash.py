@@ -47,6 +47,13 @@ class Signature(Strict, frozen=True):
     several lines, in each message once its white space is taken out."""
 
 
+FrameTier = Literal["fallback", "launcher", "call", "worker", "operation", "stage"]
+"""How much a frame says of the phase, least first. fallback: an engine's inside or a trainer's main loop, of use only
+where nothing else tells · launcher: starts or sets up several phases · call: a function that one phase calls
+· worker: a worker's or trainer's method that is the phase · operation: waking or starting the engine, moving weights,
+the optimizer, whatever method asked for it · stage: validation, checkpoint, loading, whatever runs inside."""
+
+
 class FrameRule(Strict, frozen=True):
     """A traceback frame (or Ray method, or engine text) and the phase it means."""
 
@@ -57,8 +64,8 @@ class FrameRule(Strict, frozen=True):
     frameworks: tuple[str, ...] = ()
     under: str = ""
     """Only when this regex matches a frame further out."""
-    weight: int = 50
-    """Higher wins over deeper frames of lower weight; equal weight: the deepest."""
+    tier: FrameTier = "call"
+    """A higher tier wins over deeper frames; within one the deepest, of the same frame a rule with `under`."""
     source: str = ""
     or_: tuple[Phase, ...] = msgspec.field(name="or", default=())
     """Other phases that run the same frame, where its caller decides: `phase` is then the likeliest, not a fact."""

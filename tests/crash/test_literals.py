@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.crash.patterns import catalogue
-from advisor.crash.triggers import FAST, TRIGGERS, passes, uncovered
+from advisor.crash.literals import FAST, TRIGGERS, passes, uncovered
+from advisor.crash.patterns import Catalogue
 
 from .known import SIGNATURES
 
@@ -19,7 +19,7 @@ def test_every_anchor_and_every_sample_holds_a_literal_of_the_search(entry):
 
 
 def test_two_quick_passes_are_enough():
-    assert len(passes(catalogue(SIGNATURES).triggers)) <= 2
+    assert len(passes(Catalogue(SIGNATURES).triggers)) <= 2
 
 
 def test_every_trigger_stands_for_some_anchor():
@@ -35,4 +35,4 @@ def test_every_literal_is_searched_for_in_some_pass(literals):
 
 
 def test_no_literal_is_so_short_that_the_search_slows_down():
-    assert min(map(len, catalogue(SIGNATURES).triggers)) >= 4
+    assert min(map(len, Catalogue(SIGNATURES).triggers)) >= 4

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.crash.neighbours import engine_processes
+from advisor.crash.log_facts import engine_processes
 from advisor.units import GIB, parse_size
 
 from .known import judge

@@ -1,0 +1,176 @@
+"""Extracts what a log says on the way: versions, GPU names, frameworks, processes beside the failing one, readings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from math import prod
+
+from advisor.crash.evidence import Reading, ReadingKind, TopUser
+from advisor.crash.finds import LogFind
+from advisor.crash.lines import LogLine
+from advisor.crash.literals import first_match, lines_with
+from advisor.crash.patterns import FieldValue
+from advisor.crash.phase import phase_of_texts
+from advisor.knowledge.schema import FrameRule, FrameworkMark, VersionMark
+from advisor.redact import redact
+from advisor.units import GIB, read_size
+from advisor.words import Phase
+
+_WHEEL = re.compile(r"site-packages/(?P<name>[A-Za-z][\w.]{1,60})-(?P<version>\d[\w.+]{0,30})\.(?:dist-info|egg)")
+_WHEEL_WITHIN = ("site-packages/",)
+_PIP = re.compile(r"^(?P<name>[A-Za-z][\w.-]{1,40})(?:==| {2,}|: )(?P<version>\d{1,4}\.\d[\w.+]{0,25})\s*$")
+_PIP_NAMES = re.compile(
+    r"torch|vllm|sglang|ray|deepspeed|transformers|trl|ms-swift|swift|verl|openrlhf|flash[-_]attn|accelerate|peft"
+    r"|xformers|triton|liger-kernel|megatron-core|nvidia-nccl-cu12|numpy|bitsandbytes|unsloth",
+    re.IGNORECASE,
+)
+_CARD = r"(?:RTX )?(?:GH|PRO |[ABHLTPV])\d{1,4}[GS]?|RTX \d{4}"
+_FORM = r"(?:[- ](?:SXM\d?|PCIe|PCIE|HBM3e?|NVL|Ti|Ada|\d{2,3} ?GB))"
+_GPU = re.compile(
+    rf"\b(?:NVIDIA |Tesla |GeForce |Quadro ){{1,2}}(?P<named>(?:{_CARD}){_FORM}{{0,4}})\b"
+    rf"|\b(?P<bare>(?:{_CARD}){_FORM}{{1,4}})\b"
+)
+_GPU_WITHIN = ("NVIDIA", "Tesla", "GeForce", "Quadro", "SXM", "PCI", "HBM", "NVL", "Ti", "Ada", "GB")
+_ROW = re.compile(r"^\s*(?P<pid>\d{1,10})\s+(?P<mem>\d{1,6}\.\d{1,4})\s+(?P<command>\S.{0,300})$")
+_SHAPE = re.compile(r"torch\.Size\(\[([\d, ]{1,80})\]\)")
+_DTYPE = re.compile(r"\btorch\.(float64|float32|int64|int32|bfloat16|float16|uint8|int8)\b")
+_ITEM = {"float64": 8, "int64": 8, "float32": 4, "int32": 4, "bfloat16": 2, "float16": 2, "uint8": 1, "int8": 1}
+_HEADER = "MEM(GB)"
+_ROWS = 12
+_LISTED = re.compile(r"Process(\d{1,10})has(\d[\d.]*(?:bytes|[KMGTPE]iB))memoryinuse")
+_NAMED = re.compile(r"(\S.*?) ?pid=(\d{1,10})")
+"""A label is a chain: "RolloutRayActor pid=7 EngineCore_DP0 pid=12"."""
+_ENGINE = re.compile(r"LLM(?:Ray)?Actor|RolloutRayActor|vllm|sglang|EngineCore", re.IGNORECASE)
+"""Ray classes of OpenRLHF and Open-Reasoner-Zero; verl's, slime's and NeMo-RL's servers; vLLM's own processes."""
+_KINDS: dict[str, ReadingKind] = {
+    "allocated_bytes": "allocated",
+    "reserved_bytes": "reserved",
+    "used_bytes": "used",
+    "available_bytes": "free",
+    "kv_available_bytes": "kv_cache",
+    "weights_bytes": "weights",
+    "freed_bytes": "freed",
+    "left_bytes": "still_used",
+    "graphs_bytes": "graphs",
+    "node_used_bytes": "host_used",
+}
+_PHASES: dict[ReadingKind, Phase] = {
+    "kv_cache": "rollout_init",
+    "weights": "rollout_init",
+    "graphs": "rollout_init",
+    "freed": "weight_sync",
+    "still_used": "weight_sync",
+}
+_PART_OF_A_MESSAGE = "torch-process-list"
+_MOST = 2_000
+"""Readings given of all logs together; beyond that they are evenly thinned, and the last is kept."""
+
+
+def libraries_in(text: str, marks: Sequence[VersionMark]) -> dict[str, str]:
+    """Distribution name → version, first met first."""
+    found: dict[str, str] = {}
+    *lines, paths = lines_with(text, [*(mark.within for mark in marks), _WHEEL_WITHIN])
+    for mark, of_mark in zip(marks, lines, strict=True):
+        match = first_match(mark.pattern, of_mark)
+        if match:
+            found.setdefault(mark.library, match.group(1).rstrip("."))
+    for match in (match for path in paths for match in _WHEEL.finditer(path)):
+        found.setdefault(match["name"].lower().replace("_", "-"), match["version"])
+    return found
+
+
+def pip_lines(lines: Iterable[LogLine]) -> dict[str, str]:
+    """Versions from lines that look like `pip list` or `pip freeze`."""
+    found: dict[str, str] = {}
+    for line in lines:
+        match = _PIP.match(line.text)
+        if match and _PIP_NAMES.fullmatch(match["name"]):
+            found.setdefault(match["name"].lower().replace("_", "-"), match["version"])
+    return found
+
+
+def gpu_names_in(text: str) -> tuple[str, ...]:
+    """Cards named in the log, each once."""
+    (lines,) = lines_with(text, [_GPU_WITHIN])
+    return tuple(dict.fromkeys(match["named"] or match["bare"] for line in lines for match in _GPU.finditer(line)))[:8]
+
+
+def frameworks_in(text: str, marks: Sequence[FrameworkMark]) -> tuple[str, ...]:
+    """Frameworks whose marks the text bears, in the order of the marks (most specific first)."""
+    lines = lines_with(text, [mark.within for mark in marks])
+    every = zip(marks, lines, strict=True)
+    return tuple(dict.fromkeys(mark.framework for mark, of_mark in every if first_match(mark.pattern, of_mark)))
+
+
+def top_users(lines: Sequence[LogLine]) -> tuple[tuple[TopUser, ...], tuple[LogLine, ...]]:
+    """Rows of the first table under a "PID MEM(GB) COMMAND" header, largest first, and the lines they stand on."""
+    begin = next((i for i, line in enumerate(lines) if _HEADER in line.text), None)
+    if begin is None:  # a log cut at its beginning may lack the header
+        begin = next((i - 1 for i, line in enumerate(lines) if "ray::" in line.text and _ROW.match(line.text)), None)
+    if begin is None:
+        return (), ()
+    users: list[TopUser] = []
+    rows: list[LogLine] = []
+    for line in lines[begin + 1 : begin + 60]:
+        match = _ROW.match(line.text)
+        if match:
+            users.append(TopUser(int(match["pid"]), round(float(match["mem"]) * GIB), redact(match["command"].strip())))
+            rows.append(line)
+        elif users and line.process == rows[-1].process:
+            break
+        if len(users) == _ROWS:
+            break
+    return tuple(sorted(users, key=lambda user: -user.used_bytes)), tuple(rows)
+
+
+def printed_tensor_bytes(lines: Sequence[LogLine]) -> int | None:
+    """Size of the last tensor whose shape and dtype these lines print; None where one of the two is missing."""
+    text = "\n".join(line.text for line in lines)
+    shapes, dtypes = _SHAPE.findall(text), _DTYPE.findall(text)
+    if not shapes or not dtypes:
+        return None
+    return prod(int(size) for size in shapes[-1].split(",") if size.strip()) * _ITEM[dtypes[-1]]
+
+
+# --- Processes that torch lists on a full GPU ------------------------------------------------------------------------
+
+
+def engine_processes(message: str, labels: Iterable[str]) -> dict[str, FieldValue]:
+    """`engine_process_bytes` and `engine_process` (its label) of the engines among the processes torch lists.
+
+    `labels`: who printed the lines of the run ("LLMRayActor pid=347860"). Ids of a container that the driver does not
+    share match none of them.
+    """
+    listed = _LISTED.findall(re.sub(r"\s+", "", message))  # a message may be wrapped anywhere, also inside a number
+    named = (match for label in set(labels) for match in _NAMED.findall(label)) if listed else ()
+    engines = {pid: f"{name} pid={pid}" for name, pid in named if _ENGINE.search(name)}
+    found = [(engines[pid], read_size(size)) for pid, size in listed if pid in engines]
+    sizes = [size for _, size in found if size is not None]
+    return {"engine_process_bytes": sum(sizes), "engine_process": found[0][0]} if sizes else {}
+
+
+# --- Memory readings -------------------------------------------------------------------------------------------------
+
+
+def readings_in(finds: Iterable[LogFind], names: Sequence[str], rules: Sequence[FrameRule]) -> tuple[Reading, ...]:
+    """The readings of `finds`, by log and line; `names` are those of the logs."""
+    printed = [one for one in finds if one.role == "telemetry" and one.id != _PART_OF_A_MESSAGE]
+    printed.sort(key=lambda one: (one.log, one.number))
+    every = [reading for one in printed for reading in _readings(one, names[one.log], rules)]
+    stride = -(-len(every) // _MOST) or 1
+    return tuple(every[::-stride][::-1])
+
+
+def _readings(one: LogFind, file: str, rules: Sequence[FrameRule]) -> Iterator[Reading]:
+    find = one.find
+    at = str(find.fields.get("at", ""))
+    phase, _ = phase_of_texts([at] if at else [], rules, "task")
+    for name, kind in _KINDS.items():
+        size = find.fields.get(name)
+        if not isinstance(size, int):
+            continue
+        if kind == "still_used" and find.signature.id == "sglang-reading":
+            kind = "free"
+        known = phase if phase != "unknown" else _PHASES.get(kind, find.signature.phase)
+        yield Reading(find.first.number, known, kind, size, find.first.process, at, file)

@@ -1,0 +1,301 @@
+"""Reads logs into a Crash: the first cause apart from its echoes, its phase, and what the logs say on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from advisor.crash.config_dump import settings_in
+from advisor.crash.evidence import Crash, Evidence, TopUser
+from advisor.crash.finds import FAILURES, LogFind, as_evidence, deduplicated, victims
+from advisor.crash.lines import LogLine
+from advisor.crash.log_facts import (
+    engine_processes,
+    frameworks_in,
+    gpu_names_in,
+    libraries_in,
+    pip_lines,
+    printed_tensor_bytes,
+    readings_in,
+    top_users,
+)
+from advisor.crash.logged_runs import newest_crash, runs_in
+from advisor.crash.patterns import Catalogue, FieldValue
+from advisor.crash.phase import PhaseRules, ProgressLine, last_progress, open_phases, phase_of
+from advisor.crash.scan import scan, unanchored_finds
+from advisor.crash.snapshot import readable
+from advisor.crash.sources import PREVIEW, LogSource, open_sources, tail_source, text_source, unwrapped
+from advisor.crash.tracebacks import Trace, trace_of
+from advisor.crash.verdict import ALLOCATOR_WARNING, Judgement, is_pinning, memory_by_frames, with_processes
+from advisor.knowledge.schema import FrameRule, Progress, Signatures
+from advisor.language import listed, mark, say
+from advisor.redact import redact
+from advisor.words import both
+
+_EVIDENCE = 40
+"""Pieces of evidence that are given."""
+_NEAR_LINES = 30
+"""Lines before a failed pinning on which the tensor may be printed."""
+_FACT_CHARACTERS = 2_000_000
+"""Characters of the kept lines in which facts are looked for."""
+_PROGRESS_CHARACTERS = 400
+"""Characters shown of the end of a progress line."""
+_ORDER = ("cause", "victim", "echo", "hint", "pointer", "warning", "telemetry", "progress")
+"""The order in which evidence is given, by its role."""
+_JUDGED = (*FAILURES, "warning", "telemetry")
+"""Roles of signatures without anchors that are evidence; of progress only the last mark is."""
+_EMPTY = mark("Give the log that the training command itself wrote (standard output and standard error together).")
+_CUT_OFF = (
+    mark("The rest of the log: the last lines of the process that failed first."),
+    mark("In a Ray session's logs folder, the .err file of the worker that died."),
+)
+ProgressCallback = Callable[[str, int, int | None], None]
+"""Called now and then: a log's name, the bytes read of it, its size where that is known."""
+
+
+def read_logs(
+    paths: Sequence[Path],
+    signatures: Signatures,
+    frames: Sequence[FrameRule] = (),
+    progress: Sequence[Progress] = (),
+    on_progress: ProgressCallback | None = None,
+) -> Crash:
+    """What the logs at `paths` (files, folders, "-") prove. Raises LogError, one sentence, for what cannot be read."""
+    return _read(open_sources(paths), signatures, frames, progress, on_progress)
+
+
+def preview(
+    paths: Sequence[Path],
+    signatures: Signatures,
+    frames: Sequence[FrameRule] = (),
+    progress: Sequence[Progress] = (),
+    length: int = PREVIEW,
+) -> Crash | None:
+    """What the last `length` bytes of each log prove, in well under a second; None where no log is that long.
+
+    Pipes, standard input and packed logs have no end to begin with and are left out. Raises LogError as `read_logs`.
+    """
+    sources = [source for source in open_sources(paths) if source.path is not None and source.size]
+    tails = [tail_source(source, length) for source in sources]
+    if not any(tails):
+        return None
+    short = [tail or source for tail, source in zip(tails, sources, strict=True)]
+    return replace(_read(short, signatures, frames, progress), preliminary=True)
+
+
+def read_text(
+    text: str,
+    name: str,
+    signatures: Signatures,
+    frames: Sequence[FrameRule] = (),
+    progress: Sequence[Progress] = (),
+) -> Crash:
+    """The same for a log already in memory."""
+    return _read([text_source(text, name)], signatures, frames, progress)
+
+
+def _read(
+    sources: Sequence[LogSource],
+    signatures: Signatures,
+    frames: Sequence[FrameRule],
+    progress: Sequence[Progress],
+    on_progress: ProgressCallback | None = None,
+) -> Crash:
+    rules = PhaseRules([*signatures.frames, *frames], [*signatures.progress, *progress])
+    crash = _CrashReader(sources, signatures, rules, on_progress).crash()
+    if crash.verdict != "unclear" and crash.phase != "unknown":
+        return crash
+    whole = unwrapped(sources)
+    again = _CrashReader(whole, signatures, rules).crash() if whole is not None else crash
+    return again if _tells_more(again, crash) else crash
+
+
+def _tells_more(again: Crash, crash: Crash) -> bool:
+    """Whether a second reading settles what the first left open, and contradicts nothing that it proved."""
+    if crash.verdict == "unclear":
+        return again.verdict != "unclear"
+    same = (again.verdict, again.memory) == (crash.verdict, crash.memory)
+    return same and crash.phase == "unknown" and again.phase != "unknown"
+
+
+class _CrashReader:
+    """The logs of one crash, scanned, and what is known of them while the crash is put together."""
+
+    def __init__(
+        self,
+        sources: Sequence[LogSource],
+        signatures: Signatures,
+        rules: PhaseRules,
+        on_progress: ProgressCallback | None = None,
+    ) -> None:
+        ready = Catalogue(signatures)
+        self.logs = [scan(readable(source), ready, _of_one(on_progress, source)) for source in sources]
+        self.names = [log.name for log in self.logs]
+        self.lines = [log.kept_lines() for log in self.logs]
+        self.text = "\n".join(line.printed for _, line in self._every_line())[:_FACT_CHARACTERS]
+        self.frameworks = frameworks_in(self.text, signatures.framework_marks)
+        self.every_rule, self.rules = rules, rules.of(self.frameworks)
+        self.versions = signatures.versions
+        marks = unanchored_finds(ready, self.lines)
+        self.placed = self._ordered(marks)
+        runs = runs_in(self.lines, [source.changed for source in sources])
+        self.run, self.earlier = newest_crash(self.placed, marks, runs)
+
+    def _ordered(self, marks: Sequence[LogFind]) -> list[LogFind]:
+        finds = [LogFind(i, with_processes(find)) for i, log in enumerate(self.logs) for find in log.finds]
+        finds += [one for one in marks if one.role in _JUDGED]
+        stamped = len(self.logs) > 1 and all(one.find.first.stamp for one in finds if one.role == "cause")
+        if stamped:  # several logs tell their order only by time; one log by position
+            return sorted(finds, key=lambda one: (one.find.first.stamp or "~", one.place))
+        return sorted(finds, key=lambda one: one.place)
+
+    def crash(self) -> Crash:
+        judgement, cause = self.run.judgement, self.run.judgement.cause
+        if not any(log.bytes_read for log in self.logs):
+            because = say("the log is empty ({names})", names=listed(self.names))
+            return Crash("unclear", "unknown", "unknown", unclear_because=because, settle_by=(say(_EMPTY),))
+        trace = trace_of(cause, self._lines_of(cause))
+        users, rows = self._users(cause)
+        last = last_progress(self._lines_until(cause), self.rules)
+        phase, because = phase_of(cause, trace, last, users, self.rules)
+        among, frame = open_phases(cause, trace, self.rules) if phase == "unknown" else ((), "")
+        if among:
+            because = say("{frame}: part of {phases}; its caller is not shown", frame=frame, phases=both(among))
+        memory = judgement.memory
+        evidence = self._evidence(judgement, users, rows, last)
+        if cause is not None:
+            memory = memory_by_frames(memory, cause.id, trace)
+            fields = {**_pinned(cause, trace), **_warned(cause, self.run.placed), **_witnessed(judgement)}
+            fields |= {**evidence[0].fields, **self._engines(cause)}
+            evidence = (replace(evidence[0], memory=memory, phase=phase, fields=fields), *evidence[1:])
+        unclear_because, settle_by = _unclear(judgement, trace)
+        # of a setting printed twice the first one counts: the lines of the run that is judged come first
+        own_first = sorted(self._every_line(), key=lambda at: not self.run.lines.covers(at[0], at[1].number))
+        return Crash(
+            verdict=judgement.verdict,
+            memory=memory,
+            phase=phase,
+            signature=cause.id if cause else "",
+            evidence=evidence,
+            frames=trace.frames,
+            phase_because=because,
+            top_users=users,
+            libraries={**pip_lines(line for _, line in self._every_line()), **libraries_in(self.text, self.versions)},
+            gpu_names=gpu_names_in(self.text),
+            gpu_total_bytes=_gpu_total(self.run.placed),
+            settings=settings_in([line for _, line in own_first]),
+            frameworks=self.frameworks,
+            unclear_because=unclear_because,
+            settle_by=settle_by,
+            lines_read=sum(log.lines_read for log in self.logs),
+            readings=readings_in(self.placed, self.names, self.every_rule.frames),
+            steps_done=self.run.health.steps_done,
+            line_index={log.name: tuple(log.line_index) for log in self.logs if log.line_index},
+            phase_among=among,
+        )
+
+    def _every_line(self) -> Iterator[tuple[int, LogLine]]:
+        return ((log, line) for log, lines in enumerate(self.lines) for line in lines)
+
+    def _own(self, log: int, lines: Iterable[LogLine]) -> list[LogLine]:
+        """Those of the lines of a log that belong to the run that is judged."""
+        return [line for line in lines if self.run.lines.covers(log, line.number)]
+
+    def _lines_of(self, cause: LogFind | None) -> list[LogLine]:
+        """The kept lines of the cause's log, or of the first one, as far as they belong to the run that is judged."""
+        log = cause.log if cause is not None else min(self.run.lines.logs, default=0)
+        return self._own(log, self.lines[log] if self.lines else [])
+
+    def _lines_until(self, cause: LogFind | None) -> list[LogLine]:
+        if cause is None:
+            return [line for log, line in self._every_line() if self.run.lines.covers(log, line.number)]
+        mine = [line for line in self._lines_of(cause) if line.number <= cause.number]
+        return [*mine, *self._own(cause.log, cause.find.before), cause.find.first]
+
+    def _users(self, cause: LogFind | None) -> tuple[tuple[TopUser, ...], tuple[LogLine, ...]]:
+        if cause is None or self.run.judgement.memory != "host":
+            return (), ()
+        tables = ([cause.find.first, *cause.find.after], *self.lines)
+        return next((found for lines in tables if (found := top_users(lines))[0]), ((), ()))
+
+    def _evidence(
+        self, judgement: Judgement, users: Sequence[TopUser], rows: Sequence[LogLine], last: ProgressLine | None
+    ) -> tuple[Evidence, ...]:
+        cause, witness, first = judgement.cause, judgement.witness, list[Evidence]()
+        if cause is not None:
+            first.append(as_evidence(cause, self.names, "cause" if judgement.verdict != "unclear" else None, rows))
+            first.extend(victims(first[0], users))
+        if witness is not None:
+            first[:] = [replace(first[0], role="cause"), as_evidence(witness, self.names), *first[1:]]
+        others = [one for one in self.run.placed if one is not cause and one is not witness]
+        rest = deduplicated(others, cause, self.names, first)
+        rest += [replace(one, role="warning") for one in deduplicated(self.run.outlived, None, self.names, [])]
+        if last is not None and all(one.line != last[0].number for one in (*first, *rest)):
+            rest.append(_progress_evidence(last, self.names[cause.log if cause is not None else 0]))
+        for ago, run in enumerate(self.earlier, 1):
+            if run.judgement.cause is not None:
+                rest.append(replace(as_evidence(run.judgement.cause, self.names, "warning"), runs_ago=ago))
+        rest.sort(key=lambda evidence: _ORDER.index(evidence.role))
+        return tuple([*first, *rest][:_EVIDENCE])
+
+    def _engines(self, cause: LogFind) -> dict[str, FieldValue]:
+        """What the run's own engine held, where torch lists its process beside the one that failed."""
+        kept = (line.process for log, line in self._every_line() if self.run.lines.covers(log, line.number))
+        return engine_processes(cause.find.text, chain(kept, (one.find.first.process for one in self.run.placed)))
+
+
+def _of_one(on_progress: ProgressCallback | None, source: LogSource) -> Callable[[int], None] | None:
+    if on_progress is None:
+        return None
+    size = source.size
+    return lambda read: on_progress(source.name, read, size)
+
+
+def _progress_evidence(last: ProgressLine, file: str) -> Evidence:
+    """The last progress line before a failure, as evidence of how far the run had come."""
+    line, phase = last
+    text = redact(line.printed[-_PROGRESS_CHARACTERS:])
+    return Evidence("training-step", "progress", file, line.number, text, "none", phase, {}, line.process)
+
+
+def _pinned(cause: LogFind, trace: Trace) -> dict[str, FieldValue]:
+    """The size of a tensor that could not be pinned, where the program printed it just before."""
+    size = printed_tensor_bytes(cause.find.before[-_NEAR_LINES:]) if is_pinning(trace) else None
+    return {"tried_bytes": size} if size is not None else {}
+
+
+def _warned(cause: LogFind, placed: Sequence[LogFind]) -> dict[str, FieldValue]:
+    """What the allocator's last warning before a message printed of the same request, where the message is cut."""
+    tried = cause.find.fields.get("tried_bytes")
+    before = [one for one in placed if one.id == ALLOCATOR_WARNING and one.find.offset < cause.find.offset]
+    if not before or before[-1].log != cause.log or not isinstance(tried, int):
+        return {}
+    fields = before[-1].find.fields
+    asked = fields.get("tried_bytes")
+    return dict(fields) if isinstance(asked, int) and abs(asked - tried) <= tried // 100 else {}
+
+
+def _witnessed(judgement: Judgement) -> dict[str, FieldValue]:
+    """What the reading that makes a kill a shortage showed."""
+    reading = judgement.witness
+    return {**reading.find.fields, "witness_line": reading.number} if reading is not None else {}
+
+
+def _unclear(judgement: Judgement, trace: Trace) -> tuple[str, tuple[str, ...]]:
+    """Why the verdict is unclear, and what would settle it; nothing where it is clear."""
+    if judgement.verdict != "unclear":
+        return "", ()
+    if judgement.because:
+        return judgement.because, judgement.settle_by
+    cut_off = tuple(say(text) for text in _CUT_OFF)
+    if trace.frames:
+        return say("the log ends inside a traceback, before the line that says what failed"), cut_off
+    return say("the log shows neither a crash nor the end of a run"), cut_off
+
+
+def _gpu_total(placed: Sequence[LogFind]) -> int | None:
+    totals = (one.find.fields.get("total_bytes") for one in placed if one.memory == "gpu")
+    return next((total for total in totals if isinstance(total, int)), None)

@@ -1,0 +1,142 @@
+"""Reads tracebacks as logs print them, in Python's, IPython's and rich's form, and finds the one of a failure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from advisor.crash.evidence import Frame
+from advisor.crash.finds import LogFind
+from advisor.crash.lines import LogLine
+
+_FRAME = re.compile(r'File \\?"(?P<file>[^"\n]{1,400}?)\\?", line (?P<line>\d{1,7}), in (?P<function>[\w.<>]{1,120})')
+_NOTEBOOK = re.compile(
+    r"(?:File )?(?P<file>(?:/|~|[A-Z]:\\)[^\s:]{1,400}\.py):(?P<line>\d{1,7}),? in (?P<function>[\w.<>]{1,120})"
+)
+"""IPython's form, and rich's with its frame around it."""
+_OLD_NOTEBOOK = re.compile(
+    r"^\[?(?P<file>(?:/|~)[^\s:\]]{1,400}\.py)(?:\]\(\S{0,200}\))? in (?P<function>[\w.<>]{1,120})\("
+)
+"""IPython's form of old, whose line number stands on an arrow below it."""
+_ARROW = re.compile(r"^-{2,8}> ?\[?(?P<line>\d{1,7})\b")
+_RAY_TASK = re.compile(r"\bray::(?P<task>[\w.:<>]{1,160})")
+TRACEBACK = "traceback"
+"""The signature of a traceback's beginning."""
+_TASK_LINES, _CHAIN_LINES = 6, 60
+"""Lines below a failure on which a Ray task is that of the failure; and, of the tasks that raised in turn, all."""
+_BEGIN = "Traceback (most recent call last)"
+_CHAINED = ("direct cause of the following", "During handling of the above")
+_INSIDE = ("^", "~", "---", "-->", "...", "│", "╭", "╰", "|")
+"""What lines inside a traceback begin with that are neither frames nor source."""
+_FOREIGN = 200
+"""Lines of other processes that may stand between the lines of one traceback."""
+_TEXT_LINES = 12
+"""Source lines kept next to the frames."""
+
+
+class Trace(Struct, frozen=True):
+    """What stands around a failure: frames from outermost to innermost, Ray tasks, and source lines next to them."""
+
+    frames: tuple[Frame, ...] = ()
+    tasks: tuple[str, ...] = ()
+    texts: tuple[str, ...] = ()
+
+
+def frame_in(line: LogLine) -> Frame | None:
+    """The traceback frame a line shows, in Python's or IPython's form."""
+    if " in " not in line.text:
+        return None
+    match = _FRAME.search(line.text) or _NOTEBOOK.search(line.text)
+    if match is None:
+        return None
+    return Frame(match["file"].replace("\\", "/"), int(match["line"]), match["function"], line.number)
+
+
+def _old_frame_in(line: LogLine, arrow: int) -> Frame | None:
+    """The frame an old notebook shows, with the line number that the arrow below it had."""
+    match = _OLD_NOTEBOOK.match(line.text) if arrow else None
+    return Frame(match["file"], arrow, match["function"], line.number) if match else None
+
+
+def _trace_above(before: Sequence[LogLine], process: str) -> Trace:
+    """The traceback that ends just above a line of `process`; lines of other processes in between are skipped."""
+    frames: list[Frame] = []
+    tasks: list[str] = []
+    texts: list[str] = []
+    foreign = arrow = 0
+    for line in reversed(before):
+        if line.process != process:
+            foreign += 1
+            if foreign > _FOREIGN:
+                break
+            continue
+        tasks.extend(match["task"] for match in _RAY_TASK.finditer(line.text))
+        frame = frame_in(line) or _old_frame_in(line, arrow)
+        if pointed := _ARROW.match(line.text):
+            arrow = int(pointed["line"])
+        if frame is not None:
+            frames.append(frame)
+        elif _BEGIN in line.text or (frames and not _continues(line)):
+            break
+        elif len(texts) < _TEXT_LINES:
+            texts.append(line.text)
+    return Trace(tuple(reversed(frames)), tuple(tasks), tuple(texts))
+
+
+def _trace_below(after: Sequence[LogLine], process: str) -> Trace:
+    """Frames right below a line of `process`: Ray prints the exception first and what it came through under it."""
+    frames: list[Frame] = []
+    texts: list[str] = []
+    for line in (line for line in after[: _FOREIGN // 2] if line.process == process):
+        frame = frame_in(line)
+        if frame is not None:
+            frames.append(frame)
+        elif _BEGIN in line.text or (frames and not _continues(line)) or len(texts) >= _TEXT_LINES:
+            break
+        else:
+            texts.append(line.text)
+    return Trace(tuple(frames), (), tuple(texts) if frames else ())
+
+
+def _continues(line: LogLine) -> bool:
+    """Whether a line without a frame may stand inside a traceback."""
+    text = line.text
+    if not text.strip() or text[:1].isspace() or text.lstrip().startswith(_INSIDE):
+        return True
+    return "ray::" in text or any(mark in text for mark in _CHAINED) or "Error" in text[:120]
+
+
+def _tasks_in(lines: Sequence[LogLine]) -> tuple[str, ...]:
+    """Ray tasks that lines name ("Unhandled error …: ray::WorkerDict.method()")."""
+    return tuple(match["task"] for line in lines for match in _RAY_TASK.finditer(line.text))
+
+
+def trace_of(cause: LogFind | None, lines: Sequence[LogLine]) -> Trace:
+    """The traceback of the cause, above it or right below it; without a cause, the last traceback of `lines`."""
+    if cause is not None and cause.id != TRACEBACK:
+        return _around(cause, lines)
+    if cause is not None and cause.find.after:
+        lines = [cause.find.first, *cause.find.after]
+    last = next((i for i in range(len(lines) - 1, -1, -1) if frame_in(lines[i])), None)
+    return _trace_above(lines[: last + 2], lines[last].process) if last is not None else Trace()
+
+
+def _around(cause: LogFind, lines: Sequence[LogLine]) -> Trace:
+    first, after = cause.find.first, cause.find.after
+    before = cause.find.before or tuple(line for line in lines if line.number < first.number)
+    trace = _trace_above(before, first.process)
+    if all("/ray/" in frame.file for frame in trace.frames):  # Ray tells under its error what it came through
+        below = _trace_below([*_beside(first, lines), *after], first.process)
+        trace = replace(trace, frames=below.frames or trace.frames, texts=below.texts or trace.texts)
+    chain = [line for line in after[_TASK_LINES:_CHAIN_LINES] if "RayTaskError" in line.text]
+    return replace(trace, tasks=_tasks_in([first]) + trace.tasks + _tasks_in([*after[:_TASK_LINES], *chain]))
+
+
+def _beside(first: LogLine, lines: Sequence[LogLine]) -> list[LogLine]:
+    """What stands on the same printed line after a message: a log in JSON keeps the whole traceback there."""
+    same = [line for line in lines if line.number == first.number]
+    texts = [line.printed for line in same]
+    return same[texts.index(first.printed) + 1 :] if first.printed in texts else []
