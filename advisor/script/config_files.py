@@ -7,6 +7,8 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
+from advisor.bash.state import TracedCommand
+from advisor.bash.text import why_unknown
 from advisor.hostile import clean_line
 from advisor.language import say
 from advisor.script.document import ScriptError, Setting
@@ -15,8 +17,6 @@ from advisor.script.hydra_defaults import Composed, compose, is_hydras
 from advisor.script.json_file import read_json
 from advisor.script.keyed import Keyed, settings_of
 from advisor.script.launch import Launch, NotFound
-from advisor.script.shell_text import why_unknown
-from advisor.script.shell_trace import Command
 from advisor.script.written_file import WrittenFile, find_written, written_settings
 from advisor.script.yaml_file import read_yaml
 
@@ -57,7 +57,7 @@ def follow(
     launcher: Mapping[str, str],
     own: Sequence[Setting],
     positional: Sequence[str],
-    command: Command,
+    command: TracedCommand,
     base: Path,
 ) -> Followed:
     """Settings of the config files of one launch.

@@ -95,7 +95,7 @@ class Rewrite(Struct, frozen=True):
     """Where each edited key now stands, in the *new* bytes."""
 
 
-class Wanted(Struct, frozen=True):
+class EditRequest(Struct, frozen=True):
     """One change asked for: a native key, its new value (None removes it), and the comment that explains it."""
 
     key: str

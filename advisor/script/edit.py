@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from advisor.bash.words import Exhausted
 from advisor.hostile import clean_line
 from advisor.language import say
 from advisor.script.again import FOLLOWED, in_memory
 from advisor.script.changes import Changes
-from advisor.script.document import Document, EditRefused, Rewrite, ScriptError, Wanted
+from advisor.script.document import Document, EditRefused, EditRequest, Rewrite, ScriptError
 from advisor.script.keyed_edit import KeyedEditor
 from advisor.script.launch import Script
 from advisor.script.proof import differences
 from advisor.script.reader import read_keyed
-from advisor.script.shell_words import Exhausted
 
 if TYPE_CHECKING:
     from advisor.script.shell import ShellLaunch
 
 
-def rewrite(script: Script, launch_index: int, wanted: Sequence[Wanted]) -> tuple[Rewrite, ...]:
+def rewrite(script: Script, launch_index: int, wanted: Sequence[EditRequest]) -> tuple[Rewrite, ...]:
     """The documents with the wanted changes, for one launch of the script.
 
     A literal that decides only one setting is edited in place; else an override is added at the launch. Every result
@@ -49,14 +49,14 @@ def rewrite(script: Script, launch_index: int, wanted: Sequence[Wanted]) -> tupl
     return rewrites
 
 
-def _checked(wanted: Wanted) -> Wanted:
+def _checked(wanted: EditRequest) -> EditRequest:
     values = () if wanted.value is None else (wanted.value,) if isinstance(wanted.value, str) else wanted.value
     if any("\0" in text for text in (wanted.key, *values)):
         raise EditRefused(say("A value with a NUL byte cannot be written."))
     return wanted
 
 
-def _python(script: Script, wanted: Sequence[Wanted], changes: Changes) -> None:
+def _python(script: Script, wanted: Sequence[EditRequest], changes: Changes) -> None:
     from advisor.script.python_edit import PythonEditor
     from advisor.script.python_file import read_python
 
@@ -67,7 +67,7 @@ def _python(script: Script, wanted: Sequence[Wanted], changes: Changes) -> None:
         editor.setting(item)
 
 
-def _keyed(script: Script, number: int, wanted: Sequence[Wanted], changes: Changes, prefix: str = "") -> None:
+def _keyed(script: Script, number: int, wanted: Sequence[EditRequest], changes: Changes, prefix: str = "") -> None:
     document = script.documents[number]
     editor = KeyedEditor(read_keyed(document), document, number, changes, prefix)
     for item in wanted:
@@ -75,7 +75,7 @@ def _keyed(script: Script, number: int, wanted: Sequence[Wanted], changes: Chang
     editor.settings(wanted)
 
 
-def _only_settings(wanted: Wanted, document: Document) -> None:
+def _only_settings(wanted: EditRequest, document: Document) -> None:
     if wanted.kind == "environment":
         raise EditRefused(
             say(
@@ -86,14 +86,14 @@ def _only_settings(wanted: Wanted, document: Document) -> None:
         )
 
 
-def _shell(script: Script, launch_index: int, wanted: Sequence[Wanted], changes: Changes) -> None:
+def _shell(script: Script, launch_index: int, wanted: Sequence[EditRequest], changes: Changes) -> None:
     from advisor.script.shell import read_shell
     from advisor.script.shell_edit import ShellEditor
     from advisor.script.shell_environment import edit_environment
 
     files = in_memory(script, {})
     reading = read_shell(files, script.documents[0].path, script.positional)
-    if not reading.shell.whole:
+    if not reading.trace.whole:
         raise EditRefused(
             say("The script is too long to be followed to its end; what else a change would move is not known.")
         )
@@ -118,7 +118,7 @@ def _shell(script: Script, launch_index: int, wanted: Sequence[Wanted], changes:
 
 
 def _followed_file(
-    script: Script, launch: ShellLaunch, wanted: Sequence[Wanted], changes: Changes, prefix: str
+    script: Script, launch: ShellLaunch, wanted: Sequence[EditRequest], changes: Changes, prefix: str
 ) -> None:
     """Keys of a file that the launch names: on disk, or written by the script itself."""
     from advisor.script.config_files import named_file

@@ -16,7 +16,7 @@ from advisor.hostile import clean_line
 from advisor.language import say
 from advisor.script.document import ScriptError, Setting
 from advisor.script.files import Files
-from advisor.script.keyed import Entry, settings_of
+from advisor.script.keyed import KeyedEntry, settings_of
 from advisor.script.yaml_file import read_yaml
 
 _PACKAGE = re.compile(rb"#[ \t]*@package[ \t]+([\w.]+)")
@@ -72,7 +72,7 @@ def _add(files: Files, root: Path, item: _Default, out: Composed, depth: int) ->
         )
 
 
-def _defaults(entries: Sequence[Entry], group: str, package: str) -> Iterator[_Default]:
+def _defaults(entries: Sequence[KeyedEntry], group: str, package: str) -> Iterator[_Default]:
     for entry in entries:
         if entry.key == "defaults" and isinstance(entry.value, tuple):
             for text in entry.value:

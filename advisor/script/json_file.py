@@ -8,7 +8,7 @@ import re
 from advisor.hostile import clean_line
 from advisor.language import say
 from advisor.script.document import Document, ScriptError
-from advisor.script.keyed import Entry, Keyed, Table
+from advisor.script.keyed import Keyed, KeyedEntry, Table
 
 _BLANK = re.compile(rb"[ \t\r\n]*")
 _STRING = re.compile(rb'"(?:[^"\\\x00-\x1f]|\\.)*"')
@@ -18,14 +18,14 @@ _MAX_DEPTH = 60
 
 def read_json(document: Document) -> Keyed:
     """The values of a JSON file under dotted keys; lists of scalars are tuples. Raises ScriptError with the line."""
-    reader = _Reader(document)
+    reader = _JsonReader(document)
     reader.value("", 0, reader.blank(0), 0)
     if reader.blank(reader.at) < len(document.data):
         reader.fail(reader.blank(reader.at), say("text after the end of the value"))
     return reader.keyed
 
 
-class _Reader:
+class _JsonReader:
     """A recursive-descent scanner; `at` is the byte behind what was read."""
 
     def __init__(self, document: Document) -> None:
@@ -60,7 +60,7 @@ class _Reader:
             self.list(key, name, at, depth)
         else:
             text = self.scalar(at)
-            self.add(Entry(key, text, at, self.at, "double" if byte == b'"' else "plain", name, True))
+            self.add(KeyedEntry(key, text, at, self.at, "double" if byte == b'"' else "plain", name, True))
 
     def scalar(self, at: int) -> str:
         found = _STRING.match(self.data, at) or _BARE.match(self.data, at)
@@ -131,8 +131,8 @@ class _Reader:
             self.fail(at, say("a closing bracket is missing"))
         self.at = at + 1
         if plain:
-            self.add(Entry(key, tuple(scalars) or "[]", opening, self.at, "list", name, True))
+            self.add(KeyedEntry(key, tuple(scalars) or "[]", opening, self.at, "list", name, True))
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: KeyedEntry) -> None:
         if entry.key:
             self.keyed.entries.append(entry)

@@ -7,17 +7,17 @@ from typing import Literal
 
 from msgspec import Struct, field
 
+from advisor.bash.text import line_at, line_starts
 from advisor.hostile import clean
 from advisor.script.document import Document, Origin, Setting, Span, Value
-from advisor.script.literal import line_at, line_starts
 
-Style = Literal["plain", "single", "double", "block", "list", "empty"]
+ValueStyle = Literal["plain", "single", "double", "block", "list", "empty"]
 
 _MOST_NAMED = 50
 """Keys that are named as sharing a value; an alias can be used any number of times."""
 
 
-class Entry(Struct, frozen=True):
+class KeyedEntry(Struct, frozen=True):
     """A value at bytes `start:end` under a dotted `key`, whose own name stands at `name`. Quotes belong to the range.
 
     `flow`: it stands in braces or brackets, where commas end it.
@@ -27,7 +27,7 @@ class Entry(Struct, frozen=True):
     value: Value
     start: int
     end: int
-    style: Style
+    style: ValueStyle
     name: int
     flow: bool = False
 
@@ -48,16 +48,16 @@ class Table(Struct, frozen=True):
 class Keyed(Struct):
     """A config file read to the byte."""
 
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[KeyedEntry] = field(default_factory=list)
     tables: dict[str, Table] = field(default_factory=dict)
 
-    def find(self, key: str) -> Entry | None:
+    def find(self, key: str) -> KeyedEntry | None:
         """The entry in force for a key: the last one."""
         return next((entry for entry in reversed(self.entries) if entry.key == key), None)
 
 
 def settings_of(
-    document: Document, entries: Iterable[Entry], origin: Origin = "file", prefix: str = ""
+    document: Document, entries: Iterable[KeyedEntry], origin: Origin = "file", prefix: str = ""
 ) -> list[Setting]:
     """Entries as settings; a repeated key is in force where it stands last."""
     listed = list(entries)

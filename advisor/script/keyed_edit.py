@@ -12,8 +12,8 @@ from advisor.bounded_yaml import UnboundedYamlError, check_bounds
 from advisor.hostile import clean_line
 from advisor.language import say
 from advisor.script.changes import Changes, comment_text, encoded
-from advisor.script.document import Document, EditRefused, Value, Wanted
-from advisor.script.keyed import Entry, Keyed, Table
+from advisor.script.document import Document, EditRefused, EditRequest, Value
+from advisor.script.keyed import Keyed, KeyedEntry, Table
 
 _JSON_BARE = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?\Z|true\Z|false\Z|null\Z")
 _LABEL = re.compile(rb"""(?:"(?:[^"\\]|\\.)*"|'[^'\n]*'|[\w.-]+)\s*:\s*""")
@@ -30,13 +30,13 @@ class KeyedEditor:
         self.number = number
         self.changes = changes
         self.prefix = prefix
-        self.taken: list[Entry] = []
+        self.taken: list[KeyedEntry] = []
 
-    def settings(self, wanted: Sequence[Wanted]) -> None:
+    def settings(self, wanted: Sequence[EditRequest]) -> None:
         """Set, add or remove keys; neighbours between braces are taken away together, with the commas they share."""
         for item in wanted:
             self.setting(item)
-        run: list[Entry] = []
+        run: list[KeyedEntry] = []
         for entry in sorted(self.taken, key=lambda entry: entry.name):
             if run and self.data[run[-1].end : entry.name].strip() != b",":
                 self.remove_run(run)
@@ -45,7 +45,7 @@ class KeyedEditor:
         if run:
             self.remove_run(run)
 
-    def setting(self, wanted: Wanted) -> None:
+    def setting(self, wanted: EditRequest) -> None:
         """Set, add or remove one key."""
         key = wanted.key.removeprefix(self.prefix)
         entry = self.keyed.find(key)
@@ -57,7 +57,7 @@ class KeyedEditor:
         elif entry.value != wanted.value:
             self.change(entry, wanted, wanted.value)
 
-    def change(self, entry: Entry, wanted: Wanted, value: Value) -> None:
+    def change(self, entry: KeyedEntry, wanted: EditRequest, value: Value) -> None:
         name = clean_line(wanted.key)
         sharing = [other.key for other in self.keyed.entries if other.start == entry.start and other.key != entry.key]
         if sharing and entry.start != entry.end:
@@ -75,7 +75,7 @@ class KeyedEditor:
         )
         self.comment(wanted, entry.start, entry.end)
 
-    def change_block(self, entry: Entry, wanted: Wanted, value: Value) -> None:
+    def change_block(self, entry: KeyedEntry, wanted: EditRequest, value: Value) -> None:
         """A text of several lines: it stays one where the new text has lines, else it becomes a plain value."""
         old = self.data[entry.start : entry.end].rstrip()
         first = old.find(b"\n") + 1
@@ -104,7 +104,7 @@ class KeyedEditor:
             return value
         return _double_quoted(value)
 
-    def add(self, key: str, wanted: Wanted, value: Value) -> None:
+    def add(self, key: str, wanted: EditRequest, value: Value) -> None:
         """A new key below the deepest table that exists on its way."""
         parts = key.split(".")
         for depth in range(len(parts) - 1, -1, -1):
@@ -115,7 +115,7 @@ class KeyedEditor:
         file = clean_line(str(self.document.path))
         raise EditRefused(say("{file} has no table that {key} could stand in.", file=file, key=clean_line(key)))
 
-    def insert(self, table: Table, names: list[str], wanted: Wanted, value: Value) -> None:
+    def insert(self, table: Table, names: list[str], wanted: EditRequest, value: Value) -> None:
         if any(self.keyed.find(".".join(filter(None, (table.key, *names[:n])))) for n in range(1, len(names))):
             raise EditRefused(say("A part of {key} is already a plain value.", key=clean_line(wanted.key)))
         shown = self.text(value, "plain", table.flow)
@@ -141,7 +141,7 @@ class KeyedEditor:
             new, end = new[:cut] + head + new[cut:], end + len(head)
         self.changes.replace(self.number, at, at, new, wanted.key, (end - len(encoded(shown)), end))
 
-    def insert_flow(self, table: Table, names: list[str], wanted: Wanted, shown: str) -> None:
+    def insert_flow(self, table: Table, names: list[str], wanted: EditRequest, shown: str) -> None:
         """Behind the last entry between braces; in JSON on a line of its own where the others are."""
         labels = [json.dumps(name) for name in names]
         text = ": {".join(labels) + f": {shown}" + "}" * (len(names) - 1)
@@ -156,7 +156,7 @@ class KeyedEditor:
         end = len(new) - (len(names) - 1)
         self.changes.replace(self.number, at, at, new, wanted.key, (end - len(encoded(shown)), end))
 
-    def remove(self, entry: Entry, wanted: Wanted) -> None:
+    def remove(self, entry: KeyedEntry, wanted: EditRequest) -> None:
         name = clean_line(wanted.key)
         if entry.flow or self.is_json:
             self.remove_flow(entry, name)
@@ -177,13 +177,13 @@ class KeyedEditor:
             start -= 2 if self.data[start - 2 : start] == b"\r\n" else 1
         self.changes.replace(self.number, start, end, b"")
 
-    def remove_flow(self, entry: Entry, name: str) -> None:
+    def remove_flow(self, entry: KeyedEntry, name: str) -> None:
         before = self.data[: entry.name].rstrip()
         if not _LABEL.fullmatch(self.data, entry.name, entry.start) or not before.endswith((b",", b"{")):
             raise EditRefused(say("{key} stands in a list; take it away by hand.", key=name))
         self.taken.append(entry)
 
-    def remove_run(self, run: list[Entry]) -> None:
+    def remove_run(self, run: list[KeyedEntry]) -> None:
         """Take neighbours away with the comma behind them, or the one before them where they are the last."""
         start, end = run[0].name, run[-1].end
         before, behind = self.data[:start].rstrip(), self.data[end:].lstrip()
@@ -197,7 +197,7 @@ class KeyedEditor:
             raise EditRefused(say("{key} has a comment beside it; take it away by hand.", key=name))
         self.changes.replace(self.number, start, end, b"")
 
-    def comment(self, wanted: Wanted, start: int, end: int) -> None:
+    def comment(self, wanted: EditRequest, start: int, end: int) -> None:
         """A short comment behind the edited line, or above it where there is no room; JSON has none."""
         if not wanted.comment or self.is_json:
             return

@@ -12,7 +12,7 @@ from msgspec import Struct
 from advisor.hostile import clean_line
 from advisor.language import clauses, mark, say
 from advisor.script.again import FOLLOWED, read_again
-from advisor.script.document import EditRefused, Rewrite, ScriptError, Setting, Value, Wanted, apply_edits
+from advisor.script.document import EditRefused, EditRequest, Rewrite, ScriptError, Setting, Value, apply_edits
 from advisor.script.launch import Launch, Script
 
 _SECONDS = 10
@@ -36,7 +36,7 @@ class Check(Struct, frozen=True):
 
 
 def check(
-    script: Script, launch_index: int, wanted: Sequence[Wanted], rewrites: Sequence[Rewrite]
+    script: Script, launch_index: int, wanted: Sequence[EditRequest], rewrites: Sequence[Rewrite]
 ) -> tuple[Check, ...]:
     """Read the new bytes and say what holds: read back equal, nothing else moved, line endings kept, syntax valid."""
     problems = differences(script, launch_index, wanted, rewrites)
@@ -93,7 +93,7 @@ def _parses(bash: str, data: bytes) -> bool:
 
 
 def differences(
-    script: Script, launch_index: int, wanted: Sequence[Wanted], rewrites: Sequence[Rewrite]
+    script: Script, launch_index: int, wanted: Sequence[EditRequest], rewrites: Sequence[Rewrite]
 ) -> list[Difference]:
     """What does not come out as wanted, and what else moved. Empty: the edit is exact."""
     try:
@@ -111,13 +111,13 @@ def differences(
     return out
 
 
-def _may_have(wanted: Wanted, old: Launch, new: Launch) -> bool:
+def _may_have(wanted: EditRequest, old: Launch, new: Launch) -> bool:
     """Whether a launch that was not asked for got a variable that is for all of them."""
     name = wanted.key
     return wanted.kind == "environment" and wanted.everywhere and old.environment.get(name) != new.environment.get(name)
 
 
-def _compare(old: Launch, new: Launch, wanted: Sequence[Wanted]) -> list[Difference]:
+def _compare(old: Launch, new: Launch, wanted: Sequence[EditRequest]) -> list[Difference]:
     """One launch before and after."""
     out: list[Difference] = []
     expected, followers = _expected(old, wanted)
@@ -158,7 +158,7 @@ def _same(left: object, right: object, *, loose: bool) -> bool:
     return a == b
 
 
-def _expected(old: Launch, wanted: Sequence[Wanted]) -> tuple[dict[str, Value | None], set[str]]:
+def _expected(old: Launch, wanted: Sequence[EditRequest]) -> tuple[dict[str, Value | None], set[str]]:
     """Values in force after the change, and keys that follow a changed field of a Python file by its own rules."""
     out = _values(old)
     followers: set[str] = set()
@@ -204,7 +204,7 @@ def _shown(value: object) -> str:
     return say("unknown") if value is None else clean_line(json.dumps(value), 80)
 
 
-def _compare_environment(old: Launch, new: Launch, wanted: Sequence[Wanted]) -> list[Difference]:
+def _compare_environment(old: Launch, new: Launch, wanted: Sequence[EditRequest]) -> list[Difference]:
     expected: dict[str, str] = dict(old.environment)
     for item in wanted:
         if item.kind != "environment":

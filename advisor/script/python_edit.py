@@ -9,7 +9,7 @@ import re
 from advisor.hostile import clean_line
 from advisor.language import say
 from advisor.script.changes import Changes, comment_text, encoded
-from advisor.script.document import EditRefused, Value, Wanted
+from advisor.script.document import EditRefused, EditRequest, Value
 from advisor.script.python_file import FieldSource, PythonReading, text_of
 
 _NUMBER = re.compile(r"-?(?:\d+(?:_\d+)*|(?:\d+\.\d*|\.\d+)(?:[eE][-+]?\d+)?|\d+[eE][-+]?\d+)\Z")
@@ -34,7 +34,7 @@ class PythonEditor:
         self.changes = changes
         self.newline = b"\r\n" if b"\r\n" in self.data else b"\n"
 
-    def setting(self, wanted: Wanted) -> None:
+    def setting(self, wanted: EditRequest) -> None:
         """Set, add or remove one field."""
         source = self.reading.find(wanted.key)
         if wanted.value is None:
@@ -48,7 +48,7 @@ class PythonEditor:
     def differs(self, old: Value, new: Value) -> bool:
         return old != (_NAMES.get(new, new) if isinstance(new, str) else new)
 
-    def change(self, source: FieldSource, wanted: Wanted, value: Value) -> None:
+    def change(self, source: FieldSource, wanted: EditRequest, value: Value) -> None:
         """Replace what decides the field in its own statement: its literal, or the name or sum that stands there."""
         node = source.own
         if isinstance(node, ast.IfExp):
@@ -64,7 +64,7 @@ class PythonEditor:
     def old_literal(self, node: ast.expr) -> bytes:
         return self.reading.raw(node)
 
-    def add(self, wanted: Wanted, value: Value) -> None:
+    def add(self, wanted: EditRequest, value: Value) -> None:
         """A new field behind the last one of the class, or a new argument of the call."""
         if not wanted.key.isidentifier() or keyword.iskeyword(wanted.key):
             raise EditRefused(say("{key} is not the name of a field.", key=clean_line(wanted.key)))
@@ -82,7 +82,7 @@ class PythonEditor:
             key = clean_line(wanted.key)
             raise EditRefused(say("The file has no config class that {key} could be added to.", key=key))
 
-    def add_field(self, holder: ast.ClassDef, wanted: Wanted, shown: str) -> None:
+    def add_field(self, holder: ast.ClassDef, wanted: EditRequest, shown: str) -> None:
         fields = [s for s in holder.body if isinstance(s, (ast.AnnAssign, ast.Assign))]
         last = fields[-1]
         end = self.reading.end(last)
@@ -104,7 +104,7 @@ class PythonEditor:
         low = len(lead) + len(head)
         self.changes.replace(0, at, at, lead + text + note + tail, wanted.key, (low, low + len(encoded(shown))))
 
-    def remove(self, source: FieldSource, wanted: Wanted) -> None:
+    def remove(self, source: FieldSource, wanted: EditRequest) -> None:
         node = source.node
         holder = self.reading.holder
         name = clean_line(wanted.key)
@@ -121,7 +121,7 @@ class PythonEditor:
             raise EditRefused(say("{key} shares its line with others; take it away by hand.", key=name))
         self.changes.replace(0, start, end, b"")
 
-    def comment(self, wanted: Wanted, node: ast.AST) -> None:
+    def comment(self, wanted: EditRequest, node: ast.AST) -> None:
         """Behind the statement, or above it where its line already ends in something."""
         if not wanted.comment:
             return

@@ -62,8 +62,8 @@ def kind_of(document: Document) -> DocumentKind:
 
 
 def _shell(files: Files, path: Path, positional: tuple[str, ...]) -> Script:
+    from advisor.bash.words import Unterminated
     from advisor.script.shell import read_shell
-    from advisor.script.shell_words import Unterminated
 
     try:
         reading = read_shell(files, path, positional)
@@ -73,11 +73,11 @@ def _shell(files: Files, path: Path, positional: tuple[str, ...]) -> Script:
         raise ScriptError(
             say("{file}, line {line}: {what} opens here and never closes.", **where, what=say(error.what))
         ) from error
-    notes = [clean_line(note) for note in dict.fromkeys(reading.shell.notes)]
+    notes = [clean_line(note) for note in dict.fromkeys(reading.trace.notes)]
     if b"\r\n" in files.documents[0].data:
         notes.append(say("The file has Windows line endings; bash on Linux takes the carriage returns for text."))
     launches = tuple(item.launch for item in reading.launches)
-    if not launches and reading.shell.whole:
+    if not launches and reading.trace.whole:
         from advisor.script.fragment import read_fragment
 
         pasted = read_fragment(files.documents[0])

@@ -10,6 +10,11 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
+from advisor.bash.run import trace
+from advisor.bash.state import LauncherMatch, Trace, TracedCommand
+from advisor.bash.syntax import Simple, scan_command
+from advisor.bash.text import ByteRange, ShellValue, Text, joined, known, line_at, line_starts, why_unknown
+from advisor.bash.words import Unterminated
 from advisor.hostile import clean, clean_line
 from advisor.language import listed, say, say_count
 from advisor.script import config_files
@@ -17,14 +22,8 @@ from advisor.script.arguments import Argument, read_arguments, shown
 from advisor.script.document import Setting, Span, Value
 from advisor.script.files import Files
 from advisor.script.launch import Launch
-from advisor.script.literal import Target, Uses, line_at, line_starts, target
-from advisor.script.program import Found, is_training
-from advisor.script.shell_command import Simple, scan_command
-from advisor.script.shell_run import Shell
-from advisor.script.shell_state import Field, State
-from advisor.script.shell_text import Piece, Pieces, Place, Text, joined, known, why_unknown
-from advisor.script.shell_trace import Command
-from advisor.script.shell_words import Unterminated
+from advisor.script.launcher import find_launcher
+from advisor.script.literal import Target, Uses, target
 
 _LONGEST_VALUE = 100_000
 _MOST_NAMED = 8
@@ -35,8 +34,8 @@ _LOOKS_LIKE_SETTING = re.compile(rb"\s*(?:--?[A-Za-z]|[+~]{0,2}[A-Za-z_][\w.]*=)
 class ShellLaunch(Struct, frozen=True):
     """A launch as an editor needs it: its command, arguments and files beside the public noun."""
 
-    command: Command
-    found: Found
+    command: TracedCommand
+    found: LauncherMatch
     arguments: tuple[Argument, ...]
     launch: Launch
     group: tuple[int, ...]
@@ -47,7 +46,7 @@ class ShellReading(Struct, dict=True):
     """A shell script followed from end to end."""
 
     files: Files
-    shell: Shell
+    trace: Trace
     launches: list[ShellLaunch] = field(default_factory=list)
 
     @cached_property
@@ -64,7 +63,7 @@ class ShellReading(Struct, dict=True):
     def uses(self) -> Uses:
         """Uses of all literals."""
         out = Uses()
-        out.add(self.shell.uses)
+        out.add(self.trace.uses)
         return out
 
     @cached_property
@@ -72,12 +71,12 @@ class ShellReading(Struct, dict=True):
         """(command, argument) → the key of the setting it belongs to."""
         return {(one.command.number, i): a.key for one in self.launches for a in one.arguments for i in a.fields}
 
-    def span(self, place: Place) -> Span:
+    def span(self, place: ByteRange) -> Span:
         """A place as the public noun."""
         path = str(self.files.documents[place.doc].path)
         return Span(path, line_at(self.starts[place.doc], place.start), place.start, place.end)
 
-    def shared(self, place: Place, own: ShellLaunch, indices: tuple[int, ...]) -> tuple[str, ...]:
+    def shared(self, place: ByteRange, own: ShellLaunch, indices: tuple[int, ...]) -> tuple[str, ...]:
         """What else the bytes of a place decide, beside arguments `indices` of a launch (and of its other rounds)."""
         out: list[str] = []
         for use in self.uses.of(place):
@@ -90,13 +89,13 @@ class ShellReading(Struct, dict=True):
         key = self.keys.get((number, index))
         if key is not None:
             return key
-        command = self.shell.commands[number]
+        command = self.trace.commands[number]
         place = command.text.place(command.simple.start, command.simple.start, "plain")
         if place is None:
             return say("another command")
         return say("the command in line {line}", line=line_at(self.starts[place.doc], place.start))
 
-    def literal(self, pieces: Pieces) -> Target | None:
+    def literal(self, pieces: ShellValue) -> Target | None:
         """The literal that alone decides a value."""
         return target(pieces, self.data)
 
@@ -112,11 +111,10 @@ def read_shell(files: Files, path: Path, positional: tuple[str, ...]) -> ShellRe
             return None
         return number, files.documents[number].data
 
-    given = tuple(Field((Piece(text.encode("utf-8", "surrogateescape")),)) for text in positional) or None
-    state = State(positional=given, script=str(path).encode("utf-8", "surrogateescape"))
-    shell = Shell(load)
-    shell.script(doc, data, state)
-    reading = ShellReading(files, shell)
+    arguments = [text.encode("utf-8", "surrogateescape") for text in positional]
+    reading = ShellReading(
+        files, trace(doc, data, str(path).encode("utf-8", "surrogateescape"), arguments, load, find_launcher)
+    )
     _find_launches(reading, path.parent)
     return reading
 
@@ -124,10 +122,10 @@ def read_shell(files: Files, path: Path, positional: tuple[str, ...]) -> ShellRe
 def _find_launches(reading: ShellReading, base: Path) -> None:
     seen: dict[object, int] = {}
     rounds: dict[tuple[int, int], list[int]] = {}
-    candidates: list[tuple[Command, Found, tuple[Argument, ...]]] = []
-    for command in reading.shell.commands:
+    candidates: list[tuple[TracedCommand, LauncherMatch, tuple[Argument, ...]]] = []
+    for command in reading.trace.commands:
         found = command.found
-        if found is None or found.kind != "program" or not is_training(found.program):
+        if found is None or not found.trains:
             continue
         rounds.setdefault(_origin(command), []).append(command.number)
         identity = (
@@ -146,13 +144,13 @@ def _find_launches(reading: ShellReading, base: Path) -> None:
     reading.launches[:] = [_complete(reading, launch, base) for launch in reading.launches]
 
 
-def _origin(command: Command) -> tuple[int, int]:
+def _origin(command: TracedCommand) -> tuple[int, int]:
     """Where a command is written; text built at run time has an identity of its own."""
     place = command.text.place(command.simple.start, command.simple.start, "plain")
     return (-1 - id(command.text), command.simple.start) if place is None else (place.doc, place.start)
 
 
-def _shown_environment(environment: Mapping[bytes, Pieces]) -> tuple[tuple[bytes, bytes], ...]:
+def _shown_environment(environment: Mapping[bytes, ShellValue]) -> tuple[tuple[bytes, bytes], ...]:
     return tuple(sorted((name, joined(value)) for name, value in environment.items()))
 
 
@@ -191,7 +189,7 @@ def effective(settings: list[Setting]) -> list[Setting]:
     return [s if last[s.key] == n else replace(s, effective=False) for n, s in enumerate(settings)]
 
 
-def _text(pieces: Pieces) -> str | None:
+def _text(pieces: ShellValue) -> str | None:
     return clean(joined(pieces).decode("utf-8", "replace"), _LONGEST_VALUE) if known(pieces) else None
 
 
@@ -219,7 +217,7 @@ def _setting(reading: ShellReading, draft: ShellLaunch, argument: Argument) -> S
     )
 
 
-def setting_place(reading: ShellReading, draft: ShellLaunch, argument: Argument) -> Place | None:
+def setting_place(reading: ShellReading, draft: ShellLaunch, argument: Argument) -> ByteRange | None:
     """The bytes that decide a setting: its value's literal, all its values together, or the flag itself."""
     if len(argument.values) == 1:
         found = reading.literal(argument.values[0])
@@ -230,10 +228,10 @@ def setting_place(reading: ShellReading, draft: ShellLaunch, argument: Argument)
     first, last = homes[0], homes[-1]
     if first is None or last is None or first.doc != last.doc or last.end < first.start:
         return None
-    return Place(first.doc, first.start, last.end, first.context)
+    return ByteRange(first.doc, first.start, last.end, first.context)
 
 
-def _command_span(reading: ShellReading, command: Command) -> Span | None:
+def _command_span(reading: ShellReading, command: TracedCommand) -> Span | None:
     place = command.text.place(command.simple.start, command.simple.end, "plain")
     if place is None:
         sources = command.text.deps(command.simple.start, command.simple.end)

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import re
 
+from advisor.bash.syntax import Assignment
+from advisor.bash.text import ByteRange, ShellValue
+from advisor.bash.words import Word
+from advisor.bash.writing import Site, is_safe, quote, within
 from advisor.hostile import clean_line
 from advisor.language import listed as listed_names
 from advisor.language import say
 from advisor.script.arguments import DELETES, Argument
 from advisor.script.changes import Changes, comment_text, encoded
-from advisor.script.document import EditRefused, Value, Wanted
+from advisor.script.document import EditRefused, EditRequest, Value
 from advisor.script.literal import Target, target
 from advisor.script.shell import ShellLaunch, ShellReading, setting_place
-from advisor.script.shell_command import Assignment
-from advisor.script.shell_quote import is_safe, quote, within
-from advisor.script.shell_site import Site
-from advisor.script.shell_text import Pieces, Place
-from advisor.script.shell_words import Word
 
 _GAP = re.compile(rb"(?:[ \t]|\\\r?\n|\r?\n)*\Z")
 _KEY = re.compile(r"(\+\+|\+)?(.*)\Z", re.DOTALL)
@@ -36,12 +35,12 @@ class ShellEditor:
             place for word in launch.command.simple.words if isinstance(word, Word) and (place := self.word_place(word))
         ]
 
-    def word_place(self, word: Word) -> Place | None:
+    def word_place(self, word: Word) -> ByteRange | None:
         return self.launch.command.text.place(word.start, word.end, "plain")
 
     # -- settings
 
-    def setting(self, wanted: Wanted) -> None:
+    def setting(self, wanted: EditRequest) -> None:
         """Set, add or remove one setting."""
         marker, key = self.spelled(wanted.key)
         existing = [argument for argument in self.launch.arguments if argument.key == key]
@@ -72,7 +71,7 @@ class ShellEditor:
     def absent_marker(self, marker: str, key: str) -> str:
         return "" if key.startswith("-") else marker
 
-    def change(self, argument: Argument, wanted: Wanted, value: Value) -> None:
+    def change(self, argument: Argument, wanted: EditRequest, value: Value) -> None:
         if argument.value == value:
             return
         place = setting_place(self.reading, self.launch, argument)
@@ -81,7 +80,7 @@ class ShellEditor:
             marker = "++" if argument.marker == "+" else argument.marker
             self.add(marker, argument.key, wanted, value, argument.style == "joined")
 
-    def in_place(self, argument: Argument, wanted: Wanted, value: Value) -> bool:
+    def in_place(self, argument: Argument, wanted: EditRequest, value: Value) -> bool:
         """Edit the deciding literal; False where the new value cannot stand there."""
         if isinstance(value, str) and len(argument.values) == 1:
             return self.replace_literal(argument.values[0], value, wanted, argument.style == "option")
@@ -91,7 +90,7 @@ class ShellEditor:
             return False
         return self.replace_values(argument, wanted, value)
 
-    def replace_literal(self, pieces: Pieces, value: str, wanted: Wanted, alone: bool) -> bool:
+    def replace_literal(self, pieces: ShellValue, value: str, wanted: EditRequest, alone: bool) -> bool:
         found = target(pieces, self.reading.data)
         if found is None or found.place.doc != 0:
             return False
@@ -108,7 +107,7 @@ class ShellEditor:
     def is_bare(self, found: Target) -> bool:
         return found.quotes or found.place.context == "plain"
 
-    def replace_values(self, argument: Argument, wanted: Wanted, value: Value) -> bool:
+    def replace_values(self, argument: Argument, wanted: EditRequest, value: Value) -> bool:
         """The words after an option: other words, none, or one instead of several."""
         fields = self.launch.command.fields
         homes = [fields[index].home for index in argument.fields]
@@ -128,11 +127,11 @@ class ShellEditor:
         self.comment(wanted, first.start)
         return True
 
-    def write(self, place: Place, new: bytes, wanted: Wanted) -> None:
+    def write(self, place: ByteRange, new: bytes, wanted: EditRequest) -> None:
         self.changes.replace(place.doc, place.start, place.end, new, wanted.key)
         self.comment(wanted, place.start)
 
-    def remove(self, existing: list[Argument], wanted: Wanted) -> None:
+    def remove(self, existing: list[Argument], wanted: EditRequest) -> None:
         if not existing:
             if any(setting.key.lstrip("-") == wanted.key.lstrip("-") for setting in self.launch.launch.settings):
                 name = clean_line(wanted.key)
@@ -146,7 +145,7 @@ class ShellEditor:
         home = self.launch.command.fields[existing[-1].fields[0]].home
         self.comment(wanted, 0 if home is None else home.start)
 
-    def remove_word(self, index: int, argument: Argument, wanted: Wanted) -> None:
+    def remove_word(self, index: int, argument: Argument, wanted: EditRequest) -> None:
         """Take one argument away, with the blanks and the line continuation before it."""
         home = self.launch.command.fields[index].home
         key = clean_line(wanted.key)
@@ -160,7 +159,7 @@ class ShellEditor:
         start = gap.start() if gap else home.start
         self.changes.replace(0, start, home.end, b"")
 
-    def add(self, marker: str, key: str, wanted: Wanted, value: Value, joined: bool = False) -> None:
+    def add(self, marker: str, key: str, wanted: EditRequest, value: Value, joined: bool = False) -> None:
         """Add an override behind the last argument, where it wins."""
         text, low, high = self.argument_text(marker, key, value, joined)
         simple, source = self.launch.command.simple, self.launch.command.text
@@ -180,7 +179,7 @@ class ShellEditor:
         self.changes.replace(0, place.start, place.start, lead + new, wanted.key, (offset + low, offset + high))
         self.comment(wanted, start)
 
-    def add_nested(self, text: str, low: int, high: int, wanted: Wanted) -> None:
+    def add_nested(self, text: str, low: int, high: int, wanted: EditRequest) -> None:
         """The command is a string that is run as shell text: only plain characters go in, on the same line."""
         at = self.nested_end()
         if at is None or not all(is_safe(word) for word in text.split(" ")):
@@ -230,14 +229,14 @@ class ShellEditor:
         line = self.site.data.rfind(b"\n", 0, end) + 1
         return self.site.indent(line) or _DEFAULT_INDENT if line > start else _DEFAULT_INDENT
 
-    def elsewhere(self, place: Place | None) -> str:
+    def elsewhere(self, place: ByteRange | None) -> str:
         """Why a command that does not stand in the given script is not edited."""
         if place is None:
             return say("The command stands in another file, a string; edit that one.")
         file = clean_line(str(self.reading.files.documents[place.doc].path))
         return say("The command stands in another file, {file}; edit that one.", file=file)
 
-    def comment(self, wanted: Wanted, offset: int) -> None:
+    def comment(self, wanted: EditRequest, offset: int) -> None:
         """One comment line above the statement that was edited."""
         if not wanted.comment:
             return

@@ -6,21 +6,21 @@ import json
 import re
 from pathlib import Path
 
+from advisor.bash.text import ByteRange, Piece, ShellValue, cut, joined
+from advisor.bash.writing import is_safe, quote, within
 from advisor.hostile import clean_line
 from advisor.language import say
 from advisor.script.changes import encoded
-from advisor.script.document import Document, EditRefused, ScriptError, Wanted
+from advisor.script.document import Document, EditRefused, EditRequest, ScriptError
 from advisor.script.json_file import read_json
 from advisor.script.keyed import Keyed
 from advisor.script.literal import target
 from advisor.script.shell_edit import ShellEditor
-from advisor.script.shell_quote import is_safe, quote, within
-from advisor.script.shell_text import Piece, Pieces, Place, cut, joined
 
 _NAME = re.compile(r"[A-Za-z_]\w*\Z")
 
 
-def edit_environment(editor: ShellEditor, wanted: Wanted) -> None:
+def edit_environment(editor: ShellEditor, wanted: EditRequest) -> None:
     """Set or remove one environment variable where the workers will see it. Raises EditRefused."""
     if not _NAME.match(wanted.key):
         raise EditRefused(say("{name} is not the name of an environment variable.", name=clean_line(wanted.key)))
@@ -38,12 +38,12 @@ def edit_environment(editor: ShellEditor, wanted: Wanted) -> None:
         _add(editor, wanted, wanted.value, name)
 
 
-def _is_alone(editor: ShellEditor, wanted: Wanted) -> bool:
+def _is_alone(editor: ShellEditor, wanted: EditRequest) -> bool:
     """Whether what is exported reaches nobody who should not have it."""
     return wanted.everywhere or all(other.group == editor.launch.group for other in editor.reading.launches)
 
 
-def _in_place(editor: ShellEditor, wanted: Wanted, value: str, pieces: Pieces) -> bool:
+def _in_place(editor: ShellEditor, wanted: EditRequest, value: str, pieces: ShellValue) -> bool:
     found = target(pieces, editor.reading.data)
     if found is None or found.place.doc != 0:
         return False
@@ -63,7 +63,7 @@ def _in_place(editor: ShellEditor, wanted: Wanted, value: str, pieces: Pieces) -
     return True
 
 
-def _add(editor: ShellEditor, wanted: Wanted, value: str, name: bytes) -> None:
+def _add(editor: ShellEditor, wanted: EditRequest, value: str, name: bytes) -> None:
     """A new line above the launch; a variable in the command's own prefix would win over it."""
     start = _statement(editor)
     assignment = editor.prefix(name)
@@ -85,7 +85,7 @@ def _add(editor: ShellEditor, wanted: Wanted, value: str, name: bytes) -> None:
     editor.line(text, start, wanted.key, (len(b"export ") + len(name) + 1, len(text)))
 
 
-def _before_command(editor: ShellEditor, wanted: Wanted, value: str, name: bytes) -> None:
+def _before_command(editor: ShellEditor, wanted: EditRequest, value: str, name: bytes) -> None:
     """In front of the command, so that no other launch gets it."""
     simple, source = editor.launch.command.simple, editor.launch.command.text
     place = source.place(simple.start, simple.start, "plain")
@@ -96,7 +96,7 @@ def _before_command(editor: ShellEditor, wanted: Wanted, value: str, name: bytes
     editor.changes.replace(0, place.start, place.start, head + shown + b" ", wanted.key, at)
 
 
-def _remove(editor: ShellEditor, wanted: Wanted, name: bytes, pieces: Pieces | None) -> None:
+def _remove(editor: ShellEditor, wanted: EditRequest, name: bytes, pieces: ShellValue | None) -> None:
     if pieces is None:
         return
     assignment = editor.prefix(name)
@@ -119,7 +119,7 @@ def _statement(editor: ShellEditor) -> int:
     return place.start
 
 
-def _runtime(editor: ShellEditor, wanted: Wanted, value: str | None) -> bool:
+def _runtime(editor: ShellEditor, wanted: EditRequest, value: str | None) -> bool:
     """Edit the JSON of `--runtime-env-json`; False where it has no place for the change."""
     index = editor.launch.found.wrapped.runtime
     if index is None:
@@ -144,7 +144,7 @@ def _runtime(editor: ShellEditor, wanted: Wanted, value: str | None) -> bool:
     return _insert_json(editor, wanted, pieces, keyed, value)
 
 
-def _insert_json(editor: ShellEditor, wanted: Wanted, pieces: Pieces, keyed: Keyed, value: str) -> bool:
+def _insert_json(editor: ShellEditor, wanted: EditRequest, pieces: ShellValue, keyed: Keyed, value: str) -> bool:
     table = keyed.tables.get("env_vars")
     pair = f"{json.dumps(wanted.key)}: {json.dumps(value)}"
     if table is not None:
@@ -157,10 +157,10 @@ def _insert_json(editor: ShellEditor, wanted: Wanted, pieces: Pieces, keyed: Key
     return _write_json(editor, wanted, pieces, root.start, root.start, new)
 
 
-def _write_json(editor: ShellEditor, wanted: Wanted, pieces: Pieces, start: int, end: int, new: str) -> bool:
+def _write_json(editor: ShellEditor, wanted: EditRequest, pieces: ShellValue, start: int, end: int, new: str) -> bool:
     """Replace bytes of the JSON text where they stand in the script, quoted as the text around them is."""
     before, covered = cut(pieces, start - 1, start), cut(pieces, start, end)
-    places: list[Place | None] = [piece.place for piece in (*before, *covered)]
+    places: list[ByteRange | None] = [piece.place for piece in (*before, *covered)]
     first = before[0].place if before else None
     if first is None or first.doc != 0 or any(place is None or place.context != first.context for place in places):
         return False

@@ -9,12 +9,12 @@ from advisor.bounded_yaml import UnboundedYamlError, check_bounds
 from advisor.hostile import clean_line
 from advisor.language import say
 from advisor.script.document import Document, ScriptError
-from advisor.script.keyed import Entry, Keyed, Style, Table
+from advisor.script.keyed import Keyed, KeyedEntry, Table, ValueStyle
 
 if TYPE_CHECKING:
     from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-_STYLES: dict[str | None, Style] = {"'": "single", '"': "double", "|": "block", ">": "block"}
+_STYLES: dict[str | None, ValueStyle] = {"'": "single", '"': "double", "|": "block", ">": "block"}
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -40,7 +40,7 @@ def read_yaml(document: Document) -> Keyed:
     except UnboundedYamlError as error:
         where = {"file": name, "line": error.line}
         raise ScriptError(say("{file}, line {line}: {problem}.", **where, problem=error.reason)) from error
-    reader = _Reader(name, document.data, text, len(document.data) - len(body))
+    reader = _YamlReader(name, document.data, text, len(document.data) - len(body))
     for node in nodes:
         reader.node("", node, node, 0)
     return reader.keyed
@@ -58,7 +58,7 @@ def _sentence(name: str, data: bytes, error: Any) -> str:
     return say("{file}, line {line}: {problem}.", file=name, line=mark.line + 1, problem=problem)
 
 
-class _Reader:
+class _YamlReader:
     """Walks nodes and notes byte ranges."""
 
     def __init__(self, name: str, data: bytes, text: str, shift: int) -> None:
@@ -105,7 +105,7 @@ class _Reader:
             if not node.flow_style and node.value:
                 end = max(self.at(item.end_mark.index) for item in node.value)
             values = tuple(item.value for item in node.value)
-            self.add(Entry(key, values or "[]", start, end, "list", self.at(name.start_mark.index), flow))
+            self.add(KeyedEntry(key, values or "[]", start, end, "list", self.at(name.start_mark.index), flow))
             return end
         last = start
         for number, item in enumerate(node.value):
@@ -114,16 +114,16 @@ class _Reader:
 
     def scalar(self, key: str, node: ScalarNode, name: Node, flow: bool) -> int:
         start, end = self.at(node.start_mark.index), self.at(node.end_mark.index)
-        style: Style = _STYLES.get(node.style, "plain")
+        style: ValueStyle = _STYLES.get(node.style, "plain")
         value = node.value
         if style == "plain" and not value:
             style, value = "empty", "null"
             start = end = self.at(name.end_mark.index)
             colon = self.data.find(b":", start)
             start = end = colon + 1 if colon >= 0 else end
-        self.add(Entry(key, value, start, end, style, self.at(name.start_mark.index), flow))
+        self.add(KeyedEntry(key, value, start, end, style, self.at(name.start_mark.index), flow))
         return end
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: KeyedEntry) -> None:
         if entry.key:
             self.keyed.entries.append(entry)

@@ -1,26 +1,64 @@
-"""Where lines may be put into a shell script without changing what is there."""
+"""A new value as the shell must see it, by what stands around the place it goes to."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from functools import cached_property
 
-from advisor.script.shell_command import Simple
-from advisor.script.shell_statement import (
-    Block,
-    Case,
+from advisor.bash.syntax import (
+    CaseStatement,
     Chain,
+    CommandGroup,
     For,
     Function,
-    Group,
     If,
     Negation,
     Pipeline,
+    Simple,
     Statement,
+    Statements,
     Test,
     While,
 )
-from advisor.script.shell_tree import parse
+from advisor.bash.text import Context
+from advisor.bash.tree import parse
+
+_SAFE = re.compile(r"[A-Za-z0-9_./:,=+@%^-]+\Z")
+_ESCAPED_IN_DOUBLE = re.compile(r'([\\$`"])')
+
+
+def is_safe(text: str) -> bool:
+    """Whether a text means itself everywhere in a shell script."""
+    return bool(_SAFE.match(text))
+
+
+def quote(text: str) -> str:
+    """A text as one word of a command, in quotes where it needs them."""
+    if is_safe(text):
+        return text
+    if "'" not in text:
+        return f"'{text}'"
+    return '"' + _ESCAPED_IN_DOUBLE.sub(r"\\\1", text) + '"'
+
+
+def within(text: str, context: Context, *, own_word: bool, alone: bool) -> str | None:
+    """A text as it must be written at a place; None where it cannot stand there.
+
+    `own_word`: the place is in the command's own word, not in a variable that is expanded later;
+    `alone`: the value is a whole word, so that an empty one needs quotes.
+    """
+    if is_safe(text):
+        return text
+    if not own_word or "\0" in text:
+        return None
+    if context == "plain":
+        return quote(text) if text or alone else ""
+    if context == "double":
+        return _ESCAPED_IN_DOUBLE.sub(r"\\\1", text)
+    if context == "single":
+        return text.replace("'", "'\\''")
+    return None
 
 
 class Site:
@@ -39,7 +77,7 @@ class Site:
                 out.append((statement.start, max([statement.end, *bodies])))
             elif isinstance(statement, Test):
                 out.append((statement.start, statement.body[1] + 2))
-            elif isinstance(statement, (For, Case)):
+            elif isinstance(statement, (For, CaseStatement)):
                 out.append((statement.start, statement.start + 1))
         return sorted(out)
 
@@ -78,7 +116,7 @@ class Site:
         return self.data[at:end]
 
 
-def _walk(block: Block) -> Iterable[Statement]:
+def _walk(block: Statements) -> Iterable[Statement]:
     for statement in block:
         yield statement
         match statement:
@@ -87,12 +125,12 @@ def _walk(block: Block) -> Iterable[Statement]:
                     yield from _walk(condition)
                     yield from _walk(body)
                 yield from _walk(statement.otherwise)
-            case For() | Function() | Group():
+            case For() | Function() | CommandGroup():
                 yield from _walk(statement.body)
             case While():
                 yield from _walk(statement.condition)
                 yield from _walk(statement.body)
-            case Case():
+            case CaseStatement():
                 for _, body, _ in statement.items:
                     yield from _walk(body)
             case Pipeline():

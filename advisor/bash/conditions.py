@@ -7,13 +7,12 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from advisor.bash.arithmetic import Undecided, evaluate
+from advisor.bash.expand import Expander
+from advisor.bash.patterns import matches
+from advisor.bash.text import NotSet, ShellValue, Text, joined, known, line_at, line_starts, sources
+from advisor.bash.words import Unterminated, Word, scan_word, skip_blanks
 from advisor.language import say
-from advisor.script import shell_arithmetic, shell_pattern
-from advisor.script.literal import line_at, line_starts
-from advisor.script.shell_arithmetic import Undecided
-from advisor.script.shell_expand import Expander
-from advisor.script.shell_text import NotSet, Pieces, Text, joined, known, sources
-from advisor.script.shell_words import Unterminated, Word, scan_word, skip_blanks
 
 _NUMERIC = {"-eq": b"==", "-ne": b"!=", "-lt": b"<", "-gt": b">", "-le": b"<=", "-ge": b">="}
 _BINARY = {*_NUMERIC, "=", "==", "!=", "=~", "<", ">", "-nt", "-ot", "-ef"}
@@ -24,7 +23,7 @@ class Operand(Struct, frozen=True):
     """A word of a condition with its value, or an operator (then `value` is None)."""
 
     operator: str
-    value: Pieces | None = None
+    value: ShellValue | None = None
     quoted: bool = False
 
 
@@ -94,7 +93,7 @@ class Condition:
         self.unset = True
         return self.answer()
 
-    def is_empty(self, value: Pieces) -> bool | None:
+    def is_empty(self, value: ShellValue) -> bool | None:
         """Whether a value is empty."""
         if any(piece.text for piece in value if not piece.reason):
             return False
@@ -157,7 +156,7 @@ class Condition:
         self.at += 1
         return _not(self.is_empty(self.operands[self.at - 1].value or ()))
 
-    def unary(self, operator: str, value: Pieces) -> bool | None:
+    def unary(self, operator: str, value: ShellValue) -> bool | None:
         if operator in ("-n", "-z"):
             found = self.is_empty(value)
             return found if operator == "-z" else _not(found)
@@ -187,20 +186,18 @@ class Condition:
 
     def equal(self, text: bytes, right: Operand) -> bool:
         pattern, marks = self.expander.marked(right.value or ())
-        return pattern is not None and shell_pattern.matches(text, pattern, marks)
+        return pattern is not None and matches(text, pattern, marks)
 
-    def numeric(self, left: Pieces, operator: bytes, right: Pieces) -> bool | None:
+    def numeric(self, left: ShellValue, operator: bytes, right: ShellValue) -> bool | None:
         if not known(left) or not known(right):
             return None
         deps = list(self.deps)
         try:
-            a = shell_arithmetic.evaluate(joined(left), self.expander.integer(deps), self.expander.store)
-            b = shell_arithmetic.evaluate(joined(right), self.expander.integer(deps), self.expander.store)
+            a = evaluate(joined(left), self.expander.integer(deps), self.expander.store)
+            b = evaluate(joined(right), self.expander.integer(deps), self.expander.store)
         except Undecided:
             return None
-        return bool(
-            shell_arithmetic.evaluate(b"%d %s %d" % (a, operator, b), self.expander.integer(deps), self.expander.store)
-        )
+        return bool(evaluate(b"%d %s %d" % (a, operator, b), self.expander.integer(deps), self.expander.store))
 
 
 def _not(answer: bool | None) -> bool | None:

@@ -8,26 +8,27 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
+from advisor.bash.conditions import Condition, Operand
+from advisor.bash.expand import Expander
+from advisor.bash.flow import ControlFlow
+from advisor.bash.output import printed
+from advisor.bash.state import CommandWord, Flow, FlowStatus, Variable
+from advisor.bash.syntax import Assignment, Simple
+from advisor.bash.text import Piece, ShellValue, cut, joined, known, sources, unknown, why_unknown
+from advisor.bash.words import Word
 from advisor.language import say
-from advisor.script import shell_arrays, shell_output, shell_test
-from advisor.script.shell_command import Assignment, Simple
-from advisor.script.shell_expand import Expander
-from advisor.script.shell_runner import Runner
-from advisor.script.shell_state import Field, Variable
-from advisor.script.shell_text import Piece, Pieces, cut, joined, known, sources, unknown, why_unknown
-from advisor.script.shell_trace import Flow, heredoc
-from advisor.script.shell_words import Word
 
+_ELEMENT = re.compile(rb"([A-Za-z_]\w*)\[(.+)\]")
 _DEFAULT_SEPARATORS = b" \t\n"
 
-Builtin = Callable[[Runner, Simple, "list[Field]", Expander], "tuple[Flow, bool | None]"]
+Builtin = Callable[[ControlFlow, Simple, "list[CommandWord]", Expander], FlowStatus]
 
 
-def _next(status: bool | None = True) -> tuple[Flow, bool | None]:
+def _next(status: bool | None = True) -> FlowStatus:
     return Flow.NEXT, status
 
 
-def _declare(shell: Runner, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
+def _declare(shell: ControlFlow, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
     """`export`, `declare`, `local`, `readonly`: assignments with attributes."""
     name = joined(fields[0].pieces)
     options = b"".join(joined(f.pieces) for f in fields[1:] if joined(f.pieces).startswith(b"-"))
@@ -61,7 +62,7 @@ def _mark(expander: Expander, name: bytes, options: bytes, local: bool) -> None:
         variables[name] = replace(old, integer=b"i" in options, associative=b"A" in options)
 
 
-def _export(shell: Runner, expander: Expander, name: bytes, exported: bool, withdrawn: bool) -> None:
+def _export(shell: ControlFlow, expander: Expander, name: bytes, exported: bool, withdrawn: bool) -> None:
     """`export NAME`, and `export -n NAME`, which takes it back."""
     state, old = expander.state, expander.state.variables.get(name)
     if withdrawn:
@@ -82,23 +83,23 @@ def _refer(expander: Expander, name: bytes, target: bytes) -> None:
     expander.state.variables[target] = Variable((why,))
 
 
-def _unset(shell: Runner, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
+def _unset(shell: ControlFlow, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
     state = expander.state
     texts = [joined(item.pieces) for item in fields[1:]]
     for text in texts:
-        name = shell_arrays.name_of(text)
-        rest = shell_arrays.without(state.variables.get(name), text)
+        element = _ELEMENT.fullmatch(text)
+        array = state.variables.get(element[1]) if element else None
         if texts[0] == b"-f":
             state.functions.pop(text, None)
-        elif rest is not None:
-            state.variables[name] = rest
+        elif element and array is not None and array.elements is not None:
+            state.variables[element[1]] = array.without_element(element[2])
         elif not text.startswith(b"-"):
             state.variables[text] = Variable()
             state.exports -= {text}
     return _next()
 
 
-def _set(shell: Runner, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
+def _set(shell: ControlFlow, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
     texts = [joined(item.pieces) for item in fields]
     if b"--" in texts:
         expander.state.positional = tuple(fields[texts.index(b"--") + 1 :])
@@ -112,7 +113,7 @@ def _set(shell: Runner, command: Simple, fields: list[Field], expander: Expander
     return _next()
 
 
-def _getopts(shell: Runner, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
+def _getopts(shell: ControlFlow, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
     """There are no options where no arguments were given; which of several comes next is not followed."""
     if not expander.state.positional:
         return _next(False)
@@ -121,13 +122,13 @@ def _getopts(shell: Runner, command: Simple, fields: list[Field], expander: Expa
     return _next(None)
 
 
-def _trap(shell: Runner, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
+def _trap(shell: ControlFlow, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
     if len(fields) > 2 and any(joined(item.pieces) in (b"EXIT", b"0") for item in fields[2:]):
         shell.at_exit = () if joined(fields[1].pieces) == b"-" else fields[1].pieces
     return _next()
 
 
-def _shift(shell: Runner, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
+def _shift(shell: ControlFlow, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
     given = expander.state.positional
     text = joined(fields[1].pieces) if len(fields) > 1 else b"1"
     if given is not None and text.isdigit():
@@ -135,7 +136,7 @@ def _shift(shell: Runner, command: Simple, fields: list[Field], expander: Expand
     return _next()
 
 
-def _read(shell: Runner, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
+def _read(shell: ControlFlow, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
     """`read` from a heredoc or a here-string; anything else is not known."""
     whole, array, names = False, False, []
     texts = [joined(item.pieces) for item in fields[1:]]
@@ -150,7 +151,7 @@ def _read(shell: Runner, command: Simple, fields: list[Field], expander: Expande
                 whole = whole or (text[-1:] == b"d" and texts[index + 1 : index + 2] == [b""])
         else:
             names.append(text)
-    body = heredoc(command, expander)
+    body = expander.heredoc(command)
     separators = _separators(command, expander)
     if body is None:
         for name in names:
@@ -167,7 +168,7 @@ def _separators(command: Simple, expander: Expander) -> bytes:
     return _DEFAULT_SEPARATORS
 
 
-def _store_read(names: list[bytes], body: Pieces, array: bool, separators: bytes, expander: Expander) -> None:
+def _store_read(names: list[bytes], body: ShellValue, array: bool, separators: bytes, expander: Expander) -> None:
     state = expander.state
     if not known(body) and (array or len(names) > 1):
         for name in names:
@@ -175,7 +176,7 @@ def _store_read(names: list[bytes], body: Pieces, array: bool, separators: bytes
         return
     if array:
         parts = _split(body, separators)
-        state.variables[names[0]] = Variable(None, {b"%d" % i: Field(part) for i, part in enumerate(parts)})
+        state.variables[names[0]] = Variable(None, {b"%d" % i: CommandWord(part) for i, part in enumerate(parts)})
         return
     if len(names) == 1:
         state.assign(names[0], _trimmed(body, separators))
@@ -185,13 +186,13 @@ def _store_read(names: list[bytes], body: Pieces, array: bool, separators: bytes
         state.assign(name, parts[index] if index < len(parts) else ())
 
 
-def _first_line(body: Pieces) -> Pieces:
+def _first_line(body: ShellValue) -> ShellValue:
     text = joined(body)
     end = text.find(b"\n")
     return body if end < 0 or not known(body) else cut(body, 0, end)
 
 
-def _trimmed(body: Pieces, separators: bytes) -> Pieces:
+def _trimmed(body: ShellValue, separators: bytes) -> ShellValue:
     """Without the blanks around it; a part that is not known counts as text."""
     blanks = bytes(b for b in separators if b in _DEFAULT_SEPARATORS)
     behind = _without_end(body, blanks)
@@ -204,12 +205,12 @@ def _trimmed(body: Pieces, separators: bytes) -> Pieces:
     return behind
 
 
-def trimmed_end(body: Pieces) -> Pieces:
+def trimmed_end(body: ShellValue) -> ShellValue:
     """Without the newlines at the end, as `$( … )` gives it."""
     return tuple(piece for piece in _without_end(body, b"\n") if piece.text or piece.reason)
 
 
-def _without_end(body: Pieces, blanks: bytes) -> Pieces:
+def _without_end(body: ShellValue, blanks: bytes) -> ShellValue:
     while blanks and body and not body[-1].reason:
         last = body[-1]
         end = len(last.text.rstrip(blanks))
@@ -219,9 +220,9 @@ def _without_end(body: Pieces, blanks: bytes) -> Pieces:
     return body
 
 
-def _split(body: Pieces, separators: bytes, most: int = 0) -> list[Pieces]:
+def _split(body: ShellValue, separators: bytes, most: int = 0) -> list[ShellValue]:
     text = joined(body).rstrip(b"\n")
-    out: list[Pieces] = []
+    out: list[ShellValue] = []
     at = 0
     blank = all(b in _DEFAULT_SEPARATORS for b in separators)
     while at <= len(text) and separators:
@@ -240,7 +241,7 @@ def _split(body: Pieces, separators: bytes, most: int = 0) -> list[Pieces]:
     return out
 
 
-def _eval(shell: Runner, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
+def _eval(shell: ControlFlow, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
     pieces: list[Piece] = []
     for index, item in enumerate(fields[1:]):
         pieces += [Piece(b" ")] if index else []
@@ -249,7 +250,7 @@ def _eval(shell: Runner, command: Simple, fields: list[Field], expander: Expande
     return shell.nested(tuple(pieces), expander.state, home), None
 
 
-def _source(shell: Runner, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
+def _source(shell: ControlFlow, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
     if len(fields) < 2:
         return _next(None)
     state = expander.state
@@ -261,7 +262,7 @@ def _source(shell: Runner, command: Simple, fields: list[Field], expander: Expan
     return (Flow.EXIT if flow is Flow.EXIT else Flow.NEXT), None
 
 
-def _exit(shell: Runner, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
+def _exit(shell: ControlFlow, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
     name = joined(fields[0].pieces)
     flow = {b"exit": Flow.EXIT, b"return": Flow.RETURN, b"break": Flow.BREAK}.get(name, Flow.CONTINUE)
     if name not in (b"exit", b"return") or len(fields) == 1:
@@ -270,52 +271,52 @@ def _exit(shell: Runner, command: Simple, fields: list[Field], expander: Expande
     return flow, (joined(given).strip() == b"0") if known(given) else None
 
 
-def _test(shell: Runner, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
+def _test(shell: ControlFlow, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
     given = Expander(expander.text, shell.as_given(expander.state), expander.substitute)
     words = [word for word in command.words[1:] if isinstance(word, Word)]
     if joined(fields[0].pieces) == b"[" and words and words[-1].literal() == b"]":
         words = words[:-1]
-    operands: list[shell_test.Operand] = []
+    operands: list[Operand] = []
     for word in words:
         literal = word.literal()
         quoted = expander.text.data[word.start : word.end] != literal
         for item in given.fields(word):
             shown = joined(item.pieces).decode("utf-8", "replace") if literal is not None and not quoted else ""
-            operands.append(shell_test.Operand(shown[:4], item.pieces, quoted))
+            operands.append(Operand(shown[:4], item.pieces, quoted))
     if not operands and words:
-        operands = [shell_test.Operand("", ())]
-    return _next(shell.decide(shell_test.Condition(operands, given, False)))
+        operands = [Operand("", ())]
+    return _next(shell.decide(Condition(operands, given, False)))
 
 
-def _let(shell: Runner, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
+def _let(shell: ControlFlow, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
     for word in command.words[1:]:
         if isinstance(word, Word):
             expander.arithmetic((word.start, word.end))
     return _next(None)
 
 
-def _echo(shell: Runner, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
+def _echo(shell: ControlFlow, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
     """Printing matters only inside `$( … )`, or where it goes to a file; `printf -v` prints into a variable."""
     texts = [joined(item.pieces) for item in fields[:3]]
     if texts[:2] == [b"printf", b"-v"] and len(texts) == 3 and re.fullmatch(rb"[A-Za-z_]\w*", texts[2]):
-        expander.state.assign(texts[2], tuple(shell_output.printed([fields[0], *fields[3:]])))
+        expander.state.assign(texts[2], tuple(printed([fields[0], *fields[3:]])))
         return _next()
     for redirect in command.redirects:
         if redirect.operator in (b">", b">>", b">|"):
             target = expander.value(redirect.target)
-            shell.write(target, tuple(shell_output.printed(fields)), redirect.operator == b">>", expander.state)
+            shell.write(target, tuple(printed(fields)), redirect.operator == b">>", expander.state)
     if shell.capture is not None:
         if any(redirect.operator in (b">", b">>", b">&", b"&>") for redirect in command.redirects):
             return _next()
-        shell.capture.extend(shell_output.printed(fields))
+        shell.capture.extend(printed(fields))
     return _next()
 
 
-def _nothing(shell: Runner, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
+def _nothing(shell: ControlFlow, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
     return _next(joined(fields[0].pieces) != b"false")
 
 
-def _cd(shell: Runner, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
+def _cd(shell: ControlFlow, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
     """`cd FOLDER`: remembered where the folder is known, or a guess at it is (`$(dirname "$0")`)."""
     pieces = fields[-1].pieces if len(fields) > 1 else ()
     guessed = bool(pieces) and all(piece.text or not piece.reason for piece in pieces)
@@ -326,9 +327,7 @@ def _cd(shell: Runner, command: Simple, fields: list[Field], expander: Expander)
     return _next(None)
 
 
-def _unknown_status(
-    shell: Runner, command: Simple, fields: list[Field], expander: Expander
-) -> tuple[Flow, bool | None]:
+def _unknown_status(shell: ControlFlow, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
     if shell.capture is not None and joined(fields[0].pieces) == b"pwd":
         shell.capture.append(
             unknown(
@@ -340,21 +339,21 @@ def _unknown_status(
     return _next(None)
 
 
-def _mapfile(shell: Runner, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
+def _mapfile(shell: ControlFlow, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
     """`mapfile -t NAME` from a heredoc or a here-string; anything else is not known."""
     texts = [joined(item.pieces) for item in fields[1:]]
     name = texts[-1] if texts and re.fullmatch(rb"[A-Za-z_]\w*", texts[-1]) else b"MAPFILE"
-    body = heredoc(command, expander)
+    body = expander.heredoc(command)
     if body is None or not known(body) or [text for text in texts if text != name] != [b"-t"]:
         expander.state.assign(name, (unknown(say("it is read when the script runs")),))
         return _next(None)
     ends = [at for at, byte in enumerate(joined(body)) if byte == 10]
     lines = [cut(body, start, end) for start, end in zip([0, *(end + 1 for end in ends)], ends, strict=False)]
-    expander.state.variables[name] = Variable(None, {b"%d" % i: Field(line) for i, line in enumerate(lines)})
+    expander.state.variables[name] = Variable(None, {b"%d" % i: CommandWord(line) for i, line in enumerate(lines)})
     return _next(None)
 
 
-def _exec(shell: Runner, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
+def _exec(shell: ControlFlow, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
     if len(fields) < 2:
         return _next()
     shell.external(command, tuple(fields), expander)

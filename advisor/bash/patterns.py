@@ -40,7 +40,7 @@ def _bracket(body: bytes) -> bytes:
     return b"[" + (b"^" if negated else b"") + inner.replace(b"[", rb"\[") + b"]"
 
 
-def strip(text: bytes, operator: bytes, pattern: bytes, quoted: bytes) -> bytes:
+def strip_pattern(text: bytes, operator: bytes, pattern: bytes, quoted: bytes) -> bytes:
     """`${x#p}` `${x##p}` `${x%p}` `${x%%p}`."""
     expression = translate(pattern, quoted)
     size = len(text)
@@ -53,7 +53,7 @@ def strip(text: bytes, operator: bytes, pattern: bytes, quoted: bytes) -> bytes:
     return text if found is None else text[:found]
 
 
-def substitute(text: bytes, operator: bytes, pattern: bytes, quoted: bytes, new: bytes) -> bytes:
+def substitute_pattern(text: bytes, operator: bytes, pattern: bytes, quoted: bytes, new: bytes) -> bytes:
     """`${x/p/new}` (first), `${x//p/new}` (all); a pattern that begins with `#` or `%` is anchored."""
     if not pattern:
         return text

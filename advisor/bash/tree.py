@@ -9,25 +9,29 @@ from itertools import takewhile
 from time import process_time
 from typing import TYPE_CHECKING
 
-from advisor.script.shell_command import Simple, check_balance, scan_command, scan_words
-from advisor.script.shell_statement import (
-    Block,
-    Case,
+from advisor.bash.syntax import (
+    CaseStatement,
     Chain,
+    CommandGroup,
     For,
     Function,
-    Group,
     If,
     Negation,
     Pipeline,
+    Simple,
     Statement,
+    Statements,
     Test,
     While,
+    check_balance,
+    scan_command,
+    scan_words,
 )
-from advisor.script.shell_words import Exhausted, Unterminated, Word
+from advisor.bash.words import Exhausted, Unterminated, Word
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
+
 
 _MAX_DEPTH = 80
 _MOST_WORDS = 100_000
@@ -77,7 +81,7 @@ def _parser() -> Parser:
 
 
 @lru_cache(maxsize=32)
-def parse(data: bytes) -> Block:
+def parse(data: bytes) -> Statements:
     """The statements of a shell text, read as far as that goes. Raises Exhausted where there are too many.
 
     The last texts are kept, because a loop runs the same one over and over.
@@ -148,7 +152,7 @@ class _Converter:
         self.cursor = 0
         self.words = 0
 
-    def block(self, nodes: list[Node], depth: int) -> Block:
+    def block(self, nodes: list[Node], depth: int) -> Statements:
         out: list[Statement] = []
         if depth > _MAX_DEPTH:
             return ()
@@ -212,7 +216,7 @@ class _Converter:
         if node is None or node.start_byte < self.cursor:
             return None
         found = self.statements(node, depth)
-        return found[0] if len(found) == 1 else Group(tuple(found), False, node.start_byte) if found else None
+        return found[0] if len(found) == 1 else CommandGroup(tuple(found), False, node.start_byte) if found else None
 
     def compound(self, node: Node, depth: int) -> Statement | None:
         start = node.start_byte
@@ -236,11 +240,11 @@ class _Converter:
             case "function_definition":
                 return self.function(node, depth)
             case "subshell" | "do_group":
-                return Group(self.block(children, depth), node.type == "subshell", start)
+                return CommandGroup(self.block(children, depth), node.type == "subshell", start)
             case "compound_statement":
                 if children and children[0].type == "((":
                     return Test((start + 2, node.end_byte - 2), False, start)
-                return Group(self.block(children, depth), False, start)
+                return CommandGroup(self.block(children, depth), False, start)
             case "test_command":
                 return self.test(node)
         return None
@@ -254,8 +258,8 @@ class _Converter:
         return Chain(left, operator.type.encode(), right, start)
 
     def if_statement(self, children: list[Node], depth: int, start: int) -> If:
-        branches: list[tuple[Block, Block]] = []
-        otherwise: Block = ()
+        branches: list[tuple[Statements, Statements]] = []
+        otherwise: Statements = ()
         condition, body = _split(children, "then")
         plain = [node for node in body if node.type not in ("elif_clause", "else_clause")]
         branches.append((self.block(condition, depth), self.block(plain, depth)))
@@ -287,11 +291,11 @@ class _Converter:
         condition = self.block(children[1 : children.index(body)], depth)
         return While(condition, self.block(list(body.children), depth), children[0].type == "until", start)
 
-    def case_statement(self, node: Node, depth: int) -> Case | None:
+    def case_statement(self, node: Node, depth: int) -> CaseStatement | None:
         subject = node.child_by_field_name("value")
         if subject is None:
             return None
-        items: list[tuple[tuple[Word, ...], Block, bytes]] = []
+        items: list[tuple[tuple[Word, ...], Statements, bytes]] = []
         for item in node.children:
             if item.type != "case_item":
                 continue
@@ -304,7 +308,7 @@ class _Converter:
             block = self.block([c for c in item.children if c.start_byte >= closing.end_byte], depth)
             items.append((patterns, block, ending))
         word = next(iter(scan_words(self.data, subject.start_byte)), Word(0, 0, ()))
-        return Case(word, tuple(items), node.start_byte)
+        return CaseStatement(word, tuple(items), node.start_byte)
 
     def function(self, node: Node, depth: int) -> Function | None:
         name, body = node.child_by_field_name("name"), node.child_by_field_name("body")

@@ -1,28 +1,39 @@
-"""Runs the commands of a script in the mind: assignments, functions, nested shells, and the commands we look for."""
+"""Follows a bash script without running it: assignments, functions, nested shells, and the commands looked for."""
 
 from __future__ import annotations
 
 import os
 import posixpath
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import islice
 
 from msgspec.structs import replace
 
-from advisor.language import mark, say
-from advisor.script import shell_arrays, shell_builtins, shell_output
-from advisor.script.literal import line_at, line_starts
-from advisor.script.program import Found, find, is_training
-from advisor.script.shell_command import Assignment, Simple
-from advisor.script.shell_expand import MOST_FIELDS, Expander
-from advisor.script.shell_flow import MAX_DEPTH, MOST_WORDS, ControlFlow
-from advisor.script.shell_state import Field, State, Variable
-from advisor.script.shell_text import (
+from advisor.bash.builtins import BUILTINS, trimmed_end
+from advisor.bash.expand import MOST_FIELDS, Expander
+from advisor.bash.flow import MAX_DEPTH, MOST_WORDS, ControlFlow
+from advisor.bash.output import command_output
+from advisor.bash.state import (
+    CommandWord,
+    FindCommand,
+    Flow,
+    FlowStatus,
+    LauncherMatch,
+    Load,
+    ShellState,
+    Trace,
+    TracedCommand,
+    Use,
+    Variable,
+    Wrapped,
+)
+from advisor.bash.syntax import Assignment, Simple
+from advisor.bash.text import (
+    ByteRange,
     Piece,
-    Pieces,
-    Place,
+    ShellValue,
     Text,
     bounded,
     cut,
@@ -33,13 +44,16 @@ from advisor.script.shell_text import (
     sources,
     unknown,
 )
-from advisor.script.shell_trace import Command, Flow, Use, heredoc, wrapped_environment
-from advisor.script.shell_tree import parse, read_statements
-from advisor.script.shell_words import Exhausted, Parameter, Unterminated, Word
+from advisor.bash.tree import parse, read_statements
+from advisor.bash.words import Exhausted, Parameter, Unterminated, Word
+from advisor.language import mark, say
 
 _LONGEST_PATH = 1_000
 _LONGEST_READ = 1_000_000
 """Bytes that are searched for names the script sets."""
+_MOST_ELEMENTS = 20_000
+_NAMED = re.compile(rb"\[([^\]]+)\](\+?)=")
+"""An element of `( … )` with its key."""
 _NO_KEY = mark("an array with a key that is not known")
 _PIECES_A_WORD = 16
 """Pieces of a value that are as much work as a word: `A+=$A` in a loop has thousands."""
@@ -57,10 +71,24 @@ _ASSIGNED = re.compile(
 )
 
 
-class Shell(ControlFlow):
-    """Follows a script from its first line to its last."""
+def trace(
+    doc: int, data: bytes, path: bytes, arguments: Sequence[bytes], load: Load, find_command: FindCommand
+) -> Trace:
+    """Follow the script at `path`, document number `doc`, from its first line to its last.
 
-    def script(self, doc: int, data: bytes, state: State) -> None:
+    `arguments` are what it is given, `load` finds files that it sources and runs, `find_command` says what a command
+    line launches. Raises Unterminated where a quote or bracket never closes.
+    """
+    state = ShellState(positional=tuple(CommandWord((Piece(text),)) for text in arguments) or None, script=path)
+    shell = _Shell(load, find_command)
+    shell.script(doc, data, state)
+    return Trace(shell.commands, shell.uses, shell.notes, shell.whole)
+
+
+class _Shell(ControlFlow):
+    """The commands of one script."""
+
+    def script(self, doc: int, data: bytes, state: ShellState) -> None:
         """Follow a whole document."""
         state.assigned |= _assigned_names(data)
         state.batch = _BATCH.search(data) is not None
@@ -77,12 +105,12 @@ class Shell(ControlFlow):
                 self.nested(self.at_exit, state)
         except Exhausted:
             self.whole = False
-            line = line_at(line_starts(data), at)
+            line = data.count(b"\n", 0, at) + 1
             self.notes.append(
                 say("The script is too long to be followed to its end: nothing below line {line} was read.", line=line)
             )
 
-    def simple(self, command: Simple, text: Text, state: State) -> tuple[Flow, bool | None]:
+    def simple(self, command: Simple, text: Text, state: ShellState) -> FlowStatus:
         self.words += 1 + len(command.words) + len(command.assignments)
         if self.words > self.budget:
             raise Exhausted
@@ -101,7 +129,7 @@ class Shell(ControlFlow):
         name = joined(fields[0].pieces) if fields else b""
         if not fields:
             return Flow.NEXT, True
-        builtin = shell_builtins.BUILTINS.get(name)
+        builtin = BUILTINS.get(name)
         if builtin is not None:
             return builtin(self, command, fields, expander)
         if name in state.functions:
@@ -109,7 +137,7 @@ class Shell(ControlFlow):
         return self.external(command, tuple(fields), expander)
 
     def assign(
-        self, assignment: Assignment, expander: Expander, exported: bool = False, value: Pieces | None = None
+        self, assignment: Assignment, expander: Expander, exported: bool = False, value: ShellValue | None = None
     ) -> None:
         """Carry out one assignment; `value` where it has been expanded already."""
         state = expander.state
@@ -118,7 +146,7 @@ class Shell(ControlFlow):
         kept = replace(old, exported=exported) if old is not None else Variable(None, None, exported)
         if assignment.elements is not None:
             start = kept if assignment.append and kept.elements is not None else kept.with_elements({})
-            elements = shell_arrays.elements(assignment.elements, start, expander)
+            elements = _array_elements(assignment.elements, start, expander)
             self.words += len(elements or ()) // _PIECES_A_WORD
             lost = Variable((unknown(say(_NO_KEY)),), None, exported)
             state.variables[assignment.name] = lost if elements is None else start.with_elements(elements)
@@ -132,9 +160,9 @@ class Shell(ControlFlow):
             self.assign_element(assignment, kept, value, expander)
             return
         if assignment.append and old is not None and old.elements:
-            first = old.elements.get(b"0", Field(()))
-            longer = {**old.elements, b"0": Field((*first.pieces, *value))}
-            state.variables[assignment.name] = kept.with_elements(shell_arrays.in_order(longer))
+            first = old.elements.get(b"0", CommandWord(()))
+            longer = {**old.elements, b"0": CommandWord((*first.pieces, *value))}
+            state.variables[assignment.name] = kept.with_elements(longer)
             return
         if kept.integer:
             value = (expander.computed(value, self.so_far(old, assignment.name) if assignment.append else ()),)
@@ -146,21 +174,21 @@ class Shell(ControlFlow):
             self.used(sources(value), "$" + assignment.name.decode("utf-8", "replace"))
         state.variables[assignment.name] = replace(kept, value=value, elements=None, associative=False)
 
-    def assign_element(self, assignment: Assignment, array: Variable, value: Pieces, expander: Expander) -> None:
+    def assign_element(self, assignment: Assignment, array: Variable, value: ShellValue, expander: Expander) -> None:
         """`name[key]=value`."""
         start = assignment.start + len(assignment.name) + 1
         key = expander.subscript((start, start + len(assignment.index or b"")), array)
         held = dict(array.elements or {})
         if array.elements is None and array.value is not None:
-            held[b"0"] = Field(array.value)
+            held[b"0"] = CommandWord(array.value)
         if key is None:
             expander.state.variables[assignment.name] = Variable((unknown(say(_NO_KEY)),), None, array.exported)
             return
         before = held[key].pieces if assignment.append and key in held else ()
-        held[key] = Field((*before, *value))
-        expander.state.variables[assignment.name] = array.with_elements(shell_arrays.in_order(held))
+        held[key] = CommandWord((*before, *value))
+        expander.state.variables[assignment.name] = array.with_elements(held)
 
-    def so_far(self, old: Variable | None, name: bytes) -> Pieces:
+    def so_far(self, old: Variable | None, name: bytes) -> ShellValue:
         if old is not None:
             return old.scalar() or ()
         return (
@@ -169,20 +197,20 @@ class Shell(ControlFlow):
             else (unknown(say("${name} is set by the machine", name=name.decode())),)
         )
 
-    def environment(self, command: Simple, expander: Expander) -> tuple[dict[bytes, Pieces], frozenset[bytes]]:
+    def environment(self, command: Simple, expander: Expander) -> tuple[dict[bytes, ShellValue], frozenset[bytes]]:
         """What a command finds in its environment, and which of it comes from its own prefix."""
         inherited = {
             n: v.scalar() or () for n, v in expander.state.variables.items() if v.exported and v.elements is None
         }
-        own: dict[bytes, Pieces] = {}
+        own: dict[bytes, ShellValue] = {}
         for assignment in command.assignments:
             own[assignment.name] = expander.value(assignment.value)
         return {**inherited, **own}, frozenset(own)
 
-    def external(self, command: Simple, fields: tuple[Field, ...], expander: Expander) -> tuple[Flow, bool | None]:
+    def external(self, command: Simple, fields: tuple[CommandWord, ...], expander: Expander) -> FlowStatus:
         """A command that is no builtin: a launch, a wrapper around shell text, or something else."""
         if self.capture is not None:
-            output = shell_output.output(fields, command, expander)
+            output = command_output(fields, command, expander)
             if output is not None:
                 self.capture.extend(output)
                 return Flow.NEXT, True
@@ -190,13 +218,13 @@ class Shell(ControlFlow):
             self.capture.append(unknown(say("the output of {name}", name=shown)))
         self.heredoc_file(command, fields, expander)
         fields = filled_later(fields)
-        found = find([joined(item.pieces).decode("utf-8", "replace") for item in fields])
+        found = self.find_command([joined(item.pieces).decode("utf-8", "replace") for item in fields])
         environment, own = self.environment(command, expander)
         if found is not None:
-            environment, own = wrapped_environment(found.wrapped, fields, environment, own)
+            environment, own = _wrapped_environment(found.wrapped, fields, environment, own)
         number = len(self.commands)
         self.commands.append(
-            Command(
+            TracedCommand(
                 number,
                 fields,
                 environment,
@@ -219,9 +247,9 @@ class Shell(ControlFlow):
             self.fed(command, environment, expander)
         return Flow.NEXT, None
 
-    def fed(self, command: Simple, environment: Mapping[bytes, Pieces], expander: Expander) -> None:
+    def fed(self, command: Simple, environment: Mapping[bytes, ShellValue], expander: Expander) -> None:
         """`bash <<EOF`: shell text on the standard input of a shell of its own."""
-        body = heredoc(command, expander)
+        body = expander.heredoc(command)
         if body is not None:
             inside = self.shell_of_its_own(environment, expander.state)
             words = [word.literal() if isinstance(word, Word) else None for word in command.words]
@@ -229,15 +257,21 @@ class Shell(ControlFlow):
                 inside.positional = tuple(self.arguments_behind(command, words.index(b"-s"), expander))
             self.nested(body, inside)
 
-    def arguments_behind(self, command: Simple, index: int, expander: Expander) -> list[Field]:
+    def arguments_behind(self, command: Simple, index: int, expander: Expander) -> list[CommandWord]:
         words = [word for word in command.words[index + 1 :] if isinstance(word, Word)]
         return [item for word in words for item in expander.fields(word)]
 
-    def feed(self, body: Pieces, state: State) -> None:
+    def feed(self, body: ShellValue, state: ShellState) -> None:
         environment = {n: v.scalar() or () for n, v in state.variables.items() if v.exported and v.elements is None}
         self.nested(body, self.shell_of_its_own(environment, state))
 
-    def inner(self, found: Found, fields: tuple[Field, ...], environment: Mapping[bytes, Pieces], state: State) -> None:
+    def inner(
+        self,
+        found: LauncherMatch,
+        fields: tuple[CommandWord, ...],
+        environment: Mapping[bytes, ShellValue],
+        state: ShellState,
+    ) -> None:
         """Shell text or a script file that a command runs in a shell of its own."""
         inside = self.shell_of_its_own(environment, state)
         inside.positional = tuple(fields[found.arguments + 1 :])
@@ -250,14 +284,14 @@ class Shell(ControlFlow):
             inside.name = fields[found.arguments].pieces
             self.follow(inside.name, inside)
 
-    def shell_of_its_own(self, environment: Mapping[bytes, Pieces], state: State) -> State:
+    def shell_of_its_own(self, environment: Mapping[bytes, ShellValue], state: ShellState) -> ShellState:
         """What a shell that a command starts knows: the environment, and files that were written."""
         variables = {name: Variable(value, None, True) for name, value in environment.items()}
-        inside = State(variables, files=dict(state.files), script=state.script, folder=state.folder)
+        inside = ShellState(variables, files=dict(state.files), script=state.script, folder=state.folder)
         inside.assigned, inside.batch, inside.known_end = set(state.assigned), state.batch, state.known_end
         return inside
 
-    def nested(self, pieces: Pieces, state: State, home: Place | None = None) -> Flow:
+    def nested(self, pieces: ShellValue, state: ShellState, home: ByteRange | None = None) -> Flow:
         """Run a string as shell text; `home` is the word that it comes from."""
         if self.depth > MAX_DEPTH:
             return Flow.NEXT
@@ -268,7 +302,7 @@ class Shell(ControlFlow):
         finally:
             self.depth -= 4
 
-    def follow(self, path: Pieces, state: State) -> Flow:
+    def follow(self, path: ShellValue, state: ShellState) -> Flow:
         """Run another script in `state`: one on disk, or one that this script wrote from a heredoc."""
         written = state.files.get(posixpath.normpath(joined(path)))
         if written is not None:
@@ -293,7 +327,7 @@ class Shell(ControlFlow):
             self.depth -= 4
             state.source = outer
 
-    def call(self, name: bytes, command: Simple, fields: list[Field], expander: Expander) -> Flow:
+    def call(self, name: bytes, command: Simple, fields: list[CommandWord], expander: Expander) -> Flow:
         """Call a function of the script."""
         state = expander.state
         body, text = state.functions[name]
@@ -318,20 +352,20 @@ class Shell(ControlFlow):
         state.positional, state.inside_function, state.local_names = positional, inside, outer
         return Flow.EXIT if flow is Flow.EXIT else Flow.NEXT
 
-    def heredoc_file(self, command: Simple, fields: tuple[Field, ...], expander: Expander) -> None:
+    def heredoc_file(self, command: Simple, fields: tuple[CommandWord, ...], expander: Expander) -> None:
         """`cat > file <<EOF`: remember what the script writes, for when it runs or reads it."""
         if joined(fields[0].pieces) not in (b"cat", b"tee"):
             return
         paths = [expander.value(r.target) for r in command.redirects if r.operator in (b">", b">>", b">|")]
         if joined(fields[0].pieces) == b"tee":
             paths = [item.pieces for item in fields[1:] if not joined(item.pieces).startswith(b"-")]
-        body = heredoc(command, expander) if paths else None
+        body = expander.heredoc(command) if paths else None
         if body is not None:
             append = any(r.operator == b">>" for r in command.redirects) or b"-a" in [joined(f.pieces) for f in fields]
             for path in paths:
                 self.write(path, body, append, expander.state)
 
-    def write(self, path: Pieces, body: Pieces, append: bool, state: State) -> None:
+    def write(self, path: ShellValue, body: ShellValue, append: bool, state: ShellState) -> None:
         """What a file of the script holds from here on."""
         if known(path) and len(joined(path)) < _LONGEST_PATH:
             name = posixpath.normpath(joined(path))
@@ -339,7 +373,7 @@ class Shell(ControlFlow):
             state.files.pop(name, None)
             state.files[name] = bounded((*before, *body))
 
-    def substitute(self, text: Text, state: State) -> Pieces:
+    def substitute(self, text: Text, state: ShellState) -> ShellValue:
         """What `$( … )` would print, as far as it can be known."""
         if self.depth > MAX_DEPTH:
             return (unknown(say("a command nested too deeply")),)
@@ -352,13 +386,13 @@ class Shell(ControlFlow):
         finally:
             self.capture = outer
             self.depth -= 4
-        if not any(c.found and is_training(c.found.program) for c in self.commands[kept[0] :]):
+        if not any(c.found and c.found.trains for c in self.commands[kept[0] :]):
             del self.commands[kept[0] :]
             del self.uses[kept[1] :]
-        return shell_builtins.trimmed_end(tuple(out))
+        return trimmed_end(tuple(out))
 
 
-def filled_later(fields: tuple[Field, ...]) -> tuple[Field, ...]:
+def filled_later(fields: tuple[CommandWord, ...]) -> tuple[CommandWord, ...]:
     """The arguments of a command, where `xargs` and `parallel` put what they read in place of `{}` or at the end."""
     name = joined(fields[0].pieces)
     if name not in (b"xargs", b"parallel"):
@@ -367,8 +401,8 @@ def filled_later(fields: tuple[Field, ...]) -> tuple[Field, ...]:
     texts = [joined(item.pieces) for item in fields]
     fields = fields[: texts.index(b":::")] if b":::" in texts else fields
     if any(b"{}" in text for text in texts[1:]):
-        return tuple(Field((later,)) if b"{}" in joined(item.pieces) else item for item in fields)
-    return (*fields, Field((replace(later, quoted=False),)))
+        return tuple(CommandWord((later,)) if b"{}" in joined(item.pieces) else item for item in fields)
+    return (*fields, CommandWord((replace(later, quoted=False),)))
 
 
 @lru_cache(maxsize=16)
@@ -387,7 +421,7 @@ def known_end(script: bytes, data: bytes) -> bytes:
     return folder + b"/" + name if folder and named & {*above, folder} else name
 
 
-def is_empty_default(word: Word, state: State) -> bool:
+def is_empty_default(word: Word, state: ShellState) -> bool:
     """`${A:-}`, where nothing in the script sets A: empty unless it is given from outside."""
     only = word.parts[0] if len(word.parts) == 1 else None
     if not isinstance(only, Parameter) or only.operator not in (b":-", b"-", b":="):
@@ -395,3 +429,42 @@ def is_empty_default(word: Word, state: State) -> bool:
     return only.argument[0] == only.argument[1] and (
         only.name not in state.variables or only.name in state.may_be_given
     )
+
+
+def _array_elements(words: tuple[Word, ...], old: Variable, expander: Expander) -> dict[bytes, CommandWord] | None:
+    """The elements of `( … )` behind those of `old`; `[key]=value` sets one by its key. None: a key is not known."""
+    out = dict(old.elements or {})
+    following = old.next_index
+    for word in words:
+        if len(out) > _MOST_ELEMENTS:
+            raise Exhausted
+        named = _NAMED.match(expander.text.data[word.start : word.end])
+        if named is None:
+            for item in expander.fields(word):
+                out[b"%d" % following] = item
+                following += 1
+            continue
+        key = expander.subscript((word.start + 1, word.start + named.end(1)), old)
+        if key is None or named.group(2):
+            return None
+        pieces = expander.value(word)
+        out[key] = CommandWord(cut(pieces, joined(pieces).find(b"]=") + 2))
+        following = int(key) + 1 if key.isdigit() else following
+    return out
+
+
+def _wrapped_environment(
+    wrapped: Wrapped, fields: Sequence[CommandWord], environment: Mapping[bytes, ShellValue], own: frozenset[bytes]
+) -> tuple[dict[bytes, ShellValue], frozenset[bytes]]:
+    """What a command behind wrappers finds in its environment, and which of it they or its own prefix give it."""
+    removed = {name.encode("utf-8", "surrogateescape") for name in wrapped.removed}
+    out = {} if wrapped.elsewhere else {name: value for name, value in environment.items() if name not in removed}
+    given = dict(_assignment(fields[one.word], one.start, one.end) for one in wrapped.given)
+    return {**out, **given}, frozenset((own & out.keys()) | given.keys())
+
+
+def _assignment(item: CommandWord, start: int, end: int | None) -> tuple[bytes, ShellValue]:
+    """`NAME=value` in bytes `start:end` of a word, as a name and the pieces of the value."""
+    text = joined(item.pieces)[start:end]
+    at = text.find(b"=")
+    return text[:at], cut(item.pieces, start + at + 1, end)

@@ -30,11 +30,11 @@ class Undecided(Exception):  # noqa: N818  (an answer, not a failure)
     """The expression rests on something that is not known."""
 
 
-Lookup = Callable[[bytes, bytes], int]
+VariableLookup = Callable[[bytes, bytes], int]
 Store = Callable[[bytes, int], None]
 
 
-def evaluate(expression: bytes, lookup: Lookup, store: Store) -> int:
+def evaluate(expression: bytes, lookup: VariableLookup, store: Store) -> int:
     """The value of an expression whose `$` expansions are done. Raises Undecided where it cannot be known."""
     tokens: list[tuple[str, bytes, bytes]] = []
     at = 0
@@ -62,7 +62,7 @@ def evaluate(expression: bytes, lookup: Lookup, store: Store) -> int:
 class _Expression:
     """A recursive-descent evaluator over tokens."""
 
-    def __init__(self, tokens: list[tuple[str, bytes, bytes]], lookup: Lookup, store: Store) -> None:
+    def __init__(self, tokens: list[tuple[str, bytes, bytes]], lookup: VariableLookup, store: Store) -> None:
         self.tokens = tokens
         self.at = 0
         self.depth = 0
