@@ -134,8 +134,8 @@ def rewritten(
     `flags`: options that take no value, without their dashes. One launch after the other; every result is read again
     before the next. Raises Refusal, EditRefused.
     """
-    from advisor.script.again import read_again
     from advisor.script.edit import rewrite
+    from advisor.script.reader import read_again
 
     name = clean_line(str(script.documents[0].path))
     if not script.launches:

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 from advisor.bash.words import Exhausted
 from advisor.hostile import clean_line
 from advisor.language import say
-from advisor.script.again import FOLLOWED, in_memory
-from advisor.script.changes import Changes
-from advisor.script.document import Document, EditRefused, EditRequest, Rewrite, ScriptError
+from advisor.script.document import Changes, Document, EditRefused, EditRequest, Rewrite, ScriptError
+from advisor.script.keyed import read_keyed
 from advisor.script.keyed_edit import KeyedEditor
 from advisor.script.launch import Script
 from advisor.script.proof import differences
-from advisor.script.reader import read_keyed
+from advisor.script.reader import FOLLOWED, in_memory
 
 if TYPE_CHECKING:
     from advisor.script.shell import ShellLaunch
@@ -88,8 +87,7 @@ def _only_settings(wanted: EditRequest, document: Document) -> None:
 
 def _shell(script: Script, launch_index: int, wanted: Sequence[EditRequest], changes: Changes) -> None:
     from advisor.script.shell import read_shell
-    from advisor.script.shell_edit import ShellEditor
-    from advisor.script.shell_environment import edit_environment
+    from advisor.script.shell_edit import ShellEditor, edit_environment
 
     files = in_memory(script, {})
     reading = read_shell(files, script.documents[0].path, script.positional)

@@ -11,8 +11,7 @@ from typing import Any
 from advisor.bounded_yaml import UnboundedYamlError, check_bounds
 from advisor.hostile import clean_line
 from advisor.language import say
-from advisor.script.changes import Changes, comment_text, encoded
-from advisor.script.document import Document, EditRefused, EditRequest, Value
+from advisor.script.document import Changes, Document, EditRefused, EditRequest, Value, comment_text, encoded
 from advisor.script.keyed import Keyed, KeyedEntry, Table
 
 _JSON_BARE = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?\Z|true\Z|false\Z|null\Z")

@@ -11,9 +11,9 @@ from msgspec import Struct
 
 from advisor.hostile import clean_line
 from advisor.language import clauses, mark, say
-from advisor.script.again import FOLLOWED, read_again
 from advisor.script.document import EditRefused, EditRequest, Rewrite, ScriptError, Setting, Value, apply_edits
 from advisor.script.launch import Launch, Script
+from advisor.script.reader import FOLLOWED, read_again
 
 _SECONDS = 10
 _UNSET = object()

@@ -8,8 +8,7 @@ import re
 
 from advisor.hostile import clean_line
 from advisor.language import say
-from advisor.script.changes import Changes, comment_text, encoded
-from advisor.script.document import EditRefused, EditRequest, Value
+from advisor.script.document import Changes, EditRefused, EditRequest, Value, comment_text, encoded
 from advisor.script.python_file import FieldSource, PythonReading, text_of
 
 _NUMBER = re.compile(r"-?(?:\d+(?:_\d+)*|(?:\d+\.\d*|\.\d+)(?:[eE][-+]?\d+)?|\d+[eE][-+]?\d+)\Z")

@@ -12,13 +12,10 @@ from msgspec.structs import replace
 from advisor.bash.text import ShellValue, cut, joined, line_at, line_starts
 from advisor.hostile import clean_line
 from advisor.language import say
-from advisor.script.changes import Changes
-from advisor.script.document import Document, EditRefused, EditRequest, Setting, Span
-from advisor.script.json_file import read_json
-from advisor.script.keyed import Keyed, settings_of
+from advisor.script.document import Changes, Document, EditRefused, EditRequest, Setting, Span
+from advisor.script.keyed import read_keyed, settings_of
 from advisor.script.keyed_edit import KeyedEditor
 from advisor.script.literal import target
-from advisor.script.yaml_file import read_yaml
 
 _EXPANDED = (b"$", b"`", b"\\")
 
@@ -28,10 +25,6 @@ class WrittenFile(Struct, frozen=True):
 
     document: Document
     pieces: ShellValue
-
-    def keyed(self) -> Keyed:
-        """Its entries. Raises ScriptError where it is not well-formed."""
-        return read_json(self.document) if self.document.kind == "json" else read_yaml(self.document)
 
 
 def find_written(files: Mapping[bytes, ShellValue], name: str) -> WrittenFile | None:
@@ -48,7 +41,7 @@ def written_settings(written: WrittenFile, prefix: str, documents: Sequence[Docu
     """Its settings, each with the literal of the script that decides it. Raises ScriptError."""
     data = [document.data for document in documents]
     out: list[Setting] = []
-    for setting in settings_of(written.document, written.keyed().entries, "file", prefix):
+    for setting in settings_of(written.document, read_keyed(written.document).entries, "file", prefix):
         span = setting.span
         found = None if span is None else target(cut(written.pieces, span.start, span.end), data)
         if found is None:
@@ -63,7 +56,9 @@ def written_settings(written: WrittenFile, prefix: str, documents: Sequence[Docu
 def edit_written(written: WrittenFile, wanted: EditRequest, prefix: str, changes: Changes) -> None:
     """Change one key in the text of the script. Raises EditRefused where it does not stand there."""
     inside = Changes([written.document])
-    KeyedEditor(written.keyed(), written.document, 0, inside, prefix).settings([replace(wanted, comment="")])
+    KeyedEditor(read_keyed(written.document), written.document, 0, inside, prefix).settings(
+        [replace(wanted, comment="")]
+    )
     for edit in inside.edits.get(0, []):
         before = cut(written.pieces, edit.start - 1, edit.start)
         covered = cut(written.pieces, edit.start, edit.end)

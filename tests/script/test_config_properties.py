@@ -10,10 +10,10 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from advisor.script.again import read_again
 from advisor.script.document import EditRefused, EditRequest, Value, apply_edits
 from advisor.script.edit import rewrite
 from advisor.script.launch import Script
+from advisor.script.reader import read_again
 from tests.script.conftest import Read, values
 
 NAMES = st.sampled_from(["lr", "batch_size", "model", "actor", "n", "use_kl", "offload", "max_len"])
