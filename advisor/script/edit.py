@@ -1,4 +1,4 @@
-"""Edits of a launch file: from what is wanted to new bytes, proved by reading them again. Nothing is written here."""
+"""Edits a launch file: from what is wanted to new bytes, proved by reading them again. Nothing is written here."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from advisor.bash.words import Exhausted
 from advisor.hostile import clean_line
-from advisor.language import say
+from advisor.language import mark, say
 from advisor.script.document import Changes, Document, EditRefused, EditRequest, Rewrite, ScriptError
 from advisor.script.keyed import read_keyed
 from advisor.script.keyed_edit import KeyedEditor
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from advisor.script.shell import ShellLaunch
 
 
+_NO_LAUNCH = mark("{file} holds settings without the command they belong to, so there is no launch to write them into.")
+
+
 def rewrite(script: Script, launch_index: int, wanted: Sequence[EditRequest]) -> tuple[Rewrite, ...]:
     """The documents with the wanted changes, for one launch of the script.
 
@@ -27,32 +30,28 @@ def rewrite(script: Script, launch_index: int, wanted: Sequence[EditRequest]) ->
     """
     if not 0 <= launch_index < len(script.launches):
         raise EditRefused(say("The script has no launch number {index}.", index=launch_index))
-    asked = [_checked(item) for item in wanted]
+    for item in wanted:
+        values = item.value if isinstance(item.value, tuple) else (item.value or "",)
+        if any("\0" in text for text in (item.key, *values)):
+            raise EditRefused(say("A value with a NUL byte cannot be written."))
     document = script.documents[0]
     changes = Changes(script.documents)
     try:
         if document.kind == "shell":
-            _shell(script, launch_index, asked, changes)
+            _shell(script, launch_index, wanted, changes)
         elif document.kind == "python":
-            _python(script, asked, changes)
+            _python(script, wanted, changes)
         else:
-            _keyed(script, 0, asked, changes)
+            _keyed(script, 0, wanted, changes)
     except ScriptError as error:
         raise EditRefused(str(error)) from error
     except Exhausted as error:
         raise EditRefused(say("The script is too long to be changed safely.")) from error
     rewrites = changes.rewrites()
-    problems = differences(script, launch_index, asked, rewrites)
+    problems = differences(script, launch_index, wanted, rewrites)
     if problems:
         raise EditRefused(say("The change cannot be made without side effects: {what}", what=problems[0].says))
     return rewrites
-
-
-def _checked(wanted: EditRequest) -> EditRequest:
-    values = () if wanted.value is None else (wanted.value,) if isinstance(wanted.value, str) else wanted.value
-    if any("\0" in text for text in (wanted.key, *values)):
-        raise EditRefused(say("A value with a NUL byte cannot be written."))
-    return wanted
 
 
 def _python(script: Script, wanted: Sequence[EditRequest], changes: Changes) -> None:
@@ -76,13 +75,8 @@ def _keyed(script: Script, number: int, wanted: Sequence[EditRequest], changes: 
 
 def _only_settings(wanted: EditRequest, document: Document) -> None:
     if wanted.kind == "environment":
-        raise EditRefused(
-            say(
-                "{file} starts no command: no place for the variable {key}.",
-                file=clean_line(str(document.path)),
-                key=clean_line(wanted.key),
-            )
-        )
+        names = {"file": clean_line(str(document.path)), "key": clean_line(wanted.key)}
+        raise EditRefused(say("{file} starts no command: no place for the variable {key}.", **names))
 
 
 def _shell(script: Script, launch_index: int, wanted: Sequence[EditRequest], changes: Changes) -> None:
@@ -96,10 +90,11 @@ def _shell(script: Script, launch_index: int, wanted: Sequence[EditRequest], cha
             say("The script is too long to be followed to its end; what else a change would move is not known.")
         )
     if launch_index >= len(reading.launches):
+        file = clean_line(str(script.documents[0].path))
         raise EditRefused(
             say(
                 "{file} holds settings without the command they belong to, so there is no launch to write them into.",
-                file=clean_line(str(script.documents[0].path)),
+                file=file,
             )
         )
     launch = reading.launches[launch_index]

@@ -98,11 +98,12 @@ def settings_of(
         others = tuple(clean(other) for other in sharing[entry.start, entry.end][:_MOST_NAMED] if other != key)
         span = Span(str(document.path), line_at(starts, entry.start), entry.start, entry.end)
         effective = last[entry.key] == number
-        out.append(Setting(clean(key), _clean(entry.value), origin, True, effective, span, shared_with=others))
+        out.append(Setting(clean(key), clean_value(entry.value), origin, True, effective, span, shared_with=others))
     return out
 
 
-def _clean(value: Value) -> Value:
+def clean_value(value: Value) -> Value:
+    """A value made harmless."""
     return clean(value, _LONGEST) if isinstance(value, str) else tuple(clean(text, _LONGEST) for text in value)
 
 

@@ -1,4 +1,4 @@
-"""Edits of YAML and JSON files: values in place, keys added below their table, keys taken away."""
+"""Edits YAML and JSON files: values in place, keys added below their table, keys taken away."""
 
 from __future__ import annotations
 
@@ -69,9 +69,8 @@ class KeyedEditor:
             raise EditRefused(say("{key} is a list with comments in it; edit it by hand.", key=name))
         new = encoded(self.text(value, entry.style, entry.flow))
         lead = b" " if entry.style == "empty" else b""
-        self.changes.replace(
-            self.number, entry.start, entry.end, lead + new, wanted.key, (len(lead), len(lead) + len(new))
-        )
+        value_range = (len(lead), len(lead) + len(new))
+        self.changes.replace(self.number, entry.start, entry.end, lead + new, wanted.key, value_range)
         self.comment(wanted, entry.start, entry.end)
 
     def change_block(self, entry: KeyedEntry, wanted: EditRequest, value: Value) -> None:
@@ -101,7 +100,8 @@ class KeyedEditor:
             return "'" + value.replace("'", "''") + "'"
         if style != "double" and _plain_yaml(value, flow):
             return value
-        return _double_quoted(value)
+        shown = json.dumps(value, ensure_ascii=False)  # in double quotes, what is not plainly visible escaped
+        return "".join(c if c.isprintable() else f"\\U{ord(c):08X}" for c in shown)
 
     def add(self, key: str, wanted: EditRequest, value: Value) -> None:
         """A new key below the deepest table that exists on its way."""
@@ -158,29 +158,22 @@ class KeyedEditor:
     def remove(self, entry: KeyedEntry, wanted: EditRequest) -> None:
         name = clean_line(wanted.key)
         if entry.flow or self.is_json:
-            self.remove_flow(entry, name)
+            before = self.data[: entry.name].rstrip()
+            if not _LABEL.fullmatch(self.data, entry.name, entry.start) or not before.endswith((b",", b"{")):
+                raise EditRefused(say("{key} stands in a list; take it away by hand.", key=name))
+            self.taken.append(entry)
             return
         start = self.data.rfind(b"\n", 0, entry.name) + 1
         if self.data[start : entry.name].strip():
             raise EditRefused(say("{key} shares its line with others; take it away by hand.", key=name))
         end = self.data.find(b"\n", max(entry.end - 1, entry.name))
         end = len(self.data) if end < 0 else end + 1
-        siblings = [
-            e
-            for e in self.keyed.entries
-            if e.key != entry.key and e.key.rpartition(".")[0] == entry.key.rpartition(".")[0]
-        ]
-        if not siblings:
+        table = entry.key.rpartition(".")[0]
+        if all(e.key == entry.key or e.key.rpartition(".")[0] != table for e in self.keyed.entries):
             raise EditRefused(say("{key} is the only key of its table; take it away by hand.", key=name))
         if end == len(self.data) and not self.data.endswith(b"\n") and start:
             start -= 2 if self.data[start - 2 : start] == b"\r\n" else 1
         self.changes.replace(self.number, start, end, b"")
-
-    def remove_flow(self, entry: KeyedEntry, name: str) -> None:
-        before = self.data[: entry.name].rstrip()
-        if not _LABEL.fullmatch(self.data, entry.name, entry.start) or not before.endswith((b",", b"{")):
-            raise EditRefused(say("{key} stands in a list; take it away by hand.", key=name))
-        self.taken.append(entry)
 
     def remove_run(self, run: list[KeyedEntry]) -> None:
         """Take neighbours away with the comma behind them, or the one before them where they are the last."""
@@ -210,14 +203,10 @@ class KeyedEditor:
             return
         indent = self.data[line:start]
         blanks = indent[: len(indent) - len(indent.lstrip())]
-        if self.covered(line):
-            return
+        if any(entry.start < line <= entry.end for entry in self.keyed.entries):
+            return  # the line begins inside a value, where a comment would become text
         newline = b"\r\n" if b"\r\n" in self.data else b"\n"
         self.changes.replace(self.number, line, line, blanks + b"# " + comment_text(wanted.comment) + newline)
-
-    def covered(self, at: int) -> bool:
-        """Whether a line begins inside a value, where a comment would become text."""
-        return any(entry.start < at <= entry.end for entry in self.keyed.entries)
 
 
 def _block(text: str, indent: int) -> str | None:
@@ -229,12 +218,6 @@ def _block(text: str, indent: int) -> str | None:
         return None
     sign = "|" if text.endswith("\n") else "|-"
     return "\n".join([sign, *(" " * indent + line if line else "" for line in lines)])
-
-
-def _double_quoted(text: str) -> str:
-    """A YAML text in double quotes, with everything escaped that is not plainly visible."""
-    shown = json.dumps(text, ensure_ascii=False)
-    return "".join(c if c.isprintable() else f"\\U{ord(c):08X}" for c in shown)
 
 
 def _plain_yaml(text: str, flow: bool) -> bool:
@@ -249,15 +232,7 @@ def _plain_yaml(text: str, flow: bool) -> bool:
         node: Any = yaml.compose(f"[{text}]" if flow else f"k: {text}", Loader=loader)
     except (yaml.YAMLError, UnboundedYamlError):
         return False
-    if node is None:
+    if node is None or len(node.value) != 1:
         return False
-    inner = node.value[0] if flow and node.value else node.value[0][1] if node.value else None
-    if flow and len(node.value) != 1:
-        return False
-    return (
-        inner is not None
-        and type(inner).__name__ == "ScalarNode"
-        and not inner.style
-        and inner.value == text
-        and bool(text)
-    )
+    inner = node.value[0] if flow else node.value[0][1]
+    return type(inner).__name__ == "ScalarNode" and not inner.style and inner.value == text

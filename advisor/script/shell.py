@@ -1,14 +1,14 @@
-"""Shell scripts: the launches in them, with settings, environment and the literals that decide both."""
+"""Reads shell scripts: the launches in them, with settings, environment and the literals that decide both."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from advisor.bash.run import trace
 from advisor.bash.state import LauncherMatch, Trace, TracedCommand
@@ -16,11 +16,12 @@ from advisor.bash.syntax import Simple, scan_command
 from advisor.bash.text import ByteRange, ShellValue, Text, joined, known, line_at, line_starts, why_unknown
 from advisor.bash.words import Unterminated
 from advisor.hostile import clean, clean_line
-from advisor.language import listed, say, say_count
+from advisor.language import listed, mark, say, say_count
 from advisor.script import config_files
 from advisor.script.arguments import Argument, read_arguments, shown
-from advisor.script.document import Setting, Span, Value
+from advisor.script.document import Setting, Span
 from advisor.script.files import Files
+from advisor.script.keyed import clean_value
 from advisor.script.launch import Launch
 from advisor.script.launcher import find_launcher
 from advisor.script.literal import Target, Uses, target
@@ -128,11 +129,8 @@ def _find_launches(reading: ShellReading, base: Path) -> None:
         if found is None or not found.trains:
             continue
         rounds.setdefault(_origin(command), []).append(command.number)
-        identity = (
-            _origin(command),
-            tuple(shown(item) for item in command.fields),
-            _shown_environment(command.environment),
-        )
+        environment = tuple(sorted((name, joined(value)) for name, value in command.environment.items()))
+        identity = (_origin(command), tuple(shown(item) for item in command.fields), environment)
         if identity in seen:
             continue
         seen[identity] = command.number
@@ -150,16 +148,13 @@ def _origin(command: TracedCommand) -> tuple[int, int]:
     return (-1 - id(command.text), command.simple.start) if place is None else (place.doc, place.start)
 
 
-def _shown_environment(environment: Mapping[bytes, ShellValue]) -> tuple[tuple[bytes, bytes], ...]:
-    return tuple(sorted((name, joined(value)) for name, value in environment.items()))
-
-
 def _complete(reading: ShellReading, draft: ShellLaunch, base: Path) -> ShellLaunch:
     """The launch with its public noun filled in."""
     own = [_setting(reading, draft, argument) for argument in draft.arguments]
     followed = config_files.follow(reading.files, _launcher(draft), own, _positional(draft), draft.command, base)
-    followed.settings = _as_written(followed.settings, own)
-    settings = effective([*followed.settings, *own])
+    # a file's keys in the spelling of the command line, where that has dashes: `--lr` overrides `lr`
+    options = {s.key.lstrip("-").replace("-", "_"): s.key for s in own if s.key.startswith("--")}
+    settings = effective([*(replace(s, key=options.get(s.key, s.key)) for s in followed.settings), *own])
     command, found, unlisted = draft.command, draft.found, _unlisted(draft)
     launch = Launch(
         draft.launch.index,
@@ -183,8 +178,6 @@ def _complete(reading: ShellReading, draft: ShellLaunch, base: Path) -> ShellLau
 
 def effective(settings: list[Setting]) -> list[Setting]:
     """Later settings win; earlier ones of the same key are marked as not in force."""
-    from msgspec.structs import replace
-
     last = {setting.key: number for number, setting in enumerate(settings)}
     return [s if last[s.key] == n else replace(s, effective=False) for n, s in enumerate(settings)]
 
@@ -193,16 +186,8 @@ def _text(pieces: ShellValue) -> str | None:
     return clean(joined(pieces).decode("utf-8", "replace"), _LONGEST_VALUE) if known(pieces) else None
 
 
-def _clean_value(value: Value | None) -> Value | None:
-    if value is None:
-        return None
-    if isinstance(value, str):
-        return clean(value, _LONGEST_VALUE)
-    return tuple(clean(text, _LONGEST_VALUE) for text in value)
-
-
 def _setting(reading: ShellReading, draft: ShellLaunch, argument: Argument) -> Setting:
-    value = _clean_value(argument.value)
+    value = None if argument.value is None else clean_value(argument.value)
     place = setting_place(reading, draft, argument)
     return Setting(
         clean(argument.key),
@@ -308,14 +293,6 @@ def _unlisted(draft: ShellLaunch) -> list[str]:
     ]
 
 
-def _as_written(settings: list[Setting], own: list[Setting]) -> list[Setting]:
-    """A file's keys in the spelling of the command line, where that has dashes: `--lr` overrides `lr`."""
-    from msgspec.structs import replace
-
-    options = {s.key.lstrip("-").replace("-", "_"): s.key for s in own if s.key.startswith("--")}
-    return [replace(s, key=options.get(s.key, s.key)) for s in settings]
-
-
 def _lost_settings(simple: Simple, text: Text, reading: ShellReading) -> list[str]:
     """Lines that look like settings of a command but come after what ended it."""
     if simple.operator != b"\n" and simple.comment is None:
@@ -327,19 +304,12 @@ def _lost_settings(simple: Simple, text: Text, reading: ShellReading) -> list[st
     place = text.place(at, at, "plain")
     shown = listed([*names[:_MOST_NAMED], *(["…"] if len(names) > _MOST_NAMED else [])])
     if simple.comment is not None:
-        note = say_count(
-            "a comment ends the command; 1 setting below it is lost: {names}.",
-            "a comment ends the command; {number} settings below it are lost: {names}.",
-            len(names),
-            names=shown,
-        )
+        one = "a comment ends the command; 1 setting below it is lost: {names}."
+        many = mark("a comment ends the command; {number} settings below it are lost: {names}.")
     else:
-        note = say_count(
-            "a line without `\\` at its end ends the command; 1 setting below it is lost: {names}.",
-            "a line without `\\` at its end ends the command; {number} settings below it are lost: {names}.",
-            len(names),
-            names=shown,
-        )
+        one = "a line without `\\` at its end ends the command; 1 setting below it is lost: {names}."
+        many = mark("a line without `\\` at its end ends the command; {number} settings below it are lost: {names}.")
+    note = say_count(one, many, len(names), names=shown)
     if place is None:
         return [note]
     return [say("line {line}: {note}", line=line_at(reading.starts[place.doc], place.start), note=note)]

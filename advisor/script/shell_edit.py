@@ -1,4 +1,7 @@
-"""Edits of a shell script: in place where one literal decides one setting, as an override at the launch elsewhere."""
+"""Edits a shell script: in place where one literal decides one setting, as an override at the launch elsewhere.
+
+A variable is set where the workers see it: in its literal, in Ray's runtime environment, or by a new `export` line.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,14 @@ import json
 import re
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from advisor.bash.syntax import Assignment
-from advisor.bash.text import ByteRange, Piece, ShellValue, cut, joined
+from advisor.bash.text import ByteRange, ShellValue, cut, joined
 from advisor.bash.words import Word
 from advisor.bash.writing import Site, is_safe, quote, within
 from advisor.hostile import clean_line
-from advisor.language import listed as listed_names
-from advisor.language import say
+from advisor.language import listed, say
 from advisor.script.arguments import DELETES, Argument
 from advisor.script.document import (
     Changes,
@@ -24,8 +28,8 @@ from advisor.script.document import (
     comment_text,
     encoded,
 )
-from advisor.script.keyed import Keyed, read_json
-from advisor.script.literal import Target, target
+from advisor.script.keyed import read_json
+from advisor.script.literal import target
 from advisor.script.shell import ShellLaunch, ShellReading, setting_place
 
 _GAP = re.compile(rb"(?:[ \t]|\\\r?\n|\r?\n)*\Z")
@@ -43,13 +47,10 @@ class ShellEditor:
         self.site = Site(reading.data[0])
         self.commented: set[tuple[int, bytes]] = set()
         self.words = [
-            place for word in launch.command.simple.words if isinstance(word, Word) and (place := self.word_place(word))
+            place
+            for word in launch.command.simple.words
+            if isinstance(word, Word) and (place := launch.command.text.place(word.start, word.end, "plain"))
         ]
-
-    def word_place(self, word: Word) -> ByteRange | None:
-        return self.launch.command.text.place(word.start, word.end, "plain")
-
-    # -- settings
 
     def setting(self, wanted: EditRequest) -> None:
         """Set, add or remove one setting."""
@@ -60,15 +61,10 @@ class ShellEditor:
         elif existing:
             self.change(existing[-1], wanted, wanted.value)
         elif any(argument.key == DELETES + key for argument in self.launch.arguments):
-            raise EditRefused(
-                say(
-                    "{key} is taken away by {deletion}; remove that by hand first.",
-                    key=clean_line(key),
-                    deletion=clean_line(DELETES + key),
-                )
-            )
+            names = {"key": clean_line(key), "deletion": clean_line(DELETES + key)}
+            raise EditRefused(say("{key} is taken away by {deletion}; remove that by hand first.", **names))
         else:
-            self.add(self.absent_marker(marker, key), key, wanted, wanted.value)
+            self.add("" if key.startswith("-") else marker, key, wanted, wanted.value)
 
     def spelled(self, key: str) -> tuple[str, str]:
         """The marker and the key as this launch spells it: `zero_stage` is `--zero_stage` where options are used."""
@@ -78,9 +74,6 @@ class ShellEditor:
         if bare in keys or bare.startswith("-"):
             return marker, bare
         return marker, next((known for known in (f"--{bare}", f"-{bare}") if known in keys), bare)
-
-    def absent_marker(self, marker: str, key: str) -> str:
-        return "" if key.startswith("-") else marker
 
     def change(self, argument: Argument, wanted: EditRequest, value: Value) -> None:
         if argument.value == value:
@@ -96,7 +89,9 @@ class ShellEditor:
         if isinstance(value, str) and len(argument.values) == 1:
             return self.replace_literal(argument.values[0], value, wanted, argument.style == "option")
         if argument.style == "assignment":
-            return isinstance(value, tuple) and self.replace_literal(argument.values[0], listed(value), wanted, False)
+            return isinstance(value, tuple) and self.replace_literal(
+                argument.values[0], list_text(value), wanted, False
+            )
         if argument.style == "joined":
             return False
         return self.replace_values(argument, wanted, value)
@@ -109,14 +104,11 @@ class ShellEditor:
             word.doc == 0 and word.start <= found.place.start and found.place.end <= word.end for word in self.words
         )
         context = "plain" if found.quotes else found.place.context
-        new = within(value, context, own_word=own, alone=alone and self.is_bare(found))
+        new = within(value, context, own_word=own, alone=alone and context == "plain")
         if new is None:
             return False
         self.write(found.place, encoded(new), wanted)
         return True
-
-    def is_bare(self, found: Target) -> bool:
-        return found.quotes or found.place.context == "plain"
 
     def replace_values(self, argument: Argument, wanted: EditRequest, value: Value) -> bool:
         """The words after an option: other words, none, or one instead of several."""
@@ -164,7 +156,7 @@ class ShellEditor:
             raise EditRefused(say("{key} comes out of a computed text; there is no word to take away.", key=key))
         others = self.reading.shared(home, self.launch, argument.fields)
         if others:
-            names = clean_line(listed_names(others), 200)
+            names = clean_line(listed(others), 200)
             raise EditRefused(say("{key} stands in text that also decides {others}.", key=key, others=names))
         gap = _GAP.search(self.reading.data[0], max(0, home.start - 2000), home.start)
         start = gap.start() if gap else home.start
@@ -184,7 +176,12 @@ class ShellEditor:
         start = place.start - (simple.last - simple.start)
         lead = b" "
         if b"\n" in data[start : place.start]:
-            lead = b" \\" + self.site.newline + self.chain_indent(start, place.start)
+            line = self.site.data.rfind(b"\n", 0, place.start) + 1
+            lead = (
+                b" \\"
+                + self.site.newline
+                + (self.site.indent(line) or _DEFAULT_INDENT if line > start else _DEFAULT_INDENT)
+            )
         new = encoded(text)
         offset = len(lead)
         self.changes.replace(0, place.start, place.start, lead + new, wanted.key, (offset + low, offset + high))
@@ -218,27 +215,20 @@ class ShellEditor:
     def argument_text(self, marker: str, key: str, value: Value, joined: bool) -> tuple[str, int, int]:
         """The words of a new argument, and the byte range of its value among them."""
         texts = [value] if isinstance(value, str) else list(value)
-        if key.startswith("-") or self.uses_options(key):
+        styles = {argument.style for argument in self.launch.arguments}
+        options = "assignment" not in styles and ("option" in styles or "joined" in styles or "." not in key)
+        if key.startswith("-") or options:  # an absent key becomes `--key` where the launch has no `key=value` words
             name = key if key.startswith("-") else f"--{key}"
             if joined and len(texts) == 1:
                 head, tail = f"{name}=", quote(texts[0]) if texts[0] else ""
             else:
                 head, tail = (f"{name} ", " ".join(quote(text) for text in texts)) if texts else (name, "")
         else:
-            head, tail = f"{marker}{key}=", quote_value(value if isinstance(value, str) else listed(value))
+            shown = value if isinstance(value, str) else list_text(value)
+            head, tail = f"{marker}{key}=", quote(shown) if shown else ""
         if not re.fullmatch(r"[+~]{0,2}[\w./@:\[\]-]+[= ]?", head):
             raise EditRefused(say("{key} is not the name of a setting.", key=clean_line(key)))
         return head + tail, len(encoded(head)), len(encoded(head + tail))
-
-    def uses_options(self, key: str) -> bool:
-        """Whether an absent key becomes `--key`: the launch has options and no `key=value` words."""
-        styles = {argument.style for argument in self.launch.arguments}
-        return "assignment" not in styles and ("option" in styles or "joined" in styles or "." not in key)
-
-    def chain_indent(self, start: int, end: int) -> bytes:
-        """The indentation of the last line of a command of several lines."""
-        line = self.site.data.rfind(b"\n", 0, end) + 1
-        return self.site.indent(line) or _DEFAULT_INDENT if line > start else _DEFAULT_INDENT
 
     def elsewhere(self, place: ByteRange | None) -> str:
         """Why a command that does not stand in the given script is not edited."""
@@ -264,22 +254,15 @@ class ShellEditor:
         shifted = None if value is None else (len(indent) + value[0], len(indent) + value[1])
         self.changes.replace(0, at, at, indent + text + self.site.newline, key, shifted)
 
-    # -- text of a value in the launch's own assignments
-
     def prefix(self, name: bytes) -> Assignment | None:
         """The assignment before the command that gives a variable to it alone."""
         found = [a for a in self.launch.command.simple.assignments if a.name == name]
         return found[-1] if found else None
 
 
-def listed(value: tuple[str, ...]) -> str:
+def list_text(value: tuple[str, ...]) -> str:
     """Several values as one list of a `key=value` argument."""
     return "[" + ",".join(value) + "]"
-
-
-def quote_value(text: str) -> str:
-    """The value behind `key=`: nothing where it is empty."""
-    return quote(text) if text else ""
 
 
 _NAME = re.compile(r"[A-Za-z_]\w*\Z")
@@ -335,9 +318,8 @@ def _add(editor: ShellEditor, wanted: EditRequest, value: str, name: bytes) -> N
     if assignment is not None:
         place = editor.launch.command.text.place(assignment.value.start, assignment.value.end, "plain")
         if place is None or place.doc != 0 or place.context == "nested":
-            raise EditRefused(
-                say("{name} is set inside a nested command and cannot be overridden safely.", name=wanted.key)
-            )
+            why = say("{name} is set inside a nested command and cannot be overridden safely.", name=wanted.key)
+            raise EditRefused(why)
         editor.write(place, encoded(quote(value) if value else ""), wanted)
         return
     if name in editor.launch.command.prefixes:
@@ -394,32 +376,20 @@ def _runtime(editor: ShellEditor, wanted: EditRequest, value: str | None) -> boo
     if joined(pieces).startswith(prefix):
         pieces = cut(pieces, len(prefix))
     text = b"".join(b"?" * max(len(piece.text), 1) if piece.reason else piece.text for piece in pieces)
-    pieces = tuple(
-        Piece(piece.text or b"?", piece.place, piece.deps, piece.reason) if piece.reason else piece for piece in pieces
-    )
+    pieces = tuple(replace(piece, text=piece.text or b"?") if piece.reason else piece for piece in pieces)
     try:
         keyed = read_json(Document(Path("runtime-env"), text, "json"))
     except ScriptError:
         return False
-    entry = keyed.find(f"env_vars.{wanted.key}")
-    if value is None:
+    entry, inner, root = keyed.find(f"env_vars.{wanted.key}"), keyed.tables.get("env_vars"), keyed.tables.get("")
+    table = inner or root
+    if value is None or table is None:
         return False
     if entry is not None:
         return _write_json(editor, wanted, pieces, entry.start, entry.end, json.dumps(value))
-    return _insert_json(editor, wanted, pieces, keyed, value)
-
-
-def _insert_json(editor: ShellEditor, wanted: EditRequest, pieces: ShellValue, keyed: Keyed, value: str) -> bool:
-    table = keyed.tables.get("env_vars")
     pair = f"{json.dumps(wanted.key)}: {json.dumps(value)}"
-    if table is not None:
-        new = pair if table.empty else f"{pair}, "
-        return _write_json(editor, wanted, pieces, table.start, table.start, new)
-    root = keyed.tables.get("")
-    if root is None:
-        return False
-    new = f'"env_vars": {{{pair}}}' + ("" if root.empty else ", ")
-    return _write_json(editor, wanted, pieces, root.start, root.start, new)
+    new = (pair if table is inner else f'"env_vars": {{{pair}}}') + ("" if table.empty else ", ")
+    return _write_json(editor, wanted, pieces, table.start, table.start, new)
 
 
 def _write_json(editor: ShellEditor, wanted: EditRequest, pieces: ShellValue, start: int, end: int, new: str) -> bool:
