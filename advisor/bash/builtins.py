@@ -30,8 +30,8 @@ def _next(status: bool | None = True) -> FlowStatus:
 
 def _declare(shell: ControlFlow, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
     """`export`, `declare`, `local`, `readonly`: assignments with attributes."""
-    name = joined(fields[0].pieces)
-    options = b"".join(joined(f.pieces) for f in fields[1:] if joined(f.pieces).startswith(b"-"))
+    name = fields[0].text
+    options = b"".join(f.text for f in fields[1:] if f.text.startswith(b"-"))
     exported = (name == b"export" and b"n" not in options) or b"x" in options
     local = name in (b"local", b"declare", b"typeset") and expander.state.inside_function and b"g" not in options
     given = [word for word in command.words if isinstance(word, Assignment)]
@@ -42,7 +42,7 @@ def _declare(shell: ControlFlow, command: Simple, fields: list[CommandWord], exp
         if b"n" in options and name != b"export" and value is not None:
             _refer(expander, word.name, joined(value))
     for item in fields[1:]:
-        text = joined(item.pieces)
+        text = item.text
         if re.fullmatch(rb"[A-Za-z_]\w*", text):
             _mark(expander, text, options, local)
             _export(shell, expander, text, exported, withdrawn=name == b"export" and b"n" in options)
@@ -85,7 +85,7 @@ def _refer(expander: Expander, name: bytes, target: bytes) -> None:
 
 def _unset(shell: ControlFlow, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
     state = expander.state
-    texts = [joined(item.pieces) for item in fields[1:]]
+    texts = [item.text for item in fields[1:]]
     for text in texts:
         element = _ELEMENT.fullmatch(text)
         array = state.variables.get(element[1]) if element else None
@@ -100,7 +100,7 @@ def _unset(shell: ControlFlow, command: Simple, fields: list[CommandWord], expan
 
 
 def _set(shell: ControlFlow, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
-    texts = [joined(item.pieces) for item in fields]
+    texts = [item.text for item in fields]
     if b"--" in texts:
         expander.state.positional = tuple(fields[texts.index(b"--") + 1 :])
     elif len(texts) > 1 and not texts[1].startswith((b"-", b"+")):
@@ -117,20 +117,20 @@ def _getopts(shell: ControlFlow, command: Simple, fields: list[CommandWord], exp
     """There are no options where no arguments were given; which of several comes next is not followed."""
     if not expander.state.positional:
         return _next(False)
-    for name in (b"OPTARG", b"OPTIND", *(joined(item.pieces) for item in fields[2:3])):
+    for name in (b"OPTARG", b"OPTIND", *(item.text for item in fields[2:3])):
         expander.state.assign(name, (unknown(say("an option of the script")),))
     return _next(None)
 
 
 def _trap(shell: ControlFlow, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
-    if len(fields) > 2 and any(joined(item.pieces) in (b"EXIT", b"0") for item in fields[2:]):
-        shell.at_exit = () if joined(fields[1].pieces) == b"-" else fields[1].pieces
+    if len(fields) > 2 and any(item.text in (b"EXIT", b"0") for item in fields[2:]):
+        shell.at_exit = () if fields[1].text == b"-" else fields[1].pieces
     return _next()
 
 
 def _shift(shell: ControlFlow, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
     given = expander.state.positional
-    text = joined(fields[1].pieces) if len(fields) > 1 else b"1"
+    text = fields[1].text if len(fields) > 1 else b"1"
     if given is not None and text.isdigit():
         expander.state.positional = given[int(text[:6]) :]
     return _next()
@@ -139,7 +139,7 @@ def _shift(shell: ControlFlow, command: Simple, fields: list[CommandWord], expan
 def _read(shell: ControlFlow, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
     """`read` from a heredoc or a here-string; anything else is not known."""
     whole, array, names = False, False, []
-    texts = [joined(item.pieces) for item in fields[1:]]
+    texts = [item.text for item in fields[1:]]
     skip = False
     for index, text in enumerate(texts):
         if skip:
@@ -263,7 +263,7 @@ def _source(shell: ControlFlow, command: Simple, fields: list[CommandWord], expa
 
 
 def _exit(shell: ControlFlow, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
-    name = joined(fields[0].pieces)
+    name = fields[0].text
     flow = {b"exit": Flow.EXIT, b"return": Flow.RETURN, b"break": Flow.BREAK}.get(name, Flow.CONTINUE)
     if name not in (b"exit", b"return") or len(fields) == 1:
         return flow, True if name in (b"break", b"continue") else shell.last
@@ -274,14 +274,14 @@ def _exit(shell: ControlFlow, command: Simple, fields: list[CommandWord], expand
 def _test(shell: ControlFlow, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
     given = Expander(expander.text, shell.as_given(expander.state), expander.substitute)
     words = [word for word in command.words[1:] if isinstance(word, Word)]
-    if joined(fields[0].pieces) == b"[" and words and words[-1].literal() == b"]":
+    if fields[0].text == b"[" and words and words[-1].literal() == b"]":
         words = words[:-1]
     operands: list[Operand] = []
     for word in words:
         literal = word.literal()
         quoted = expander.text.data[word.start : word.end] != literal
         for item in given.fields(word):
-            shown = joined(item.pieces).decode("utf-8", "replace") if literal is not None and not quoted else ""
+            shown = item.text.decode("utf-8", "replace") if literal is not None and not quoted else ""
             operands.append(Operand(shown[:4], item.pieces, quoted))
     if not operands and words:
         operands = [Operand("", ())]
@@ -297,7 +297,7 @@ def _let(shell: ControlFlow, command: Simple, fields: list[CommandWord], expande
 
 def _echo(shell: ControlFlow, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
     """Printing matters only inside `$( … )`, or where it goes to a file; `printf -v` prints into a variable."""
-    texts = [joined(item.pieces) for item in fields[:3]]
+    texts = [item.text for item in fields[:3]]
     if texts[:2] == [b"printf", b"-v"] and len(texts) == 3 and re.fullmatch(rb"[A-Za-z_]\w*", texts[2]):
         expander.state.assign(texts[2], tuple(printed([fields[0], *fields[3:]])))
         return _next()
@@ -313,7 +313,7 @@ def _echo(shell: ControlFlow, command: Simple, fields: list[CommandWord], expand
 
 
 def _nothing(shell: ControlFlow, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
-    return _next(joined(fields[0].pieces) != b"false")
+    return _next(fields[0].text != b"false")
 
 
 def _cd(shell: ControlFlow, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
@@ -328,20 +328,15 @@ def _cd(shell: ControlFlow, command: Simple, fields: list[CommandWord], expander
 
 
 def _unknown_status(shell: ControlFlow, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
-    if shell.capture is not None and joined(fields[0].pieces) == b"pwd":
-        shell.capture.append(
-            unknown(
-                say("the folder that the script is started from"),
-                (),
-                expander.state.folder or posixpath.dirname(expander.state.source or expander.state.script),
-            )
-        )
+    if shell.capture is not None and fields[0].text == b"pwd":
+        guess = expander.state.folder or posixpath.dirname(expander.state.source or expander.state.script)
+        shell.capture.append(unknown(say("the folder that the script is started from"), (), guess))
     return _next(None)
 
 
 def _mapfile(shell: ControlFlow, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
     """`mapfile -t NAME` from a heredoc or a here-string; anything else is not known."""
-    texts = [joined(item.pieces) for item in fields[1:]]
+    texts = [item.text for item in fields[1:]]
     name = texts[-1] if texts and re.fullmatch(rb"[A-Za-z_]\w*", texts[-1]) else b"MAPFILE"
     body = expander.heredoc(command)
     if body is None or not known(body) or [text for text in texts if text != name] != [b"-t"]:

@@ -121,11 +121,10 @@ class Condition:
         return left
 
     def negated(self) -> bool | None:
-        if self.is_bang():
-            self.at += 1
-            inner = self.negated()
-            return None if inner is None else not inner
-        return self.primary()
+        if not self.is_bang():
+            return self.primary()
+        self.at += 1
+        return _not(self.negated())
 
     def is_bang(self) -> bool:
         operand = self.operands[self.at] if self.at < len(self.operands) else None
@@ -146,11 +145,8 @@ class Condition:
         if self.peek(1) in _BINARY and self.at + 2 < len(self.operands):
             return self.binary()
         operator = self.peek()
-        if (
-            re.fullmatch(r"-[a-zA-Z]", operator)
-            and self.at + 1 < len(self.operands)
-            and self.peek(1) not in ("&&", "||")
-        ):
+        last = self.at + 1 >= len(self.operands) or self.peek(1) in ("&&", "||")
+        if re.fullmatch(r"-[a-zA-Z]", operator) and not last:
             self.at += 2
             return self.unary(operator, self.operands[self.at - 1].value or ())
         self.at += 1
@@ -191,13 +187,12 @@ class Condition:
     def numeric(self, left: ShellValue, operator: bytes, right: ShellValue) -> bool | None:
         if not known(left) or not known(right):
             return None
-        deps = list(self.deps)
+        lookup, store = self.expander.integer([]), self.expander.store
         try:
-            a = evaluate(joined(left), self.expander.integer(deps), self.expander.store)
-            b = evaluate(joined(right), self.expander.integer(deps), self.expander.store)
+            a, b = evaluate(joined(left), lookup, store), evaluate(joined(right), lookup, store)
+            return bool(evaluate(b"%d %s %d" % (a, operator, b), lookup, store))
         except Undecided:
             return None
-        return bool(evaluate(b"%d %s %d" % (a, operator, b), self.expander.integer(deps), self.expander.store))
 
 
 def _not(answer: bool | None) -> bool | None:

@@ -211,13 +211,10 @@ class Expander(Parameters):
         out: list[Piece] = []
         at = 0
         for found in _HOLE.finditer(part.text):
-            out.append(
-                Piece(part.text[at : found.start()], None, self.text.deps(part.start, part.end), "", part.quoted)
-            )
-            number = int(found.group(1))
-            hole = (
-                self.text.holes[number] if number < len(self.text.holes) else unknown(say("a value that is not known"))
-            )
+            deps, number = self.text.deps(part.start, part.end), int(found.group(1))
+            lost = number >= len(self.text.holes)
+            hole = unknown(say("a value that is not known")) if lost else self.text.holes[number]
+            out.append(Piece(part.text[at : found.start()], None, deps, "", part.quoted))
             out.append(replace(hole, quoted=part.quoted))
             at = found.end()
         out.append(Piece(part.text[at:], None, (), "", part.quoted))

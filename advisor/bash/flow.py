@@ -7,6 +7,7 @@ import re
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from advisor.bash import syntax
 from advisor.bash.conditions import Condition, read_double, undecided
 from advisor.bash.expand import Expander
 from advisor.bash.output import filtered
@@ -23,24 +24,7 @@ from advisor.bash.state import (
     Variable,
     merge,
 )
-from advisor.bash.syntax import (
-    Assignment,
-    CaseStatement,
-    Chain,
-    CommandGroup,
-    For,
-    Function,
-    If,
-    Negation,
-    Pipeline,
-    Simple,
-    Statement,
-    Statements,
-    Test,
-    While,
-    is_shell,
-    is_test,
-)
+from advisor.bash.syntax import Assignment, Simple, Statement, Statements, is_shell, is_test
 from advisor.bash.text import ByteRange, Piece, ShellValue, Text, joined, known, sources, unknown
 from advisor.bash.words import Exhausted, Word
 from advisor.language import mark, say
@@ -144,34 +128,34 @@ class ControlFlow(Struct):
         match statement:
             case Simple():
                 return self.simple(statement, text, state)
-            case If():
+            case syntax.If():
                 self.last = True
                 return self.branches(list(statement.branches), statement.otherwise, text, state), self.last
-            case For():
+            case syntax.For():
                 return self.loop(statement, text, state), None
-            case While():
+            case syntax.While():
                 return self.repeat(statement, text, state), None
-            case CaseStatement():
+            case syntax.CaseStatement():
                 return self.case(statement, text, state), None
-            case Function():
+            case syntax.Function():
                 state.functions[statement.name] = (statement.body, text)
                 return Flow.NEXT, True
-            case CommandGroup():
+            case syntax.CommandGroup():
                 inner = state.copy() if statement.subshell else state
                 flow = self.block(statement.body, text, inner)
                 return (Flow.NEXT if statement.subshell else flow), self.last
-            case Pipeline():
+            case syntax.Pipeline():
                 return self.pipeline(statement, text, state), None
-            case Chain():
+            case syntax.Chain():
                 return self.chain(statement, text, state)
-            case Negation():
+            case syntax.Negation():
                 flow, status = self.statement(statement.body, text, state)
                 return flow, None if status is None else not status
-            case Test():
+            case syntax.Test():
                 return Flow.NEXT, self.test(statement, text, state)
         return Flow.NEXT, None
 
-    def pipeline(self, statement: Pipeline, text: Text, state: ShellState) -> Flow:
+    def pipeline(self, statement: syntax.Pipeline, text: Text, state: ShellState) -> Flow:
         """Every element runs in its own subshell; the output of the first filters through the rest."""
         outer, self.capture = self.capture, None
         output: list[Piece] = []
@@ -192,12 +176,12 @@ class ControlFlow(Struct):
             outer.extend(output)
         return Flow.NEXT
 
-    def chain(self, statement: Chain, text: Text, state: ShellState) -> FlowStatus:
-        if statement.operator == b"||" and isinstance(statement.left, Chain):
+    def chain(self, statement: syntax.Chain, text: Text, state: ShellState) -> FlowStatus:
+        if statement.operator == b"||" and isinstance(statement.left, syntax.Chain):
             return self.either(statement, text, state)
         return self.both(statement, text, state)
 
-    def either(self, statement: Chain, text: Text, state: ShellState) -> FlowStatus:
+    def either(self, statement: syntax.Chain, text: Text, state: ShellState) -> FlowStatus:
         """`test && a || b`: what both ways leave where it is only assumed that the test succeeds."""
         before, unsure, self.unsure = state.copy(), self.unsure, False
         flow, status = self.both(statement, text, state)
@@ -207,7 +191,7 @@ class ControlFlow(Struct):
             state.become(merge(before, state, undecided(statement.start, text)))
         return flow, status
 
-    def both(self, statement: Chain, text: Text, state: ShellState) -> FlowStatus:
+    def both(self, statement: syntax.Chain, text: Text, state: ShellState) -> FlowStatus:
         """The left side, and the right one where its turn comes."""
         flow, status = self.statement(statement.left, text, state)
         if flow is not Flow.NEXT:
@@ -222,7 +206,7 @@ class ControlFlow(Struct):
                 return flow, False
             state.become(inside)
             return ending
-        if not isinstance(statement.left, Test) and not is_test(statement.left):
+        if not isinstance(statement.left, syntax.Test) and not is_test(statement.left):
             # a command we cannot run is taken to succeed
             self.unsure = True
             return self.statement(statement.right, text, state) if statement.operator == b"&&" else (flow, None)
@@ -309,7 +293,7 @@ class ControlFlow(Struct):
         self.last = True
         return status
 
-    def case(self, statement: CaseStatement, text: Text, state: ShellState) -> Flow:
+    def case(self, statement: syntax.CaseStatement, text: Text, state: ShellState) -> Flow:
         expander = self.expander(text, self.as_given(state))
         subject = expander.value(statement.subject)
         self.used(sources(subject), say("a condition"))
@@ -329,7 +313,7 @@ class ControlFlow(Struct):
         return Flow.NEXT
 
     def matching(
-        self, statement: CaseStatement, subject: ShellValue, expander: Expander, text: Text, state: ShellState
+        self, statement: syntax.CaseStatement, subject: ShellValue, expander: Expander, text: Text, state: ShellState
     ) -> Flow:
         """The items of a `case` whose subject is known; `;&` falls into the next one, `;;&` looks on."""
         falls = False
@@ -345,7 +329,7 @@ class ControlFlow(Struct):
         value, marks = expander.marked(expander.value(pattern))
         return value is not None and matches(joined(subject), value, marks)
 
-    def loop(self, statement: For, text: Text, state: ShellState) -> Flow:
+    def loop(self, statement: syntax.For, text: Text, state: ShellState) -> Flow:
         if statement.header is not None:
             return self.counted(statement, text, state)
         if statement.words is None:
@@ -365,7 +349,7 @@ class ControlFlow(Struct):
             state.become(merge(before, state, say(_TOO_LONG)))
         return Flow.NEXT
 
-    def counted(self, statement: For, text: Text, state: ShellState) -> Flow:
+    def counted(self, statement: syntax.For, text: Text, state: ShellState) -> Flow:
         """`for ((first; condition; step))`."""
         start, end = statement.header or (0, 0)
         spans, at = [], start
@@ -390,7 +374,7 @@ class ControlFlow(Struct):
         state.become(merge(before, state, say(_TOO_LONG)))
         return Flow.NEXT
 
-    def repeat(self, statement: While, text: Text, state: ShellState) -> Flow:
+    def repeat(self, statement: syntax.While, text: Text, state: ShellState) -> Flow:
         """`while` and `until`: rounds while the condition is decided, one round where it is not."""
         first = state.copy()
         for _ in range(_MAX_ROUNDS):
@@ -415,7 +399,7 @@ class ControlFlow(Struct):
         state.become(merge(first, state, say(_TOO_LONG)))
         return Flow.NEXT
 
-    def test(self, statement: Test, text: Text, state: ShellState) -> bool | None:
+    def test(self, statement: syntax.Test, text: Text, state: ShellState) -> bool | None:
         self.words += _CONDITION_COST
         expander = self.expander(text, self.as_given(state))
         if not statement.double:

@@ -30,7 +30,7 @@ _FORMAT = re.compile(rb"%([-0+ .\d]*)([sdixfeg%])")
 
 def printed(fields: list[CommandWord]) -> list[Piece]:
     arguments = list(fields[1:])
-    if joined(fields[0].pieces) == b"printf":
+    if fields[0].text == b"printf":
         return _printf(arguments)
     newline, escapes = True, False
     while arguments and re.fullmatch(rb"-[neE]+", joined(arguments[0].pieces)):
@@ -50,7 +50,7 @@ def _printf(arguments: list[CommandWord]) -> list[Piece]:
     deps = sources(p for item in arguments for p in item.pieces)
     if not arguments or not all(known(item.pieces) for item in arguments):
         return [unknown(say("the output of printf"), deps)]
-    result = _formatted(joined(arguments[0].pieces), [joined(item.pieces) for item in arguments[1:]])
+    result = _formatted(joined(arguments[0].pieces), [item.text for item in arguments[1:]])
     return [unknown(say("the output of printf"), deps) if result is None else Piece(result, None, deps)]
 
 
@@ -91,7 +91,7 @@ def _converted(found: re.Match[bytes], left: list[bytes]) -> bytes:
 
 def command_output(fields: tuple[CommandWord, ...], command: Simple, expander: Expander) -> list[Piece] | None:
     """What a command without side effects would print; None where that cannot be known."""
-    texts = [joined(item.pieces) for item in fields]
+    texts = [item.text for item in fields]
     pieces = tuple(p for item in fields[1:] for p in item.pieces)
     name, deps = texts[0], sources(pieces)
     if name == b"cat" and len(texts) == 1:
@@ -120,7 +120,7 @@ def _path_output(name: bytes, fields: tuple[CommandWord, ...], deps: tuple[ByteR
         return [unknown(reason, places, result)] if reason else [Piece(result, None, places)]
     last = last_component(pieces) if reason and not joined(pieces).endswith(b"/") else None
     result = posixpath.basename(joined(pieces if last is None else last).rstrip(b"/"))
-    suffix = joined(fields[2].pieces) if len(fields) > 2 else b""
+    suffix = fields[2].text if len(fields) > 2 else b""
     if suffix and result.endswith(suffix) and result != suffix:
         result = result[: -len(suffix)]
     return [unknown(reason, places, result)] if reason and last is None else [Piece(result, None, places)]

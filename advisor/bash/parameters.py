@@ -32,6 +32,8 @@ SEPARATORS = b" \t\n"
 """What bash splits at where nothing else is said."""
 _MAX_STARS = 6
 """Patterns on longer texts, or with more stars, could take for ever: they stay unread."""
+_PATTERN = re.compile(rb"[#%/]?(?:\\.|\\\Z|[^\\/])*", re.DOTALL)
+"""The pattern of `${x/p/new}`."""
 _NOT_KNOWN = mark("arithmetic on values that are not known")
 _HOW_MANY = mark("the number of arguments is not known")
 
@@ -262,15 +264,11 @@ class Parameters:
             return change_case(text, operator)
         raw = self.raw(part.argument)
         if operator in (b"/", b"//"):
-            cut = _separator(raw)
-            pattern, marks = self.pattern((part.argument[0], part.argument[0] + cut))
-            new = tuple(
-                self.pieces(
-                    scan_quoted(
-                        self.text.data, min(part.argument[0] + cut + 1, part.argument[1]), part.argument[1], "brace"
-                    )
-                )
-            )
+            start, end = part.argument
+            whole = _PATTERN.match(raw)
+            cut = start + (whole.end() if whole else 0)
+            pattern, marks = self.pattern((start, cut))
+            new = tuple(self.pieces(scan_quoted(self.text.data, min(cut + 1, end), end, "brace")))
             if pattern is None or not known(new):
                 return None
             return substitute_pattern(text, operator, pattern, marks, joined(new))
@@ -313,9 +311,8 @@ class Parameters:
             if variable is None or variable.elements is None:
                 why = say("the length of {name} is not known", name=part.name.decode())
                 return Piece(b"0") if variable is None else unknown(why)
-            return Piece(
-                b"%d" % len(variable.elements), None, sources(p for f in variable.elements.values() for p in f.pieces)
-            )
+            held = variable.elements.values()
+            return Piece(b"%d" % len(held), None, sources(piece for item in held for piece in item.pieces))
         pieces, reason = self.lookup(part)
         if pieces is None:
             return unknown(reason) if reason else Piece(b"0")
@@ -329,13 +326,11 @@ class Parameters:
             return [unknown(reason or why_unknown(pieces or ()))]
         target = self.state.variables.get(joined(pieces))
         value = None if target is None else target.scalar()
-        if value is None:
-            return (
-                self.argument(part)
-                if part.operator.endswith(b"-")
-                else [unknown(say("a variable that is not set in the script"))]
-            )
-        return value
+        if value is not None:
+            return value
+        if part.operator.endswith(b"-"):
+            return self.argument(part)
+        return [unknown(say("a variable that is not set in the script"))]
 
 
 def _in_braces(place: ByteRange | None, text: Text, part: Parameter) -> ByteRange | None:
@@ -348,21 +343,5 @@ def _in_braces(place: ByteRange | None, text: Text, part: Parameter) -> ByteRang
 
 
 def _is_quoted(piece: Piece) -> bool:
-    if piece.place is not None and piece.place.context in ("single", "double"):
-        return True
-    return piece.quoted and piece.place is not None and piece.place.context not in ("plain", "brace")
-
-
-def _separator(raw: bytes) -> int:
-    """Where the pattern of `${x/p/new}` ends."""
-    at = 0
-    if raw[:1] in (b"#", b"%", b"/"):
-        at = 1
-    while at < len(raw):
-        if raw[at : at + 1] == b"\\":
-            at += 2
-            continue
-        if raw[at : at + 1] == b"/":
-            return at
-        at += 1
-    return len(raw)
+    context = "plain" if piece.place is None else piece.place.context
+    return context in ("single", "double") or (piece.quoted and context not in ("plain", "brace"))

@@ -57,28 +57,18 @@ def substitute_pattern(text: bytes, operator: bytes, pattern: bytes, quoted: byt
     """`${x/p/new}` (first), `${x//p/new}` (all); a pattern that begins with `#` or `%` is anchored."""
     if not pattern:
         return text
-    if operator == b"/" and pattern[:1] == b"#":
-        return re.sub(
-            rb"\A" + translate(pattern[1:], quoted[1:]).pattern, lambda _: new, text, count=1, flags=re.DOTALL
-        )
-    if operator == b"/" and pattern[:1] == b"%":
-        return re.sub(
-            translate(pattern[1:], quoted[1:]).pattern + rb"\Z", lambda _: new, text, count=1, flags=re.DOTALL
-        )
+    if operator == b"/" and pattern[:1] in (b"#", b"%"):
+        anchored = translate(pattern[1:], quoted[1:]).pattern
+        anchored = rb"\A" + anchored if pattern[:1] == b"#" else anchored + rb"\Z"
+        return re.sub(anchored, lambda _: new, text, count=1, flags=re.DOTALL)
     return translate(pattern, quoted).sub(lambda _: new, text, count=0 if operator == b"//" else 1)
 
 
 def change_case(text: bytes, operator: bytes) -> bytes:
     """`${x,,}` `${x,}` `${x^^}` `${x^}`."""
     shown = text.decode("utf-8", "surrogateescape")
-    if operator == b",,":
-        shown = shown.lower()
-    elif operator == b"^^":
-        shown = shown.upper()
-    elif operator == b",":
-        shown = shown[:1].lower() + shown[1:]
-    else:
-        shown = shown[:1].upper() + shown[1:]
+    change = str.lower if operator in (b",", b",,") else str.upper
+    shown = change(shown) if len(operator) > 1 else change(shown[:1]) + shown[1:]
     return shown.encode("utf-8", "surrogateescape")
 
 

@@ -126,7 +126,7 @@ class _Shell(ControlFlow):
                 raise Exhausted
         except Unterminated:
             return Flow.NEXT, None
-        name = joined(fields[0].pieces) if fields else b""
+        name = fields[0].text if fields else b""
         if not fields:
             return Flow.NEXT, True
         builtin = BUILTINS.get(name)
@@ -189,23 +189,14 @@ class _Shell(ControlFlow):
         expander.state.variables[assignment.name] = array.with_elements(held)
 
     def so_far(self, old: Variable | None, name: bytes) -> ShellValue:
-        if old is not None:
-            return old.scalar() or ()
-        return (
-            ()
-            if name not in (b"PATH", b"LD_LIBRARY_PATH", b"PYTHONPATH")
-            else (unknown(say("${name} is set by the machine", name=name.decode())),)
-        )
+        if old is None and name in (b"PATH", b"LD_LIBRARY_PATH", b"PYTHONPATH"):
+            return (unknown(say("${name} is set by the machine", name=name.decode())),)
+        return () if old is None else old.scalar() or ()
 
     def environment(self, command: Simple, expander: Expander) -> tuple[dict[bytes, ShellValue], frozenset[bytes]]:
         """What a command finds in its environment, and which of it comes from its own prefix."""
-        inherited = {
-            n: v.scalar() or () for n, v in expander.state.variables.items() if v.exported and v.elements is None
-        }
-        own: dict[bytes, ShellValue] = {}
-        for assignment in command.assignments:
-            own[assignment.name] = expander.value(assignment.value)
-        return {**inherited, **own}, frozenset(own)
+        own = {assignment.name: tuple(expander.value(assignment.value)) for assignment in command.assignments}
+        return {**expander.state.exported(), **own}, frozenset(own)
 
     def external(self, command: Simple, fields: tuple[CommandWord, ...], expander: Expander) -> FlowStatus:
         """A command that is no builtin: a launch, a wrapper around shell text, or something else."""
@@ -214,28 +205,17 @@ class _Shell(ControlFlow):
             if output is not None:
                 self.capture.extend(output)
                 return Flow.NEXT, True
-            shown = joined(fields[0].pieces).decode("utf-8", "replace")[:40]
+            shown = fields[0].text.decode("utf-8", "replace")[:40]
             self.capture.append(unknown(say("the output of {name}", name=shown)))
         self.heredoc_file(command, fields, expander)
         fields = filled_later(fields)
-        found = self.find_command([joined(item.pieces).decode("utf-8", "replace") for item in fields])
+        found = self.find_command([item.text.decode("utf-8", "replace") for item in fields])
         environment, own = self.environment(command, expander)
         if found is not None:
             environment, own = _wrapped_environment(found.wrapped, fields, environment, own)
         number = len(self.commands)
-        self.commands.append(
-            TracedCommand(
-                number,
-                fields,
-                environment,
-                own,
-                command,
-                expander.text,
-                found,
-                expander.state.files,
-                expander.state.folder,
-            )
-        )
+        stands = (command, expander.text, found, expander.state.files, expander.state.folder)
+        self.commands.append(TracedCommand(number, fields, environment, own, *stands))
         self.words += _LAUNCH_COST * len(fields) if found is not None else 0
         for index, item in enumerate(fields if found is None or found.kind == "program" else ()):
             self.uses += [Use(place, number, index) for place in sources(item.pieces)]
@@ -243,7 +223,7 @@ class _Shell(ControlFlow):
             self.uses += [Use(p, number, -1, "$" + name.decode("utf-8", "replace")) for p in sources(environment[name])]
         if found is not None and found.kind != "program":
             self.inner(found, fields, environment, expander.state)
-        elif found is None and joined(fields[0].pieces) in _READ_COMMANDS:
+        elif found is None and fields[0].text in _READ_COMMANDS:
             self.fed(command, environment, expander)
         return Flow.NEXT, None
 
@@ -254,16 +234,12 @@ class _Shell(ControlFlow):
             inside = self.shell_of_its_own(environment, expander.state)
             words = [word.literal() if isinstance(word, Word) else None for word in command.words]
             if b"-s" in words:
-                inside.positional = tuple(self.arguments_behind(command, words.index(b"-s"), expander))
+                given = [word for word in command.words[words.index(b"-s") + 1 :] if isinstance(word, Word)]
+                inside.positional = tuple(item for word in given for item in expander.fields(word))
             self.nested(body, inside)
 
-    def arguments_behind(self, command: Simple, index: int, expander: Expander) -> list[CommandWord]:
-        words = [word for word in command.words[index + 1 :] if isinstance(word, Word)]
-        return [item for word in words for item in expander.fields(word)]
-
     def feed(self, body: ShellValue, state: ShellState) -> None:
-        environment = {n: v.scalar() or () for n, v in state.variables.items() if v.exported and v.elements is None}
-        self.nested(body, self.shell_of_its_own(environment, state))
+        self.nested(body, self.shell_of_its_own(state.exported(), state))
 
     def inner(
         self,
@@ -311,11 +287,9 @@ class _Shell(ControlFlow):
         if loaded is None:
             shown = joined(path).decode("utf-8", "replace")
             self.file_missing = True
-            self.notes.append(
-                say("{file} is run by this script and was not found; what it sets is not known.", file=shown)
-                if shown
-                else say("a script is run by this script and was not found; what it sets is not known.")
-            )
+            nameless = say("a script is run by this script and was not found; what it sets is not known.")
+            named = say("{file} is run by this script and was not found; what it sets is not known.", file=shown)
+            self.notes.append(named if shown else nameless)
             return Flow.NEXT
         doc, data = loaded
         state.assigned |= _assigned_names(data)
@@ -354,14 +328,14 @@ class _Shell(ControlFlow):
 
     def heredoc_file(self, command: Simple, fields: tuple[CommandWord, ...], expander: Expander) -> None:
         """`cat > file <<EOF`: remember what the script writes, for when it runs or reads it."""
-        if joined(fields[0].pieces) not in (b"cat", b"tee"):
+        if fields[0].text not in (b"cat", b"tee"):
             return
         paths = [expander.value(r.target) for r in command.redirects if r.operator in (b">", b">>", b">|")]
-        if joined(fields[0].pieces) == b"tee":
-            paths = [item.pieces for item in fields[1:] if not joined(item.pieces).startswith(b"-")]
+        if fields[0].text == b"tee":
+            paths = [item.pieces for item in fields[1:] if not item.text.startswith(b"-")]
         body = expander.heredoc(command) if paths else None
         if body is not None:
-            append = any(r.operator == b">>" for r in command.redirects) or b"-a" in [joined(f.pieces) for f in fields]
+            append = any(r.operator == b">>" for r in command.redirects) or b"-a" in [f.text for f in fields]
             for path in paths:
                 self.write(path, body, append, expander.state)
 
@@ -394,14 +368,14 @@ class _Shell(ControlFlow):
 
 def filled_later(fields: tuple[CommandWord, ...]) -> tuple[CommandWord, ...]:
     """The arguments of a command, where `xargs` and `parallel` put what they read in place of `{}` or at the end."""
-    name = joined(fields[0].pieces)
+    name = fields[0].text
     if name not in (b"xargs", b"parallel"):
         return fields
     later = unknown(say("{name} fills it in", name=name.decode()))
-    texts = [joined(item.pieces) for item in fields]
+    texts = [item.text for item in fields]
     fields = fields[: texts.index(b":::")] if b":::" in texts else fields
     if any(b"{}" in text for text in texts[1:]):
-        return tuple(CommandWord((later,)) if b"{}" in joined(item.pieces) else item for item in fields)
+        return tuple(CommandWord((later,)) if b"{}" in item.text else item for item in fields)
     return (*fields, CommandWord((replace(later, quoted=False),)))
 
 
@@ -465,6 +439,6 @@ def _wrapped_environment(
 
 def _assignment(item: CommandWord, start: int, end: int | None) -> tuple[bytes, ShellValue]:
     """`NAME=value` in bytes `start:end` of a word, as a name and the pieces of the value."""
-    text = joined(item.pieces)[start:end]
+    text = item.text[start:end]
     at = text.find(b"=")
     return text[:at], cut(item.pieces, start + at + 1, end)

@@ -27,6 +27,11 @@ class CommandWord(Struct, frozen=True):
     pieces: ShellValue
     home: ByteRange | None = None
 
+    @property
+    def text(self) -> bytes:
+        """Its bytes, guesses included."""
+        return joined(self.pieces)
+
 
 class Variable(Struct, frozen=True):
     """A scalar's `value`, or an array's `elements` by index. Both None: declared but never set."""
@@ -108,6 +113,10 @@ class ShellState(Struct):
         """Whether what is assigned to a name goes into the environment."""
         old = self.variables.get(name)
         return self.exports_all or name in self.exports or (old is not None and old.exported)
+
+    def exported(self) -> dict[bytes, ShellValue]:
+        """What a command finds in its environment, beside what its own prefix gives it."""
+        return {n: v.scalar() or () for n, v in self.variables.items() if v.exported and v.elements is None}
 
     def become(self, other: ShellState) -> None:
         """Take over another state's content."""

@@ -212,16 +212,8 @@ def check_balance(data: bytes) -> None:
     at = 0
     while at < len(data):
         command = scan_command(data, at)
-        at = _past_heredoc(data, command)
-
-
-def _past_heredoc(data: bytes, command: Simple) -> int:
-    """Where reading goes on after a command: behind the bodies of its heredocs."""
-    bodies = [redirect for redirect in command.redirects if redirect.body]
-    if not bodies:
-        return command.resume
-    end = max(redirect.body[1] for redirect in bodies if redirect.body)
-    return _line_end(data, end) + 1
+        bodies = [redirect.body[1] for redirect in command.redirects if redirect.body]
+        at = _line_end(data, max(bodies)) + 1 if bodies else command.resume
 
 
 class If(Struct, frozen=True):

@@ -304,19 +304,8 @@ def _braced(data: bytes, at: int, parts: list[WordPart], quoted: bool) -> int:
     operator = _OPERATOR.match(data, cursor, end - 1)
     if operator:
         cursor = operator.end()
-    parts.append(
-        Parameter(
-            name.group(),
-            at,
-            end,
-            quoted,
-            operator.group() if operator else b"",
-            (cursor, end - 1),
-            index,
-            length,
-            indirect,
-        )
-    )
+    sign, argument = operator.group() if operator else b"", (cursor, end - 1)
+    parts.append(Parameter(name.group(), at, end, quoted, sign, argument, index, length, indirect))
     return end
 
 
@@ -351,7 +340,9 @@ def closing(data: bytes, at: int, in_double: bool = False, depth: int = 0) -> in
         if byte == b"\\":
             cursor += 2
         elif byte == b"'" and not in_double:
-            cursor = _quote_end(data, cursor, b"'")
+            quote, cursor = cursor, data.find(b"'", cursor + 1) + 1
+            if not cursor:
+                raise Unterminated(mark("a single quote"), quote)
         elif byte == b'"':
             cursor = _double_end(data, cursor, depth)
         elif byte == b"`":
@@ -366,13 +357,6 @@ def closing(data: bytes, at: int, in_double: bool = False, depth: int = 0) -> in
             level += (byte == b"(" and closer == b")") - (byte == b")" and closer == b")")
             cursor += 1
     raise Unterminated(what, at)
-
-
-def _quote_end(data: bytes, at: int, quote: bytes) -> int:
-    end = data.find(quote, at + 1)
-    if end < 0:
-        raise Unterminated(mark("a single quote"), at)
-    return end + 1
 
 
 def _double_end(data: bytes, at: int, depth: int) -> int:

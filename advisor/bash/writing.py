@@ -6,21 +6,8 @@ import re
 from collections.abc import Iterable
 from functools import cached_property
 
-from advisor.bash.syntax import (
-    CaseStatement,
-    Chain,
-    CommandGroup,
-    For,
-    Function,
-    If,
-    Negation,
-    Pipeline,
-    Simple,
-    Statement,
-    Statements,
-    Test,
-    While,
-)
+from advisor.bash import syntax
+from advisor.bash.syntax import Simple, Statement, Statements
 from advisor.bash.text import Context
 from advisor.bash.tree import parse
 
@@ -75,9 +62,9 @@ class Site:
             if isinstance(statement, Simple):
                 bodies = [redirect.body[1] for redirect in statement.redirects if redirect.body]
                 out.append((statement.start, max([statement.end, *bodies])))
-            elif isinstance(statement, Test):
+            elif isinstance(statement, syntax.Test):
                 out.append((statement.start, statement.body[1] + 2))
-            elif isinstance(statement, (For, CaseStatement)):
+            elif isinstance(statement, (syntax.For, syntax.CaseStatement)):
                 out.append((statement.start, statement.start + 1))
         return sorted(out)
 
@@ -120,22 +107,22 @@ def _walk(block: Statements) -> Iterable[Statement]:
     for statement in block:
         yield statement
         match statement:
-            case If():
+            case syntax.If():
                 for condition, body in statement.branches:
                     yield from _walk(condition)
                     yield from _walk(body)
                 yield from _walk(statement.otherwise)
-            case For() | Function() | CommandGroup():
+            case syntax.For() | syntax.Function() | syntax.CommandGroup():
                 yield from _walk(statement.body)
-            case While():
+            case syntax.While():
                 yield from _walk(statement.condition)
                 yield from _walk(statement.body)
-            case CaseStatement():
+            case syntax.CaseStatement():
                 for _, body, _ in statement.items:
                     yield from _walk(body)
-            case Pipeline():
+            case syntax.Pipeline():
                 yield from _walk(statement.elements)
-            case Chain():
+            case syntax.Chain():
                 yield from _walk((statement.left, statement.right))
-            case Negation():
+            case syntax.Negation():
                 yield from _walk((statement.body,))
