@@ -1,4 +1,4 @@
-"""What the shell's own commands do to its state, and what a few harmless commands would print."""
+"""Carries out the builtins of bash: what they do to its state, and what they print."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from advisor.bash.conditions import Condition, Operand
 from advisor.bash.expand import Expander
 from advisor.bash.flow import ControlFlow
 from advisor.bash.output import printed
+from advisor.bash.parameters import SEPARATORS
 from advisor.bash.state import CommandWord, Flow, FlowStatus, Variable
 from advisor.bash.syntax import Assignment, Simple
 from advisor.bash.text import Piece, ShellValue, cut, joined, known, sources, unknown, why_unknown
@@ -19,7 +20,6 @@ from advisor.bash.words import Word
 from advisor.language import say
 
 _ELEMENT = re.compile(rb"([A-Za-z_]\w*)\[(.+)\]")
-_DEFAULT_SEPARATORS = b" \t\n"
 
 Builtin = Callable[[ControlFlow, Simple, "list[CommandWord]", Expander], FlowStatus]
 
@@ -152,20 +152,14 @@ def _read(shell: ControlFlow, command: Simple, fields: list[CommandWord], expand
         else:
             names.append(text)
     body = expander.heredoc(command)
-    separators = _separators(command, expander)
+    own = [joined(expander.value(assignment.value)) for assignment in command.assignments if assignment.name == b"IFS"]
+    separators = own[0] if own else SEPARATORS
     if body is None:
         for name in names:
             expander.state.assign(name, (unknown(say("it is read when the script runs")),))
     else:
         _store_read(names or [b"REPLY"], body if whole else _first_line(body), array, separators, expander)
     return _next(None)
-
-
-def _separators(command: Simple, expander: Expander) -> bytes:
-    for assignment in command.assignments:
-        if assignment.name == b"IFS":
-            return joined(expander.value(assignment.value))
-    return _DEFAULT_SEPARATORS
 
 
 def _store_read(names: list[bytes], body: ShellValue, array: bool, separators: bytes, expander: Expander) -> None:
@@ -194,7 +188,7 @@ def _first_line(body: ShellValue) -> ShellValue:
 
 def _trimmed(body: ShellValue, separators: bytes) -> ShellValue:
     """Without the blanks around it; a part that is not known counts as text."""
-    blanks = bytes(b for b in separators if b in _DEFAULT_SEPARATORS)
+    blanks = bytes(b for b in separators if b in SEPARATORS)
     behind = _without_end(body, blanks)
     while blanks and behind and not behind[0].reason:
         first = behind[0]
@@ -224,7 +218,7 @@ def _split(body: ShellValue, separators: bytes, most: int = 0) -> list[ShellValu
     text = joined(body).rstrip(b"\n")
     out: list[ShellValue] = []
     at = 0
-    blank = all(b in _DEFAULT_SEPARATORS for b in separators)
+    blank = all(b in SEPARATORS for b in separators)
     while at <= len(text) and separators:
         if blank:
             while at < len(text) and text[at] in separators:
@@ -233,7 +227,7 @@ def _split(body: ShellValue, separators: bytes, most: int = 0) -> list[ShellValu
                 break
         end = next((i for i in range(at, len(text)) if text[i] in separators), len(text))
         if most and len(out) == most - 1:
-            end = len(text.rstrip(bytes(b for b in separators if b in _DEFAULT_SEPARATORS) or b"\n"))
+            end = len(text.rstrip(bytes(b for b in separators if b in SEPARATORS) or b"\n"))
         out.append(cut(body, at, end))
         at = end + 1
         if most and len(out) == most:
@@ -361,9 +355,7 @@ BUILTINS: dict[bytes, Builtin] = {
     **dict.fromkeys((b"[", b"test"), _test),
     **dict.fromkeys((b"source", b"."), _source),
     **dict.fromkeys((b"echo", b"printf"), _echo),
-    **dict.fromkeys(
-        (b":", b"true", b"false", b"ulimit", b"umask", b"shopt", b"alias", b"wait", b"popd", b"hash"), _nothing
-    ),
+    **dict.fromkeys(b": true false ulimit umask shopt alias wait popd hash".split(), _nothing),
     **dict.fromkeys((b"pwd", b"type", b"kill", b"jobs"), _unknown_status),
     **dict.fromkeys((b"cd", b"pushd"), _cd),
     **dict.fromkeys((b"mapfile", b"readarray"), _mapfile),

@@ -1,4 +1,4 @@
-"""Conditions of the shell, answered True, False or None (undecided)."""
+"""Answers conditions of bash: True, False or None (undecided)."""
 
 from __future__ import annotations
 
@@ -130,9 +130,8 @@ class Condition:
         operand = self.operands[self.at] if self.at < len(self.operands) else None
         if operand is None or self.at + 1 >= len(self.operands):
             return False
-        return operand.operator == "!" or (
-            not operand.quoted and operand.value is not None and joined(operand.value) == b"!"
-        )
+        value = operand.value
+        return operand.operator == "!" or (not operand.quoted and value is not None and joined(value) == b"!")
 
     def primary(self) -> bool | None:
         if self.at >= len(self.operands):

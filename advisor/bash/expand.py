@@ -1,4 +1,4 @@
-"""Words to arguments: parameter, command and arithmetic expansion, word splitting, braces."""
+"""Expands words to arguments: parameters, commands, arithmetic, braces, word splitting."""
 
 from __future__ import annotations
 
@@ -181,9 +181,8 @@ class Expander(Parameters):
 
     def split_at(self, separators: bytes | None, pieces: list[Piece], out: list[list[Piece]], open_field: bool) -> bool:
         """Split at separators of the script's own. Blanks among others are more than is worth following."""
-        if separators is None or (
-            separators.strip(SEPARATORS) and separators.translate(None, SEPARATORS) != separators
-        ):
+        mixed = separators and separators.strip(SEPARATORS) and separators.translate(None, SEPARATORS) != separators
+        if separators is None or mixed:
             _append(out, open_field, [unknown(say("it is split at an $IFS that is not followed"), sources(pieces))])
             return True
         blank = not separators.strip(SEPARATORS)
@@ -256,7 +255,7 @@ class Expander(Parameters):
         if not isinstance(first, Literal) or first.quoted or not pieces:
             return pieces
         if re.match(rb"~(/|$)", first.text) and pieces[0].text.startswith(b"~"):
-            return (unknown(say("the home folder")), *pieces[0:1], *pieces[1:])
+            return (unknown(say("the home folder")), *pieces)
         if _IDENTIFIER.match(first.text):
             return (*pieces, unknown(say("the home folder")))
         return pieces

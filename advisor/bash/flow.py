@@ -1,4 +1,4 @@
-"""Follows the statements of a script: conditions, loops, pipelines, as bash would and without running anything."""
+"""Follows statements: conditions, loops, pipelines, as bash would and without running anything."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a few harmless commands would print: `echo`, `printf`, `expr`, `seq`, `basename`, and filters of a pipeline."""
+"""Says what harmless commands would print: `echo`, `printf`, `expr`, `seq`, `basename`, and filters of a pipeline."""
 
 from __future__ import annotations
 
@@ -189,12 +189,8 @@ def filtered_text(arguments: list[bytes], text: bytes) -> bytes | None:
             return _ends(name == b"head", b" ".join(options), text)
         case [b"sed", *options]:
             return _sed(options, text)
-        case [b"awk", b"-F", separator, program]:
-            return _awk(separator, program, text)
-        case [b"awk", option, program] if option.startswith(b"-F"):
-            return _awk(option[2:], program, text)
-        case [b"awk", program]:
-            return _awk(b"", program, text)
+        case [b"awk", *options, program] if not options or options[0].startswith(b"-F"):
+            return _awk(b"".join(options)[2:], program, text) if len(options) < 3 else None
         case [b"cat"] | [b"xargs"]:
             return text
     return None
@@ -267,7 +263,7 @@ def _sed(options: list[bytes], text: bytes) -> bytes | None:
 
 def _as_python(pattern: bytes, extended: bool) -> bytes | None:
     """A POSIX expression as Python's, where the two agree and it cannot run for ever; else None."""
-    out, at, repeats = b"", 0, 0
+    out, at = b"", 0
     while at < len(pattern):
         byte, following = pattern[at : at + 1], pattern[at + 1 : at + 2]
         if byte == b"[":
@@ -287,10 +283,8 @@ def _as_python(pattern: bytes, extended: bool) -> bytes | None:
         special = byte in b"()|+?{}"
         out += b"\\" + byte if special and not extended else byte
         at += 1
-    alternatives = re.findall(rb"\(([^()]*\|[^()]*)\)", out)
-    ambiguous = any(
-        a != b and b.startswith(a) for group in alternatives for a in group.split(b"|") for b in group.split(b"|")
-    )
+    alternatives = [group.split(b"|") for group in re.findall(rb"\(([^()]*\|[^()]*)\)", out)]
+    ambiguous = any(a != b and b.startswith(a) for group in alternatives for a in group for b in group)
     repeats = len(re.findall(rb"(?<!\\)[*+]", out))
     nested = re.search(rb"[*+}]\)?[*+{]", out) is not None
     bare = b"|" in re.sub(rb"\([^()]*\)", b"", out.replace(b"\\|", b""))

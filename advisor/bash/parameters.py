@@ -1,4 +1,4 @@
-"""Values of parameters: `$name`, `${name…}` with all its operators, and arithmetic."""
+"""Looks up values of parameters: `$name`, `${name…}` with all its operators, and arithmetic."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shell patterns (`*`, `?`, `[…]`) as regular expressions, and the operators of `${name…}` that use them."""
+"""Translates patterns (`*`, `?`, `[…]`) into regular expressions, and applies the operators of `${name…}` to text."""
 
 from __future__ import annotations
 

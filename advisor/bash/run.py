@@ -222,7 +222,7 @@ class _Shell(ControlFlow):
         for name in own:
             self.uses += [Use(p, number, -1, "$" + name.decode("utf-8", "replace")) for p in sources(environment[name])]
         if found is not None and found.kind != "program":
-            self.inner(found, fields, environment, expander.state)
+            self.inner(found, fields, self.shell_of_its_own(environment, expander.state))
         elif found is None and fields[0].text in _READ_COMMANDS:
             self.fed(command, environment, expander)
         return Flow.NEXT, None
@@ -241,15 +241,8 @@ class _Shell(ControlFlow):
     def feed(self, body: ShellValue, state: ShellState) -> None:
         self.nested(body, self.shell_of_its_own(state.exported(), state))
 
-    def inner(
-        self,
-        found: LauncherMatch,
-        fields: tuple[CommandWord, ...],
-        environment: Mapping[bytes, ShellValue],
-        state: ShellState,
-    ) -> None:
+    def inner(self, found: LauncherMatch, fields: tuple[CommandWord, ...], inside: ShellState) -> None:
         """Shell text or a script file that a command runs in a shell of its own."""
-        inside = self.shell_of_its_own(environment, state)
         inside.positional = tuple(fields[found.arguments + 1 :])
         if found.kind == "text":
             inside.name = fields[found.arguments + 1].pieces if len(fields) > found.arguments + 1 else (Piece(b"bash"),)
@@ -433,12 +426,8 @@ def _wrapped_environment(
     """What a command behind wrappers finds in its environment, and which of it they or its own prefix give it."""
     removed = {name.encode("utf-8", "surrogateescape") for name in wrapped.removed}
     out = {} if wrapped.elsewhere else {name: value for name, value in environment.items() if name not in removed}
-    given = dict(_assignment(fields[one.word], one.start, one.end) for one in wrapped.given)
+    given: dict[bytes, ShellValue] = {}
+    for one in wrapped.given:  # `NAME=value`
+        name = fields[one.word].text[one.start : one.end].partition(b"=")[0]
+        given[name] = cut(fields[one.word].pieces, one.start + len(name) + 1, one.end)
     return {**out, **given}, frozenset((own & out.keys()) | given.keys())
-
-
-def _assignment(item: CommandWord, start: int, end: int | None) -> tuple[bytes, ShellValue]:
-    """`NAME=value` in bytes `start:end` of a word, as a name and the pieces of the value."""
-    text = item.text[start:end]
-    at = text.find(b"=")
-    return text[:at], cut(item.pieces, start + at + 1, end)

@@ -154,17 +154,14 @@ def _either(a: Variable | None, b: Variable | None, reason: str) -> Piece:
 
 
 def _same(a: Variable | None, b: Variable | None) -> bool:
-    if a is b:
-        return True
-    if a is None or b is None or a.exported != b.exported:
+    if a is None or b is None or a is b:
+        return a is b
+    held, other = a.elements, b.elements
+    if a.exported != b.exported or (held is None) != (other is None):
         return False
-    if (a.elements is None) != (b.elements is None):
-        return False
-    if a.elements is not None and b.elements is not None:
-        return list(a.elements) == list(b.elements) and all(
-            _text(a.elements[k].pieces) == _text(b.elements[k].pieces) for k in a.elements
-        )
-    return _text(a.value) == _text(b.value)
+    if held is None or other is None:
+        return _text(a.value) == _text(b.value)
+    return list(held) == list(other) and all(_text(held[key].pieces) == _text(other[key].pieces) for key in held)
 
 
 def _text(pieces: tuple[Piece, ...] | None) -> object:

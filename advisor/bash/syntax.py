@@ -1,4 +1,4 @@
-"""Simple commands: assignments, words and redirections up to the operator or newline that ends them."""
+"""Defines the statements of bash and scans simple commands: assignments, words, redirections, what ends them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where text of a shell script stands: bytes of a document, or a string that a command runs as shell text."""
+"""Keeps where text of a bash script stands: bytes of a document, or a string that a command runs as shell text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The statements of a shell text. tree-sitter-bash gives the structure; our own scanner splits words, to the byte."""
+"""Parses a bash text into statements: tree-sitter-bash gives the structure, our own scanner the words, to the byte."""
 
 from __future__ import annotations
 

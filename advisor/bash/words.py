@@ -1,4 +1,4 @@
-"""Words of the shell as bash splits them: literals, quotes and expansions, each with its byte range."""
+"""Splits text into words as bash does: literals, quotes and expansions, each with its byte range."""
 
 from __future__ import annotations
 

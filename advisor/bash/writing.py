@@ -1,4 +1,4 @@
-"""A new value as the shell must see it, by what stands around the place it goes to."""
+"""Quotes new values by what stands around the place they go to, and finds where new lines may stand."""
 
 from __future__ import annotations
 

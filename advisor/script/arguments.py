@@ -1,4 +1,4 @@
-"""Arguments of a program as settings: `key=value` words (hydra, OmegaConf) and `--key value…` options (argparse)."""
+"""Reads arguments as settings: `key=value` words (hydra, OmegaConf) and `--key value…` options (argparse)."""
 
 from __future__ import annotations
 

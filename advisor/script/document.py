@@ -1,4 +1,4 @@
-"""The nouns of a launch file: its exact bytes, a setting, and where the literal that decides it stands."""
+"""Defines the nouns of a launch file: exact bytes, settings with the literal that decides each, edits, changes."""
 
 from __future__ import annotations
 

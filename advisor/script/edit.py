@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 _NO_LAUNCH = mark("{file} holds settings without the command they belong to, so there is no launch to write them into.")
 
 
+_NO_LAUNCH = mark("{file} holds settings without the command they belong to, so there is no launch to write them into.")
+
+
 def rewrite(script: Script, launch_index: int, wanted: Sequence[EditRequest]) -> tuple[Rewrite, ...]:
     """The documents with the wanted changes, for one launch of the script.
 
@@ -91,12 +94,7 @@ def _shell(script: Script, launch_index: int, wanted: Sequence[EditRequest], cha
         )
     if launch_index >= len(reading.launches):
         file = clean_line(str(script.documents[0].path))
-        raise EditRefused(
-            say(
-                "{file} holds settings without the command they belong to, so there is no launch to write them into.",
-                file=file,
-            )
-        )
+        raise EditRefused(say(_NO_LAUNCH, file=file))
     launch = reading.launches[launch_index]
     editor = ShellEditor(reading, launch, changes)
     for item in wanted:

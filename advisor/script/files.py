@@ -1,4 +1,4 @@
-"""The files a script is made of: loaded once, bounded, never run."""
+"""Loads the files that a script is made of: once, bounded, never run."""
 
 from __future__ import annotations
 

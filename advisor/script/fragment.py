@@ -1,4 +1,4 @@
-"""Settings pasted without the command they belong to: lines `a.b=c` or `--key value`, or a config call of Python.
+"""Reads settings pasted without the command they belong to: lines `a.b=c` or `--key value`, or a config call of Python.
 
 They can be diagnosed and sized; there is no launch to edit.
 """

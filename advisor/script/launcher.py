@@ -59,7 +59,7 @@ def find_launcher(words: Sequence[str]) -> LauncherMatch | None:
             at = past_ray(words, at, wrapped)
         elif name == "uv":
             at = past_uv(words, at)
-        elif is_wrapper(name):
+        elif name in _WRAPPERS:
             start = past_wrapper(words, at, wrapped)
             text = shell_text(words, at) if start == len(words) else None
             if text is not None:
@@ -132,11 +132,7 @@ def _module(words: Sequence[str], at: int, interpreter: str | None) -> LauncherM
     if launcher is None:
         return LauncherMatch("program", module, at + 2, (at, at), interpreter)
     found = _torchrun(words, at + 2, at + 2) if launcher == "torchrun" else _scan_for_script(words, at + 1, launcher)
-    return (
-        None
-        if found is None
-        else LauncherMatch(found.kind, found.program, found.arguments, found.launcher, interpreter)
-    )
+    return found and replace(found, interpreter=interpreter)
 
 
 def _torchrun(words: Sequence[str], first: int, at: int) -> LauncherMatch | None:
@@ -205,15 +201,11 @@ _UV_TAKES = {
 """Options of `uv run` with a value behind them."""
 _ENVIRONMENT = re.compile(r"([A-Za-z_]\w*)=")
 _GIVES = {
-    "docker": ("-e", "--env"),
-    "nvidia-docker": ("-e", "--env"),
-    "podman": ("-e", "--env"),
-    "apptainer": ("--env",),
-    "singularity": ("--env",),
+    **dict.fromkeys(("docker", "nvidia-docker", "podman"), ("-e", "--env")),
+    **dict.fromkeys(("apptainer", "singularity"), ("--env",)),
     "mpirun": ("-x",),
     "systemd-run": ("-E", "--setenv"),
-    "srun": ("--export",),
-    "sbatch": ("--export",),
+    **dict.fromkeys(("srun", "sbatch"), ("--export",)),
 }
 """Options that give variables to the command: NAME=value, for Slurm several with commas between them."""
 PYTHON = re.compile(r"python[\d.]*$|pypy[\d.]*$")
@@ -222,11 +214,6 @@ PYTHON = re.compile(r"python[\d.]*$|pypy[\d.]*$")
 def base(word: str) -> str:
     """A command without its folder."""
     return word.rsplit("/", 1)[-1]
-
-
-def is_wrapper(name: str) -> bool:
-    """Whether a command runs the rest of its line."""
-    return name in _WRAPPERS
 
 
 def past_wrapper(words: Sequence[str], at: int, out: Wrapped) -> int:

@@ -1,4 +1,4 @@
-"""Which literal decides a value, and what else the same literal decides."""
+"""Finds the literal that decides a value, and what else the same literal decides."""
 
 from __future__ import annotations
 

@@ -113,9 +113,8 @@ def read_shell(files: Files, path: Path, positional: tuple[str, ...]) -> ShellRe
         return number, files.documents[number].data
 
     arguments = [text.encode("utf-8", "surrogateescape") for text in positional]
-    reading = ShellReading(
-        files, trace(doc, data, str(path).encode("utf-8", "surrogateescape"), arguments, load, find_launcher)
-    )
+    name = str(path).encode("utf-8", "surrogateescape")
+    reading = ShellReading(files, trace(doc, data, name, arguments, load, find_launcher))
     _find_launches(reading, path.parent)
     return reading
 

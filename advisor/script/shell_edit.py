@@ -89,9 +89,8 @@ class ShellEditor:
         if isinstance(value, str) and len(argument.values) == 1:
             return self.replace_literal(argument.values[0], value, wanted, argument.style == "option")
         if argument.style == "assignment":
-            return isinstance(value, tuple) and self.replace_literal(
-                argument.values[0], list_text(value), wanted, False
-            )
+            text = list_text(value) if isinstance(value, tuple) else None
+            return text is not None and self.replace_literal(argument.values[0], text, wanted, False)
         if argument.style == "joined":
             return False
         return self.replace_values(argument, wanted, value)
@@ -100,9 +99,8 @@ class ShellEditor:
         found = target(pieces, self.reading.data)
         if found is None or found.place.doc != 0:
             return False
-        own = any(
-            word.doc == 0 and word.start <= found.place.start and found.place.end <= word.end for word in self.words
-        )
+        start, end = found.place.start, found.place.end
+        own = any(word.doc == 0 and word.start <= start and end <= word.end for word in self.words)
         context = "plain" if found.quotes else found.place.context
         new = within(value, context, own_word=own, alone=alone and context == "plain")
         if new is None:
@@ -177,11 +175,8 @@ class ShellEditor:
         lead = b" "
         if b"\n" in data[start : place.start]:
             line = self.site.data.rfind(b"\n", 0, place.start) + 1
-            lead = (
-                b" \\"
-                + self.site.newline
-                + (self.site.indent(line) or _DEFAULT_INDENT if line > start else _DEFAULT_INDENT)
-            )
+            indent = self.site.indent(line) if line > start else b""
+            lead = b" \\" + self.site.newline + (indent or _DEFAULT_INDENT)
         new = encoded(text)
         offset = len(lead)
         self.changes.replace(0, place.start, place.start, lead + new, wanted.key, (offset + low, offset + high))

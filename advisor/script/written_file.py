@@ -1,4 +1,4 @@
-"""Config files that a script writes itself, from a heredoc or `echo`: read and edited where they stand in it."""
+"""Reads and edits config files that a script writes itself, from a heredoc or `echo`, where they stand in it."""
 
 from __future__ import annotations
 
