@@ -10,25 +10,25 @@ from msgspec.structs import replace
 
 from advisor.bash.conditions import Condition, Operand
 from advisor.bash.expand import Expander
-from advisor.bash.flow import ControlFlow
 from advisor.bash.output import printed
 from advisor.bash.parameters import SEPARATORS
+from advisor.bash.run import Shell
 from advisor.bash.state import CommandWord, Flow, FlowStatus, Variable
 from advisor.bash.syntax import Assignment, Simple
-from advisor.bash.text import Piece, ShellValue, cut, joined, known, sources, unknown, why_unknown
+from advisor.bash.text import Piece, ShellValue, cut, joined, known, sources, unknown, why_unknown, without_end
 from advisor.bash.words import Word
 from advisor.language import say
 
 _ELEMENT = re.compile(rb"([A-Za-z_]\w*)\[(.+)\]")
 
-Builtin = Callable[[ControlFlow, Simple, "list[CommandWord]", Expander], FlowStatus]
+Builtin = Callable[[Shell, Simple, "list[CommandWord]", Expander], FlowStatus]
 
 
 def _next(status: bool | None = True) -> FlowStatus:
     return Flow.NEXT, status
 
 
-def _declare(shell: ControlFlow, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
+def _declare(shell: Shell, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
     """`export`, `declare`, `local`, `readonly`: assignments with attributes."""
     name = fields[0].text
     options = b"".join(f.text for f in fields[1:] if f.text.startswith(b"-"))
@@ -62,7 +62,7 @@ def _mark(expander: Expander, name: bytes, options: bytes, local: bool) -> None:
         variables[name] = replace(old, integer=b"i" in options, associative=b"A" in options)
 
 
-def _export(shell: ControlFlow, expander: Expander, name: bytes, exported: bool, withdrawn: bool) -> None:
+def _export(shell: Shell, expander: Expander, name: bytes, exported: bool, withdrawn: bool) -> None:
     """`export NAME`, and `export -n NAME`, which takes it back."""
     state, old = expander.state, expander.state.variables.get(name)
     if withdrawn:
@@ -83,7 +83,7 @@ def _refer(expander: Expander, name: bytes, target: bytes) -> None:
     expander.state.variables[target] = Variable((why,))
 
 
-def _unset(shell: ControlFlow, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
+def _unset(shell: Shell, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
     state = expander.state
     texts = [item.text for item in fields[1:]]
     for text in texts:
@@ -99,7 +99,7 @@ def _unset(shell: ControlFlow, command: Simple, fields: list[CommandWord], expan
     return _next()
 
 
-def _set(shell: ControlFlow, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
+def _set(shell: Shell, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
     texts = [item.text for item in fields]
     if b"--" in texts:
         expander.state.positional = tuple(fields[texts.index(b"--") + 1 :])
@@ -113,7 +113,7 @@ def _set(shell: ControlFlow, command: Simple, fields: list[CommandWord], expande
     return _next()
 
 
-def _getopts(shell: ControlFlow, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
+def _getopts(shell: Shell, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
     """There are no options where no arguments were given; which of several comes next is not followed."""
     if not expander.state.positional:
         return _next(False)
@@ -122,13 +122,13 @@ def _getopts(shell: ControlFlow, command: Simple, fields: list[CommandWord], exp
     return _next(None)
 
 
-def _trap(shell: ControlFlow, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
+def _trap(shell: Shell, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
     if len(fields) > 2 and any(item.text in (b"EXIT", b"0") for item in fields[2:]):
         shell.at_exit = () if fields[1].text == b"-" else fields[1].pieces
     return _next()
 
 
-def _shift(shell: ControlFlow, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
+def _shift(shell: Shell, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
     given = expander.state.positional
     text = fields[1].text if len(fields) > 1 else b"1"
     if given is not None and text.isdigit():
@@ -136,7 +136,7 @@ def _shift(shell: ControlFlow, command: Simple, fields: list[CommandWord], expan
     return _next()
 
 
-def _read(shell: ControlFlow, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
+def _read(shell: Shell, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
     """`read` from a heredoc or a here-string; anything else is not known."""
     whole, array, names = False, False, []
     texts = [item.text for item in fields[1:]]
@@ -189,7 +189,7 @@ def _first_line(body: ShellValue) -> ShellValue:
 def _trimmed(body: ShellValue, separators: bytes) -> ShellValue:
     """Without the blanks around it; a part that is not known counts as text."""
     blanks = bytes(b for b in separators if b in SEPARATORS)
-    behind = _without_end(body, blanks)
+    behind = without_end(body, blanks)
     while blanks and behind and not behind[0].reason:
         first = behind[0]
         start = len(first.text) - len(first.text.lstrip(blanks))
@@ -197,21 +197,6 @@ def _trimmed(body: ShellValue, separators: bytes) -> ShellValue:
             return (first.cut(start, len(first.text)), *behind[1:])
         behind = behind[1:]
     return behind
-
-
-def trimmed_end(body: ShellValue) -> ShellValue:
-    """Without the newlines at the end, as `$( … )` gives it."""
-    return tuple(piece for piece in _without_end(body, b"\n") if piece.text or piece.reason)
-
-
-def _without_end(body: ShellValue, blanks: bytes) -> ShellValue:
-    while blanks and body and not body[-1].reason:
-        last = body[-1]
-        end = len(last.text.rstrip(blanks))
-        if end:
-            return (*body[:-1], last.cut(0, end))
-        body = body[:-1]
-    return body
 
 
 def _split(body: ShellValue, separators: bytes, most: int = 0) -> list[ShellValue]:
@@ -235,7 +220,7 @@ def _split(body: ShellValue, separators: bytes, most: int = 0) -> list[ShellValu
     return out
 
 
-def _eval(shell: ControlFlow, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
+def _eval(shell: Shell, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
     pieces: list[Piece] = []
     for index, item in enumerate(fields[1:]):
         pieces += [Piece(b" ")] if index else []
@@ -244,7 +229,7 @@ def _eval(shell: ControlFlow, command: Simple, fields: list[CommandWord], expand
     return shell.nested(tuple(pieces), expander.state, home), None
 
 
-def _source(shell: ControlFlow, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
+def _source(shell: Shell, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
     if len(fields) < 2:
         return _next(None)
     state = expander.state
@@ -256,7 +241,7 @@ def _source(shell: ControlFlow, command: Simple, fields: list[CommandWord], expa
     return (Flow.EXIT if flow is Flow.EXIT else Flow.NEXT), None
 
 
-def _exit(shell: ControlFlow, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
+def _exit(shell: Shell, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
     name = fields[0].text
     flow = {b"exit": Flow.EXIT, b"return": Flow.RETURN, b"break": Flow.BREAK}.get(name, Flow.CONTINUE)
     if name not in (b"exit", b"return") or len(fields) == 1:
@@ -265,7 +250,7 @@ def _exit(shell: ControlFlow, command: Simple, fields: list[CommandWord], expand
     return flow, (joined(given).strip() == b"0") if known(given) else None
 
 
-def _test(shell: ControlFlow, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
+def _test(shell: Shell, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
     given = Expander(expander.text, shell.as_given(expander.state), expander.substitute)
     words = [word for word in command.words[1:] if isinstance(word, Word)]
     if fields[0].text == b"[" and words and words[-1].literal() == b"]":
@@ -282,14 +267,14 @@ def _test(shell: ControlFlow, command: Simple, fields: list[CommandWord], expand
     return _next(shell.decide(Condition(operands, given, False)))
 
 
-def _let(shell: ControlFlow, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
+def _let(shell: Shell, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
     for word in command.words[1:]:
         if isinstance(word, Word):
             expander.arithmetic((word.start, word.end))
     return _next(None)
 
 
-def _echo(shell: ControlFlow, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
+def _echo(shell: Shell, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
     """Printing matters only inside `$( … )`, or where it goes to a file; `printf -v` prints into a variable."""
     texts = [item.text for item in fields[:3]]
     if texts[:2] == [b"printf", b"-v"] and len(texts) == 3 and re.fullmatch(rb"[A-Za-z_]\w*", texts[2]):
@@ -306,11 +291,11 @@ def _echo(shell: ControlFlow, command: Simple, fields: list[CommandWord], expand
     return _next()
 
 
-def _nothing(shell: ControlFlow, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
+def _nothing(shell: Shell, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
     return _next(fields[0].text != b"false")
 
 
-def _cd(shell: ControlFlow, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
+def _cd(shell: Shell, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
     """`cd FOLDER`: remembered where the folder is known, or a guess at it is (`$(dirname "$0")`)."""
     pieces = fields[-1].pieces if len(fields) > 1 else ()
     guessed = bool(pieces) and all(piece.text or not piece.reason for piece in pieces)
@@ -321,14 +306,14 @@ def _cd(shell: ControlFlow, command: Simple, fields: list[CommandWord], expander
     return _next(None)
 
 
-def _unknown_status(shell: ControlFlow, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
+def _unknown_status(shell: Shell, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
     if shell.capture is not None and fields[0].text == b"pwd":
         guess = expander.state.folder or posixpath.dirname(expander.state.source or expander.state.script)
         shell.capture.append(unknown(say("the folder that the script is started from"), (), guess))
     return _next(None)
 
 
-def _mapfile(shell: ControlFlow, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
+def _mapfile(shell: Shell, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
     """`mapfile -t NAME` from a heredoc or a here-string; anything else is not known."""
     texts = [item.text for item in fields[1:]]
     name = texts[-1] if texts and re.fullmatch(rb"[A-Za-z_]\w*", texts[-1]) else b"MAPFILE"
@@ -342,7 +327,7 @@ def _mapfile(shell: ControlFlow, command: Simple, fields: list[CommandWord], exp
     return _next(None)
 
 
-def _exec(shell: ControlFlow, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
+def _exec(shell: Shell, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
     if len(fields) < 2:
         return _next()
     shell.external(command, tuple(fields), expander)

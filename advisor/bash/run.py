@@ -1,4 +1,4 @@
-"""Follows a bash script without running it: assignments, functions, nested shells, and the commands looked for."""
+"""Runs the commands of a script in memory: assignments, functions, nested shells, and the commands looked for."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ import posixpath
 import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from itertools import islice
 
+from msgspec import Struct, field
 from msgspec.structs import replace
 
-from advisor.bash.builtins import BUILTINS, trimmed_end
-from advisor.bash.expand import MOST_FIELDS, Expander
-from advisor.bash.flow import MAX_DEPTH, MOST_WORDS, ControlFlow
+from advisor.bash.conditions import Condition
+from advisor.bash.expand import Expander
 from advisor.bash.output import command_output
 from advisor.bash.state import (
     CommandWord,
@@ -23,13 +22,12 @@ from advisor.bash.state import (
     LauncherMatch,
     Load,
     ShellState,
-    Trace,
     TracedCommand,
     Use,
     Variable,
     Wrapped,
 )
-from advisor.bash.syntax import Assignment, Simple
+from advisor.bash.syntax import Assignment, Simple, Statement, Statements
 from advisor.bash.text import (
     ByteRange,
     Piece,
@@ -42,12 +40,19 @@ from advisor.bash.text import (
     known,
     nested_text,
     sources,
+    trimmed_end,
     unknown,
 )
 from advisor.bash.tree import parse, read_statements
-from advisor.bash.words import Exhausted, Parameter, Unterminated, Word
+from advisor.bash.words import Exhausted, Parameter, Word
 from advisor.language import mark, say
 
+_MAX_WORDS = 20_000
+"""Words that may be run beyond what the script has bytes for."""
+_MOST_WORDS = 40_000
+"""Words that are run at most; a launch script has a few hundred."""
+MAX_DEPTH = 25
+"""Statements within statements."""
 _LONGEST_PATH = 1_000
 _LONGEST_READ = 1_000_000
 """Bytes that are searched for names the script sets."""
@@ -71,29 +76,64 @@ _ASSIGNED = re.compile(
 )
 
 
-def trace(
-    doc: int, data: bytes, path: bytes, arguments: Sequence[bytes], load: Load, find_command: FindCommand
-) -> Trace:
-    """Follow the script at `path`, document number `doc`, from its first line to its last.
+class Shell(Struct):
+    """The run of one script: what it came across, and the commands that it runs."""
 
-    `arguments` are what it is given, `load` finds files that it sources and runs, `find_command` says what a command
-    line launches. Raises Unterminated where a quote or bracket never closes.
-    """
-    state = ShellState(positional=tuple(CommandWord((Piece(text),)) for text in arguments) or None, script=path)
-    shell = _Shell(load, find_command)
-    shell.script(doc, data, state)
-    return Trace(shell.commands, shell.uses, shell.notes, shell.whole)
+    load: Load
+    find_command: FindCommand
+    commands: list[TracedCommand] = field(default_factory=list)
+    uses: list[Use] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    file_missing: bool = False
+    """Whether it runs another script that was not found."""
+    words: int = 0
+    budget: int = _MAX_WORDS
+    whole: bool = True
+    """Whether the script was followed to its end."""
+    depth: int = 0
+    last: bool | None = True
+    """How the last statement ended: success, failure, or not known."""
+    unsure: bool = False
+    """Whether the function that runs may have returned earlier than it was followed."""
+    at_exit: ShellValue = ()
+    """What the script runs when it ends (`trap … EXIT`)."""
+    leaning: bool | None = None
+    """The answer to the last test if nothing is given from outside; None where it does not ask for that."""
+    capture: list[Piece] | None = None
+    """What a command substitution has printed so far; None outside of one."""
 
+    def block(self, statements: Statements, text: Text, state: ShellState) -> Flow:
+        """Follow statements in order, until one ends the block."""
+        raise NotImplementedError
 
-class _Shell(ControlFlow):
-    """The commands of one script."""
+    def statement(self, statement: Statement, text: Text, state: ShellState) -> FlowStatus:
+        """Follow one statement."""
+        raise NotImplementedError
+
+    def expander(self, text: Text, state: ShellState) -> Expander:
+        """Expands words of a text in a state."""
+        return Expander(text, state, self.substitute)
+
+    def decide(self, condition: Condition) -> bool | None:
+        self.used(condition.deps, say("a condition"))
+        answer = condition.answer()
+        self.leaning = condition.leaning() if answer is None else None
+        return answer
+
+    def as_given(self, state: ShellState) -> ShellState:
+        """For conditions: arguments that were not given are empty."""
+        return state if state.positional is not None else replace(state, positional=())
+
+    def used(self, places: tuple[ByteRange, ...], label: str) -> None:
+        """Note that literals have a part in something that is no command."""
+        self.uses += [Use(place, -1, -1, label) for place in places]
 
     def script(self, doc: int, data: bytes, state: ShellState) -> None:
         """Follow a whole document."""
         state.assigned |= _assigned_names(data)
         state.batch = _BATCH.search(data) is not None
         state.known_end = b"" if state.batch else known_end(state.script, data)
-        self.budget = min(self.budget + len(data) // 2, MOST_WORDS)
+        self.budget = min(self.budget + len(data) // 2, _MOST_WORDS)
         text = document_text(doc, data)
         at = 0
         try:
@@ -109,32 +149,6 @@ class _Shell(ControlFlow):
             self.notes.append(
                 say("The script is too long to be followed to its end: nothing below line {line} was read.", line=line)
             )
-
-    def simple(self, command: Simple, text: Text, state: ShellState) -> FlowStatus:
-        self.words += 1 + len(command.words) + len(command.assignments)
-        if self.words > self.budget:
-            raise Exhausted
-        expander = self.expander(text, state)
-        try:
-            if not command.words:
-                for assignment in command.assignments:
-                    self.assign(assignment, expander)
-                return Flow.NEXT, True
-            words = (word for word in command.words if isinstance(word, Word))
-            fields = list(islice((item for word in words for item in expander.fields(word)), MOST_FIELDS + 1))
-            if len(fields) > MOST_FIELDS:
-                raise Exhausted
-        except Unterminated:
-            return Flow.NEXT, None
-        name = fields[0].text if fields else b""
-        if not fields:
-            return Flow.NEXT, True
-        builtin = BUILTINS.get(name)
-        if builtin is not None:
-            return builtin(self, command, fields, expander)
-        if name in state.functions:
-            return self.call(name, command, fields, expander), self.last
-        return self.external(command, tuple(fields), expander)
 
     def assign(
         self, assignment: Assignment, expander: Expander, exported: bool = False, value: ShellValue | None = None

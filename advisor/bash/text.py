@@ -99,6 +99,22 @@ def cut(pieces: ShellValue, start: int, end: int | None = None) -> ShellValue:
     return tuple(out)
 
 
+def without_end(body: ShellValue, blanks: bytes) -> ShellValue:
+    """A value without such bytes at its end; a part that is not known counts as text."""
+    while blanks and body and not body[-1].reason:
+        last = body[-1]
+        end = len(last.text.rstrip(blanks))
+        if end:
+            return (*body[:-1], last.cut(0, end))
+        body = body[:-1]
+    return body
+
+
+def trimmed_end(body: ShellValue) -> ShellValue:
+    """Without the newlines at the end, as `$( … )` gives it."""
+    return tuple(piece for piece in without_end(body, b"\n") if piece.text or piece.reason)
+
+
 def unknown(reason: str, deps: tuple[ByteRange, ...] = (), guess: bytes = b"") -> Piece:
     """A text that cannot be known from the files."""
     return Piece(guess, None, deps, reason)

@@ -10,10 +10,10 @@ from pathlib import Path
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from advisor.bash.run import trace
 from advisor.bash.state import LauncherMatch, Trace, TracedCommand
 from advisor.bash.syntax import Simple, scan_command
 from advisor.bash.text import ByteRange, ShellValue, Text, joined, known, line_at, line_starts, why_unknown
+from advisor.bash.trace import trace
 from advisor.bash.words import Unterminated
 from advisor.hostile import clean, clean_line
 from advisor.language import listed, mark, say, say_count

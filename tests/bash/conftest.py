@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 import pytest
 
-from advisor.bash.run import trace
 from advisor.bash.state import LauncherMatch, Trace
+from advisor.bash.trace import trace
 
 Follow = Callable[..., Trace]
 

@@ -1,110 +1,61 @@
-"""Follows statements: conditions, loops, pipelines, as bash would and without running anything."""
+"""Follows a bash script as bash would, without running anything: conditions, loops, pipelines. `trace` is the door."""
 
 from __future__ import annotations
 
 import re
-
-from msgspec import Struct, field
-from msgspec.structs import replace
+from collections.abc import Sequence
+from itertools import islice
 
 from advisor.bash import syntax
+from advisor.bash.builtins import BUILTINS
 from advisor.bash.conditions import Condition, read_double, undecided
-from advisor.bash.expand import Expander
+from advisor.bash.expand import MOST_FIELDS, Expander
 from advisor.bash.output import filtered
 from advisor.bash.patterns import matches
-from advisor.bash.state import (
-    CommandWord,
-    FindCommand,
-    Flow,
-    FlowStatus,
-    Load,
-    ShellState,
-    TracedCommand,
-    Use,
-    Variable,
-    merge,
-)
-from advisor.bash.syntax import Assignment, Simple, Statement, Statements, is_shell, is_test
-from advisor.bash.text import ByteRange, Piece, ShellValue, Text, joined, known, sources, unknown
-from advisor.bash.words import Exhausted, Word
+from advisor.bash.run import MAX_DEPTH, Shell
+from advisor.bash.state import CommandWord, FindCommand, Flow, FlowStatus, Load, ShellState, Trace, Variable, merge
+from advisor.bash.syntax import Simple, Statement, Statements, is_shell, is_test
+from advisor.bash.text import Piece, ShellValue, Text, joined, known, sources, unknown
+from advisor.bash.words import Exhausted, Unterminated, Word
 from advisor.language import mark, say
 
-_MAX_WORDS = 20_000
-"""Words that may be run beyond what the script has bytes for."""
-MOST_WORDS = 40_000
-"""Words that are run at most; a launch script has a few hundred."""
 _CONDITION_COST = 4
 """Words that a condition is as much work as: the state before it is kept."""
-MAX_DEPTH = 25
 _MAX_ROUNDS = 200
+"""Rounds of a loop that are followed."""
 _TOO_LONG = mark("it is set in a loop that is too long to follow")
 _LEFT_EMPTY = re.compile(rb"\$(?:(\w+)|\{(\w+)(:?-)?\})")
 _ARGUMENTS = re.compile(rb"\$\{?[1-9#@*]")
 
 
-class ControlFlow(Struct):
-    """The run of one script: what it came across, and the statements that decide what runs."""
-
-    load: Load
-    find_command: FindCommand
-    commands: list[TracedCommand] = field(default_factory=list)
-    uses: list[Use] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    file_missing: bool = False
-    """Whether it runs another script that was not found."""
-    words: int = 0
-    budget: int = _MAX_WORDS
-    whole: bool = True
-    """Whether the script was followed to its end."""
-    depth: int = 0
-    last: bool | None = True
-    """How the last statement ended: success, failure, or not known."""
-    unsure: bool = False
-    """Whether the function that runs may have returned earlier than it was followed."""
-    at_exit: ShellValue = ()
-    """What the script runs when it ends (`trap … EXIT`)."""
-    leaning: bool | None = None
-    """The answer to the last test if nothing is given from outside; None where it does not ask for that."""
-    capture: list[Piece] | None = None
-    """What a command substitution has printed so far; None outside of one."""
+class _Follower(Shell):
+    """The statements that decide what runs."""
 
     def simple(self, command: Simple, text: Text, state: ShellState) -> FlowStatus:
-        """Run one simple command."""
-        raise NotImplementedError
-
-    def substitute(self, text: Text, state: ShellState) -> ShellValue:
-        """What `$( … )` would print, as far as it can be known."""
-        raise NotImplementedError
-
-    def feed(self, body: ShellValue, state: ShellState) -> None:
-        """Run shell text that a shell of its own reads from its standard input."""
-        raise NotImplementedError
-
-    def assign(
-        self, assignment: Assignment, expander: Expander, exported: bool = False, value: ShellValue | None = None
-    ) -> None:
-        """Carry out one assignment; `value` where it has been expanded already."""
-        raise NotImplementedError
-
-    def nested(self, pieces: ShellValue, state: ShellState, home: ByteRange | None = None) -> Flow:
-        """Run a string as shell text; `home` is the word that it comes from."""
-        raise NotImplementedError
-
-    def follow(self, path: ShellValue, state: ShellState) -> Flow:
-        """Run another script in `state`: one on disk, or one that this script wrote from a heredoc."""
-        raise NotImplementedError
-
-    def write(self, path: ShellValue, body: ShellValue, append: bool, state: ShellState) -> None:
-        """Set what a file of the script holds from here on."""
-        raise NotImplementedError
-
-    def external(self, command: Simple, fields: tuple[CommandWord, ...], expander: Expander) -> FlowStatus:
-        """Run a command that is no builtin: a launch, a wrapper around shell text, or something else."""
-        raise NotImplementedError
-
-    def expander(self, text: Text, state: ShellState) -> Expander:
-        """Expands words of a text in a state."""
-        return Expander(text, state, self.substitute)
+        self.words += 1 + len(command.words) + len(command.assignments)
+        if self.words > self.budget:
+            raise Exhausted
+        expander = self.expander(text, state)
+        try:
+            if not command.words:
+                for assignment in command.assignments:
+                    self.assign(assignment, expander)
+                return Flow.NEXT, True
+            words = (word for word in command.words if isinstance(word, Word))
+            fields = list(islice((item for word in words for item in expander.fields(word)), MOST_FIELDS + 1))
+            if len(fields) > MOST_FIELDS:
+                raise Exhausted
+        except Unterminated:
+            return Flow.NEXT, None
+        name = fields[0].text if fields else b""
+        if not fields:
+            return Flow.NEXT, True
+        builtin = BUILTINS.get(name)
+        if builtin is not None:
+            return builtin(self, command, fields, expander)
+        if name in state.functions:
+            return self.call(name, command, fields, expander), self.last
+        return self.external(command, tuple(fields), expander)
 
     def block(self, statements: Statements, text: Text, state: ShellState) -> Flow:
         """Statements in order, until one ends the block."""
@@ -409,16 +360,16 @@ class ControlFlow(Struct):
         operands = read_double(expander, *statement.body)
         return self.decide(Condition(operands, expander, True))
 
-    def decide(self, condition: Condition) -> bool | None:
-        self.used(condition.deps, say("a condition"))
-        answer = condition.answer()
-        self.leaning = condition.leaning() if answer is None else None
-        return answer
 
-    def as_given(self, state: ShellState) -> ShellState:
-        """For conditions: arguments that were not given are empty."""
-        return state if state.positional is not None else replace(state, positional=())
+def trace(
+    doc: int, data: bytes, path: bytes, arguments: Sequence[bytes], load: Load, find_command: FindCommand
+) -> Trace:
+    """Follow the script at `path`, document number `doc`, from its first line to its last.
 
-    def used(self, places: tuple[ByteRange, ...], label: str) -> None:
-        """Note that literals have a part in something that is no command."""
-        self.uses += [Use(place, -1, -1, label) for place in places]
+    `arguments` are what it is given, `load` finds files that it sources and runs, `find_command` says what a command
+    line launches. Raises Unterminated where a quote or bracket never closes.
+    """
+    state = ShellState(positional=tuple(CommandWord((Piece(text),)) for text in arguments) or None, script=path)
+    shell = _Follower(load, find_command)
+    shell.script(doc, data, state)
+    return Trace(shell.commands, shell.uses, shell.notes, shell.whole)
