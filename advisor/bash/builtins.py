@@ -158,7 +158,8 @@ def _read(shell: Shell, command: Simple, fields: list[CommandWord], expander: Ex
         for name in names:
             expander.state.assign(name, (unknown(say("it is read when the script runs")),))
     else:
-        _store_read(names or [b"REPLY"], body if whole else _first_line(body), array, separators, expander)
+        line = joined(body).find(b"\n") if known(body) and not whole else -1
+        _store_read(names or [b"REPLY"], body if line < 0 else cut(body, 0, line), array, separators, expander)
     return _next(None)
 
 
@@ -178,12 +179,6 @@ def _store_read(names: list[bytes], body: ShellValue, array: bool, separators: b
     parts = _split(body, separators, len(names))
     for index, name in enumerate(names):
         state.assign(name, parts[index] if index < len(parts) else ())
-
-
-def _first_line(body: ShellValue) -> ShellValue:
-    text = joined(body)
-    end = text.find(b"\n")
-    return body if end < 0 or not known(body) else cut(body, 0, end)
 
 
 def _trimmed(body: ShellValue, separators: bytes) -> ShellValue:

@@ -173,15 +173,12 @@ class Condition:
             return None
         text, other = joined(left.value), joined(right.value)
         if operator in ("=", "==", "!="):
-            equal = self.equal(text, right) if self.double else text == other
+            pattern, marks = self.expander.marked(right.value) if self.double else (None, b"")
+            equal = text == other if pattern is None else matches(text, pattern, marks)
             return equal if operator != "!=" else not equal
         if operator in ("<", ">"):
             return text < other if operator == "<" else text > other
         return _regular(text, other) if operator == "=~" else None
-
-    def equal(self, text: bytes, right: Operand) -> bool:
-        pattern, marks = self.expander.marked(right.value or ())
-        return pattern is not None and matches(text, pattern, marks)
 
     def numeric(self, left: ShellValue, operator: bytes, right: ShellValue) -> bool | None:
         if not known(left) or not known(right):

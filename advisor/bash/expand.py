@@ -9,9 +9,9 @@ from itertools import islice, pairwise
 from msgspec.structs import replace
 
 from advisor.bash.parameters import SEPARATORS, Parameters
-from advisor.bash.state import CommandWord, ShellState, Variable
+from advisor.bash.state import CommandWord, ShellState
 from advisor.bash.syntax import Simple
-from advisor.bash.text import HOLE, ByteRange, Piece, ShellValue, Text, joined, known, nested_text, sources, unknown
+from advisor.bash.text import HOLE, ByteRange, Piece, ShellValue, Text, nested_text, sources, unknown
 from advisor.bash.words import ArithmeticPart, Exhausted, Literal, Parameter, Substitution, Word, WordPart, scan_quoted
 from advisor.language import say
 
@@ -133,20 +133,6 @@ class Expander(Parameters):
         for inner in scan_quoted(self.text.data, *part.argument, "double" if part.quoted else "brace"):
             open_field = self.add_part(inner, out, open_field)
         return open_field
-
-    def subscript(self, span: tuple[int, int], variable: Variable) -> bytes | None:
-        """The key of an element, from bytes `span` between the brackets; None where it is not known.
-
-        An indexed array counts from its end where the number is negative.
-        """
-        if variable.associative:
-            pieces = tuple(self.pieces(scan_quoted(self.text.data, *span, "brace")))
-            return joined(pieces) if known(pieces) else None
-        number = self.arithmetic(span)
-        if number.reason:
-            return None
-        index = int(number.text)
-        return b"%d" % (index if index >= 0 else index + variable.next_index)
 
     def is_star(self, part: Parameter) -> bool:
         return part.name == b"*" or (part.index is not None and self.raw(part.index) == b"*")

@@ -182,8 +182,18 @@ class Parameters:
         return (None, "") if element is None else (element.pieces, "")
 
     def subscript(self, span: tuple[int, int], variable: Variable) -> bytes | None:
-        """The key of an element."""
-        raise NotImplementedError
+        """The key of an element, from bytes `span` between the brackets; None where it is not known.
+
+        An indexed array counts from its end where the number is negative.
+        """
+        if variable.associative:
+            pieces = tuple(self.pieces(scan_quoted(self.text.data, *span, "brace")))
+            return joined(pieces) if known(pieces) else None
+        number = self.arithmetic(span)
+        if number.reason:
+            return None
+        index = int(number.text)
+        return b"%d" % (index if index >= 0 else index + variable.next_index)
 
     def computed(self, value: ShellValue, added_to: ShellValue) -> Piece:
         """What a variable declared with `-i` holds after `NAME=value` or, behind what it held, `NAME+=value`."""

@@ -192,9 +192,10 @@ class Text(Struct, frozen=True):
 
     def place(self, start: int, end: int, context: Context) -> ByteRange | None:
         """Where bytes `start:end` stand in a document; None where they are no one run of its bytes."""
-        segment = self.segments[0] if len(self.segments) == 1 else self._segment(start)
-        if segment is None:
+        index = 0 if len(self.segments) == 1 else bisect_right(self.starts, start) - 1
+        if index < 0:
             return None
+        segment = self.segments[index]
         piece = segment.piece
         origin = piece.place
         if origin is None or end > segment.start + len(piece.text) or not piece.exact:
@@ -219,10 +220,6 @@ class Text(Struct, frozen=True):
             segments.append(Segment(at, piece))
             at += len(piece.text)
         return Text(self.data[start:end], tuple(segments), self.nested, self.holes, tuple(s.start for s in segments))
-
-    def _segment(self, at: int) -> Segment | None:
-        index = bisect_right(self.starts, at) - 1
-        return self.segments[index] if index >= 0 else None
 
 
 HOLE = b"\x01"

@@ -214,11 +214,9 @@ class _Converter:
                 return self.function(node, depth)
             case "subshell" | "do_group":
                 return syntax.CommandGroup(self.block(children, depth), node.type == "subshell", start)
-            case "compound_statement":
-                if children and children[0].type == "((":
-                    return syntax.Test((start + 2, node.end_byte - 2), False, start)
+            case "compound_statement" if not children or children[0].type != "((":
                 return syntax.CommandGroup(self.block(children, depth), False, start)
-            case "test_command":
+            case "compound_statement" | "test_command":
                 return self.test(node)
         return None
 
@@ -291,10 +289,9 @@ class _Converter:
         return syntax.Function(self.text(name), tuple(self.statements(body, depth)), node.start_byte)
 
     def test(self, node: Node) -> Statement | None:
-        if self.data.startswith(b"[[", node.start_byte):
-            return syntax.Test((node.start_byte + 2, node.end_byte - 2), True, node.start_byte)
-        if self.data.startswith(b"((", node.start_byte):
-            return syntax.Test((node.start_byte + 2, node.end_byte - 2), False, node.start_byte)
+        brackets = self.data[node.start_byte : node.start_byte + 2]
+        if brackets in (b"[[", b"(("):
+            return syntax.Test((node.start_byte + 2, node.end_byte - 2), brackets == b"[[", node.start_byte)
         found = self.simple(node)
         return found[0] if found else None
 

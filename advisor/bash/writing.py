@@ -86,13 +86,8 @@ class Site:
                 break
             if at == 0:
                 break
-        return self.after_shebang(at)
-
-    def after_shebang(self, at: int) -> int:
-        """Nothing goes above `#!`."""
-        if at == 0 and self.data.startswith(b"#!"):
-            end = self.data.find(b"\n")
-            return 0 if end < 0 else end + 1
+        if at == 0 and self.data.startswith(b"#!"):  # nothing goes above it
+            return self.data.find(b"\n") + 1
         return at
 
     def indent(self, at: int) -> bytes:

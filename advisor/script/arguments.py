@@ -68,7 +68,8 @@ def read_arguments(fields: Sequence[CommandWord], start: int) -> list[Argument]:
     where `key=value` words occur as well it takes at most one.
     """
     texts = [shown(item) for item in fields]
-    mixed = any(_ASSIGNMENT.match(texts[i]) and not _follows_option(texts, i, start) for i in range(start, len(texts)))
+    takes = [_is_option(text) and "=" not in text for text in ["", *texts[start:]]]
+    mixed = any(_ASSIGNMENT.match(text) and not taken for text, taken in zip(texts[start:], takes, strict=False))
     out: list[Argument] = []
     at = start
     while at < len(texts):
@@ -89,10 +90,6 @@ def read_arguments(fields: Sequence[CommandWord], start: int) -> list[Argument]:
     return out
 
 
-def _follows_option(texts: Sequence[str], at: int, start: int) -> bool:
-    return at > start and _is_option(texts[at - 1]) and "=" not in texts[at - 1]
-
-
 def _option(fields: Sequence[CommandWord], texts: Sequence[str], at: int, mixed: bool) -> tuple[Argument, int]:
     text = texts[at]
     key, equals, _ = text.partition("=")
@@ -105,14 +102,10 @@ def _option(fields: Sequence[CommandWord], texts: Sequence[str], at: int, mixed:
         dotted = _ASSIGNMENT.match(texts[end])
         if mixed and (values or (dotted and "." in dotted.group(2))):
             break
-        if values and _is_loose(fields[end]):
+        loose = all(piece.reason and not piece.quoted for piece in fields[end].pieces)
+        if values and loose and fields[end].pieces:  # it may be more options, or nothing
             break
         values.append(end)
         end += 1
     pieces = tuple(fields[index].pieces for index in values)
     return Argument(text.rstrip(_UNKNOWN), "", "option", (at, *values), pieces), end
-
-
-def _is_loose(item: CommandWord) -> bool:
-    """A variable without quotes of which nothing is known: it may be more options, or nothing."""
-    return bool(item.pieces) and all(piece.reason and not piece.quoted for piece in item.pieces)

@@ -273,23 +273,22 @@ def _exports(reading: ShellReading, draft: ShellLaunch) -> tuple[Setting, ...]:
     return tuple(out)
 
 
-def _positional(draft: ShellLaunch) -> list[str]:
-    """Arguments that belong to no setting, as far as they are known."""
+def _loose(draft: ShellLaunch) -> list[ShellValue]:
+    """Arguments that belong to no setting."""
     taken = {index for argument in draft.arguments for index in argument.fields}
     rest = range(draft.found.arguments, len(draft.command.fields))
-    return [text for i in rest if i not in taken and (text := _text(draft.command.fields[i].pieces)) is not None]
+    return [draft.command.fields[index].pieces for index in rest if index not in taken]
+
+
+def _positional(draft: ShellLaunch) -> list[str]:
+    """Arguments that belong to no setting, as far as they are known."""
+    return [text for pieces in _loose(draft) if (text := _text(pieces)) is not None]
 
 
 def _unlisted(draft: ShellLaunch) -> list[str]:
     """Arguments of which nothing is known: they may be settings that are not listed."""
-    taken = {index for argument in draft.arguments for index in argument.fields}
-    rest = (draft.command.fields[i].pieces for i in range(draft.found.arguments, len(draft.command.fields)))
-    why = [why_unknown(pieces) for i, pieces in enumerate(rest, draft.found.arguments) if i not in taken]
-    return [
-        say("More arguments may follow that are not known: {reason}.", reason=clean(reason))
-        for reason in dict.fromkeys(why)
-        if reason
-    ]
+    reasons = dict.fromkeys(reason for pieces in _loose(draft) if (reason := why_unknown(pieces)))
+    return [say("More arguments may follow that are not known: {reason}.", reason=clean(reason)) for reason in reasons]
 
 
 def _lost_settings(simple: Simple, text: Text, reading: ShellReading) -> list[str]:
