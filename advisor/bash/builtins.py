@@ -40,7 +40,9 @@ def _declare(shell: Shell, command: Simple, fields: list[CommandWord], expander:
         _mark(expander, word.name, options, local)
         shell.assign(word, expander, exported, value)
         if b"n" in options and name != b"export" and value is not None:
-            _refer(expander, word.name, joined(value))
+            # both names are one variable from here on, which is more than is followed
+            why = unknown(say("a name that stands for another (declare -n) is not followed"))
+            expander.state.variables[word.name] = expander.state.variables[joined(value)] = Variable((why,))
     for item in fields[1:]:
         text = item.text
         if re.fullmatch(rb"[A-Za-z_]\w*", text):
@@ -74,13 +76,6 @@ def _export(shell: Shell, expander: Expander, name: bytes, exported: bool, withd
         if old is not None:
             shell.used(sources(old.scalar() or ()), "$" + name.decode("utf-8", "replace"))
             state.variables[name] = replace(old, exported=True)
-
-
-def _refer(expander: Expander, name: bytes, target: bytes) -> None:
-    """`declare -n NAME=TARGET`: both are one variable from here on, which is more than is followed."""
-    why = unknown(say("a name that stands for another (declare -n) is not followed"))
-    expander.state.variables[name] = Variable((why,))
-    expander.state.variables[target] = Variable((why,))
 
 
 def _unset(shell: Shell, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:

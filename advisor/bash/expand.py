@@ -80,10 +80,9 @@ class Expander(Parameters):
             open_field = self.add_part(part, out, open_field)
             if out and (len(out) > MOST_FIELDS or len(out[-1]) > MOST_FIELDS):
                 raise Exhausted
-        only = len(out) == 1
-        made = [CommandWord(tuple(pieces), home if only else _extent(pieces)) for pieces in out]
-        if only and made:
-            made = [CommandWord(self.tilde(word, made[0].pieces), made[0].home)]
+        made = [CommandWord(tuple(pieces), _extent(pieces)) for pieces in out]
+        if len(out) == 1:
+            made = [CommandWord(self.tilde(word, made[0].pieces), home)]
         return self.array_homes(word, made)
 
     def array_homes(self, word: Word, made: list[CommandWord]) -> list[CommandWord]:

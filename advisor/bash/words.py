@@ -162,8 +162,10 @@ def scan_quoted(data: bytes, start: int, end: int, context: Context) -> tuple[Wo
         if len(parts) > _MOST_PARTS:
             raise Exhausted
         byte = region[at : at + 1]
-        if byte == b"\\" and _escapes(region[at + 1 : at + 2], context):
-            parts.append(Literal(region[at + 1 : at + 2], at, at + 2, context))
+        following = region[at + 1 : at + 2]
+        kept = following in b"\r\n" if context == "brace" else following not in _ESCAPED.get(context, b"")
+        if byte == b"\\" and following and not kept:
+            parts.append(Literal(following, at, at + 2, context))
             at += 2
         elif byte == b"\\" and region.startswith((b"\\\n", b"\\\r\n"), at):
             at += 2 if region[at + 1 : at + 2] == b"\n" else 3
@@ -179,13 +181,6 @@ def scan_quoted(data: bytes, start: int, end: int, context: Context) -> tuple[Wo
             parts.append(Literal(region[at:stop], at, stop, context))
             at = stop
     return tuple(_shifted(part, start) for part in parts)
-
-
-def _escapes(following: bytes, context: Context) -> bool:
-    """Whether a backslash takes the meaning from the byte behind it."""
-    if context == "brace":
-        return following not in (b"", b"\n", b"\r")
-    return following != b"" and following in _ESCAPED.get(context, b"")
 
 
 def _shifted(part: WordPart, by: int) -> WordPart:
