@@ -252,7 +252,7 @@ class Use(Struct, frozen=True):
     label: str = ""
 
 
-class Trace(Struct, frozen=True):
+class ShellTrace(Struct, frozen=True):
     """What following a script leaves behind: the commands it would run, and what every literal has a part in."""
 
     commands: Sequence[TracedCommand]

@@ -13,7 +13,7 @@ from advisor.bash.expand import MOST_FIELDS, Expander
 from advisor.bash.output import filtered
 from advisor.bash.patterns import matches
 from advisor.bash.run import MAX_DEPTH, Shell
-from advisor.bash.state import CommandWord, FindCommand, Flow, FlowStatus, Load, ShellState, Trace, Variable, merge
+from advisor.bash.state import CommandWord, FindCommand, Flow, FlowStatus, Load, ShellState, ShellTrace, Variable, merge
 from advisor.bash.syntax import Simple, Statement, Statements, is_shell, is_test
 from advisor.bash.text import Piece, ShellValue, Text, joined, known, sources, unknown
 from advisor.bash.words import Exhausted, Unterminated, Word
@@ -363,7 +363,7 @@ class _Follower(Shell):
 
 def trace(
     doc: int, data: bytes, path: bytes, arguments: Sequence[bytes], load: Load, find_command: FindCommand
-) -> Trace:
+) -> ShellTrace:
     """Follow the script at `path`, document number `doc`, from its first line to its last.
 
     `arguments` are what it is given, `load` finds files that it sources and runs, `find_command` says what a command
@@ -372,4 +372,4 @@ def trace(
     state = ShellState(positional=tuple(CommandWord((Piece(text),)) for text in arguments) or None, script=path)
     shell = _Follower(load, find_command)
     shell.script(doc, data, state)
-    return Trace(shell.commands, shell.uses, shell.notes, shell.whole)
+    return ShellTrace(shell.commands, shell.uses, shell.notes, shell.whole)

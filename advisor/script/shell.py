@@ -10,7 +10,7 @@ from pathlib import Path
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from advisor.bash.state import LauncherMatch, Trace, TracedCommand
+from advisor.bash.state import LauncherMatch, ShellTrace, TracedCommand
 from advisor.bash.syntax import Simple, scan_command
 from advisor.bash.text import ByteRange, ShellValue, Text, joined, known, line_at, line_starts, why_unknown
 from advisor.bash.trace import trace
@@ -47,7 +47,7 @@ class ShellReading(Struct, dict=True):
     """A shell script followed from end to end."""
 
     files: Files
-    trace: Trace
+    trace: ShellTrace
     launches: list[ShellLaunch] = field(default_factory=list)
 
     @cached_property

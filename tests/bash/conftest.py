@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 import pytest
 
-from advisor.bash.state import LauncherMatch, Trace
+from advisor.bash.state import LauncherMatch, ShellTrace
 from advisor.bash.trace import trace
 
-Follow = Callable[..., Trace]
+Follow = Callable[..., ShellTrace]
 
 
 def find_python(words: Sequence[str]) -> LauncherMatch | None:
@@ -23,14 +23,14 @@ def find_python(words: Sequence[str]) -> LauncherMatch | None:
 def follow() -> Follow:
     """Follows a text as /job/run.sh; `files` are what it may source or run, by name."""
 
-    def run(text: str, *arguments: bytes, files: Mapping[bytes, str] | None = None) -> Trace:
+    def run(text: str, *arguments: bytes, files: Mapping[bytes, str] | None = None) -> ShellTrace:
         given = {name: (number, body.encode()) for number, (name, body) in enumerate((files or {}).items(), 1)}
         return trace(0, text.encode(), b"/job/run.sh", arguments, lambda name, _: given.get(name), find_python)
 
     return run
 
 
-def words(followed: Trace, number: int = -1) -> list[str | None]:
+def words(followed: ShellTrace, number: int = -1) -> list[str | None]:
     """The words of a launch; None for one that is not known."""
     launches = [command for command in followed.commands if command.found and command.found.kind == "program"]
     return [
