@@ -21,7 +21,7 @@ from advisor.machine.ray_session import end_of
 from advisor.run.agreement import agreement
 from advisor.run.dialect import Recognised, recognise
 from advisor.script.launch import Launch, Script
-from advisor.script.python_module import follow_module
+from advisor.script.reader import follow_module
 from advisor.units import show_bytes
 from advisor.watch.ray_logs import ends_in, of_workers, raylets_on, worker_ids
 

@@ -68,12 +68,12 @@ def test_without_the_variable_the_other_branch_counts(tmp_path):
 
 
 def test_a_change_goes_into_the_branch_of_the_config_file_that_the_launch_takes(tmp_path):
-    from advisor.script.document import Wanted
+    from advisor.script.document import EditRequest
     from advisor.script.edit import rewrite
 
     state = open_session(orz(tmp_path, "DEBUG_MODE=True python -m playground.orz_7b_ppo"))
     assert state.script is not None
-    (done,) = rewrite(state.script, 0, [Wanted("gpu_memory_utilization", "0.4")])
+    (done,) = rewrite(state.script, 0, [EditRequest("gpu_memory_utilization", "0.4")])
     assert done.document.path.name == "orz_7b_ppo.py"
     assert b"0.7 if not DEBUG_MODE else 0.4" in done.new
 

@@ -20,7 +20,7 @@ from advisor.plan.patch import fits_name
 from advisor.report.json_report import encode
 from advisor.report.settings_report import Read, error_json, run_file, script_json, settings_json, settings_text
 from advisor.run.dialect import recognise
-from advisor.script.document import Document, ScriptError, Setting, Value, Wanted
+from advisor.script.document import Document, EditRequest, ScriptError, Setting, Value
 from advisor.script.launch import Launch, Script
 
 if TYPE_CHECKING:
@@ -134,8 +134,8 @@ def rewritten(
     `flags`: options that take no value, without their dashes. One launch after the other; every result is read again
     before the next. Raises Refusal, EditRefused.
     """
-    from advisor.script.again import read_again
     from advisor.script.edit import rewrite
+    from advisor.script.reader import read_again
 
     name = clean_line(str(script.documents[0].path))
     if not script.launches:
@@ -182,7 +182,7 @@ def _has(launch: Launch, key: str) -> bool:
     return _found(launch, key) is not None or key in launch.environment
 
 
-def _is_so(launch: Launch, wanted: Wanted) -> bool:
+def _is_so(launch: Launch, wanted: EditRequest) -> bool:
     """Already in force: two launches of one loop share their literals, so the first edit may have done both."""
     if wanted.kind == "environment":
         return launch.environment.get(wanted.key) == wanted.value
@@ -196,7 +196,7 @@ def _found(launch: Launch, key: str) -> Setting | None:
     return next((setting for own, setting in launch.effective().items() if own.lstrip("-") == name), None)
 
 
-def _wanted(launch: Launch, key: str, value: str, flags: frozenset[str], *, everywhere: bool) -> Wanted:
+def _wanted(launch: Launch, key: str, value: str, flags: frozenset[str], *, everywhere: bool) -> EditRequest:
     """What to write: under the launch's own spelling of the key where it has it."""
     setting = _found(launch, key)
     if setting is None:
@@ -204,11 +204,11 @@ def _wanted(launch: Launch, key: str, value: str, flags: frozenset[str], *, ever
             key.isupper() and "." not in key and not key.startswith("-")
         )
         if named_like_a_variable:
-            return Wanted(key, value, kind="environment", everywhere=everywhere)
+            return EditRequest(key, value, kind="environment", everywhere=everywhere)
         if key.lstrip("-") in flags and value.lower() in ("true", "false"):
-            return Wanted(f"--{key.lstrip('-')}", () if value.lower() == "true" else None)
-        return Wanted(key, value)
-    return Wanted(setting.key, _as_before(setting, value))
+            return EditRequest(f"--{key.lstrip('-')}", () if value.lower() == "true" else None)
+        return EditRequest(key, value)
+    return EditRequest(setting.key, _as_before(setting, value))
 
 
 def _as_before(setting: Setting, value: str) -> Value | None:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from advisor.language import clauses, say
 from advisor.plan.plan import Change, Plan, PlanStep
-from advisor.script.document import EditRefused, Rewrite, Span, Wanted
+from advisor.script.document import EditRefused, EditRequest, Rewrite, Span
 from advisor.script.edit import rewrite
 from advisor.script.launch import Script
 from advisor.script.proof import check
@@ -61,7 +61,7 @@ def _touches(done: Rewrite, key: str) -> bool:
     return key in done.touched or bare(key) in done.touched
 
 
-def _in_other_files(rewrites: Sequence[Rewrite], script: Script, wanted: Sequence[Wanted]) -> tuple[str, ...]:
+def _in_other_files(rewrites: Sequence[Rewrite], script: Script, wanted: Sequence[EditRequest]) -> tuple[str, ...]:
     """What is left to the user where the launch reads other files: edit them too, or name the new one."""
     here, main = script.documents[0].path, _main(rewrites, script) if rewrites else None
     if main is None:
@@ -84,11 +84,11 @@ def _in_other_files(rewrites: Sequence[Rewrite], script: Script, wanted: Sequenc
     return tuple(told)
 
 
-def wanted_of(step: PlanStep) -> list[Wanted]:
+def wanted_of(step: PlanStep) -> list[EditRequest]:
     """The edits one step asks for, each with the comment that will stand in the file."""
     kind = "environment" if step.kind == "environment" else "setting"
     return [
-        Wanted(
+        EditRequest(
             change.key,
             () if change.bare and change.new is not None else change.new,
             f"{step.id}: {_brief(change)}",
@@ -160,7 +160,7 @@ def no_place_because(why: str) -> str:
     return say("no place to write it: {why}", why=why)
 
 
-def _try(script: Script, launch_index: int, wanted: Sequence[Wanted]) -> tuple[Rewrite, ...] | str:
+def _try(script: Script, launch_index: int, wanted: Sequence[EditRequest]) -> tuple[Rewrite, ...] | str:
     """The rewrites, or the sentence of the refusal."""
     try:
         return rewrite(script, launch_index, wanted) if wanted else ()

@@ -1,4 +1,4 @@
-"""Arguments of a program as settings: `key=value` words (hydra, OmegaConf) and `--key value…` options (argparse)."""
+"""Reads arguments as settings: `key=value` words (hydra, OmegaConf) and `--key value…` options (argparse)."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Literal
 
 from msgspec import Struct
 
+from advisor.bash.state import CommandWord
+from advisor.bash.text import ShellValue, cut, joined, known, why_unknown
 from advisor.script.document import Value
-from advisor.script.shell_state import Field
-from advisor.script.shell_text import Pieces, cut, joined, known, why_unknown
 
 _ASSIGNMENT = re.compile(r"(\+\+|\+|~)?([A-Za-z_][\w./@:\-\[\]]*)=", re.DOTALL)
 _DELETION = re.compile(r"~([A-Za-z_][\w./@:\-\[\]]*)$")
@@ -19,7 +19,7 @@ _UNKNOWN = "\0"
 DELETES = "~"
 """What a key begins with that hydra takes away; it is no value of that key."""
 
-Style = Literal["assignment", "option", "joined"]
+ArgumentStyle = Literal["assignment", "option", "joined"]
 """`key=value`, `--key value`, `--key=value`."""
 
 
@@ -28,9 +28,9 @@ class Argument(Struct, frozen=True):
 
     key: str
     marker: str
-    style: Style
+    style: ArgumentStyle
     fields: tuple[int, ...]
-    values: tuple[Pieces, ...]
+    values: tuple[ShellValue, ...]
 
     @property
     def value(self) -> Value | None:
@@ -54,7 +54,7 @@ class Argument(Struct, frozen=True):
         return next((why for pieces in self.values if (why := why_unknown(pieces))), "")
 
 
-def shown(item: Field) -> str:
+def shown(item: CommandWord) -> str:
     """The text of an argument as far as it is known; an unknown part stands as NUL."""
     return "".join(_UNKNOWN if piece.reason else piece.text.decode("utf-8", "replace") for piece in item.pieces)
 
@@ -63,12 +63,13 @@ def _is_option(text: str) -> bool:
     return bool(_OPTION.match(text))
 
 
-def read_arguments(fields: Sequence[Field], start: int) -> list[Argument]:
+def read_arguments(fields: Sequence[CommandWord], start: int) -> list[Argument]:
     """Settings among `fields[start:]`, in order. An option takes the words up to the next option;
     where `key=value` words occur as well it takes at most one.
     """
     texts = [shown(item) for item in fields]
-    mixed = any(_ASSIGNMENT.match(texts[i]) and not _follows_option(texts, i, start) for i in range(start, len(texts)))
+    takes = [_is_option(text) and "=" not in text for text in ["", *texts[start:]]]
+    mixed = any(_ASSIGNMENT.match(text) and not taken for text, taken in zip(texts[start:], takes, strict=False))
     out: list[Argument] = []
     at = start
     while at < len(texts):
@@ -89,11 +90,7 @@ def read_arguments(fields: Sequence[Field], start: int) -> list[Argument]:
     return out
 
 
-def _follows_option(texts: Sequence[str], at: int, start: int) -> bool:
-    return at > start and _is_option(texts[at - 1]) and "=" not in texts[at - 1]
-
-
-def _option(fields: Sequence[Field], texts: Sequence[str], at: int, mixed: bool) -> tuple[Argument, int]:
+def _option(fields: Sequence[CommandWord], texts: Sequence[str], at: int, mixed: bool) -> tuple[Argument, int]:
     text = texts[at]
     key, equals, _ = text.partition("=")
     if equals and text.startswith("--") and _UNKNOWN not in key:
@@ -105,14 +102,10 @@ def _option(fields: Sequence[Field], texts: Sequence[str], at: int, mixed: bool)
         dotted = _ASSIGNMENT.match(texts[end])
         if mixed and (values or (dotted and "." in dotted.group(2))):
             break
-        if values and _is_loose(fields[end]):
+        loose = all(piece.reason and not piece.quoted for piece in fields[end].pieces)
+        if values and loose and fields[end].pieces:  # it may be more options, or nothing
             break
         values.append(end)
         end += 1
     pieces = tuple(fields[index].pieces for index in values)
     return Argument(text.rstrip(_UNKNOWN), "", "option", (at, *values), pieces), end
-
-
-def _is_loose(item: Field) -> bool:
-    """A variable without quotes of which nothing is known: it may be more options, or nothing."""
-    return bool(item.pieces) and all(piece.reason and not piece.quoted for piece in item.pieces)

@@ -1,27 +1,28 @@
-"""Config files that a launch names, followed into settings of their own."""
+"""Reads the config files that a launch names, a hydra config with all that its `defaults:` list names.
+
+Source: hydra@2c03d1b hydra/_internal/defaults_list.py:272 (`_self_` counts as last where it is not named).
+"""
 
 from __future__ import annotations
 
+import posixpath
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct, field
 
+from advisor.bash.state import TracedCommand
+from advisor.bash.text import why_unknown
 from advisor.hostile import clean_line
 from advisor.language import say
 from advisor.script.document import ScriptError, Setting
 from advisor.script.files import Files
-from advisor.script.hydra_defaults import Composed, compose, is_hydras
-from advisor.script.json_file import read_json
-from advisor.script.keyed import Keyed, settings_of
+from advisor.script.keyed import KeyedEntry, read_keyed, read_yaml, settings_of
 from advisor.script.launch import Launch, NotFound
-from advisor.script.shell_text import why_unknown
-from advisor.script.shell_trace import Command
 from advisor.script.written_file import WrittenFile, find_written, written_settings
-from advisor.script.yaml_file import read_yaml
 
 _YAML = (".yaml", ".yml")
-_OVERLAY_KEYS = ("--config-path", "-cp", "--config-name", "-cn", "--config-dir", "-cd")
 
 
 class Followed(Struct):
@@ -48,16 +49,13 @@ class _Named(Struct, frozen=True):
         """Whether it holds the run's own settings, not those of a launcher or of an overlay of known defaults."""
         return not self.prefix and self.key != "--config-name"
 
-    def as_not_found(self) -> NotFound:
-        return NotFound(self.key, clean_line(self.name), self.prefix.rstrip(":"))
-
 
 def follow(
     files: Files,
     launcher: Mapping[str, str],
     own: Sequence[Setting],
     positional: Sequence[str],
-    command: Command,
+    command: TracedCommand,
     base: Path,
 ) -> Followed:
     """Settings of the config files of one launch.
@@ -113,8 +111,7 @@ def _overlay(values: Mapping[str, str]) -> _Named | None:
 
 
 def _read(files: Files, named: _Named, base: Path, folder: str, out: Followed) -> None:
-    kind = "json" if named.name.endswith(".json") else "yaml"
-    number = files.find(named.name, base, "json" if kind == "json" else "yaml", folder)
+    number = files.find(named.name, base, "json" if named.name.endswith(".json") else "yaml", folder)
     shown = clean_line(named.name)
     if number is None:
         if named.key:
@@ -123,26 +120,17 @@ def _read(files: Files, named: _Named, base: Path, folder: str, out: Followed) -
         else:
             note = say("The launch names {file}, which was not found; its settings are not known.", file=shown)
         out.notes += (note,)
-        out.not_found += (named.as_not_found(),)
+        out.not_found += (NotFound(named.key, shown, named.prefix.rstrip(":")),)
         out.missing += (shown,) if named.whole else ()
         return
     document = files.documents[number]
-    if named.key == "--config-name":
-        _read_composed(files, number, out)
-        return
-    try:
-        keyed = read_json(document) if kind == "json" else read_yaml(document)
-    except ScriptError as error:
-        out.notes += (str(error),)
-        return
-    out.settings += _listed(document_settings(files, number, keyed, named.prefix), named)
-    out.files += (str(document.path),)
-
-
-def _read_composed(files: Files, number: int, out: Followed) -> None:
     composed = Composed()
     try:
-        compose(files, number, composed)
+        if named.key == "--config-name":
+            compose(files, number, composed)
+        else:
+            composed.settings = settings_of(document, read_keyed(document).entries, "file", named.prefix)
+            composed.files = [str(document.path)]
     except ScriptError as error:
         out.notes += (str(error),)
         return
@@ -152,30 +140,103 @@ def _read_composed(files: Files, number: int, out: Followed) -> None:
 
 
 def _read_written(files: Files, named: _Named, written: WrittenFile, out: Followed) -> None:
-    why = why_unknown(written.pieces)
+    why, shown = why_unknown(written.pieces), clean_line(named.name)
     if why:
-        shown = clean_line(named.name)
-        note = say(
-            "The script writes {file} itself, and not all of it is known ({why}); it is not followed.",
-            file=shown,
-            why=why,
+        where = {"file": shown, "why": why}
+        out.notes += (
+            say("The script writes {file} itself, and not all of it is known ({why}); it is not followed.", **where),
         )
-        out.notes += (note,)
-        out.missing += (clean_line(named.name),) if named.whole else ()
+        out.missing += (shown,) if named.whole else ()
         return
     try:
-        out.settings += _listed(written_settings(written, named.prefix, files.documents), named)
+        settings = written_settings(written, named.prefix, files.documents)
     except ScriptError as error:
         out.notes += (str(error),)
+        return
+    out.settings += [s for s in settings if named.key != "--config-name" or not is_hydras(s.key)]
 
 
-def document_settings(files: Files, number: int, keyed: Keyed, prefix: str) -> list[Setting]:
-    """A followed file's entries as settings."""
-    return settings_of(files.documents[number], keyed.entries, "file", prefix)
+_PACKAGE = re.compile(rb"#[ \t]*@package[ \t]+([\w.]+)")
+_MAX_DEPTH = 8
+_SELF = "_self_"
 
 
-def _listed(settings: list[Setting], named: _Named) -> list[Setting]:
+class Composed(Struct):
+    """Settings in the order in which they are merged, the files they come from, and what was not found."""
+
+    settings: list[Setting] = field(default_factory=list)
+    files: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+class _Default(Struct, frozen=True):
+    """One entry of the list: a file below the config folder, and the key that its content goes under."""
+
+    path: str
+    package: str
+
+
+def compose(files: Files, number: int, out: Composed, group: str = "", package: str = "", depth: int = 0) -> None:
+    """Add a config and what its `defaults` name. Raises ScriptError where the config itself is not well-formed."""
+    document = files.documents[number]
+    entries = read_yaml(document).entries
+    header = _PACKAGE.search(document.data, 0, 500)
+    if header and depth:
+        package = "" if header.group(1) == b"_global_" else header.group(1).decode()
+    own = [entry for entry in entries if not is_hydras(entry.key)]
+    prefix = f"{package}." if package else ""
+    out.files.append(str(document.path))
+    root = document.path.parent.joinpath(*[".."] * len([part for part in group.split("/") if part]))
+    listed = [*_defaults(entries, group, package)]
+    if not any(item.path == _SELF for item in listed):
+        listed.append(_Default(_SELF, ""))
+    for item in listed:
+        if item.path == _SELF:
+            out.settings += settings_of(document, own, "file", prefix)
+        elif depth < _MAX_DEPTH:
+            _add(files, root, item, out, depth)
+
+
+def _add(files: Files, root: Path, item: _Default, out: Composed, depth: int) -> None:
+    path = root / f"{item.path}.yaml"
+    try:
+        number = files.add(path, "yaml")
+        compose(files, number, out, posixpath.dirname(item.path), item.package, depth + 1)
+    except ScriptError:
+        shown = clean_line(item.path, 200)
+        out.notes.append(
+            say("The config's defaults name {file}, which is not beside it: the framework's own is taken.", file=shown)
+        )
+
+
+def _defaults(entries: Sequence[KeyedEntry], group: str, package: str) -> Iterator[_Default]:
+    for entry in entries:
+        if entry.key == "defaults" and isinstance(entry.value, tuple):
+            for text in entry.value:
+                yield _default(text, "", group, package)
+        elif entry.key.startswith("defaults.") and isinstance(entry.value, str):
+            _, _, name = entry.key.removeprefix("defaults.").partition(".")
+            if not name:
+                yield _default(entry.value, "", group, package)
+            elif not name.startswith("override ") and entry.value != "null":
+                yield _default(name.removeprefix("optional "), entry.value, group, package)
+
+
+def _default(name: str, option: str, group: str, package: str) -> _Default:
+    """`name`, `group: option` or either with `@package`; relative to the config that names it."""
+    if name == _SELF:
+        return _Default(_SELF, "")
+    path, _, given = name.partition("@")
+    inside = path.lstrip("/") if path.startswith("/") else posixpath.join(group, path)
+    folder = inside if option else posixpath.dirname(path.lstrip("/"))
+    own = given or (path.lstrip("/") if option else folder).replace("/", ".")
+    if given == "_global_" or given.startswith("_global_."):
+        whole = given.removeprefix("_global_").lstrip(".")
+    else:
+        whole = ".".join(part for part in (package, own.removeprefix("_here_").lstrip(".")) if part)
+    return _Default(posixpath.join(inside, option.removesuffix(".yaml")) if option else inside, whole)
+
+
+def is_hydras(key: str) -> bool:
     """Hydra's own sections are no settings of the run."""
-    if named.key != "--config-name":
-        return settings
-    return [setting for setting in settings if not is_hydras(setting.key)]
+    return key == "defaults" or key.startswith(("defaults.", "hydra."))

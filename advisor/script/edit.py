@@ -1,26 +1,31 @@
-"""Edits of a launch file: from what is wanted to new bytes, proved by reading them again. Nothing is written here."""
+"""Edits a launch file: from what is wanted to new bytes, proved by reading them again. Nothing is written here."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from advisor.bash.words import Exhausted
 from advisor.hostile import clean_line
-from advisor.language import say
-from advisor.script.again import FOLLOWED, in_memory
-from advisor.script.changes import Changes
-from advisor.script.document import Document, EditRefused, Rewrite, ScriptError, Wanted
+from advisor.language import mark, say
+from advisor.script.document import Changes, Document, EditRefused, EditRequest, Rewrite, ScriptError
+from advisor.script.keyed import read_keyed
 from advisor.script.keyed_edit import KeyedEditor
 from advisor.script.launch import Script
 from advisor.script.proof import differences
-from advisor.script.reader import read_keyed
-from advisor.script.shell_words import Exhausted
+from advisor.script.reader import FOLLOWED, in_memory
 
 if TYPE_CHECKING:
     from advisor.script.shell import ShellLaunch
 
 
-def rewrite(script: Script, launch_index: int, wanted: Sequence[Wanted]) -> tuple[Rewrite, ...]:
+_NO_LAUNCH = mark("{file} holds settings without the command they belong to, so there is no launch to write them into.")
+
+
+_NO_LAUNCH = mark("{file} holds settings without the command they belong to, so there is no launch to write them into.")
+
+
+def rewrite(script: Script, launch_index: int, wanted: Sequence[EditRequest]) -> tuple[Rewrite, ...]:
     """The documents with the wanted changes, for one launch of the script.
 
     A literal that decides only one setting is edited in place; else an override is added at the launch. Every result
@@ -28,35 +33,31 @@ def rewrite(script: Script, launch_index: int, wanted: Sequence[Wanted]) -> tupl
     """
     if not 0 <= launch_index < len(script.launches):
         raise EditRefused(say("The script has no launch number {index}.", index=launch_index))
-    asked = [_checked(item) for item in wanted]
+    for item in wanted:
+        values = item.value if isinstance(item.value, tuple) else (item.value or "",)
+        if any("\0" in text for text in (item.key, *values)):
+            raise EditRefused(say("A value with a NUL byte cannot be written."))
     document = script.documents[0]
     changes = Changes(script.documents)
     try:
         if document.kind == "shell":
-            _shell(script, launch_index, asked, changes)
+            _shell(script, launch_index, wanted, changes)
         elif document.kind == "python":
-            _python(script, asked, changes)
+            _python(script, wanted, changes)
         else:
-            _keyed(script, 0, asked, changes)
+            _keyed(script, 0, wanted, changes)
     except ScriptError as error:
         raise EditRefused(str(error)) from error
     except Exhausted as error:
         raise EditRefused(say("The script is too long to be changed safely.")) from error
     rewrites = changes.rewrites()
-    problems = differences(script, launch_index, asked, rewrites)
+    problems = differences(script, launch_index, wanted, rewrites)
     if problems:
         raise EditRefused(say("The change cannot be made without side effects: {what}", what=problems[0].says))
     return rewrites
 
 
-def _checked(wanted: Wanted) -> Wanted:
-    values = () if wanted.value is None else (wanted.value,) if isinstance(wanted.value, str) else wanted.value
-    if any("\0" in text for text in (wanted.key, *values)):
-        raise EditRefused(say("A value with a NUL byte cannot be written."))
-    return wanted
-
-
-def _python(script: Script, wanted: Sequence[Wanted], changes: Changes) -> None:
+def _python(script: Script, wanted: Sequence[EditRequest], changes: Changes) -> None:
     from advisor.script.python_edit import PythonEditor
     from advisor.script.python_file import read_python
 
@@ -67,7 +68,7 @@ def _python(script: Script, wanted: Sequence[Wanted], changes: Changes) -> None:
         editor.setting(item)
 
 
-def _keyed(script: Script, number: int, wanted: Sequence[Wanted], changes: Changes, prefix: str = "") -> None:
+def _keyed(script: Script, number: int, wanted: Sequence[EditRequest], changes: Changes, prefix: str = "") -> None:
     document = script.documents[number]
     editor = KeyedEditor(read_keyed(document), document, number, changes, prefix)
     for item in wanted:
@@ -75,35 +76,25 @@ def _keyed(script: Script, number: int, wanted: Sequence[Wanted], changes: Chang
     editor.settings(wanted)
 
 
-def _only_settings(wanted: Wanted, document: Document) -> None:
+def _only_settings(wanted: EditRequest, document: Document) -> None:
     if wanted.kind == "environment":
-        raise EditRefused(
-            say(
-                "{file} starts no command: no place for the variable {key}.",
-                file=clean_line(str(document.path)),
-                key=clean_line(wanted.key),
-            )
-        )
+        names = {"file": clean_line(str(document.path)), "key": clean_line(wanted.key)}
+        raise EditRefused(say("{file} starts no command: no place for the variable {key}.", **names))
 
 
-def _shell(script: Script, launch_index: int, wanted: Sequence[Wanted], changes: Changes) -> None:
+def _shell(script: Script, launch_index: int, wanted: Sequence[EditRequest], changes: Changes) -> None:
     from advisor.script.shell import read_shell
-    from advisor.script.shell_edit import ShellEditor
-    from advisor.script.shell_environment import edit_environment
+    from advisor.script.shell_edit import ShellEditor, edit_environment
 
     files = in_memory(script, {})
     reading = read_shell(files, script.documents[0].path, script.positional)
-    if not reading.shell.whole:
+    if not reading.trace.whole:
         raise EditRefused(
             say("The script is too long to be followed to its end; what else a change would move is not known.")
         )
     if launch_index >= len(reading.launches):
-        raise EditRefused(
-            say(
-                "{file} holds settings without the command they belong to, so there is no launch to write them into.",
-                file=clean_line(str(script.documents[0].path)),
-            )
-        )
+        file = clean_line(str(script.documents[0].path))
+        raise EditRefused(say(_NO_LAUNCH, file=file))
     launch = reading.launches[launch_index]
     editor = ShellEditor(reading, launch, changes)
     for item in wanted:
@@ -118,7 +109,7 @@ def _shell(script: Script, launch_index: int, wanted: Sequence[Wanted], changes:
 
 
 def _followed_file(
-    script: Script, launch: ShellLaunch, wanted: Sequence[Wanted], changes: Changes, prefix: str
+    script: Script, launch: ShellLaunch, wanted: Sequence[EditRequest], changes: Changes, prefix: str
 ) -> None:
     """Keys of a file that the launch names: on disk, or written by the script itself."""
     from advisor.script.config_files import named_file

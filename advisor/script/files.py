@@ -1,4 +1,4 @@
-"""The files a script is made of: loaded once, bounded, never run."""
+"""Loads the files that a script is made of: once, bounded, never run."""
 
 from __future__ import annotations
 
@@ -29,14 +29,8 @@ def load(path: Path, kind: DocumentKind) -> Document:
         if not stat.S_ISREG(info.st_mode):
             raise ScriptError(say("{file} is not a regular file.", file=name))
         if info.st_size > LARGEST:
-            raise ScriptError(
-                say(
-                    "{file} has {size} bytes; a launch file has at most {most}.",
-                    file=name,
-                    size=info.st_size,
-                    most=LARGEST,
-                )
-            )
+            sizes = {"size": info.st_size, "most": LARGEST}
+            raise ScriptError(say("{file} has {size} bytes; a launch file has at most {most}.", file=name, **sizes))
         data = path.read_bytes()
     except FileNotFoundError as error:
         raise ScriptError(say("{file} does not exist.", file=name)) from error
@@ -61,7 +55,7 @@ class Files(Struct):
     def add(self, path: Path, kind: DocumentKind) -> int:
         """The number of a document, loaded if need be. Raises ScriptError."""
         for number, document in enumerate(self.documents):
-            if _same(document.path, path):
+            if os.path.abspath(document.path) == os.path.abspath(path):
                 return number
         document = load(path, kind) if self.given is None else self.known(path)
         self.documents.append(document)
@@ -97,13 +91,12 @@ class Files(Struct):
         return [candidate for here in folders if self.exists(candidate := here / path)]
 
     def exists(self, path: Path) -> bool:
-        if self.given is not None:
-            return os.path.abspath(path) in self.given
-        try:
-            return path.is_file()
-        except (OSError, ValueError):
-            return False
+        return is_file(path) if self.given is None else os.path.abspath(path) in self.given
 
 
-def _same(left: Path, right: Path) -> bool:
-    return os.path.abspath(left) == os.path.abspath(right)
+def is_file(path: Path) -> bool:
+    """Whether a name that a stranger wrote is a file that can be read."""
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False

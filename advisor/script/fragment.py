@@ -1,4 +1,4 @@
-"""Settings pasted without the command they belong to: lines `a.b=c` or `--key value`, or a config call of Python.
+"""Reads settings pasted without the command they belong to: lines `a.b=c` or `--key value`, or a config call of Python.
 
 They can be diagnosed and sized; there is no launch to edit.
 """
@@ -10,11 +10,11 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
+from advisor.bash.text import line_at, line_starts
 from advisor.hostile import clean_line
 from advisor.language import mark, say
 from advisor.script.document import Document, ScriptError, Setting, Span
 from advisor.script.launch import Launch
-from advisor.script.literal import line_at, line_starts
 
 NOTE = mark("No training command was found; lines that look like its settings are read as such.")
 _OVERRIDE = re.compile(

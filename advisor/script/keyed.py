@@ -1,23 +1,38 @@
-"""What YAML and JSON files have in common: values with a dotted key and a byte range, and the tables that hold them."""
+"""Reads YAML and JSON files to the byte: values with a dotted key and a byte range, and the tables that hold them.
+
+JSON by a scanner of our own, because the standard one keeps no positions; of YAML nodes are composed, never
+constructed, so no tag runs anything.
+"""
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterable
-from typing import Literal
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, cast
 
 from msgspec import Struct, field
 
-from advisor.hostile import clean
-from advisor.script.document import Document, Origin, Setting, Span, Value
-from advisor.script.literal import line_at, line_starts
+from advisor.bash.text import line_at, line_starts
+from advisor.bounded_yaml import UnboundedYamlError, check_bounds
+from advisor.hostile import clean, clean_line
+from advisor.language import say
+from advisor.script.document import Document, Origin, ScriptError, Setting, Span, Value
 
-Style = Literal["plain", "single", "double", "block", "list", "empty"]
+if TYPE_CHECKING:
+    from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
+
+ValueStyle = Literal["plain", "single", "double", "block", "list", "empty"]
+
+_LONGEST = 100_000
+"""Characters of a value."""
 _MOST_NAMED = 50
 """Keys that are named as sharing a value; an alias can be used any number of times."""
 
 
-class Entry(Struct, frozen=True):
+class KeyedEntry(Struct, frozen=True):
     """A value at bytes `start:end` under a dotted `key`, whose own name stands at `name`. Quotes belong to the range.
 
     `flow`: it stands in braces or brackets, where commas end it.
@@ -27,7 +42,7 @@ class Entry(Struct, frozen=True):
     value: Value
     start: int
     end: int
-    style: Style
+    style: ValueStyle
     name: int
     flow: bool = False
 
@@ -48,16 +63,26 @@ class Table(Struct, frozen=True):
 class Keyed(Struct):
     """A config file read to the byte."""
 
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[KeyedEntry] = field(default_factory=list)
     tables: dict[str, Table] = field(default_factory=dict)
 
-    def find(self, key: str) -> Entry | None:
+    def add(self, entry: KeyedEntry) -> None:
+        """Note a value; the whole document has no key."""
+        if entry.key:
+            self.entries.append(entry)
+
+    def find(self, key: str) -> KeyedEntry | None:
         """The entry in force for a key: the last one."""
         return next((entry for entry in reversed(self.entries) if entry.key == key), None)
 
 
+def read_keyed(document: Document) -> Keyed:
+    """A YAML or JSON document to the byte. Raises ScriptError."""
+    return read_json(document) if document.kind == "json" else read_yaml(document)
+
+
 def settings_of(
-    document: Document, entries: Iterable[Entry], origin: Origin = "file", prefix: str = ""
+    document: Document, entries: Iterable[KeyedEntry], origin: Origin = "file", prefix: str = ""
 ) -> list[Setting]:
     """Entries as settings; a repeated key is in force where it stands last."""
     listed = list(entries)
@@ -73,10 +98,235 @@ def settings_of(
         others = tuple(clean(other) for other in sharing[entry.start, entry.end][:_MOST_NAMED] if other != key)
         span = Span(str(document.path), line_at(starts, entry.start), entry.start, entry.end)
         effective = last[entry.key] == number
-        out.append(Setting(clean(key), _clean(entry.value), origin, True, effective, span, shared_with=others))
+        out.append(Setting(clean(key), clean_value(entry.value), origin, True, effective, span, shared_with=others))
     return out
 
 
-def _clean(value: Value) -> Value:
-    limit = 100_000
-    return clean(value, limit) if isinstance(value, str) else tuple(clean(text, limit) for text in value)
+def clean_value(value: Value) -> Value:
+    """A value made harmless."""
+    return clean(value, _LONGEST) if isinstance(value, str) else tuple(clean(text, _LONGEST) for text in value)
+
+
+_BLANK = re.compile(rb"[ \t\r\n]*")
+_STRING = re.compile(rb'"(?:[^"\\\x00-\x1f]|\\.)*"')
+_BARE = re.compile(rb"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?|true|false|null|NaN|-?Infinity")
+_MAX_DEPTH = 60
+
+
+def read_json(document: Document) -> Keyed:
+    """The values of a JSON file under dotted keys; lists of scalars are tuples. Raises ScriptError with the line."""
+    reader = _JsonReader(document)
+    reader.value("", 0, reader.blank(0), 0)
+    if reader.blank(reader.at) < len(document.data):
+        reader.fail(reader.blank(reader.at), say("text after the end of the value"))
+    return reader.keyed
+
+
+class _JsonReader:
+    """A recursive-descent scanner; `at` is the byte behind what was read."""
+
+    def __init__(self, document: Document) -> None:
+        self.document = document
+        self.data = document.data
+        self.keyed = Keyed()
+        self.at = 3 if self.data.startswith(b"\xef\xbb\xbf") else 0
+
+    def fail(self, at: int, problem: str) -> NoReturn:
+        where = {"file": clean_line(str(self.document.path)), "line": self.document.line_of(min(at, len(self.data)))}
+        raise ScriptError(say("{file}, line {line}: not valid JSON, {problem}.", **where, problem=problem))
+
+    def blank(self, at: int) -> int:
+        found = _BLANK.match(self.data, max(at, self.at))
+        return found.end() if found else at
+
+    def value(self, key: str, name: int, at: int, depth: int) -> None:
+        """Read the value at byte `at`, noting what stands below `key`."""
+        if depth > _MAX_DEPTH:
+            self.fail(at, say("nested too deeply"))
+        byte = self.data[at : at + 1]
+        if byte == b"{":
+            self.table(key, at, depth)
+        elif byte == b"[":
+            self.list(key, name, at, depth)
+        else:
+            text = self.scalar(at)
+            self.keyed.add(KeyedEntry(key, text, at, self.at, "double" if byte == b'"' else "plain", name, True))
+
+    def scalar(self, at: int) -> str:
+        found = _STRING.match(self.data, at) or _BARE.match(self.data, at)
+        if not found:
+            self.fail(at, say("a value is missing or malformed"))
+        self.at = found.end()
+        if found.group().startswith(b'"'):
+            return self.string(found.group(), at)
+        return found.group().decode("ascii")
+
+    def string(self, raw: bytes, at: int) -> str:
+        try:
+            return str(json.loads(raw.decode("utf-8")))
+        except ValueError:
+            self.fail(at, say("a malformed string"))
+
+    def table(self, key: str, at: int, depth: int) -> None:
+        start = self.at = at + 1
+        end, indent, count = start, 0, 0
+        while True:
+            at = self.blank(self.at)
+            if self.data[at : at + 1] == b"}" and not count:
+                break
+            found = _STRING.match(self.data, at)
+            if not found:
+                self.fail(at, say("a key in double quotes is missing"))
+            if not count:
+                indent = at - (self.data.rfind(b"\n", 0, at) + 1)
+            name, count = self.string(found.group(), at), count + 1
+            self.at = found.end()
+            colon = self.blank(self.at)
+            if self.data[colon : colon + 1] != b":":
+                self.fail(colon, say("a colon is missing"))
+            self.at = colon + 1
+            self.value(f"{key}.{name}" if key else name, at, self.blank(self.at), depth + 1)
+            end = self.at
+            at = self.blank(self.at)
+            if self.data[at : at + 1] != b",":
+                break
+            self.at = at + 1
+        if self.data[at : at + 1] != b"}":
+            self.fail(at, say("a closing brace is missing"))
+        self.keyed.tables.setdefault(key, Table(key, start, end, indent, True, not count, at))
+        self.at = at + 1
+
+    def list(self, key: str, name: int, at: int, depth: int) -> None:
+        opening, self.at = at, at + 1
+        scalars: list[str] = []
+        plain, number = True, 0
+        while True:
+            at = self.blank(self.at)
+            if self.data[at : at + 1] == b"]" and not number:
+                break
+            if self.data[at : at + 1] in (b"{", b"["):
+                plain = False
+                self.value(f"{key}.{number}", name, at, depth + 1)
+            else:
+                scalars.append(self.scalar(at))
+            number += 1
+            at = self.blank(self.at)
+            if self.data[at : at + 1] != b",":
+                break
+            self.at = at + 1
+        if self.data[at : at + 1] != b"]":
+            self.fail(at, say("a closing bracket is missing"))
+        self.at = at + 1
+        if plain:
+            self.keyed.add(KeyedEntry(key, tuple(scalars) or "[]", opening, self.at, "list", name, True))
+
+
+_STYLES: dict[str | None, ValueStyle] = {"'": "single", '"': "double", "|": "block", ">": "block"}
+_BOM = b"\xef\xbb\xbf"
+
+
+def read_yaml(document: Document) -> Keyed:
+    """The scalars of a YAML file under dotted keys; lists of scalars are tuples.
+
+    Raises ScriptError with the line of a syntax error (tabs among them).
+    """
+    import yaml
+
+    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    name = clean_line(str(document.path))
+    body = document.data.removeprefix(_BOM)
+    try:
+        text = body.decode("utf-8")
+        check_bounds(text)
+        nodes = [node for node in yaml.compose_all(text, Loader=loader) if node is not None]
+    except UnicodeDecodeError as error:
+        line = body.count(b"\n", 0, error.start) + 1
+        raise ScriptError(say("{file}, line {line}: not UTF-8 text.", file=name, line=line)) from error
+    except yaml.YAMLError as error:
+        raise ScriptError(_sentence(name, document.data, error)) from error
+    except UnboundedYamlError as error:
+        where = {"file": name, "line": error.line}
+        raise ScriptError(say("{file}, line {line}: {problem}.", **where, problem=error.reason)) from error
+    reader = _YamlReader(name, document.data, text, len(document.data) - len(body))
+    for node in nodes:
+        reader.node("", node, node, 0)
+    return reader.keyed
+
+
+def _sentence(name: str, data: bytes, error: Any) -> str:
+    mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+    problem = clean_line(str(getattr(error, "problem", None) or say("it cannot be parsed")), 200)
+    if mark is None:
+        return say("{file}: {problem}.", file=name, problem=problem)
+    lines = data.split(b"\n")
+    line = lines[mark.line] if mark.line < len(lines) else b""
+    if b"\t" in line[: len(line) - len(line.lstrip())]:
+        problem = say("a tab is used for indentation, which YAML does not allow")
+    return say("{file}, line {line}: {problem}.", file=name, line=mark.line + 1, problem=problem)
+
+
+class _YamlReader:
+    """Walks nodes and notes byte ranges."""
+
+    def __init__(self, name: str, data: bytes, text: str, shift: int) -> None:
+        self.data = data
+        self.shift = shift
+        self.name = name
+        self.keyed = Keyed()
+        self.offsets: list[int] | None = None
+        if not text.isascii():
+            self.offsets = [0, *accumulate(len(character.encode("utf-8")) for character in text)]
+
+    def at(self, index: int) -> int:
+        """Byte offset of a character index."""
+        return self.shift + (index if self.offsets is None else self.offsets[min(index, len(self.offsets) - 1)])
+
+    def node(self, key: str, node: Node, name: Node, depth: int, flow: bool = False) -> int:
+        """Note everything below a node; returns the byte where its content ends."""
+        kind = type(node).__name__
+        if kind == "MappingNode":
+            return self.mapping(key, cast("MappingNode", node), depth, flow)
+        if kind == "SequenceNode":
+            return self.sequence(key, cast("SequenceNode", node), name, depth, flow)
+        return self.scalar(key, cast("ScalarNode", node), name, flow)
+
+    def mapping(self, key: str, node: MappingNode, depth: int, flow: bool) -> int:
+        inside = flow or bool(node.flow_style)
+        end = start = self.at(node.start_mark.index)
+        for name, value in node.value:
+            if name.id != "scalar":
+                continue
+            below = f"{key}.{name.value}" if key else name.value
+            if name.value == "<<":
+                below = key
+            end = max(end, self.node(below, value, name, depth + 1, inside), self.at(name.end_mark.index))
+        closer = self.at(node.end_mark.index) - 1
+        if key not in self.keyed.tables:
+            column = node.value[0][0].start_mark.column if node.value else node.start_mark.column
+            self.keyed.tables[key] = Table(key, start, end, column, inside, not node.value, closer)
+        return closer + 1 if node.flow_style else end
+
+    def sequence(self, key: str, node: SequenceNode, name: Node, depth: int, flow: bool) -> int:
+        start, end = self.at(node.start_mark.index), self.at(node.end_mark.index)
+        if all(item.id == "scalar" for item in node.value):
+            if not node.flow_style and node.value:
+                end = max(self.at(item.end_mark.index) for item in node.value)
+            values = tuple(item.value for item in node.value)
+            self.keyed.add(KeyedEntry(key, values or "[]", start, end, "list", self.at(name.start_mark.index), flow))
+            return end
+        last = start
+        for number, item in enumerate(node.value):
+            last = max(last, self.node(f"{key}.{number}", item, name, depth + 1, flow or bool(node.flow_style)))
+        return end if node.flow_style else last
+
+    def scalar(self, key: str, node: ScalarNode, name: Node, flow: bool) -> int:
+        start, end = self.at(node.start_mark.index), self.at(node.end_mark.index)
+        style: ValueStyle = _STYLES.get(node.style, "plain")
+        value = node.value
+        if style == "plain" and not value:
+            style, value = "empty", "null"
+            start = end = self.at(name.end_mark.index)
+            colon = self.data.find(b":", start)
+            start = end = colon + 1 if colon >= 0 else end
+        self.keyed.add(KeyedEntry(key, value, start, end, style, self.at(name.start_mark.index), flow))
+        return end

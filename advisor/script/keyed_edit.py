@@ -1,4 +1,4 @@
-"""Edits of YAML and JSON files: values in place, keys added below their table, keys taken away."""
+"""Edits YAML and JSON files: values in place, keys added below their table, keys taken away."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from typing import Any
 from advisor.bounded_yaml import UnboundedYamlError, check_bounds
 from advisor.hostile import clean_line
 from advisor.language import say
-from advisor.script.changes import Changes, comment_text, encoded
-from advisor.script.document import Document, EditRefused, Value, Wanted
-from advisor.script.keyed import Entry, Keyed, Table
+from advisor.script.document import Changes, Document, EditRefused, EditRequest, Value, comment_text, encoded
+from advisor.script.keyed import Keyed, KeyedEntry, Table
 
 _JSON_BARE = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?\Z|true\Z|false\Z|null\Z")
 _LABEL = re.compile(rb"""(?:"(?:[^"\\]|\\.)*"|'[^'\n]*'|[\w.-]+)\s*:\s*""")
@@ -30,13 +29,13 @@ class KeyedEditor:
         self.number = number
         self.changes = changes
         self.prefix = prefix
-        self.taken: list[Entry] = []
+        self.taken: list[KeyedEntry] = []
 
-    def settings(self, wanted: Sequence[Wanted]) -> None:
+    def settings(self, wanted: Sequence[EditRequest]) -> None:
         """Set, add or remove keys; neighbours between braces are taken away together, with the commas they share."""
         for item in wanted:
             self.setting(item)
-        run: list[Entry] = []
+        run: list[KeyedEntry] = []
         for entry in sorted(self.taken, key=lambda entry: entry.name):
             if run and self.data[run[-1].end : entry.name].strip() != b",":
                 self.remove_run(run)
@@ -45,7 +44,7 @@ class KeyedEditor:
         if run:
             self.remove_run(run)
 
-    def setting(self, wanted: Wanted) -> None:
+    def setting(self, wanted: EditRequest) -> None:
         """Set, add or remove one key."""
         key = wanted.key.removeprefix(self.prefix)
         entry = self.keyed.find(key)
@@ -57,7 +56,7 @@ class KeyedEditor:
         elif entry.value != wanted.value:
             self.change(entry, wanted, wanted.value)
 
-    def change(self, entry: Entry, wanted: Wanted, value: Value) -> None:
+    def change(self, entry: KeyedEntry, wanted: EditRequest, value: Value) -> None:
         name = clean_line(wanted.key)
         sharing = [other.key for other in self.keyed.entries if other.start == entry.start and other.key != entry.key]
         if sharing and entry.start != entry.end:
@@ -70,12 +69,11 @@ class KeyedEditor:
             raise EditRefused(say("{key} is a list with comments in it; edit it by hand.", key=name))
         new = encoded(self.text(value, entry.style, entry.flow))
         lead = b" " if entry.style == "empty" else b""
-        self.changes.replace(
-            self.number, entry.start, entry.end, lead + new, wanted.key, (len(lead), len(lead) + len(new))
-        )
+        value_range = (len(lead), len(lead) + len(new))
+        self.changes.replace(self.number, entry.start, entry.end, lead + new, wanted.key, value_range)
         self.comment(wanted, entry.start, entry.end)
 
-    def change_block(self, entry: Entry, wanted: Wanted, value: Value) -> None:
+    def change_block(self, entry: KeyedEntry, wanted: EditRequest, value: Value) -> None:
         """A text of several lines: it stays one where the new text has lines, else it becomes a plain value."""
         old = self.data[entry.start : entry.end].rstrip()
         first = old.find(b"\n") + 1
@@ -102,9 +100,10 @@ class KeyedEditor:
             return "'" + value.replace("'", "''") + "'"
         if style != "double" and _plain_yaml(value, flow):
             return value
-        return _double_quoted(value)
+        shown = json.dumps(value, ensure_ascii=False)  # in double quotes, what is not plainly visible escaped
+        return "".join(c if c.isprintable() else f"\\U{ord(c):08X}" for c in shown)
 
-    def add(self, key: str, wanted: Wanted, value: Value) -> None:
+    def add(self, key: str, wanted: EditRequest, value: Value) -> None:
         """A new key below the deepest table that exists on its way."""
         parts = key.split(".")
         for depth in range(len(parts) - 1, -1, -1):
@@ -115,7 +114,7 @@ class KeyedEditor:
         file = clean_line(str(self.document.path))
         raise EditRefused(say("{file} has no table that {key} could stand in.", file=file, key=clean_line(key)))
 
-    def insert(self, table: Table, names: list[str], wanted: Wanted, value: Value) -> None:
+    def insert(self, table: Table, names: list[str], wanted: EditRequest, value: Value) -> None:
         if any(self.keyed.find(".".join(filter(None, (table.key, *names[:n])))) for n in range(1, len(names))):
             raise EditRefused(say("A part of {key} is already a plain value.", key=clean_line(wanted.key)))
         shown = self.text(value, "plain", table.flow)
@@ -141,7 +140,7 @@ class KeyedEditor:
             new, end = new[:cut] + head + new[cut:], end + len(head)
         self.changes.replace(self.number, at, at, new, wanted.key, (end - len(encoded(shown)), end))
 
-    def insert_flow(self, table: Table, names: list[str], wanted: Wanted, shown: str) -> None:
+    def insert_flow(self, table: Table, names: list[str], wanted: EditRequest, shown: str) -> None:
         """Behind the last entry between braces; in JSON on a line of its own where the others are."""
         labels = [json.dumps(name) for name in names]
         text = ": {".join(labels) + f": {shown}" + "}" * (len(names) - 1)
@@ -156,34 +155,27 @@ class KeyedEditor:
         end = len(new) - (len(names) - 1)
         self.changes.replace(self.number, at, at, new, wanted.key, (end - len(encoded(shown)), end))
 
-    def remove(self, entry: Entry, wanted: Wanted) -> None:
+    def remove(self, entry: KeyedEntry, wanted: EditRequest) -> None:
         name = clean_line(wanted.key)
         if entry.flow or self.is_json:
-            self.remove_flow(entry, name)
+            before = self.data[: entry.name].rstrip()
+            if not _LABEL.fullmatch(self.data, entry.name, entry.start) or not before.endswith((b",", b"{")):
+                raise EditRefused(say("{key} stands in a list; take it away by hand.", key=name))
+            self.taken.append(entry)
             return
         start = self.data.rfind(b"\n", 0, entry.name) + 1
         if self.data[start : entry.name].strip():
             raise EditRefused(say("{key} shares its line with others; take it away by hand.", key=name))
         end = self.data.find(b"\n", max(entry.end - 1, entry.name))
         end = len(self.data) if end < 0 else end + 1
-        siblings = [
-            e
-            for e in self.keyed.entries
-            if e.key != entry.key and e.key.rpartition(".")[0] == entry.key.rpartition(".")[0]
-        ]
-        if not siblings:
+        table = entry.key.rpartition(".")[0]
+        if all(e.key == entry.key or e.key.rpartition(".")[0] != table for e in self.keyed.entries):
             raise EditRefused(say("{key} is the only key of its table; take it away by hand.", key=name))
         if end == len(self.data) and not self.data.endswith(b"\n") and start:
             start -= 2 if self.data[start - 2 : start] == b"\r\n" else 1
         self.changes.replace(self.number, start, end, b"")
 
-    def remove_flow(self, entry: Entry, name: str) -> None:
-        before = self.data[: entry.name].rstrip()
-        if not _LABEL.fullmatch(self.data, entry.name, entry.start) or not before.endswith((b",", b"{")):
-            raise EditRefused(say("{key} stands in a list; take it away by hand.", key=name))
-        self.taken.append(entry)
-
-    def remove_run(self, run: list[Entry]) -> None:
+    def remove_run(self, run: list[KeyedEntry]) -> None:
         """Take neighbours away with the comma behind them, or the one before them where they are the last."""
         start, end = run[0].name, run[-1].end
         before, behind = self.data[:start].rstrip(), self.data[end:].lstrip()
@@ -197,7 +189,7 @@ class KeyedEditor:
             raise EditRefused(say("{key} has a comment beside it; take it away by hand.", key=name))
         self.changes.replace(self.number, start, end, b"")
 
-    def comment(self, wanted: Wanted, start: int, end: int) -> None:
+    def comment(self, wanted: EditRequest, start: int, end: int) -> None:
         """A short comment behind the edited line, or above it where there is no room; JSON has none."""
         if not wanted.comment or self.is_json:
             return
@@ -211,14 +203,10 @@ class KeyedEditor:
             return
         indent = self.data[line:start]
         blanks = indent[: len(indent) - len(indent.lstrip())]
-        if self.covered(line):
-            return
+        if any(entry.start < line <= entry.end for entry in self.keyed.entries):
+            return  # the line begins inside a value, where a comment would become text
         newline = b"\r\n" if b"\r\n" in self.data else b"\n"
         self.changes.replace(self.number, line, line, blanks + b"# " + comment_text(wanted.comment) + newline)
-
-    def covered(self, at: int) -> bool:
-        """Whether a line begins inside a value, where a comment would become text."""
-        return any(entry.start < at <= entry.end for entry in self.keyed.entries)
 
 
 def _block(text: str, indent: int) -> str | None:
@@ -230,12 +218,6 @@ def _block(text: str, indent: int) -> str | None:
         return None
     sign = "|" if text.endswith("\n") else "|-"
     return "\n".join([sign, *(" " * indent + line if line else "" for line in lines)])
-
-
-def _double_quoted(text: str) -> str:
-    """A YAML text in double quotes, with everything escaped that is not plainly visible."""
-    shown = json.dumps(text, ensure_ascii=False)
-    return "".join(c if c.isprintable() else f"\\U{ord(c):08X}" for c in shown)
 
 
 def _plain_yaml(text: str, flow: bool) -> bool:
@@ -250,15 +232,7 @@ def _plain_yaml(text: str, flow: bool) -> bool:
         node: Any = yaml.compose(f"[{text}]" if flow else f"k: {text}", Loader=loader)
     except (yaml.YAMLError, UnboundedYamlError):
         return False
-    if node is None:
+    if node is None or len(node.value) != 1:
         return False
-    inner = node.value[0] if flow and node.value else node.value[0][1] if node.value else None
-    if flow and len(node.value) != 1:
-        return False
-    return (
-        inner is not None
-        and type(inner).__name__ == "ScalarNode"
-        and not inner.style
-        and inner.value == text
-        and bool(text)
-    )
+    inner = node.value[0] if flow else node.value[0][1]
+    return type(inner).__name__ == "ScalarNode" and not inner.style and inner.value == text

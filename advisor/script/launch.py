@@ -1,4 +1,4 @@
-"""A launch: one training command as the shell would run it. (Built by `read_script`; see script/reader.py.)"""
+"""Defines a launch, one training command as bash would run it. `read_script` of script/reader.py builds it."""
 
 from __future__ import annotations
 

@@ -1,16 +1,14 @@
-"""Which literal decides a value, and what else the same literal decides."""
+"""Finds the literal that decides a value, and what else the same literal decides."""
 
 from __future__ import annotations
 
 import itertools
-from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 
 from msgspec import Struct, field
 
-from advisor.script.shell_text import Pieces, Place
-from advisor.script.shell_trace import Use
+from advisor.bash.state import Use
+from advisor.bash.text import ByteRange, ShellValue
 
 _BUCKET = 64
 
@@ -18,11 +16,11 @@ _BUCKET = 64
 class Target(Struct, frozen=True):
     """The bytes to replace so that a value changes. `quotes`: they include the quotes around them."""
 
-    place: Place
+    place: ByteRange
     quotes: bool = False
 
 
-def target(pieces: Pieces, data: Sequence[bytes]) -> Target | None:
+def target(pieces: ShellValue, data: Sequence[bytes]) -> Target | None:
     """The literal that alone decides a value; None where it is composed, computed or from outside.
 
     `data` are the bytes of the documents.
@@ -42,11 +40,11 @@ def target(pieces: Pieces, data: Sequence[bytes]) -> Target | None:
         return None
     same = all(place.context == first.context for place in found)
     if same and all(a.end == b.start for a, b in itertools.pairwise(found)):
-        return Target(Place(first.doc, first.start, last.end, first.context))
+        return Target(ByteRange(first.doc, first.start, last.end, first.context))
     return _mixed(found, data[first.doc])
 
 
-def _mixed(places: list[Place], data: bytes) -> Target | None:
+def _mixed(places: list[ByteRange], data: bytes) -> Target | None:
     """Literals in different quotes, side by side in one word: `'a'"b"c`."""
     if any(place.context not in ("plain", "single", "double") for place in places):
         return None
@@ -62,7 +60,7 @@ def _mixed(places: list[Place], data: bytes) -> Target | None:
         if data[end : end + 1] not in (b"'", b'"'):
             return None
         end += 1
-    return Target(Place(places[0].doc, start, end, "plain"), quotes=True)
+    return Target(ByteRange(places[0].doc, start, end, "plain"), quotes=True)
 
 
 class Uses(Struct):
@@ -81,24 +79,9 @@ class Uses(Struct):
             for bucket in range(first, last + 1):
                 self.buckets.setdefault((use.place.doc, bucket), []).append(use)
 
-    def of(self, place: Place) -> list[Use]:
+    def of(self, place: ByteRange) -> list[Use]:
         """Uses of literals that an edit of this place would move."""
         out = [use for use in self.wide if use.place.overlaps(place)] if self.wide else []
         for bucket in range(place.start // _BUCKET, place.end // _BUCKET + 1):
             out += [use for use in self.buckets.get((place.doc, bucket), ()) if use.place.overlaps(place)]
         return list(dict.fromkeys(out)) if len(out) > 1 else out
-
-
-@lru_cache(maxsize=16)
-def line_starts(data: bytes) -> list[int]:
-    """Byte offsets at which lines begin. Kept for the last few texts, because it is asked for line by line."""
-    out, at = [0], data.find(b"\n")
-    while at >= 0:
-        out.append(at + 1)
-        at = data.find(b"\n", at + 1)
-    return out
-
-
-def line_at(starts: Sequence[int], offset: int) -> int:
-    """1-based line of a byte offset."""
-    return bisect_left(starts, offset + 1)

@@ -1,4 +1,4 @@
-"""Proof of an edit: the new bytes are read again and compared with what was wanted."""
+"""Proves an edit: reads the new bytes again and compares them with what was wanted."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from msgspec import Struct
 
 from advisor.hostile import clean_line
 from advisor.language import clauses, mark, say
-from advisor.script.again import FOLLOWED, read_again
-from advisor.script.document import EditRefused, Rewrite, ScriptError, Setting, Value, Wanted, apply_edits
+from advisor.script.document import EditRefused, EditRequest, Rewrite, ScriptError, Value, apply_edits
 from advisor.script.launch import Launch, Script
+from advisor.script.reader import FOLLOWED, read_again
 
 _SECONDS = 10
 _UNSET = object()
@@ -36,7 +36,7 @@ class Check(Struct, frozen=True):
 
 
 def check(
-    script: Script, launch_index: int, wanted: Sequence[Wanted], rewrites: Sequence[Rewrite]
+    script: Script, launch_index: int, wanted: Sequence[EditRequest], rewrites: Sequence[Rewrite]
 ) -> tuple[Check, ...]:
     """Read the new bytes and say what holds: read back equal, nothing else moved, line endings kept, syntax valid."""
     problems = differences(script, launch_index, wanted, rewrites)
@@ -53,10 +53,9 @@ def check(
 def _endings(rewrites: Sequence[Rewrite]) -> Check:
     for item in rewrites:
         old, new = item.document.data, item.new
-        lines = (
-            new.count(b"\n") - new.count(b"\r\n") if b"\r\n" in old and b"\n" not in old.replace(b"\r\n", b"") else 0
-        )
-        if lines or old.endswith(b"\n") != new.endswith(b"\n"):
+        windows = b"\r\n" in old and b"\n" not in old.replace(b"\r\n", b"")
+        mixed = windows and new.count(b"\n") != new.count(b"\r\n")
+        if mixed or old.endswith(b"\n") != new.endswith(b"\n"):
             return Check(say("line endings kept"), False, clean_line(str(item.document.path)))
         if apply_edits(old, item.edits) != new:
             return Check(say("line endings kept"), False, say("the edits do not give the new bytes"))
@@ -72,9 +71,8 @@ def _syntax(item: Rewrite) -> Check:
     if bash is None:
         return Check("bash -n", None, say("bash is not installed here"))
     before, after = _parses(bash, item.document.data), _parses(bash, item.new)
-    return Check(
-        say("bash -n clean"), after if before else None, "" if before else say("the original does not pass it either")
-    )
+    why = "" if before else say("the original does not pass it either")
+    return Check(say("bash -n clean"), after if before else None, why)
 
 
 def _parses(bash: str, data: bytes) -> bool:
@@ -93,7 +91,7 @@ def _parses(bash: str, data: bytes) -> bool:
 
 
 def differences(
-    script: Script, launch_index: int, wanted: Sequence[Wanted], rewrites: Sequence[Rewrite]
+    script: Script, launch_index: int, wanted: Sequence[EditRequest], rewrites: Sequence[Rewrite]
 ) -> list[Difference]:
     """What does not come out as wanted, and what else moved. Empty: the edit is exact."""
     try:
@@ -107,28 +105,26 @@ def differences(
     target = script.launches[launch_index]
     for old, new in zip(script.launches, again.launches, strict=True):
         together = old.index == launch_index or (old.span is not None and old.span == target.span)
-        out += _compare(old, new, wanted if together else [item for item in wanted if _may_have(item, old, new)])
+        before, after = old.environment, new.environment
+        given = [  # variables for every launch that reached one which was not asked for
+            item for item in wanted
+            if item.kind == "environment" and item.everywhere and before.get(item.key) != after.get(item.key)
+        ]  # fmt: skip
+        out += _compare(old, new, wanted if together else given)
     return out
 
 
-def _may_have(wanted: Wanted, old: Launch, new: Launch) -> bool:
-    """Whether a launch that was not asked for got a variable that is for all of them."""
-    name = wanted.key
-    return wanted.kind == "environment" and wanted.everywhere and old.environment.get(name) != new.environment.get(name)
-
-
-def _compare(old: Launch, new: Launch, wanted: Sequence[Wanted]) -> list[Difference]:
+def _compare(old: Launch, new: Launch, wanted: Sequence[EditRequest]) -> list[Difference]:
     """One launch before and after."""
     out: list[Difference] = []
     expected, followers = _expected(old, wanted)
     found = _values(new)
     asked = {_bare(item.key): item for item in wanted if item.kind == "setting"}
     for key in {**expected, **found}:
-        if _same(expected.get(key, _UNSET), found.get(key, _UNSET), loose=not old.argv) or (
-            key in followers and key not in asked
-        ):
-            continue
-        out.append(_difference(clean_line(key), expected.get(key, _UNSET), found.get(key, _UNSET), key in asked))
+        before, after = expected.get(key, _UNSET), found.get(key, _UNSET)
+        follows = key in followers and key not in asked
+        if not follows and not _same(before, after, loose=not old.argv):
+            out.append(_difference(clean_line(key), before, after, key in asked))
     out += _compare_environment(old, new, wanted)
     for changed, before, after in (
         (mark("the program changed"), old.program, new.program),
@@ -158,7 +154,7 @@ def _same(left: object, right: object, *, loose: bool) -> bool:
     return a == b
 
 
-def _expected(old: Launch, wanted: Sequence[Wanted]) -> tuple[dict[str, Value | None], set[str]]:
+def _expected(old: Launch, wanted: Sequence[EditRequest]) -> tuple[dict[str, Value | None], set[str]]:
     """Values in force after the change, and keys that follow a changed field of a Python file by its own rules."""
     out = _values(old)
     followers: set[str] = set()
@@ -178,19 +174,12 @@ def _expected(old: Launch, wanted: Sequence[Wanted]) -> tuple[dict[str, Value | 
 
 def _normal(value: Value, old: Value | None, key: str) -> Value:
     """`key=value` arguments carry a list as one text."""
-    return (
-        "[" + ",".join(value) + "]"
-        if isinstance(value, tuple) and isinstance(old, str) and "." in key and value
-        else value
-    )
+    listed = isinstance(value, tuple) and isinstance(old, str) and "." in key and value
+    return "[" + ",".join(value) + "]" if listed else value
 
 
 def _values(launch: Launch) -> dict[str, Value | None]:
-    return {_bare(setting.key): _value(setting) for setting in launch.settings if setting.effective}
-
-
-def _value(setting: Setting) -> Value | None:
-    return setting.value if setting.resolved else None
+    return {_bare(s.key): s.value if s.resolved else None for s in launch.settings if s.effective}
 
 
 def _bare(key: str) -> str:
@@ -204,7 +193,7 @@ def _shown(value: object) -> str:
     return say("unknown") if value is None else clean_line(json.dumps(value), 80)
 
 
-def _compare_environment(old: Launch, new: Launch, wanted: Sequence[Wanted]) -> list[Difference]:
+def _compare_environment(old: Launch, new: Launch, wanted: Sequence[EditRequest]) -> list[Difference]:
     expected: dict[str, str] = dict(old.environment)
     for item in wanted:
         if item.kind != "environment":
@@ -214,12 +203,11 @@ def _compare_environment(old: Launch, new: Launch, wanted: Sequence[Wanted]) -> 
         elif isinstance(item.value, str):
             expected[item.key] = item.value
     asked = {item.key for item in wanted if item.kind == "environment"}
+    found = new.environment
     return [
-        _difference(
-            f"${clean_line(name)}", expected.get(name, _UNSET), new.environment.get(name, _UNSET), name in asked
-        )
-        for name in {**expected, **new.environment}
-        if expected.get(name) != new.environment.get(name)
+        _difference(f"${clean_line(name)}", expected.get(name, _UNSET), found.get(name, _UNSET), name in asked)
+        for name in {**expected, **found}
+        if expected.get(name) != found.get(name)
     ]
 
 

@@ -1,4 +1,4 @@
-"""Edits of a Python config file: the literal of the branch that is taken, a new field, a field taken away."""
+"""Edits a Python config file: the literal of the branch that is taken, a new field, a field taken away."""
 
 from __future__ import annotations
 
@@ -8,20 +8,12 @@ import re
 
 from advisor.hostile import clean_line
 from advisor.language import say
-from advisor.script.changes import Changes, comment_text, encoded
-from advisor.script.document import EditRefused, Value, Wanted
+from advisor.script.document import Changes, EditRefused, EditRequest, Value, comment_text, encoded
 from advisor.script.python_file import FieldSource, PythonReading, text_of
 
 _NUMBER = re.compile(r"-?(?:\d+(?:_\d+)*|(?:\d+\.\d*|\.\d+)(?:[eE][-+]?\d+)?|\d+[eE][-+]?\d+)\Z")
-_NAMES = {
-    "true": "True",
-    "false": "False",
-    "null": "None",
-    "none": "None",
-    "True": "True",
-    "False": "False",
-    "None": "None",
-}
+_NAMES = {**dict.fromkeys(("true", "True"), "True"), **dict.fromkeys(("false", "False"), "False"),
+          **dict.fromkeys(("null", "none", "None"), "None")}  # fmt: skip
 _TYPES = {"True": "bool", "False": "bool"}
 
 
@@ -34,7 +26,7 @@ class PythonEditor:
         self.changes = changes
         self.newline = b"\r\n" if b"\r\n" in self.data else b"\n"
 
-    def setting(self, wanted: Wanted) -> None:
+    def setting(self, wanted: EditRequest) -> None:
         """Set, add or remove one field."""
         source = self.reading.find(wanted.key)
         if wanted.value is None:
@@ -42,29 +34,25 @@ class PythonEditor:
                 self.remove(source, wanted)
         elif source is None:
             self.add(wanted, wanted.value)
-        elif not source.found.known or self.differs(text_of(self.reading, source.found), wanted.value):
-            self.change(source, wanted, wanted.value)
+        else:
+            new = _NAMES.get(wanted.value, wanted.value) if isinstance(wanted.value, str) else wanted.value
+            if not source.found.known or text_of(self.reading, source.found) != new:
+                self.change(source, wanted, wanted.value)
 
-    def differs(self, old: Value, new: Value) -> bool:
-        return old != (_NAMES.get(new, new) if isinstance(new, str) else new)
-
-    def change(self, source: FieldSource, wanted: Wanted, value: Value) -> None:
+    def change(self, source: FieldSource, wanted: EditRequest, value: Value) -> None:
         """Replace what decides the field in its own statement: its literal, or the name or sum that stands there."""
         node = source.own
         if isinstance(node, ast.IfExp):
             raise EditRefused(
                 say("{key} depends on a condition that only running the file would tell.", key=clean_line(wanted.key))
             )
-        if isinstance(node, ast.Call) and len(node.args) == 1 and _called(node).endswith("ListConfig"):
+        if isinstance(node, ast.Call) and len(node.args) == 1 and ast.unparse(node.func).endswith("ListConfig"):
             node = node.args[0]
-        new = encoded(literal(value, self.old_literal(node)))
+        new = encoded(literal(value, self.reading.raw(node)))
         self.changes.replace(0, self.reading.start(node), self.reading.end(node), new, wanted.key)
         self.comment(wanted, source.node)
 
-    def old_literal(self, node: ast.expr) -> bytes:
-        return self.reading.raw(node)
-
-    def add(self, wanted: Wanted, value: Value) -> None:
+    def add(self, wanted: EditRequest, value: Value) -> None:
         """A new field behind the last one of the class, or a new argument of the call."""
         if not wanted.key.isidentifier() or keyword.iskeyword(wanted.key):
             raise EditRefused(say("{key} is not the name of a field.", key=clean_line(wanted.key)))
@@ -82,7 +70,7 @@ class PythonEditor:
             key = clean_line(wanted.key)
             raise EditRefused(say("The file has no config class that {key} could be added to.", key=key))
 
-    def add_field(self, holder: ast.ClassDef, wanted: Wanted, shown: str) -> None:
+    def add_field(self, holder: ast.ClassDef, wanted: EditRequest, shown: str) -> None:
         fields = [s for s in holder.body if isinstance(s, (ast.AnnAssign, ast.Assign))]
         last = fields[-1]
         end = self.reading.end(last)
@@ -91,9 +79,8 @@ class PythonEditor:
         indent = self.data[line : self.reading.start(last)]
         if indent.strip() or b";" in self.data[end : len(self.data) if at < 0 else at]:
             raise EditRefused(say("The config class is written on one line; add the field by hand."))
-        kind = _TYPES.get(shown) or (
-            "int" if re.fullmatch(r"-?\d+", shown) else "float" if _NUMBER.match(shown) else "str"
-        )
+        number = "int" if re.fullmatch(r"-?\d+", shown) else "float" if _NUMBER.match(shown) else "str"
+        kind = _TYPES.get(shown, number)
         head = indent + encoded(f"{wanted.key}: {kind} = ")
         text = head + encoded(shown)
         note = b"  # " + comment_text(wanted.comment) if wanted.comment else b""
@@ -104,15 +91,10 @@ class PythonEditor:
         low = len(lead) + len(head)
         self.changes.replace(0, at, at, lead + text + note + tail, wanted.key, (low, low + len(encoded(shown))))
 
-    def remove(self, source: FieldSource, wanted: Wanted) -> None:
-        node = source.node
-        holder = self.reading.holder
-        name = clean_line(wanted.key)
-        if (
-            not isinstance(node, (ast.AnnAssign, ast.Assign))
-            or not isinstance(holder, ast.ClassDef)
-            or len(holder.body) < 2
-        ):
+    def remove(self, source: FieldSource, wanted: EditRequest) -> None:
+        node, holder, name = source.node, self.reading.holder, clean_line(wanted.key)
+        lonely = not isinstance(holder, ast.ClassDef) or len(holder.body) == 1
+        if lonely or not isinstance(node, (ast.AnnAssign, ast.Assign)):
             raise EditRefused(say("{key} cannot be taken away without leaving a gap; do it by hand.", key=name))
         start, end = self.reading.offset(node.lineno, 0), self.data.find(b"\n", self.reading.end(node))
         end = len(self.data) if end < 0 else end + 1
@@ -121,7 +103,7 @@ class PythonEditor:
             raise EditRefused(say("{key} shares its line with others; take it away by hand.", key=name))
         self.changes.replace(0, start, end, b"")
 
-    def comment(self, wanted: Wanted, node: ast.AST) -> None:
+    def comment(self, wanted: EditRequest, node: ast.AST) -> None:
         """Behind the statement, or above it where its line already ends in something."""
         if not wanted.comment:
             return
@@ -139,10 +121,6 @@ class PythonEditor:
             self.changes.replace(0, line, line, indent + b"# " + comment_text(wanted.comment) + self.newline)
 
 
-def _called(node: ast.Call) -> str:
-    return node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-
-
 def literal(value: Value, old: bytes) -> str:
     """A value as a Python literal; text keeps the quotes that the old literal had."""
     quoted = old[:1] in (b"'", b'"')
@@ -153,12 +131,6 @@ def literal(value: Value, old: bytes) -> str:
     if not quoted and _NUMBER.match(value) and not re.fullmatch(r"-?0\d+", value):
         return value
     sign = "'" if old[:1] == b"'" else '"'
-    body = (
-        value.replace("\\", "\\\\")
-        .replace(sign, "\\" + sign)
-        .replace("\n", "\\n")
-        .replace("\r", "\\r")
-        .replace("\t", "\\t")
-    )
+    body = value.translate({ord("\\"): r"\\", ord(sign): "\\" + sign, 10: r"\n", 13: r"\r", 9: r"\t"})
     body = "".join(c if c.isprintable() else f"\\x{ord(c):02x}" if ord(c) < 256 else f"\\U{ord(c):08x}" for c in body)
     return sign + body + sign

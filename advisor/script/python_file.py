@@ -1,4 +1,4 @@
-"""Python config files: fields of a config dataclass, or keyword arguments of `…Config(…)` and `…Arguments(…)` calls."""
+"""Reads Python config files: fields of a config dataclass, or keywords of `…Config(…)` and `…Arguments(…)` calls."""
 
 from __future__ import annotations
 
@@ -20,6 +20,9 @@ _CONFIG_NAME = re.compile(r"(Config|Arguments|Args)$")
 _NOT_SETTINGS = {"ListConfig", "DictConfig"}
 
 
+FieldNode = ast.AnnAssign | ast.Assign | ast.keyword
+
+
 class FieldSource(Struct, frozen=True):
     """A setting of a Python file: the statement or keyword that sets it, and the expression that counts.
 
@@ -27,7 +30,7 @@ class FieldSource(Struct, frozen=True):
     """
 
     key: str
-    node: ast.AnnAssign | ast.Assign | ast.keyword
+    node: FieldNode
     own: ast.expr
     found: Evaluated
 
@@ -109,21 +112,17 @@ def _read_module(reading: PythonReading, tree: ast.Module) -> None:
         _read_calls(reading, calls, names)
         return
     for statement in tree.body:  # a fragment of a config class
-        if (
-            isinstance(statement, ast.AnnAssign)
-            and isinstance(statement.target, ast.Name)
-            and statement.value is not None
-        ):
-            _add(reading, statement.target.id, statement, statement.value, names)
+        if isinstance(statement, ast.AnnAssign):
+            for key, value in _assignments(statement):
+                _add(reading, key, statement, value, names)
 
 
 def _assignments(statement: ast.stmt) -> Iterator[tuple[str, ast.expr]]:
-    if isinstance(statement, ast.Assign) and len(statement.targets) == 1 and isinstance(statement.targets[0], ast.Name):
-        yield statement.targets[0].id, statement.value
-    elif (
-        isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name) and statement.value is not None
-    ):
-        yield statement.target.id, statement.value
+    match statement:
+        case ast.Assign(targets=[ast.Name(id=name)], value=value):
+            yield name, value
+        case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
+            yield name, value
 
 
 def _fields(node: ast.ClassDef) -> Iterator[tuple[str, ast.AnnAssign | ast.Assign, ast.expr]]:
@@ -159,11 +158,7 @@ def _read_class(
 
 
 def _add(
-    reading: PythonReading,
-    key: str,
-    statement: ast.AnnAssign | ast.Assign | ast.keyword,
-    value: ast.expr,
-    scope: dict[str, Evaluated],
+    reading: PythonReading, key: str, statement: FieldNode, value: ast.expr, scope: dict[str, Evaluated]
 ) -> Evaluated:
     found = Evaluator(scope, reading.environment).evaluate(value)
     reading.fields.append(FieldSource(key, statement, _taken(reading, value, scope), found))

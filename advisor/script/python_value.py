@@ -1,4 +1,4 @@
-"""Values of Python expressions in config classes, as far as they follow from the file alone. Nothing is executed."""
+"""Evaluates Python expressions of config classes as far as they follow from the file alone. Nothing is executed."""
 
 from __future__ import annotations
 
@@ -7,34 +7,32 @@ import operator
 from collections.abc import Callable, Mapping
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.language import mark, say
 
 _MAX_DEPTH = 40
+_AS_TEXT = (-1, ord("s"))
+"""Conversions of `{value}` and `{value!s}`."""
 _RUNS = mark("an expression that only running it would tell")
 _LONGEST = 100_000
 _ARITHMETIC: dict[type[ast.operator], Callable[[float, float], float]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
-}
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
+    ast.Div: operator.truediv, ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod,
+}  # fmt: skip
 _COMPARISONS: dict[type[ast.cmpop], Callable[[object, object], bool]] = {
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
-    ast.Is: operator.is_,
-    ast.IsNot: operator.is_not,
-}
+    ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Is: operator.is_, ast.IsNot: operator.is_not,
+}  # fmt: skip
 _ORDERED: dict[type[ast.cmpop], Callable[[float, float], bool]] = {
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-}
+    ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
+}  # fmt: skip
+_MOST = 1e30
+"""Numbers above it are not computed with."""
 
 PythonValue = int | float | str | bool | None | list["Evaluated"]
+_CONVERSIONS: dict[str, Callable[[int | float | str | bool], PythonValue]] = {
+    "int": int, "float": float, "str": str, "bool": bool,
+}  # fmt: skip
 
 
 class Evaluated(Struct, frozen=True):
@@ -106,7 +104,7 @@ class Evaluator:
         if not test.known:
             return Evaluated(reason=test.reason, sources=test.sources)
         chosen = self.evaluate(node.body if test.value else node.orelse, depth + 1)
-        return Evaluated(chosen.value, chosen.literal, chosen.reason, chosen.sources, (*test.assumed, *chosen.assumed))
+        return replace(chosen, assumed=(*test.assumed, *chosen.assumed))
 
     def binary(self, node: ast.BinOp, depth: int) -> Evaluated:
         left, right = self.evaluate(node.left, depth + 1), self.evaluate(node.right, depth + 1)
@@ -117,7 +115,12 @@ class Evaluator:
         if isinstance(a, str) and isinstance(b, str) and isinstance(node.op, ast.Add) and len(a) + len(b) < _LONGEST:
             return Evaluated(a + b, None, "", sources, assumed)
         rule = _ARITHMETIC.get(type(node.op))
-        if rule is None or not isinstance(a, (int, float)) or not isinstance(b, (int, float)) or abs(a) + abs(b) > 1e30:
+        if (
+            not isinstance(a, (int, float))
+            or not isinstance(b, (int, float))
+            or rule is None
+            or abs(a) + abs(b) > _MOST
+        ):
             return Evaluated(reason=say(_RUNS), sources=sources)
         if not b and isinstance(node.op, (ast.Div, ast.FloorDiv, ast.Mod)):
             return Evaluated(reason=say("a division by zero"), sources=sources)
@@ -151,9 +154,7 @@ class Evaluator:
             found = self.evaluate(inner, depth + 1)
             sources += found.sources
             assumed += found.assumed
-            formatted = isinstance(part, ast.FormattedValue) and (
-                part.format_spec is not None or part.conversion not in (-1, 115)
-            )
+            formatted = isinstance(part, ast.FormattedValue) and (part.format_spec or part.conversion not in _AS_TEXT)
             if not found.known or formatted or isinstance(found.value, list):
                 return Evaluated(reason=found.reason or say("a formatted text"), sources=tuple(sources))
             out.append(str(found.value))
@@ -183,22 +184,11 @@ class Evaluator:
 
     def converted(self, name: str, inner: Evaluated) -> Evaluated:
         value = inner.value
-        if (
-            not inner.known
-            or isinstance(value, list)
-            or value is None
-            or (name in ("int", "float") and isinstance(value, str))
-        ):
-            return Evaluated(
-                reason=inner.reason or say("a conversion that only running it would tell"), sources=inner.sources
-            )
-        rules: dict[str, Callable[[int | float | str | bool], PythonValue]] = {
-            "int": int,
-            "float": float,
-            "str": str,
-            "bool": bool,
-        }
-        return Evaluated(rules[name](value), None, "", inner.sources, inner.assumed)
+        parsed = name in ("int", "float") and isinstance(value, str)
+        if not inner.known or isinstance(value, list) or value is None or parsed:
+            reason = inner.reason or say("a conversion that only running it would tell")
+            return Evaluated(reason=reason, sources=inner.sources)
+        return Evaluated(_CONVERSIONS[name](value), None, "", inner.sources, inner.assumed)
 
     def from_environment(self, node: ast.Call, depth: int) -> Evaluated:
         variable = self.evaluate(node.args[0], depth + 1)
@@ -209,9 +199,7 @@ class Evaluator:
         if len(node.args) < 2:
             return Evaluated(reason=say("${name} is not known", name=variable.value))
         default = self.evaluate(node.args[1], depth + 1)
-        return Evaluated(
-            default.value, default.literal, default.reason, default.sources, (variable.value, *default.assumed)
-        )
+        return replace(default, assumed=(variable.value, *default.assumed))
 
     def field_default(self, node: ast.Call, depth: int) -> Evaluated:
         for keyword in node.keywords:

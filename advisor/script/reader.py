@@ -1,28 +1,25 @@
-"""Reads a launch file of any kind: chooses the reader by name and content."""
+"""Reads a launch file of any kind, reads it again with new bytes, and the Python file that a launch runs."""
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from advisor.hostile import clean_line
 from advisor.language import say
-from advisor.script.document import Document, DocumentKind, ScriptError
-from advisor.script.files import Files, load
-from advisor.script.keyed import Keyed, settings_of
+from advisor.script.document import Document, DocumentKind, Rewrite, ScriptError
+from advisor.script.files import Files, is_file, load
+from advisor.script.keyed import read_keyed, settings_of
 from advisor.script.launch import Launch, Script
 
 _SUFFIXES: dict[str, DocumentKind] = {
-    ".sh": "shell",
-    ".bash": "shell",
-    ".slurm": "shell",
-    ".sbatch": "shell",
-    ".yaml": "yaml",
-    ".yml": "yaml",
-    ".json": "json",
-    ".py": "python",
-}
+    ".sh": "shell", ".bash": "shell", ".slurm": "shell", ".sbatch": "shell",
+    ".yaml": "yaml", ".yml": "yaml", ".json": "json", ".py": "python",
+}  # fmt: skip
 _SHEBANG = re.compile(rb"#!\s*\S*?(?:/env\s+(?:-S\s+)?)?(\w+)[\d.]*\s")
 
 
@@ -62,8 +59,8 @@ def kind_of(document: Document) -> DocumentKind:
 
 
 def _shell(files: Files, path: Path, positional: tuple[str, ...]) -> Script:
+    from advisor.bash.words import Unterminated
     from advisor.script.shell import read_shell
-    from advisor.script.shell_words import Unterminated
 
     try:
         reading = read_shell(files, path, positional)
@@ -73,24 +70,16 @@ def _shell(files: Files, path: Path, positional: tuple[str, ...]) -> Script:
         raise ScriptError(
             say("{file}, line {line}: {what} opens here and never closes.", **where, what=say(error.what))
         ) from error
-    notes = [clean_line(note) for note in dict.fromkeys(reading.shell.notes)]
+    notes = [clean_line(note) for note in dict.fromkeys(reading.trace.notes)]
     if b"\r\n" in files.documents[0].data:
         notes.append(say("The file has Windows line endings; bash on Linux takes the carriage returns for text."))
     launches = tuple(item.launch for item in reading.launches)
-    if not launches and reading.shell.whole:
+    if not launches and reading.trace.whole:
         from advisor.script.fragment import read_fragment
 
         pasted = read_fragment(files.documents[0])
         launches = (pasted,) if pasted is not None else ()
     return Script(tuple(files.documents), launches, tuple(notes), positional)
-
-
-def read_keyed(document: Document) -> Keyed:
-    """A YAML or JSON document to the byte. Raises ScriptError."""
-    from advisor.script.json_file import read_json
-    from advisor.script.yaml_file import read_yaml
-
-    return read_json(document) if document.kind == "json" else read_yaml(document)
 
 
 def config_launch(document: Document, environment: Mapping[str, str] | None = None) -> Launch:
@@ -101,3 +90,56 @@ def config_launch(document: Document, environment: Mapping[str, str] | None = No
         return python_launch(read_python(document, environment))
     settings = settings_of(document, read_keyed(document).entries)
     return Launch(0, "", (), {}, tuple(settings), files=(str(document.path),))
+
+
+FOLLOWED = ("deepspeed:", "accelerate:")
+"""Keys of followed files that no argument of the launch can override."""
+
+
+def in_memory(script: Script, new: Mapping[str, bytes]) -> Files:
+    """The script's documents, some with new bytes, as the only files there are."""
+    given: dict[str, Document] = {}
+    for document in script.documents:
+        data = new.get(str(document.path), document.data)
+        given[os.path.abspath(document.path)] = replace(document, data=data)
+    return Files([], given)
+
+
+def read_again(script: Script, rewrites: Sequence[Rewrite]) -> Script:
+    """The script as it would be read with the new bytes. Raises ScriptError where they are not well-formed."""
+    files = in_memory(script, {str(item.document.path): item.new for item in rewrites})
+    return read_documents(files, Path(script.documents[0].path), script.positional, script.environment)
+
+
+_ANCESTORS = 2
+"""Folders above the script in which the module of a launch is looked for."""
+
+
+def module_file(launch: Launch, script: Path) -> Path | None:
+    """The file a launch runs: in the folder the script went to, beside the script, or in up to two folders above it."""
+    program = launch.program
+    if not launch.argv or not program or " " in program or "\0" in program + launch.folder:
+        return None
+    name = program if program.endswith(".py") else program.replace(".", "/") + ".py"
+    beside = script.parent
+    around = [beside, *list(beside.resolve().parents)[:_ANCESTORS]]
+    gone = [Path(launch.folder), *(folder / launch.folder for folder in around)] if launch.folder else []
+    return next((file for folder in (*gone, *around) if is_file(file := folder / name)), None)
+
+
+def follow_module(script: Script, index: int, bases: Collection[str]) -> Script | None:
+    """The config file that launch `index` of a shell script runs, read in that launch's environment.
+
+    None where the file is not found, cannot be read, or holds no config dataclass derived from one of `bases`.
+    """
+    if not script.launches or script.documents[0].kind != "shell":
+        return None
+    launch, path = script.launches[index], script.documents[0].path
+    file = module_file(launch, path)
+    if file is None:
+        return None
+    try:
+        found = read_script(file, environment=launch.environment)
+    except ScriptError:
+        return None
+    return found if found.launches and set(bases) & set(found.launches[0].bases) else None

@@ -1,30 +1,30 @@
-"""Shell scripts: the launches in them, with settings, environment and the literals that decide both."""
+"""Reads shell scripts: the launches in them, with settings, environment and the literals that decide both."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
+from advisor.bash.state import LauncherMatch, ShellTrace, TracedCommand
+from advisor.bash.syntax import Simple, scan_command
+from advisor.bash.text import ByteRange, ShellValue, Text, joined, known, line_at, line_starts, why_unknown
+from advisor.bash.trace import trace
+from advisor.bash.words import Unterminated
 from advisor.hostile import clean, clean_line
-from advisor.language import listed, say, say_count
+from advisor.language import listed, mark, say, say_count
 from advisor.script import config_files
 from advisor.script.arguments import Argument, read_arguments, shown
-from advisor.script.document import Setting, Span, Value
+from advisor.script.document import Setting, Span
 from advisor.script.files import Files
+from advisor.script.keyed import clean_value
 from advisor.script.launch import Launch
-from advisor.script.literal import Target, Uses, line_at, line_starts, target
-from advisor.script.program import Found, is_training
-from advisor.script.shell_command import Simple, scan_command
-from advisor.script.shell_run import Shell
-from advisor.script.shell_state import Field, State
-from advisor.script.shell_text import Piece, Pieces, Place, Text, joined, known, why_unknown
-from advisor.script.shell_trace import Command
-from advisor.script.shell_words import Unterminated
+from advisor.script.launcher import find_launcher
+from advisor.script.literal import Target, Uses, target
 
 _LONGEST_VALUE = 100_000
 _MOST_NAMED = 8
@@ -35,8 +35,8 @@ _LOOKS_LIKE_SETTING = re.compile(rb"\s*(?:--?[A-Za-z]|[+~]{0,2}[A-Za-z_][\w.]*=)
 class ShellLaunch(Struct, frozen=True):
     """A launch as an editor needs it: its command, arguments and files beside the public noun."""
 
-    command: Command
-    found: Found
+    command: TracedCommand
+    found: LauncherMatch
     arguments: tuple[Argument, ...]
     launch: Launch
     group: tuple[int, ...]
@@ -47,7 +47,7 @@ class ShellReading(Struct, dict=True):
     """A shell script followed from end to end."""
 
     files: Files
-    shell: Shell
+    trace: ShellTrace
     launches: list[ShellLaunch] = field(default_factory=list)
 
     @cached_property
@@ -64,7 +64,7 @@ class ShellReading(Struct, dict=True):
     def uses(self) -> Uses:
         """Uses of all literals."""
         out = Uses()
-        out.add(self.shell.uses)
+        out.add(self.trace.uses)
         return out
 
     @cached_property
@@ -72,12 +72,12 @@ class ShellReading(Struct, dict=True):
         """(command, argument) → the key of the setting it belongs to."""
         return {(one.command.number, i): a.key for one in self.launches for a in one.arguments for i in a.fields}
 
-    def span(self, place: Place) -> Span:
+    def span(self, place: ByteRange) -> Span:
         """A place as the public noun."""
         path = str(self.files.documents[place.doc].path)
         return Span(path, line_at(self.starts[place.doc], place.start), place.start, place.end)
 
-    def shared(self, place: Place, own: ShellLaunch, indices: tuple[int, ...]) -> tuple[str, ...]:
+    def shared(self, place: ByteRange, own: ShellLaunch, indices: tuple[int, ...]) -> tuple[str, ...]:
         """What else the bytes of a place decide, beside arguments `indices` of a launch (and of its other rounds)."""
         out: list[str] = []
         for use in self.uses.of(place):
@@ -90,13 +90,13 @@ class ShellReading(Struct, dict=True):
         key = self.keys.get((number, index))
         if key is not None:
             return key
-        command = self.shell.commands[number]
+        command = self.trace.commands[number]
         place = command.text.place(command.simple.start, command.simple.start, "plain")
         if place is None:
             return say("another command")
         return say("the command in line {line}", line=line_at(self.starts[place.doc], place.start))
 
-    def literal(self, pieces: Pieces) -> Target | None:
+    def literal(self, pieces: ShellValue) -> Target | None:
         """The literal that alone decides a value."""
         return target(pieces, self.data)
 
@@ -112,11 +112,9 @@ def read_shell(files: Files, path: Path, positional: tuple[str, ...]) -> ShellRe
             return None
         return number, files.documents[number].data
 
-    given = tuple(Field((Piece(text.encode("utf-8", "surrogateescape")),)) for text in positional) or None
-    state = State(positional=given, script=str(path).encode("utf-8", "surrogateescape"))
-    shell = Shell(load)
-    shell.script(doc, data, state)
-    reading = ShellReading(files, shell)
+    arguments = [text.encode("utf-8", "surrogateescape") for text in positional]
+    name = str(path).encode("utf-8", "surrogateescape")
+    reading = ShellReading(files, trace(doc, data, name, arguments, load, find_launcher))
     _find_launches(reading, path.parent)
     return reading
 
@@ -124,17 +122,14 @@ def read_shell(files: Files, path: Path, positional: tuple[str, ...]) -> ShellRe
 def _find_launches(reading: ShellReading, base: Path) -> None:
     seen: dict[object, int] = {}
     rounds: dict[tuple[int, int], list[int]] = {}
-    candidates: list[tuple[Command, Found, tuple[Argument, ...]]] = []
-    for command in reading.shell.commands:
+    candidates: list[tuple[TracedCommand, LauncherMatch, tuple[Argument, ...]]] = []
+    for command in reading.trace.commands:
         found = command.found
-        if found is None or found.kind != "program" or not is_training(found.program):
+        if found is None or not found.trains:
             continue
         rounds.setdefault(_origin(command), []).append(command.number)
-        identity = (
-            _origin(command),
-            tuple(shown(item) for item in command.fields),
-            _shown_environment(command.environment),
-        )
+        environment = tuple(sorted((name, joined(value)) for name, value in command.environment.items()))
+        identity = (_origin(command), tuple(shown(item) for item in command.fields), environment)
         if identity in seen:
             continue
         seen[identity] = command.number
@@ -146,22 +141,19 @@ def _find_launches(reading: ShellReading, base: Path) -> None:
     reading.launches[:] = [_complete(reading, launch, base) for launch in reading.launches]
 
 
-def _origin(command: Command) -> tuple[int, int]:
+def _origin(command: TracedCommand) -> tuple[int, int]:
     """Where a command is written; text built at run time has an identity of its own."""
     place = command.text.place(command.simple.start, command.simple.start, "plain")
     return (-1 - id(command.text), command.simple.start) if place is None else (place.doc, place.start)
-
-
-def _shown_environment(environment: Mapping[bytes, Pieces]) -> tuple[tuple[bytes, bytes], ...]:
-    return tuple(sorted((name, joined(value)) for name, value in environment.items()))
 
 
 def _complete(reading: ShellReading, draft: ShellLaunch, base: Path) -> ShellLaunch:
     """The launch with its public noun filled in."""
     own = [_setting(reading, draft, argument) for argument in draft.arguments]
     followed = config_files.follow(reading.files, _launcher(draft), own, _positional(draft), draft.command, base)
-    followed.settings = _as_written(followed.settings, own)
-    settings = effective([*followed.settings, *own])
+    # a file's keys in the spelling of the command line, where that has dashes: `--lr` overrides `lr`
+    options = {s.key.lstrip("-").replace("-", "_"): s.key for s in own if s.key.startswith("--")}
+    settings = effective([*(replace(s, key=options.get(s.key, s.key)) for s in followed.settings), *own])
     command, found, unlisted = draft.command, draft.found, _unlisted(draft)
     launch = Launch(
         draft.launch.index,
@@ -185,26 +177,16 @@ def _complete(reading: ShellReading, draft: ShellLaunch, base: Path) -> ShellLau
 
 def effective(settings: list[Setting]) -> list[Setting]:
     """Later settings win; earlier ones of the same key are marked as not in force."""
-    from msgspec.structs import replace
-
     last = {setting.key: number for number, setting in enumerate(settings)}
     return [s if last[s.key] == n else replace(s, effective=False) for n, s in enumerate(settings)]
 
 
-def _text(pieces: Pieces) -> str | None:
+def _text(pieces: ShellValue) -> str | None:
     return clean(joined(pieces).decode("utf-8", "replace"), _LONGEST_VALUE) if known(pieces) else None
 
 
-def _clean_value(value: Value | None) -> Value | None:
-    if value is None:
-        return None
-    if isinstance(value, str):
-        return clean(value, _LONGEST_VALUE)
-    return tuple(clean(text, _LONGEST_VALUE) for text in value)
-
-
 def _setting(reading: ShellReading, draft: ShellLaunch, argument: Argument) -> Setting:
-    value = _clean_value(argument.value)
+    value = None if argument.value is None else clean_value(argument.value)
     place = setting_place(reading, draft, argument)
     return Setting(
         clean(argument.key),
@@ -219,7 +201,7 @@ def _setting(reading: ShellReading, draft: ShellLaunch, argument: Argument) -> S
     )
 
 
-def setting_place(reading: ShellReading, draft: ShellLaunch, argument: Argument) -> Place | None:
+def setting_place(reading: ShellReading, draft: ShellLaunch, argument: Argument) -> ByteRange | None:
     """The bytes that decide a setting: its value's literal, all its values together, or the flag itself."""
     if len(argument.values) == 1:
         found = reading.literal(argument.values[0])
@@ -230,10 +212,10 @@ def setting_place(reading: ShellReading, draft: ShellLaunch, argument: Argument)
     first, last = homes[0], homes[-1]
     if first is None or last is None or first.doc != last.doc or last.end < first.start:
         return None
-    return Place(first.doc, first.start, last.end, first.context)
+    return ByteRange(first.doc, first.start, last.end, first.context)
 
 
-def _command_span(reading: ShellReading, command: Command) -> Span | None:
+def _command_span(reading: ShellReading, command: TracedCommand) -> Span | None:
     place = command.text.place(command.simple.start, command.simple.end, "plain")
     if place is None:
         sources = command.text.deps(command.simple.start, command.simple.end)
@@ -291,31 +273,22 @@ def _exports(reading: ShellReading, draft: ShellLaunch) -> tuple[Setting, ...]:
     return tuple(out)
 
 
-def _positional(draft: ShellLaunch) -> list[str]:
-    """Arguments that belong to no setting, as far as they are known."""
+def _loose(draft: ShellLaunch) -> list[ShellValue]:
+    """Arguments that belong to no setting."""
     taken = {index for argument in draft.arguments for index in argument.fields}
     rest = range(draft.found.arguments, len(draft.command.fields))
-    return [text for i in rest if i not in taken and (text := _text(draft.command.fields[i].pieces)) is not None]
+    return [draft.command.fields[index].pieces for index in rest if index not in taken]
+
+
+def _positional(draft: ShellLaunch) -> list[str]:
+    """Arguments that belong to no setting, as far as they are known."""
+    return [text for pieces in _loose(draft) if (text := _text(pieces)) is not None]
 
 
 def _unlisted(draft: ShellLaunch) -> list[str]:
     """Arguments of which nothing is known: they may be settings that are not listed."""
-    taken = {index for argument in draft.arguments for index in argument.fields}
-    rest = (draft.command.fields[i].pieces for i in range(draft.found.arguments, len(draft.command.fields)))
-    why = [why_unknown(pieces) for i, pieces in enumerate(rest, draft.found.arguments) if i not in taken]
-    return [
-        say("More arguments may follow that are not known: {reason}.", reason=clean(reason))
-        for reason in dict.fromkeys(why)
-        if reason
-    ]
-
-
-def _as_written(settings: list[Setting], own: list[Setting]) -> list[Setting]:
-    """A file's keys in the spelling of the command line, where that has dashes: `--lr` overrides `lr`."""
-    from msgspec.structs import replace
-
-    options = {s.key.lstrip("-").replace("-", "_"): s.key for s in own if s.key.startswith("--")}
-    return [replace(s, key=options.get(s.key, s.key)) for s in settings]
+    reasons = dict.fromkeys(reason for pieces in _loose(draft) if (reason := why_unknown(pieces)))
+    return [say("More arguments may follow that are not known: {reason}.", reason=clean(reason)) for reason in reasons]
 
 
 def _lost_settings(simple: Simple, text: Text, reading: ShellReading) -> list[str]:
@@ -329,19 +302,12 @@ def _lost_settings(simple: Simple, text: Text, reading: ShellReading) -> list[st
     place = text.place(at, at, "plain")
     shown = listed([*names[:_MOST_NAMED], *(["…"] if len(names) > _MOST_NAMED else [])])
     if simple.comment is not None:
-        note = say_count(
-            "a comment ends the command; 1 setting below it is lost: {names}.",
-            "a comment ends the command; {number} settings below it are lost: {names}.",
-            len(names),
-            names=shown,
-        )
+        one = "a comment ends the command; 1 setting below it is lost: {names}."
+        many = mark("a comment ends the command; {number} settings below it are lost: {names}.")
     else:
-        note = say_count(
-            "a line without `\\` at its end ends the command; 1 setting below it is lost: {names}.",
-            "a line without `\\` at its end ends the command; {number} settings below it are lost: {names}.",
-            len(names),
-            names=shown,
-        )
+        one = "a line without `\\` at its end ends the command; 1 setting below it is lost: {names}."
+        many = mark("a line without `\\` at its end ends the command; {number} settings below it are lost: {names}.")
+    note = say_count(one, many, len(names), names=shown)
     if place is None:
         return [note]
     return [say("line {line}: {note}", line=line_at(reading.starts[place.doc], place.start), note=note)]

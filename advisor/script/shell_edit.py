@@ -1,22 +1,36 @@
-"""Edits of a shell script: in place where one literal decides one setting, as an override at the launch elsewhere."""
+"""Edits a shell script: in place where one literal decides one setting, as an override at the launch elsewhere.
+
+A variable is set where the workers see it: in its literal, in Ray's runtime environment, or by a new `export` line.
+"""
 
 from __future__ import annotations
 
+import json
 import re
+from pathlib import Path
 
+from msgspec.structs import replace
+
+from advisor.bash.syntax import Assignment
+from advisor.bash.text import ByteRange, ShellValue, cut, joined
+from advisor.bash.words import Word
+from advisor.bash.writing import Site, is_safe, quote, within
 from advisor.hostile import clean_line
-from advisor.language import listed as listed_names
-from advisor.language import say
+from advisor.language import listed, say
 from advisor.script.arguments import DELETES, Argument
-from advisor.script.changes import Changes, comment_text, encoded
-from advisor.script.document import EditRefused, Value, Wanted
-from advisor.script.literal import Target, target
+from advisor.script.document import (
+    Changes,
+    Document,
+    EditRefused,
+    EditRequest,
+    ScriptError,
+    Value,
+    comment_text,
+    encoded,
+)
+from advisor.script.keyed import read_json
+from advisor.script.literal import target
 from advisor.script.shell import ShellLaunch, ShellReading, setting_place
-from advisor.script.shell_command import Assignment
-from advisor.script.shell_quote import is_safe, quote, within
-from advisor.script.shell_site import Site
-from advisor.script.shell_text import Pieces, Place
-from advisor.script.shell_words import Word
 
 _GAP = re.compile(rb"(?:[ \t]|\\\r?\n|\r?\n)*\Z")
 _KEY = re.compile(r"(\+\+|\+)?(.*)\Z", re.DOTALL)
@@ -33,15 +47,12 @@ class ShellEditor:
         self.site = Site(reading.data[0])
         self.commented: set[tuple[int, bytes]] = set()
         self.words = [
-            place for word in launch.command.simple.words if isinstance(word, Word) and (place := self.word_place(word))
+            place
+            for word in launch.command.simple.words
+            if isinstance(word, Word) and (place := launch.command.text.place(word.start, word.end, "plain"))
         ]
 
-    def word_place(self, word: Word) -> Place | None:
-        return self.launch.command.text.place(word.start, word.end, "plain")
-
-    # -- settings
-
-    def setting(self, wanted: Wanted) -> None:
+    def setting(self, wanted: EditRequest) -> None:
         """Set, add or remove one setting."""
         marker, key = self.spelled(wanted.key)
         existing = [argument for argument in self.launch.arguments if argument.key == key]
@@ -50,15 +61,10 @@ class ShellEditor:
         elif existing:
             self.change(existing[-1], wanted, wanted.value)
         elif any(argument.key == DELETES + key for argument in self.launch.arguments):
-            raise EditRefused(
-                say(
-                    "{key} is taken away by {deletion}; remove that by hand first.",
-                    key=clean_line(key),
-                    deletion=clean_line(DELETES + key),
-                )
-            )
+            names = {"key": clean_line(key), "deletion": clean_line(DELETES + key)}
+            raise EditRefused(say("{key} is taken away by {deletion}; remove that by hand first.", **names))
         else:
-            self.add(self.absent_marker(marker, key), key, wanted, wanted.value)
+            self.add("" if key.startswith("-") else marker, key, wanted, wanted.value)
 
     def spelled(self, key: str) -> tuple[str, str]:
         """The marker and the key as this launch spells it: `zero_stage` is `--zero_stage` where options are used."""
@@ -69,10 +75,7 @@ class ShellEditor:
             return marker, bare
         return marker, next((known for known in (f"--{bare}", f"-{bare}") if known in keys), bare)
 
-    def absent_marker(self, marker: str, key: str) -> str:
-        return "" if key.startswith("-") else marker
-
-    def change(self, argument: Argument, wanted: Wanted, value: Value) -> None:
+    def change(self, argument: Argument, wanted: EditRequest, value: Value) -> None:
         if argument.value == value:
             return
         place = setting_place(self.reading, self.launch, argument)
@@ -81,34 +84,31 @@ class ShellEditor:
             marker = "++" if argument.marker == "+" else argument.marker
             self.add(marker, argument.key, wanted, value, argument.style == "joined")
 
-    def in_place(self, argument: Argument, wanted: Wanted, value: Value) -> bool:
+    def in_place(self, argument: Argument, wanted: EditRequest, value: Value) -> bool:
         """Edit the deciding literal; False where the new value cannot stand there."""
         if isinstance(value, str) and len(argument.values) == 1:
             return self.replace_literal(argument.values[0], value, wanted, argument.style == "option")
         if argument.style == "assignment":
-            return isinstance(value, tuple) and self.replace_literal(argument.values[0], listed(value), wanted, False)
+            text = list_text(value) if isinstance(value, tuple) else None
+            return text is not None and self.replace_literal(argument.values[0], text, wanted, False)
         if argument.style == "joined":
             return False
         return self.replace_values(argument, wanted, value)
 
-    def replace_literal(self, pieces: Pieces, value: str, wanted: Wanted, alone: bool) -> bool:
+    def replace_literal(self, pieces: ShellValue, value: str, wanted: EditRequest, alone: bool) -> bool:
         found = target(pieces, self.reading.data)
         if found is None or found.place.doc != 0:
             return False
-        own = any(
-            word.doc == 0 and word.start <= found.place.start and found.place.end <= word.end for word in self.words
-        )
+        start, end = found.place.start, found.place.end
+        own = any(word.doc == 0 and word.start <= start and end <= word.end for word in self.words)
         context = "plain" if found.quotes else found.place.context
-        new = within(value, context, own_word=own, alone=alone and self.is_bare(found))
+        new = within(value, context, own_word=own, alone=alone and context == "plain")
         if new is None:
             return False
         self.write(found.place, encoded(new), wanted)
         return True
 
-    def is_bare(self, found: Target) -> bool:
-        return found.quotes or found.place.context == "plain"
-
-    def replace_values(self, argument: Argument, wanted: Wanted, value: Value) -> bool:
+    def replace_values(self, argument: Argument, wanted: EditRequest, value: Value) -> bool:
         """The words after an option: other words, none, or one instead of several."""
         fields = self.launch.command.fields
         homes = [fields[index].home for index in argument.fields]
@@ -128,11 +128,11 @@ class ShellEditor:
         self.comment(wanted, first.start)
         return True
 
-    def write(self, place: Place, new: bytes, wanted: Wanted) -> None:
+    def write(self, place: ByteRange, new: bytes, wanted: EditRequest) -> None:
         self.changes.replace(place.doc, place.start, place.end, new, wanted.key)
         self.comment(wanted, place.start)
 
-    def remove(self, existing: list[Argument], wanted: Wanted) -> None:
+    def remove(self, existing: list[Argument], wanted: EditRequest) -> None:
         if not existing:
             if any(setting.key.lstrip("-") == wanted.key.lstrip("-") for setting in self.launch.launch.settings):
                 name = clean_line(wanted.key)
@@ -146,7 +146,7 @@ class ShellEditor:
         home = self.launch.command.fields[existing[-1].fields[0]].home
         self.comment(wanted, 0 if home is None else home.start)
 
-    def remove_word(self, index: int, argument: Argument, wanted: Wanted) -> None:
+    def remove_word(self, index: int, argument: Argument, wanted: EditRequest) -> None:
         """Take one argument away, with the blanks and the line continuation before it."""
         home = self.launch.command.fields[index].home
         key = clean_line(wanted.key)
@@ -154,13 +154,13 @@ class ShellEditor:
             raise EditRefused(say("{key} comes out of a computed text; there is no word to take away.", key=key))
         others = self.reading.shared(home, self.launch, argument.fields)
         if others:
-            names = clean_line(listed_names(others), 200)
+            names = clean_line(listed(others), 200)
             raise EditRefused(say("{key} stands in text that also decides {others}.", key=key, others=names))
         gap = _GAP.search(self.reading.data[0], max(0, home.start - 2000), home.start)
         start = gap.start() if gap else home.start
         self.changes.replace(0, start, home.end, b"")
 
-    def add(self, marker: str, key: str, wanted: Wanted, value: Value, joined: bool = False) -> None:
+    def add(self, marker: str, key: str, wanted: EditRequest, value: Value, joined: bool = False) -> None:
         """Add an override behind the last argument, where it wins."""
         text, low, high = self.argument_text(marker, key, value, joined)
         simple, source = self.launch.command.simple, self.launch.command.text
@@ -174,13 +174,15 @@ class ShellEditor:
         start = place.start - (simple.last - simple.start)
         lead = b" "
         if b"\n" in data[start : place.start]:
-            lead = b" \\" + self.site.newline + self.chain_indent(start, place.start)
+            line = self.site.data.rfind(b"\n", 0, place.start) + 1
+            indent = self.site.indent(line) if line > start else b""
+            lead = b" \\" + self.site.newline + (indent or _DEFAULT_INDENT)
         new = encoded(text)
         offset = len(lead)
         self.changes.replace(0, place.start, place.start, lead + new, wanted.key, (offset + low, offset + high))
         self.comment(wanted, start)
 
-    def add_nested(self, text: str, low: int, high: int, wanted: Wanted) -> None:
+    def add_nested(self, text: str, low: int, high: int, wanted: EditRequest) -> None:
         """The command is a string that is run as shell text: only plain characters go in, on the same line."""
         at = self.nested_end()
         if at is None or not all(is_safe(word) for word in text.split(" ")):
@@ -208,36 +210,29 @@ class ShellEditor:
     def argument_text(self, marker: str, key: str, value: Value, joined: bool) -> tuple[str, int, int]:
         """The words of a new argument, and the byte range of its value among them."""
         texts = [value] if isinstance(value, str) else list(value)
-        if key.startswith("-") or self.uses_options(key):
+        styles = {argument.style for argument in self.launch.arguments}
+        options = "assignment" not in styles and ("option" in styles or "joined" in styles or "." not in key)
+        if key.startswith("-") or options:  # an absent key becomes `--key` where the launch has no `key=value` words
             name = key if key.startswith("-") else f"--{key}"
             if joined and len(texts) == 1:
                 head, tail = f"{name}=", quote(texts[0]) if texts[0] else ""
             else:
                 head, tail = (f"{name} ", " ".join(quote(text) for text in texts)) if texts else (name, "")
         else:
-            head, tail = f"{marker}{key}=", quote_value(value if isinstance(value, str) else listed(value))
+            shown = value if isinstance(value, str) else list_text(value)
+            head, tail = f"{marker}{key}=", quote(shown) if shown else ""
         if not re.fullmatch(r"[+~]{0,2}[\w./@:\[\]-]+[= ]?", head):
             raise EditRefused(say("{key} is not the name of a setting.", key=clean_line(key)))
         return head + tail, len(encoded(head)), len(encoded(head + tail))
 
-    def uses_options(self, key: str) -> bool:
-        """Whether an absent key becomes `--key`: the launch has options and no `key=value` words."""
-        styles = {argument.style for argument in self.launch.arguments}
-        return "assignment" not in styles and ("option" in styles or "joined" in styles or "." not in key)
-
-    def chain_indent(self, start: int, end: int) -> bytes:
-        """The indentation of the last line of a command of several lines."""
-        line = self.site.data.rfind(b"\n", 0, end) + 1
-        return self.site.indent(line) or _DEFAULT_INDENT if line > start else _DEFAULT_INDENT
-
-    def elsewhere(self, place: Place | None) -> str:
+    def elsewhere(self, place: ByteRange | None) -> str:
         """Why a command that does not stand in the given script is not edited."""
         if place is None:
             return say("The command stands in another file, a string; edit that one.")
         file = clean_line(str(self.reading.files.documents[place.doc].path))
         return say("The command stands in another file, {file}; edit that one.", file=file)
 
-    def comment(self, wanted: Wanted, offset: int) -> None:
+    def comment(self, wanted: EditRequest, offset: int) -> None:
         """One comment line above the statement that was edited."""
         if not wanted.comment:
             return
@@ -254,19 +249,155 @@ class ShellEditor:
         shifted = None if value is None else (len(indent) + value[0], len(indent) + value[1])
         self.changes.replace(0, at, at, indent + text + self.site.newline, key, shifted)
 
-    # -- text of a value in the launch's own assignments
-
     def prefix(self, name: bytes) -> Assignment | None:
         """The assignment before the command that gives a variable to it alone."""
         found = [a for a in self.launch.command.simple.assignments if a.name == name]
         return found[-1] if found else None
 
 
-def listed(value: tuple[str, ...]) -> str:
+def list_text(value: tuple[str, ...]) -> str:
     """Several values as one list of a `key=value` argument."""
     return "[" + ",".join(value) + "]"
 
 
-def quote_value(text: str) -> str:
-    """The value behind `key=`: nothing where it is empty."""
-    return quote(text) if text else ""
+_NAME = re.compile(r"[A-Za-z_]\w*\Z")
+
+
+def edit_environment(editor: ShellEditor, wanted: EditRequest) -> None:
+    """Set or remove one environment variable where the workers will see it. Raises EditRefused."""
+    if not _NAME.match(wanted.key):
+        raise EditRefused(say("{name} is not the name of an environment variable.", name=clean_line(wanted.key)))
+    if wanted.value is not None and not isinstance(wanted.value, str):
+        raise EditRefused(say("{name} takes one value.", name=wanted.key))
+    name = wanted.key.encode()
+    pieces = editor.launch.command.environment.get(name)
+    if _runtime(editor, wanted, wanted.value):
+        return
+    if wanted.value is None:
+        _remove(editor, wanted, name, pieces)
+    elif _is_alone(editor, wanted) and pieces is not None and _in_place(editor, wanted, wanted.value, pieces):
+        return
+    else:
+        _add(editor, wanted, wanted.value, name)
+
+
+def _is_alone(editor: ShellEditor, wanted: EditRequest) -> bool:
+    """Whether what is exported reaches nobody who should not have it."""
+    return wanted.everywhere or all(other.group == editor.launch.group for other in editor.reading.launches)
+
+
+def _in_place(editor: ShellEditor, wanted: EditRequest, value: str, pieces: ShellValue) -> bool:
+    found = target(pieces, editor.reading.data)
+    if found is None or found.place.doc != 0:
+        return False
+    command, given = editor.launch.command, {one.word for one in editor.launch.found.wrapped.given}
+    others = [
+        use
+        for use in editor.reading.uses.of(found.place)
+        if use.label != "$" + wanted.key and not (use.number == command.number and use.field in given)
+    ]
+    if others:
+        return False
+    context = "plain" if found.quotes else found.place.context
+    new = within(value, context, own_word=True, alone=False)
+    if new is None:
+        return False
+    editor.write(found.place, encoded(new), wanted)
+    return True
+
+
+def _add(editor: ShellEditor, wanted: EditRequest, value: str, name: bytes) -> None:
+    """A new line above the launch; a variable in the command's own prefix would win over it."""
+    start = _statement(editor)
+    assignment = editor.prefix(name)
+    if assignment is not None:
+        place = editor.launch.command.text.place(assignment.value.start, assignment.value.end, "plain")
+        if place is None or place.doc != 0 or place.context == "nested":
+            why = say("{name} is set inside a nested command and cannot be overridden safely.", name=wanted.key)
+            raise EditRefused(why)
+        editor.write(place, encoded(quote(value) if value else ""), wanted)
+        return
+    if name in editor.launch.command.prefixes:
+        raise EditRefused(say("{name} is set inside the command and cannot be overridden safely.", name=wanted.key))
+    editor.comment(wanted, start)
+    if not _is_alone(editor, wanted):
+        _before_command(editor, wanted, value, name)
+        return
+    text = b"export " + name + b"=" + encoded(quote(value) if value else "")
+    editor.line(text, start, wanted.key, (len(b"export ") + len(name) + 1, len(text)))
+
+
+def _before_command(editor: ShellEditor, wanted: EditRequest, value: str, name: bytes) -> None:
+    """In front of the command, so that no other launch gets it."""
+    simple, source = editor.launch.command.simple, editor.launch.command.text
+    place = source.place(simple.start, simple.start, "plain")
+    if place is None or place.doc != 0 or (source.nested and not is_safe(value)):
+        raise EditRefused(say("{name} would reach other launches of the script as well.", name=wanted.key))
+    head, shown = name + b"=", encoded(quote(value) if value else "")
+    at = (len(head), len(head) + len(shown))
+    editor.changes.replace(0, place.start, place.start, head + shown + b" ", wanted.key, at)
+
+
+def _remove(editor: ShellEditor, wanted: EditRequest, name: bytes, pieces: ShellValue | None) -> None:
+    if pieces is None:
+        return
+    assignment = editor.prefix(name)
+    if assignment is not None or name in editor.launch.command.prefixes:
+        raise EditRefused(say("{name} is set in front of the command; take it away by hand.", name=wanted.key))
+    start = _statement(editor)
+    editor.comment(wanted, start)
+    editor.line(b"unset " + name, start)
+
+
+def _statement(editor: ShellEditor) -> int:
+    """Where the launch's own statement begins in the given script."""
+    command = editor.launch.command
+    place = command.text.place(command.simple.start, command.simple.start, "plain")
+    if place is None:
+        sources = command.text.deps(command.simple.start, command.simple.start + 1)
+        place = sources[0] if sources else None
+    if place is None or place.doc != 0:
+        raise EditRefused(editor.elsewhere(place))
+    return place.start
+
+
+def _runtime(editor: ShellEditor, wanted: EditRequest, value: str | None) -> bool:
+    """Edit the JSON of `--runtime-env-json`; False where it has no place for the change."""
+    index = editor.launch.found.wrapped.runtime
+    if index is None:
+        return False
+    pieces = editor.launch.command.fields[index].pieces
+    prefix = b"--runtime-env-json="
+    if joined(pieces).startswith(prefix):
+        pieces = cut(pieces, len(prefix))
+    text = b"".join(b"?" * max(len(piece.text), 1) if piece.reason else piece.text for piece in pieces)
+    pieces = tuple(replace(piece, text=piece.text or b"?") if piece.reason else piece for piece in pieces)
+    try:
+        keyed = read_json(Document(Path("runtime-env"), text, "json"))
+    except ScriptError:
+        return False
+    entry, inner, root = keyed.find(f"env_vars.{wanted.key}"), keyed.tables.get("env_vars"), keyed.tables.get("")
+    table = inner or root
+    if value is None or table is None:
+        return False
+    if entry is not None:
+        return _write_json(editor, wanted, pieces, entry.start, entry.end, json.dumps(value))
+    pair = f"{json.dumps(wanted.key)}: {json.dumps(value)}"
+    new = (pair if table is inner else f'"env_vars": {{{pair}}}') + ("" if table.empty else ", ")
+    return _write_json(editor, wanted, pieces, table.start, table.start, new)
+
+
+def _write_json(editor: ShellEditor, wanted: EditRequest, pieces: ShellValue, start: int, end: int, new: str) -> bool:
+    """Replace bytes of the JSON text where they stand in the script, quoted as the text around them is."""
+    before, covered = cut(pieces, start - 1, start), cut(pieces, start, end)
+    places: list[ByteRange | None] = [piece.place for piece in (*before, *covered)]
+    first = before[0].place if before else None
+    if first is None or first.doc != 0 or any(place is None or place.context != first.context for place in places):
+        return False
+    last = places[-1]
+    encodable = within(new, first.context, own_word=True, alone=False) if not is_safe(new) else new
+    if first.context not in ("single", "double") or encodable is None or last is None or last.end < first.end:
+        return False
+    editor.changes.replace(0, first.end, last.end if covered else first.end, encoded(encodable), wanted.key)
+    editor.comment(wanted, first.start)
+    return True

@@ -1,4 +1,4 @@
-"""Config files that a script writes itself, from a heredoc or `echo`: read and edited where they stand in it."""
+"""Reads and edits config files that a script writes itself, from a heredoc or `echo`, where they stand in it."""
 
 from __future__ import annotations
 
@@ -9,16 +9,13 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
+from advisor.bash.text import ShellValue, cut, joined, line_at, line_starts
 from advisor.hostile import clean_line
 from advisor.language import say
-from advisor.script.changes import Changes
-from advisor.script.document import Document, EditRefused, Setting, Span, Wanted
-from advisor.script.json_file import read_json
-from advisor.script.keyed import Keyed, settings_of
+from advisor.script.document import Changes, Document, EditRefused, EditRequest, Setting, Span
+from advisor.script.keyed import read_keyed, settings_of
 from advisor.script.keyed_edit import KeyedEditor
-from advisor.script.literal import line_at, line_starts, target
-from advisor.script.shell_text import Pieces, cut, joined
-from advisor.script.yaml_file import read_yaml
+from advisor.script.literal import target
 
 _EXPANDED = (b"$", b"`", b"\\")
 
@@ -27,14 +24,10 @@ class WrittenFile(Struct, frozen=True):
     """The text that the script writes, as a file of its own, and the pieces that it comes from."""
 
     document: Document
-    pieces: Pieces
-
-    def keyed(self) -> Keyed:
-        """Its entries. Raises ScriptError where it is not well-formed."""
-        return read_json(self.document) if self.document.kind == "json" else read_yaml(self.document)
+    pieces: ShellValue
 
 
-def find_written(files: Mapping[bytes, Pieces], name: str) -> WrittenFile | None:
+def find_written(files: Mapping[bytes, ShellValue], name: str) -> WrittenFile | None:
     """The file of that name among those that the script has written, the last one."""
     wanted = posixpath.normpath(name.encode("utf-8", "surrogateescape"))
     for path, pieces in reversed([*files.items()]):
@@ -48,7 +41,7 @@ def written_settings(written: WrittenFile, prefix: str, documents: Sequence[Docu
     """Its settings, each with the literal of the script that decides it. Raises ScriptError."""
     data = [document.data for document in documents]
     out: list[Setting] = []
-    for setting in settings_of(written.document, written.keyed().entries, "file", prefix):
+    for setting in settings_of(written.document, read_keyed(written.document).entries, "file", prefix):
         span = setting.span
         found = None if span is None else target(cut(written.pieces, span.start, span.end), data)
         if found is None:
@@ -60,10 +53,12 @@ def written_settings(written: WrittenFile, prefix: str, documents: Sequence[Docu
     return out
 
 
-def edit_written(written: WrittenFile, wanted: Wanted, prefix: str, changes: Changes) -> None:
+def edit_written(written: WrittenFile, wanted: EditRequest, prefix: str, changes: Changes) -> None:
     """Change one key in the text of the script. Raises EditRefused where it does not stand there."""
     inside = Changes([written.document])
-    KeyedEditor(written.keyed(), written.document, 0, inside, prefix).settings([replace(wanted, comment="")])
+    KeyedEditor(read_keyed(written.document), written.document, 0, inside, prefix).settings(
+        [replace(wanted, comment="")]
+    )
     for edit in inside.edits.get(0, []):
         before = cut(written.pieces, edit.start - 1, edit.start)
         covered = cut(written.pieces, edit.start, edit.end)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.script.document import Value, Wanted
+from advisor.script.document import EditRequest, Value
 from advisor.script.edit import rewrite
 from advisor.script.launch import Launch, Script
 from advisor.script.proof import check
@@ -34,7 +34,7 @@ def read(tmp_path: Path) -> Read:
 def edited(read: Read) -> Edited:
     """The text after changes; every check of the proof must hold."""
 
-    def editor(text: str | bytes, *wanted: Wanted, name: str = "run.sh", launch: int = 0) -> str:
+    def editor(text: str | bytes, *wanted: EditRequest, name: str = "run.sh", launch: int = 0) -> str:
         script = read(text, name)
         rewrites = rewrite(script, launch, wanted)
         failed = [item for item in check(script, launch, wanted, rewrites) if item.held is False]

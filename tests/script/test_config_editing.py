@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from advisor.script.document import EditRefused, Wanted, apply_edits
+from advisor.script.document import EditRefused, EditRequest, apply_edits
 from advisor.script.edit import rewrite
 from advisor.script.proof import check
 from tests.script.conftest import Edited, Read, values
@@ -72,7 +72,7 @@ def test_nested_keys_are_flattened(read: Read) -> None:
     ],
 )
 def test_yaml_is_edited_in_place(edited: Edited, key: str, value: str | None, old: str, new: str) -> None:
-    assert edited(YAML, Wanted(key, value), name="a.yaml") == YAML.replace(old, new)
+    assert edited(YAML, EditRequest(key, value), name="a.yaml") == YAML.replace(old, new)
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_yaml_is_edited_in_place(edited: Edited, key: str, value: str | None, ol
     ],
 )
 def test_json_is_edited_in_place(edited: Edited, key: str, value: str, old: str, new: str) -> None:
-    assert edited(JSON, Wanted(key, value), name="a.json") == JSON.replace(old, new)
+    assert edited(JSON, EditRequest(key, value), name="a.json") == JSON.replace(old, new)
 
 
 def test_python_fields_are_what_the_run_without_debugging_gets(read: Read) -> None:
@@ -119,33 +119,33 @@ def test_python_fields_are_what_the_run_without_debugging_gets(read: Read) -> No
     ],
 )
 def test_python_is_edited_in_the_branch_that_counts(edited: Edited, key: str, value: str, old: str, new: str) -> None:
-    assert edited(PYTHON, Wanted(key, value), name="orz.py") == PYTHON.replace(old, new)
+    assert edited(PYTHON, EditRequest(key, value), name="orz.py") == PYTHON.replace(old, new)
 
 
 def test_keyword_literals_of_config_calls_are_settings(edited: Edited, read: Read) -> None:
     text = "from trl import GRPOConfig\nargs = GRPOConfig(\n    per_device_train_batch_size=8,\n    bf16=True,\n)\n"
     (launch,) = read(text, "t.py").launches
     assert values(launch) == {"per_device_train_batch_size": "8", "bf16": "True"}
-    assert edited(text, Wanted("per_device_train_batch_size", "4"), name="t.py") == text.replace("=8", "=4")
+    assert edited(text, EditRequest("per_device_train_batch_size", "4"), name="t.py") == text.replace("=8", "=4")
 
 
 def test_comments_go_behind_the_line_or_above_a_commented_one(edited: Edited) -> None:
     assert "params: false  # rl-oom-advisor: why\n" in edited(
-        YAML, Wanted("worker.offload.params", "false", "why"), name="a.yaml"
+        YAML, EditRequest("worker.offload.params", "false", "why"), name="a.yaml"
     )
     assert "  # rl-oom-advisor: why\n  batch: 1   # prompts" in edited(
-        YAML, Wanted("data.batch", "1", "why"), name="a.yaml"
+        YAML, EditRequest("data.batch", "1", "why"), name="a.yaml"
     )
     assert "    # rl-oom-advisor: why\n    total: int = 1 if" in edited(
-        PYTHON, Wanted("total", "1", "why"), name="orz.py"
+        PYTHON, EditRequest("total", "1", "why"), name="orz.py"
     )
 
 
 def test_what_a_file_has_no_place_for_is_refused(read: Read) -> None:
     with pytest.raises(EditRefused, match="starts no command"):
-        rewrite(read(YAML, "a.yaml"), 0, [Wanted("X", "1", kind="environment")])
+        rewrite(read(YAML, "a.yaml"), 0, [EditRequest("X", "1", kind="environment")])
     with pytest.raises(EditRefused, match="plain value"):
-        rewrite(read(YAML, "a.yaml"), 0, [Wanted("data.batch.deeper", "1")])
+        rewrite(read(YAML, "a.yaml"), 0, [EditRequest("data.batch.deeper", "1")])
 
 
 FILES = {
@@ -161,7 +161,7 @@ texts = st.text(st.characters(blacklist_categories=("Cs", "Cc", "Cf", "Co", "Cn"
 def test_any_value_reads_back_in_every_kind_of_file(read: Read, data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(sorted(FILES)))
     text, keys = FILES[name]
-    wanted = [Wanted(data.draw(st.sampled_from(keys)), data.draw(texts), data.draw(st.sampled_from(["", "why"])))]
+    wanted = [EditRequest(data.draw(st.sampled_from(keys)), data.draw(texts), data.draw(st.sampled_from(["", "why"])))]
     script = read(text, name)
     try:
         rewrites = rewrite(script, 0, wanted)

@@ -10,10 +10,10 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from advisor.script.again import read_again
-from advisor.script.document import EditRefused, Value, Wanted, apply_edits
+from advisor.script.document import EditRefused, EditRequest, Value, apply_edits
 from advisor.script.edit import rewrite
 from advisor.script.launch import Script
+from advisor.script.reader import read_again
 from tests.script.conftest import Read, values
 
 NAMES = st.sampled_from(["lr", "batch_size", "model", "actor", "n", "use_kl", "offload", "max_len"])
@@ -27,7 +27,7 @@ TABLES = st.recursive(
 CASES = settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
-def _edited(script: Script, wanted: list[Wanted]) -> Script | None:
+def _edited(script: Script, wanted: list[EditRequest]) -> Script | None:
     """The file after the edits, which must be all that moved; None where one is refused."""
     try:
         rewrites = rewrite(script, 0, wanted)
@@ -39,14 +39,14 @@ def _edited(script: Script, wanted: list[Wanted]) -> Script | None:
     return read_again(script, rewrites) if rewrites else script
 
 
-def _draw(data: st.DataObject, keys: list[str]) -> list[Wanted]:
+def _draw(data: st.DataObject, keys: list[str]) -> list[EditRequest]:
     """Changes, additions and removals, each of another key."""
     chosen = data.draw(st.lists(st.sampled_from([*keys, "added", "actor.added"]), min_size=1, max_size=4, unique=True))
     new = st.one_of(st.none(), TEXTS.filter(bool), st.sampled_from(["7", "true", "1e-5"]))
-    return [Wanted(key, data.draw(new), data.draw(st.sampled_from(["", "why"]))) for key in chosen]
+    return [EditRequest(key, data.draw(new), data.draw(st.sampled_from(["", "why"]))) for key in chosen]
 
 
-def _expected(script: Script, wanted: list[Wanted]) -> dict[str, Value | None]:
+def _expected(script: Script, wanted: list[EditRequest]) -> dict[str, Value | None]:
     out = values(script.launches[0])
     for item in wanted:
         if item.value is None:
@@ -107,7 +107,7 @@ def test_one_change_of_a_plain_value_is_never_refused_and_moves_only_its_bytes(
     }[kind]
     script = read(written, f"a.{kind}")
     key, value = data.draw(st.sampled_from(sorted(table))), data.draw(VALUES)
-    (item,) = rewrite(script, 0, [Wanted(key, value)]) or [None]
+    (item,) = rewrite(script, 0, [EditRequest(key, value)]) or [None]
     span = script.launches[0].effective()[key].span
     before = values(script.launches[0])
     as_python = {"true": "True", "null": "None", "-0": "0"}
@@ -133,7 +133,7 @@ def test_any_set_of_json_keys_can_be_taken_away_at_once(
 ) -> None:
     taken = data.draw(st.lists(st.sampled_from(sorted(table)), min_size=1, unique=True))
     script = read(json.dumps(table, indent=indent), "a.json")
-    (item,) = rewrite(script, 0, [Wanted(key, None) for key in taken])
+    (item,) = rewrite(script, 0, [EditRequest(key, None) for key in taken])
     assert json.loads(item.new) == {key: value for key, value in table.items() if key not in taken}
 
 
@@ -145,7 +145,7 @@ BLOCKS = "a:\n  text: |\n    one\n    two\n\n  # kept\n  b: 1\nfolded: >-\n  x\n
 def test_a_text_of_several_lines_takes_any_other_text(read: Read, lines: list[str], ending: bool) -> None:
     value = "\n".join(lines) + ("\n" if ending else "") or "x"
     script = read(BLOCKS, "a.yaml")
-    after = _edited(script, [Wanted("a.text", value), Wanted("folded", value)])
+    after = _edited(script, [EditRequest("a.text", value), EditRequest("folded", value)])
     assert after is not None
     found = values(after.launches[0])
     assert found == {"a.text": value, "a.b": "1", "folded": value}

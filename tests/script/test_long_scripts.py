@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from advisor.script.document import EditRefused, ScriptError, Wanted
+from advisor.script.document import EditRefused, EditRequest, ScriptError
 from advisor.script.edit import rewrite
 from tests.script.conftest import Read, values
 
@@ -61,7 +61,7 @@ def test_five_megabytes_of_work_end_early_and_say_where(read: Read, text: bytes)
     for launch in script.launches[:1]:
         assert values(launch) == {"a.b": "1", "c.d": "2"}
         with pytest.raises(EditRefused, match="too long"):
-            rewrite(script, 0, [Wanted("a.b", "2")])
+            rewrite(script, 0, [EditRequest("a.b", "2")])
 
 
 @pytest.mark.parametrize("unit", [LAUNCH, b"A=$B\n", b"a=(", b"))", b"<<E\n", b"f() { g; }\n"])

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.script.document import Document, DocumentKind, EditRefused, ScriptError, Wanted, apply_edits
+from advisor.script.document import Document, DocumentKind, EditRefused, EditRequest, ScriptError, apply_edits
 from advisor.script.edit import rewrite
 from advisor.script.files import Files
 from advisor.script.reader import read_documents
@@ -87,7 +87,7 @@ def test_damaged_files_are_read_or_refused(seed: int) -> None:
             script = read_documents(Files(given={str(path): document}), path, ())
             for launch in script.launches:
                 for setting in chance.sample(launch.settings, min(2, len(launch.settings))):
-                    for item in rewrite(script, launch.index, [Wanted(setting.key, "7", "why")]):
+                    for item in rewrite(script, launch.index, [EditRequest(setting.key, "7", "why")]):
                         assert apply_edits(item.document.data, item.edits) == item.new
         except (ScriptError, EditRefused):
             refused += 1

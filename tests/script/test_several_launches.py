@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from advisor.script.document import EditRefused, Wanted
+from advisor.script.document import EditRefused, EditRequest
 from advisor.script.edit import rewrite
 from tests.script.conftest import Edited, Read
 
 TWO = "export A=1\npython train.py --x 1\npython train_more.py --x 2\n"
 
 
-def variable(name: str, value: str, everywhere: bool = False) -> Wanted:
-    return Wanted(name, value, kind="environment", everywhere=everywhere)
+def variable(name: str, value: str, everywhere: bool = False) -> EditRequest:
+    return EditRequest(name, value, kind="environment", everywhere=everywhere)
 
 
 @pytest.mark.parametrize("name", ["A", "B"])
@@ -36,14 +36,14 @@ def test_a_script_with_one_launch_keeps_its_export_line(edited: Edited) -> None:
 
 def test_a_setting_of_one_launch_is_not_changed_through_what_both_share(edited: Edited) -> None:
     script = 'COMMON="--lr 1"\npython train.py $COMMON\npython train_more.py $COMMON\n'
-    assert edited(script, Wanted("--lr", "2"), launch=1) == script.replace(
+    assert edited(script, EditRequest("--lr", "2"), launch=1) == script.replace(
         "train_more.py $COMMON", "train_more.py $COMMON --lr 2"
     )
 
 
 def test_rounds_of_a_loop_change_together_or_not_at_all(read: Read, edited: Edited) -> None:
     script = "for lr in 1 2; do\npython train.py --lr $lr --bs 4\ndone\n"
-    assert edited(script, Wanted("--bs", "2")) == script.replace("--bs 4", "--bs 2")
+    assert edited(script, EditRequest("--bs", "2")) == script.replace("--bs 4", "--bs 2")
     assert len(read(script).launches) == 2
 
 
@@ -51,6 +51,6 @@ def test_a_command_in_a_string_gets_its_override_before_the_closing_quote(read: 
     script = (
         "read -r -d '' CMD <<EOF\ntrain.py \\\n  --lr $(id)\nEOF\nsrun bash -c \"cd /x; torchrun ${CMD}\" &>> log\n"
     )
-    assert edited(script, Wanted("--bs", "2")) == script.replace('${CMD}"', '${CMD} --bs 2"')
+    assert edited(script, EditRequest("--bs", "2")) == script.replace('${CMD}"', '${CMD} --bs 2"')
     with pytest.raises(EditRefused, match="no safe place"):
-        rewrite(read(script), 0, [Wanted("--name", "a b")])
+        rewrite(read(script), 0, [EditRequest("--name", "a b")])

@@ -191,3 +191,8 @@ def test_a_variable_that_refers_to_itself_ends(read: Read) -> None:
     script = read(doubling + "f() { f; f; }\nf\nB=${B:-$B}\npython3 train_ppo.py --a 1 --b $A\n")
     assert values(script.launches[0])["--a"] == "1"
     assert not script.launches[0].effective()["--b"].resolved
+
+
+def test_a_key_that_hydra_takes_away_is_no_value_of_it(read: Read) -> None:
+    (launch,) = read("python3 -m verl.trainer.main_ppo a.b=1 ~c.d '~e.f=2'\n").launches
+    assert list(values(launch)) == ["a.b", "~c.d", "~e.f"]

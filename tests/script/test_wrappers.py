@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from advisor.script.document import Wanted
+from advisor.script.document import EditRequest
 from tests.script.conftest import Edited, Read, values
 
 TRAIN = "python train.py --n 1"
@@ -70,7 +70,7 @@ def test_what_xargs_fills_in_is_not_known(read: Read, line: str) -> None:
 
 def test_a_variable_of_srun_is_edited_where_it_stands(edited: Edited) -> None:
     text = f"srun --export=ALL,C=3,D=4 {TRAIN}\n"
-    assert edited(text, Wanted("C", "9", kind="environment")) == text.replace("C=3", "C=9")
+    assert edited(text, EditRequest("C", "9", kind="environment")) == text.replace("C=3", "C=9")
 
 
 def test_under_slurm_its_variables_are_not_taken_for_unset(read: Read) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from advisor.script.document import EditRefused, Wanted
+from advisor.script.document import EditRefused, EditRequest
 from advisor.script.edit import rewrite
 from tests.script.conftest import Edited, Read, values
 
@@ -56,13 +56,13 @@ def test_settings_of_a_written_file_are_those_of_the_launch(read: Read) -> None:
 def test_a_written_file_is_edited_in_the_script(
     edited: Edited, key: str, value: str | None, old: str, new: str
 ) -> None:
-    assert edited(SCRIPT, Wanted(key, value)) == SCRIPT.replace(old, new)
+    assert edited(SCRIPT, EditRequest(key, value)) == SCRIPT.replace(old, new)
 
 
 def test_a_heredoc_that_expands_takes_no_value_that_would_be_expanded(read: Read) -> None:
     script = read(SCRIPT.replace("<<'EOF'", "<<EOF"))
     with pytest.raises(EditRefused, match="quotes"):
-        rewrite(script, 0, [Wanted("deepspeed:zero_optimization.offload_optimizer.device", "$HOME")])
+        rewrite(script, 0, [EditRequest("deepspeed:zero_optimization.offload_optimizer.device", "$HOME")])
 
 
 def test_a_file_written_from_what_is_not_known_is_not_followed(read: Read) -> None:

@@ -38,7 +38,7 @@ from advisor.report.text_report import text_report
 from advisor.run.config_file import read_config as read_model_config
 from advisor.run.shape import size_in_name
 from advisor.run_file import size_run_file
-from advisor.script.document import Document, EditRefused, ScriptError, Wanted
+from advisor.script.document import Document, EditRefused, EditRequest, ScriptError
 from advisor.script.edit import rewrite
 from advisor.script.files import Files
 from advisor.script.reader import read_documents
@@ -254,7 +254,7 @@ def _script(name: str, data: bytes) -> None:
     script = read_documents(Files(given={str(path): document}), path, ())
     for launch in script.launches[:1]:
         for setting in launch.settings[:1]:
-            rewrite(script, launch.index, [Wanted(setting.key, "7", "why")])
+            rewrite(script, launch.index, [EditRequest(setting.key, "7", "why")])
 
 
 def _knowledge(folder: Path, data: bytes) -> None:

@@ -1,4 +1,4 @@
-"""Simple commands: assignments, words and redirections up to the operator or newline that ends them."""
+"""Defines the statements of bash and scans simple commands: assignments, words, redirections, what ends them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
+from advisor.bash.words import Exhausted, Unterminated, Word, scan_word, skip_blanks
 from advisor.language import mark
-from advisor.script.shell_words import Exhausted, Unterminated, Word, scan_word, skip_blanks
 
 _ASSIGNMENT = re.compile(rb"([A-Za-z_][A-Za-z0-9_]*)(?:\[([^\]\n]*)\])?(\+?)=")
 _REDIRECT = re.compile(rb"(?:\d+|\{\w+\})?(?:<<<|<<-?|&>>?|<&|>&|>>|>\||<>|<(?!\()|>(?!\())")
@@ -212,13 +212,109 @@ def check_balance(data: bytes) -> None:
     at = 0
     while at < len(data):
         command = scan_command(data, at)
-        at = _past_heredoc(data, command)
+        bodies = [redirect.body[1] for redirect in command.redirects if redirect.body]
+        at = _line_end(data, max(bodies)) + 1 if bodies else command.resume
 
 
-def _past_heredoc(data: bytes, command: Simple) -> int:
-    """Where reading goes on after a command: behind the bodies of its heredocs."""
-    bodies = [redirect for redirect in command.redirects if redirect.body]
-    if not bodies:
-        return command.resume
-    end = max(redirect.body[1] for redirect in bodies if redirect.body)
-    return _line_end(data, end) + 1
+class If(Struct, frozen=True):
+    """Branches in order, each with its condition; `otherwise` is the else part."""
+
+    branches: tuple[tuple[Statements, Statements], ...]
+    otherwise: Statements
+    start: int
+
+
+class For(Struct, frozen=True):
+    """`for name in words`; `words` None: over the positional arguments; `header` is set for `for ((a; b; c))`."""
+
+    name: bytes
+    words: tuple[Word, ...] | None
+    body: Statements
+    start: int
+    header: tuple[int, int] | None = None
+
+
+class While(Struct, frozen=True):
+    """`while` or `until`."""
+
+    condition: Statements
+    body: Statements
+    until: bool
+    start: int
+
+
+class CaseStatement(Struct, frozen=True):
+    """`case subject in` with its patterns, bodies and what ends them (`;;`, `;&`, `;;&`)."""
+
+    subject: Word
+    items: tuple[tuple[tuple[Word, ...], Statements, bytes], ...]
+    start: int
+
+
+class Function(Struct, frozen=True):
+    """A function's name and body."""
+
+    name: bytes
+    body: Statements
+    start: int
+
+
+class CommandGroup(Struct, frozen=True):
+    """`{ … }`, or `( … )` where `subshell`."""
+
+    body: Statements
+    subshell: bool
+    start: int
+
+
+class Pipeline(Struct, frozen=True):
+    """Commands joined by `|`."""
+
+    elements: Statements
+    start: int
+
+
+class Chain(Struct, frozen=True):
+    """`left && right` or `left || right`."""
+
+    left: Statement
+    operator: bytes
+    right: Statement
+    start: int
+
+
+class Negation(Struct, frozen=True):
+    """`! statement`."""
+
+    body: Statement
+    start: int
+
+
+class Test(Struct, frozen=True):
+    """`[[ … ]]` (`double`) or `(( … ))`: the bytes between the brackets."""
+
+    body: tuple[int, int]
+    double: bool
+    start: int
+
+
+Statement = Simple | If | For | While | CaseStatement | Function | CommandGroup | Pipeline | Chain | Negation | Test
+Statements = tuple[Statement, ...]
+
+
+def is_shell(statement: Statement) -> bool:
+    """`bash` or `sh` without a script: it runs what it reads."""
+    if not isinstance(statement, Simple) or statement.redirects:
+        return False
+    words = [word.literal() if isinstance(word, Word) else None for word in statement.words]
+    return words[:1] in ([b"bash"], [b"sh"]) and words[1:] in ([], [b"-s"])
+
+
+def is_test(statement: Statement) -> bool:
+    """`[[ … ]]`, `[ … ]` or `test …`."""
+    if isinstance(statement, Test):
+        return statement.double
+    if not isinstance(statement, Simple) or not statement.words:
+        return False
+    head = statement.words[0]
+    return isinstance(head, Word) and head.literal() in (b"[", b"test")

@@ -1,28 +1,37 @@
-"""Runs the commands of a script in the mind: assignments, functions, nested shells, and the commands we look for."""
+"""Runs the commands of a script in memory: assignments, functions, nested shells, and the commands looked for."""
 
 from __future__ import annotations
 
 import os
 import posixpath
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from itertools import islice
 
+from msgspec import Struct, field
 from msgspec.structs import replace
 
-from advisor.language import mark, say
-from advisor.script import shell_arrays, shell_builtins, shell_output
-from advisor.script.literal import line_at, line_starts
-from advisor.script.program import Found, find, is_training
-from advisor.script.shell_command import Assignment, Simple
-from advisor.script.shell_expand import MOST_FIELDS, Expander
-from advisor.script.shell_flow import MAX_DEPTH, MOST_WORDS, ControlFlow
-from advisor.script.shell_state import Field, State, Variable
-from advisor.script.shell_text import (
+from advisor.bash.conditions import Condition
+from advisor.bash.expand import Expander
+from advisor.bash.output import command_output
+from advisor.bash.state import (
+    CommandWord,
+    FindCommand,
+    Flow,
+    FlowStatus,
+    LauncherMatch,
+    Load,
+    ShellState,
+    TracedCommand,
+    Use,
+    Variable,
+    Wrapped,
+)
+from advisor.bash.syntax import Assignment, Simple, Statement, Statements
+from advisor.bash.text import (
+    ByteRange,
     Piece,
-    Pieces,
-    Place,
+    ShellValue,
     Text,
     bounded,
     cut,
@@ -31,15 +40,25 @@ from advisor.script.shell_text import (
     known,
     nested_text,
     sources,
+    trimmed_end,
     unknown,
 )
-from advisor.script.shell_trace import Command, Flow, Use, heredoc, wrapped_environment
-from advisor.script.shell_tree import parse, read_statements
-from advisor.script.shell_words import Exhausted, Parameter, Unterminated, Word
+from advisor.bash.tree import parse, read_statements
+from advisor.bash.words import Exhausted, Parameter, Word
+from advisor.language import mark, say
 
+_MAX_WORDS = 20_000
+"""Words that may be run beyond what the script has bytes for."""
+_MOST_WORDS = 40_000
+"""Words that are run at most; a launch script has a few hundred."""
+MAX_DEPTH = 25
+"""Statements within statements."""
 _LONGEST_PATH = 1_000
 _LONGEST_READ = 1_000_000
 """Bytes that are searched for names the script sets."""
+_MOST_ELEMENTS = 20_000
+_NAMED = re.compile(rb"\[([^\]]+)\](\+?)=")
+"""An element of `( … )` with its key."""
 _NO_KEY = mark("an array with a key that is not known")
 _PIECES_A_WORD = 16
 """Pieces of a value that are as much work as a word: `A+=$A` in a loop has thousands."""
@@ -57,15 +76,64 @@ _ASSIGNED = re.compile(
 )
 
 
-class Shell(ControlFlow):
-    """Follows a script from its first line to its last."""
+class Shell(Struct):
+    """The run of one script: what it came across, and the commands that it runs."""
 
-    def script(self, doc: int, data: bytes, state: State) -> None:
+    load: Load
+    find_command: FindCommand
+    commands: list[TracedCommand] = field(default_factory=list)
+    uses: list[Use] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    file_missing: bool = False
+    """Whether it runs another script that was not found."""
+    words: int = 0
+    budget: int = _MAX_WORDS
+    whole: bool = True
+    """Whether the script was followed to its end."""
+    depth: int = 0
+    last: bool | None = True
+    """How the last statement ended: success, failure, or not known."""
+    unsure: bool = False
+    """Whether the function that runs may have returned earlier than it was followed."""
+    at_exit: ShellValue = ()
+    """What the script runs when it ends (`trap … EXIT`)."""
+    leaning: bool | None = None
+    """The answer to the last test if nothing is given from outside; None where it does not ask for that."""
+    capture: list[Piece] | None = None
+    """What a command substitution has printed so far; None outside of one."""
+
+    def block(self, statements: Statements, text: Text, state: ShellState) -> Flow:
+        """Follow statements in order, until one ends the block."""
+        raise NotImplementedError
+
+    def statement(self, statement: Statement, text: Text, state: ShellState) -> FlowStatus:
+        """Follow one statement."""
+        raise NotImplementedError
+
+    def expander(self, text: Text, state: ShellState) -> Expander:
+        """Expands words of a text in a state."""
+        return Expander(text, state, self.substitute)
+
+    def decide(self, condition: Condition) -> bool | None:
+        self.used(condition.deps, say("a condition"))
+        answer = condition.answer()
+        self.leaning = condition.leaning() if answer is None else None
+        return answer
+
+    def as_given(self, state: ShellState) -> ShellState:
+        """For conditions: arguments that were not given are empty."""
+        return state if state.positional is not None else replace(state, positional=())
+
+    def used(self, places: tuple[ByteRange, ...], label: str) -> None:
+        """Note that literals have a part in something that is no command."""
+        self.uses += [Use(place, -1, -1, label) for place in places]
+
+    def script(self, doc: int, data: bytes, state: ShellState) -> None:
         """Follow a whole document."""
         state.assigned |= _assigned_names(data)
         state.batch = _BATCH.search(data) is not None
         state.known_end = b"" if state.batch else known_end(state.script, data)
-        self.budget = min(self.budget + len(data) // 2, MOST_WORDS)
+        self.budget = min(self.budget + len(data) // 2, _MOST_WORDS)
         text = document_text(doc, data)
         at = 0
         try:
@@ -77,39 +145,13 @@ class Shell(ControlFlow):
                 self.nested(self.at_exit, state)
         except Exhausted:
             self.whole = False
-            line = line_at(line_starts(data), at)
+            line = data.count(b"\n", 0, at) + 1
             self.notes.append(
                 say("The script is too long to be followed to its end: nothing below line {line} was read.", line=line)
             )
 
-    def simple(self, command: Simple, text: Text, state: State) -> tuple[Flow, bool | None]:
-        self.words += 1 + len(command.words) + len(command.assignments)
-        if self.words > self.budget:
-            raise Exhausted
-        expander = self.expander(text, state)
-        try:
-            if not command.words:
-                for assignment in command.assignments:
-                    self.assign(assignment, expander)
-                return Flow.NEXT, True
-            words = (word for word in command.words if isinstance(word, Word))
-            fields = list(islice((item for word in words for item in expander.fields(word)), MOST_FIELDS + 1))
-            if len(fields) > MOST_FIELDS:
-                raise Exhausted
-        except Unterminated:
-            return Flow.NEXT, None
-        name = joined(fields[0].pieces) if fields else b""
-        if not fields:
-            return Flow.NEXT, True
-        builtin = shell_builtins.BUILTINS.get(name)
-        if builtin is not None:
-            return builtin(self, command, fields, expander)
-        if name in state.functions:
-            return self.call(name, command, fields, expander), self.last
-        return self.external(command, tuple(fields), expander)
-
     def assign(
-        self, assignment: Assignment, expander: Expander, exported: bool = False, value: Pieces | None = None
+        self, assignment: Assignment, expander: Expander, exported: bool = False, value: ShellValue | None = None
     ) -> None:
         """Carry out one assignment; `value` where it has been expanded already."""
         state = expander.state
@@ -118,7 +160,7 @@ class Shell(ControlFlow):
         kept = replace(old, exported=exported) if old is not None else Variable(None, None, exported)
         if assignment.elements is not None:
             start = kept if assignment.append and kept.elements is not None else kept.with_elements({})
-            elements = shell_arrays.elements(assignment.elements, start, expander)
+            elements = _array_elements(assignment.elements, start, expander)
             self.words += len(elements or ()) // _PIECES_A_WORD
             lost = Variable((unknown(say(_NO_KEY)),), None, exported)
             state.variables[assignment.name] = lost if elements is None else start.with_elements(elements)
@@ -132,9 +174,9 @@ class Shell(ControlFlow):
             self.assign_element(assignment, kept, value, expander)
             return
         if assignment.append and old is not None and old.elements:
-            first = old.elements.get(b"0", Field(()))
-            longer = {**old.elements, b"0": Field((*first.pieces, *value))}
-            state.variables[assignment.name] = kept.with_elements(shell_arrays.in_order(longer))
+            first = old.elements.get(b"0", CommandWord(()))
+            longer = {**old.elements, b"0": CommandWord((*first.pieces, *value))}
+            state.variables[assignment.name] = kept.with_elements(longer)
             return
         if kept.integer:
             value = (expander.computed(value, self.so_far(old, assignment.name) if assignment.append else ()),)
@@ -146,100 +188,75 @@ class Shell(ControlFlow):
             self.used(sources(value), "$" + assignment.name.decode("utf-8", "replace"))
         state.variables[assignment.name] = replace(kept, value=value, elements=None, associative=False)
 
-    def assign_element(self, assignment: Assignment, array: Variable, value: Pieces, expander: Expander) -> None:
+    def assign_element(self, assignment: Assignment, array: Variable, value: ShellValue, expander: Expander) -> None:
         """`name[key]=value`."""
         start = assignment.start + len(assignment.name) + 1
         key = expander.subscript((start, start + len(assignment.index or b"")), array)
         held = dict(array.elements or {})
         if array.elements is None and array.value is not None:
-            held[b"0"] = Field(array.value)
+            held[b"0"] = CommandWord(array.value)
         if key is None:
             expander.state.variables[assignment.name] = Variable((unknown(say(_NO_KEY)),), None, array.exported)
             return
         before = held[key].pieces if assignment.append and key in held else ()
-        held[key] = Field((*before, *value))
-        expander.state.variables[assignment.name] = array.with_elements(shell_arrays.in_order(held))
+        held[key] = CommandWord((*before, *value))
+        expander.state.variables[assignment.name] = array.with_elements(held)
 
-    def so_far(self, old: Variable | None, name: bytes) -> Pieces:
-        if old is not None:
-            return old.scalar() or ()
-        return (
-            ()
-            if name not in (b"PATH", b"LD_LIBRARY_PATH", b"PYTHONPATH")
-            else (unknown(say("${name} is set by the machine", name=name.decode())),)
-        )
+    def so_far(self, old: Variable | None, name: bytes) -> ShellValue:
+        if old is None and name in (b"PATH", b"LD_LIBRARY_PATH", b"PYTHONPATH"):
+            return (unknown(say("${name} is set by the machine", name=name.decode())),)
+        return () if old is None else old.scalar() or ()
 
-    def environment(self, command: Simple, expander: Expander) -> tuple[dict[bytes, Pieces], frozenset[bytes]]:
+    def environment(self, command: Simple, expander: Expander) -> tuple[dict[bytes, ShellValue], frozenset[bytes]]:
         """What a command finds in its environment, and which of it comes from its own prefix."""
-        inherited = {
-            n: v.scalar() or () for n, v in expander.state.variables.items() if v.exported and v.elements is None
-        }
-        own: dict[bytes, Pieces] = {}
-        for assignment in command.assignments:
-            own[assignment.name] = expander.value(assignment.value)
-        return {**inherited, **own}, frozenset(own)
+        own = {assignment.name: tuple(expander.value(assignment.value)) for assignment in command.assignments}
+        return {**expander.state.exported(), **own}, frozenset(own)
 
-    def external(self, command: Simple, fields: tuple[Field, ...], expander: Expander) -> tuple[Flow, bool | None]:
+    def external(self, command: Simple, fields: tuple[CommandWord, ...], expander: Expander) -> FlowStatus:
         """A command that is no builtin: a launch, a wrapper around shell text, or something else."""
         if self.capture is not None:
-            output = shell_output.output(fields, command, expander)
+            output = command_output(fields, command, expander)
             if output is not None:
                 self.capture.extend(output)
                 return Flow.NEXT, True
-            shown = joined(fields[0].pieces).decode("utf-8", "replace")[:40]
+            shown = fields[0].text.decode("utf-8", "replace")[:40]
             self.capture.append(unknown(say("the output of {name}", name=shown)))
         self.heredoc_file(command, fields, expander)
         fields = filled_later(fields)
-        found = find([joined(item.pieces).decode("utf-8", "replace") for item in fields])
+        found = self.find_command([item.text.decode("utf-8", "replace") for item in fields])
         environment, own = self.environment(command, expander)
         if found is not None:
-            environment, own = wrapped_environment(found.wrapped, fields, environment, own)
+            environment, own = _wrapped_environment(found.wrapped, fields, environment, own)
         number = len(self.commands)
-        self.commands.append(
-            Command(
-                number,
-                fields,
-                environment,
-                own,
-                command,
-                expander.text,
-                found,
-                expander.state.files,
-                expander.state.folder,
-            )
-        )
+        stands = (command, expander.text, found, expander.state.files, expander.state.folder)
+        self.commands.append(TracedCommand(number, fields, environment, own, *stands))
         self.words += _LAUNCH_COST * len(fields) if found is not None else 0
         for index, item in enumerate(fields if found is None or found.kind == "program" else ()):
             self.uses += [Use(place, number, index) for place in sources(item.pieces)]
         for name in own:
             self.uses += [Use(p, number, -1, "$" + name.decode("utf-8", "replace")) for p in sources(environment[name])]
         if found is not None and found.kind != "program":
-            self.inner(found, fields, environment, expander.state)
-        elif found is None and joined(fields[0].pieces) in _READ_COMMANDS:
+            self.inner(found, fields, self.shell_of_its_own(environment, expander.state))
+        elif found is None and fields[0].text in _READ_COMMANDS:
             self.fed(command, environment, expander)
         return Flow.NEXT, None
 
-    def fed(self, command: Simple, environment: Mapping[bytes, Pieces], expander: Expander) -> None:
+    def fed(self, command: Simple, environment: Mapping[bytes, ShellValue], expander: Expander) -> None:
         """`bash <<EOF`: shell text on the standard input of a shell of its own."""
-        body = heredoc(command, expander)
+        body = expander.heredoc(command)
         if body is not None:
             inside = self.shell_of_its_own(environment, expander.state)
             words = [word.literal() if isinstance(word, Word) else None for word in command.words]
             if b"-s" in words:
-                inside.positional = tuple(self.arguments_behind(command, words.index(b"-s"), expander))
+                given = [word for word in command.words[words.index(b"-s") + 1 :] if isinstance(word, Word)]
+                inside.positional = tuple(item for word in given for item in expander.fields(word))
             self.nested(body, inside)
 
-    def arguments_behind(self, command: Simple, index: int, expander: Expander) -> list[Field]:
-        words = [word for word in command.words[index + 1 :] if isinstance(word, Word)]
-        return [item for word in words for item in expander.fields(word)]
+    def feed(self, body: ShellValue, state: ShellState) -> None:
+        self.nested(body, self.shell_of_its_own(state.exported(), state))
 
-    def feed(self, body: Pieces, state: State) -> None:
-        environment = {n: v.scalar() or () for n, v in state.variables.items() if v.exported and v.elements is None}
-        self.nested(body, self.shell_of_its_own(environment, state))
-
-    def inner(self, found: Found, fields: tuple[Field, ...], environment: Mapping[bytes, Pieces], state: State) -> None:
+    def inner(self, found: LauncherMatch, fields: tuple[CommandWord, ...], inside: ShellState) -> None:
         """Shell text or a script file that a command runs in a shell of its own."""
-        inside = self.shell_of_its_own(environment, state)
         inside.positional = tuple(fields[found.arguments + 1 :])
         if found.kind == "text":
             inside.name = fields[found.arguments + 1].pieces if len(fields) > found.arguments + 1 else (Piece(b"bash"),)
@@ -250,14 +267,14 @@ class Shell(ControlFlow):
             inside.name = fields[found.arguments].pieces
             self.follow(inside.name, inside)
 
-    def shell_of_its_own(self, environment: Mapping[bytes, Pieces], state: State) -> State:
+    def shell_of_its_own(self, environment: Mapping[bytes, ShellValue], state: ShellState) -> ShellState:
         """What a shell that a command starts knows: the environment, and files that were written."""
         variables = {name: Variable(value, None, True) for name, value in environment.items()}
-        inside = State(variables, files=dict(state.files), script=state.script, folder=state.folder)
+        inside = ShellState(variables, files=dict(state.files), script=state.script, folder=state.folder)
         inside.assigned, inside.batch, inside.known_end = set(state.assigned), state.batch, state.known_end
         return inside
 
-    def nested(self, pieces: Pieces, state: State, home: Place | None = None) -> Flow:
+    def nested(self, pieces: ShellValue, state: ShellState, home: ByteRange | None = None) -> Flow:
         """Run a string as shell text; `home` is the word that it comes from."""
         if self.depth > MAX_DEPTH:
             return Flow.NEXT
@@ -268,7 +285,7 @@ class Shell(ControlFlow):
         finally:
             self.depth -= 4
 
-    def follow(self, path: Pieces, state: State) -> Flow:
+    def follow(self, path: ShellValue, state: ShellState) -> Flow:
         """Run another script in `state`: one on disk, or one that this script wrote from a heredoc."""
         written = state.files.get(posixpath.normpath(joined(path)))
         if written is not None:
@@ -277,11 +294,9 @@ class Shell(ControlFlow):
         if loaded is None:
             shown = joined(path).decode("utf-8", "replace")
             self.file_missing = True
-            self.notes.append(
-                say("{file} is run by this script and was not found; what it sets is not known.", file=shown)
-                if shown
-                else say("a script is run by this script and was not found; what it sets is not known.")
-            )
+            nameless = say("a script is run by this script and was not found; what it sets is not known.")
+            named = say("{file} is run by this script and was not found; what it sets is not known.", file=shown)
+            self.notes.append(named if shown else nameless)
             return Flow.NEXT
         doc, data = loaded
         state.assigned |= _assigned_names(data)
@@ -293,7 +308,7 @@ class Shell(ControlFlow):
             self.depth -= 4
             state.source = outer
 
-    def call(self, name: bytes, command: Simple, fields: list[Field], expander: Expander) -> Flow:
+    def call(self, name: bytes, command: Simple, fields: list[CommandWord], expander: Expander) -> Flow:
         """Call a function of the script."""
         state = expander.state
         body, text = state.functions[name]
@@ -318,20 +333,20 @@ class Shell(ControlFlow):
         state.positional, state.inside_function, state.local_names = positional, inside, outer
         return Flow.EXIT if flow is Flow.EXIT else Flow.NEXT
 
-    def heredoc_file(self, command: Simple, fields: tuple[Field, ...], expander: Expander) -> None:
+    def heredoc_file(self, command: Simple, fields: tuple[CommandWord, ...], expander: Expander) -> None:
         """`cat > file <<EOF`: remember what the script writes, for when it runs or reads it."""
-        if joined(fields[0].pieces) not in (b"cat", b"tee"):
+        if fields[0].text not in (b"cat", b"tee"):
             return
         paths = [expander.value(r.target) for r in command.redirects if r.operator in (b">", b">>", b">|")]
-        if joined(fields[0].pieces) == b"tee":
-            paths = [item.pieces for item in fields[1:] if not joined(item.pieces).startswith(b"-")]
-        body = heredoc(command, expander) if paths else None
+        if fields[0].text == b"tee":
+            paths = [item.pieces for item in fields[1:] if not item.text.startswith(b"-")]
+        body = expander.heredoc(command) if paths else None
         if body is not None:
-            append = any(r.operator == b">>" for r in command.redirects) or b"-a" in [joined(f.pieces) for f in fields]
+            append = any(r.operator == b">>" for r in command.redirects) or b"-a" in [f.text for f in fields]
             for path in paths:
                 self.write(path, body, append, expander.state)
 
-    def write(self, path: Pieces, body: Pieces, append: bool, state: State) -> None:
+    def write(self, path: ShellValue, body: ShellValue, append: bool, state: ShellState) -> None:
         """What a file of the script holds from here on."""
         if known(path) and len(joined(path)) < _LONGEST_PATH:
             name = posixpath.normpath(joined(path))
@@ -339,7 +354,7 @@ class Shell(ControlFlow):
             state.files.pop(name, None)
             state.files[name] = bounded((*before, *body))
 
-    def substitute(self, text: Text, state: State) -> Pieces:
+    def substitute(self, text: Text, state: ShellState) -> ShellValue:
         """What `$( … )` would print, as far as it can be known."""
         if self.depth > MAX_DEPTH:
             return (unknown(say("a command nested too deeply")),)
@@ -352,23 +367,23 @@ class Shell(ControlFlow):
         finally:
             self.capture = outer
             self.depth -= 4
-        if not any(c.found and is_training(c.found.program) for c in self.commands[kept[0] :]):
+        if not any(c.found and c.found.trains for c in self.commands[kept[0] :]):
             del self.commands[kept[0] :]
             del self.uses[kept[1] :]
-        return shell_builtins.trimmed_end(tuple(out))
+        return trimmed_end(tuple(out))
 
 
-def filled_later(fields: tuple[Field, ...]) -> tuple[Field, ...]:
+def filled_later(fields: tuple[CommandWord, ...]) -> tuple[CommandWord, ...]:
     """The arguments of a command, where `xargs` and `parallel` put what they read in place of `{}` or at the end."""
-    name = joined(fields[0].pieces)
+    name = fields[0].text
     if name not in (b"xargs", b"parallel"):
         return fields
     later = unknown(say("{name} fills it in", name=name.decode()))
-    texts = [joined(item.pieces) for item in fields]
+    texts = [item.text for item in fields]
     fields = fields[: texts.index(b":::")] if b":::" in texts else fields
     if any(b"{}" in text for text in texts[1:]):
-        return tuple(Field((later,)) if b"{}" in joined(item.pieces) else item for item in fields)
-    return (*fields, Field((replace(later, quoted=False),)))
+        return tuple(CommandWord((later,)) if b"{}" in item.text else item for item in fields)
+    return (*fields, CommandWord((replace(later, quoted=False),)))
 
 
 @lru_cache(maxsize=16)
@@ -387,7 +402,7 @@ def known_end(script: bytes, data: bytes) -> bytes:
     return folder + b"/" + name if folder and named & {*above, folder} else name
 
 
-def is_empty_default(word: Word, state: State) -> bool:
+def is_empty_default(word: Word, state: ShellState) -> bool:
     """`${A:-}`, where nothing in the script sets A: empty unless it is given from outside."""
     only = word.parts[0] if len(word.parts) == 1 else None
     if not isinstance(only, Parameter) or only.operator not in (b":-", b"-", b":="):
@@ -395,3 +410,38 @@ def is_empty_default(word: Word, state: State) -> bool:
     return only.argument[0] == only.argument[1] and (
         only.name not in state.variables or only.name in state.may_be_given
     )
+
+
+def _array_elements(words: tuple[Word, ...], old: Variable, expander: Expander) -> dict[bytes, CommandWord] | None:
+    """The elements of `( … )` behind those of `old`; `[key]=value` sets one by its key. None: a key is not known."""
+    out = dict(old.elements or {})
+    following = old.next_index
+    for word in words:
+        if len(out) > _MOST_ELEMENTS:
+            raise Exhausted
+        named = _NAMED.match(expander.text.data[word.start : word.end])
+        if named is None:
+            for item in expander.fields(word):
+                out[b"%d" % following] = item
+                following += 1
+            continue
+        key = expander.subscript((word.start + 1, word.start + named.end(1)), old)
+        if key is None or named.group(2):
+            return None
+        pieces = expander.value(word)
+        out[key] = CommandWord(cut(pieces, joined(pieces).find(b"]=") + 2))
+        following = int(key) + 1 if key.isdigit() else following
+    return out
+
+
+def _wrapped_environment(
+    wrapped: Wrapped, fields: Sequence[CommandWord], environment: Mapping[bytes, ShellValue], own: frozenset[bytes]
+) -> tuple[dict[bytes, ShellValue], frozenset[bytes]]:
+    """What a command behind wrappers finds in its environment, and which of it they or its own prefix give it."""
+    removed = {name.encode("utf-8", "surrogateescape") for name in wrapped.removed}
+    out = {} if wrapped.elsewhere else {name: value for name, value in environment.items() if name not in removed}
+    given: dict[bytes, ShellValue] = {}
+    for one in wrapped.given:  # `NAME=value`
+        name = fields[one.word].text[one.start : one.end].partition(b"=")[0]
+        given[name] = cut(fields[one.word].pieces, one.start + len(name) + 1, one.end)
+    return {**out, **given}, frozenset((own & out.keys()) | given.keys())

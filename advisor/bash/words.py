@@ -1,4 +1,4 @@
-"""Words of the shell as bash splits them: literals, quotes and expansions, each with its byte range."""
+"""Splits text into words as bash does: literals, quotes and expansions, each with its byte range."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ import re
 from msgspec import Struct
 from msgspec.structs import replace
 
+from advisor.bash.text import Context
 from advisor.language import mark
-from advisor.script.shell_ansi import unescaped
-from advisor.script.shell_text import Context
 
 _PLAIN = re.compile(rb"[^\s\\'\"$`;&|<>()]+")
 _BLANK = re.compile(rb"(?:[ \t]|\\\r?\n|\\\Z|\r(?=\n))+")
@@ -77,7 +76,7 @@ class Substitution(Struct, frozen=True):
     quoted: bool
 
 
-class Arithmetic(Struct, frozen=True):
+class ArithmeticPart(Struct, frozen=True):
     """`$(( … ))`: `body[0]:body[1]` is the expression."""
 
     body: tuple[int, int]
@@ -86,7 +85,7 @@ class Arithmetic(Struct, frozen=True):
     quoted: bool
 
 
-Part = Literal | Parameter | Substitution | Arithmetic
+WordPart = Literal | Parameter | Substitution | ArithmeticPart
 
 
 class Word(Struct, frozen=True):
@@ -94,7 +93,7 @@ class Word(Struct, frozen=True):
 
     start: int
     end: int
-    parts: tuple[Part, ...]
+    parts: tuple[WordPart, ...]
 
     def literal(self) -> bytes | None:
         """Its text where no expansion is in it."""
@@ -117,7 +116,7 @@ def scan_word(data: bytes, at: int, stop: bytes = b"") -> Word:
 
     Raises Unterminated for a quote or bracket that never closes, Exhausted for a word of too many parts.
     """
-    parts: list[Part] = []
+    parts: list[WordPart] = []
     start, size = at, len(data)
     while at < size:
         if len(parts) > _MOST_PARTS:
@@ -154,17 +153,19 @@ def scan_word(data: bytes, at: int, stop: bytes = b"") -> Word:
     return Word(start, at, tuple(parts))
 
 
-def scan_quoted(data: bytes, start: int, end: int, context: Context) -> tuple[Part, ...]:
+def scan_quoted(data: bytes, start: int, end: int, context: Context) -> tuple[WordPart, ...]:
     """The parts of a heredoc body, or of the argument of `${name:-argument}`."""
     region = data[start:end]
-    parts: list[Part] = []
+    parts: list[WordPart] = []
     at = 0
     while at < len(region):
         if len(parts) > _MOST_PARTS:
             raise Exhausted
         byte = region[at : at + 1]
-        if byte == b"\\" and _escapes(region[at + 1 : at + 2], context):
-            parts.append(Literal(region[at + 1 : at + 2], at, at + 2, context))
+        following = region[at + 1 : at + 2]
+        kept = following in b"\r\n" if context == "brace" else following not in _ESCAPED.get(context, b"")
+        if byte == b"\\" and following and not kept:
+            parts.append(Literal(following, at, at + 2, context))
             at += 2
         elif byte == b"\\" and region.startswith((b"\\\n", b"\\\r\n"), at):
             at += 2 if region[at + 1 : at + 2] == b"\n" else 3
@@ -182,14 +183,7 @@ def scan_quoted(data: bytes, start: int, end: int, context: Context) -> tuple[Pa
     return tuple(_shifted(part, start) for part in parts)
 
 
-def _escapes(following: bytes, context: Context) -> bool:
-    """Whether a backslash takes the meaning from the byte behind it."""
-    if context == "brace":
-        return following not in (b"", b"\n", b"\r")
-    return following != b"" and following in _ESCAPED.get(context, b"")
-
-
-def _shifted(part: Part, by: int) -> Part:
+def _shifted(part: WordPart, by: int) -> WordPart:
     moved = replace(part, start=part.start + by, end=part.end + by)
     if isinstance(moved, Literal):
         return moved
@@ -199,7 +193,7 @@ def _shifted(part: Part, by: int) -> Part:
     return replace(moved, body=(moved.body[0] + by, moved.body[1] + by))
 
 
-def _single(data: bytes, at: int, parts: list[Part]) -> int:
+def _single(data: bytes, at: int, parts: list[WordPart]) -> int:
     end = data.find(b"'", at + 1)
     if end < 0:
         raise Unterminated(mark("a single quote"), at)
@@ -207,7 +201,7 @@ def _single(data: bytes, at: int, parts: list[Part]) -> int:
     return end + 1
 
 
-def _double(data: bytes, at: int, parts: list[Part]) -> int:
+def _double(data: bytes, at: int, parts: list[WordPart]) -> int:
     opening, count = at, len(parts)
     at += 1
     while True:
@@ -227,7 +221,7 @@ def _double(data: bytes, at: int, parts: list[Part]) -> int:
         at = _escape_in_double(data, at, parts) if byte == b"\\" else _dollar(data, at, parts, quoted=True)
 
 
-def _escape_in_double(data: bytes, at: int, parts: list[Part]) -> int:
+def _escape_in_double(data: bytes, at: int, parts: list[WordPart]) -> int:
     following = data[at + 1 : at + 2]
     if following == b"\n":
         return at + 2
@@ -240,7 +234,7 @@ def _escape_in_double(data: bytes, at: int, parts: list[Part]) -> int:
     return at + 1
 
 
-def _ansi(data: bytes, at: int, parts: list[Part]) -> int:
+def _ansi(data: bytes, at: int, parts: list[WordPart]) -> int:
     found = _ANSI_END.match(data, at + 2)
     if not found:
         raise Unterminated(mark("a single quote"), at + 1)
@@ -249,7 +243,7 @@ def _ansi(data: bytes, at: int, parts: list[Part]) -> int:
     return found.end()
 
 
-def _dollar(data: bytes, at: int, parts: list[Part], quoted: bool) -> int:
+def _dollar(data: bytes, at: int, parts: list[WordPart], quoted: bool) -> int:
     if data[at : at + 1] == b"`":
         end = _backtick_end(data, at)
         parts.append(Substitution((at + 1, end - 1), at, end, quoted))
@@ -260,7 +254,7 @@ def _dollar(data: bytes, at: int, parts: list[Part], quoted: bool) -> int:
     if following == b"(":
         return _parenthesis(data, at, parts, quoted)
     if following == b"[" and (end := data.find(b"]", at)) > 0:
-        parts.append(Arithmetic((at + 2, end), at, end + 1, quoted))
+        parts.append(ArithmeticPart((at + 2, end), at, end + 1, quoted))
         return end + 1
     if following == b"'" and not quoted:
         return _ansi(data, at, parts)
@@ -277,16 +271,16 @@ def _dollar(data: bytes, at: int, parts: list[Part], quoted: bool) -> int:
     return at + 1
 
 
-def _parenthesis(data: bytes, at: int, parts: list[Part], quoted: bool) -> int:
+def _parenthesis(data: bytes, at: int, parts: list[WordPart], quoted: bool) -> int:
     end = closing(data, at + 1)
     if data.startswith(b"$((", at) and data[end - 2 : end] == b"))" and closing(data, at + 2) == end - 1:
-        parts.append(Arithmetic((at + 3, end - 2), at, end, quoted))
+        parts.append(ArithmeticPart((at + 3, end - 2), at, end, quoted))
     else:
         parts.append(Substitution((at + 2, end - 1), at, end, quoted))
     return end
 
 
-def _braced(data: bytes, at: int, parts: list[Part], quoted: bool) -> int:
+def _braced(data: bytes, at: int, parts: list[WordPart], quoted: bool) -> int:
     end = closing(data, at + 1, in_double=quoted)
     cursor, length, indirect = at + 2, False, False
     if data[cursor : cursor + 1] == b"#" and data[cursor + 1 : cursor + 2] not in (b"}", b"-", b":", b""):
@@ -305,19 +299,8 @@ def _braced(data: bytes, at: int, parts: list[Part], quoted: bool) -> int:
     operator = _OPERATOR.match(data, cursor, end - 1)
     if operator:
         cursor = operator.end()
-    parts.append(
-        Parameter(
-            name.group(),
-            at,
-            end,
-            quoted,
-            operator.group() if operator else b"",
-            (cursor, end - 1),
-            index,
-            length,
-            indirect,
-        )
-    )
+    sign, argument = operator.group() if operator else b"", (cursor, end - 1)
+    parts.append(Parameter(name.group(), at, end, quoted, sign, argument, index, length, indirect))
     return end
 
 
@@ -352,7 +335,9 @@ def closing(data: bytes, at: int, in_double: bool = False, depth: int = 0) -> in
         if byte == b"\\":
             cursor += 2
         elif byte == b"'" and not in_double:
-            cursor = _quote_end(data, cursor, b"'")
+            quote, cursor = cursor, data.find(b"'", cursor + 1) + 1
+            if not cursor:
+                raise Unterminated(mark("a single quote"), quote)
         elif byte == b'"':
             cursor = _double_end(data, cursor, depth)
         elif byte == b"`":
@@ -367,13 +352,6 @@ def closing(data: bytes, at: int, in_double: bool = False, depth: int = 0) -> in
             level += (byte == b"(" and closer == b")") - (byte == b")" and closer == b")")
             cursor += 1
     raise Unterminated(what, at)
-
-
-def _quote_end(data: bytes, at: int, quote: bytes) -> int:
-    end = data.find(quote, at + 1)
-    if end < 0:
-        raise Unterminated(mark("a single quote"), at)
-    return end + 1
 
 
 def _double_end(data: bytes, at: int, depth: int) -> int:
@@ -393,3 +371,31 @@ def _double_end(data: bytes, at: int, depth: int) -> int:
         else:
             cursor += 2 if byte == b"\\" else 1
     raise Unterminated(mark("a double quote"), at)
+
+
+_ESCAPE = re.compile(
+    rb"\\(?:x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{1,4})|U([0-9a-fA-F]{1,8})|0?([0-7]{1,3})|c(.)|(.))", re.DOTALL
+)
+_LETTERS = {
+    b"n": b"\n", b"t": b"\t", b"r": b"\r", b"a": b"\a", b"b": b"\b", b"e": b"\x1b", b"E": b"\x1b", b"f": b"\f",
+    b"v": b"\v", b"\\": b"\\", b"'": b"'", b'"': b'"', b"?": b"?",
+}  # fmt: skip
+
+
+def unescaped(body: bytes) -> bytes:
+    """Bytes with their backslash escapes carried out; an escape that nobody knows stays as it is."""
+    return _ESCAPE.sub(_meant, body)
+
+
+def _meant(found: re.Match[bytes]) -> bytes:
+    code, short, long, octal, control, letter = found.groups()
+    if code is not None:
+        return bytes([int(code, 16)])
+    if short is not None or long is not None:
+        point = int(short or long, 16)
+        return chr(point).encode("utf-8", "surrogatepass") if point < 0x110000 else found.group()
+    if octal is not None:
+        return bytes([int(octal, 8) & 0xFF])
+    if control is not None:
+        return bytes([control[0] & 0x1F])
+    return _LETTERS.get(letter, found.group())

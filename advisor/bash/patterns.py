@@ -1,4 +1,4 @@
-"""Shell patterns (`*`, `?`, `[…]`) as regular expressions, and the operators of `${name…}` that use them."""
+"""Translates patterns (`*`, `?`, `[…]`) into regular expressions, and applies the operators of `${name…}` to text."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _bracket(body: bytes) -> bytes:
     return b"[" + (b"^" if negated else b"") + inner.replace(b"[", rb"\[") + b"]"
 
 
-def strip(text: bytes, operator: bytes, pattern: bytes, quoted: bytes) -> bytes:
+def strip_pattern(text: bytes, operator: bytes, pattern: bytes, quoted: bytes) -> bytes:
     """`${x#p}` `${x##p}` `${x%p}` `${x%%p}`."""
     expression = translate(pattern, quoted)
     size = len(text)
@@ -53,32 +53,22 @@ def strip(text: bytes, operator: bytes, pattern: bytes, quoted: bytes) -> bytes:
     return text if found is None else text[:found]
 
 
-def substitute(text: bytes, operator: bytes, pattern: bytes, quoted: bytes, new: bytes) -> bytes:
+def substitute_pattern(text: bytes, operator: bytes, pattern: bytes, quoted: bytes, new: bytes) -> bytes:
     """`${x/p/new}` (first), `${x//p/new}` (all); a pattern that begins with `#` or `%` is anchored."""
     if not pattern:
         return text
-    if operator == b"/" and pattern[:1] == b"#":
-        return re.sub(
-            rb"\A" + translate(pattern[1:], quoted[1:]).pattern, lambda _: new, text, count=1, flags=re.DOTALL
-        )
-    if operator == b"/" and pattern[:1] == b"%":
-        return re.sub(
-            translate(pattern[1:], quoted[1:]).pattern + rb"\Z", lambda _: new, text, count=1, flags=re.DOTALL
-        )
+    if operator == b"/" and pattern[:1] in (b"#", b"%"):
+        anchored = translate(pattern[1:], quoted[1:]).pattern
+        anchored = rb"\A" + anchored if pattern[:1] == b"#" else anchored + rb"\Z"
+        return re.sub(anchored, lambda _: new, text, count=1, flags=re.DOTALL)
     return translate(pattern, quoted).sub(lambda _: new, text, count=0 if operator == b"//" else 1)
 
 
 def change_case(text: bytes, operator: bytes) -> bytes:
     """`${x,,}` `${x,}` `${x^^}` `${x^}`."""
     shown = text.decode("utf-8", "surrogateescape")
-    if operator == b",,":
-        shown = shown.lower()
-    elif operator == b"^^":
-        shown = shown.upper()
-    elif operator == b",":
-        shown = shown[:1].lower() + shown[1:]
-    else:
-        shown = shown[:1].upper() + shown[1:]
+    change = str.lower if operator in (b",", b",,") else str.upper
+    shown = change(shown) if len(operator) > 1 else change(shown[:1]) + shown[1:]
     return shown.encode("utf-8", "surrogateescape")
 
 

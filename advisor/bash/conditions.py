@@ -1,4 +1,4 @@
-"""Conditions of the shell, answered True, False or None (undecided)."""
+"""Answers conditions of bash: True, False or None (undecided)."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from advisor.bash.arithmetic import Undecided, evaluate
+from advisor.bash.expand import Expander
+from advisor.bash.patterns import matches
+from advisor.bash.text import NotSet, ShellValue, Text, joined, known, line_at, line_starts, sources
+from advisor.bash.words import Unterminated, Word, scan_word, skip_blanks
 from advisor.language import say
-from advisor.script import shell_arithmetic, shell_pattern
-from advisor.script.literal import line_at, line_starts
-from advisor.script.shell_arithmetic import Undecided
-from advisor.script.shell_expand import Expander
-from advisor.script.shell_text import NotSet, Pieces, Text, joined, known, sources
-from advisor.script.shell_words import Unterminated, Word, scan_word, skip_blanks
 
 _NUMERIC = {"-eq": b"==", "-ne": b"!=", "-lt": b"<", "-gt": b">", "-le": b"<=", "-ge": b">="}
 _BINARY = {*_NUMERIC, "=", "==", "!=", "=~", "<", ">", "-nt", "-ot", "-ef"}
@@ -24,7 +23,7 @@ class Operand(Struct, frozen=True):
     """A word of a condition with its value, or an operator (then `value` is None)."""
 
     operator: str
-    value: Pieces | None = None
+    value: ShellValue | None = None
     quoted: bool = False
 
 
@@ -94,7 +93,7 @@ class Condition:
         self.unset = True
         return self.answer()
 
-    def is_empty(self, value: Pieces) -> bool | None:
+    def is_empty(self, value: ShellValue) -> bool | None:
         """Whether a value is empty."""
         if any(piece.text for piece in value if not piece.reason):
             return False
@@ -122,19 +121,17 @@ class Condition:
         return left
 
     def negated(self) -> bool | None:
-        if self.is_bang():
-            self.at += 1
-            inner = self.negated()
-            return None if inner is None else not inner
-        return self.primary()
+        if not self.is_bang():
+            return self.primary()
+        self.at += 1
+        return _not(self.negated())
 
     def is_bang(self) -> bool:
         operand = self.operands[self.at] if self.at < len(self.operands) else None
         if operand is None or self.at + 1 >= len(self.operands):
             return False
-        return operand.operator == "!" or (
-            not operand.quoted and operand.value is not None and joined(operand.value) == b"!"
-        )
+        value = operand.value
+        return operand.operator == "!" or (not operand.quoted and value is not None and joined(value) == b"!")
 
     def primary(self) -> bool | None:
         if self.at >= len(self.operands):
@@ -147,17 +144,14 @@ class Condition:
         if self.peek(1) in _BINARY and self.at + 2 < len(self.operands):
             return self.binary()
         operator = self.peek()
-        if (
-            re.fullmatch(r"-[a-zA-Z]", operator)
-            and self.at + 1 < len(self.operands)
-            and self.peek(1) not in ("&&", "||")
-        ):
+        last = self.at + 1 >= len(self.operands) or self.peek(1) in ("&&", "||")
+        if re.fullmatch(r"-[a-zA-Z]", operator) and not last:
             self.at += 2
             return self.unary(operator, self.operands[self.at - 1].value or ())
         self.at += 1
         return _not(self.is_empty(self.operands[self.at - 1].value or ()))
 
-    def unary(self, operator: str, value: Pieces) -> bool | None:
+    def unary(self, operator: str, value: ShellValue) -> bool | None:
         if operator in ("-n", "-z"):
             found = self.is_empty(value)
             return found if operator == "-z" else _not(found)
@@ -179,28 +173,22 @@ class Condition:
             return None
         text, other = joined(left.value), joined(right.value)
         if operator in ("=", "==", "!="):
-            equal = self.equal(text, right) if self.double else text == other
+            pattern, marks = self.expander.marked(right.value) if self.double else (None, b"")
+            equal = text == other if pattern is None else matches(text, pattern, marks)
             return equal if operator != "!=" else not equal
         if operator in ("<", ">"):
             return text < other if operator == "<" else text > other
         return _regular(text, other) if operator == "=~" else None
 
-    def equal(self, text: bytes, right: Operand) -> bool:
-        pattern, marks = self.expander.marked(right.value or ())
-        return pattern is not None and shell_pattern.matches(text, pattern, marks)
-
-    def numeric(self, left: Pieces, operator: bytes, right: Pieces) -> bool | None:
+    def numeric(self, left: ShellValue, operator: bytes, right: ShellValue) -> bool | None:
         if not known(left) or not known(right):
             return None
-        deps = list(self.deps)
+        lookup, store = self.expander.integer([]), self.expander.store
         try:
-            a = shell_arithmetic.evaluate(joined(left), self.expander.integer(deps), self.expander.store)
-            b = shell_arithmetic.evaluate(joined(right), self.expander.integer(deps), self.expander.store)
+            a, b = evaluate(joined(left), lookup, store), evaluate(joined(right), lookup, store)
+            return bool(evaluate(b"%d %s %d" % (a, operator, b), lookup, store))
         except Undecided:
             return None
-        return bool(
-            shell_arithmetic.evaluate(b"%d %s %d" % (a, operator, b), self.expander.integer(deps), self.expander.store)
-        )
 
 
 def _not(answer: bool | None) -> bool | None:

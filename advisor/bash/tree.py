@@ -1,4 +1,4 @@
-"""The statements of a shell text. tree-sitter-bash gives the structure; our own scanner splits words, to the byte."""
+"""Parses a bash text into statements: tree-sitter-bash gives the structure, our own scanner the words, to the byte."""
 
 from __future__ import annotations
 
@@ -9,25 +9,13 @@ from itertools import takewhile
 from time import process_time
 from typing import TYPE_CHECKING
 
-from advisor.script.shell_command import Simple, check_balance, scan_command, scan_words
-from advisor.script.shell_statement import (
-    Block,
-    Case,
-    Chain,
-    For,
-    Function,
-    Group,
-    If,
-    Negation,
-    Pipeline,
-    Statement,
-    Test,
-    While,
-)
-from advisor.script.shell_words import Exhausted, Unterminated, Word
+from advisor.bash import syntax
+from advisor.bash.syntax import Simple, Statement, Statements, check_balance, scan_command, scan_words
+from advisor.bash.words import Exhausted, Unterminated, Word
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
+
 
 _MAX_DEPTH = 80
 _MOST_WORDS = 100_000
@@ -48,23 +36,10 @@ _MOST_LINES = 45_000
 
 
 _COMMANDS = {
-    "command",
-    "declaration_command",
-    "unset_command",
-    "variable_assignment",
-    "variable_assignments",
-    "command_name",
-    "word",
-    "string",
-    "raw_string",
-    "concatenation",
-    "expansion",
-    "simple_expansion",
-    "variable_name",
-    "number",
-    "file_redirect",
-    "herestring_redirect",
-}
+    "command", "declaration_command", "unset_command", "variable_assignment", "variable_assignments", "command_name",
+    "word", "string", "raw_string", "concatenation", "expansion", "simple_expansion", "variable_name", "number",
+    "file_redirect", "herestring_redirect",
+}  # fmt: skip
 """Node types at whose start a simple command is scanned; the leaves among them occur where the grammar gave up."""
 
 
@@ -77,7 +52,7 @@ def _parser() -> Parser:
 
 
 @lru_cache(maxsize=32)
-def parse(data: bytes) -> Block:
+def parse(data: bytes) -> Statements:
     """The statements of a shell text, read as far as that goes. Raises Exhausted where there are too many.
 
     The last texts are kept, because a loop runs the same one over and over.
@@ -148,7 +123,7 @@ class _Converter:
         self.cursor = 0
         self.words = 0
 
-    def block(self, nodes: list[Node], depth: int) -> Block:
+    def block(self, nodes: list[Node], depth: int) -> Statements:
         out: list[Statement] = []
         if depth > _MAX_DEPTH:
             return ()
@@ -201,7 +176,7 @@ class _Converter:
         except Unterminated:
             return command
         self.count(behind)
-        return Pipeline((command, behind), command.start)
+        return syntax.Pipeline((command, behind), command.start)
 
     def count(self, command: Simple) -> None:
         self.words += 1 + len(command.words)
@@ -212,7 +187,9 @@ class _Converter:
         if node is None or node.start_byte < self.cursor:
             return None
         found = self.statements(node, depth)
-        return found[0] if len(found) == 1 else Group(tuple(found), False, node.start_byte) if found else None
+        if len(found) > 1:
+            return syntax.CommandGroup(tuple(found), False, node.start_byte)
+        return found[0] if found else None
 
     def compound(self, node: Node, depth: int) -> Statement | None:
         start = node.start_byte
@@ -221,10 +198,10 @@ class _Converter:
             case "list":
                 return self.chain(children, depth, start)
             case "pipeline":
-                return Pipeline(self.block(children, depth), start)
+                return syntax.Pipeline(self.block(children, depth), start)
             case "negated_command":
                 body = self.one(children[-1], depth)
-                return None if body is None else Negation(body, start)
+                return None if body is None else syntax.Negation(body, start)
             case "if_statement":
                 return self.if_statement(children, depth, start)
             case "for_statement" | "c_style_for_statement":
@@ -236,12 +213,10 @@ class _Converter:
             case "function_definition":
                 return self.function(node, depth)
             case "subshell" | "do_group":
-                return Group(self.block(children, depth), node.type == "subshell", start)
-            case "compound_statement":
-                if children and children[0].type == "((":
-                    return Test((start + 2, node.end_byte - 2), False, start)
-                return Group(self.block(children, depth), False, start)
-            case "test_command":
+                return syntax.CommandGroup(self.block(children, depth), node.type == "subshell", start)
+            case "compound_statement" if not children or children[0].type != "((":
+                return syntax.CommandGroup(self.block(children, depth), False, start)
+            case "compound_statement" | "test_command":
                 return self.test(node)
         return None
 
@@ -251,11 +226,11 @@ class _Converter:
         right = self.one(children[-1], depth)
         if left is None or right is None or operator is None:
             return left or right
-        return Chain(left, operator.type.encode(), right, start)
+        return syntax.Chain(left, operator.type.encode(), right, start)
 
-    def if_statement(self, children: list[Node], depth: int, start: int) -> If:
-        branches: list[tuple[Block, Block]] = []
-        otherwise: Block = ()
+    def if_statement(self, children: list[Node], depth: int, start: int) -> syntax.If:
+        branches: list[tuple[Statements, Statements]] = []
+        otherwise: Statements = ()
         condition, body = _split(children, "then")
         plain = [node for node in body if node.type not in ("elif_clause", "else_clause")]
         branches.append((self.block(condition, depth), self.block(plain, depth)))
@@ -265,9 +240,9 @@ class _Converter:
                 branches.append((self.block(condition, depth), self.block(rest, depth)))
             elif clause.type == "else_clause":
                 otherwise = self.block(list(clause.children), depth)
-        return If(tuple(branches), otherwise, start)
+        return syntax.If(tuple(branches), otherwise, start)
 
-    def for_statement(self, node: Node, depth: int) -> For:
+    def for_statement(self, node: Node, depth: int) -> syntax.For:
         children = list(node.children)
         body = node.child_by_field_name("body") or children[-1]
         name = node.child_by_field_name("variable")
@@ -280,18 +255,18 @@ class _Converter:
             header = (opening.end_byte, closing.start_byte)
         self.cursor = max(self.cursor, body.start_byte)
         block = self.block(list(body.children), depth)
-        return For(b"" if name is None else self.text(name), words, block, node.start_byte, header)
+        return syntax.For(b"" if name is None else self.text(name), words, block, node.start_byte, header)
 
-    def while_statement(self, children: list[Node], depth: int, start: int) -> While:
+    def while_statement(self, children: list[Node], depth: int, start: int) -> syntax.While:
         body = next((child for child in children if child.type == "do_group"), children[-1])
         condition = self.block(children[1 : children.index(body)], depth)
-        return While(condition, self.block(list(body.children), depth), children[0].type == "until", start)
+        return syntax.While(condition, self.block(list(body.children), depth), children[0].type == "until", start)
 
-    def case_statement(self, node: Node, depth: int) -> Case | None:
+    def case_statement(self, node: Node, depth: int) -> syntax.CaseStatement | None:
         subject = node.child_by_field_name("value")
         if subject is None:
             return None
-        items: list[tuple[tuple[Word, ...], Block, bytes]] = []
+        items: list[tuple[tuple[Word, ...], Statements, bytes]] = []
         for item in node.children:
             if item.type != "case_item":
                 continue
@@ -304,20 +279,19 @@ class _Converter:
             block = self.block([c for c in item.children if c.start_byte >= closing.end_byte], depth)
             items.append((patterns, block, ending))
         word = next(iter(scan_words(self.data, subject.start_byte)), Word(0, 0, ()))
-        return Case(word, tuple(items), node.start_byte)
+        return syntax.CaseStatement(word, tuple(items), node.start_byte)
 
-    def function(self, node: Node, depth: int) -> Function | None:
+    def function(self, node: Node, depth: int) -> syntax.Function | None:
         name, body = node.child_by_field_name("name"), node.child_by_field_name("body")
         if name is None or body is None:
             return None
         self.cursor = max(self.cursor, body.start_byte)
-        return Function(self.text(name), tuple(self.statements(body, depth)), node.start_byte)
+        return syntax.Function(self.text(name), tuple(self.statements(body, depth)), node.start_byte)
 
     def test(self, node: Node) -> Statement | None:
-        if self.data.startswith(b"[[", node.start_byte):
-            return Test((node.start_byte + 2, node.end_byte - 2), True, node.start_byte)
-        if self.data.startswith(b"((", node.start_byte):
-            return Test((node.start_byte + 2, node.end_byte - 2), False, node.start_byte)
+        brackets = self.data[node.start_byte : node.start_byte + 2]
+        if brackets in (b"[[", b"(("):
+            return syntax.Test((node.start_byte + 2, node.end_byte - 2), brackets == b"[[", node.start_byte)
         found = self.simple(node)
         return found[0] if found else None
 

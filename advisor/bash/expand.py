@@ -1,4 +1,4 @@
-"""Words to arguments: parameter, command and arithmetic expansion, word splitting, braces."""
+"""Expands words to arguments: parameters, commands, arithmetic, braces, word splitting."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from itertools import islice, pairwise
 
 from msgspec.structs import replace
 
+from advisor.bash.parameters import SEPARATORS, Parameters
+from advisor.bash.state import CommandWord, ShellState
+from advisor.bash.syntax import Simple
+from advisor.bash.text import HOLE, ByteRange, Piece, ShellValue, Text, nested_text, sources, unknown
+from advisor.bash.words import ArithmeticPart, Exhausted, Literal, Parameter, Substitution, Word, WordPart, scan_quoted
 from advisor.language import say
-from advisor.script.shell_braces import expand_braces
-from advisor.script.shell_parameters import SEPARATORS, Parameters
-from advisor.script.shell_state import Field, State, Variable
-from advisor.script.shell_text import HOLE, Piece, Pieces, Place, Text, joined, known, nested_text, sources, unknown
-from advisor.script.shell_words import Arithmetic, Exhausted, Literal, Parameter, Part, Substitution, Word, scan_quoted
 
 _ESCAPED_IN_BACKTICKS = re.compile(rb"\\([`$\\])")
 MOST_FIELDS = 20_000
@@ -25,25 +25,25 @@ _PLAIN = re.compile(rb"[^~{\x01*?\[]+")
 _BRACES = re.compile(rb"(?<!\$)\{[^{}]*,[^{}]*\}")
 _IDENTIFIER = re.compile(rb"[A-Za-z_]\w*=~(?:/|$)")
 
-Substitute = Callable[[Text, State], Pieces]
+Substitute = Callable[[Text, ShellState], ShellValue]
 """Runs the text of a command substitution as far as it can be known."""
 
 
 class Expander(Parameters):
     """Expands words of one text in one state."""
 
-    def __init__(self, text: Text, state: State, substitute: Substitute) -> None:
+    def __init__(self, text: Text, state: ShellState, substitute: Substitute) -> None:
         super().__init__(text, state)
         self.substitute = substitute
 
-    def value(self, word: Word) -> Pieces:
+    def value(self, word: Word) -> ShellValue:
         """A word as the value of an assignment: no splitting, no patterns."""
         pieces = tuple(islice(self.pieces(word.parts), MOST_FIELDS + 1))
         if len(pieces) > MOST_FIELDS:
             raise Exhausted
         return self.tilde(word, pieces)
 
-    def pieces(self, parts: Iterable[Part]) -> Iterator[Piece]:
+    def pieces(self, parts: Iterable[WordPart]) -> Iterator[Piece]:
         """All parts as one value."""
         for part in parts:
             if isinstance(part, Literal):
@@ -58,43 +58,42 @@ class Expander(Parameters):
             else:
                 yield from self.expansion(part)
 
-    def fields(self, word: Word) -> list[Field]:
+    def fields(self, word: Word) -> list[CommandWord]:
         """A word as the arguments it becomes."""
         home = self.text.place(word.start, word.end, "plain")
         literal = word.literal()
         if literal is not None and len(word.parts) == 1 and _PLAIN.fullmatch(literal):
-            return [Field(tuple(self.expansion(word.parts[0])), home)]
+            return [CommandWord(tuple(self.expansion(word.parts[0])), home)]
         if literal is not None and b"{" in literal and not any(p.quoted for p in word.parts if isinstance(p, Literal)):
             expanded = expand_braces(literal)
             if expanded == []:
-                return [Field((replace(unknown(say("braces that make too many words")), quoted=False),))]
+                return [CommandWord((replace(unknown(say("braces that make too many words")), quoted=False),))]
             if expanded is not None:
                 deps = self.text.deps(word.start, word.end)
-                return [Field((Piece(text, None, deps),)) for text in expanded]
+                return [CommandWord((Piece(text, None, deps),)) for text in expanded]
         if literal is None and _has_braces(word):
             why = unknown(say("braces around a variable are not followed"), self.text.deps(word.start, word.end))
-            return [Field((replace(why, quoted=False),))]
+            return [CommandWord((replace(why, quoted=False),))]
         out: list[list[Piece]] = []
         open_field = False
         for part in word.parts:
             open_field = self.add_part(part, out, open_field)
             if out and (len(out) > MOST_FIELDS or len(out[-1]) > MOST_FIELDS):
                 raise Exhausted
-        only = len(out) == 1
-        made = [Field(tuple(pieces), home if only else _extent(pieces)) for pieces in out]
-        if only and made:
-            made = [Field(self.tilde(word, made[0].pieces), made[0].home)]
+        made = [CommandWord(tuple(pieces), _extent(pieces)) for pieces in out]
+        if len(out) == 1:
+            made = [CommandWord(self.tilde(word, made[0].pieces), home)]
         return self.array_homes(word, made)
 
-    def array_homes(self, word: Word, made: list[Field]) -> list[Field]:
+    def array_homes(self, word: Word, made: list[CommandWord]) -> list[CommandWord]:
         """A word that is only `"${A[@]}"` gives each argument the home of its array element."""
         if len(word.parts) == 1 and isinstance(word.parts[0], Parameter) and self.many(word.parts[0]):
             elements = list(self.elements(word.parts[0]))
             if len(elements) == len(made):
-                return [Field(field.pieces, element.home) for field, element in zip(made, elements, strict=True)]
+                return [CommandWord(field.pieces, element.home) for field, element in zip(made, elements, strict=True)]
         return made
 
-    def add_part(self, part: Part, out: list[list[Piece]], open_field: bool) -> bool:
+    def add_part(self, part: WordPart, out: list[list[Piece]], open_field: bool) -> bool:
         """Add one part to the arguments; returns whether the last argument may still grow."""
         if isinstance(part, Literal):
             _append(out, open_field, self.literal(part))
@@ -134,20 +133,6 @@ class Expander(Parameters):
             open_field = self.add_part(inner, out, open_field)
         return open_field
 
-    def subscript(self, span: tuple[int, int], variable: Variable) -> bytes | None:
-        """The key of an element, from bytes `span` between the brackets; None where it is not known.
-
-        An indexed array counts from its end where the number is negative.
-        """
-        if variable.associative:
-            pieces = tuple(self.pieces(scan_quoted(self.text.data, *span, "brace")))
-            return joined(pieces) if known(pieces) else None
-        number = self.arithmetic(span)
-        if number.reason:
-            return None
-        index = int(number.text)
-        return b"%d" % (index if index >= 0 else index + variable.next_index)
-
     def is_star(self, part: Parameter) -> bool:
         return part.name == b"*" or (part.index is not None and self.raw(part.index) == b"*")
 
@@ -181,9 +166,8 @@ class Expander(Parameters):
 
     def split_at(self, separators: bytes | None, pieces: list[Piece], out: list[list[Piece]], open_field: bool) -> bool:
         """Split at separators of the script's own. Blanks among others are more than is worth following."""
-        if separators is None or (
-            separators.strip(SEPARATORS) and separators.translate(None, SEPARATORS) != separators
-        ):
+        mixed = separators and separators.strip(SEPARATORS) and separators.translate(None, SEPARATORS) != separators
+        if separators is None or mixed:
             _append(out, open_field, [unknown(say("it is split at an $IFS that is not followed"), sources(pieces))])
             return True
         blank = not separators.strip(SEPARATORS)
@@ -211,20 +195,17 @@ class Expander(Parameters):
         out: list[Piece] = []
         at = 0
         for found in _HOLE.finditer(part.text):
-            out.append(
-                Piece(part.text[at : found.start()], None, self.text.deps(part.start, part.end), "", part.quoted)
-            )
-            number = int(found.group(1))
-            hole = (
-                self.text.holes[number] if number < len(self.text.holes) else unknown(say("a value that is not known"))
-            )
+            deps, number = self.text.deps(part.start, part.end), int(found.group(1))
+            lost = number >= len(self.text.holes)
+            hole = unknown(say("a value that is not known")) if lost else self.text.holes[number]
+            out.append(Piece(part.text[at : found.start()], None, deps, "", part.quoted))
             out.append(replace(hole, quoted=part.quoted))
             at = found.end()
         out.append(Piece(part.text[at:], None, (), "", part.quoted))
         return [piece for piece in out if piece.text or piece.reason]
 
-    def expansion(self, part: Part) -> Iterable[Piece]:
-        if isinstance(part, Arithmetic):
+    def expansion(self, part: WordPart) -> Iterable[Piece]:
+        if isinstance(part, ArithmeticPart):
             return [self.arithmetic(part.body)]
         if isinstance(part, Substitution):
             return self.substitution(part)
@@ -232,7 +213,7 @@ class Expander(Parameters):
             return self.parameter(part)
         return self.literal(part)
 
-    def substitution(self, part: Substitution) -> Pieces:
+    def substitution(self, part: Substitution) -> ShellValue:
         if part.body == (part.start, part.start):
             return (unknown(say("an expansion that cannot be read without running it")),)
         body = self.text.part(*part.body)
@@ -241,13 +222,25 @@ class Expander(Parameters):
             body = nested_text((Piece(plain, None, self.text.deps(*part.body)),))
         return self.substitute(body, self.state)
 
-    def tilde(self, word: Word, pieces: Pieces) -> Pieces:
+    def heredoc(self, command: Simple) -> ShellValue | None:
+        """The text of a command's heredoc or here-string; None where it has none."""
+        for redirect in reversed(command.redirects):
+            if redirect.operator == b"<<<":
+                return (*self.value(redirect.target), Piece(b"\n"))
+            if redirect.body is not None:
+                start, end = redirect.body
+                if redirect.expands:
+                    return tuple(self.pieces(scan_quoted(self.text.data, start, end, "heredoc")))
+                return (Piece(self.text.data[start:end], self.text.place(start, end, "heredoc")),)
+        return None
+
+    def tilde(self, word: Word, pieces: ShellValue) -> ShellValue:
         """A leading `~` is the home folder, which is not known."""
         first = word.parts[0] if word.parts else None
         if not isinstance(first, Literal) or first.quoted or not pieces:
             return pieces
         if re.match(rb"~(/|$)", first.text) and pieces[0].text.startswith(b"~"):
-            return (unknown(say("the home folder")), *pieces[0:1], *pieces[1:])
+            return (unknown(say("the home folder")), *pieces)
         if _IDENTIFIER.match(first.text):
             return (*pieces, unknown(say("the home folder")))
         return pieces
@@ -268,7 +261,7 @@ def _append(out: list[list[Piece]], grow: bool, pieces: list[Piece]) -> None:
         out.append(list(pieces))
 
 
-def _extent(pieces: list[Piece]) -> Place | None:
+def _extent(pieces: list[Piece]) -> ByteRange | None:
     """The bytes that make an argument which came out of splitting, where they stand together."""
     places = [piece.place for piece in pieces if piece.text]
     if not places or any(place is None for place in places):
@@ -278,4 +271,72 @@ def _extent(pieces: list[Piece]) -> Place | None:
         return None
     if any(a is None or b is None or a.end != b.start for a, b in pairwise(places)):
         return None
-    return Place(first.doc, first.start, last.end, first.context)
+    return ByteRange(first.doc, first.start, last.end, first.context)
+
+
+_RANGE = re.compile(rb"(-?\d{1,18})\.\.(-?\d{1,18})(?:\.\.(-?\d{1,18}))?|([A-Za-z])\.\.([A-Za-z])")
+_MOST = 1000
+_MAX_DEPTH = 20
+
+
+def expand_braces(text: bytes) -> list[bytes] | None:
+    """The words that a word becomes; None where there is nothing to expand, none at all where they are too many."""
+    found = _expand(text, 0)
+    return [] if found is None else None if found == [text] else found
+
+
+def _expand(text: bytes, depth: int) -> list[bytes] | None:
+    at = 0
+    while (at := text.find(b"{", at)) >= 0:
+        parts = None if text[at - 1 : at] == b"$" and at else _parts(text, at)
+        if parts is None:
+            at += 1
+            continue
+        choices, end = parts
+        behind = _expand(text[end:], depth + 1)
+        inside = [_expand(choice, depth + 1) for choice in choices] if depth < _MAX_DEPTH else [None]
+        if behind is None or any(one is None for one in inside):
+            return None
+        words = [word for one in inside for word in one or ()]
+        if len(words) * len(behind) > _MOST:
+            return None
+        return [text[:at] + word + rest for word in words for rest in behind]
+    return [text]
+
+
+def _parts(text: bytes, opening: int) -> tuple[list[bytes], int] | None:
+    """The choices between a brace and the one that closes it, and where that ends; None where it is no expansion."""
+    depth, start, commas = 0, opening + 1, []
+    for at in range(opening, len(text)):
+        byte = text[at : at + 1]
+        if byte == b"{":
+            depth += 1
+        elif byte == b"," and depth == 1:
+            commas.append(at)
+        elif byte == b"}":
+            depth -= 1
+            if depth == 0:
+                break
+    else:
+        return None
+    if not commas:
+        return (numbers, at + 1) if (numbers := _range(text[start:at])) is not None else None
+    bounds = [start - 1, *commas, at]
+    return [text[a + 1 : b] for a, b in pairwise(bounds)], at + 1
+
+
+def _range(body: bytes) -> list[bytes] | None:
+    found = _RANGE.fullmatch(body)
+    if found is None:
+        return None
+    if found.group(4):
+        first, last = found.group(4)[0], found.group(5)[0]
+        return [bytes([code]) for code in range(first, last + 1) or range(first, last - 1, -1)]
+    low, high = found.group(1), found.group(2)
+    first, last, step = int(low), int(high), abs(int(found.group(3) or b"1")) or 1
+    if abs(last - first) // step > _MOST:
+        return [b""] * (_MOST + 1)
+    padded = any(re.match(rb"-?0\d", bound) for bound in (low, high))
+    width = max(len(low), len(high)) if padded else 0
+    values = range(first, last + 1, step) if first <= last else range(first, last - 1, -step)
+    return [str(value).zfill(width).encode() for value in values]

@@ -1,9 +1,10 @@
-"""Where text of a shell script stands: bytes of a document, or a string that a command runs as shell text."""
+"""Keeps where text of a bash script stands: bytes of a document, or a string that a command runs as shell text."""
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Iterable
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Literal
 
 from msgspec import Struct
@@ -14,7 +15,7 @@ Context = Literal["plain", "double", "single", "ansi", "heredoc", "brace", "nest
 """What surrounds a literal: it decides how a new value must be quoted. "nested": a string that is run as shell text."""
 
 
-class Place(Struct, frozen=True):
+class ByteRange(Struct, frozen=True):
     """Bytes `start:end` of document number `doc`, between the quotes where there are any."""
 
     doc: int
@@ -22,7 +23,7 @@ class Place(Struct, frozen=True):
     end: int
     context: Context = "plain"
 
-    def overlaps(self, other: Place) -> bool:
+    def overlaps(self, other: ByteRange) -> bool:
         """Whether an edit of one touches the other; empty places count where they stand."""
         if self.doc != other.doc:
             return False
@@ -39,8 +40,8 @@ class Piece(Struct, frozen=True):
     """
 
     text: bytes
-    place: Place | None = None
-    deps: tuple[Place, ...] = ()
+    place: ByteRange | None = None
+    deps: tuple[ByteRange, ...] = ()
     reason: str = ""
     quoted: bool = True
 
@@ -49,7 +50,7 @@ class Piece(Struct, frozen=True):
         """Byte n of the text is byte n of the place."""
         return self.place is not None and self.place.end - self.place.start == len(self.text)
 
-    def sources(self) -> tuple[Place, ...]:
+    def sources(self) -> tuple[ByteRange, ...]:
         """Every literal that has a part in this text."""
         return self.deps if self.place is None else (self.place, *self.deps)
 
@@ -58,12 +59,12 @@ class Piece(Struct, frozen=True):
         if start == 0 and end == len(self.text):
             return self
         if self.place is not None and self.exact:
-            place = Place(self.place.doc, self.place.start + start, self.place.start + end, self.place.context)
+            place = ByteRange(self.place.doc, self.place.start + start, self.place.start + end, self.place.context)
             return Piece(self.text[start:end], place, self.deps, self.reason, self.quoted)
         return Piece(self.text[start:end], None, self.sources(), self.reason, self.quoted)
 
 
-Pieces = tuple[Piece, ...]
+ShellValue = tuple[Piece, ...]
 
 
 def joined(pieces: Iterable[Piece]) -> bytes:
@@ -81,12 +82,12 @@ def why_unknown(pieces: Iterable[Piece]) -> str:
     return next((piece.reason for piece in pieces if piece.reason), "")
 
 
-def sources(pieces: Iterable[Piece]) -> tuple[Place, ...]:
+def sources(pieces: Iterable[Piece]) -> tuple[ByteRange, ...]:
     """Every literal that has a part in a value, once."""
     return tuple(dict.fromkeys(place for piece in pieces for place in piece.sources()))
 
 
-def cut(pieces: Pieces, start: int, end: int | None = None) -> Pieces:
+def cut(pieces: ShellValue, start: int, end: int | None = None) -> ShellValue:
     """Bytes `start:end` of a value as pieces."""
     out: list[Piece] = []
     at = 0
@@ -98,7 +99,23 @@ def cut(pieces: Pieces, start: int, end: int | None = None) -> Pieces:
     return tuple(out)
 
 
-def unknown(reason: str, deps: tuple[Place, ...] = (), guess: bytes = b"") -> Piece:
+def without_end(body: ShellValue, blanks: bytes) -> ShellValue:
+    """A value without such bytes at its end; a part that is not known counts as text."""
+    while blanks and body and not body[-1].reason:
+        last = body[-1]
+        end = len(last.text.rstrip(blanks))
+        if end:
+            return (*body[:-1], last.cut(0, end))
+        body = body[:-1]
+    return body
+
+
+def trimmed_end(body: ShellValue) -> ShellValue:
+    """Without the newlines at the end, as `$( … )` gives it."""
+    return tuple(piece for piece in without_end(body, b"\n") if piece.text or piece.reason)
+
+
+def unknown(reason: str, deps: tuple[ByteRange, ...] = (), guess: bytes = b"") -> Piece:
     """A text that cannot be known from the files."""
     return Piece(guess, None, deps, reason)
 
@@ -107,7 +124,7 @@ _LONGEST_VALUE = 300_000
 _MOST_PIECES = 5_000
 
 
-def bounded(value: Pieces) -> Pieces:
+def bounded(value: ShellValue) -> ShellValue:
     """A value, or that it is too long to be followed (`A=$A$A` forty times)."""
     if len(value) > _MOST_PIECES or sum(len(piece.text) for piece in value) > _LONGEST_VALUE:
         return (unknown(say("a value too long to follow")),)
@@ -124,27 +141,27 @@ class NotSet(str):
         return cls(say("${name} is not set in the script", name=name.decode()))
 
 
-class _Started(str):
+class _StartFolder(str):
     """The reason for a path that begins where the script is started from."""
 
     __slots__ = ()
 
 
-def started(path: bytes, known_end: bytes) -> Pieces:
+def started(path: bytes, known_end: bytes) -> ShellValue:
     """`$0` of a script at `path`: where it stands depends on how it is started, the last bytes of it may not."""
     beginning = path.removesuffix(known_end)
     tail = () if not known_end else (Piece(known_end),)
-    why = _Started(say("where the script is started from"))
+    why = _StartFolder(say("where the script is started from"))
     return (unknown(why, (), beginning if beginning != path or not tail else b""), *tail)
 
 
-def last_component(path: Pieces) -> Pieces | None:
+def last_component(path: ShellValue) -> ShellValue | None:
     """What follows the last slash of a path whose beginning is not known; None where that is not known either."""
     tail: list[Piece] = []
     for piece in reversed(path):
         at = piece.text.rfind(b"/") + 1
         if piece.reason:
-            whole = isinstance(piece.reason, _Started) and at == len(piece.text)
+            whole = isinstance(piece.reason, _StartFolder) and at == len(piece.text)
             return tuple(tail) if whole and tail and not any(b"/" in p.text for p in tail) else None
         tail.insert(0, piece.cut(at, len(piece.text)))
         if at:
@@ -170,22 +187,23 @@ class Text(Struct, frozen=True):
     nested: bool = False
     holes: tuple[Piece, ...] = ()
     starts: tuple[int, ...] = ()
-    home: Place | None = None
+    home: ByteRange | None = None
     """The word that is run as this text, quotes and all, where it stands in a document."""
 
-    def place(self, start: int, end: int, context: Context) -> Place | None:
+    def place(self, start: int, end: int, context: Context) -> ByteRange | None:
         """Where bytes `start:end` stand in a document; None where they are no one run of its bytes."""
-        segment = self.segments[0] if len(self.segments) == 1 else self._segment(start)
-        if segment is None:
+        index = 0 if len(self.segments) == 1 else bisect_right(self.starts, start) - 1
+        if index < 0:
             return None
+        segment = self.segments[index]
         piece = segment.piece
         origin = piece.place
         if origin is None or end > segment.start + len(piece.text) or not piece.exact:
             return None
         low = origin.start + start - segment.start
-        return Place(origin.doc, low, low + end - start, "nested" if self.nested else context)
+        return ByteRange(origin.doc, low, low + end - start, "nested" if self.nested else context)
 
-    def deps(self, start: int, end: int) -> tuple[Place, ...]:
+    def deps(self, start: int, end: int) -> tuple[ByteRange, ...]:
         """The literals that bytes `start:end` derive from."""
         if len(self.segments) == 1:
             place = self.place(start, end, "plain")
@@ -203,21 +221,17 @@ class Text(Struct, frozen=True):
             at += len(piece.text)
         return Text(self.data[start:end], tuple(segments), self.nested, self.holes, tuple(s.start for s in segments))
 
-    def _segment(self, at: int) -> Segment | None:
-        index = bisect_right(self.starts, at) - 1
-        return self.segments[index] if index >= 0 else None
-
 
 HOLE = b"\x01"
 
 
 def document_text(doc: int, data: bytes) -> Text:
     """The text of a whole document."""
-    piece = Piece(data, Place(doc, 0, len(data)))
+    piece = Piece(data, ByteRange(doc, 0, len(data)))
     return Text(data, (Segment(0, piece),), starts=(0,))
 
 
-def nested_text(pieces: Pieces, home: Place | None = None) -> Text:
+def nested_text(pieces: ShellValue, home: ByteRange | None = None) -> Text:
     """A string that a command runs as shell text (`eval`, `bash -c`). Unknown pieces become holes."""
     segments: list[Segment] = []
     holes: list[Piece] = []
@@ -234,3 +248,18 @@ def nested_text(pieces: Pieces, home: Place | None = None) -> Text:
         out.append(stands.text)
         at += len(stands.text)
     return Text(b"".join(out), tuple(segments), True, tuple(holes), tuple(s.start for s in segments), home)
+
+
+@lru_cache(maxsize=16)
+def line_starts(data: bytes) -> list[int]:
+    """Byte offsets at which lines begin. Kept for the last few texts, because it is asked for line by line."""
+    out, at = [0], data.find(b"\n")
+    while at >= 0:
+        out.append(at + 1)
+        at = data.find(b"\n", at + 1)
+    return out
+
+
+def line_at(starts: Sequence[int], offset: int) -> int:
+    """1-based line of a byte offset."""
+    return bisect_left(starts, offset + 1)

@@ -1,26 +1,51 @@
-"""Where lines may be put into a shell script without changing what is there."""
+"""Quotes new values by what stands around the place they go to, and finds where new lines may stand."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from functools import cached_property
 
-from advisor.script.shell_command import Simple
-from advisor.script.shell_statement import (
-    Block,
-    Case,
-    Chain,
-    For,
-    Function,
-    Group,
-    If,
-    Negation,
-    Pipeline,
-    Statement,
-    Test,
-    While,
-)
-from advisor.script.shell_tree import parse
+from advisor.bash import syntax
+from advisor.bash.syntax import Simple, Statement, Statements
+from advisor.bash.text import Context
+from advisor.bash.tree import parse
+
+_SAFE = re.compile(r"[A-Za-z0-9_./:,=+@%^-]+\Z")
+_ESCAPED_IN_DOUBLE = re.compile(r'([\\$`"])')
+
+
+def is_safe(text: str) -> bool:
+    """Whether a text means itself everywhere in a shell script."""
+    return bool(_SAFE.match(text))
+
+
+def quote(text: str) -> str:
+    """A text as one word of a command, in quotes where it needs them."""
+    if is_safe(text):
+        return text
+    if "'" not in text:
+        return f"'{text}'"
+    return '"' + _ESCAPED_IN_DOUBLE.sub(r"\\\1", text) + '"'
+
+
+def within(text: str, context: Context, *, own_word: bool, alone: bool) -> str | None:
+    """A text as it must be written at a place; None where it cannot stand there.
+
+    `own_word`: the place is in the command's own word, not in a variable that is expanded later;
+    `alone`: the value is a whole word, so that an empty one needs quotes.
+    """
+    if is_safe(text):
+        return text
+    if not own_word or "\0" in text:
+        return None
+    if context == "plain":
+        return quote(text) if text or alone else ""
+    if context == "double":
+        return _ESCAPED_IN_DOUBLE.sub(r"\\\1", text)
+    if context == "single":
+        return text.replace("'", "'\\''")
+    return None
 
 
 class Site:
@@ -37,9 +62,9 @@ class Site:
             if isinstance(statement, Simple):
                 bodies = [redirect.body[1] for redirect in statement.redirects if redirect.body]
                 out.append((statement.start, max([statement.end, *bodies])))
-            elif isinstance(statement, Test):
+            elif isinstance(statement, syntax.Test):
                 out.append((statement.start, statement.body[1] + 2))
-            elif isinstance(statement, (For, Case)):
+            elif isinstance(statement, (syntax.For, syntax.CaseStatement)):
                 out.append((statement.start, statement.start + 1))
         return sorted(out)
 
@@ -61,13 +86,8 @@ class Site:
                 break
             if at == 0:
                 break
-        return self.after_shebang(at)
-
-    def after_shebang(self, at: int) -> int:
-        """Nothing goes above `#!`."""
-        if at == 0 and self.data.startswith(b"#!"):
-            end = self.data.find(b"\n")
-            return 0 if end < 0 else end + 1
+        if at == 0 and self.data.startswith(b"#!"):  # nothing goes above it
+            return self.data.find(b"\n") + 1
         return at
 
     def indent(self, at: int) -> bytes:
@@ -78,26 +98,26 @@ class Site:
         return self.data[at:end]
 
 
-def _walk(block: Block) -> Iterable[Statement]:
+def _walk(block: Statements) -> Iterable[Statement]:
     for statement in block:
         yield statement
         match statement:
-            case If():
+            case syntax.If():
                 for condition, body in statement.branches:
                     yield from _walk(condition)
                     yield from _walk(body)
                 yield from _walk(statement.otherwise)
-            case For() | Function() | Group():
+            case syntax.For() | syntax.Function() | syntax.CommandGroup():
                 yield from _walk(statement.body)
-            case While():
+            case syntax.While():
                 yield from _walk(statement.condition)
                 yield from _walk(statement.body)
-            case Case():
+            case syntax.CaseStatement():
                 for _, body, _ in statement.items:
                     yield from _walk(body)
-            case Pipeline():
+            case syntax.Pipeline():
                 yield from _walk(statement.elements)
-            case Chain():
+            case syntax.Chain():
                 yield from _walk((statement.left, statement.right))
-            case Negation():
+            case syntax.Negation():
                 yield from _walk((statement.body,))

@@ -1,11 +1,10 @@
-"""The corners of the shell that launch scripts use, with what bash 5.2 passes for each."""
+"""The corners of bash that launch scripts use, with what bash 5.2 passes for each."""
 
 from __future__ import annotations
 
 import pytest
 
-from advisor.script.document import Value
-from tests.script.conftest import Read, values
+from tests.bash.conftest import Follow, words
 
 
 @pytest.mark.parametrize(
@@ -48,31 +47,24 @@ from tests.script.conftest import Read, values
         ("f() { if curl x; then return 0; fi; return 1; }; f && V=1 || V=2", None),
     ],
 )  # fmt: skip
-def test_the_value_is_what_bash_makes_of_it(read: Read, script: str, expected: Value | None) -> None:
-    (launch,) = read(f'{script}\npython train.py --v="$V"\n').launches
-    assert values(launch)["--v"] == expected
+def test_the_value_is_what_bash_makes_of_it(follow: Follow, script: str, expected: str | None) -> None:
+    assert words(follow(f'{script}\npython train.py "$V"\n')) == ["python", "train.py", expected]
 
 
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        ('${A[@]+"${A[@]}"}', {"--a": "1 2", "--b": ()}),
-        ('"${A[@]:0:2}"', {"--a": "1 2"}),
-        ('"${E[@]:-}"', {}),
-        ('"${E[@]}" --c 3', {"--c": "3"}),
+        ('${A[@]+"${A[@]}"}', ["--a", "1 2", "--b"]),
+        ('"${A[@]:0:2}"', ["--a", "1 2"]),
+        ('"${E[@]:-}"', [""]),
+        ('"${E[@]}" --c 3', ["--c", "3"]),
     ],
 )
-def test_lists_keep_their_words(read: Read, arguments: str, expected: dict[str, Value]) -> None:
-    script = f"A=(--a '1 2' --b); E=()\npython train.py --n 1 {arguments}\n"
-    found = values(read(script).launches[0])
-    assert {key: value for key, value in found.items() if key != "--n"} == expected
+def test_lists_keep_their_words(follow: Follow, arguments: str, expected: list[str]) -> None:
+    followed = follow(f"A=(--a '1 2' --b); E=()\npython train.py {arguments}\n")
+    assert words(followed)[2:] == expected
 
 
-def test_what_the_outside_decides_leaves_both_launches(read: Read) -> None:
-    script = read('if [ -n "$RESUME" ]; then python train.py --r "$RESUME"; else python train.py --n 1; fi\n')
-    assert [values(launch) for launch in script.launches] == [{"--r": None}, {"--n": "1"}]
-
-
-def test_a_key_that_hydra_takes_away_is_no_value_of_it(read: Read) -> None:
-    (launch,) = read("python3 -m verl.trainer.main_ppo a.b=1 ~c.d '~e.f=2'\n").launches
-    assert list(values(launch)) == ["a.b", "~c.d", "~e.f"]
+def test_what_the_outside_decides_leaves_both_launches(follow: Follow) -> None:
+    followed = follow('if [ -n "$RESUME" ]; then python train.py --r "$RESUME"; else python train.py --n 1; fi\n')
+    assert [words(followed, number)[2:] for number in (0, 1)] == [["--r", None], ["--n", "1"]]

@@ -1,4 +1,4 @@
-"""What the shell's own commands do to its state, and what a few harmless commands would print."""
+"""Carries out the builtins of bash: what they do to its state, and what they print."""
 
 from __future__ import annotations
 
@@ -8,29 +8,30 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
+from advisor.bash.conditions import Condition, Operand
+from advisor.bash.expand import Expander
+from advisor.bash.output import printed
+from advisor.bash.parameters import SEPARATORS
+from advisor.bash.run import Shell
+from advisor.bash.state import CommandWord, Flow, FlowStatus, Variable
+from advisor.bash.syntax import Assignment, Simple
+from advisor.bash.text import Piece, ShellValue, cut, joined, known, sources, unknown, why_unknown, without_end
+from advisor.bash.words import Word
 from advisor.language import say
-from advisor.script import shell_arrays, shell_output, shell_test
-from advisor.script.shell_command import Assignment, Simple
-from advisor.script.shell_expand import Expander
-from advisor.script.shell_runner import Runner
-from advisor.script.shell_state import Field, Variable
-from advisor.script.shell_text import Piece, Pieces, cut, joined, known, sources, unknown, why_unknown
-from advisor.script.shell_trace import Flow, heredoc
-from advisor.script.shell_words import Word
 
-_DEFAULT_SEPARATORS = b" \t\n"
+_ELEMENT = re.compile(rb"([A-Za-z_]\w*)\[(.+)\]")
 
-Builtin = Callable[[Runner, Simple, "list[Field]", Expander], "tuple[Flow, bool | None]"]
+Builtin = Callable[[Shell, Simple, "list[CommandWord]", Expander], FlowStatus]
 
 
-def _next(status: bool | None = True) -> tuple[Flow, bool | None]:
+def _next(status: bool | None = True) -> FlowStatus:
     return Flow.NEXT, status
 
 
-def _declare(shell: Runner, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
+def _declare(shell: Shell, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
     """`export`, `declare`, `local`, `readonly`: assignments with attributes."""
-    name = joined(fields[0].pieces)
-    options = b"".join(joined(f.pieces) for f in fields[1:] if joined(f.pieces).startswith(b"-"))
+    name = fields[0].text
+    options = b"".join(f.text for f in fields[1:] if f.text.startswith(b"-"))
     exported = (name == b"export" and b"n" not in options) or b"x" in options
     local = name in (b"local", b"declare", b"typeset") and expander.state.inside_function and b"g" not in options
     given = [word for word in command.words if isinstance(word, Assignment)]
@@ -39,9 +40,11 @@ def _declare(shell: Runner, command: Simple, fields: list[Field], expander: Expa
         _mark(expander, word.name, options, local)
         shell.assign(word, expander, exported, value)
         if b"n" in options and name != b"export" and value is not None:
-            _refer(expander, word.name, joined(value))
+            # both names are one variable from here on, which is more than is followed
+            why = unknown(say("a name that stands for another (declare -n) is not followed"))
+            expander.state.variables[word.name] = expander.state.variables[joined(value)] = Variable((why,))
     for item in fields[1:]:
-        text = joined(item.pieces)
+        text = item.text
         if re.fullmatch(rb"[A-Za-z_]\w*", text):
             _mark(expander, text, options, local)
             _export(shell, expander, text, exported, withdrawn=name == b"export" and b"n" in options)
@@ -61,7 +64,7 @@ def _mark(expander: Expander, name: bytes, options: bytes, local: bool) -> None:
         variables[name] = replace(old, integer=b"i" in options, associative=b"A" in options)
 
 
-def _export(shell: Runner, expander: Expander, name: bytes, exported: bool, withdrawn: bool) -> None:
+def _export(shell: Shell, expander: Expander, name: bytes, exported: bool, withdrawn: bool) -> None:
     """`export NAME`, and `export -n NAME`, which takes it back."""
     state, old = expander.state, expander.state.variables.get(name)
     if withdrawn:
@@ -75,31 +78,24 @@ def _export(shell: Runner, expander: Expander, name: bytes, exported: bool, with
             state.variables[name] = replace(old, exported=True)
 
 
-def _refer(expander: Expander, name: bytes, target: bytes) -> None:
-    """`declare -n NAME=TARGET`: both are one variable from here on, which is more than is followed."""
-    why = unknown(say("a name that stands for another (declare -n) is not followed"))
-    expander.state.variables[name] = Variable((why,))
-    expander.state.variables[target] = Variable((why,))
-
-
-def _unset(shell: Runner, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
+def _unset(shell: Shell, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
     state = expander.state
-    texts = [joined(item.pieces) for item in fields[1:]]
+    texts = [item.text for item in fields[1:]]
     for text in texts:
-        name = shell_arrays.name_of(text)
-        rest = shell_arrays.without(state.variables.get(name), text)
+        element = _ELEMENT.fullmatch(text)
+        array = state.variables.get(element[1]) if element else None
         if texts[0] == b"-f":
             state.functions.pop(text, None)
-        elif rest is not None:
-            state.variables[name] = rest
+        elif element and array is not None and array.elements is not None:
+            state.variables[element[1]] = array.without_element(element[2])
         elif not text.startswith(b"-"):
             state.variables[text] = Variable()
             state.exports -= {text}
     return _next()
 
 
-def _set(shell: Runner, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
-    texts = [joined(item.pieces) for item in fields]
+def _set(shell: Shell, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
+    texts = [item.text for item in fields]
     if b"--" in texts:
         expander.state.positional = tuple(fields[texts.index(b"--") + 1 :])
     elif len(texts) > 1 and not texts[1].startswith((b"-", b"+")):
@@ -112,33 +108,33 @@ def _set(shell: Runner, command: Simple, fields: list[Field], expander: Expander
     return _next()
 
 
-def _getopts(shell: Runner, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
+def _getopts(shell: Shell, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
     """There are no options where no arguments were given; which of several comes next is not followed."""
     if not expander.state.positional:
         return _next(False)
-    for name in (b"OPTARG", b"OPTIND", *(joined(item.pieces) for item in fields[2:3])):
+    for name in (b"OPTARG", b"OPTIND", *(item.text for item in fields[2:3])):
         expander.state.assign(name, (unknown(say("an option of the script")),))
     return _next(None)
 
 
-def _trap(shell: Runner, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
-    if len(fields) > 2 and any(joined(item.pieces) in (b"EXIT", b"0") for item in fields[2:]):
-        shell.at_exit = () if joined(fields[1].pieces) == b"-" else fields[1].pieces
+def _trap(shell: Shell, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
+    if len(fields) > 2 and any(item.text in (b"EXIT", b"0") for item in fields[2:]):
+        shell.at_exit = () if fields[1].text == b"-" else fields[1].pieces
     return _next()
 
 
-def _shift(shell: Runner, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
+def _shift(shell: Shell, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
     given = expander.state.positional
-    text = joined(fields[1].pieces) if len(fields) > 1 else b"1"
+    text = fields[1].text if len(fields) > 1 else b"1"
     if given is not None and text.isdigit():
         expander.state.positional = given[int(text[:6]) :]
     return _next()
 
 
-def _read(shell: Runner, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
+def _read(shell: Shell, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
     """`read` from a heredoc or a here-string; anything else is not known."""
     whole, array, names = False, False, []
-    texts = [joined(item.pieces) for item in fields[1:]]
+    texts = [item.text for item in fields[1:]]
     skip = False
     for index, text in enumerate(texts):
         if skip:
@@ -150,24 +146,19 @@ def _read(shell: Runner, command: Simple, fields: list[Field], expander: Expande
                 whole = whole or (text[-1:] == b"d" and texts[index + 1 : index + 2] == [b""])
         else:
             names.append(text)
-    body = heredoc(command, expander)
-    separators = _separators(command, expander)
+    body = expander.heredoc(command)
+    own = [joined(expander.value(assignment.value)) for assignment in command.assignments if assignment.name == b"IFS"]
+    separators = own[0] if own else SEPARATORS
     if body is None:
         for name in names:
             expander.state.assign(name, (unknown(say("it is read when the script runs")),))
     else:
-        _store_read(names or [b"REPLY"], body if whole else _first_line(body), array, separators, expander)
+        line = joined(body).find(b"\n") if known(body) and not whole else -1
+        _store_read(names or [b"REPLY"], body if line < 0 else cut(body, 0, line), array, separators, expander)
     return _next(None)
 
 
-def _separators(command: Simple, expander: Expander) -> bytes:
-    for assignment in command.assignments:
-        if assignment.name == b"IFS":
-            return joined(expander.value(assignment.value))
-    return _DEFAULT_SEPARATORS
-
-
-def _store_read(names: list[bytes], body: Pieces, array: bool, separators: bytes, expander: Expander) -> None:
+def _store_read(names: list[bytes], body: ShellValue, array: bool, separators: bytes, expander: Expander) -> None:
     state = expander.state
     if not known(body) and (array or len(names) > 1):
         for name in names:
@@ -175,7 +166,7 @@ def _store_read(names: list[bytes], body: Pieces, array: bool, separators: bytes
         return
     if array:
         parts = _split(body, separators)
-        state.variables[names[0]] = Variable(None, {b"%d" % i: Field(part) for i, part in enumerate(parts)})
+        state.variables[names[0]] = Variable(None, {b"%d" % i: CommandWord(part) for i, part in enumerate(parts)})
         return
     if len(names) == 1:
         state.assign(names[0], _trimmed(body, separators))
@@ -185,16 +176,10 @@ def _store_read(names: list[bytes], body: Pieces, array: bool, separators: bytes
         state.assign(name, parts[index] if index < len(parts) else ())
 
 
-def _first_line(body: Pieces) -> Pieces:
-    text = joined(body)
-    end = text.find(b"\n")
-    return body if end < 0 or not known(body) else cut(body, 0, end)
-
-
-def _trimmed(body: Pieces, separators: bytes) -> Pieces:
+def _trimmed(body: ShellValue, separators: bytes) -> ShellValue:
     """Without the blanks around it; a part that is not known counts as text."""
-    blanks = bytes(b for b in separators if b in _DEFAULT_SEPARATORS)
-    behind = _without_end(body, blanks)
+    blanks = bytes(b for b in separators if b in SEPARATORS)
+    behind = without_end(body, blanks)
     while blanks and behind and not behind[0].reason:
         first = behind[0]
         start = len(first.text) - len(first.text.lstrip(blanks))
@@ -204,26 +189,11 @@ def _trimmed(body: Pieces, separators: bytes) -> Pieces:
     return behind
 
 
-def trimmed_end(body: Pieces) -> Pieces:
-    """Without the newlines at the end, as `$( … )` gives it."""
-    return tuple(piece for piece in _without_end(body, b"\n") if piece.text or piece.reason)
-
-
-def _without_end(body: Pieces, blanks: bytes) -> Pieces:
-    while blanks and body and not body[-1].reason:
-        last = body[-1]
-        end = len(last.text.rstrip(blanks))
-        if end:
-            return (*body[:-1], last.cut(0, end))
-        body = body[:-1]
-    return body
-
-
-def _split(body: Pieces, separators: bytes, most: int = 0) -> list[Pieces]:
+def _split(body: ShellValue, separators: bytes, most: int = 0) -> list[ShellValue]:
     text = joined(body).rstrip(b"\n")
-    out: list[Pieces] = []
+    out: list[ShellValue] = []
     at = 0
-    blank = all(b in _DEFAULT_SEPARATORS for b in separators)
+    blank = all(b in SEPARATORS for b in separators)
     while at <= len(text) and separators:
         if blank:
             while at < len(text) and text[at] in separators:
@@ -232,7 +202,7 @@ def _split(body: Pieces, separators: bytes, most: int = 0) -> list[Pieces]:
                 break
         end = next((i for i in range(at, len(text)) if text[i] in separators), len(text))
         if most and len(out) == most - 1:
-            end = len(text.rstrip(bytes(b for b in separators if b in _DEFAULT_SEPARATORS) or b"\n"))
+            end = len(text.rstrip(bytes(b for b in separators if b in SEPARATORS) or b"\n"))
         out.append(cut(body, at, end))
         at = end + 1
         if most and len(out) == most:
@@ -240,7 +210,7 @@ def _split(body: Pieces, separators: bytes, most: int = 0) -> list[Pieces]:
     return out
 
 
-def _eval(shell: Runner, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
+def _eval(shell: Shell, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
     pieces: list[Piece] = []
     for index, item in enumerate(fields[1:]):
         pieces += [Piece(b" ")] if index else []
@@ -249,7 +219,7 @@ def _eval(shell: Runner, command: Simple, fields: list[Field], expander: Expande
     return shell.nested(tuple(pieces), expander.state, home), None
 
 
-def _source(shell: Runner, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
+def _source(shell: Shell, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
     if len(fields) < 2:
         return _next(None)
     state = expander.state
@@ -261,8 +231,8 @@ def _source(shell: Runner, command: Simple, fields: list[Field], expander: Expan
     return (Flow.EXIT if flow is Flow.EXIT else Flow.NEXT), None
 
 
-def _exit(shell: Runner, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
-    name = joined(fields[0].pieces)
+def _exit(shell: Shell, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
+    name = fields[0].text
     flow = {b"exit": Flow.EXIT, b"return": Flow.RETURN, b"break": Flow.BREAK}.get(name, Flow.CONTINUE)
     if name not in (b"exit", b"return") or len(fields) == 1:
         return flow, True if name in (b"break", b"continue") else shell.last
@@ -270,52 +240,52 @@ def _exit(shell: Runner, command: Simple, fields: list[Field], expander: Expande
     return flow, (joined(given).strip() == b"0") if known(given) else None
 
 
-def _test(shell: Runner, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
+def _test(shell: Shell, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
     given = Expander(expander.text, shell.as_given(expander.state), expander.substitute)
     words = [word for word in command.words[1:] if isinstance(word, Word)]
-    if joined(fields[0].pieces) == b"[" and words and words[-1].literal() == b"]":
+    if fields[0].text == b"[" and words and words[-1].literal() == b"]":
         words = words[:-1]
-    operands: list[shell_test.Operand] = []
+    operands: list[Operand] = []
     for word in words:
         literal = word.literal()
         quoted = expander.text.data[word.start : word.end] != literal
         for item in given.fields(word):
-            shown = joined(item.pieces).decode("utf-8", "replace") if literal is not None and not quoted else ""
-            operands.append(shell_test.Operand(shown[:4], item.pieces, quoted))
+            shown = item.text.decode("utf-8", "replace") if literal is not None and not quoted else ""
+            operands.append(Operand(shown[:4], item.pieces, quoted))
     if not operands and words:
-        operands = [shell_test.Operand("", ())]
-    return _next(shell.decide(shell_test.Condition(operands, given, False)))
+        operands = [Operand("", ())]
+    return _next(shell.decide(Condition(operands, given, False)))
 
 
-def _let(shell: Runner, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
+def _let(shell: Shell, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
     for word in command.words[1:]:
         if isinstance(word, Word):
             expander.arithmetic((word.start, word.end))
     return _next(None)
 
 
-def _echo(shell: Runner, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
+def _echo(shell: Shell, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
     """Printing matters only inside `$( … )`, or where it goes to a file; `printf -v` prints into a variable."""
-    texts = [joined(item.pieces) for item in fields[:3]]
+    texts = [item.text for item in fields[:3]]
     if texts[:2] == [b"printf", b"-v"] and len(texts) == 3 and re.fullmatch(rb"[A-Za-z_]\w*", texts[2]):
-        expander.state.assign(texts[2], tuple(shell_output.printed([fields[0], *fields[3:]])))
+        expander.state.assign(texts[2], tuple(printed([fields[0], *fields[3:]])))
         return _next()
     for redirect in command.redirects:
         if redirect.operator in (b">", b">>", b">|"):
             target = expander.value(redirect.target)
-            shell.write(target, tuple(shell_output.printed(fields)), redirect.operator == b">>", expander.state)
+            shell.write(target, tuple(printed(fields)), redirect.operator == b">>", expander.state)
     if shell.capture is not None:
         if any(redirect.operator in (b">", b">>", b">&", b"&>") for redirect in command.redirects):
             return _next()
-        shell.capture.extend(shell_output.printed(fields))
+        shell.capture.extend(printed(fields))
     return _next()
 
 
-def _nothing(shell: Runner, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
-    return _next(joined(fields[0].pieces) != b"false")
+def _nothing(shell: Shell, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
+    return _next(fields[0].text != b"false")
 
 
-def _cd(shell: Runner, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
+def _cd(shell: Shell, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
     """`cd FOLDER`: remembered where the folder is known, or a guess at it is (`$(dirname "$0")`)."""
     pieces = fields[-1].pieces if len(fields) > 1 else ()
     guessed = bool(pieces) and all(piece.text or not piece.reason for piece in pieces)
@@ -326,35 +296,28 @@ def _cd(shell: Runner, command: Simple, fields: list[Field], expander: Expander)
     return _next(None)
 
 
-def _unknown_status(
-    shell: Runner, command: Simple, fields: list[Field], expander: Expander
-) -> tuple[Flow, bool | None]:
-    if shell.capture is not None and joined(fields[0].pieces) == b"pwd":
-        shell.capture.append(
-            unknown(
-                say("the folder that the script is started from"),
-                (),
-                expander.state.folder or posixpath.dirname(expander.state.source or expander.state.script),
-            )
-        )
+def _unknown_status(shell: Shell, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
+    if shell.capture is not None and fields[0].text == b"pwd":
+        guess = expander.state.folder or posixpath.dirname(expander.state.source or expander.state.script)
+        shell.capture.append(unknown(say("the folder that the script is started from"), (), guess))
     return _next(None)
 
 
-def _mapfile(shell: Runner, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
+def _mapfile(shell: Shell, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
     """`mapfile -t NAME` from a heredoc or a here-string; anything else is not known."""
-    texts = [joined(item.pieces) for item in fields[1:]]
+    texts = [item.text for item in fields[1:]]
     name = texts[-1] if texts and re.fullmatch(rb"[A-Za-z_]\w*", texts[-1]) else b"MAPFILE"
-    body = heredoc(command, expander)
+    body = expander.heredoc(command)
     if body is None or not known(body) or [text for text in texts if text != name] != [b"-t"]:
         expander.state.assign(name, (unknown(say("it is read when the script runs")),))
         return _next(None)
     ends = [at for at, byte in enumerate(joined(body)) if byte == 10]
     lines = [cut(body, start, end) for start, end in zip([0, *(end + 1 for end in ends)], ends, strict=False)]
-    expander.state.variables[name] = Variable(None, {b"%d" % i: Field(line) for i, line in enumerate(lines)})
+    expander.state.variables[name] = Variable(None, {b"%d" % i: CommandWord(line) for i, line in enumerate(lines)})
     return _next(None)
 
 
-def _exec(shell: Runner, command: Simple, fields: list[Field], expander: Expander) -> tuple[Flow, bool | None]:
+def _exec(shell: Shell, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
     if len(fields) < 2:
         return _next()
     shell.external(command, tuple(fields), expander)
@@ -367,9 +330,7 @@ BUILTINS: dict[bytes, Builtin] = {
     **dict.fromkeys((b"[", b"test"), _test),
     **dict.fromkeys((b"source", b"."), _source),
     **dict.fromkeys((b"echo", b"printf"), _echo),
-    **dict.fromkeys(
-        (b":", b"true", b"false", b"ulimit", b"umask", b"shopt", b"alias", b"wait", b"popd", b"hash"), _nothing
-    ),
+    **dict.fromkeys(b": true false ulimit umask shopt alias wait popd hash".split(), _nothing),
     **dict.fromkeys((b"pwd", b"type", b"kill", b"jobs"), _unknown_status),
     **dict.fromkeys((b"cd", b"pushd"), _cd),
     **dict.fromkeys((b"mapfile", b"readarray"), _mapfile),

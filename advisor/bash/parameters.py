@@ -1,4 +1,4 @@
-"""Values of parameters: `$name`, `${name…}` with all its operators, and arithmetic."""
+"""Looks up values of parameters: `$name`, `${name…}` with all its operators, and arithmetic."""
 
 from __future__ import annotations
 
@@ -6,16 +6,15 @@ import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator
 
-from advisor.language import mark, say
-from advisor.script import shell_arithmetic, shell_pattern
-from advisor.script.shell_arithmetic import Undecided
-from advisor.script.shell_state import OUTSIDE, Field, State, Variable
-from advisor.script.shell_text import (
+from advisor.bash.arithmetic import Undecided, evaluate
+from advisor.bash.patterns import change_case, strip_pattern, substitute_pattern
+from advisor.bash.state import OUTSIDE, CommandWord, ShellState, Variable
+from advisor.bash.text import (
+    ByteRange,
     Context,
     NotSet,
     Piece,
-    Pieces,
-    Place,
+    ShellValue,
     Text,
     joined,
     known,
@@ -25,13 +24,16 @@ from advisor.script.shell_text import (
     unknown,
     why_unknown,
 )
-from advisor.script.shell_words import Parameter, Part, Unterminated, scan_quoted
+from advisor.bash.words import Parameter, Unterminated, WordPart, scan_quoted
+from advisor.language import mark, say
 
 _MAX_PATTERN_TEXT = 5_000
 SEPARATORS = b" \t\n"
 """What bash splits at where nothing else is said."""
 _MAX_STARS = 6
 """Patterns on longer texts, or with more stars, could take for ever: they stay unread."""
+_PATTERN = re.compile(rb"[#%/]?(?:\\.|\\\Z|[^\\/])*", re.DOTALL)
+"""The pattern of `${x/p/new}`."""
 _NOT_KNOWN = mark("arithmetic on values that are not known")
 _HOW_MANY = mark("the number of arguments is not known")
 
@@ -39,11 +41,11 @@ _HOW_MANY = mark("the number of arguments is not known")
 class Parameters:
     """Looks parameters up in one state; `pieces` of the words around them comes from the subclass."""
 
-    def __init__(self, text: Text, state: State) -> None:
+    def __init__(self, text: Text, state: ShellState) -> None:
         self.text = text
         self.state = state
 
-    def pieces(self, parts: Iterable[Part]) -> Iterator[Piece]:
+    def pieces(self, parts: Iterable[WordPart]) -> Iterator[Piece]:
         """All parts of a word as one value."""
         raise NotImplementedError
 
@@ -65,12 +67,12 @@ class Parameters:
         if not known(inner):
             return unknown(why_unknown(inner), tuple(deps))
         try:
-            value = shell_arithmetic.evaluate(joined(inner), self.integer(deps), self.store)
+            value = evaluate(joined(inner), self.integer(deps), self.store)
         except Undecided:
             return unknown(say(_NOT_KNOWN), tuple(deps))
         return Piece(b"%d" % value, None, tuple(dict.fromkeys(deps)))
 
-    def integer(self, deps: list[Place]) -> Callable[[bytes, bytes], int]:
+    def integer(self, deps: list[ByteRange]) -> Callable[[bytes, bytes], int]:
         """Looks variables of an expression up, and notes the literals they rest on."""
 
         def lookup(name: bytes, index: bytes) -> int:
@@ -89,7 +91,7 @@ class Parameters:
                 raise Undecided
             if re.fullmatch(rb"[A-Za-z_]\w*", text):
                 raise Undecided
-            return shell_arithmetic.evaluate(text, lookup, self.store) if text else 0
+            return evaluate(text, lookup, self.store) if text else 0
 
         return lookup
 
@@ -106,7 +108,7 @@ class Parameters:
         """Whether a parameter is `@` or `*`, or has one of them as its subscript."""
         return part.name in (b"@", b"*") or (part.index is not None and self.raw(part.index) in (b"@", b"*"))
 
-    def elements(self, part: Parameter) -> list[Field]:
+    def elements(self, part: Parameter) -> list[CommandWord]:
         if part.name in (b"@", b"*"):
             found = list(self.state.positional or ())
         else:
@@ -114,26 +116,26 @@ class Parameters:
             if variable is None:
                 return []
             if part.indirect:
-                return [Field((Piece(key),)) for key in variable.elements or (b"0",)]
+                return [CommandWord((Piece(key),)) for key in variable.elements or (b"0",)]
             if variable.elements is not None:
                 found = list(variable.elements.values())
             else:
-                found = [] if variable.value is None else [Field(variable.value)]
+                found = [] if variable.value is None else [CommandWord(variable.value)]
         if part.operator in (b"", b":"):
             return self.sliced(found, part) if part.operator else found
-        return [Field(tuple(self.transformed(part, item.pieces))) for item in found]
+        return [CommandWord(tuple(self.transformed(part, item.pieces))) for item in found]
 
-    def sliced(self, found: list[Field], part: Parameter) -> list[Field]:
+    def sliced(self, found: list[CommandWord], part: Parameter) -> list[CommandWord]:
         numbers = self.numbers(part.argument)
         if numbers is None:
-            return [Field((unknown(say("a slice that is not known")),))]
+            return [CommandWord((unknown(say("a slice that is not known")),))]
         start = numbers[0] - 1 if part.name in (b"@", b"*") and numbers[0] > 0 else numbers[0]
         return found[start:] if len(numbers) == 1 else found[start : start + numbers[1]]
 
     def raw(self, span: tuple[int, int]) -> bytes:
         return self.text.data[span[0] : span[1]]
 
-    def lookup(self, part: Parameter) -> tuple[Pieces | None, str]:
+    def lookup(self, part: Parameter) -> tuple[ShellValue | None, str]:
         """The value of a parameter, or None and why it has none that is known."""
         name = part.name
         if name.isdigit():
@@ -161,7 +163,7 @@ class Parameters:
             return None, ""
         return None, NotSet.of(name)
 
-    def positional(self, number: int) -> tuple[Pieces | None, str]:
+    def positional(self, number: int) -> tuple[ShellValue | None, str]:
         if number == 0:
             return self.state.name or started(self.state.script, self.state.known_end), ""
         given = self.state.positional
@@ -169,7 +171,7 @@ class Parameters:
             return (given[number - 1].pieces, "") if number <= len(given) else (None, "")
         return None, say("${number} is an argument of the script, and none was given", number=number)
 
-    def of_variable(self, part: Parameter) -> tuple[Pieces | None, str]:
+    def of_variable(self, part: Parameter) -> tuple[ShellValue | None, str]:
         variable = self.state.variables[part.name]
         if part.index is None or variable.elements is None:
             return variable.scalar(), ""
@@ -180,17 +182,27 @@ class Parameters:
         return (None, "") if element is None else (element.pieces, "")
 
     def subscript(self, span: tuple[int, int], variable: Variable) -> bytes | None:
-        """The key of an element."""
-        raise NotImplementedError
+        """The key of an element, from bytes `span` between the brackets; None where it is not known.
 
-    def computed(self, value: Pieces, added_to: Pieces) -> Piece:
+        An indexed array counts from its end where the number is negative.
+        """
+        if variable.associative:
+            pieces = tuple(self.pieces(scan_quoted(self.text.data, *span, "brace")))
+            return joined(pieces) if known(pieces) else None
+        number = self.arithmetic(span)
+        if number.reason:
+            return None
+        index = int(number.text)
+        return b"%d" % (index if index >= 0 else index + variable.next_index)
+
+    def computed(self, value: ShellValue, added_to: ShellValue) -> Piece:
         """What a variable declared with `-i` holds after `NAME=value` or, behind what it held, `NAME+=value`."""
         deps = list(sources((*added_to, *value)))
         if not known(value) or not known(added_to):
             return unknown(why_unknown((*added_to, *value)), tuple(deps))
         text = joined(added_to) + b"+(" + joined(value) + b")" if added_to else joined(value)
         try:
-            return Piece(b"%d" % shell_arithmetic.evaluate(text, self.integer(deps), self.store), None, tuple(deps))
+            return Piece(b"%d" % evaluate(text, self.integer(deps), self.store), None, tuple(deps))
         except Undecided:
             return unknown(say(_NOT_KNOWN), tuple(deps))
 
@@ -208,7 +220,7 @@ class Parameters:
             return [unknown(reason)] if reason else []
         return pieces if not operator else self.transformed(part, pieces)
 
-    def default(self, part: Parameter, pieces: Pieces | None) -> Iterable[Piece]:
+    def default(self, part: Parameter, pieces: ShellValue | None) -> Iterable[Piece]:
         """`${x:-y}` and its relatives. A variable that nobody sets in the script counts as unset."""
         operator = part.operator
         empty = pieces is None or (operator.startswith(b":") and known(pieces) and not joined(pieces))
@@ -232,7 +244,7 @@ class Parameters:
             pieces.insert(0, unknown(say("the home folder")))
         return [Piece(p.text, _in_braces(p.place, self.text, part), p.deps, p.reason, p.quoted) for p in pieces]
 
-    def transformed(self, part: Parameter, pieces: Pieces) -> list[Piece]:
+    def transformed(self, part: Parameter, pieces: ShellValue) -> list[Piece]:
         if not known(pieces):
             last = last_component(pieces) if part.operator == b"##" and self.raw(part.argument) == b"*/" else None
             return list(last or [unknown(why_unknown(pieces), sources(pieces), self.guess(part, pieces))])
@@ -249,7 +261,7 @@ class Parameters:
             return [unknown(why, deps)]
         return [Piece(result, None, deps)]
 
-    def guess(self, part: Parameter, pieces: Pieces) -> bytes:
+    def guess(self, part: Parameter, pieces: ShellValue) -> bytes:
         """What an operator would make of a guessed path (`${BASH_SOURCE%/*}`)."""
         guessed = joined(pieces)
         return self.apply(part, guessed) or b"" if guessed and part.operator in (b"%", b"%%") else b""
@@ -259,29 +271,25 @@ class Parameters:
         if len(text) > _MAX_PATTERN_TEXT or self.raw(part.argument).count(b"*") > _MAX_STARS:
             return None
         if operator in (b",", b",,", b"^", b"^^"):
-            return shell_pattern.change_case(text, operator)
+            return change_case(text, operator)
         raw = self.raw(part.argument)
         if operator in (b"/", b"//"):
-            cut = _separator(raw)
-            pattern, marks = self.pattern((part.argument[0], part.argument[0] + cut))
-            new = tuple(
-                self.pieces(
-                    scan_quoted(
-                        self.text.data, min(part.argument[0] + cut + 1, part.argument[1]), part.argument[1], "brace"
-                    )
-                )
-            )
+            start, end = part.argument
+            whole = _PATTERN.match(raw)
+            cut = start + (whole.end() if whole else 0)
+            pattern, marks = self.pattern((start, cut))
+            new = tuple(self.pieces(scan_quoted(self.text.data, min(cut + 1, end), end, "brace")))
             if pattern is None or not known(new):
                 return None
-            return shell_pattern.substitute(text, operator, pattern, marks, joined(new))
+            return substitute_pattern(text, operator, pattern, marks, joined(new))
         pattern, marks = self.pattern(part.argument)
-        return None if pattern is None else shell_pattern.strip(text, operator, pattern, marks)
+        return None if pattern is None else strip_pattern(text, operator, pattern, marks)
 
     def pattern(self, span: tuple[int, int]) -> tuple[bytes | None, bytes]:
         """A pattern and, byte for byte, whether it was quoted; None where it is not known."""
         return self.marked(tuple(self.pieces(scan_quoted(self.text.data, *span, "brace"))))
 
-    def marked(self, pieces: Pieces) -> tuple[bytes | None, bytes]:
+    def marked(self, pieces: ShellValue) -> tuple[bytes | None, bytes]:
         if not known(pieces):
             return None, b""
         marks = b"".join((b"\x01" if _is_quoted(piece) else b"\x00") * len(piece.text) for piece in pieces)
@@ -313,9 +321,8 @@ class Parameters:
             if variable is None or variable.elements is None:
                 why = say("the length of {name} is not known", name=part.name.decode())
                 return Piece(b"0") if variable is None else unknown(why)
-            return Piece(
-                b"%d" % len(variable.elements), None, sources(p for f in variable.elements.values() for p in f.pieces)
-            )
+            held = variable.elements.values()
+            return Piece(b"%d" % len(held), None, sources(piece for item in held for piece in item.pieces))
         pieces, reason = self.lookup(part)
         if pieces is None:
             return unknown(reason) if reason else Piece(b"0")
@@ -329,40 +336,22 @@ class Parameters:
             return [unknown(reason or why_unknown(pieces or ()))]
         target = self.state.variables.get(joined(pieces))
         value = None if target is None else target.scalar()
-        if value is None:
-            return (
-                self.argument(part)
-                if part.operator.endswith(b"-")
-                else [unknown(say("a variable that is not set in the script"))]
-            )
-        return value
+        if value is not None:
+            return value
+        if part.operator.endswith(b"-"):
+            return self.argument(part)
+        return [unknown(say("a variable that is not set in the script"))]
 
 
-def _in_braces(place: Place | None, text: Text, part: Parameter) -> Place | None:
+def _in_braces(place: ByteRange | None, text: Text, part: Parameter) -> ByteRange | None:
     """Literals of the argument of `${x:-…}` end at a brace; those of other texts stay what they are."""
     if place is None or place.context == "nested":
         return place
     own = text.place(part.argument[0], part.argument[1], "brace")
     inside = own is not None and own.doc == place.doc and own.start <= place.start and place.end <= own.end
-    return Place(place.doc, place.start, place.end, "brace") if inside else place
+    return ByteRange(place.doc, place.start, place.end, "brace") if inside else place
 
 
 def _is_quoted(piece: Piece) -> bool:
-    if piece.place is not None and piece.place.context in ("single", "double"):
-        return True
-    return piece.quoted and piece.place is not None and piece.place.context not in ("plain", "brace")
-
-
-def _separator(raw: bytes) -> int:
-    """Where the pattern of `${x/p/new}` ends."""
-    at = 0
-    if raw[:1] in (b"#", b"%", b"/"):
-        at = 1
-    while at < len(raw):
-        if raw[at : at + 1] == b"\\":
-            at += 2
-            continue
-        if raw[at : at + 1] == b"/":
-            return at
-        at += 1
-    return len(raw)
+    context = "plain" if piece.place is None else piece.place.context
+    return context in ("single", "double") or (piece.quoted and context not in ("plain", "brace"))

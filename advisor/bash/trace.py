@@ -1,91 +1,63 @@
-"""Follows the statements of a script: conditions, loops, pipelines, as bash would and without running anything."""
+"""Follows a bash script as bash would, without running anything: conditions, loops, pipelines. `trace` is the door."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from itertools import islice
 
-from msgspec import Struct, field
-from msgspec.structs import replace
-
+from advisor.bash import syntax
+from advisor.bash.builtins import BUILTINS
+from advisor.bash.conditions import Condition, read_double, undecided
+from advisor.bash.expand import MOST_FIELDS, Expander
+from advisor.bash.output import filtered
+from advisor.bash.patterns import matches
+from advisor.bash.run import MAX_DEPTH, Shell
+from advisor.bash.state import CommandWord, FindCommand, Flow, FlowStatus, Load, ShellState, ShellTrace, Variable, merge
+from advisor.bash.syntax import Simple, Statement, Statements, is_shell, is_test
+from advisor.bash.text import Piece, ShellValue, Text, joined, known, sources, unknown
+from advisor.bash.words import Exhausted, Unterminated, Word
 from advisor.language import mark, say
-from advisor.script import shell_output, shell_pattern, shell_test
-from advisor.script.shell_command import Simple
-from advisor.script.shell_expand import Expander
-from advisor.script.shell_state import State, Variable, merge
-from advisor.script.shell_statement import (
-    Block,
-    Case,
-    Chain,
-    For,
-    Function,
-    Group,
-    If,
-    Negation,
-    Pipeline,
-    Statement,
-    Test,
-    While,
-    is_shell,
-    is_test,
-)
-from advisor.script.shell_text import Piece, Pieces, Place, Text, joined, known, sources, unknown
-from advisor.script.shell_trace import Command, Flow, Load, Use
-from advisor.script.shell_words import Exhausted, Word
 
-_MAX_WORDS = 20_000
-"""Words that may be run beyond what the script has bytes for."""
-MOST_WORDS = 40_000
-"""Words that are run at most; a launch script has a few hundred."""
 _CONDITION_COST = 4
 """Words that a condition is as much work as: the state before it is kept."""
-MAX_DEPTH = 25
 _MAX_ROUNDS = 200
+"""Rounds of a loop that are followed."""
 _TOO_LONG = mark("it is set in a loop that is too long to follow")
 _LEFT_EMPTY = re.compile(rb"\$(?:(\w+)|\{(\w+)(:?-)?\})")
 _ARGUMENTS = re.compile(rb"\$\{?[1-9#@*]")
 
 
-class ControlFlow(Struct):
-    """The run of one script: what it came across, and the statements that decide what runs."""
+class _Follower(Shell):
+    """The statements that decide what runs."""
 
-    load: Load
-    commands: list[Command] = field(default_factory=list)
-    uses: list[Use] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    file_missing: bool = False
-    """Whether it runs another script that was not found."""
-    words: int = 0
-    budget: int = _MAX_WORDS
-    whole: bool = True
-    """Whether the script was followed to its end."""
-    depth: int = 0
-    last: bool | None = True
-    """How the last statement ended: success, failure, or not known."""
-    unsure: bool = False
-    """Whether the function that runs may have returned earlier than it was followed."""
-    at_exit: Pieces = ()
-    """What the script runs when it ends (`trap … EXIT`)."""
-    leaning: bool | None = None
-    """The answer to the last test if nothing is given from outside; None where it does not ask for that."""
-    capture: list[Piece] | None = None
+    def simple(self, command: Simple, text: Text, state: ShellState) -> FlowStatus:
+        self.words += 1 + len(command.words) + len(command.assignments)
+        if self.words > self.budget:
+            raise Exhausted
+        expander = self.expander(text, state)
+        try:
+            if not command.words:
+                for assignment in command.assignments:
+                    self.assign(assignment, expander)
+                return Flow.NEXT, True
+            words = (word for word in command.words if isinstance(word, Word))
+            fields = list(islice((item for word in words for item in expander.fields(word)), MOST_FIELDS + 1))
+            if len(fields) > MOST_FIELDS:
+                raise Exhausted
+        except Unterminated:
+            return Flow.NEXT, None
+        name = fields[0].text if fields else b""
+        if not fields:
+            return Flow.NEXT, True
+        builtin = BUILTINS.get(name)
+        if builtin is not None:
+            return builtin(self, command, fields, expander)
+        if name in state.functions:
+            return self.call(name, command, fields, expander), self.last
+        return self.external(command, tuple(fields), expander)
 
-    def simple(self, command: Simple, text: Text, state: State) -> tuple[Flow, bool | None]:
-        """Run one simple command."""
-        raise NotImplementedError
-
-    def substitute(self, text: Text, state: State) -> Pieces:
-        """What `$( … )` would print, as far as it can be known."""
-        raise NotImplementedError
-
-    def feed(self, body: Pieces, state: State) -> None:
-        """Shell text on the standard input of a shell of its own."""
-        raise NotImplementedError
-
-    def expander(self, text: Text, state: State) -> Expander:
-        """Expands words of a text in a state."""
-        return Expander(text, state, self.substitute)
-
-    def block(self, statements: Block, text: Text, state: State) -> Flow:
+    def block(self, statements: Statements, text: Text, state: ShellState) -> Flow:
         """Statements in order, until one ends the block."""
         for statement in statements:
             flow, self.last = self.statement(statement, text, state)
@@ -93,7 +65,7 @@ class ControlFlow(Struct):
                 return flow
         return Flow.NEXT
 
-    def statement(self, statement: Statement, text: Text, state: State) -> tuple[Flow, bool | None]:
+    def statement(self, statement: Statement, text: Text, state: ShellState) -> FlowStatus:
         """Run one statement. The second value is its exit status: success, failure or None for not known."""
         self.depth += 1
         if self.depth > MAX_DEPTH * 4 or self.words > self.budget:
@@ -103,38 +75,38 @@ class ControlFlow(Struct):
         finally:
             self.depth -= 1
 
-    def dispatch(self, statement: Statement, text: Text, state: State) -> tuple[Flow, bool | None]:
+    def dispatch(self, statement: Statement, text: Text, state: ShellState) -> FlowStatus:
         match statement:
             case Simple():
                 return self.simple(statement, text, state)
-            case If():
+            case syntax.If():
                 self.last = True
                 return self.branches(list(statement.branches), statement.otherwise, text, state), self.last
-            case For():
+            case syntax.For():
                 return self.loop(statement, text, state), None
-            case While():
+            case syntax.While():
                 return self.repeat(statement, text, state), None
-            case Case():
+            case syntax.CaseStatement():
                 return self.case(statement, text, state), None
-            case Function():
+            case syntax.Function():
                 state.functions[statement.name] = (statement.body, text)
                 return Flow.NEXT, True
-            case Group():
+            case syntax.CommandGroup():
                 inner = state.copy() if statement.subshell else state
                 flow = self.block(statement.body, text, inner)
                 return (Flow.NEXT if statement.subshell else flow), self.last
-            case Pipeline():
+            case syntax.Pipeline():
                 return self.pipeline(statement, text, state), None
-            case Chain():
+            case syntax.Chain():
                 return self.chain(statement, text, state)
-            case Negation():
+            case syntax.Negation():
                 flow, status = self.statement(statement.body, text, state)
                 return flow, None if status is None else not status
-            case Test():
+            case syntax.Test():
                 return Flow.NEXT, self.test(statement, text, state)
         return Flow.NEXT, None
 
-    def pipeline(self, statement: Pipeline, text: Text, state: State) -> Flow:
+    def pipeline(self, statement: syntax.Pipeline, text: Text, state: ShellState) -> Flow:
         """Every element runs in its own subshell; the output of the first filters through the rest."""
         outer, self.capture = self.capture, None
         output: list[Piece] = []
@@ -144,9 +116,9 @@ class ControlFlow(Struct):
                 self.feed(tuple(output), state)
             if outer is not None or runs:
                 fed = tuple(output)
-                filtered = shell_output.filtered(element, fed, self.expander(text, state)) if output else None
-                output = [] if filtered is None else list(filtered)
-                if filtered is not None:
+                made = filtered(element, fed, self.expander(text, state)) if output else None
+                output = [] if made is None else list(made)
+                if made is not None:
                     continue
                 self.capture = output
             self.statement(element, text, state.copy())
@@ -155,22 +127,22 @@ class ControlFlow(Struct):
             outer.extend(output)
         return Flow.NEXT
 
-    def chain(self, statement: Chain, text: Text, state: State) -> tuple[Flow, bool | None]:
-        if statement.operator == b"||" and isinstance(statement.left, Chain):
+    def chain(self, statement: syntax.Chain, text: Text, state: ShellState) -> FlowStatus:
+        if statement.operator == b"||" and isinstance(statement.left, syntax.Chain):
             return self.either(statement, text, state)
         return self.both(statement, text, state)
 
-    def either(self, statement: Chain, text: Text, state: State) -> tuple[Flow, bool | None]:
+    def either(self, statement: syntax.Chain, text: Text, state: ShellState) -> FlowStatus:
         """`test && a || b`: what both ways leave where it is only assumed that the test succeeds."""
         before, unsure, self.unsure = state.copy(), self.unsure, False
         flow, status = self.both(statement, text, state)
         assumed, self.unsure = self.unsure, self.unsure or unsure
         going_on = assumed and status is True and flow is Flow.NEXT
         if going_on and self.statement(statement.right, text, before)[0] is Flow.NEXT:
-            state.become(merge(before, state, shell_test.undecided(statement.start, text)))
+            state.become(merge(before, state, undecided(statement.start, text)))
         return flow, status
 
-    def both(self, statement: Chain, text: Text, state: State) -> tuple[Flow, bool | None]:
+    def both(self, statement: syntax.Chain, text: Text, state: ShellState) -> FlowStatus:
         """The left side, and the right one where its turn comes."""
         flow, status = self.statement(statement.left, text, state)
         if flow is not Flow.NEXT:
@@ -185,7 +157,7 @@ class ControlFlow(Struct):
                 return flow, False
             state.become(inside)
             return ending
-        if not isinstance(statement.left, Test) and not is_test(statement.left):
+        if not isinstance(statement.left, syntax.Test) and not is_test(statement.left):
             # a command we cannot run is taken to succeed
             self.unsure = True
             return self.statement(statement.right, text, state) if statement.operator == b"&&" else (flow, None)
@@ -195,10 +167,12 @@ class ControlFlow(Struct):
         if flow is Flow.NEXT and leaning is not None:
             state.become(inside if leaning is (statement.operator == b"&&") else state)
         elif flow is Flow.NEXT:
-            state.become(merge(state, inside, shell_test.undecided(statement.start, text)))
+            state.become(merge(state, inside, undecided(statement.start, text)))
         return Flow.NEXT, None
 
-    def branches(self, left: list[tuple[Block, Block]], otherwise: Block, text: Text, state: State) -> Flow:
+    def branches(
+        self, left: list[tuple[Statements, Statements]], otherwise: Statements, text: Text, state: ShellState
+    ) -> Flow:
         """`if` and `elif` in order; both ways where a condition cannot be decided."""
         if not left:
             return self.block(otherwise, text, state)
@@ -225,9 +199,11 @@ class ControlFlow(Struct):
         if leaning is not None and first is second is Flow.NEXT:
             state.become(taken if leaning else skipped)
             return Flow.NEXT
-        return self.join(state, (taken, first), (skipped, second), shell_test.undecided(start, text))
+        return self.join(state, (taken, first), (skipped, second), undecided(start, text))
 
-    def join(self, state: State, left: tuple[State, Flow], right: tuple[State, Flow], reason: str) -> Flow:
+    def join(
+        self, state: ShellState, left: tuple[ShellState, Flow], right: tuple[ShellState, Flow], reason: str
+    ) -> Flow:
         """Go on behind an undecided condition: a way that leaves the script is not the one that trains."""
         self.unsure = self.unsure or left[1] is not right[1]
         if left[1] in (Flow.EXIT, Flow.RETURN) and right[1] is Flow.NEXT:
@@ -240,7 +216,7 @@ class ControlFlow(Struct):
             return left[1] if left[1] is right[1] else Flow.NEXT
         return Flow.NEXT
 
-    def asks_for_input(self, condition: Block, body: Block, text: Text, state: State) -> bool:
+    def asks_for_input(self, condition: Statements, body: Statements, text: Text, state: ShellState) -> bool:
         """Whether a condition looks at arguments of the script, and none were given to us, or at variables that are
         empty unless they come from outside. Those are then not known.
         """
@@ -261,21 +237,21 @@ class ControlFlow(Struct):
                 asked = True
         return asked
 
-    def condition(self, condition: Block, text: Text, state: State) -> bool | None:
+    def condition(self, condition: Statements, text: Text, state: ShellState) -> bool | None:
         status: bool | None = None
         for statement in condition:
             _, status = self.statement(statement, text, state)
         self.last = True
         return status
 
-    def case(self, statement: Case, text: Text, state: State) -> Flow:
+    def case(self, statement: syntax.CaseStatement, text: Text, state: ShellState) -> Flow:
         expander = self.expander(text, self.as_given(state))
         subject = expander.value(statement.subject)
         self.used(sources(subject), say("a condition"))
         if known(subject):
             return self.matching(statement, subject, expander, text, state)
-        reason = shell_test.undecided(statement.start, text)
-        ends: list[tuple[State, Flow]] = []
+        reason = undecided(statement.start, text)
+        ends: list[tuple[ShellState, Flow]] = []
         for _, body, _ in statement.items:
             inside = state.copy()
             ends.append((inside, self.block(body, text, inside)))
@@ -287,7 +263,9 @@ class ControlFlow(Struct):
         state.become(result)
         return Flow.NEXT
 
-    def matching(self, statement: Case, subject: Pieces, expander: Expander, text: Text, state: State) -> Flow:
+    def matching(
+        self, statement: syntax.CaseStatement, subject: ShellValue, expander: Expander, text: Text, state: ShellState
+    ) -> Flow:
         """The items of a `case` whose subject is known; `;&` falls into the next one, `;;&` looks on."""
         falls = False
         for patterns, body, ending in statement.items:
@@ -298,11 +276,11 @@ class ControlFlow(Struct):
                 falls = ending == b";&"
         return Flow.NEXT
 
-    def matches(self, expander: Expander, pattern: Word, subject: Pieces) -> bool:
+    def matches(self, expander: Expander, pattern: Word, subject: ShellValue) -> bool:
         value, marks = expander.marked(expander.value(pattern))
-        return value is not None and shell_pattern.matches(joined(subject), value, marks)
+        return value is not None and matches(joined(subject), value, marks)
 
-    def loop(self, statement: For, text: Text, state: State) -> Flow:
+    def loop(self, statement: syntax.For, text: Text, state: ShellState) -> Flow:
         if statement.header is not None:
             return self.counted(statement, text, state)
         if statement.words is None:
@@ -322,7 +300,7 @@ class ControlFlow(Struct):
             state.become(merge(before, state, say(_TOO_LONG)))
         return Flow.NEXT
 
-    def counted(self, statement: For, text: Text, state: State) -> Flow:
+    def counted(self, statement: syntax.For, text: Text, state: ShellState) -> Flow:
         """`for ((first; condition; step))`."""
         start, end = statement.header or (0, 0)
         spans, at = [], start
@@ -347,7 +325,7 @@ class ControlFlow(Struct):
         state.become(merge(before, state, say(_TOO_LONG)))
         return Flow.NEXT
 
-    def repeat(self, statement: While, text: Text, state: State) -> Flow:
+    def repeat(self, statement: syntax.While, text: Text, state: ShellState) -> Flow:
         """`while` and `until`: rounds while the condition is decided, one round where it is not."""
         first = state.copy()
         for _ in range(_MAX_ROUNDS):
@@ -365,33 +343,33 @@ class ControlFlow(Struct):
                 return Flow.NEXT
             if status is None:
                 self.unsure = True
-                state.become(merge(before, state, shell_test.undecided(statement.start, text)))
+                state.become(merge(before, state, undecided(statement.start, text)))
                 return Flow.NEXT
             if len(self.commands) > commands and before.variables == state.variables:
                 return Flow.NEXT  # the same again, for ever
         state.become(merge(first, state, say(_TOO_LONG)))
         return Flow.NEXT
 
-    def test(self, statement: Test, text: Text, state: State) -> bool | None:
+    def test(self, statement: syntax.Test, text: Text, state: ShellState) -> bool | None:
         self.words += _CONDITION_COST
         expander = self.expander(text, self.as_given(state))
         if not statement.double:
             result = expander.arithmetic(statement.body)
             self.used(result.sources(), say("a condition"))
             return None if result.reason else result.text != b"0"
-        operands = shell_test.read_double(expander, *statement.body)
-        return self.decide(shell_test.Condition(operands, expander, True))
+        operands = read_double(expander, *statement.body)
+        return self.decide(Condition(operands, expander, True))
 
-    def decide(self, condition: shell_test.Condition) -> bool | None:
-        self.used(condition.deps, say("a condition"))
-        answer = condition.answer()
-        self.leaning = condition.leaning() if answer is None else None
-        return answer
 
-    def as_given(self, state: State) -> State:
-        """For conditions: arguments that were not given are empty."""
-        return state if state.positional is not None else replace(state, positional=())
+def trace(
+    doc: int, data: bytes, path: bytes, arguments: Sequence[bytes], load: Load, find_command: FindCommand
+) -> ShellTrace:
+    """Follow the script at `path`, document number `doc`, from its first line to its last.
 
-    def used(self, places: tuple[Place, ...], label: str) -> None:
-        """Note that literals have a part in something that is no command."""
-        self.uses += [Use(place, -1, -1, label) for place in places]
+    `arguments` are what it is given, `load` finds files that it sources and runs, `find_command` says what a command
+    line launches. Raises Unterminated where a quote or bracket never closes.
+    """
+    state = ShellState(positional=tuple(CommandWord((Piece(text),)) for text in arguments) or None, script=path)
+    shell = _Follower(load, find_command)
+    shell.script(doc, data, state)
+    return ShellTrace(shell.commands, shell.uses, shell.notes, shell.whole)
