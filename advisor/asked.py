@@ -18,8 +18,10 @@ from advisor.machine.describe import described, from_log, merge
 from advisor.machine.inventory import Machine
 from advisor.machine.measure import measure
 from advisor.machine.ray_session import end_of
-from advisor.run.agreement import agreement
+from advisor.run.agreement import agreement, same_text
+from advisor.run.bound import native
 from advisor.run.dialect import Recognised, recognise
+from advisor.script.changes import COMMENT
 from advisor.script.launch import Launch, Script
 from advisor.script.python_module import follow_module
 from advisor.units import show_bytes
@@ -215,6 +217,38 @@ def _cluster(address: str | None, tell: Notice) -> tuple[Sequence[Machine], Sequ
     tell(say("asking the Ray cluster"))
     answers = ask_cluster(address, heard=heard)
     return answers.nodes, answers.problems
+
+
+def of_another_run(asked: Asked, script: Script | None, launch: Launch | None, crash: Crash, known: Recognised) -> str:
+    """Why the log is not of the script as it is now, in a sentence; "" where nothing shows that it is not.
+
+    Either the log prints another value of a setting, or `fix` wrote the script after the log was written.
+    """
+    if script is None or launch is None or not asked.logs or not crash.evidence:
+        return ""
+    facts = known.framework.settings if known.framework is not None else {}
+    printed = {native(key): text for key, text in crash.settings.items()}
+    for setting in launch.effective().values():
+        key = native(setting.key)
+        counts = setting.resolved and key in printed and key in facts and facts[key].knob is not None
+        if counts and not same_text(setting.text, printed[key]):
+            return say(
+                "The log is of another run: it had {key} = {printed}, this script has {stated}. What it measured is "
+                "not counted, and what it passed proves nothing here.",
+                key=clean_line(key, 80),
+                printed=clean_line(printed[key], 40),
+                stated=clean_line(setting.text, 40),
+            )
+    main = script.documents[0]
+    if COMMENT.encode() not in main.data or not all(log.is_file() for log in (main.path, *asked.logs)):
+        return ""
+    if main.path.stat().st_mtime <= max(log.stat().st_mtime for log in asked.logs):
+        return ""
+    return say(
+        "The log is older than the changes that rl-oom-advisor made to {file}: it is of the script before them. What "
+        "it measured is not counted, and what it passed proves nothing here.",
+        file=clean_line(main.path.name),
+    )
 
 
 def other_launches(asked: Asked, script: Script | None, index: int) -> str:

@@ -19,9 +19,10 @@ from advisor.machine.describe import described, gpus_from, merge
 from advisor.machine.inventory import Machine
 from advisor.machine.measure import measure
 from advisor.memory.cells import Ledger, Match
-from advisor.memory.ledger import build_ledger
+from advisor.memory.fit import Fit, Walls, fit_of
+from advisor.memory.predict import Predictor
 from advisor.plan.sizes import Sizes, sizes_of
-from advisor.run.build import RunInputs, build_run
+from advisor.run.build import RunInputs
 from advisor.run.dialect import Recognised, era_of
 from advisor.run.implied import Implied, implied_by
 from advisor.run.run import Knob, Run
@@ -47,16 +48,21 @@ class Sizing(Struct, frozen=True):
     machine: Machine
     ledger: Ledger
     margin: float
+    fit: Fit
     attribution: tuple[Match, ...] = ()
     sizes: Sizes | None = None
     """How far it could go; None where nothing can be computed."""
 
 
 def sizing_of(state: State) -> Sizing:
-    """What a sitting says of size."""
-    inputs, margin = state.situation.inputs if state.situation is not None else None, state.plan.margin
-    sizes = sizes_of(inputs, state.machine, state.knowledge.gpus, margin) if inputs is not None else None
-    return Sizing(state.run, state.machine, state.ledger, margin, state.attribution, sizes)
+    """What a session says of size."""
+    margin, situation = state.plan.margin, state.situation
+    if situation is None:
+        fit = fit_of(state.ledger, Walls(margin), state.run)
+        return Sizing(state.run, state.machine, state.ledger, margin, fit, state.attribution)
+    predictor = situation.predictor
+    fit, sizes = predictor.predict().fit, sizes_of(predictor, state.knowledge.gpus)
+    return Sizing(state.run, state.machine, state.ledger, margin, fit, state.attribution, sizes)
 
 
 def size_run_file(path: Path, asked: Asked) -> Sizing:
@@ -69,9 +75,9 @@ def size_run_file(path: Path, asked: Asked) -> Sizing:
         inputs = _inputs(stated, asked, machine, knowledge, name)
     except ValueError as error:
         raise ValueError(f"{name}: {error}") from error
-    run = build_run(inputs).run
-    sizes = sizes_of(inputs, machine, knowledge.gpus, asked.margin)
-    return Sizing(run, machine, build_ledger(run, machine, NOTHING), asked.margin, sizes=sizes)
+    predictor = Predictor(inputs, NOTHING, asked.margin)
+    now, sizes = predictor.predict(), sizes_of(predictor, knowledge.gpus)
+    return Sizing(now.run, machine, now.ledger, asked.margin, now.fit, sizes=sizes)
 
 
 def _read(path: Path) -> Mapping[str, Any]:

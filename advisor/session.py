@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import combinations
-from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -15,6 +15,7 @@ from advisor.asked import (
     config_module,
     described_libraries,
     machine_for,
+    of_another_run,
     other_launches,
     pick_launch,
     read_crash_of,
@@ -24,9 +25,9 @@ from advisor.crash.evidence import Crash
 from advisor.crash.story import preview
 from advisor.diagnosis.diagnose import Diagnosed, diagnose
 from advisor.diagnosis.diagnosis import Diagnosis
-from advisor.diagnosis.facts import Known
+from advisor.diagnosis.facts import DiagnosisInputs
 from advisor.diagnosis.from_record import peaks_in
-from advisor.diagnosis.leaks import held_knobs
+from advisor.diagnosis.leaks import Faults
 from advisor.diagnosis.sharding import told_sharding, with_sharding
 from advisor.diagnosis.version import other_answers, told_version, with_version
 from advisor.glance import phase_marks
@@ -34,22 +35,21 @@ from advisor.knowledge import Knowledge, open_knowledge
 from advisor.language import listed, say
 from advisor.machine.inventory import Machine
 from advisor.memory.attribution import attribute
-from advisor.memory.calibrate import Correction, corrected, corrections
 from advisor.memory.cells import Ledger, Match
-from advisor.memory.ledger import build_ledger
-from advisor.memory.peaks import with_peaks
-from advisor.memory.readings import replaced_by, with_readings
+from advisor.memory.fit import Died, Fit
+from advisor.memory.predict import Predictor
 from advisor.plan.patch import Patch, make_patch, placed
-from advisor.plan.plan import NotProposed, Plan, PlanStep
+from advisor.plan.plan import Plan, PlanStep
+from advisor.plan.situation import Situation
 from advisor.plan.solve import finish, make_plan
-from advisor.plan.what_if import Situation
-from advisor.run.build import RunInputs, build_run
+from advisor.run.build import RunInputs
 from advisor.run.dialect import Recognised, no_place
 from advisor.run.run import Run
 from advisor.run.unread import unread_sharding
 from advisor.script.launch import Launch, Script
 from advisor.script.reader import read_script
 from advisor.watch.measured import Measured, measured_in, with_phase
+from advisor.words import PHASES
 
 __all__ = ["Asked", "Notice", "State"]
 
@@ -229,74 +229,86 @@ def _think(
     shardings = knowledge.tree.sharding
     frames = [f"{frame.file}:{frame.function}" for frame in crash.frames]
     unread = unread_sharding(launch, shardings, told_sharding(shardings, answers), frames)
-    inputs = RunInputs(recognised, launch, machine, knowledge.models, crash.settings, asked.model, unread=unread)
-    run = build_run(inputs).run
-    leak_assumed = answers.get("regression") == "yes"
-    others = other_launches(asked, script, index)
-    inputs = replace(inputs, knobs=held_knobs(knowledge.advisories, run, machine, crash, leak_assumed))
-    run = build_run(inputs).run
-    refused = (say("Left out of your knowledge: {reason}", reason=sentence) for sentence in knowledge.refused)
-    run = replace(run, notes=(*refused, *([others] if others else []), *run.notes))
-    predicted = build_ledger(run, machine, crash)
-    readings = replaced_by(predicted, crash)
-    read = with_readings(predicted, readings)
-    peaks = peaks_in(measured, read, run, crash)
-    raw = with_peaks(read, peaks)
+    faults = Faults(knowledge.advisories, machine, crash, assumed=answers.get("regression") == "yes")
+    died_at = _with_answered_phase(crash, answers)
     known = knowledge.signatures.signatures
-    limit: Literal["card", "share"] = next((s.limit for s in known if s.id == crash.signature), "card")
-    found = corrections(raw, crash) if limit == "card" else ()  # a full share proves nothing of the card
-    ledger = corrected(raw, found)
+    predictor = Predictor(
+        RunInputs(recognised, launch, machine, knowledge.models, crash.settings, asked.model, unread=unread),
+        died_at,
+        asked.margin,
+        leaks=faults.knobs,
+        peaks=partial(peaks_in, measured, crash=died_at) if measured is not None else None,
+        limit=next((s.limit for s in known if s.id == crash.signature), "card"),
+        other_run=of_another_run(asked, script, launch, crash, recognised),
+    )
+    now = predictor.predict()
+    refused = (say("Left out of your knowledge: {reason}", reason=sentence) for sentence in knowledge.refused)
+    others = other_launches(asked, script, index)
+    run = replace(now.run, notes=(*refused, *([others] if others else []), *now.run.notes))
     matches = attribute(run, crash)
-    done = diagnose(Known(crash, run, machine, ledger, matches, measured), knowledge, other_answers(answers), found)
+    inputs = DiagnosisInputs(crash, run, machine, now.ledger, matches, measured)
+    done = diagnose(inputs, knowledge, other_answers(answers), predictor.measured.corrections)
     asks = done.cause.memory != "none"
     versioned = with_version(done.diagnosis, recognised, wanted=asks)
     done = replace(done, diagnosis=with_sharding(versioned, run.unread, shardings, wanted=asks))
-    situation = replace(
-        _situation(inputs, machine, crash, knowledge, done, found, asked.margin),
-        leak_assumed=leak_assumed,
-        limit=limit,
-        readings=readings,
-        peaks=peaks,
-    )
-    plan, situation = _planned(situation, done, ledger, script, index)
+    predictor.died = _died(died_at, done.diagnosis)
+    plan, situation = _planned(_situation(predictor, faults, knowledge, done), done, script, index)
     state = State(
-        asked, knowledge, machine, script, index, run, crash, ledger, matches, done.diagnosis, plan, answers, situation
+        asked,
+        knowledge,
+        machine,
+        script,
+        index,
+        run,
+        crash,
+        now.ledger,
+        matches,
+        done.diagnosis,
+        plan,
+        answers,
+        situation,
     )
     return accept(replace(state, measured=measured), asked.accept)
 
 
-def _situation(
-    inputs: RunInputs,
-    machine: Machine,
-    crash: Crash,
-    knowledge: Knowledge,
-    done: Diagnosed,
-    found: tuple[Correction, ...],
-    margin: float,
-) -> Situation:
+def _with_answered_phase(crash: Crash, answers: Mapping[str, str]) -> Crash:
+    """The crash in the phase that the user named, where the log shows none or another."""
+    given = next((phase for phase in PHASES if phase == answers.get("phase")), None)
+    return crash if given is None else replace(crash, phase=given, phase_among=())
+
+
+def _died(crash: Crash, diagnosis: Diagnosis) -> Died | None:
+    """Where the run ran out; None where no log shows that it did, or nobody knows of which memory."""
+    if crash.verdict != "oom" or diagnosis.memory in ("none", "unknown"):
+        return None
+    place = diagnosis.memory if diagnosis.memory in ("gpu", "host") else None
+    return Died(place, diagnosis.phase, crash.steps_done == 0)
+
+
+def _situation(predictor: Predictor, faults: Faults, knowledge: Knowledge, done: Diagnosed) -> Situation:
     return Situation(
-        inputs=inputs,
-        machine=machine,
-        crash=crash,
-        knowledge=knowledge,
-        facts=done.facts,
-        cause=done.cause.id,
-        phase=done.diagnosis.phase,
-        place="host" if done.diagnosis.memory == "host" else "gpu",
-        corrections=found,
-        advisories=tuple(c.advisory for c in done.concerns if c.advisory.cause and (c.applies or c.possible)),
-        cases=tuple(m.case for m in done.matched if m.same),
-        margin=margin,
+        predictor,
+        knowledge,
+        done.facts,
+        done.cause.id,
+        done.diagnosis.phase,
+        "host" if done.diagnosis.memory == "host" else "gpu",
+        tuple(c.advisory for c in done.concerns if c.advisory.cause and (c.applies or c.possible)),
+        tuple(m.case for m in done.matched if m.same),
+        faults,
     )
 
 
-def _planned(
-    situation: Situation, done: Diagnosed, ledger: Ledger, script: Script | None, index: int
-) -> tuple[Plan, Situation]:
+def _planned(situation: Situation, done: Diagnosed, script: Script | None, index: int) -> tuple[Plan, Situation]:
     """The plan with its places, made anew without whatever it chose and no file can carry."""
-    because = no_place(situation.inputs.recognised, situation.inputs.launch)
+    if done.cause.memory == "none":  # what is not a shortage gets no memory advice
+        predictor, ledger = situation.predictor, situation.now.ledger
+        nothing = Plan((), ledger if not ledger.missing else None, None, predictor.margin, Fit("cannot_be_said"))
+        return nothing, situation
+    inputs = situation.predictor.inputs
+    because = no_place(inputs.recognised, inputs.launch)
     for _ in range(MOST_PLANS):
-        plan = _plan(situation, done, ledger)
+        plan = make_plan(situation, done.cause)
         now = placed(plan, script, index, because)
         lost = {one.id for one, other in zip(plan.steps, now.steps, strict=True) if one.selected and not other.selected}
         if not lost:
@@ -305,25 +317,17 @@ def _planned(
     return _settled(plan, situation, script, index), situation
 
 
-def _plan(situation: Situation, done: Diagnosed, ledger: Ledger) -> Plan:
-    """No memory, no plan: what is not a shortage gets no memory advice."""
-    if done.cause.memory == "none":
-        return Plan((), ledger if not ledger.missing else None, None, situation.margin, None)
-    return make_plan(situation, done.cause)
-
-
 def _with_steps(state: State, selected: Mapping[str, bool]) -> State:
     if state.situation is None:
         return state
     steps = [replace(step, selected=selected[step.id]) for step in state.plan.steps]
-    refused: tuple[NotProposed, ...] = state.plan.not_proposed
-    plan = finish(state.situation, steps, refused)
+    plan = finish(state.situation, steps, state.plan.not_proposed)
     return replace(state, plan=_settled(plan, state.situation, state.script, state.launch_index))
 
 
 def _settled(plan: Plan, situation: Situation, script: Script | None, index: int) -> Plan:
     """The plan with its places; computed again where a selected step has none, since it then does not count."""
-    because = no_place(situation.inputs.recognised, situation.inputs.launch)
+    because = no_place(situation.predictor.inputs.recognised, situation.predictor.inputs.launch)
     now = placed(plan, script, index, because)
     if [step.selected for step in now.steps] == [step.selected for step in plan.steps]:
         return now

@@ -16,7 +16,7 @@ from advisor.kept import again
 from advisor.language import listed, say
 from advisor.plan.patch import Patch
 from advisor.report.diff_report import diff_report
-from advisor.report.json_report import diagnose_json, encode, estimate_json, fits
+from advisor.report.json_report import diagnose_json, encode, estimate_json
 from advisor.report.markdown_report import markdown_report
 from advisor.report.phrases import change_line, nothing_told
 from advisor.report.text_report import estimate_report, text_report
@@ -50,7 +50,7 @@ def estimate(parsed: argparse.Namespace) -> int:
     else:
         sizing = usable(lambda: size_run_file(Path(parsed.run), asked_from(parsed)))
     emit(ESTIMATES[parsed.format](sizing), parsed.ascii)
-    return Exit.DOES_NOT_FIT if fits(sizing.ledger, sizing.margin) is False else Exit.DONE
+    return Exit.DOES_NOT_FIT if sizing.fit.fits is False else Exit.DONE
 
 
 def fix(parsed: argparse.Namespace) -> int:

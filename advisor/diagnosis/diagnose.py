@@ -10,7 +10,7 @@ from advisor.diagnosis.advise import Concern, advice_of, concern_facts, concerns
 from advisor.diagnosis.cases import Matched, match_cases
 from advisor.diagnosis.diagnosis import UNKNOWN, Diagnosis
 from advisor.diagnosis.fact import Fact
-from advisor.diagnosis.facts import Known, gather_facts
+from advisor.diagnosis.facts import DiagnosisInputs, gather_facts
 from advisor.diagnosis.likely_phase import narrowed, walk_likeliest
 from advisor.diagnosis.remarks import remarks
 from advisor.diagnosis.tree import Walk, check_answers, ruled_out, walk
@@ -32,7 +32,7 @@ class Diagnosed(Struct, frozen=True):
 
 
 def diagnose(
-    known: Known, knowledge: Knowledge, answers: Mapping[str, str], found: tuple[Correction, ...] = ()
+    known: DiagnosisInputs, knowledge: Knowledge, answers: Mapping[str, str], found: tuple[Correction, ...] = ()
 ) -> Diagnosed:
     """Diagnose from what is known and what the user answered. Raises AnswerError for answers the tree does not have."""
     check_answers(knowledge.tree, answers)
@@ -62,7 +62,7 @@ def diagnose(
     return Diagnosed(diagnosis, cause, facts, worries, matched)
 
 
-def _walked(tree: Tree, facts: dict[str, Fact], answers: Mapping[str, str], known: Known) -> Walk:
+def _walked(tree: Tree, facts: dict[str, Fact], answers: Mapping[str, str], known: DiagnosisInputs) -> Walk:
     """The walk; where a frame without its caller leaves several phases, the likeliest of them is taken as a guess."""
     among = known.crash.phase_among
     if not among or "phase" in facts or known.crash.verdict != "oom":

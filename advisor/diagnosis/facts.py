@@ -39,7 +39,7 @@ DRIVER = re.compile(r"TaskRunner|main_task|Runner\.run|main_ppo|train_ppo_ray")
 """Names of the process that drives a run and holds whole batches."""
 
 
-class Known(Struct, frozen=True):
+class DiagnosisInputs(Struct, frozen=True):
     """What facts are drawn from."""
 
     crash: Crash
@@ -51,7 +51,7 @@ class Known(Struct, frozen=True):
     """What a record of `watch` says of the run."""
 
 
-def gather_facts(known: Known) -> dict[str, Fact]:
+def gather_facts(known: DiagnosisInputs) -> dict[str, Fact]:
     """All facts that these sources prove, by name."""
     facts: dict[str, Fact] = {}
     facts.update(_crash_facts(known.crash))
@@ -311,7 +311,7 @@ def _divisor_fact(run: Run) -> dict[str, Fact]:
     return {"samples.bind": Fact(True, "script", run.knobs["samples.limit_batch"].note)}
 
 
-def _machine_facts(known: Known) -> dict[str, Fact]:
+def _machine_facts(known: DiagnosisInputs) -> dict[str, Fact]:
     facts: dict[str, Fact] = {}
     machine = known.machine
     for library, version in {**known.crash.libraries, **machine.libraries}.items():

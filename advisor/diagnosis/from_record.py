@@ -42,13 +42,11 @@ def record_facts(measured: Measured | None) -> dict[str, Fact]:
     return facts
 
 
-def peaks_in(measured: Measured | None, ledger: Ledger, run: Run, crash: Crash) -> tuple[Peak, ...]:
+def peaks_in(measured: Measured, ledger: Ledger, run: Run, crash: Crash) -> tuple[Peak, ...]:
     """Peaks of the record that replace what the ledger predicts of the same phase and place.
 
     Where an engine has cards of its own, the fullest card is the engine's, and nothing is said of the trainer's.
     """
-    if measured is None:
-        return ()
     apart = run.topology.rollout_gpus > 0 and not run.topology.colocated
     found = []
     for one in measured.peaks:

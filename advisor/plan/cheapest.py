@@ -13,11 +13,13 @@ from typing import Literal
 
 from msgspec import Struct, field
 
-from advisor.memory.cells import Ledger, PhaseSum, Place
+from advisor.memory.cells import Ledger, Place
+from advisor.memory.fit import PLACES, capacity_of, counted, limit_of, sums_of
+from advisor.memory.predict import Overrides, Prediction
 from advisor.plan.options import Option
 from advisor.plan.plan import Tier
 from advisor.plan.propose import Proposal
-from advisor.plan.what_if import Overrides, Situation
+from advisor.plan.situation import Situation
 from advisor.run.constraints import newly_broken
 from advisor.words import Phase
 
@@ -26,7 +28,6 @@ COUNTED: tuple[Price, ...] = ("changes_results", "host_ram", "slower", "free")
 """The dearest first."""
 MOST_LOOKED_AT = 150
 """Sets computed before the search gives up, and the plan is made step by step; where one was found, 40 were enough."""
-PLACES: tuple[Place, ...] = ("gpu", "host")
 Corner = tuple[Place, Phase]
 Cost = tuple[tuple[int, ...], float, tuple[int, ...], float]
 
@@ -131,39 +132,39 @@ class Search(Struct):
         if len(keys) != len(set(keys)):
             return False
         changed = {**self.base, **together(chosen)}
-        if newly_broken(self.situation.built(self.base), self.situation.built(changed)):
+        if newly_broken(self.situation.predictor.built(self.base), self.situation.predictor.built(changed)):
             return False
         self.looked_at += 1
-        return not self._unfit(self.situation.outcome(changed).ledger)
+        return not _unfit(self.situation.predictor.predict(changed))
 
     def needed(self, proposals: Sequence[Proposal]) -> frozenset[Corner]:
         """Where room is or may be wanting: with the base alone, or with one of the values."""
-        outcomes = [self._ledger(option) for proposal in proposals for option in proposal.options]
-        return frozenset().union(*map(self._unfit, [self.situation.outcome(self.base).ledger, *outcomes]))
+        outcomes = [self._with(option) for proposal in proposals for option in proposal.options]
+        return frozenset().union(*map(_unfit, [self.situation.predictor.predict(self.base), *outcomes]))
 
     def _choice(self, proposal: Proposal, option: Option, position: int, needed: frozenset[Corner]) -> Choice:
-        before, after = self._at_start()[0], self._room(self._ledger(option))
+        before, after = self._at_start()[0], self._room(self._with(option).ledger)
         room = {corner: after[corner] - before[corner] for corner in needed if corner in after and corner in before}
         return Choice(proposal, option, position, _price(proposal, option), room)
 
     def _at_start(self) -> tuple[Mapping[Corner, int], frozenset[Corner]]:
         if not self.start:
-            ledger = self.situation.outcome(self.base).ledger
-            self.start.append((self._room(ledger), self._unfit(ledger)))
+            base = self.situation.predictor.predict(self.base)
+            self.start.append((self._room(base.ledger), _unfit(base)))
         return self.start[0]
 
-    def _ledger(self, option: Option) -> Ledger:
-        return self.situation.outcome({**self.base, **option.overrides}).ledger
-
-    def _unfit(self, ledger: Ledger) -> frozenset[Corner]:
-        return frozenset((place, phase) for place in PLACES for phase in self.situation.unfit(ledger, place) or ())
+    def _with(self, option: Option) -> Prediction:
+        return self.situation.predictor.predict({**self.base, **option.overrides})
 
     def _room(self, ledger: Ledger) -> dict[Corner, int]:
         """Bytes left in every corner once the margin is kept; negative where it is too full."""
-        limits: dict[Place, int | None] = {"gpu": ledger.gpu_capacity, "host": ledger.host_limit}
-        kept = {place: int(limit * (1 - self.situation.margin)) for place, limit in limits.items() if limit is not None}
-        sums: dict[Place, tuple[PhaseSum, ...]] = {"gpu": ledger.gpu, "host": ledger.host}
-        return {(place, s.phase): size - s.expected for place, size in kept.items() for s in sums[place]}
+        walls = self.situation.predictor.walls
+        return {
+            (place, each.phase): limit_of(each, capacity, walls) - counted(each, walls)
+            for place in PLACES
+            if (capacity := capacity_of(ledger, place)) is not None
+            for each in sums_of(ledger, place)
+        }
 
     def _mildest(self, subset: Sequence[Sequence[Choice]]) -> Chosen | None:
         """The cheapest values of these remedies with which everything fits; None where none do."""
@@ -204,7 +205,7 @@ class Search(Struct):
         key = (strongest[0].position, strongest[1].position)
         if key not in self.pairs:
             before = self._at_start()[0]
-            after = self._room(self.situation.outcome({**self.base, **together(strongest)}).ledger)
+            after = self._room(self.situation.predictor.predict({**self.base, **together(strongest)}).ledger)
             alone = [_most(one), _most(other)]
             gained = {corner: after[corner] - before[corner] for corner in alone[0] if corner in after}
             self.pairs[key] = {c: max(0, size - sum(each.get(c, 0) for each in alone)) for c, size in gained.items()}
@@ -218,7 +219,11 @@ class Search(Struct):
         if len(strongest) < len(subset):
             return True
         self.looked_at += 1
-        return not tight & self._unfit(self.situation.outcome({**self.base, **together(strongest)}).ledger)
+        return not tight & _unfit(self.situation.predictor.predict({**self.base, **together(strongest)}))
+
+
+def _unfit(prediction: Prediction) -> frozenset[Corner]:
+    return frozenset((place, phase) for place in PLACES for phase in prediction.unfit(place) or ())
 
 
 def _most(choices: Sequence[Choice]) -> Mapping[Corner, int]:

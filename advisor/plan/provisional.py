@@ -11,8 +11,8 @@ from advisor.knowledge.schema import Cause, Provision, Remedy
 from advisor.language import say
 from advisor.plan.plan import PlanStep
 from advisor.plan.propose import Proposal, propose
+from advisor.plan.situation import Situation
 from advisor.plan.steps import advice_step, step_of
-from advisor.plan.what_if import Situation
 
 MOST = 4
 """A short list: the first thing to do is to find the witness."""
@@ -30,7 +30,7 @@ def provisional_steps(situation: Situation, cause: Cause) -> list[PlanStep]:
 def _steps(situation: Situation, provision: Provision) -> Iterator[PlanStep]:
     by_id = {remedy.id: remedy for remedy in situation.knowledge.remedies}
     seen = replace(situation, place="host" if provision.memory == "host" else "gpu", cause="")
-    dialect = situation.outcome({}).built.natives.framework is not None
+    dialect = situation.now.built.natives.framework is not None
     for remedy in (by_id[name] for name in provision.remedies if name in by_id):
         if remedy.value is None:
             yield advice_step(remedy, seen)

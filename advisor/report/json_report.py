@@ -11,7 +11,8 @@ from advisor.crash.evidence import Crash, Evidence
 from advisor.diagnosis.diagnosis import Diagnosis, Step
 from advisor.machine.inventory import Machine
 from advisor.machine.inventory_json import to_json as machine_json
-from advisor.memory.cells import Cell, Ledger, Match, PhaseSum, Place
+from advisor.memory.cells import Cell, Ledger, Match, PhaseSum
+from advisor.memory.fit import Fit
 from advisor.plan.plan import Change, Plan, PlanStep
 from advisor.redact import redact_value
 from advisor.report.record_report import record_json
@@ -72,7 +73,8 @@ def estimate_json(sizing: Sizing) -> dict[str, Any]:
         "machine": machine_json(sizing.machine),
         "memory": _memory(sizing.ledger, sizing.attribution),
         "margin": sizing.margin,
-        "fits": fits(sizing.ledger, sizing.margin),
+        "fits": sizing.fit.fits,
+        "fit": _fit(sizing.fit),
         "sizes": _sizes(sizing.sizes),
         **({"sharding": spread} if (spread := sharding_json(sizing.run, sizing.machine)) else {}),
     }
@@ -103,13 +105,20 @@ def _sizes(sizes: Sizes | None) -> dict[str, Any] | None:
     }
 
 
-def fits(ledger: Ledger, margin: float) -> bool | None:
-    """GPU and host together: False where either does not fit, None where either is unknown and the other fits."""
-    places: tuple[Place, Place] = ("gpu", "host")
-    known = [ledger.fits(place, margin) for place in places]
-    if False in known:
-        return False
-    return None if None in known else True
+def _fit(fit: Fit) -> dict[str, Any]:
+    """The verdict with what decides it; bytes are null where they are not what is short."""
+    worst, in_bytes = fit.worst, fit.worst is not None and fit.worst.reason != "gpus"
+    return {
+        "verdict": fit.verdict,
+        "reason": worst.reason if worst else None,
+        "place": worst.place if worst else None,
+        "phase": worst.phase if worst and worst.phase != "unknown" else None,
+        "decides": worst.decides if worst else None,
+        "short_bytes": worst.short or None if worst and in_bytes else None,
+        "short_gpus": worst.short if worst and not in_bytes else None,
+        "lived_through": [{"memory": place, "phase": phase} for place, phase in fit.lived_through],
+        "set_aside": [{"memory": place, "phase": phase} for place, phase in fit.set_aside],
+    }
 
 
 def scan_json(crash: Crash) -> dict[str, Any]:
@@ -343,4 +352,4 @@ def _change(change: Change) -> dict[str, Any]:
 
 
 def _outcome(plan: Plan) -> dict[str, Any]:
-    return {"fits": plan.fits, "margin": plan.margin, "shortfall": plan.shortfall}
+    return {"fits": plan.fits, "margin": plan.margin, "shortfall": plan.shortfall, "fit": _fit(plan.fit)}

@@ -12,6 +12,7 @@ from advisor.diagnosis.diagnosis import UNKNOWN, Advice, CaseMatch, Diagnosis, S
 from advisor.hostile import clean_line
 from advisor.language import Sayings, clauses, listed, say, sentences
 from advisor.memory.cells import Ledger, Place
+from advisor.memory.fit import capacity_of, sums_of
 from advisor.plan.plan import Change, Plan, PlanStep
 from advisor.redact import redact
 from advisor.report import phrases
@@ -206,10 +207,10 @@ def _memory(ledger: Ledger, plan: Plan) -> str:
 
 
 def _table(place: Place, before: Ledger, after: Ledger | None) -> list[str]:
-    phases = phrases.sums(before, place)
+    phases = sums_of(before, place)
     if not phases:
         return []
-    room = show_gib(phrases.capacity(before, place))
+    room = show_gib(capacity_of(before, place))
     titles = Sayings[Place](
         {"gpu": "GPU memory of one card, GiB of {size}:", "host": "Host RAM of one node, GiB of {size}:"}
     )

@@ -6,22 +6,21 @@ from typing import TYPE_CHECKING
 
 from advisor.crash.evidence import Crash, Evidence
 from advisor.diagnosis.diagnosis import UNKNOWN, CaseMatch, Diagnosis, Step
-from advisor.language import Sayings, clauses, listed, mark, say, say_count, sentences
+from advisor.language import Sayings, listed, mark, say, say_count, sentences
 from advisor.machine.inventory import Machine
 from advisor.memory.cells import Ledger, PhaseSum, Place
+from advisor.memory.fit import capacity_of, sums_of
 from advisor.plan.plan import Plan, PlanStep
 from advisor.report import phrases
 from advisor.report.cluster_report import nodes_section
-from advisor.report.json_report import fits
 from advisor.report.layout import WIDTH, cut, cut_front, join, section, table, wrap
 from advisor.report.record_report import record_lines
 from advisor.report.sharding_report import sharding_section
 from advisor.report.sizes_report import sizes_told
 from advisor.run.run import Run
-from advisor.units import show_bytes, show_gib
+from advisor.units import show_gib
 from advisor.words import (
     BASIS_TITLES,
-    MEMORY_TITLES,
     OWNER_TITLES,
     PHASE_NAMES,
     PHASE_TITLES,
@@ -75,8 +74,8 @@ def estimate_report(sizing: Sizing) -> str:
     ledger = sizing.ledger
     return join(
         [
-            *wrap(_fit_sentence(ledger, sizing.margin)),
-            *[line for doubt in sizing.run.doubts for line in wrap(doubt)],
+            *wrap(phrases.fit_sentence(sizing.fit, ledger, sizing.margin)),
+            *[line for doubt in ledger.doubts for line in wrap(doubt)],
             "",
             *_subject(sizing.run, sizing.machine),
             *_ledger(ledger, "gpu"),
@@ -224,7 +223,7 @@ def _step(step: PlanStep, brief: bool) -> list[str]:
 def _memory(ledger: Ledger, plan: Plan) -> list[str]:
     lines: list[str] = []
     for place, title in _PLACES:
-        lines += _before_after(say(title, size=show_gib(phrases.capacity(ledger, place))), ledger, plan, place)
+        lines += _before_after(say(title, size=show_gib(capacity_of(ledger, place))), ledger, plan, place)
     for text in ledger.assumed:
         lines += wrap(say("Assumed: {assumed}", assumed=text), 2, 4)
     for text in ledger.missing:
@@ -234,10 +233,10 @@ def _memory(ledger: Ledger, plan: Plan) -> list[str]:
 
 def _before_after(title: str, before: Ledger, plan: Plan, place: Place) -> list[str]:
     """Expected GiB of every phase now and after, the range of the expectation now, and a word where room is short."""
-    phases = phrases.sums(before, place)
+    phases = sums_of(before, place)
     if not phases:
         return []
-    room = phrases.capacity(before, place)
+    room = capacity_of(before, place)
     rows = [[title, say("now"), say("low–high"), say("after"), ""]]
     for each in phases:
         later = plan.after.phase(place, each.phase) if plan.after else None
@@ -254,11 +253,11 @@ def _before_after(title: str, before: Ledger, plan: Plan, place: Place) -> list[
 
 
 def _ledger(ledger: Ledger, place: Place) -> list[str]:
-    phases = phrases.sums(ledger, place)
+    phases = sums_of(ledger, place)
     lines: list[str] = []
     for each in phases:
         lines += ["", *_phase_lines(each)]
-    room = show_gib(phrases.capacity(ledger, place))
+    room = show_gib(capacity_of(ledger, place))
     if not phases:
         return []
     if place == "gpu":
@@ -278,37 +277,6 @@ def _phase_lines(each: PhaseSum) -> list[str]:
         for cell in sorted(each.cells, key=lambda cell: -cell.expected)
     ]
     return [head, *(cut(line, WIDTH) for line in table(rows, indent=4, right=frozenset({1})))]
-
-
-def _fit_sentence(ledger: Ledger, margin: float) -> str:
-    answer = fits(ledger, margin)
-    if answer is None and ledger.fits("gpu", margin):
-        return say(
-            "It fits on the GPUs, with {margin:.0%} of their memory left free in every phase. Whether host RAM "
-            "suffices cannot be said: how much a node has is not known (--host-ram).",
-            margin=margin,
-        )
-    if answer is None:
-        missing = clauses(ledger.missing) or say("the capacity is not known")
-        return say("Whether it fits cannot be said: {missing}.", missing=missing)
-    places: tuple[Place, Place] = ("gpu", "host")
-    if answer:
-        return say("It fits, with {margin:.0%} of the memory left free in every phase.", margin=margin)
-    tight = [place for place in places if ledger.fits(place, margin) is False]
-    return sentences(_excess(ledger, place, margin) for place in tight)
-
-
-def _excess(ledger: Ledger, place: Place, margin: float) -> str:
-    peak, room = ledger.peak(place), phrases.capacity(ledger, place)
-    assert peak is not None
-    return say(
-        "{memory} does not fit: {phase} is expected to take {size} of {room}, of which {margin:.0%} should stay free.",
-        memory=MEMORY_TITLES[place],
-        phase=PHASE_TITLES[peak.phase],
-        size=show_bytes(peak.expected),
-        room=show_bytes(room),
-        margin=margin,
-    )
 
 
 def _not_proposed(plan: Plan) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from advisor.language import Sayings, clauses, say, say_count
 from advisor.memory.cells import LETTERS, Ledger, Owner, PhaseSum, Place
-from advisor.plan.fit import ASIDE
+from advisor.memory.fit import ASIDE
 from advisor.plan.plan import Plan
 from advisor.run.run import Run
 from advisor.tui.facts import lead

@@ -80,10 +80,11 @@ def test_the_ledger_of_each_phase_seen_is_what_the_record_measured(states: tuple
 
 def test_the_plan_counts_with_it_and_every_face_says_measured(states: tuple[State, State]) -> None:
     before, after = states
-    assert before.ledger.fits("gpu", 0.08) is False
-    assert after.ledger.fits("gpu", 0.08) is True
+    assert before.situation is not None
     assert after.situation is not None
-    outcome = after.situation.outcome({}).ledger.phase("gpu", "actor_update")
+    assert before.situation.now.unfit("gpu")
+    assert after.situation.now.unfit("gpu") == []
+    outcome = after.situation.now.ledger.phase("gpu", "actor_update")
     assert outcome is not None
     assert outcome.expected == 66 * GIB
     assert "measured" in text_report(after)

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from advisor.demo import demo_files
-from advisor.diagnosis.facts import Known, gather_facts
+from advisor.diagnosis.facts import DiagnosisInputs, gather_facts
 from advisor.diagnosis.tree import AnswerError
 from advisor.language import speak
 from advisor.session import Asked, State, open_session
@@ -26,7 +26,7 @@ def test_facts_have_the_same_values_and_reasons_of_their_own() -> None:
     told = {}
     for language in ("en", "zh"):
         state = diagnosed(language)
-        facts = gather_facts(Known(state.crash, state.run, state.machine, state.ledger, state.attribution))
+        facts = gather_facts(DiagnosisInputs(state.crash, state.run, state.machine, state.ledger, state.attribution))
         told[language] = facts
     english, chinese = told["en"], told["zh"]
     assert {name: fact.value for name, fact in english.items()} == {name: fact.value for name, fact in chinese.items()}

@@ -164,6 +164,6 @@ def test_a_file_of_the_runs_own_settings_is_said_where_nothing_can_be_counted(op
 def test_the_plan_may_still_shard_more(opened: Open) -> None:
     state = opened(SWIFT.format(more="--deepspeed conf/zero2.json"))
     assert state.situation is not None
-    then = state.situation.outcome({"deepspeed": "zero3"})
+    then = state.situation.predictor.predict({"deepspeed": "zero3"})
     assert then.built.run.value("actor.zero_stage") == 3
     assert then.built.run.unread is None

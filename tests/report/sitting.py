@@ -32,6 +32,7 @@ from advisor.knowledge.schema import (
 )
 from advisor.machine.inventory import Gpu, Host, Machine
 from advisor.memory.cells import Cell, Ledger, Match, Owner, PhaseSum, Place
+from advisor.memory.fit import Fit
 from advisor.plan.plan import Change, NotProposed, Plan, PlanStep
 from advisor.run.run import Knob, ModelShape, Run, Topology
 from advisor.script.document import Setting, Span
@@ -315,7 +316,7 @@ def plan() -> Plan:
         before=ledger(False),
         after=ledger(True),
         margin=0.08,
-        fits=True,
+        fit=Fit("fits"),
         not_proposed=(NotProposed("raise-accumulation", "More gradient accumulation", "it does not lower the peak"),),
     )
 
@@ -387,5 +388,5 @@ def unknown_sitting() -> State:
         ledger=Ledger(None, None, (), (), missing=("the model is not known",)),
         attribution=(),
         diagnosis=Diagnosis("", "", "", "estimated", "unknown", "unknown", ()),
-        plan=Plan((), None, None, 0.08, None),
+        plan=Plan((), None, None, 0.08, Fit("cannot_be_said")),
     )

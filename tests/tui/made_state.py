@@ -13,6 +13,7 @@ from advisor.knowledge.schema import Knowledge, Mechanics, Signatures, Tree
 from advisor.machine.inventory import Gpu, GpuProcess, Host, Machine
 from advisor.machine.live import GaugeSnapshot, GpuGauge
 from advisor.memory.cells import Cell, Ledger, Owner, PhaseSum, Place
+from advisor.memory.fit import Fit
 from advisor.plan.plan import Change, NotProposed, Plan, PlanStep
 from advisor.run.run import Knob, ModelShape, Run, Topology
 from advisor.script.document import Setting, Span
@@ -162,7 +163,7 @@ def plan_of(chosen: tuple[PlanStep, ...]) -> Plan:
         ledger(False, False),
         after,
         0.08,
-        fits=len(on) >= 2,
+        fit=Fit("fits" if len(on) >= 2 else "does_not_fit"),
         not_proposed=(NotProposed("accumulation", "More gradient accumulation", "it does not lower the peak"),),
     )
 
