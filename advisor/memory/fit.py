@@ -20,8 +20,8 @@ from advisor.words import OWNER_TITLES, PHASE_TITLES, PHASES, Phase
 FitVerdict = Literal["fits", "may_not_fit", "does_not_fit", "cannot_be_said"]
 Standing = Literal["fits", "over", "engine", "lived_through", "set_aside"]
 """Of one phase; "engine": its rollout engine cannot start, whatever room there is beside it."""
-Reason = Literal["over", "engine", "gpus", "high", "set_aside", "capacity", "phase"]
-"""Why it does not fit (the first three), may not (the next two), or why nobody can say (the last two)."""
+Reason = Literal["over", "engine", "gpus", "high", "set_aside", "inputs", "capacity", "phase"]
+"""Why it does not fit (the first three), may not (the next two), or why nobody can say (the last three)."""
 
 PLACES: tuple[Place, ...] = ("gpu", "host")
 _ORDER: tuple[Phase, ...] = (
@@ -151,13 +151,13 @@ def fit_of(ledger: Ledger, walls: Walls, run: Run, gpus: tuple[int, int] | None 
     """
     against: list[Finding] = []
     perhaps: list[Finding] = []
-    unknown: list[Finding] = []
+    unknown: list[Finding] = [] if ledger.gpu else [Finding("inputs", "gpu")]
     skipped: dict[Standing, list[tuple[Place, Phase]]] = {"lived_through": [], "set_aside": []}
     for place in PLACES:
         capacity = capacity_of(ledger, place)
-        if capacity is None or not ledger.gpu:
+        if capacity is None:
             grown = [now for now in sums_of(ledger, place) if not _lived(now, walls)]
-            unknown += [Finding("capacity", place)] if grown or not ledger.gpu else []
+            unknown += [Finding("capacity", place)] if grown else []
             continue
         for now in sums_of(ledger, place):
             stands = standing(now, capacity, walls)
@@ -170,7 +170,7 @@ def fit_of(ledger: Ledger, walls: Walls, run: Run, gpus: tuple[int, int] | None 
             elif stands == "fits" and _highest(now, walls) > capacity and not _lived(now, walls):
                 perhaps.append(_finding("high", now, capacity, walls, run))
     against.sort(key=lambda one: (one.reason != "engine", -one.short))
-    perhaps.sort(key=lambda one: -one.short)
+    perhaps.sort(key=lambda one: (one.reason != "set_aside", -one.short))
     if gpus is not None:
         against.insert(0, Finding("gpus", "gpu", expected=gpus[0], capacity=gpus[1], short=gpus[0] - gpus[1]))
     elif not against and not unknown and _unexplained(walls):
@@ -186,8 +186,8 @@ def fit_of(ledger: Ledger, walls: Walls, run: Run, gpus: tuple[int, int] | None 
 
 
 def worst_of_each_place(fit: Fit) -> list[Finding]:
-    """One finding a place: the rest of a place is relieved with it or says no more."""
-    return list({one.place: one for one in reversed(fit.findings)}.values())[::-1]
+    """One finding of a kind and place: the others are relieved with it or say no more."""
+    return list({(one.place, one.reason): one for one in reversed(fit.findings)}.values())[::-1]
 
 
 def told_of(finding: Finding) -> str:

@@ -182,7 +182,7 @@ def options(remedy: Remedy, situation: Situation, base: Overrides) -> tuple[list
 
 def _stops_engine(before: Prediction, after: Prediction) -> str:
     """Why the rollout engine could not start with a change, where it can without it; "" where it can."""
-    if any(cannot_start(each) for each in before.ledger.gpu):
+    if any(map(cannot_start, before.ledger.gpu)) or not any(map(cannot_start, after.ledger.gpu)):
         return ""
     stuck = next((one for one in after.fit.findings if one.reason == "engine"), None)
     return told_of(stuck) if stuck is not None else ""

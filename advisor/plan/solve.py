@@ -266,9 +266,11 @@ def _may_apply(remedy: Remedy, situation: Situation) -> bool:
 
 def _shortfall(situation: Situation, after: Prediction) -> str:
     """What is too much after the selected steps, place by place; else what still stands in doubt."""
+    if not after.ledger.gpu:
+        return ""  # what is missing is told where the sums would be
     against = [told_of(one) for one in worst_of_each_place(after.fit)]
     if after.fit.verdict != "does_not_fit":
         said = after.run.doubts  # each face tells these at the head of its plan
-        computed = after.ledger.gpu and after.fit.fits is not None
-        return sentences([doubt for doubt in after.ledger.doubts if computed and doubt not in said] + against)
+        doubts = (doubt for doubt in after.ledger.doubts if after.fit.fits is not None and doubt not in said)
+        return sentences([*doubts, clauses(against)])
     return clauses(against)
