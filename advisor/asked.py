@@ -18,10 +18,10 @@ from advisor.machine.describe import described, from_log, merge
 from advisor.machine.inventory import Machine
 from advisor.machine.measure import measure
 from advisor.machine.ray_session import end_of
+from advisor.plan.patch import values_before
 from advisor.run.agreement import agreement, same_text
 from advisor.run.bound import native
 from advisor.run.dialect import Recognised, recognise
-from advisor.script.changes import COMMENT
 from advisor.script.launch import Launch, Script
 from advisor.script.python_module import follow_module
 from advisor.units import show_bytes
@@ -219,36 +219,47 @@ def _cluster(address: str | None, tell: Notice) -> tuple[Sequence[Machine], Sequ
     return answers.nodes, answers.problems
 
 
-def of_another_run(asked: Asked, script: Script | None, launch: Launch | None, crash: Crash, known: Recognised) -> str:
-    """Why the log is not of the script as it is now, in a sentence; "" where nothing shows that it is not.
+class Earlier(Struct, frozen=True):
+    """The script as it was when the log was written."""
 
-    Either the log prints another value of a setting, or `fix` wrote the script after the log was written.
+    overrides: Mapping[str, str | None]
+    """Native key (`$NAME` for a variable) → its text then; {}: as it is now."""
+    said: str = ""
+
+
+def earlier_run(asked: Asked, script: Script | None, launch: Launch | None, crash: Crash, known: Recognised) -> Earlier:
+    """The settings that the log's run had and this script no longer has, with a sentence on them.
+
+    Either the log prints other values, or `fix` changed the script after the log was written: its comments have both.
     """
-    if script is None or launch is None or not asked.logs or not crash.evidence:
-        return ""
-    facts = known.framework.settings if known.framework is not None else {}
-    printed = {native(key): text for key, text in crash.settings.items()}
-    for setting in launch.effective().values():
-        key = native(setting.key)
-        counts = setting.resolved and key in printed and key in facts and facts[key].knob is not None
-        if counts and not same_text(setting.text, printed[key]):
-            return say(
-                "The log is of another run: it had {key} = {printed}, this script has {stated}. What it measured is "
-                "not counted, and what it passed proves nothing here.",
-                key=clean_line(key, 80),
-                printed=clean_line(printed[key], 40),
-                stated=clean_line(setting.text, 40),
-            )
+    if script is None or launch is None or not asked.logs or not crash.evidence or known.framework is None:
+        return Earlier({})
+    facts, printed = known.framework.settings, {native(key): text for key, text in crash.settings.items()}
+    now = {native(setting.key): setting.text for setting in launch.effective().values() if setting.resolved}
+    then: dict[str, str | None] = {
+        key: printed[key]
+        for key, text in now.items()
+        if key in facts and facts[key].knob is not None and key in printed and not same_text(text, printed[key])
+    }
     main = script.documents[0]
-    if COMMENT.encode() not in main.data or not all(log.is_file() for log in (main.path, *asked.logs)):
-        return ""
-    if main.path.stat().st_mtime <= max(log.stat().st_mtime for log in asked.logs):
-        return ""
-    return say(
-        "The log is older than the changes that rl-oom-advisor made to {file}: it is of the script before them. What "
-        "it measured is not counted, and what it passed proves nothing here.",
-        file=clean_line(main.path.name),
+    written, logged = ([f.stat().st_mtime for f in files if f.is_file()] for files in ([main.path], asked.logs))
+    if written and logged and written[0] > max(logged):
+        commented = values_before(main.data.decode(errors="replace"))
+        settings = {key: old for key, old in commented.items() if key in facts}
+        variables = {f"${key}": old for key, old in commented.items() if key in known.framework.environment}
+        then = {**settings, **variables, **then}
+    if not then:
+        return Earlier({})
+    key, text = next(iter(then.items()))
+    unset = say("what is not set")
+    said = say(
+        "The log is of another run than this script's: it had {key} = {then}, here it is {now}. What the log shows "
+        "counts for the run as it was, and is carried over to the script as it is.",
+        key=clean_line(key, 80),
+        then=unset if text is None else clean_line(text, 40),
+        now=clean_line(now.get(key, unset), 40),
     )
+    return Earlier(then, said)
 
 
 def other_launches(asked: Asked, script: Script | None, index: int) -> str:

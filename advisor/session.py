@@ -14,8 +14,8 @@ from advisor.asked import (
     Notice,
     config_module,
     described_libraries,
+    earlier_run,
     machine_for,
-    of_another_run,
     other_launches,
     pick_launch,
     read_crash_of,
@@ -232,6 +232,7 @@ def _think(
     faults = Faults(knowledge.advisories, machine, crash, assumed=answers.get("regression") == "yes")
     died_at = _with_answered_phase(crash, answers)
     known = knowledge.signatures.signatures
+    earlier = earlier_run(asked, script, launch, crash, recognised)
     predictor = Predictor(
         RunInputs(recognised, launch, machine, knowledge.models, crash.settings, asked.model, unread=unread),
         died_at,
@@ -239,14 +240,16 @@ def _think(
         leaks=faults.knobs,
         peaks=partial(peaks_in, measured, crash=died_at) if measured is not None else None,
         limit=next((s.limit for s in known if s.id == crash.signature), "card"),
-        other_run=of_another_run(asked, script, launch, crash, recognised),
+        earlier=earlier.overrides,
+        doubt=earlier.said,
     )
     now = predictor.predict()
     refused = (say("Left out of your knowledge: {reason}", reason=sentence) for sentence in knowledge.refused)
     others = other_launches(asked, script, index)
     run = replace(now.run, notes=(*refused, *([others] if others else []), *now.run.notes))
     matches = attribute(run, crash)
-    inputs = DiagnosisInputs(crash, run, machine, now.ledger, matches, measured)
+    seen = predictor.predict(earlier.overrides)  # what the log saw
+    inputs = DiagnosisInputs(crash, run, machine, seen.ledger, matches, measured)
     done = diagnose(inputs, knowledge, other_answers(answers), predictor.measured.corrections)
     asks = done.cause.memory != "none"
     versioned = with_version(done.diagnosis, recognised, wanted=asks)

@@ -2,7 +2,7 @@
 
 In this order: the run is bound with its overrides; bad library versions add what they leak; the ledger is computed;
 what the log read replaces what was predicted; peaks of a record do the same; what the crash proves beyond that is
-added; Ray's threshold lowers the host's wall. What was measured was measured on the run as it stands, and moves along.
+added; Ray's threshold lowers the host's wall. What was measured was measured on the run of the log, and moves along.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _Question = tuple[frozenset[tuple[str, str | None]], bool, tuple[tuple[str, obje
 
 
 class Measured(Struct, frozen=True):
-    """What log and record measured of the run as it stands."""
+    """What log and record measured of the run as they saw it."""
 
     readings: tuple[Replaced, ...] = ()
     """Quantities of the ledger that the log printed."""
@@ -87,8 +87,9 @@ class Predictor:
     """Predicts one run on one machine. Remembers what it was asked: a plan asks the same many times over.
 
     `leaks`: the knobs that bad library versions turn on in a form of the run. `peaks`: those of a record that speak of
-    this ledger. `limit`: what was full; a full share proves nothing of the card. `other_run`: why log and record are
-    not of this run, in a sentence; nothing that they measured then counts, and `died` stays None.
+    this ledger. `limit`: what was full; a full share proves nothing of the card. `earlier`: the settings that the run
+    of the log had and this one has no more: what was measured counts for that run, and moves along from there.
+    `doubt`: a sentence on that.
     """
 
     def __init__(
@@ -100,7 +101,8 @@ class Predictor:
         leaks: Callable[[Run], Mapping[str, Knob]] | None = None,
         peaks: Callable[[Ledger, Run], tuple[Peak, ...]] | None = None,
         limit: Literal["card", "share"] = "card",
-        other_run: str = "",
+        earlier: Overrides | None = None,
+        doubt: str = "",
     ) -> None:
         self.inputs = inputs
         self.crash = crash
@@ -110,7 +112,8 @@ class Predictor:
         """Set once the diagnosis is made, before anybody asks what fits."""
         self._leaks = leaks
         self._peaks = peaks
-        self._other_run = other_run
+        self._earlier = earlier or {}
+        self._doubt = doubt
         self._built: dict[_Question, BuiltRun] = {}
         self._known: dict[_Question, Prediction] = {}
 
@@ -147,10 +150,8 @@ class Predictor:
 
     @cached_property
     def measured(self) -> Measured:
-        """What log and record measured, by the run as it stands."""
-        if self._other_run:
-            return Measured()
-        run = self.built().run
+        """What log and record measured, by the run as they saw it."""
+        run = self.built(self._earlier).run
         predicted = build_ledger(run, self.machine, self.crash)
         readings = replaced_by(predicted, self.crash)
         read = with_readings(predicted, readings)
@@ -162,9 +163,9 @@ class Predictor:
     @cached_property
     def walls(self) -> Walls:
         """What ledgers are held against."""
-        now = self.predict()
-        died = None if self._other_run else self.died
-        return Walls(self.margin, now.run.topology.colocated, died, now.ledger if died is not None else None)
+        shared = self.predict().run.topology.colocated
+        lived = self.predict(self._earlier).ledger if self.died is not None else None
+        return Walls(self.margin, shared, self.died, lived)
 
     def without_latent_faults(self) -> Predictor:
         """The same without faults that only a change would trigger: those are answered by a version step beside it."""
@@ -187,8 +188,8 @@ class Predictor:
         return other
 
     def _with_measured(self, ledger: Ledger) -> Ledger:
-        if self._other_run:
-            return replace(ledger, basis="estimated", doubts=(*ledger.doubts, self._other_run))
+        if self._doubt:
+            ledger = replace(ledger, basis="estimated", doubts=(*ledger.doubts, self._doubt))
         found = self.measured
         read = with_peaks(with_readings(ledger, found.readings), found.peaks)
         return corrected(read, found.corrections)

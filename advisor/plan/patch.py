@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence, Set
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from msgspec.structs import replace
 
 from advisor.language import clauses, say
 from advisor.plan.plan import Change, Plan, PlanStep
+from advisor.script.changes import COMMENT
 from advisor.script.document import EditRefused, Rewrite, Span, Wanted
 from advisor.script.edit import rewrite
 from advisor.script.launch import Script
@@ -17,6 +19,11 @@ from advisor.script.proof import check
 
 WRITABLE = frozenset({"setting", "environment", "data"})
 """Kinds of steps that a file carries."""
+
+UNSET = "(unset)"
+"""The old value in a comment, where there was none."""
+_COMMENTED = re.compile(rf"{COMMENT}[\w.-]+: (?P<key>\S+) (?P<old>.*) -> ")
+"""The comment of `wanted_of`, as it stands in a file."""
 
 
 class Patch(Struct, frozen=True):
@@ -98,9 +105,14 @@ def wanted_of(step: PlanStep) -> list[Wanted]:
     ]
 
 
+def values_before(text: str) -> dict[str, str | None]:
+    """Key → the value before, of every change that a comment of ours in a file tells."""
+    return {found["key"]: None if found["old"] == UNSET else found["old"] for found in _COMMENTED.finditer(text)}
+
+
 def _brief(change: Change) -> str:
     new = "removed" if change.new is None else change.new
-    return f"{change.key.lstrip('-')} {change.old if change.old is not None else '(unset)'} -> {new}"
+    return f"{change.key.lstrip('-')} {change.old if change.old is not None else UNSET} -> {new}"
 
 
 def _by_hand(step: PlanStep) -> str:
