@@ -263,10 +263,15 @@ def savings(saves: Mapping[Phase, int], place: str) -> list[str]:
     ]
 
 
-def room_word(phase: PhaseSum, room: int | None, margin: float) -> str:
-    """ "over" where the expectation exceeds the capacity, "tight" where it eats into the margin, else ""."""
-    if room is None or phase.expected <= room * (1 - margin):
+def room_word(phase: PhaseSum, room: int | None, plan: Plan) -> str:
+    """ "over" where the expectation exceeds the capacity, "tight" where it eats into the margin, "passed" where the run
+    lived with that, else ""."""
+    if any((one.place, one.phase, one.reason) == (phase.place, phase.phase, "engine") for one in plan.fit.findings):
+        return say("cannot start")
+    if room is None or phase.expected <= room * (1 - plan.margin):
         return ""
+    if (phase.place, phase.phase) in plan.fit.lived_through:
+        return say("passed")
     return say("over") if phase.expected > room else say("tight")
 
 

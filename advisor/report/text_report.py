@@ -246,7 +246,7 @@ def _before_after(title: str, before: Ledger, plan: Plan, place: Place) -> list[
                 show_gib(each.expected),
                 say("measured") if each.measured else f"{show_gib(each.low)}–{show_gib(each.high)}",
                 show_gib(later.expected) if later else "",
-                phrases.room_word(later or each, room, plan.margin),
+                phrases.room_word(later or each, room, plan),
             ]
         )
     return ["", *table(rows, right=frozenset({1, 2, 3}))]
