@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from advisor import session
 from advisor.config import PROGRAM
 from advisor.language import say
-from advisor.session import Asked, State
+from advisor.session import SessionRequest, State
 
 KEPT = 20
 """Sittings that are kept; older ones make room."""
@@ -27,7 +27,7 @@ SCHEMA = 1
 class Kept(Struct, frozen=True):
     """One sitting: what was asked for with the user's answers, what was switched by hand, and where the user was."""
 
-    asked: Asked
+    asked: SessionRequest
     switched: Mapping[str, bool] = field(default_factory=dict)
     """Step of the plan → on or off, in the order of the keystrokes."""
     stage: str = ""
@@ -108,7 +108,7 @@ def again(state: State, switched: Mapping[str, bool]) -> State:
     return state
 
 
-def asked_now(state: State) -> Asked:
+def asked_now(state: State) -> SessionRequest:
     """What was asked for, paths made absolute, with the answers as they stand."""
     asked = state.asked
     return replace(
@@ -127,7 +127,7 @@ def _absolute(path: Path) -> Path:
 
 
 def _written(kept: Kept) -> dict[str, Any]:
-    asked = {name: _plain(getattr(kept.asked, name)) for name in Asked.__struct_fields__}
+    asked = {name: _plain(getattr(kept.asked, name)) for name in SessionRequest.__struct_fields__}
     return {
         "schema": SCHEMA,
         "asked": asked,

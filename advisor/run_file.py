@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from advisor.asked import machine_told
 from advisor.bounded_yaml import UnboundedYamlError, check_bounds
 from advisor.crash.evidence import NOTHING
 from advisor.hostile import clean_line
@@ -22,6 +21,7 @@ from advisor.memory.cells import Ledger, Match
 from advisor.memory.fit import Fit, Walls, fit_of
 from advisor.memory.predict import Predictor
 from advisor.plan.sizes import Sizes, sizes_of
+from advisor.request import described_machine
 from advisor.run.build import RunInputs
 from advisor.run.dialect import Recognised, era_of
 from advisor.run.implied import Implied, implied_by
@@ -30,7 +30,7 @@ from advisor.script.document import Setting, Value
 from advisor.script.launch import Launch
 
 if TYPE_CHECKING:
-    from advisor.session import Asked, State
+    from advisor.session import SessionRequest, State
 
 FILE_LIMIT = 4 * 2**20
 VALUES_LIMIT = 50_000
@@ -65,7 +65,7 @@ def sizing_of(state: State) -> Sizing:
     return Sizing(state.run, state.machine, state.ledger, margin, fit, state.attribution, sizes)
 
 
-def size_run_file(path: Path, asked: Asked) -> Sizing:
+def size_run_file(path: Path, asked: SessionRequest) -> Sizing:
     """Size the run a file describes; what the command line says of the machine wins. Raises ValueError, OSError."""
     knowledge = open_knowledge(asked.knowledge)
     stated = _read(path)
@@ -109,7 +109,7 @@ def _read(path: Path) -> Mapping[str, Any]:
     return stated
 
 
-def _machine(stated: Mapping[str, Any], asked: Asked, knowledge: Knowledge) -> Machine:
+def _machine(stated: Mapping[str, Any], asked: SessionRequest, knowledge: Knowledge) -> Machine:
     """This box, under what the file says, under what the command line says."""
     nodes = stated.get("nodes")
     if nodes is not None and (not isinstance(nodes, int) or isinstance(nodes, bool)):
@@ -124,10 +124,12 @@ def _machine(stated: Mapping[str, Any], asked: Asked, knowledge: Knowledge) -> M
     if stated.get("gpus") is not None:
         cards = gpus_from(stated["gpus"], knowledge.gpus)
         from_file = dataclasses.replace(from_file, gpus=cards, sources={**from_file.sources, "gpus": "described"})
-    return merge(merge(measure(), from_file), machine_told(asked, knowledge))
+    return merge(merge(measure(), from_file), described_machine(asked, knowledge))
 
 
-def _inputs(stated: Mapping[str, Any], asked: Asked, machine: Machine, knowledge: Knowledge, name: str) -> RunInputs:
+def _inputs(
+    stated: Mapping[str, Any], asked: SessionRequest, machine: Machine, knowledge: Knowledge, name: str
+) -> RunInputs:
     word = str(stated["framework"])
     framework = next((each for each in knowledge.frameworks if each.framework == word), None)
     given = _mapping(stated, "settings")

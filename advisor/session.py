@@ -9,18 +9,6 @@ from itertools import combinations
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.asked import (
-    Asked,
-    Notice,
-    config_module,
-    described_libraries,
-    earlier_run,
-    machine_for,
-    other_launches,
-    pick_launch,
-    read_crash_of,
-    silent,
-)
 from advisor.crash.evidence import Crash
 from advisor.crash.story import preview
 from advisor.diagnosis.diagnose import Diagnosed, diagnose
@@ -28,8 +16,8 @@ from advisor.diagnosis.diagnosis import Diagnosis
 from advisor.diagnosis.facts import DiagnosisInputs
 from advisor.diagnosis.from_record import peaks_in
 from advisor.diagnosis.leaks import Faults
-from advisor.diagnosis.sharding import told_sharding, with_sharding
-from advisor.diagnosis.version import other_answers, told_version, with_version
+from advisor.diagnosis.sharding import answered_sharding, with_sharding
+from advisor.diagnosis.version import tree_answers, with_answered_version, with_version
 from advisor.glance import phase_marks
 from advisor.knowledge import Knowledge, open_knowledge
 from advisor.language import listed, say
@@ -42,6 +30,18 @@ from advisor.plan.patch import Patch, make_patch, placed
 from advisor.plan.plan import Plan, PlanStep
 from advisor.plan.situation import Situation
 from advisor.plan.solve import finish, make_plan
+from advisor.request import (
+    OnProgress,
+    SessionRequest,
+    config_module,
+    earlier_run,
+    machine_for,
+    other_launches,
+    pick_launch,
+    read_crash_of,
+    silent,
+    stated_libraries,
+)
 from advisor.run.build import RunInputs
 from advisor.run.dialect import Recognised, no_place
 from advisor.run.run import Run
@@ -51,7 +51,7 @@ from advisor.script.reader import read_script
 from advisor.watch.measured import Measured, measured_in, with_phase
 from advisor.words import PHASES
 
-__all__ = ["Asked", "Notice", "State"]
+__all__ = ["OnProgress", "SessionRequest", "State"]
 
 MOST_PLANS = 3
 """Plans made before one is taken whose steps cannot all be written."""
@@ -60,7 +60,7 @@ MOST_PLANS = 3
 class State(Struct, frozen=True):
     """Everything a face shows. Immutable: each change gives a new State."""
 
-    asked: Asked
+    asked: SessionRequest
     knowledge: Knowledge
     machine: Machine
     script: Script | None
@@ -84,11 +84,11 @@ class State(Struct, frozen=True):
         return self.script.launches[self.launch_index] if self.script is not None and self.script.launches else None
 
 
-Early = Callable[[State], None]
+OnPreview = Callable[[State], None]
 """Given what the ends of long logs prove, while the rest of them is still to be read."""
 
 
-def open_session(asked: Asked, notice: Notice | None = None, early: Early | None = None) -> State:
+def open_session(asked: SessionRequest, notice: OnProgress | None = None, early: OnPreview | None = None) -> State:
     """Read everything that was asked for and diagnose it.
 
     Where `early` is given and a log is long, a first State (its crash is `preliminary`) goes there within a second.
@@ -107,9 +107,11 @@ def open_session(asked: Asked, notice: Notice | None = None, early: Early | None
     return _diagnosed(asked, knowledge, script, read_crash_of(asked, knowledge, tell), tell)
 
 
-def _diagnosed(asked: Asked, knowledge: Knowledge, script: Script | None, crash: Crash, tell: Notice) -> State:
+def _diagnosed(
+    asked: SessionRequest, knowledge: Knowledge, script: Script | None, crash: Crash, tell: OnProgress
+) -> State:
     """From what was read to the plan, on this machine."""
-    recognised, index = pick_launch(script, crash, asked, knowledge, described_libraries(asked, knowledge))
+    recognised, index = pick_launch(script, crash, asked, knowledge, stated_libraries(asked, knowledge))
     module = config_module(script, index, recognised, knowledge)
     if module is not None:
         script, index = module, 0
@@ -212,7 +214,7 @@ def _again(state: State, answers: dict[str, str]) -> State:
 
 
 def _think(
-    asked: Asked,
+    asked: SessionRequest,
     knowledge: Knowledge,
     machine: Machine,
     script: Script | None,
@@ -225,14 +227,14 @@ def _think(
     measured = measured_in(asked.record) if asked.record is not None else None
     crash = with_phase(crash, measured)
     launch = script.launches[index] if script is not None and script.launches else None
-    recognised = told_version(recognised, answers)
+    recognised = with_answered_version(recognised, answers)
     shardings = knowledge.tree.sharding
     frames = [f"{frame.file}:{frame.function}" for frame in crash.frames]
-    unread = unread_sharding(launch, shardings, told_sharding(shardings, answers), frames)
+    unread = unread_sharding(launch, shardings, answered_sharding(shardings, answers), frames)
     faults = Faults(knowledge.advisories, machine, crash, assumed=answers.get("regression") == "yes")
     died_at = _with_answered_phase(crash, answers)
     known = knowledge.signatures.signatures
-    earlier = earlier_run(asked, script, launch, crash, recognised)
+    earlier = earlier_run(asked.logs, script, launch, crash, recognised)
     predictor = Predictor(
         RunInputs(recognised, launch, machine, knowledge.models, crash.settings, asked.model, unread=unread),
         died_at,
@@ -250,7 +252,7 @@ def _think(
     matches = attribute(run, crash)
     seen = predictor.predict(earlier.overrides)  # what the log saw
     inputs = DiagnosisInputs(crash, run, machine, seen.ledger, matches, measured)
-    done = diagnose(inputs, knowledge, other_answers(answers), predictor.measured.corrections)
+    done = diagnose(inputs, knowledge, tree_answers(answers), predictor.measured.corrections)
     asks = done.cause.memory != "none"
     versioned = with_version(done.diagnosis, recognised, wanted=asks)
     done = replace(done, diagnosis=with_sharding(versioned, run.unread, shardings, wanted=asks))

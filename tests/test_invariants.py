@@ -142,8 +142,8 @@ def _saved(step: PlanStep, before: Ledger, after: Ledger) -> dict[str, int]:
 @every_story
 def test_the_selected_steps_together_give_the_ledger_after(name: str) -> None:
     state = opened(name)
-    mended = any(step.kind == "version" for step in state.plan.selected())
-    found = situation(name).predictor.predict(overrides_of(state.plan.steps), mended)
+    fixed = any(step.kind == "version" for step in state.plan.selected())
+    found = situation(name).predictor.predict(overrides_of(state.plan.steps), fixed)
     assert state.plan.after is not None
     for place in PLACES:
         now = [(p.phase, p.low, p.expected, p.high) for p in sums_of(found.ledger, place)]

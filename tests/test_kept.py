@@ -10,11 +10,11 @@ from advisor import kept, session
 from advisor.cli import main
 from advisor.demo import demo_files
 from advisor.kept import Kept
-from advisor.session import Asked
+from advisor.session import SessionRequest
 from tests.replacing import replace
 
 DEMO = demo_files()
-ASKED = Asked(DEMO.script, (DEMO.log,), machine_files=(DEMO.machine,))
+ASKED = SessionRequest(DEMO.script, (DEMO.log,), machine_files=(DEMO.machine,))
 
 
 @pytest.fixture(autouse=True)
@@ -41,7 +41,7 @@ names = st.text(st.characters(blacklist_characters="\x00/", blacklist_categories
 )
 def test_what_is_kept_is_read_again_as_it_was(tmp_path_factory, script, logs, answers, switched, gpus, record) -> None:
     path = tmp_path_factory.mktemp("kept") / "one.json"
-    sitting = Kept(Asked(script, logs, gpus=gpus, answers=answers, record=record), switched, "plan", 2)
+    sitting = Kept(SessionRequest(script, logs, gpus=gpus, answers=answers, record=record), switched, "plan", 2)
     kept.keep(path, sitting)
     assert kept.load(path) == sitting
     assert path.stat().st_mode & 0o077 == 0
@@ -58,7 +58,7 @@ def test_what_is_no_sitting_is_told_in_a_sentence(tmp_path: Path, text: str) -> 
 def test_only_the_newest_sittings_stay() -> None:
     for number in range(kept.KEPT + 5):
         path = kept.sittings_folder() / f"{number:03}.json"
-        kept.keep(path, Kept(Asked()))
+        kept.keep(path, Kept(SessionRequest()))
     left = sorted(path.name for path in kept.sittings_folder().glob("*.json"))
     assert len(left) == kept.KEPT
     assert kept.latest() is not None
@@ -88,6 +88,6 @@ def test_with_nothing_kept_there_is_nothing_to_take_up(capsys: pytest.CaptureFix
 
 def test_paths_are_kept_so_that_they_hold_from_every_folder(state: session.State, monkeypatch, tmp_path) -> None:
     monkeypatch.chdir(tmp_path)
-    moved = replace(state, asked=Asked(Path("run.sh"), (Path("train.log"), Path("-"))))
+    moved = replace(state, asked=SessionRequest(Path("run.sh"), (Path("train.log"), Path("-"))))
     assert kept.asked_now(moved).script == tmp_path / "run.sh"
     assert kept.asked_now(moved).logs == (tmp_path / "train.log", Path("-"))

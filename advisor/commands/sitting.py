@@ -21,7 +21,7 @@ from advisor.report.markdown_report import markdown_report
 from advisor.report.phrases import change_line, nothing_told
 from advisor.report.text_report import estimate_report, text_report
 from advisor.run_file import Sizing, size_run_file, sizing_of
-from advisor.session import Asked, State
+from advisor.session import SessionRequest, State
 
 DIAGNOSES: Mapping[str, Callable[[State], str]] = {
     "text": text_report,
@@ -115,11 +115,11 @@ def _replayed(name: str) -> State:
     return usable(lambda: again(session.open_session(sitting.asked), sitting.switched))
 
 
-def _open(asked: Asked) -> State:
+def _open(asked: SessionRequest) -> State:
     return usable(lambda: session.open_session(asked))
 
 
-def _with_script(parsed: argparse.Namespace) -> Asked:
+def _with_script(parsed: argparse.Namespace) -> SessionRequest:
     asked = asked_from(parsed)
     if asked.script is None:
         raise Refusal(say("give the SCRIPT that starts the run, or --demo (diagnose takes a log alone)"))

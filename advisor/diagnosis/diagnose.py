@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from advisor.diagnosis.advise import Concern, advice_of, concern_facts, concerns
-from advisor.diagnosis.cases import Matched, match_cases
+from advisor.diagnosis.cases import MatchedCase, match_cases
 from advisor.diagnosis.diagnosis import UNKNOWN, Diagnosis
 from advisor.diagnosis.fact import Fact
 from advisor.diagnosis.facts import DiagnosisInputs, gather_facts
@@ -28,7 +28,7 @@ class Diagnosed(Struct, frozen=True):
     cause: Cause
     facts: Mapping[str, Fact]
     concerns: tuple[Concern, ...]
-    matched: tuple[Matched, ...]
+    matched: tuple[MatchedCase, ...]
 
 
 def diagnose(

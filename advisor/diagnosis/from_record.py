@@ -36,7 +36,7 @@ def record_facts(measured: Measured | None) -> dict[str, Fact]:
         gauges = {one.gauge for one in measured.peaks if one.place == place}
         grown = next((one for one in measured.grown if one.gauge in gauges), None)
         if grown is not None:
-            facts[name] = Fact(True, "log", say("the record: {grown}", grown=grown_told(grown)))
+            facts[name] = Fact(True, "log", say("the record: {grown}", grown=growth_clause(grown)))
         elif gauges & set(measured.level):
             facts[name] = Fact(False, "log", say("the record: it does not grow from step to step"))
     return facts
@@ -65,7 +65,7 @@ def _engine_of(peak: PhasePeak) -> int | None:
     return sum(one.bytes - one.processes * CARD_CONTEXT for one in held) or None
 
 
-def grown_told(grown: Grown) -> str:
+def growth_clause(grown: Grown) -> str:
     """ "host RAM grows by 2.49 GiB a step (± 0.03) over 60 steps during the actor update"."""
     growth = grown.growth
     told = {
@@ -80,10 +80,10 @@ def grown_told(grown: Grown) -> str:
     return say("{gauge} grows by {size} a step (± {uncertainty}) over {steps} steps {when}", **told, when=at)
 
 
-def told(measured: Measured) -> Iterator[str]:
+def record_sentences(measured: Measured) -> Iterator[str]:
     """Growth, forecast, alerts and the kernel's counters, in sentences."""
     for grown in {one.gauge: one for one in reversed(measured.grown)}.values():  # of several phases, the fastest
-        yield say("{grown}.", grown=grown_told(grown))
+        yield say("{grown}.", grown=growth_clause(grown))
     if measured.first is not None:
         yield _first(measured.first)
     if measured.level and not measured.grown:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from msgspec.structs import replace
 
 from advisor.crash.evidence import Crash
-from advisor.diagnosis.diagnosis import Choice, RuledOut, Step
+from advisor.diagnosis.diagnosis import Choice, QuestionStep, RuledOut
 from advisor.diagnosis.fact import Fact, Facts
 from advisor.diagnosis.tree import Walk
 from advisor.language import listed, say, sentences
@@ -64,11 +64,11 @@ def _difference(order: Sequence[Phase], walks: dict[Phase, Walk]) -> str:
     return say("If it was {phase}, the cause would be another: “{cause}”. Choose it if you know.", **told)
 
 
-def _guessed(step: Step, among: Sequence[Phase], told: str) -> Step:
+def _guessed(step: QuestionStep, among: Sequence[Phase], told: str) -> QuestionStep:
     return replace(step, choices=_choices(step, among), because=told, if_unknown=_how(), guess=True)
 
 
-def _choices(step: Step, among: Sequence[Phase]) -> tuple[Choice, ...]:
+def _choices(step: QuestionStep, among: Sequence[Phase]) -> tuple[Choice, ...]:
     """What the frame leaves, and whatever else the user answered."""
     left = (*among, *(() if step.answer in among else (step.answer,)))
     return tuple(choice for name in left for choice in step.choices if choice.id == name)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from advisor.diagnosis.diagnosis import UNKNOWN, AnsweredBy, Choice, Diagnosis, Step
+from advisor.diagnosis.diagnosis import UNKNOWN, AnsweredBy, Choice, Diagnosis, QuestionStep
 from advisor.diagnosis.tree import AnswerError, not_an_answer
 from advisor.diagnosis.version import AFTER
 from advisor.diagnosis.version import QUESTION as VERSION
@@ -16,7 +16,7 @@ from advisor.language import say
 from advisor.run.run import Unread
 
 
-def told_sharding(known: Sequence[Sharding], answers: Mapping[str, str]) -> str | None:
+def answered_sharding(known: Sequence[Sharding], answers: Mapping[str, str]) -> str | None:
     """The user's answer; None where there is none. Raises AnswerError for one that the question does not have."""
     given = answers.get(QUESTION)
     ids = [one.id for one in known]
@@ -41,7 +41,7 @@ def with_sharding(
     return replace(diagnosis, path=(*diagnosis.path[:at], step, *diagnosis.path[at:]), open_questions=opened)
 
 
-def _step(unread: Unread, known: Sequence[Sharding]) -> Step:
+def _step(unread: Unread, known: Sequence[Sharding]) -> QuestionStep:
     source: dict[str, AnsweredBy] = {"user": "user", "name": "script", "option": "script", "nothing": "unknown"}
     because = {
         "user": say("you said so"),
@@ -55,7 +55,7 @@ def _step(unread: Unread, known: Sequence[Sharding]) -> Step:
         "option": unread.key,
         "nothing": "",
     }
-    return Step(
+    return QuestionStep(
         question=QUESTION,
         asks=say("How does {file} shard the training states?", file=unread.file),
         why=say(

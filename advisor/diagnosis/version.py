@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
-from advisor.diagnosis.diagnosis import UNKNOWN, Choice, Diagnosis, Step
+from advisor.diagnosis.diagnosis import UNKNOWN, Choice, Diagnosis, QuestionStep
 from advisor.diagnosis.tree import AnswerError, not_an_answer
 from advisor.knowledge.schema import Era, Framework
 from advisor.language import say
@@ -18,7 +18,7 @@ AFTER = ("framework", "framework_host", "memory")
 """It stands behind the first of these on the path."""
 
 
-def told_version(recognised: Recognised, answers: Mapping[str, str]) -> Recognised:
+def with_answered_version(recognised: Recognised, answers: Mapping[str, str]) -> Recognised:
     """The dialect with the era that the user named. Raises AnswerError for one that it does not have."""
     given, framework = answers.get(QUESTION), recognised.framework
     if given in (None, UNKNOWN) or framework is None:
@@ -29,7 +29,7 @@ def told_version(recognised: Recognised, answers: Mapping[str, str]) -> Recognis
     return replace(recognised, era=given, era_told_by="user")
 
 
-def other_answers(answers: Mapping[str, str]) -> dict[str, str]:
+def tree_answers(answers: Mapping[str, str]) -> dict[str, str]:
     """What the decision tree is told: everything but the version and the sharding."""
     return {name: given for name, given in answers.items() if name not in (QUESTION, SHARDING)}
 
@@ -50,8 +50,8 @@ def with_version(diagnosis: Diagnosis, recognised: Recognised, *, wanted: bool =
     return replace(diagnosis, path=(*diagnosis.path[:at], step, *diagnosis.path[at:]), open_questions=opened)
 
 
-def _step(framework: Framework, answer: str) -> Step:
-    return Step(
+def _step(framework: Framework, answer: str) -> QuestionStep:
+    return QuestionStep(
         question=QUESTION,
         asks=say("Which version of {framework} is installed?", framework=framework.title),
         why=say(

@@ -63,7 +63,7 @@ class Walls(Struct, frozen=True):
     lived: Ledger | None = None
 
 
-class Finding(Struct, frozen=True):
+class FitFinding(Struct, frozen=True):
     """One thing that speaks against the run, or that nobody knows of it."""
 
     reason: Reason
@@ -85,7 +85,7 @@ class Fit(Struct, frozen=True):
     """Whether a run fits, with what decides it, and which phases were left out of account and why."""
 
     verdict: FitVerdict
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[FitFinding, ...] = ()
     """What the verdict rests on, the worst first; () where it fits."""
     lived_through: tuple[tuple[Place, Phase], ...] = ()
     """Over by prediction, but the run passed them and they do not grow."""
@@ -93,7 +93,7 @@ class Fit(Struct, frozen=True):
     """Short peaks that are over only by what the log measured elsewhere."""
 
     @property
-    def worst(self) -> Finding | None:
+    def worst(self) -> FitFinding | None:
         """What decides."""
         return self.findings[0] if self.findings else None
 
@@ -149,15 +149,15 @@ def fit_of(ledger: Ledger, walls: Walls, run: Run, gpus: tuple[int, int] | None 
     Cannot be said: a capacity is not known, or the log does not show in which phase it died and the prediction shows
     none. May not fit: the upper end of a phase's interval is above what the place has.
     """
-    against: list[Finding] = []
-    perhaps: list[Finding] = []
-    unknown: list[Finding] = [] if ledger.gpu else [Finding("inputs", "gpu")]
+    against: list[FitFinding] = []
+    perhaps: list[FitFinding] = []
+    unknown: list[FitFinding] = [] if ledger.gpu else [FitFinding("inputs", "gpu")]
     skipped: dict[Standing, list[tuple[Place, Phase]]] = {"lived_through": [], "set_aside": []}
     for place in PLACES:
         capacity = capacity_of(ledger, place)
         if capacity is None:
             grown = [now for now in sums_of(ledger, place) if not _lived(now, walls)]
-            unknown += [Finding("capacity", place)] if grown else []
+            unknown += [FitFinding("capacity", place)] if grown else []
             continue
         for now in sums_of(ledger, place):
             stands = standing(now, capacity, walls)
@@ -172,9 +172,9 @@ def fit_of(ledger: Ledger, walls: Walls, run: Run, gpus: tuple[int, int] | None 
     against.sort(key=lambda one: (one.reason != "engine", -one.short))
     perhaps.sort(key=lambda one: (one.reason != "set_aside", -one.short))
     if gpus is not None:
-        against.insert(0, Finding("gpus", "gpu", expected=gpus[0], capacity=gpus[1], short=gpus[0] - gpus[1]))
+        against.insert(0, FitFinding("gpus", "gpu", expected=gpus[0], capacity=gpus[1], short=gpus[0] - gpus[1]))
     elif not against and not unknown and _unexplained(walls):
-        unknown.append(Finding("phase", walls.died.place or "gpu" if walls.died is not None else "gpu"))
+        unknown.append(FitFinding("phase", walls.died.place or "gpu" if walls.died is not None else "gpu"))
     found = against or unknown or perhaps
     verdict: FitVerdict = "does_not_fit" if against else "cannot_be_said" if unknown else "fits"
     return Fit(
@@ -185,12 +185,12 @@ def fit_of(ledger: Ledger, walls: Walls, run: Run, gpus: tuple[int, int] | None 
     )
 
 
-def worst_of_each_place(fit: Fit) -> list[Finding]:
+def worst_of_each_place(fit: Fit) -> list[FitFinding]:
     """One finding of a kind and place: the others are relieved with it or say no more."""
     return list({(one.place, one.reason): one for one in reversed(fit.findings)}.values())[::-1]
 
 
-def told_of(finding: Finding) -> str:
+def finding_clause(finding: FitFinding) -> str:
     """A finding in one clause."""
     told = {
         "size": show_bytes(finding.short),
@@ -249,13 +249,13 @@ def died_in(before: Ledger, place: Place, phase: Phase, shared: bool = True) -> 
     return peak.phase if peak is not None else "unknown"
 
 
-def _finding(reason: Reason, now: PhaseSum, capacity: int, walls: Walls, run: Run) -> Finding:
+def _finding(reason: Reason, now: PhaseSum, capacity: int, walls: Walls, run: Run) -> FitFinding:
     over = now.expected - limit_of(now, capacity, walls)
     high = _highest(now, walls)
     short = _engine_short(now, capacity, run) if reason == "engine" else high - capacity if reason == "high" else over
     largest = max(now.cells, key=lambda cell: _uncertain(cell) if reason == "high" else cell.expected, default=None)
     owner: Owner | None = "kv_cache" if reason == "engine" else largest.owner if largest is not None else None
-    return Finding(reason, now.place, now.phase, now.expected, high, capacity, short, owner)
+    return FitFinding(reason, now.place, now.phase, now.expected, high, capacity, short, owner)
 
 
 def _uncertain(cell: Cell) -> int:

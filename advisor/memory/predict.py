@@ -35,7 +35,7 @@ RAY_THRESHOLD = 0.95
 _Question = tuple[frozenset[tuple[str, str | None]], bool, tuple[tuple[str, object], ...]]
 
 
-class Measured(Struct, frozen=True):
+class MeasuredEvidence(Struct, frozen=True):
     """What log and record measured of the run as they saw it."""
 
     readings: tuple[Replaced, ...] = ()
@@ -123,33 +123,33 @@ class Predictor:
         return self.inputs.machine
 
     def predict(
-        self, overrides: Overrides | None = None, mended: bool = False, knobs: Mapping[str, Knob] | None = None
+        self, overrides: Overrides | None = None, fixed: bool = False, knobs: Mapping[str, Knob] | None = None
     ) -> Prediction:
-        """The run with these overrides and knobs on top. `mended`: without what bad versions leak."""
-        asked = _question(overrides, mended, knobs)
+        """The run with these overrides and knobs on top. `fixed`: without what bad versions leak."""
+        asked = _question(overrides, fixed, knobs)
         if asked not in self._known:
-            built = self.built(overrides, mended, knobs)
+            built = self.built(overrides, fixed, knobs)
             ledger = self._with_measured(build_ledger(built.run, self.machine, self.crash))
             self._known[asked] = Prediction(built, _with_ray_wall(ledger, built), self)
         return self._known[asked]
 
     def built(
-        self, overrides: Overrides | None = None, mended: bool = False, knobs: Mapping[str, Knob] | None = None
+        self, overrides: Overrides | None = None, fixed: bool = False, knobs: Mapping[str, Knob] | None = None
     ) -> BuiltRun:
         """The run alone: enough for what a framework allows."""
-        asked = _question(overrides, mended, knobs)
+        asked = _question(overrides, fixed, knobs)
         if asked not in self._built:
             merged = {**self.inputs.overrides, **(overrides or {})}
             told = {**self.inputs.knobs, **(knobs or {})}
             built = build_run(replace(self.inputs, overrides=merged, knobs=told))
-            leaked = self._leaks(built.run) if self._leaks is not None and not mended else {}
+            leaked = self._leaks(built.run) if self._leaks is not None and not fixed else {}
             if leaked:
                 built = build_run(replace(self.inputs, overrides=merged, knobs={**told, **leaked}))
             self._built[asked] = built
         return self._built[asked]
 
     @cached_property
-    def measured(self) -> Measured:
+    def measured(self) -> MeasuredEvidence:
         """What log and record measured, by the run as they saw it."""
         run = self.built(self._earlier).run
         predicted = build_ledger(run, self.machine, self.crash)
@@ -158,7 +158,7 @@ class Predictor:
         peaks = self._peaks(read, run) if self._peaks is not None else ()
         raw = with_peaks(read, peaks)
         found = corrections(raw, _placed(self.crash, raw)) if self.limit == "card" else ()
-        return Measured(readings, peaks, found)
+        return MeasuredEvidence(readings, peaks, found)
 
     @cached_property
     def walls(self) -> Walls:
@@ -169,7 +169,7 @@ class Predictor:
 
     def without_latent_faults(self) -> Predictor:
         """The same without faults that only a change would trigger: those are answered by a version step beside it."""
-        if self._leaks is None or self._leaks(self.built(mended=True).run):
+        if self._leaks is None or self._leaks(self.built(fixed=True).run):
             return self
         return self._again(leaks=None)
 
@@ -203,9 +203,9 @@ def _placed(crash: Crash, ledger: Ledger) -> Crash:
     return replace(crash, phase=max(among, key=lambda each: each.expected).phase)
 
 
-def _question(overrides: Overrides | None, mended: bool, knobs: Mapping[str, Knob] | None) -> _Question:
+def _question(overrides: Overrides | None, fixed: bool, knobs: Mapping[str, Knob] | None) -> _Question:
     told = tuple((name, knob.value) for name, knob in (knobs or {}).items())
-    return frozenset((overrides or {}).items()), mended, told
+    return frozenset((overrides or {}).items()), fixed, told
 
 
 def _with_ray_wall(ledger: Ledger, built: BuiltRun) -> Ledger:

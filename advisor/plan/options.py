@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from advisor.knowledge.schema import Case, Remedy, SettingFact
 from advisor.language import Sayings, mark, say
-from advisor.memory.fit import cannot_start, told_of
+from advisor.memory.fit import cannot_start, finding_clause
 from advisor.memory.predict import Overrides, Prediction
 from advisor.plan.candidates import at_most, candidates, printed_now
 from advisor.plan.partners import Joined, forms
@@ -185,7 +185,7 @@ def _stops_engine(before: Prediction, after: Prediction) -> str:
     if any(map(cannot_start, before.ledger.gpu)) or not any(map(cannot_start, after.ledger.gpu)):
         return ""
     stuck = next((one for one in after.fit.findings if one.reason == "engine"), None)
-    return told_of(stuck) if stuck is not None else ""
+    return finding_clause(stuck) if stuck is not None else ""
 
 
 def _option(
@@ -225,10 +225,10 @@ def _allowed(
     said = say("the settings that would have to move with it cannot follow")
     before = situation.predictor.built(base)
     for joined in tried:
-        mended = joined if joined.kept else replace(joined, overrides=_with_divisor(joined, native, situation, base))
-        wrong = newly_broken(before, situation.predictor.built({**base, **mended.overrides}), mended.overrides)
+        fixed = joined if joined.kept else replace(joined, overrides=_with_divisor(joined, native, situation, base))
+        wrong = newly_broken(before, situation.predictor.built({**base, **fixed.overrides}), fixed.overrides)
         if not wrong:
-            return mended, ""
+            return fixed, ""
         said = wrong[0]
     return None, said
 

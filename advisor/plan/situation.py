@@ -54,7 +54,7 @@ class Situation(Struct, frozen=True):
 
     def newly_triggered(self, overrides: Overrides) -> tuple[Advisory, ...]:
         """Faults of installed versions that these overrides trigger and the run as it stands does not have."""
-        if self.faults is None or self.faults.knobs(self.predictor.built(mended=True).run):
+        if self.faults is None or self.faults.knobs(self.predictor.built(fixed=True).run):
             return ()
-        changed = self.predictor.built(overrides, mended=True).run
+        changed = self.predictor.built(overrides, fixed=True).run
         return tuple(concern.advisory for concern in self.faults.of(changed) if concern.advisory.safe)

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from advisor.knowledge.schema import GpuFact
 from advisor.memory.cells import Place
-from advisor.memory.fit import PLACES, Finding, counted, sums_of
+from advisor.memory.fit import PLACES, FitFinding, counted, sums_of
 from advisor.memory.predict import Prediction, Predictor
 from advisor.plan.partners import forms
 from advisor.run.bound import Native
@@ -126,7 +126,7 @@ def _allowed(predictor: Predictor, knob: str, native: Native | None, value: int)
     return not newly_broken(predictor.predict().built, predictor.built(overrides))
 
 
-def _full(predictor: Predictor, knob: str, native: Native | None, value: int) -> Finding | None:
+def _full(predictor: Predictor, knob: str, native: Native | None, value: int) -> FitFinding | None:
     """What is too full with a value, the GPU's fullest first; None where all fits."""
     overrides = _overrides(predictor, knob, native, value)
     knobs = {knob: replace(predictor.inputs.knobs[knob], value=value)} if overrides is None else None

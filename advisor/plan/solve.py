@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from advisor.diagnosis.conditions import all_hold, contradicted
 from advisor.knowledge.schema import Advisory, Cause, Remedy
 from advisor.language import clauses, listed, say, sentences
-from advisor.memory.fit import told_of, worst_of_each_place
+from advisor.memory.fit import finding_clause, worst_of_each_place
 from advisor.memory.predict import Prediction
 from advisor.plan.plan import NotProposed, Plan, PlanStep
 from advisor.plan.propose import Proposal, propose
@@ -56,8 +56,8 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
 def finish(situation: Situation, steps: list[PlanStep], refused: tuple[NotProposed, ...]) -> Plan:
     """Number the steps and compute the ledger before and after the selected ones."""
     ranked = tuple(replace(step, rank=number) for number, step in enumerate(steps, 1))
-    mended = any(step.selected and step.kind == "version" for step in ranked)
-    after = situation.predictor.predict(overrides_of(ranked), mended)
+    fixed = any(step.selected and step.kind == "version" for step in ranked)
+    after = situation.predictor.predict(overrides_of(ranked), fixed)
     shortfall = _shortfall(situation, after)
     return Plan(ranked, situation.now.ledger, after.ledger, situation.predictor.margin, after.fit, refused, shortfall)
 
@@ -268,7 +268,7 @@ def _shortfall(situation: Situation, after: Prediction) -> str:
     """What is too much after the selected steps, place by place; else what still stands in doubt."""
     if not after.ledger.gpu:
         return ""  # what is missing is told where the sums would be
-    against = [told_of(one) for one in worst_of_each_place(after.fit)]
+    against = [finding_clause(one) for one in worst_of_each_place(after.fit)]
     if after.fit.verdict != "does_not_fit":
         said = after.run.doubts  # each face tells these at the head of its plan
         doubts = (doubt for doubt in after.ledger.doubts if after.fit.fits is not None and doubt not in said)

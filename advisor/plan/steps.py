@@ -190,7 +190,7 @@ def _version_step(
             ),
         )
     )
-    held, given_back = situation.predictor.predict(chosen or {}), situation.predictor.predict(chosen or {}, mended=True)
+    held, given_back = situation.predictor.predict(chosen or {}), situation.predictor.predict(chosen or {}, fixed=True)
     healed = difference(held.ledger, given_back.ledger, "gpu")
     return PlanStep(
         id=f"use-{advisory.library}-{new.lstrip('<>=~ ')}",

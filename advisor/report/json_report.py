@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from advisor import __version__
 from advisor.crash.evidence import Crash, Evidence
-from advisor.diagnosis.diagnosis import Diagnosis, Step
+from advisor.diagnosis.diagnosis import Diagnosis, QuestionStep
 from advisor.machine.inventory import Machine
 from advisor.machine.inventory_json import to_json as machine_json
 from advisor.memory.cells import Cell, Ledger, Match, PhaseSum
@@ -252,7 +252,7 @@ def _diagnosis(diagnosis: Diagnosis) -> dict[str, Any]:
     }
 
 
-def _question(step: Step) -> dict[str, Any]:
+def _question(step: QuestionStep) -> dict[str, Any]:
     return {
         "question": step.question,
         "answer": step.answer,

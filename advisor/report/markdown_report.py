@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from advisor import __version__
 from advisor.crash.evidence import Crash, Evidence
-from advisor.diagnosis.diagnosis import UNKNOWN, Advice, CaseMatch, Diagnosis, Step
+from advisor.diagnosis.diagnosis import UNKNOWN, Advice, CaseMatch, Diagnosis, QuestionStep
 from advisor.hostile import clean_line
 from advisor.language import Sayings, clauses, listed, say, sentences
 from advisor.memory.cells import Ledger, Place
@@ -184,7 +184,7 @@ def _advice(one: Advice) -> str:
     return sentences((say("**{library}**: {title}.", library=library, title=text(one.title)), says))
 
 
-def _question(step: Step) -> str:
+def _question(step: QuestionStep) -> str:
     answer = say(
         "{asks} **{answer}** ({because})",
         asks=text(step.asks),

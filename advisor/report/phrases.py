@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from advisor.crash.evidence import Crash, Evidence
-from advisor.diagnosis.diagnosis import Step
+from advisor.diagnosis.diagnosis import QuestionStep
 from advisor.hostile import clean_line
 from advisor.language import Sayings, clauses, listed, say, sentences
 from advisor.machine.inventory import Machine
 from advisor.memory.cells import Ledger, PhaseSum, Place
-from advisor.memory.fit import Finding, Fit, FitVerdict, capacity_of, told_of, worst_of_each_place
+from advisor.memory.fit import Fit, FitFinding, FitVerdict, capacity_of, finding_clause, worst_of_each_place
 from advisor.plan.plan import Change, Plan, PlanStep, grouped
 from advisor.run.run import Run
 from advisor.units import show_bytes, show_gib, show_params
@@ -187,13 +187,13 @@ def _cards(machine: Machine) -> str:
     return say("{count} × {names} ({size})", **told)
 
 
-def because(step: Step) -> str:
+def because(step: QuestionStep) -> str:
     """Who answered a question and why: "by the log: train.log line 207"."""
     who = say("a guess") if step.guess else ANSWERED_BY[step.source]
     return say("{who}: {because}", who=who, because=step.because) if step.because else who
 
 
-def answer_title(step: Step) -> str:
+def answer_title(step: QuestionStep) -> str:
     """The answer in words."""
     return next((choice.title for choice in step.choices if choice.id == step.answer), say("I don't know"))
 
@@ -303,7 +303,7 @@ def fit_sentence(fit: Fit, ledger: Ledger, margin: float) -> str:
         )
         return passed if fit.lived_through else said
     if fit.verdict == "may_not_fit":
-        return say("It may not fit: {why}.", why=clauses(map(told_of, worst)))
+        return say("It may not fit: {why}.", why=clauses(map(finding_clause, worst)))
     if fit.verdict == "does_not_fit":
         return sentences(_excess(one, ledger, margin) for one in worst)
     if ledger.gpu and [one.place for one in worst] == ["host"] and worst[0].reason == "capacity":
@@ -312,13 +312,13 @@ def fit_sentence(fit: Fit, ledger: Ledger, margin: float) -> str:
             "suffices cannot be said: how much a node has is not known (--host-ram).",
             margin=margin,
         )
-    missing = clauses(ledger.missing or map(told_of, worst)) or say("the capacity is not known")
+    missing = clauses(ledger.missing or map(finding_clause, worst)) or say("the capacity is not known")
     return say("Whether it fits cannot be said: {missing}.", missing=missing)
 
 
-def _excess(one: Finding, ledger: Ledger, margin: float) -> str:
+def _excess(one: FitFinding, ledger: Ledger, margin: float) -> str:
     if one.reason != "over":
-        return say("It does not fit: {why}.", why=told_of(one))
+        return say("It does not fit: {why}.", why=finding_clause(one))
     return say(
         "{memory} does not fit: {phase} is expected to take {size} of {room}, of which {margin:.0%} should stay free.",
         memory=MEMORY_TITLES[one.place],

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from advisor.plan.sizes import Reach, Sizes
 
 
-def sizes_told(sizes: Sizes | None, machine: Machine) -> list[str]:
+def size_sentences(sizes: Sizes | None, machine: Machine) -> list[str]:
     """One line a setting, then the machine; [] where nothing can be computed."""
     if sizes is None:
         return []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from advisor.crash.evidence import Crash, Evidence
-from advisor.diagnosis.diagnosis import UNKNOWN, CaseMatch, Diagnosis, Step
+from advisor.diagnosis.diagnosis import UNKNOWN, CaseMatch, Diagnosis, QuestionStep
 from advisor.language import Sayings, listed, mark, say, say_count, sentences
 from advisor.machine.inventory import Machine
 from advisor.memory.cells import Ledger, PhaseSum, Place
@@ -16,7 +16,7 @@ from advisor.report.cluster_report import nodes_section
 from advisor.report.layout import WIDTH, cut, cut_front, join, section, table, wrap
 from advisor.report.record_report import record_lines
 from advisor.report.sharding_report import sharding_section
-from advisor.report.sizes_report import sizes_told
+from advisor.report.sizes_report import size_sentences
 from advisor.run.run import Run
 from advisor.units import show_gib
 from advisor.words import (
@@ -83,7 +83,7 @@ def estimate_report(sizing: Sizing) -> str:
             *sharding_section(sizing.run, sizing.machine),
             *section(
                 say("How far it goes"),
-                [line for text in sizes_told(sizing.sizes, sizing.machine) for line in wrap(text, 2, 4)],
+                [line for text in size_sentences(sizing.sizes, sizing.machine) for line in wrap(text, 2, 4)],
             ),
             *section(say("Assumed"), [line for text in ledger.assumed for line in wrap(text, 2, 4)]),
             *section(say("Not known"), [line for text in ledger.missing for line in wrap(text, 2, 4)]),
@@ -182,7 +182,7 @@ def _questions(diagnosis: Diagnosis) -> list[str]:
     return [line for step in diagnosis.path for line in _question(step)]
 
 
-def _question(step: Step) -> list[str]:
+def _question(step: QuestionStep) -> list[str]:
     answer, because = phrases.answer_title(step), phrases.because(step)
     lines = wrap(say("{asks} {answer} ({because})", asks=step.asks, answer=answer, because=because), 2, 4)
     if step.answer == UNKNOWN or step.guess:

@@ -13,7 +13,7 @@ from advisor.memory.ledger import build_ledger
 from advisor.report.json_report import diagnose_json
 from advisor.report.text_report import text_report
 from advisor.run.run import Topology
-from advisor.session import Asked, State, open_session
+from advisor.session import SessionRequest, State, open_session
 from advisor.units import GIB
 from advisor.watch.gauges import Gauge
 from advisor.watch.measured import Held, Measured, measure_recording
@@ -52,7 +52,7 @@ def recorded(folder: Path, steps: int = 3, end: dict[str, int] | None = None) ->
 
 
 def opened(record: Path | None) -> State:
-    return open_session(Asked(script=SCRIPT, gpus="8xA100-80G", host_ram="1000G", record=record))
+    return open_session(SessionRequest(script=SCRIPT, gpus="8xA100-80G", host_ram="1000G", record=record))
 
 
 @pytest.fixture(scope="module")

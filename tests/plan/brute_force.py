@@ -23,7 +23,7 @@ from advisor.plan.options import Option
 from advisor.plan.propose import Proposal
 from advisor.plan.situation import Situation
 from advisor.run.constraints import violations
-from advisor.session import Asked, State, open_session
+from advisor.session import SessionRequest, State, open_session
 from tests.plan.generated import made_up
 
 DEAREST = ("changes_results", "host_ram", "slower", "free")
@@ -71,7 +71,7 @@ def told(seed: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Told:
 
     monkeypatch.setattr(select, "cheapest_of", listening)
     state = open_session(
-        Asked(script=folder / "run.sh", logs=(folder / "train.log",), gpus=run.gpus, host_ram=run.host_ram)
+        SessionRequest(script=folder / "run.sh", logs=(folder / "train.log",), gpus=run.gpus, host_ram=run.host_ram)
     )
     monkeypatch.undo()
     return Told(state, asked)

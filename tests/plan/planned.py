@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from advisor.session import Asked, State, open_session
+from advisor.session import SessionRequest, State, open_session
 from tests.plan.generated import made_up
 from tests.stories.told import Story, tell
 
@@ -63,12 +63,12 @@ def planned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
     return plan
 
 
-def asked_of(story: Story, folder: Path) -> Asked:
+def asked_of(story: Story, folder: Path) -> SessionRequest:
     """What the story's words ask for, of its files in a folder."""
     given: dict[str, list[str]] = {}
     for word, value in zip(story.machine[::2], story.machine[1::2], strict=True):
         given.setdefault(word, []).append(value)
-    return Asked(
+    return SessionRequest(
         script=folder / story.script,
         logs=(folder / story.log,),
         gpus=given["--gpus"][0],
@@ -83,7 +83,7 @@ def opened(seed: int, folder: Path) -> State:
     run = made_up(seed)
     (folder / "run.sh").write_text(run.script)
     (folder / "train.log").write_text(run.log)
-    files = Asked(script=folder / "run.sh", logs=(folder / "train.log",), gpus=run.gpus, host_ram=run.host_ram)
+    files = SessionRequest(script=folder / "run.sh", logs=(folder / "train.log",), gpus=run.gpus, host_ram=run.host_ram)
     return open_session(files)
 
 

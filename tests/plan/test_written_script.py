@@ -35,8 +35,8 @@ def written(state: State) -> tuple[State, State] | None:
 def estimated(new: State, old: State) -> Prediction:
     """The written script beside the old log; where the plan changes a library, without what the old one leaks."""
     assert new.situation is not None
-    mended = any(step.kind == "version" for step in old.plan.selected())
-    return new.situation.predictor.predict(mended=mended)
+    fixed = any(step.kind == "version" for step in old.plan.selected())
+    return new.situation.predictor.predict(fixed=fixed)
 
 
 def agrees(old: State, new: State, without_log: State) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from advisor.crash.evidence import Crash, Evidence, Frame, TopUser
-from advisor.diagnosis.diagnosis import Advice, CaseMatch, Choice, Diagnosis, RuledOut, Step
+from advisor.diagnosis.diagnosis import Advice, CaseMatch, Choice, Diagnosis, QuestionStep, RuledOut
 from advisor.knowledge.schema import (
     Advisory,
     Answer,
@@ -36,7 +36,7 @@ from advisor.memory.fit import Fit
 from advisor.plan.plan import Change, NotProposed, Plan, PlanStep
 from advisor.run.run import Knob, ModelShape, Run, Topology
 from advisor.script.document import Setting, Span
-from advisor.session import Asked, State
+from advisor.session import SessionRequest, State
 from advisor.units import GIB
 from advisor.words import Phase
 from tests.replacing import replace
@@ -278,7 +278,7 @@ def diagnosis() -> Diagnosis:
         memory="host",
         phase="actor_update",
         path=(
-            Step(
+            QuestionStep(
                 question="memory",
                 asks="Which memory ran out?",
                 why="The remedies are opposite.",
@@ -288,7 +288,7 @@ def diagnosis() -> Diagnosis:
                 because="train.log line 207",
                 evidence=(0,),
             ),
-            Step(
+            QuestionStep(
                 question="growth",
                 asks="Did RAM grow from step to step?",
                 why="A leak has another remedy.",
@@ -359,7 +359,7 @@ def machine() -> Machine:
 def sitting() -> State:
     """The whole story."""
     return State(
-        asked=Asked(script=Path("run.sh"), logs=(Path("train.log"),)),
+        asked=SessionRequest(script=Path("run.sh"), logs=(Path("train.log"),)),
         knowledge=KNOWLEDGE,
         machine=machine(),
         script=None,
