@@ -1,4 +1,4 @@
-"""What a sitting is opened with: what was asked for, and what is read and measured for it."""
+"""Reads and measures what a session is asked for: script, log, machine."""
 
 from __future__ import annotations
 

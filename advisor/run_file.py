@@ -1,4 +1,4 @@
-"""A run without a launch script, for sizing ahead: a YAML run file, or the run of a sitting, with its ledger."""
+"""Sizes a run ahead: one that a YAML run file describes, or that of a session."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One sitting, from files to plan: both faces drive this and nothing below it."""
+"""Runs one session, from files to plan: app and commands drive this and nothing below it."""
 
 from __future__ import annotations
 
@@ -16,8 +16,13 @@ from advisor.diagnosis.diagnosis import Diagnosis
 from advisor.diagnosis.facts import DiagnosisInputs
 from advisor.diagnosis.from_record import peaks_in
 from advisor.diagnosis.leaks import Faults
-from advisor.diagnosis.sharding import answered_sharding, with_sharding
-from advisor.diagnosis.version import tree_answers, with_answered_version, with_version
+from advisor.diagnosis.open_questions import (
+    answered_sharding,
+    tree_answers,
+    with_answered_version,
+    with_sharding,
+    with_version,
+)
 from advisor.glance import phase_marks
 from advisor.knowledge import Knowledge, open_knowledge
 from advisor.language import listed, say
@@ -125,7 +130,7 @@ def _diagnosed(
 
 
 def answer(state: State, question: str, choice: str | None) -> State:
-    """The same sitting with one answer given (None: take the user's answer back). Everything downstream follows."""
+    """The same session with one answer given (None: take the user's answer back). Everything downstream follows."""
     answers = {name: given for name, given in state.answers.items() if name != question}
     if choice is not None:
         answers[question] = choice
@@ -133,7 +138,7 @@ def answer(state: State, question: str, choice: str | None) -> State:
 
 
 def toggle(state: State, step_id: str, selected: bool | None = None) -> State:
-    """The same sitting with one step of the plan switched; its alternatives go off, and "after" is computed again."""
+    """The same session with one step of the plan switched; its alternatives go off, and "after" is computed again."""
     steps = {step.id: step for step in state.plan.steps}
     if step_id not in steps:
         raise ValueError(_no_step(step_id, steps))

@@ -1,4 +1,4 @@
-"""Match the documented cases to this situation: how many of a case's facts agree."""
+"""Matches the documented cases to this situation: how many of a case's facts agree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Put the diagnosis together: facts, advisories, the walk, what was ruled out, matching cases, remarks."""
+"""Puts the diagnosis together: facts, advisories, the walk, what was ruled out, matching cases, remarks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The path through the tree: each question, its answer, who answered, what was ruled out and by what."""
+"""Holds the path through the tree: each question, its answer, who answered, what was ruled out and by what."""
 
 from __future__ import annotations
 

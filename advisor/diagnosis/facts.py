@@ -1,16 +1,16 @@
-"""Everything the tree, the advisories and the documented cases may ask about, by name, with who knows it."""
+"""Gathers the facts that tree, advisories and documented cases ask about, by name, each with its source."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from msgspec import Struct
 
-from advisor.crash.evidence import Crash, Evidence, Frame
-from advisor.diagnosis.course import course_facts
+from advisor.crash.evidence import Crash, Evidence, Frame, Reading, ReadingKind
 from advisor.diagnosis.diagnosis import AnsweredBy
-from advisor.diagnosis.fact import Fact as Fact
+from advisor.diagnosis.fact import Fact
 from advisor.diagnosis.fact import Facts as Facts
 from advisor.diagnosis.from_record import record_facts
 from advisor.diagnosis.ledger_facts import ledger_facts
@@ -35,6 +35,11 @@ LARGE_SHM_GB = 32
 ENGINES = ("vllm", "sglang")
 NEAREST = 2
 """Innermost frames among which one of them stands where it is what failed."""
+COURSE_ENOUGH = 4
+"""Readings of one moment in one process before they tell a course."""
+RISEN = 0.10
+"""A course that rises at nearly every reading, by so much in all, grows; one that stays within LEVEL does not."""
+LEVEL = 0.03
 DRIVER = re.compile(r"TaskRunner|main_task|Runner\.run|main_ppo|train_ppo_ray")
 """Names of the process that drives a run and holds whole batches."""
 
@@ -349,3 +354,57 @@ def _least_states(run: Run, machine: Machine) -> dict[str, Fact]:
     told = {"size": show_bytes(least), "count": run.topology.actor_gpus}
     because = say("the states alone are at least {size} on each of {count} GPUs", **told)
     return {"states.least_share": Fact(round(least / machine.gpu_bytes, 3), "script", because)}
+
+
+def course_facts(crash: Crash) -> dict[str, Fact]:
+    """steps_done, first_step, host.grows, gpu.grows; each only where the log tells."""
+    facts: dict[str, Fact] = {}
+    if crash.steps_done is not None:
+        because = say("the log counts {count} done steps", count=crash.steps_done)
+        facts["steps_done"] = Fact(crash.steps_done, "log", because)
+        facts["first_step"] = Fact(crash.steps_done == 0, "log", because)
+    kinds: tuple[tuple[str, ReadingKind], ...] = (("host.grows", "host_used"), ("gpu.grows", "allocated"))
+    for name, kind in kinds:
+        fact = _grows(crash.readings, kind)
+        if fact is not None:
+            facts[name] = fact
+    return facts
+
+
+def _grows(readings: Sequence[Reading], kind: ReadingKind) -> Fact | None:
+    """True where some moment's course rises, False where all that can be told are level, else None."""
+    told = [(_course(course), course) for course in _courses(readings, kind)]
+    rising = next((course for grows, course in told if grows is True), None)
+    shown = rising or next((course for grows, course in told if grows is False), None)
+    if shown is None:
+        return None
+    first, last = shown[0], shown[-1]
+    sizes = {"first": show_bytes(first.bytes), "last": show_bytes(last.bytes)}
+    lines = {"first_line": first.line, "last_line": last.line}
+    if last.at:
+        because = say(
+            "{first} in line {first_line}, {last} in line {last_line} {moment}", **sizes, **lines, moment=last.at
+        )
+    else:
+        because = say("{first} in line {first_line}, {last} in line {last_line}", **sizes, **lines)
+    return Fact(rising is not None, "log", because)
+
+
+def _courses(readings: Sequence[Reading], kind: ReadingKind) -> Iterator[list[Reading]]:
+    """The readings of one moment in one process, in order."""
+    courses: dict[tuple[str, str, str], list[Reading]] = {}
+    for reading in readings:
+        if reading.kind == kind:
+            courses.setdefault((reading.file, reading.process, reading.at), []).append(reading)
+    yield from (course for course in courses.values() if len(course) >= COURSE_ENOUGH)
+
+
+def _course(course: Sequence[Reading]) -> bool | None:
+    first, last = course[0].bytes, course[-1].bytes
+    if first <= 0:
+        return None
+    pairs = [*pairwise(course)]
+    rises = sum(later.bytes >= earlier.bytes for earlier, later in pairs)
+    if last >= first * (1 + RISEN) and rises >= len(pairs) * 0.9:
+        return True
+    return False if abs(last - first) <= first * LEVEL else None

@@ -1,4 +1,4 @@
-"""Facts of time from a record of `watch`: better than what a log happens to print of memory."""
+"""Draws facts and peaks from a record of `watch`, which knows more of memory over time than a log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the ledger predicts, as facts, for questions that no line answers."""
+"""Turns what the ledger predicts into facts, for questions that no log line answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The phase where the failing frame leaves several: the likeliest, why, and whether another changes anything."""
+"""Guesses the phase where the failing frame leaves several: the likeliest, why, and what another would change."""
 
 from __future__ import annotations
 

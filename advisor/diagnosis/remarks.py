@@ -1,4 +1,4 @@
-"""Sentences that belong to this crash: the victim, what the ledger explains, contradictions, the batch's algebra."""
+"""Writes the remarks on a crash: the victim, what the ledger explains, contradictions, the batch's algebra."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Walk decision_tree.yaml: each question answered by the user, else by a fact, else left open; ending in a cause."""
+"""Walks decision_tree.yaml: each question answered by the user, else by a fact, else left open; ending in a cause."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cheapest set of changes with which every phase fits on GPU and host: of all sets, not one change after another.
+"""Searches the cheapest set of changes with which every phase fits on GPU and host: of all sets, not step by step.
 
 Costs are compared from the left: how many changes give up results, take host RAM, cost time, are free; how far those
 that change results move; the order the cause gives; how far all of them move. Free ones that a case of this kind shows

@@ -1,4 +1,4 @@
-"""The values one remedy may give its setting on this run: each allowed one with what it leads to."""
+"""Lists the values one remedy may give its setting on this run, each with what it leads to."""
 
 from __future__ import annotations
 

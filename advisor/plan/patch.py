@@ -1,4 +1,4 @@
-"""The selected steps as edits of the launch script: new bytes, and proof that nothing else moved. Writes nothing."""
+"""Makes the edits of the selected steps: new bytes, and proof that nothing else moved. Writes no file."""
 
 from __future__ import annotations
 

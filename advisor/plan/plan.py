@@ -1,4 +1,4 @@
-"""The nouns of the plan: a change of one key, a step (one remedy with its changes), and the plan."""
+"""Holds the nouns of the plan: a change of one key, a step (one remedy with its changes), and the plan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One remedy on this run: which native keys would change, to which values, and what that saves; or why not."""
+"""Applies one remedy to this run: which native settings change, to which values, what that saves; or why not."""
 
 from __future__ import annotations
 

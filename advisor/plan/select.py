@@ -1,4 +1,4 @@
-"""The order of the proposals, and which of them are switched on: the smallest set that fits, results first."""
+"""Orders the proposals and selects the cheapest set that fits, training results first."""
 
 from __future__ import annotations
 

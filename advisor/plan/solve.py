@@ -1,19 +1,18 @@
-"""Order the remedies of a cause, pick the cheapest set that fits GPU and host in every phase, say what was left out."""
+"""Makes the plan: orders the remedies of a cause, picks the cheapest set that fits, says what was left out."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
 from advisor.diagnosis.conditions import all_hold, contradicted
-from advisor.knowledge.schema import Advisory, Cause, Remedy
+from advisor.knowledge.schema import Advisory, Cause, Provision, Remedy
 from advisor.language import clauses, listed, say, sentences
 from advisor.memory.fit import finding_clause, worst_of_each_place
 from advisor.memory.predict import Prediction
 from advisor.plan.plan import NotProposed, Plan, PlanStep
 from advisor.plan.propose import Proposal, propose
-from advisor.plan.provisional import provisional_steps
 from advisor.plan.select import TIERS, Selected, exclusions, ordered, select, tight, together
 from advisor.plan.situation import Situation
 from advisor.plan.steps import advice_step, case_steps, newly_triggered_steps, step_of, version_steps
@@ -23,6 +22,8 @@ from advisor.words import PHASE_TITLES
 
 WORTH_A_STEP = 0.02
 """Fraction of a card: a change that saves less where it died, and is not enough, is not worth a step."""
+MOST_PROVISIONAL = 4
+"""A short list: the first thing to do is to find the witness."""
 MOST_BY_HAND = 6
 """Steps named for a launch without a dialect: a list, not a catalogue."""
 
@@ -274,3 +275,33 @@ def _shortfall(situation: Situation, after: Prediction) -> str:
         doubts = (doubt for doubt in after.ledger.doubts if after.fit.fits is not None and doubt not in said)
         return sentences([*doubts, clauses(against)])
     return clauses(against)
+
+
+def provisional_steps(situation: Situation, cause: Cause) -> list[PlanStep]:
+    """The first provision of the cause whose facts hold; [] where it has none. None of the steps is switched on."""
+    chosen = next((p for p in cause.provisional if all_hold(p.when, situation.facts) is not None), None)
+    if chosen is None:
+        return []
+    caveat = say("only if {condition}", condition=" ".join(chosen.condition.split()))
+    return [replace(step, caveats=(caveat, *step.caveats)) for step in _provided(situation, chosen)][:MOST_PROVISIONAL]
+
+
+def _provided(situation: Situation, provision: Provision) -> Iterator[PlanStep]:
+    by_id = {remedy.id: remedy for remedy in situation.knowledge.remedies}
+    seen = replace(situation, place="host" if provision.memory == "host" else "gpu", cause="")
+    dialect = situation.now.built.natives.framework is not None
+    for remedy in (by_id[name] for name in provision.remedies if name in by_id):
+        if remedy.value is None:
+            yield advice_step(remedy, seen)
+        elif dialect and (step := _harmless(remedy, seen)) is not None:
+            yield step
+
+
+def _harmless(remedy: Remedy, seen: Situation) -> PlanStep | None:
+    """The remedy as a step, unless it changes results or takes room elsewhere."""
+    found = propose(remedy, seen, {})
+    if not isinstance(found, Proposal) or found.results == "changed":
+        return None
+    if any(size < 0 for size in (*found.saves.values(), *found.other_saves.values())):
+        return None
+    return step_of(found, seen, selected=False)

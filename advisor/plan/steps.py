@@ -1,4 +1,4 @@
-"""A proposal in the words of the plan: its changes, why, what it saves, what it costs, and from where that is known."""
+"""Writes proposals as steps: their changes, why, what they save and cost, and from where that is known."""
 
 from __future__ import annotations
 

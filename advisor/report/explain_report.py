@@ -1,4 +1,4 @@
-"""`explain ID`: what the knowledge says of a knob, setting, cause, remedy, signature, question, advisory or case."""
+"""Explains an ID: what the knowledge says of a knob, setting, cause, remedy, signature, question, advisory or case."""
 
 from __future__ import annotations
 

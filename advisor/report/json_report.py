@@ -1,4 +1,4 @@
-"""The JSON contract. Numbers are raw (bytes, fractions); nothing depends on terminal, width or locale."""
+"""Writes the JSON contract. Numbers are raw (bytes, fractions); nothing depends on terminal, width or locale."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _plain(value: Any) -> Any:
 
 
 def diagnose_json(state: State) -> dict[str, Any]:
-    """`diagnose --format json`: the whole sitting."""
+    """`diagnose --format json`: the whole session."""
     return {
         "schema": SCHEMA,
         "tool": {"version": __version__, "knowledge": state.knowledge.digest},

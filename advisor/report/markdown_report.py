@@ -1,4 +1,4 @@
-"""The report that stands beside a patched script: why every change, how sure, and what was not done."""
+"""Writes the report beside a patched script: why every change, how sure, and what was not done."""
 
 from __future__ import annotations
 

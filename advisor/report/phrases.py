@@ -1,4 +1,4 @@
-"""The words both reports use: the verdict in a sentence, run and machine in a line, numbers with their basis."""
+"""Words what several reports share: the verdict in a sentence, run and machine in a line, numbers with their basis."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a record of `watch` says: peaks beside what was predicted, growth, and what would be full first."""
+"""Reports a record of `watch`: peaks beside what was predicted, growth, and what would be full first."""
 
 from __future__ import annotations
 

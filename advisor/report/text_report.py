@@ -1,4 +1,4 @@
-"""The report for a terminal, a pipe or a mail: at most 78 columns, verdict first, no colour."""
+"""Writes the report for a terminal, a pipe or a mail: at most 78 columns, verdict first, no colour."""
 
 from __future__ import annotations
 
@@ -16,9 +16,8 @@ from advisor.report.cluster_report import nodes_section
 from advisor.report.layout import WIDTH, cut, cut_front, join, section, table, wrap
 from advisor.report.record_report import record_lines
 from advisor.report.sharding_report import sharding_section
-from advisor.report.sizes_report import size_sentences
 from advisor.run.run import Run
-from advisor.units import show_gib
+from advisor.units import show_bytes, show_gib
 from advisor.words import (
     BASIS_TITLES,
     OWNER_TITLES,
@@ -27,9 +26,11 @@ from advisor.words import (
     Memory,
     Verdict,
     sentence,
+    when,
 )
 
 if TYPE_CHECKING:
+    from advisor.plan.sizes import Reach, Sizes
     from advisor.run_file import Sizing
     from advisor.session import State
 
@@ -300,3 +301,58 @@ def _case(case: CaseMatch) -> list[str]:
     lines = wrap(say("{title} ({id}): {agree} of {of} facts agree", **told), 2, 4)
     differs = say("differs in {facts}", facts=listed(case.differs)) if case.differs else ""
     return lines + wrap(differs, 4) + wrap(case.source, 4)
+
+
+def size_sentences(sizes: Sizes | None, machine: Machine) -> list[str]:
+    """One line a setting, then the machine; [] where nothing can be computed."""
+    if sizes is None:
+        return []
+    lines = [_reach(reach) for reach in sizes.reaches]
+    if lines and all(reach.most is None for reach in sizes.reaches):
+        keys = listed(reach.key for reach in sizes.reaches)
+        lines = [say("No single one of {keys} makes it fit, however small.", keys=keys)]
+    elif lines:
+        lines.insert(0, say("One setting at a time, all others as they are:"))
+    return [*lines, _smallest(sizes, machine)]
+
+
+def _reach(reach: Reach) -> str:
+    told = {"key": reach.key, "most": reach.most, "now": reach.now}
+    if reach.most is None:
+        said = say("{key} (now {now}): no value of it makes the run fit", **told)
+    elif reach.stopped_by is not None and reach.stopped_by[0] == "gpu":
+        at = when(reach.stopped_by[1])
+        said = say("{key} up to {most} (now {now}); more is too much on the card {when}", **told, when=at)
+    elif reach.stopped_by is not None:
+        at = when(reach.stopped_by[1])
+        said = say("{key} up to {most} (now {now}); more is too much in host RAM {when}", **told, when=at)
+    elif not reach.is_open:
+        said = say(
+            "{key} up to {most} (now {now}); the framework takes no more with the other settings as they are", **told
+        )
+    else:
+        said = say("{key} up to {most} (now {now}), or more: it is not what fills the machine", **told)
+    return f"  {said}"
+
+
+def _smallest(sizes: Sizes, machine: Machine) -> str:
+    """Bytes needed, and the smallest card: an engine's share of the card is smaller on a smaller one."""
+    need = _needed(sizes)
+    if sizes.card is None:
+        return say("{need}, the margin included: more than any known card has.", need=need)
+    count = f"{len(machine.gpus)} x " if len(machine.gpus) > 1 else ""
+    told = {"need": need, "cards": f"{count}{sizes.card.name}"}
+    if sizes.gpu_bytes > sizes.card.total_bytes:
+        return say(
+            "{need}, the margin included. The smallest known cards that hold it: {cards}, since shares of a card "
+            "shrink with it.",
+            **told,
+        )
+    return say("{need}, the margin included. The smallest known cards that hold it: {cards}.", **told)
+
+
+def _needed(sizes: Sizes) -> str:
+    card, host = show_bytes(sizes.gpu_bytes), show_bytes(sizes.host_bytes)
+    if not sizes.host_bytes:
+        return say("As it is, the run needs {card} on each card", card=card)
+    return say("As it is, the run needs {card} on each card and {host} of host RAM on each node", card=card, host=host)
