@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from itertools import combinations
 
@@ -144,13 +144,9 @@ def toggle(state: State, step_id: str, selected: bool | None = None) -> State:
         raise ValueError(_no_step(step_id, steps))
     turned = steps[step_id]
     wanted = (not turned.selected) if selected is None else selected
-    return _with_steps(state, {s.id: _after_turn(s, turned, wanted) for s in state.plan.steps})
-
-
-def _after_turn(step: PlanStep, turned: PlanStep, wanted: bool) -> bool:
-    if step.id == turned.id:
-        return wanted
-    return step.selected and not (wanted and _exclude_each_other(step, turned))
+    gives_way = {s.id for s in state.plan.steps if wanted and s.id != step_id and _exclude_each_other(s, turned)}
+    selected_now = {s.id: s.selected and s.id not in gives_way for s in state.plan.steps}
+    return _with_steps(state, {**selected_now, step_id: wanted})
 
 
 def _exclude_each_other(one: PlanStep, other: PlanStep) -> bool:
@@ -191,17 +187,13 @@ def carry_over(before: State, now: State) -> State:
     if before.answers != now.answers:
         now = _again(now, {**now.answers, **before.answers})
     proposed = {step.id: step.selected for step in _again(before, dict(before.answers)).plan.steps}
+    on = [step for step in before.plan.steps if step.selected]
     for step in before.plan.steps:
-        switched = proposed.get(step.id) != step.selected and (
-            step.selected or not _is_excluded(step, before.plan.steps)
-        )
+        gave_way = not step.selected and any(_exclude_each_other(one, step) for one in on)
+        switched = proposed.get(step.id) != step.selected and not gave_way
         if switched and any(one.id == step.id and one.selected != step.selected for one in now.plan.steps):
             now = toggle(now, step.id, step.selected)
     return now
-
-
-def _is_excluded(step: PlanStep, by: Sequence[PlanStep]) -> bool:
-    return any(one.selected and one.id != step.id and _exclude_each_other(one, step) for one in by)
 
 
 # --- the way up ----------------------------------------------------------------------------------------------------

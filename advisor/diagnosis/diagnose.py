@@ -39,7 +39,8 @@ def diagnose(
     facts = gather_facts(known)
     for name in ("memory", "phase", "framework"):
         _told(facts, name, answers)
-    worries = concerns(knowledge.advisories, facts, _unknown_phase(facts))
+    # where the phase is not known, an advisory is not dismissed for it
+    worries = concerns(knowledge.advisories, facts, ignoring=frozenset({"phase"} - set(facts)))
     facts.update(concern_facts(worries))
     walked = _walked(knowledge.tree, facts, answers, known)
     matched = match_cases(knowledge.cases, facts, known.run, knowledge.own_cases)
@@ -81,11 +82,6 @@ def _told(facts: dict[str, Fact], name: str, answers: Mapping[str, str]) -> None
         facts.pop(name, None)
     else:
         facts[name] = Fact(given, "user", say("you said so"))
-
-
-def _unknown_phase(facts: Mapping[str, Fact]) -> frozenset[str]:
-    """Where the phase is not known, an advisory is not dismissed for it."""
-    return frozenset() if "phase" in facts else frozenset({"phase"})
 
 
 def _basis(walked: Walk, ledger: Ledger) -> Basis:

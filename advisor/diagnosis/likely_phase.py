@@ -30,7 +30,12 @@ def walk_likeliest(facts: Facts, crash: Crash, ledger: Ledger, walking: Walking)
     taken = walks[order[0]]
     told = sentences((sentence(crash.phase_because), reason, _difference(order, walks)))
     among = crash.phase_among
-    steps = tuple(_guessed(step, among, told) if step.question == QUESTION else step for step in taken.steps)
+    steps = tuple(
+        replace(step, choices=_choices(step, among), because=told, if_unknown=_how(), guess=True)
+        if step.question == QUESTION
+        else step
+        for step in taken.steps
+    )
     why = say("the log says that it died {when}", when=when_either(order))
     rejected = tuple(RuledOut(one.cause, one.title, why if one.question == QUESTION else one.because, one.question)
                      for one in taken.rejected if not _still_possible(one, list(walks.values())[1:]))  # fmt: skip
@@ -62,10 +67,6 @@ def _difference(order: Sequence[Phase], walks: dict[Phase, Walk]) -> str:
         return say("The cause is the same either way, and the plan counts both.")
     told = {"phase": PHASE_TITLES[other], "cause": walks[other].cause.title}
     return say("If it was {phase}, the cause would be another: “{cause}”. Choose it if you know.", **told)
-
-
-def _guessed(step: QuestionStep, among: Sequence[Phase], told: str) -> QuestionStep:
-    return replace(step, choices=_choices(step, among), because=told, if_unknown=_how(), guess=True)
 
 
 def _choices(step: QuestionStep, among: Sequence[Phase]) -> tuple[Choice, ...]:

@@ -11,7 +11,7 @@ from typing import Literal
 from msgspec import Struct
 
 from advisor.language import say
-from advisor.memory.cells import Cell, Ledger, Owner, PhaseSum, Place
+from advisor.memory.cells import Ledger, Owner, PhaseSum, Place
 from advisor.memory.constants import ASSUMED_SHARE
 from advisor.run.run import Run
 from advisor.units import show_bytes
@@ -253,13 +253,10 @@ def _finding(reason: Reason, now: PhaseSum, capacity: int, walls: Walls, run: Ru
     over = now.expected - limit_of(now, capacity, walls)
     high = _highest(now, walls)
     short = _engine_short(now, capacity, run) if reason == "engine" else high - capacity if reason == "high" else over
-    largest = max(now.cells, key=lambda cell: _uncertain(cell) if reason == "high" else cell.expected, default=None)
+    size = (lambda cell: cell.high - cell.expected) if reason == "high" else (lambda cell: cell.expected)
+    largest = max(now.cells, key=size, default=None)
     owner: Owner | None = "kv_cache" if reason == "engine" else largest.owner if largest is not None else None
     return FitFinding(reason, now.place, now.phase, now.expected, high, capacity, short, owner)
-
-
-def _uncertain(cell: Cell) -> int:
-    return cell.high - cell.expected
 
 
 def _highest(now: PhaseSum, walls: Walls) -> int:

@@ -8,10 +8,11 @@ to have helped are not counted: what somebody ran with comes before what is only
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from itertools import combinations, product
 from typing import Literal
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from advisor.memory.cells import Ledger, Place
 from advisor.memory.fit import PLACES, capacity_of, counted, limit_of, sums_of
@@ -62,17 +63,16 @@ def together(chosen: Sequence[PricedOption]) -> dict[str, str | None]:
     return {key: text for choice in chosen for key, text in choice.option.overrides.items()}
 
 
-class Search(Struct):
+class Search:
     """Sets of choices on top of `base`, each computed only where by the room of its members it could fit at all."""
 
-    situation: Situation
-    base: Overrides
-    only_same_results: bool = False
-    looked_at: int = 0
-    pairs: dict[tuple[int, int], Mapping[Corner, int]] = field(default_factory=dict)
-    """Positions of two remedies → the room they give only together."""
-    start: list[tuple[Mapping[Corner, int], frozenset[Corner]]] = field(default_factory=list)
-    """Room in every corner and the tight ones with the base alone; filled when first asked for."""
+    def __init__(self, situation: Situation, base: Overrides, only_same_results: bool = False) -> None:
+        self.situation = situation
+        self.base = base
+        self.only_same_results = only_same_results
+        self.looked_at = 0
+        self.pairs: dict[tuple[int, int], Mapping[Corner, int]] = {}
+        """Positions of two remedies → the room they give only together."""
 
     def cheapest(self, proposals: Sequence[Proposal]) -> Chosen | None:
         """The cheapest set that fits; () where nothing is needed; None where none fits or the search gave up."""
@@ -143,15 +143,15 @@ class Search(Struct):
         return frozenset().union(*map(_unfit, [self.situation.predictor.predict(self.base), *outcomes]))
 
     def _priced(self, proposal: Proposal, option: Option, position: int, needed: frozenset[Corner]) -> PricedOption:
-        before, after = self._at_start()[0], self._room(self._with(option).ledger)
+        before, after = self._at_start[0], self._room(self._with(option).ledger)
         room = {corner: after[corner] - before[corner] for corner in needed if corner in after and corner in before}
         return PricedOption(proposal, option, position, _price(proposal, option), room)
 
+    @cached_property
     def _at_start(self) -> tuple[Mapping[Corner, int], frozenset[Corner]]:
-        if not self.start:
-            base = self.situation.predictor.predict(self.base)
-            self.start.append((self._room(base.ledger), _unfit(base)))
-        return self.start[0]
+        """Room in every corner and the tight ones with the base alone."""
+        base = self.situation.predictor.predict(self.base)
+        return self._room(base.ledger), _unfit(base)
 
     def _with(self, option: Option) -> Prediction:
         return self.situation.predictor.predict({**self.base, **option.overrides})
@@ -183,7 +183,7 @@ class Search(Struct):
         return self._adds_up(self._beyond(subset), most)
 
     def _adds_up(self, beyond: Mapping[Corner, int], most: Sequence[Mapping[Corner, int]]) -> bool:
-        room, tight = self._at_start()
+        room, tight = self._at_start
         return all(
             room[corner] + beyond.get(corner, 0) + sum(each.get(corner, 0) for each in most) >= 0 for corner in tight
         )
@@ -204,7 +204,7 @@ class Search(Struct):
         strongest = (max(one, key=_total), max(other, key=_total))
         key = (strongest[0].position, strongest[1].position)
         if key not in self.pairs:
-            before = self._at_start()[0]
+            before = self._at_start[0]
             after = self._room(self.situation.predictor.predict({**self.base, **together(strongest)}).ledger)
             alone = [_most(one), _most(other)]
             gained = {corner: after[corner] - before[corner] for corner in alone[0] if corner in after}
@@ -213,7 +213,7 @@ class Search(Struct):
 
     def _strongest_do(self, subset: Sequence[Sequence[PricedOption]]) -> bool:
         """Whether the strongest values together are enough where it is tight now; True where none is the strongest."""
-        tight = self._at_start()[1]
+        tight = self._at_start[1]
         leading = [_leading(choices, tight) for choices in subset]
         strongest = [choice for choice in leading if choice is not None]
         if len(strongest) < len(subset):

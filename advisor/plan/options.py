@@ -353,13 +353,10 @@ def _wider_word(fact: SettingFact, knob: str, target: KnobValue, present: str | 
         return None
     others = [rule for name, rule in rules.items() if name != knob and rule["rule"] == "words"]
     for word, became in rules[knob]["words"].items():
-        if became == target and all(_goes_along(_meant(r, present), _meant(r, str(word)), target) for r in others):
+        moves = [(_meant(rule, present), _meant(rule, str(word))) for rule in others]
+        if became == target and all(old == new or (isinstance(old, bool) and new is target) for old, new in moves):
             return str(word)
     return None
-
-
-def _goes_along(old: object, new: object, target: bool) -> bool:
-    return old == new or (isinstance(old, bool) and new is target)
 
 
 def _meant(rule: Mapping[str, object], word: str) -> object:
@@ -376,12 +373,9 @@ def _along(native: Native, value: KnobValue, overrides: Mapping[str, str | None]
     moved = [n for n, rule in rules.items() if _meant(rule, word) != _meant(rule, native.text or "")]
     if not moved:
         return ()
-    names = reduce(_both, (WEIGHTS.get(name, name) for name in moved))
+    titles = (WEIGHTS.get(name, name) for name in moved)
+    names = reduce(lambda one, other: say("{one} and {other}", one=one, other=other), titles)
     return (say("{word} also moves {names}" if value else "{word} also brings back {names}", word=word, names=names),)
-
-
-def _both(one: str, other: str) -> str:
-    return say("{one} and {other}", one=one, other=other)
 
 
 WEIGHTS = Sayings({"actor.param_offload": "the weights", "actor.optimizer_offload": "the optimizer state"})

@@ -48,7 +48,8 @@ def make_patch(plan: Plan, script: Script | None, launch_index: int) -> Patch:
         rewrites = rewrite(script, launch_index, wanted)
         by_hand += _in_other_files(rewrites, script, wanted)
         if len(rewrites) > 1:  # one file is written: a copy of the script would not load a copy of another file
-            wanted = [w for w in wanted if _touches(_main(rewrites, script), w.key)]
+            touched = _main(rewrites, script).touched
+            wanted = [w for w in wanted if w.key in touched or bare(w.key) in touched]
             rewrites = rewrite(script, launch_index, wanted)
     except EditRefused as refusal:
         return Patch((), (), str(refusal), by_hand)
@@ -62,10 +63,6 @@ def make_patch(plan: Plan, script: Script | None, launch_index: int) -> Patch:
 def _main(rewrites: Sequence[Rewrite], script: Script) -> Rewrite:
     """The rewrite of the launch script itself, else the first."""
     return next((done for done in rewrites if done.document.path == script.documents[0].path), rewrites[0])
-
-
-def _touches(done: Rewrite, key: str) -> bool:
-    return key in done.touched or bare(key) in done.touched
 
 
 def _in_other_files(rewrites: Sequence[Rewrite], script: Script, wanted: Sequence[Wanted]) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from advisor.knowledge.schema import GpuFact
 from advisor.memory.cells import Place
 from advisor.memory.fit import PLACES, FitFinding, counted, sums_of
-from advisor.memory.predict import Prediction, Predictor
+from advisor.memory.predict import Predictor
 from advisor.plan.partners import forms
 from advisor.run.bound import Native
 from advisor.run.constraints import newly_broken
@@ -67,15 +67,17 @@ def sizes_of(predictor: Predictor, cards: Sequence[GpuFact]) -> Sizes | None:
     now = predictor.predict()
     if now.ledger.missing or not now.ledger.gpu:
         return None
-    need = {place: int(_peak(now, place, predictor) / (1 - predictor.margin)) for place in PLACES}
+    walls, left = predictor.walls, 1 - predictor.margin
+    peaks = {p: max((counted(each, walls) for each in sums_of(now.ledger, p)), default=0) for p in PLACES}
     known = now.ledger.gpu_capacity is not None
     reaches = [r for knob in ASKED if (r := _reach(predictor, knob)) is not None] if known else []
     one_each = {reach.key: reach for reach in reversed(reaches)}  # a key that carries two knobs is told once
-    return Sizes(tuple(reversed(one_each.values())), _smallest(predictor, cards), need["gpu"], need["host"])
-
-
-def _peak(now: Prediction, place: Place, predictor: Predictor) -> int:
-    return max((counted(each, predictor.walls) for each in sums_of(now.ledger, place)), default=0)
+    return Sizes(
+        tuple(reversed(one_each.values())),
+        _smallest(predictor, cards),
+        int(peaks["gpu"] / left),
+        int(peaks["host"] / left),
+    )
 
 
 def _reach(predictor: Predictor, knob: str) -> Reach | None:

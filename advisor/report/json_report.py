@@ -13,7 +13,7 @@ from advisor.machine.inventory import Machine
 from advisor.machine.inventory_json import to_json as machine_json
 from advisor.memory.cells import Cell, Ledger, Match, PhaseSum
 from advisor.memory.fit import Fit
-from advisor.plan.plan import Change, Plan, PlanStep
+from advisor.plan.plan import Change, PlanStep
 from advisor.redact import redact_value
 from advisor.report.record_report import record_json
 from advisor.report.sharding_report import sharding_json
@@ -56,7 +56,12 @@ def diagnose_json(state: State) -> dict[str, Any]:
         "memory": _memory(state.ledger, state.attribution),
         "plan": [_step(step) for step in state.plan.steps],
         "after": _memory(state.plan.after, ()),
-        "outcome": _outcome(state.plan),
+        "outcome": {
+            "fits": state.plan.fits,
+            "margin": state.plan.margin,
+            "shortfall": state.plan.shortfall,
+            "fit": _fit(state.plan.fit),
+        },
         "not_proposed": [
             {"id": entry.id, "title": entry.title, "because": entry.because} for entry in state.plan.not_proposed
         ],
@@ -349,7 +354,3 @@ def _change(change: Change) -> dict[str, Any]:
         "line": change.line,
         "how": change.how,
     }
-
-
-def _outcome(plan: Plan) -> dict[str, Any]:
-    return {"fits": plan.fits, "margin": plan.margin, "shortfall": plan.shortfall, "fit": _fit(plan.fit)}

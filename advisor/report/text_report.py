@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from advisor.crash.evidence import Crash, Evidence
-from advisor.diagnosis.diagnosis import UNKNOWN, CaseMatch, Diagnosis, QuestionStep
+from advisor.diagnosis.diagnosis import UNKNOWN, CaseMatch, Diagnosis, QuestionStep, RuledOut
 from advisor.language import Sayings, listed, mark, say, say_count, sentences
 from advisor.machine.inventory import Machine
 from advisor.memory.cells import Ledger, PhaseSum, Place
 from advisor.memory.fit import capacity_of, sums_of
-from advisor.plan.plan import Plan, PlanStep
+from advisor.plan.plan import NotProposed, Plan, PlanStep
 from advisor.report import phrases
 from advisor.report.cluster_report import nodes_section
 from advisor.report.layout import WIDTH, cut, cut_front, join, section, table, wrap
@@ -58,13 +59,13 @@ def text_report(state: State) -> str:
             *nodes_section(state.machine.members, state.ledger),
             *sharding_section(state.run, state.machine, state.crash),
             *section(say("Likely cause"), _cause(state.diagnosis)),
-            *section(say("Questions"), _questions(state.diagnosis)),
+            *section(say("Questions"), [line for step in state.diagnosis.path for line in _question(step)]),
             *section(say("Plan"), _plan(state.plan)),
             *section(say("Memory, GiB"), _memory(state.ledger, state.plan)),
             *section(say("What the watcher measured, GiB"), record_lines(state.measured, state.ledger)),
-            *section(say("Not proposed"), _not_proposed(state.plan)),
-            *section(say("Ruled out"), _ruled_out(state.diagnosis)),
-            *section(say("Documented cases"), _cases(state.diagnosis)),
+            *section(say("Not proposed"), _reasons(state.plan.not_proposed)),
+            *section(say("Ruled out"), _reasons(state.diagnosis.ruled_out)),
+            *section(say("Documented cases"), [line for case in state.diagnosis.cases for line in _case(case)]),
             *section(say("To record next time"), wrap(state.diagnosis.record_next_time, 2)),
         ]
     )
@@ -179,10 +180,6 @@ def _basis(diagnosis: Diagnosis) -> str:
     return say("{title} ({basis})", title=diagnosis.title, basis=BASIS_TITLES[diagnosis.basis])
 
 
-def _questions(diagnosis: Diagnosis) -> list[str]:
-    return [line for step in diagnosis.path for line in _question(step)]
-
-
 def _question(step: QuestionStep) -> list[str]:
     answer, because = phrases.answer_title(step), phrases.because(step)
     lines = wrap(say("{asks} {answer} ({because})", asks=step.asks, answer=answer, because=because), 2, 4)
@@ -280,20 +277,9 @@ def _phase_lines(each: PhaseSum) -> list[str]:
     return [head, *(cut(line, WIDTH) for line in table(rows, indent=4, right=frozenset({1})))]
 
 
-def _not_proposed(plan: Plan) -> list[str]:
-    return [line for each in plan.not_proposed for line in wrap(_reason(each.title, each.because), 2, 4)]
-
-
-def _ruled_out(diagnosis: Diagnosis) -> list[str]:
-    return [line for each in diagnosis.ruled_out for line in wrap(_reason(each.title, each.because), 2, 4)]
-
-
-def _reason(title: str, because: str) -> str:
-    return say("{title}: {because}", title=title, because=because)
-
-
-def _cases(diagnosis: Diagnosis) -> list[str]:
-    return [line for case in diagnosis.cases for line in _case(case)]
+def _reasons(refused: Sequence[NotProposed | RuledOut]) -> list[str]:
+    told = (say("{title}: {because}", title=each.title, because=each.because) for each in refused)
+    return [line for text in told for line in wrap(text, 2, 4)]
 
 
 def _case(case: CaseMatch) -> list[str]:
