@@ -215,9 +215,9 @@ def finding_clause(finding: FitFinding) -> str:
             return say("the launch asks for {asked} GPUs, the machine has {have}: {short} short", **counts)
         case "high":
             return say(
-                "{phase} may need up to {high} of the {capacity} of each card; least certain: {owner}"
+                "{phase} may need up to {high} of the {capacity} of each card (least certain: {owner})"
                 if on_gpu
-                else "{phase} may need up to {high} of the {capacity} of each node; least certain: {owner}",
+                else "{phase} may need up to {high} of the {capacity} of each node (least certain: {owner})",
                 **told,
             )
         case "set_aside":

@@ -6,6 +6,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import asdict
+
 from advisor import __version__
 from advisor.crash.evidence import Crash, Evidence
 from advisor.diagnosis.diagnosis import Diagnosis, QuestionStep
@@ -62,9 +64,7 @@ def diagnose_json(state: State) -> dict[str, Any]:
             "shortfall": state.plan.shortfall,
             "fit": _fit(state.plan.fit),
         },
-        "not_proposed": [
-            {"id": entry.id, "title": entry.title, "because": entry.because} for entry in state.plan.not_proposed
-        ],
+        "not_proposed": [asdict(entry) for entry in state.plan.not_proposed],
         **({"record": record_json(state.measured)} if state.measured is not None else {}),
         **({"sharding": spread} if (spread := sharding_json(state.run, state.machine, state.crash)) else {}),
     }
@@ -237,21 +237,8 @@ def _diagnosis(diagnosis: Diagnosis) -> dict[str, Any]:
         "memory": diagnosis.memory,
         "phase": diagnosis.phase,
         "remarks": list(diagnosis.remarks),
-        "case_matches": [
-            {"id": c.id, "title": c.title, "source": c.source, "agree": c.agree, "of": c.of, "differs": list(c.differs)}
-            for c in diagnosis.cases
-        ],
-        "advisories": [
-            {
-                "id": a.id,
-                "library": a.library,
-                "version": a.version,
-                "title": a.title,
-                "says": a.says,
-                "source": a.source,
-            }
-            for a in diagnosis.advisories
-        ],
+        "case_matches": [asdict(case) for case in diagnosis.cases],
+        "advisories": [asdict(advice) for advice in diagnosis.advisories],
         "record_next_time": diagnosis.record_next_time,
         "open_questions": list(diagnosis.open_questions),
     }

@@ -138,7 +138,7 @@ def test_what_only_may_not_fit_says_what_decides_and_passes_a_gate(told: Told) -
     code, out = told("estimate", VERL.format(share=0.5, gpus=8), "--gpus", "8xA100-80GB", "--host-ram", "170GB")
     assert code == Exit.DONE
     assert out.startswith("It may not fit: ")
-    assert "least certain: " in out
+    assert "(least certain: " in out
 
 
 def test_where_the_phase_is_unknown_nothing_of_a_guessed_one_is_switched_on(told: Told) -> None:
