@@ -11,7 +11,15 @@ from advisor.hostile import clean_line
 from advisor.language import Sayings, clauses, listed, say, sentences
 from advisor.machine.inventory import Machine
 from advisor.memory.cells import Ledger, PhaseSum, Place
-from advisor.memory.fit import Fit, FitFinding, FitVerdict, capacity_of, finding_clause, worst_of_each_place
+from advisor.memory.fit import (
+    Fit,
+    FitFinding,
+    FitVerdict,
+    cannot_start,
+    capacity_of,
+    finding_clause,
+    worst_of_each_place,
+)
 from advisor.plan.plan import Change, Plan, PlanStep, grouped
 from advisor.run.run import Run
 from advisor.units import show_bytes, show_gib, show_params
@@ -266,11 +274,12 @@ def savings(saves: Mapping[Phase, int], place: str) -> list[str]:
 def room_word(phase: PhaseSum, room: int | None, plan: Plan) -> str:
     """ "over" where the expectation exceeds the capacity, "tight" where it eats into the margin, "passed" where the run
     lived with that, else ""."""
-    if any((one.place, one.phase, one.reason) == (phase.place, phase.phase, "engine") for one in plan.fit.findings):
+    passed = (phase.place, phase.phase) in plan.fit.lived_through
+    if cannot_start(phase) and not passed:
         return say("cannot start")
     if room is None or phase.expected <= room * (1 - plan.margin):
         return ""
-    if (phase.place, phase.phase) in plan.fit.lived_through:
+    if passed:
         return say("passed")
     return say("over") if phase.expected > room else say("tight")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from advisor.language import Sayings, clauses, say, say_count
 from advisor.memory.cells import LETTERS, Ledger, Owner, PhaseSum, Place
-from advisor.memory.fit import ASIDE
+from advisor.memory.fit import ASIDE, cannot_start
 from advisor.plan.plan import Plan
 from advisor.run.run import Run
 from advisor.tui.facts import lead
@@ -85,6 +85,8 @@ def figures(of: PhaseSum | None, capacity: int | None, margin: float, passed: bo
         return [Span(" " + say("no such phase"), "dim")]
     used = _g(of.expected)
     total = say("{used} of {total} G", used=used, total=_g(capacity)) if capacity is not None else f"{used} G"
+    if cannot_start(of) and not passed:
+        return [Span(f" {total}"), Span("  " + say("cannot start"), "bad")]
     return [Span(f" {total}"), *_judged(of.expected, capacity, margin, passed)]
 
 
