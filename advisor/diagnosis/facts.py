@@ -17,6 +17,7 @@ from advisor.diagnosis.ledger_facts import ledger_facts
 from advisor.language import say
 from advisor.machine.inventory import Machine
 from advisor.memory.cells import Ledger, Match
+from advisor.memory.constants import BF16
 from advisor.run.run import Knob, Run
 from advisor.units import show_bytes
 from advisor.watch.measured import Measured
@@ -37,9 +38,18 @@ NEAREST = 2
 """Innermost frames among which one of them stands where it is what failed."""
 COURSE_ENOUGH = 4
 """Readings of one moment in one process before they tell a course."""
-RISEN = 0.10
-"""A course that rises at nearly every reading, by so much in all, grows; one that stays within LEVEL does not."""
-LEVEL = 0.03
+RISEN, LEVEL, RISING = 0.10, 0.03, 0.9
+"""A course grows that rises by RISEN in all and at RISING of its readings; one within LEVEL does not (judgement)."""
+ROOMY_PERCENT = 50
+"""Of a /dev/shm in use: with half of it free, it was not what was full (judgement)."""
+MUCH_IDLE, IDLE = 0.10, 0.03
+"""Parts of a card that lie reserved but unallocated: so much is fragmentation, or the smaller part where it is no less
+than what was asked for (judgement)."""
+DOMINATES, MINOR = 0.5, 0.1
+"""Others dominate a card where they hold more than half of it and the process less than a tenth of that; a task is the
+victim that held less than a tenth of what was in use (judgement)."""
+BELOW_RAM = 0.95
+"""A limit so far below the RAM was set by somebody; less is what the kernel itself keeps (judgement)."""
 DRIVER = re.compile(r"TaskRunner|main_task|Runner\.run|main_ppo|train_ppo_ray")
 """Names of the process that drives a run and holds whole batches."""
 
@@ -133,7 +143,7 @@ def _shared_memory(evidence: Sequence[Evidence]) -> dict[str, Fact]:
             large = one.fields.get("unit") in ("T", "P") or (one.fields.get("unit") == "G" and size >= LARGE_SHM_GB)
             whole = f"{size:g}{one.fields.get('unit')}"
             because = say("df: {percent:g}% of {size} in use ({line})", percent=percent, size=whole, line=_line(one))
-            return {"shm.roomy": Fact(large and percent < 50, "log", because, (number,))}
+            return {"shm.roomy": Fact(large and percent < ROOMY_PERCENT, "log", because, (number,))}
     return {}
 
 
@@ -179,7 +189,7 @@ def _printed(first: Evidence, where: str) -> dict[str, Fact]:
     if tried is not None and free is not None:
         facts["gpu.free_exceeds_request"] = Fact(free > tried, "log", where, (0,))
     if idle is not None and total and tried is not None:
-        much = idle / total > 0.10 or (idle >= tried and idle / total > 0.03)
+        much = idle / total > MUCH_IDLE or (idle >= tried and idle / total > IDLE)
         fragmented = much and idle + (free or 0) >= tried  # joined, the pieces would have done
         sizes = {"idle": show_bytes(idle), "tried": show_bytes(tried)}
         because = say("{idle} reserved but unallocated, {tried} asked for ({line})", **sizes, line=where)
@@ -191,7 +201,7 @@ def _printed(first: Evidence, where: str) -> dict[str, Fact]:
         because = say("{size} of {total} held by other processes ({line})", **sizes, line=where)
         facts["gpu.others_bytes"] = Fact(others, "log", because, (0,))
         facts["gpu.others_share"] = Fact(others / total, "log", because, (0,))
-        dominate = others / total > 0.5 and process < others * 0.1
+        dominate = others / total > DOMINATES and process < others * MINOR
         facts["gpu.others_dominate"] = Fact(dominate, "log", because, (0,))
         facts.update(_engine_beside(fields.get("engine_process"), number("engine_process_bytes"), others, where))
     share = fields.get("share")
@@ -205,7 +215,7 @@ def _printed(first: Evidence, where: str) -> dict[str, Fact]:
     if task is not None and used:
         sizes = {"size": show_bytes(task), "total": show_bytes(used)}
         because = say("the killed task held {size} of {total} ({line})", **sizes, line=where)
-        facts["host.victim"] = Fact(task < used * 0.1, "log", because, (0,))
+        facts["host.victim"] = Fact(task < used * MINOR, "log", because, (0,))
     return facts
 
 
@@ -216,7 +226,7 @@ def _engine_beside(name: object, held: int | None, others: int, where: str) -> d
     because = say(
         "{size} of that held by the run's own engine, {name} ({line})", size=show_bytes(held), name=name, line=where
     )
-    return {"gpu.others_engine": Fact(held * 2 > others, "log", because, (0,))}
+    return {"gpu.others_engine": Fact(held > others * DOMINATES, "log", because, (0,))}
 
 
 def _run_facts(run: Run) -> dict[str, Fact]:
@@ -329,14 +339,14 @@ def _machine_facts(known: DiagnosisInputs) -> dict[str, Fact]:
     if known.run.settings or known.crash.settings:  # a bare log does not say that it is full training
         facts.update(_least_states(known.run, machine))
     if machine.gpu_bytes and known.run.model is not None:
-        share = 2 * known.run.model.parameters / machine.gpu_bytes
-        whole = show_bytes(2 * known.run.model.parameters)
+        gathered = BF16 * known.run.model.parameters
+        share, whole = gathered / machine.gpu_bytes, show_bytes(gathered)
         card = show_bytes(machine.gpu_bytes)
         because = say("all weights in bf16 are {weights}, the card has {card}", weights=whole, card=card)
         facts["gathered_weights.share"] = Fact(round(share, 3), "script", because)
     host = machine.host
     if host.limit_bytes is not None and host.total_bytes:
-        below = host.limit_bytes < host.total_bytes * 0.95
+        below = host.limit_bytes < host.total_bytes * BELOW_RAM
         sizes = {"limit": show_bytes(host.limit_bytes), "total": show_bytes(host.total_bytes)}
         because = say("{source}: {limit} of {total}", source=host.limit_source or say("a limit"), **sizes)
         facts["host.limit_below_ram"] = Fact(below, "machine", because)
@@ -405,6 +415,6 @@ def _course(course: Sequence[Reading]) -> bool | None:
         return None
     pairs = [*pairwise(course)]
     rises = sum(later.bytes >= earlier.bytes for earlier, later in pairs)
-    if last >= first * (1 + RISEN) and rises >= len(pairs) * 0.9:
+    if last >= first * (1 + RISEN) and rises >= len(pairs) * RISING:
         return True
     return False if abs(last - first) <= first * LEVEL else None
