@@ -16,14 +16,14 @@ from advisor.report.diff_report import diff_report
 from advisor.report.markdown_report import markdown_report
 from advisor.script.document import EditRefused
 from advisor.script.write import write_file
-from advisor.session import Asked, State
+from advisor.session import SessionRequest, State
 from advisor.tui.driver import Early, Notice, Preview, Saved
 
 
 class SessionDriver(Struct, frozen=True):
     """One sitting on what was asked for. Raises ScriptError, EditRefused, ValueError or OSError, as the app expects."""
 
-    asked: Asked
+    asked: SessionRequest
     is_demo: bool = False
     """The bundled crash lies in the program's own folder: its patch is written where the user is."""
     switched: Mapping[str, bool] = field(default_factory=dict)

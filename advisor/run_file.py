@@ -1,4 +1,4 @@
-"""A run without a launch script, for sizing ahead: a YAML run file, or the run of a sitting, with its ledger."""
+"""Sizes a run ahead: one that a YAML run file describes, or that of a session."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from advisor.asked import machine_told
 from advisor.bounded_yaml import UnboundedYamlError, check_bounds
 from advisor.crash.evidence import NOTHING
 from advisor.hostile import clean_line
@@ -20,9 +19,11 @@ from advisor.machine.gpu_spec import gpus_from
 from advisor.machine.inventory import Machine
 from advisor.machine.measure import measure
 from advisor.memory.cells import Ledger, Match
-from advisor.memory.ledger import build_ledger
+from advisor.memory.fit import Fit, Walls, fit_of
+from advisor.memory.predict import Predictor
 from advisor.plan.sizes import Sizes, sizes_of
-from advisor.run.build import RunInputs, build_run
+from advisor.request import described_machine
+from advisor.run.build import RunInputs
 from advisor.run.dialect import Recognised, era_of
 from advisor.run.implied import Implied, implied_by
 from advisor.run.run import Knob, Run
@@ -30,7 +31,7 @@ from advisor.script.document import Setting, Value
 from advisor.script.launch import Launch
 
 if TYPE_CHECKING:
-    from advisor.session import Asked, State
+    from advisor.session import SessionRequest, State
 
 FILE_LIMIT = 4 * 2**20
 VALUES_LIMIT = 50_000
@@ -48,19 +49,24 @@ class Sizing(Struct, frozen=True):
     machine: Machine
     ledger: Ledger
     margin: float
+    fit: Fit
     attribution: tuple[Match, ...] = ()
     sizes: Sizes | None = None
     """How far it could go; None where nothing can be computed."""
 
 
 def sizing_of(state: State) -> Sizing:
-    """What a sitting says of size."""
-    inputs, margin = state.situation.inputs if state.situation is not None else None, state.plan.margin
-    sizes = sizes_of(inputs, state.machine, state.knowledge.gpus, margin) if inputs is not None else None
-    return Sizing(state.run, state.machine, state.ledger, margin, state.attribution, sizes)
+    """What a session says of size."""
+    margin, situation = state.plan.margin, state.situation
+    if situation is None:
+        fit = fit_of(state.ledger, Walls(margin), state.run)
+        return Sizing(state.run, state.machine, state.ledger, margin, fit, state.attribution)
+    predictor = situation.predictor
+    fit, sizes = predictor.predict().fit, sizes_of(predictor, state.knowledge.gpus)
+    return Sizing(state.run, state.machine, state.ledger, margin, fit, state.attribution, sizes)
 
 
-def size_run_file(path: Path, asked: Asked) -> Sizing:
+def size_run_file(path: Path, asked: SessionRequest) -> Sizing:
     """Size the run a file describes; what the command line says of the machine wins. Raises ValueError, OSError."""
     knowledge = open_knowledge(asked.knowledge)
     stated = _read(path)
@@ -70,9 +76,9 @@ def size_run_file(path: Path, asked: Asked) -> Sizing:
         inputs = _inputs(stated, asked, machine, knowledge, name)
     except ValueError as error:
         raise ValueError(f"{name}: {error}") from error
-    run = build_run(inputs).run
-    sizes = sizes_of(inputs, machine, knowledge.gpus, asked.margin)
-    return Sizing(run, machine, build_ledger(run, machine, NOTHING), asked.margin, sizes=sizes)
+    predictor = Predictor(inputs, NOTHING, asked.margin)
+    now, sizes = predictor.predict(), sizes_of(predictor, knowledge.gpus)
+    return Sizing(now.run, machine, now.ledger, asked.margin, now.fit, sizes=sizes)
 
 
 def _read(path: Path) -> Mapping[str, Any]:
@@ -104,7 +110,7 @@ def _read(path: Path) -> Mapping[str, Any]:
     return stated
 
 
-def _machine(stated: Mapping[str, Any], asked: Asked, knowledge: Knowledge) -> Machine:
+def _machine(stated: Mapping[str, Any], asked: SessionRequest, knowledge: Knowledge) -> Machine:
     """This box, under what the file says, under what the command line says."""
     nodes = stated.get("nodes")
     if nodes is not None and (not isinstance(nodes, int) or isinstance(nodes, bool)):
@@ -119,10 +125,12 @@ def _machine(stated: Mapping[str, Any], asked: Asked, knowledge: Knowledge) -> M
     if stated.get("gpus") is not None:
         cards = gpus_from(stated["gpus"], knowledge.gpus)
         from_file = dataclasses.replace(from_file, gpus=cards, sources={**from_file.sources, "gpus": "described"})
-    return merge(merge(measure(), from_file), machine_told(asked, knowledge))
+    return merge(merge(measure(), from_file), described_machine(asked, knowledge))
 
 
-def _inputs(stated: Mapping[str, Any], asked: Asked, machine: Machine, knowledge: Knowledge, name: str) -> RunInputs:
+def _inputs(
+    stated: Mapping[str, Any], asked: SessionRequest, machine: Machine, knowledge: Knowledge, name: str
+) -> RunInputs:
     word = str(stated["framework"])
     framework = next((each for each in knowledge.frameworks if each.framework == word), None)
     given = _mapping(stated, "settings")

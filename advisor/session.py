@@ -1,57 +1,62 @@
-"""One sitting, from files to plan: both faces drive this and nothing below it."""
+"""Runs one session, from files to plan: app and commands drive this and nothing below it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from itertools import combinations
-from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.asked import (
-    Asked,
-    Notice,
-    config_module,
-    described_libraries,
-    machine_for,
-    other_launches,
-    pick_launch,
-    read_crash_of,
-    silent,
-)
 from advisor.crash.evidence import Crash
 from advisor.crash.read import preview
 from advisor.diagnosis.diagnose import Diagnosed, diagnose
 from advisor.diagnosis.diagnosis import Diagnosis
-from advisor.diagnosis.facts import Known
+from advisor.diagnosis.facts import DiagnosisInputs
 from advisor.diagnosis.from_record import peaks_in
-from advisor.diagnosis.leaks import held_knobs
-from advisor.diagnosis.sharding import told_sharding, with_sharding
-from advisor.diagnosis.version import other_answers, told_version, with_version
+from advisor.diagnosis.leaks import Faults
+from advisor.diagnosis.open_questions import (
+    answered_sharding,
+    tree_answers,
+    with_answered_version,
+    with_sharding,
+    with_version,
+)
 from advisor.glance import phase_marks
 from advisor.knowledge import Knowledge, open_knowledge
 from advisor.language import listed, say
 from advisor.machine.inventory import Machine
 from advisor.memory.attribution import attribute
-from advisor.memory.calibrate import Correction, corrected, corrections
 from advisor.memory.cells import Ledger, Match
-from advisor.memory.ledger import build_ledger
-from advisor.memory.peaks import with_peaks
-from advisor.memory.readings import replaced_by, with_readings
+from advisor.memory.fit import Died, Fit
+from advisor.memory.predict import Predictor
 from advisor.plan.patch import Patch, make_patch, placed
-from advisor.plan.plan import NotProposed, Plan, PlanStep
+from advisor.plan.plan import Plan, PlanStep
+from advisor.plan.situation import Situation
 from advisor.plan.solve import finish, make_plan
-from advisor.plan.what_if import Situation
-from advisor.run.build import RunInputs, build_run
+from advisor.request import (
+    OnProgress,
+    SessionRequest,
+    config_module,
+    earlier_run,
+    machine_for,
+    other_launches,
+    pick_launch,
+    read_crash_of,
+    silent,
+    stated_libraries,
+)
+from advisor.run.build import RunInputs
 from advisor.run.dialect import Recognised, no_place
 from advisor.run.run import Run
 from advisor.run.unread import unread_sharding
 from advisor.script.launch import Launch, Script
 from advisor.script.reader import read_script
 from advisor.watch.measured import Measured, measured_in, with_phase
+from advisor.words import PHASES
 
-__all__ = ["Asked", "Notice", "State"]
+__all__ = ["OnProgress", "SessionRequest", "State"]
 
 MOST_PLANS = 3
 """Plans made before one is taken whose steps cannot all be written."""
@@ -60,7 +65,7 @@ MOST_PLANS = 3
 class State(Struct, frozen=True):
     """Everything a face shows. Immutable: each change gives a new State."""
 
-    asked: Asked
+    asked: SessionRequest
     knowledge: Knowledge
     machine: Machine
     script: Script | None
@@ -84,11 +89,11 @@ class State(Struct, frozen=True):
         return self.script.launches[self.launch_index] if self.script is not None and self.script.launches else None
 
 
-Early = Callable[[State], None]
+OnPreview = Callable[[State], None]
 """Given what the ends of long logs prove, while the rest of them is still to be read."""
 
 
-def open_session(asked: Asked, notice: Notice | None = None, early: Early | None = None) -> State:
+def open_session(asked: SessionRequest, notice: OnProgress | None = None, early: OnPreview | None = None) -> State:
     """Read everything that was asked for and diagnose it.
 
     Where `early` is given and a log is long, a first State (its crash is `preliminary`) goes there within a second.
@@ -107,9 +112,11 @@ def open_session(asked: Asked, notice: Notice | None = None, early: Early | None
     return _diagnosed(asked, knowledge, script, read_crash_of(asked, knowledge, tell), tell)
 
 
-def _diagnosed(asked: Asked, knowledge: Knowledge, script: Script | None, crash: Crash, tell: Notice) -> State:
+def _diagnosed(
+    asked: SessionRequest, knowledge: Knowledge, script: Script | None, crash: Crash, tell: OnProgress
+) -> State:
     """From what was read to the plan, on this machine."""
-    recognised, index = pick_launch(script, crash, asked, knowledge, described_libraries(asked, knowledge))
+    recognised, index = pick_launch(script, crash, asked, knowledge, stated_libraries(asked, knowledge))
     module = config_module(script, index, recognised, knowledge)
     if module is not None:
         script, index = module, 0
@@ -123,7 +130,7 @@ def _diagnosed(asked: Asked, knowledge: Knowledge, script: Script | None, crash:
 
 
 def answer(state: State, question: str, choice: str | None) -> State:
-    """The same sitting with one answer given (None: take the user's answer back). Everything downstream follows."""
+    """The same session with one answer given (None: take the user's answer back). Everything downstream follows."""
     answers = {name: given for name, given in state.answers.items() if name != question}
     if choice is not None:
         answers[question] = choice
@@ -131,19 +138,15 @@ def answer(state: State, question: str, choice: str | None) -> State:
 
 
 def toggle(state: State, step_id: str, selected: bool | None = None) -> State:
-    """The same sitting with one step of the plan switched; its alternatives go off, and "after" is computed again."""
+    """The same session with one step of the plan switched; its alternatives go off, and "after" is computed again."""
     steps = {step.id: step for step in state.plan.steps}
     if step_id not in steps:
         raise ValueError(_no_step(step_id, steps))
     turned = steps[step_id]
     wanted = (not turned.selected) if selected is None else selected
-    return _with_steps(state, {s.id: _after_turn(s, turned, wanted) for s in state.plan.steps})
-
-
-def _after_turn(step: PlanStep, turned: PlanStep, wanted: bool) -> bool:
-    if step.id == turned.id:
-        return wanted
-    return step.selected and not (wanted and _exclude_each_other(step, turned))
+    gives_way = {s.id for s in state.plan.steps if wanted and s.id != step_id and _exclude_each_other(s, turned)}
+    selected_now = {s.id: s.selected and s.id not in gives_way for s in state.plan.steps}
+    return _with_steps(state, {**selected_now, step_id: wanted})
 
 
 def _exclude_each_other(one: PlanStep, other: PlanStep) -> bool:
@@ -184,17 +187,13 @@ def carry_over(before: State, now: State) -> State:
     if before.answers != now.answers:
         now = _again(now, {**now.answers, **before.answers})
     proposed = {step.id: step.selected for step in _again(before, dict(before.answers)).plan.steps}
+    on = [step for step in before.plan.steps if step.selected]
     for step in before.plan.steps:
-        switched = proposed.get(step.id) != step.selected and (
-            step.selected or not _is_excluded(step, before.plan.steps)
-        )
+        gave_way = not step.selected and any(_exclude_each_other(one, step) for one in on)
+        switched = proposed.get(step.id) != step.selected and not gave_way
         if switched and any(one.id == step.id and one.selected != step.selected for one in now.plan.steps):
             now = toggle(now, step.id, step.selected)
     return now
-
-
-def _is_excluded(step: PlanStep, by: Sequence[PlanStep]) -> bool:
-    return any(one.selected and one.id != step.id and _exclude_each_other(one, step) for one in by)
 
 
 # --- the way up ----------------------------------------------------------------------------------------------------
@@ -212,7 +211,7 @@ def _again(state: State, answers: dict[str, str]) -> State:
 
 
 def _think(
-    asked: Asked,
+    asked: SessionRequest,
     knowledge: Knowledge,
     machine: Machine,
     script: Script | None,
@@ -225,78 +224,93 @@ def _think(
     measured = measured_in(asked.record) if asked.record is not None else None
     crash = with_phase(crash, measured)
     launch = script.launches[index] if script is not None and script.launches else None
-    recognised = told_version(recognised, answers)
+    recognised = with_answered_version(recognised, answers)
     shardings = knowledge.tree.sharding
     frames = [f"{frame.file}:{frame.function}" for frame in crash.frames]
-    unread = unread_sharding(launch, shardings, told_sharding(shardings, answers), frames)
-    inputs = RunInputs(recognised, launch, machine, knowledge.models, crash.settings, asked.model, unread=unread)
-    run = build_run(inputs).run
-    leak_assumed = answers.get("regression") == "yes"
-    others = other_launches(asked, script, index)
-    inputs = replace(inputs, knobs=held_knobs(knowledge.advisories, run, machine, crash, leak_assumed))
-    run = build_run(inputs).run
-    refused = (say("Left out of your knowledge: {reason}", reason=sentence) for sentence in knowledge.refused)
-    run = replace(run, notes=(*refused, *([others] if others else []), *run.notes))
-    predicted = build_ledger(run, machine, crash)
-    readings = replaced_by(predicted, crash)
-    read = with_readings(predicted, readings)
-    peaks = peaks_in(measured, read, run, crash)
-    raw = with_peaks(read, peaks)
+    unread = unread_sharding(launch, shardings, answered_sharding(shardings, answers), frames)
+    faults = Faults(knowledge.advisories, machine, crash, assumed=answers.get("regression") == "yes")
+    died_at = _with_answered_phase(crash, answers)
     known = knowledge.signatures.signatures
-    limit: Literal["card", "share"] = next((s.limit for s in known if s.id == crash.signature), "card")
-    found = corrections(raw, crash) if limit == "card" else ()  # a full share proves nothing of the card
-    ledger = corrected(raw, found)
+    earlier = earlier_run(asked.logs, script, launch, crash, recognised)
+    predictor = Predictor(
+        RunInputs(recognised, launch, machine, knowledge.models, crash.settings, asked.model, unread=unread),
+        died_at,
+        asked.margin,
+        leaks=faults.knobs,
+        peaks=partial(peaks_in, measured, crash=died_at) if measured is not None else None,
+        limit=next((s.limit for s in known if s.id == crash.signature), "card"),
+        earlier=earlier.overrides,
+        doubt=earlier.said,
+    )
+    now = predictor.predict()
+    refused = (say("Left out of your knowledge: {reason}", reason=sentence) for sentence in knowledge.refused)
+    others = other_launches(asked, script, index)
+    run = replace(now.run, notes=(*refused, *([others] if others else []), *now.run.notes))
     matches = attribute(run, crash)
-    done = diagnose(Known(crash, run, machine, ledger, matches, measured), knowledge, other_answers(answers), found)
+    seen = predictor.predict(earlier.overrides)  # what the log saw
+    inputs = DiagnosisInputs(crash, run, machine, seen.ledger, matches, measured)
+    done = diagnose(inputs, knowledge, tree_answers(answers), predictor.measured.corrections)
     asks = done.cause.memory != "none"
     versioned = with_version(done.diagnosis, recognised, wanted=asks)
     done = replace(done, diagnosis=with_sharding(versioned, run.unread, shardings, wanted=asks))
-    situation = replace(
-        _situation(inputs, machine, crash, knowledge, done, found, asked.margin),
-        leak_assumed=leak_assumed,
-        limit=limit,
-        readings=readings,
-        peaks=peaks,
-    )
-    plan, situation = _planned(situation, done, ledger, script, index)
+    predictor.died = _died(died_at, done.diagnosis)
+    plan, situation = _planned(_situation(predictor, faults, knowledge, done), done, script, index)
     state = State(
-        asked, knowledge, machine, script, index, run, crash, ledger, matches, done.diagnosis, plan, answers, situation
+        asked,
+        knowledge,
+        machine,
+        script,
+        index,
+        run,
+        crash,
+        now.ledger,
+        matches,
+        done.diagnosis,
+        plan,
+        answers,
+        situation,
     )
     return accept(replace(state, measured=measured), asked.accept)
 
 
-def _situation(
-    inputs: RunInputs,
-    machine: Machine,
-    crash: Crash,
-    knowledge: Knowledge,
-    done: Diagnosed,
-    found: tuple[Correction, ...],
-    margin: float,
-) -> Situation:
+def _with_answered_phase(crash: Crash, answers: Mapping[str, str]) -> Crash:
+    """The crash in the phase that the user named, where the log shows none or another."""
+    given = next((phase for phase in PHASES if phase == answers.get("phase")), None)
+    return crash if given is None else replace(crash, phase=given, phase_among=())
+
+
+def _died(crash: Crash, diagnosis: Diagnosis) -> Died | None:
+    """Where the run ran out; None where no log shows that it did, or nobody knows of which memory."""
+    if crash.verdict != "oom" or diagnosis.memory in ("none", "unknown"):
+        return None
+    place = diagnosis.memory if diagnosis.memory in ("gpu", "host") else None
+    return Died(place, diagnosis.phase, crash.steps_done == 0)
+
+
+def _situation(predictor: Predictor, faults: Faults, knowledge: Knowledge, done: Diagnosed) -> Situation:
     return Situation(
-        inputs=inputs,
-        machine=machine,
-        crash=crash,
-        knowledge=knowledge,
-        facts=done.facts,
-        cause=done.cause.id,
-        phase=done.diagnosis.phase,
-        place="host" if done.diagnosis.memory == "host" else "gpu",
-        corrections=found,
-        advisories=tuple(c.advisory for c in done.concerns if c.advisory.cause and (c.applies or c.possible)),
-        cases=tuple(m.case for m in done.matched if m.same),
-        margin=margin,
+        predictor,
+        knowledge,
+        done.facts,
+        done.cause.id,
+        done.diagnosis.phase,
+        "host" if done.diagnosis.memory == "host" else "gpu",
+        tuple(c.advisory for c in done.concerns if c.advisory.cause and (c.applies or c.possible)),
+        tuple(m.case for m in done.matched if m.same),
+        faults,
     )
 
 
-def _planned(
-    situation: Situation, done: Diagnosed, ledger: Ledger, script: Script | None, index: int
-) -> tuple[Plan, Situation]:
+def _planned(situation: Situation, done: Diagnosed, script: Script | None, index: int) -> tuple[Plan, Situation]:
     """The plan with its places, made anew without whatever it chose and no file can carry."""
-    because = no_place(situation.inputs.recognised, situation.inputs.launch)
+    if done.cause.memory == "none":  # what is not a shortage gets no memory advice
+        predictor, ledger = situation.predictor, situation.now.ledger
+        nothing = Plan((), ledger if not ledger.missing else None, None, predictor.margin, Fit("cannot_be_said"))
+        return nothing, situation
+    inputs = situation.predictor.inputs
+    because = no_place(inputs.recognised, inputs.launch)
     for _ in range(MOST_PLANS):
-        plan = _plan(situation, done, ledger)
+        plan = make_plan(situation, done.cause)
         now = placed(plan, script, index, because)
         lost = {one.id for one, other in zip(plan.steps, now.steps, strict=True) if one.selected and not other.selected}
         if not lost:
@@ -305,25 +319,17 @@ def _planned(
     return _settled(plan, situation, script, index), situation
 
 
-def _plan(situation: Situation, done: Diagnosed, ledger: Ledger) -> Plan:
-    """No memory, no plan: what is not a shortage gets no memory advice."""
-    if done.cause.memory == "none":
-        return Plan((), ledger if not ledger.missing else None, None, situation.margin, None)
-    return make_plan(situation, done.cause)
-
-
 def _with_steps(state: State, selected: Mapping[str, bool]) -> State:
     if state.situation is None:
         return state
     steps = [replace(step, selected=selected[step.id]) for step in state.plan.steps]
-    refused: tuple[NotProposed, ...] = state.plan.not_proposed
-    plan = finish(state.situation, steps, refused)
+    plan = finish(state.situation, steps, state.plan.not_proposed)
     return replace(state, plan=_settled(plan, state.situation, state.script, state.launch_index))
 
 
 def _settled(plan: Plan, situation: Situation, script: Script | None, index: int) -> Plan:
     """The plan with its places; computed again where a selected step has none, since it then does not count."""
-    because = no_place(situation.inputs.recognised, situation.inputs.launch)
+    because = no_place(situation.predictor.inputs.recognised, situation.predictor.inputs.launch)
     now = placed(plan, script, index, because)
     if [step.selected for step in now.steps] == [step.selected for step in plan.steps]:
         return now

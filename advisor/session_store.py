@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from advisor import session
 from advisor.config import PROGRAM
 from advisor.language import say
-from advisor.session import Asked, State
+from advisor.session import SessionRequest, State
 
 MOST_SESSIONS = 20
 """Sessions that stay on disk; older ones make room."""
@@ -27,7 +27,7 @@ SCHEMA = 1
 class SavedSession(Struct, frozen=True):
     """One session: what was asked for with the user's answers, what was switched by hand, and where the user was."""
 
-    asked: Asked
+    asked: SessionRequest
     switched: Mapping[str, bool] = field(default_factory=dict)
     """Step of the plan → on or off, in the order of the keystrokes."""
     stage: str = ""
@@ -111,7 +111,7 @@ def with_switches(state: State, switched: Mapping[str, bool]) -> State:
     return state
 
 
-def current_request(state: State) -> Asked:
+def current_request(state: State) -> SessionRequest:
     """What was asked for, paths made absolute, with the answers as they stand."""
     asked = state.asked
     return replace(

@@ -7,7 +7,7 @@ import pytest
 
 from advisor.demo import demo_files
 from advisor.glance import Looking, Sight, glance_at
-from advisor.session import Asked, open_session
+from advisor.session import SessionRequest, open_session
 
 DEMO = demo_files()
 
@@ -15,7 +15,7 @@ DEMO = demo_files()
 def test_a_child_tells_the_verdict_and_the_described_machine() -> None:
     found = Looking(Sight((DEMO.log,), gpus="8xA100-40GB", host_ram="760GB")).result(30)
     assert found is not None
-    whole = open_session(Asked(logs=(DEMO.log,))).crash
+    whole = open_session(SessionRequest(logs=(DEMO.log,))).crash
     assert (found.crash.verdict, found.crash.memory, found.crash.phase) == (whole.verdict, whole.memory, whole.phase)
     assert len(found.machine.gpus) == 8
     assert found.titles

@@ -8,14 +8,16 @@ import pytest
 
 from advisor.demo import demo_files
 from advisor.guided import SessionDriver
-from advisor.session import Asked
+from advisor.session import SessionRequest
 
 DEMO = demo_files()
 
 
 @pytest.fixture(scope="module")
 def driver():
-    return SessionDriver(Asked(script=DEMO.script, logs=(DEMO.log,), machine_files=(DEMO.machine,)), is_demo=True)
+    return SessionDriver(
+        SessionRequest(script=DEMO.script, logs=(DEMO.log,), machine_files=(DEMO.machine,)), is_demo=True
+    )
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +27,7 @@ def state(driver):
 
 def test_it_says_what_it_reads():
     told: list[str] = []
-    SessionDriver(Asked(logs=(DEMO.log,))).open(told.append)
+    SessionDriver(SessionRequest(logs=(DEMO.log,))).open(told.append)
     assert any("train.log" in sentence for sentence in told)
 
 
@@ -59,4 +61,4 @@ def test_toggling_and_answering_give_new_states(driver, state):
 
 def test_a_log_that_cannot_be_read_is_a_sentence_for_the_app(tmp_path):
     with pytest.raises(ValueError, match=r"gone\.log"):
-        SessionDriver(Asked(logs=(tmp_path / "gone.log",))).open(lambda _: None)
+        SessionDriver(SessionRequest(logs=(tmp_path / "gone.log",))).open(lambda _: None)

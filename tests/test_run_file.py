@@ -10,7 +10,7 @@ import pytest
 
 from advisor.exits import Exit
 from advisor.run_file import size_run_file
-from advisor.session import Asked
+from advisor.session import SessionRequest
 from advisor.units import GIB
 
 RUN = """\
@@ -38,7 +38,7 @@ def estimate(file, *arguments):
 
 
 def test_it_is_sized_like_a_script_with_these_settings(tmp_path):
-    sizing = size_run_file(written(tmp_path, RUN), Asked())
+    sizing = size_run_file(written(tmp_path, RUN), SessionRequest())
     assert (sizing.run.framework, sizing.run.model.name) == ("easyr1", "Qwen2.5-7B")
     assert sizing.run.number("rollout.memory_share") == 0.5
     assert len(sizing.machine.gpus) == 8
@@ -47,18 +47,18 @@ def test_it_is_sized_like_a_script_with_these_settings(tmp_path):
 
 
 def test_the_command_line_wins_over_the_file(tmp_path):
-    sizing = size_run_file(written(tmp_path, RUN), Asked(gpus="4xH100-80GB", model="Qwen/Qwen2.5-3B-Instruct"))
+    sizing = size_run_file(written(tmp_path, RUN), SessionRequest(gpus="4xH100-80GB", model="Qwen/Qwen2.5-3B-Instruct"))
     assert len(sizing.machine.gpus) == 4
     assert sizing.run.model.parameters < 4e9
 
 
 def test_cards_may_be_listed_with_their_bytes(tmp_path):
     listed = RUN.replace("8xA100-40GB", "[{name: Odd Card, total_bytes: 12345678912}]")
-    assert size_run_file(written(tmp_path, listed), Asked()).machine.gpu_bytes == 12345678912
+    assert size_run_file(written(tmp_path, listed), SessionRequest()).machine.gpu_bytes == 12345678912
 
 
 def test_knobs_are_taken_in_our_own_words(tmp_path):
-    sizing = size_run_file(written(tmp_path, RUN + "knobs: {actor.micro_batch: 3}\n"), Asked())
+    sizing = size_run_file(written(tmp_path, RUN + "knobs: {actor.micro_batch: 3}\n"), SessionRequest())
     assert sizing.run.number("actor.micro_batch") == 3
 
 

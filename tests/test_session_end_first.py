@@ -4,14 +4,14 @@ import pytest
 
 from advisor.crash.sources import PREVIEW
 from advisor.demo import demo_files
-from advisor.session import Asked, State, answer, carry_over, open_session, toggle
+from advisor.session import SessionRequest, State, answer, carry_over, open_session, toggle
 from tests.replacing import replace
 
 
 @pytest.fixture(scope="module")
 def demo() -> State:
     files = demo_files()
-    return open_session(Asked(script=files.script, logs=(files.log,), machine_files=(files.machine,)))
+    return open_session(SessionRequest(script=files.script, logs=(files.log,), machine_files=(files.machine,)))
 
 
 def test_a_long_log_is_told_by_its_end_first_and_then_whole(tmp_path):
@@ -21,7 +21,7 @@ def test_a_long_log_is_told_by_its_end_first_and_then_whole(tmp_path):
         file.seek(PREVIEW + 100_000)
         file.write(b"\n" + demo_files().log.read_bytes())
     early, told = [], []
-    whole = open_session(Asked(logs=(log,)), told.append, early.append)
+    whole = open_session(SessionRequest(logs=(log,)), told.append, early.append)
     assert [state.crash.preliminary for state in (*early, whole)] == [True, False]
     assert early[0].crash.signature == whole.crash.signature
     assert whole.crash.evidence[0].line - early[0].crash.evidence[0].line >= 2_000
@@ -30,7 +30,7 @@ def test_a_long_log_is_told_by_its_end_first_and_then_whole(tmp_path):
 
 def test_a_short_log_has_no_early_state():
     early = []
-    open_session(Asked(logs=(demo_files().log,)), early=early.append)
+    open_session(SessionRequest(logs=(demo_files().log,)), early=early.append)
     assert early == []
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.session import Asked, open_session, patch
+from advisor.session import SessionRequest, open_session, patch
 
 CONFIG = """\
 import os
@@ -38,12 +38,12 @@ memory 75.00 GiB is allocated by PyTorch, and 1.50 GiB is reserved by PyTorch bu
 """
 
 
-def orz(tmp_path: Path, launch: str, *, config: bool = True) -> Asked:
+def orz(tmp_path: Path, launch: str, *, config: bool = True) -> SessionRequest:
     if config:
         (tmp_path / "playground").mkdir()
         (tmp_path / "playground" / "orz_7b_ppo.py").write_text(CONFIG)
     (tmp_path / "run.sh").write_text(f"#!/bin/bash\n{launch}\n")
-    return Asked(script=tmp_path / "run.sh", gpus="8xA100-80GB")
+    return SessionRequest(script=tmp_path / "run.sh", gpus="8xA100-80GB")
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_a_config_class_that_is_not_there_is_asked_for_and_nothing_goes_on_the_c
 def test_settings_are_not_added_to_a_command_that_only_the_log_connects_with_a_framework(tmp_path):
     (tmp_path / "run.sh").write_text(FOREIGN)
     (tmp_path / "train.log").write_text(OOM)
-    state = open_session(Asked(tmp_path / "run.sh", (tmp_path / "train.log",), gpus="4xA100-80GB"))
+    state = open_session(SessionRequest(tmp_path / "run.sh", (tmp_path / "train.log",), gpus="4xA100-80GB"))
     assert (state.run.framework, state.run.recognised_from) == ("trl", "log")
     settings = [step for step in state.plan.steps if step.kind == "setting"]
     assert settings, "the steps are shown all the same"
@@ -103,7 +103,7 @@ def test_which_of_two_launches_is_looked_at_is_said_until_one_is_chosen(tmp_path
     script = tmp_path / "two.sh"
     line = "python3 -m verl.trainer.main_ppo data.train_batch_size={}\n"
     script.write_text("#!/bin/bash\n" + line.format(8) + line.format(16))
-    said = open_session(Asked(script, gpus="4xA100-80GB")).run.notes
+    said = open_session(SessionRequest(script, gpus="4xA100-80GB")).run.notes
     assert any("2 training commands" in n and "line 2" in n and "--launch N" in n for n in said)
-    chosen = open_session(Asked(script, gpus="4xA100-80GB", launch=1)).run.notes
+    chosen = open_session(SessionRequest(script, gpus="4xA100-80GB", launch=1)).run.notes
     assert not any("training commands" in note for note in chosen)

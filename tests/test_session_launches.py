@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.session import Asked, open_session
+from advisor.session import SessionRequest, open_session
 
 STAGES = "".join(
     f"python3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo data.train_batch_size={batch} "
@@ -28,12 +28,12 @@ def test_the_launch_that_crashed_is_the_one_whose_settings_the_log_printed(
 ) -> None:
     (tmp_path / "run.sh").write_text(STAGES)
     (tmp_path / "train.log").write_text(LOG.format(batch, length))
-    asked = Asked(script=tmp_path / "run.sh", logs=(tmp_path / "train.log",), gpus="4xA100-80GB")
+    asked = SessionRequest(script=tmp_path / "run.sh", logs=(tmp_path / "train.log",), gpus="4xA100-80GB")
     assert open_session(asked).launch_index == index
 
 
 def test_the_user_who_names_a_launch_is_believed(tmp_path: Path) -> None:
     (tmp_path / "run.sh").write_text(STAGES)
     (tmp_path / "train.log").write_text(LOG.format(4, 4096))
-    asked = Asked(script=tmp_path / "run.sh", logs=(tmp_path / "train.log",), gpus="4xA100-80GB", launch=0)
+    asked = SessionRequest(script=tmp_path / "run.sh", logs=(tmp_path / "train.log",), gpus="4xA100-80GB", launch=0)
     assert open_session(asked).launch_index == 0

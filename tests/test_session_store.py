@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from advisor import session, session_store
 from advisor.cli import main
 from advisor.demo import demo_files
-from advisor.session import Asked
+from advisor.session import SessionRequest
 from advisor.session_store import SavedSession
 from tests.replacing import replace
 
 DEMO = demo_files()
-ASKED = Asked(DEMO.script, (DEMO.log,), machine_files=(DEMO.machine,))
+ASKED = SessionRequest(DEMO.script, (DEMO.log,), machine_files=(DEMO.machine,))
 
 
 @pytest.fixture(autouse=True)
@@ -41,7 +41,7 @@ names = st.text(st.characters(blacklist_characters="\x00/", blacklist_categories
 )
 def test_what_is_kept_is_read_again_as_it_was(tmp_path_factory, script, logs, answers, switched, gpus, record) -> None:
     path = tmp_path_factory.mktemp("kept") / "one.json"
-    sitting = SavedSession(Asked(script, logs, gpus=gpus, answers=answers, record=record), switched, "plan", 2)
+    sitting = SavedSession(SessionRequest(script, logs, gpus=gpus, answers=answers, record=record), switched, "plan", 2)
     session_store.save(path, sitting)
     assert session_store.load(path) == sitting
     assert path.stat().st_mode & 0o077 == 0
@@ -58,7 +58,7 @@ def test_what_is_no_sitting_is_told_in_a_sentence(tmp_path: Path, text: str) -> 
 def test_only_the_newest_sittings_stay() -> None:
     for number in range(session_store.MOST_SESSIONS + 5):
         path = session_store.sessions_folder() / f"{number:03}.json"
-        session_store.save(path, SavedSession(Asked()))
+        session_store.save(path, SavedSession(SessionRequest()))
     left = sorted(path.name for path in session_store.sessions_folder().glob("*.json"))
     assert len(left) == session_store.MOST_SESSIONS
     assert session_store.latest() is not None
@@ -89,6 +89,6 @@ def test_with_nothing_kept_there_is_nothing_to_take_up(capsys: pytest.CaptureFix
 
 def test_paths_are_kept_so_that_they_hold_from_every_folder(state: session.State, monkeypatch, tmp_path) -> None:
     monkeypatch.chdir(tmp_path)
-    moved = replace(state, asked=Asked(Path("run.sh"), (Path("train.log"), Path("-"))))
+    moved = replace(state, asked=SessionRequest(Path("run.sh"), (Path("train.log"), Path("-"))))
     assert session_store.current_request(moved).script == tmp_path / "run.sh"
     assert session_store.current_request(moved).logs == (tmp_path / "train.log", Path("-"))

@@ -10,12 +10,12 @@ from advisor.config import read_config
 from advisor.exits import Refusal
 from advisor.hostile import clean_line
 from advisor.language import say
-from advisor.session import Asked
+from advisor.session import SessionRequest
 from advisor.session_store import SavedSession, latest, load
 from advisor.words import os_words
 
 
-def asked_from(parsed: argparse.Namespace) -> Asked:
+def asked_from(parsed: argparse.Namespace) -> SessionRequest:
     """The arguments as the session takes them. Raises Refusal for what is not written as it should be."""
     script = Path(parsed.script) if parsed.script else None
     logs = tuple(Path(log) for log in parsed.log)
@@ -28,7 +28,7 @@ def asked_from(parsed: argparse.Namespace) -> Asked:
 
         demo = demo_files()
         script, logs, machines = demo.script, (demo.log,), (demo.machine, *machines)
-    return Asked(
+    return SessionRequest(
         script=script,
         logs=logs,
         gpus=parsed.gpus,

@@ -15,12 +15,12 @@ from advisor.hostile import clean_line
 from advisor.language import listed, say
 from advisor.plan.patch import Patch
 from advisor.report.diff_report import diff_report
-from advisor.report.json_report import diagnose_json, encode, estimate_json, fits
+from advisor.report.json_report import diagnose_json, encode, estimate_json
 from advisor.report.markdown_report import markdown_report
 from advisor.report.phrases import change_line, nothing_told
 from advisor.report.text_report import estimate_report, text_report
 from advisor.run_file import Sizing, size_run_file, sizing_of
-from advisor.session import Asked, State
+from advisor.session import SessionRequest, State
 from advisor.session_store import with_switches
 
 DIAGNOSES: Mapping[str, Callable[[State], str]] = {
@@ -50,7 +50,7 @@ def estimate(parsed: argparse.Namespace) -> int:
     else:
         sizing = usable(lambda: size_run_file(Path(parsed.run), asked_from(parsed)))
     emit(ESTIMATES[parsed.format](sizing), parsed.ascii)
-    return Exit.DOES_NOT_FIT if fits(sizing.ledger, sizing.margin) is False else Exit.DONE
+    return Exit.DOES_NOT_FIT if sizing.fit.fits is False else Exit.DONE
 
 
 def fix(parsed: argparse.Namespace) -> int:
@@ -115,11 +115,11 @@ def _replayed(name: str) -> State:
     return usable(lambda: with_switches(session.open_session(sitting.asked), sitting.switched))
 
 
-def _open(asked: Asked) -> State:
+def _open(asked: SessionRequest) -> State:
     return usable(lambda: session.open_session(asked))
 
 
-def _with_script(parsed: argparse.Namespace) -> Asked:
+def _with_script(parsed: argparse.Namespace) -> SessionRequest:
     asked = asked_from(parsed)
     if asked.script is None:
         raise Refusal(say("give the SCRIPT that starts the run, or --demo (diagnose takes a log alone)"))

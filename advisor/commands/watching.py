@@ -105,12 +105,12 @@ def _opened(finished: Finished, knowledge: tuple[Path, ...]) -> State | None:
     from msgspec.structs import replace
 
     from advisor.commands.streams import usable
-    from advisor.session import Asked, open_session
+    from advisor.session import SessionRequest, open_session
     from advisor.watch.recording import logs_in
 
     assert finished.record is not None
     logs = logs_in(finished.record)
-    asked = Asked(script=finished.script, logs=logs, record=finished.record, knowledge=knowledge)
+    asked = SessionRequest(script=finished.script, logs=logs, record=finished.record, knowledge=knowledge)
     if finished.script is not None:
         with suppress(Refusal):  # a command that is no launch script: its log must do
             state = usable(lambda: open_session(asked))

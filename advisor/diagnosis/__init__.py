@@ -1,1 +1,1 @@
-"""Facts → the decision tree → a cause, with its path."""
+"""Finds the cause of a crash: facts → the decision tree → a cause, with its path."""

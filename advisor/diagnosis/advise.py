@@ -1,4 +1,4 @@
-"""Advisories: does a library version of this run leak, assert or clash in this situation?"""
+"""Checks the advisories: does a library version of this run leak, assert or clash in this situation?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Match the documented cases to this situation: how many of a case's facts agree."""
+"""Matches the documented cases to this situation: how many of a case's facts agree."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ENOUGH = 0.7
 """Share of the facts that are known here which must agree."""
 
 
-class Matched(Struct, frozen=True):
+class MatchedCase(Struct, frozen=True):
     """A case with its count."""
 
     case: Case
@@ -38,7 +38,7 @@ class Matched(Struct, frozen=True):
         return self.match.agree == self.match.of >= ENOUGH_FOR_VALUES
 
 
-def match_cases(cases: Iterable[Case], facts: Facts, run: Run, own: Sequence[str] = ()) -> tuple[Matched, ...]:
+def match_cases(cases: Iterable[Case], facts: Facts, run: Run, own: Sequence[str] = ()) -> tuple[MatchedCase, ...]:
     """Cases of the same framework of whose known facts most agree, best first: each that differs takes one away.
 
     Of equals, the user's `own` (their ids) go first, then those that leave nothing of theirs open here, then confirmed
@@ -48,12 +48,12 @@ def match_cases(cases: Iterable[Case], facts: Facts, run: Run, own: Sequence[str
     return tuple(sorted(found, key=lambda one: _order(one, one.case.id in own)))
 
 
-def _order(matched: Matched, own: bool) -> tuple[int, bool, int, int]:
+def _order(matched: MatchedCase, own: bool) -> tuple[int, bool, int, int]:
     match, case = matched.match, matched.case
     return match.of - 2 * match.agree, not own, len(case.situation) - match.of, GRADES.index(case.grade)
 
 
-def _match(case: Case, facts: Facts, run: Run) -> Matched | None:
+def _match(case: Case, facts: Facts, run: Run) -> MatchedCase | None:
     agree = known = 0
     differs: list[str] = []
     for name, wanted in case.situation.items():
@@ -70,7 +70,7 @@ def _match(case: Case, facts: Facts, run: Run) -> Matched | None:
     least, share = _enough(case, facts, run)
     if known < least or agree / known < share:
         return None
-    return Matched(case, CaseMatch(case.id, case.title, case.source, agree, known, tuple(differs)))
+    return MatchedCase(case, CaseMatch(case.id, case.title, case.source, agree, known, tuple(differs)))
 
 
 def _enough(case: Case, facts: Facts, run: Run) -> tuple[int, float]:

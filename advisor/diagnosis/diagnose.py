@@ -1,4 +1,4 @@
-"""Put the diagnosis together: facts, advisories, the walk, what was ruled out, matching cases, remarks."""
+"""Puts the diagnosis together: facts, advisories, the walk, what was ruled out, matching cases, remarks."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from advisor.diagnosis.advise import Concern, advice_of, concern_facts, concerns
-from advisor.diagnosis.cases import Matched, match_cases
+from advisor.diagnosis.cases import MatchedCase, match_cases
 from advisor.diagnosis.diagnosis import UNKNOWN, Diagnosis
 from advisor.diagnosis.fact import Fact
-from advisor.diagnosis.facts import Known, gather_facts
+from advisor.diagnosis.facts import DiagnosisInputs, gather_facts
 from advisor.diagnosis.likely_phase import narrowed, walk_likeliest
 from advisor.diagnosis.remarks import remarks
 from advisor.diagnosis.tree import Walk, check_answers, ruled_out, walk
@@ -28,18 +28,19 @@ class Diagnosed(Struct, frozen=True):
     cause: Cause
     facts: Mapping[str, Fact]
     concerns: tuple[Concern, ...]
-    matched: tuple[Matched, ...]
+    matched: tuple[MatchedCase, ...]
 
 
 def diagnose(
-    known: Known, knowledge: Knowledge, answers: Mapping[str, str], found: tuple[Correction, ...] = ()
+    known: DiagnosisInputs, knowledge: Knowledge, answers: Mapping[str, str], found: tuple[Correction, ...] = ()
 ) -> Diagnosed:
     """Diagnose from what is known and what the user answered. Raises AnswerError for answers the tree does not have."""
     check_answers(knowledge.tree, answers)
     facts = gather_facts(known)
     for name in ("memory", "phase", "framework"):
         _told(facts, name, answers)
-    worries = concerns(knowledge.advisories, facts, _unknown_phase(facts))
+    # where the phase is not known, an advisory is not dismissed for it
+    worries = concerns(knowledge.advisories, facts, ignoring=frozenset({"phase"} - set(facts)))
     facts.update(concern_facts(worries))
     walked = _walked(knowledge.tree, facts, answers, known)
     matched = match_cases(knowledge.cases, facts, known.run, knowledge.own_cases)
@@ -62,7 +63,7 @@ def diagnose(
     return Diagnosed(diagnosis, cause, facts, worries, matched)
 
 
-def _walked(tree: Tree, facts: dict[str, Fact], answers: Mapping[str, str], known: Known) -> Walk:
+def _walked(tree: Tree, facts: dict[str, Fact], answers: Mapping[str, str], known: DiagnosisInputs) -> Walk:
     """The walk; where a frame without its caller leaves several phases, the likeliest of them is taken as a guess."""
     among = known.crash.phase_among
     if not among or "phase" in facts or known.crash.verdict != "oom":
@@ -81,11 +82,6 @@ def _told(facts: dict[str, Fact], name: str, answers: Mapping[str, str]) -> None
         facts.pop(name, None)
     else:
         facts[name] = Fact(given, "user", say("you said so"))
-
-
-def _unknown_phase(facts: Mapping[str, Fact]) -> frozenset[str]:
-    """Where the phase is not known, an advisory is not dismissed for it."""
-    return frozenset() if "phase" in facts else frozenset({"phase"})
 
 
 def _basis(walked: Walk, ledger: Ledger) -> Basis:

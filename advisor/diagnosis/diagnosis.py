@@ -1,4 +1,4 @@
-"""The path through the tree: each question, its answer, who answered, what was ruled out and by what."""
+"""Holds the path through the tree: each question, its answer, who answered, what was ruled out and by what."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Choice(Struct, frozen=True):
     title: str
 
 
-class Step(Struct, frozen=True):
+class QuestionStep(Struct, frozen=True):
     """One question on the path. `answer` is a Choice id, or UNKNOWN."""
 
     question: str
@@ -81,7 +81,7 @@ class Diagnosis(Struct, frozen=True):
     basis: Basis
     memory: Memory
     phase: Phase
-    path: tuple[Step, ...]
+    path: tuple[QuestionStep, ...]
     ruled_out: tuple[RuledOut, ...] = ()
     cases: tuple[CaseMatch, ...] = ()
     advisories: tuple[Advice, ...] = ()

@@ -1,4 +1,4 @@
-"""One named fact and who knows it."""
+"""Holds one named fact and its source."""
 
 from __future__ import annotations
 

@@ -1,22 +1,23 @@
-"""Everything the tree, the advisories and the documented cases may ask about, by name, with who knows it."""
+"""Gathers the facts that tree, advisories and documented cases ask about, by name, each with its source."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from msgspec import Struct
 
-from advisor.crash.evidence import Crash, Evidence, Frame
-from advisor.diagnosis.course import course_facts
+from advisor.crash.evidence import Crash, Evidence, Frame, Reading, ReadingKind
 from advisor.diagnosis.diagnosis import AnsweredBy
-from advisor.diagnosis.fact import Fact as Fact
+from advisor.diagnosis.fact import Fact
 from advisor.diagnosis.fact import Facts as Facts
 from advisor.diagnosis.from_record import record_facts
 from advisor.diagnosis.ledger_facts import ledger_facts
 from advisor.language import say
 from advisor.machine.inventory import Machine
 from advisor.memory.cells import Ledger, Match
+from advisor.memory.constants import BF16
 from advisor.run.run import Knob, Run
 from advisor.units import show_bytes
 from advisor.watch.measured import Measured
@@ -35,11 +36,25 @@ LARGE_SHM_GB = 32
 ENGINES = ("vllm", "sglang")
 NEAREST = 2
 """Innermost frames among which one of them stands where it is what failed."""
+COURSE_ENOUGH = 4
+"""Readings of one moment in one process before they tell a course."""
+RISEN, LEVEL, RISING = 0.10, 0.03, 0.9
+"""A course grows that rises by RISEN in all and at RISING of its readings; one within LEVEL does not (judgement)."""
+ROOMY_PERCENT = 50
+"""Of a /dev/shm in use: with half of it free, it was not what was full (judgement)."""
+MUCH_IDLE, IDLE = 0.10, 0.03
+"""Parts of a card that lie reserved but unallocated: so much is fragmentation, or the smaller part where it is no less
+than what was asked for (judgement)."""
+DOMINATES, MINOR = 0.5, 0.1
+"""Others dominate a card where they hold more than half of it and the process less than a tenth of that; a task is the
+victim that held less than a tenth of what was in use (judgement)."""
+BELOW_RAM = 0.95
+"""A limit so far below the RAM was set by somebody; less is what the kernel itself keeps (judgement)."""
 DRIVER = re.compile(r"TaskRunner|main_task|Runner\.run|main_ppo|train_ppo_ray")
 """Names of the process that drives a run and holds whole batches."""
 
 
-class Known(Struct, frozen=True):
+class DiagnosisInputs(Struct, frozen=True):
     """What facts are drawn from."""
 
     crash: Crash
@@ -51,7 +66,7 @@ class Known(Struct, frozen=True):
     """What a record of `watch` says of the run."""
 
 
-def gather_facts(known: Known) -> dict[str, Fact]:
+def gather_facts(known: DiagnosisInputs) -> dict[str, Fact]:
     """All facts that these sources prove, by name."""
     facts: dict[str, Fact] = {}
     facts.update(_crash_facts(known.crash))
@@ -128,7 +143,7 @@ def _shared_memory(evidence: Sequence[Evidence]) -> dict[str, Fact]:
             large = one.fields.get("unit") in ("T", "P") or (one.fields.get("unit") == "G" and size >= LARGE_SHM_GB)
             whole = f"{size:g}{one.fields.get('unit')}"
             because = say("df: {percent:g}% of {size} in use ({line})", percent=percent, size=whole, line=_line(one))
-            return {"shm.roomy": Fact(large and percent < 50, "log", because, (number,))}
+            return {"shm.roomy": Fact(large and percent < ROOMY_PERCENT, "log", because, (number,))}
     return {}
 
 
@@ -174,7 +189,7 @@ def _printed(first: Evidence, where: str) -> dict[str, Fact]:
     if tried is not None and free is not None:
         facts["gpu.free_exceeds_request"] = Fact(free > tried, "log", where, (0,))
     if idle is not None and total and tried is not None:
-        much = idle / total > 0.10 or (idle >= tried and idle / total > 0.03)
+        much = idle / total > MUCH_IDLE or (idle >= tried and idle / total > IDLE)
         fragmented = much and idle + (free or 0) >= tried  # joined, the pieces would have done
         sizes = {"idle": show_bytes(idle), "tried": show_bytes(tried)}
         because = say("{idle} reserved but unallocated, {tried} asked for ({line})", **sizes, line=where)
@@ -186,7 +201,7 @@ def _printed(first: Evidence, where: str) -> dict[str, Fact]:
         because = say("{size} of {total} held by other processes ({line})", **sizes, line=where)
         facts["gpu.others_bytes"] = Fact(others, "log", because, (0,))
         facts["gpu.others_share"] = Fact(others / total, "log", because, (0,))
-        dominate = others / total > 0.5 and process < others * 0.1
+        dominate = others / total > DOMINATES and process < others * MINOR
         facts["gpu.others_dominate"] = Fact(dominate, "log", because, (0,))
         facts.update(_engine_beside(fields.get("engine_process"), number("engine_process_bytes"), others, where))
     share = fields.get("share")
@@ -200,7 +215,7 @@ def _printed(first: Evidence, where: str) -> dict[str, Fact]:
     if task is not None and used:
         sizes = {"size": show_bytes(task), "total": show_bytes(used)}
         because = say("the killed task held {size} of {total} ({line})", **sizes, line=where)
-        facts["host.victim"] = Fact(task < used * 0.1, "log", because, (0,))
+        facts["host.victim"] = Fact(task < used * MINOR, "log", because, (0,))
     return facts
 
 
@@ -211,7 +226,7 @@ def _engine_beside(name: object, held: int | None, others: int, where: str) -> d
     because = say(
         "{size} of that held by the run's own engine, {name} ({line})", size=show_bytes(held), name=name, line=where
     )
-    return {"gpu.others_engine": Fact(held * 2 > others, "log", because, (0,))}
+    return {"gpu.others_engine": Fact(held > others * DOMINATES, "log", because, (0,))}
 
 
 def _run_facts(run: Run) -> dict[str, Fact]:
@@ -311,7 +326,7 @@ def _divisor_fact(run: Run) -> dict[str, Fact]:
     return {"samples.bind": Fact(True, "script", run.knobs["samples.limit_batch"].note)}
 
 
-def _machine_facts(known: Known) -> dict[str, Fact]:
+def _machine_facts(known: DiagnosisInputs) -> dict[str, Fact]:
     facts: dict[str, Fact] = {}
     machine = known.machine
     for library, version in {**known.crash.libraries, **machine.libraries}.items():
@@ -324,14 +339,14 @@ def _machine_facts(known: Known) -> dict[str, Fact]:
     if known.run.settings or known.crash.settings:  # a bare log does not say that it is full training
         facts.update(_least_states(known.run, machine))
     if machine.gpu_bytes and known.run.model is not None:
-        share = 2 * known.run.model.parameters / machine.gpu_bytes
-        whole = show_bytes(2 * known.run.model.parameters)
+        gathered = BF16 * known.run.model.parameters
+        share, whole = gathered / machine.gpu_bytes, show_bytes(gathered)
         card = show_bytes(machine.gpu_bytes)
         because = say("all weights in bf16 are {weights}, the card has {card}", weights=whole, card=card)
         facts["gathered_weights.share"] = Fact(round(share, 3), "script", because)
     host = machine.host
     if host.limit_bytes is not None and host.total_bytes:
-        below = host.limit_bytes < host.total_bytes * 0.95
+        below = host.limit_bytes < host.total_bytes * BELOW_RAM
         sizes = {"limit": show_bytes(host.limit_bytes), "total": show_bytes(host.total_bytes)}
         because = say("{source}: {limit} of {total}", source=host.limit_source or say("a limit"), **sizes)
         facts["host.limit_below_ram"] = Fact(below, "machine", because)
@@ -349,3 +364,57 @@ def _least_states(run: Run, machine: Machine) -> dict[str, Fact]:
     told = {"size": show_bytes(least), "count": run.topology.actor_gpus}
     because = say("the states alone are at least {size} on each of {count} GPUs", **told)
     return {"states.least_share": Fact(round(least / machine.gpu_bytes, 3), "script", because)}
+
+
+def course_facts(crash: Crash) -> dict[str, Fact]:
+    """steps_done, first_step, host.grows, gpu.grows; each only where the log tells."""
+    facts: dict[str, Fact] = {}
+    if crash.steps_done is not None:
+        because = say("the log counts {count} done steps", count=crash.steps_done)
+        facts["steps_done"] = Fact(crash.steps_done, "log", because)
+        facts["first_step"] = Fact(crash.steps_done == 0, "log", because)
+    kinds: tuple[tuple[str, ReadingKind], ...] = (("host.grows", "host_used"), ("gpu.grows", "allocated"))
+    for name, kind in kinds:
+        fact = _grows(crash.readings, kind)
+        if fact is not None:
+            facts[name] = fact
+    return facts
+
+
+def _grows(readings: Sequence[Reading], kind: ReadingKind) -> Fact | None:
+    """True where some moment's course rises, False where all that can be told are level, else None."""
+    told = [(_course(course), course) for course in _courses(readings, kind)]
+    rising = next((course for grows, course in told if grows is True), None)
+    shown = rising or next((course for grows, course in told if grows is False), None)
+    if shown is None:
+        return None
+    first, last = shown[0], shown[-1]
+    sizes = {"first": show_bytes(first.bytes), "last": show_bytes(last.bytes)}
+    lines = {"first_line": first.line, "last_line": last.line}
+    if last.at:
+        because = say(
+            "{first} in line {first_line}, {last} in line {last_line} {moment}", **sizes, **lines, moment=last.at
+        )
+    else:
+        because = say("{first} in line {first_line}, {last} in line {last_line}", **sizes, **lines)
+    return Fact(rising is not None, "log", because)
+
+
+def _courses(readings: Sequence[Reading], kind: ReadingKind) -> Iterator[list[Reading]]:
+    """The readings of one moment in one process, in order."""
+    courses: dict[tuple[str, str, str], list[Reading]] = {}
+    for reading in readings:
+        if reading.kind == kind:
+            courses.setdefault((reading.file, reading.process, reading.at), []).append(reading)
+    yield from (course for course in courses.values() if len(course) >= COURSE_ENOUGH)
+
+
+def _course(course: Sequence[Reading]) -> bool | None:
+    first, last = course[0].bytes, course[-1].bytes
+    if first <= 0:
+        return None
+    pairs = [*pairwise(course)]
+    rises = sum(later.bytes >= earlier.bytes for earlier, later in pairs)
+    if last >= first * (1 + RISEN) and rises >= len(pairs) * RISING:
+        return True
+    return False if abs(last - first) <= first * LEVEL else None

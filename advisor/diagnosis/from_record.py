@@ -1,4 +1,4 @@
-"""Facts of time from a record of `watch`: better than what a log happens to print of memory."""
+"""Draws facts and peaks from a record of `watch`, which knows more of memory over time than a log."""
 
 from __future__ import annotations
 
@@ -36,19 +36,17 @@ def record_facts(measured: Measured | None) -> dict[str, Fact]:
         gauges = {one.gauge for one in measured.peaks if one.place == place}
         grown = next((one for one in measured.grown if one.gauge in gauges), None)
         if grown is not None:
-            facts[name] = Fact(True, "log", say("the record: {grown}", grown=grown_told(grown)))
+            facts[name] = Fact(True, "log", say("the record: {grown}", grown=growth_clause(grown)))
         elif gauges & set(measured.level):
             facts[name] = Fact(False, "log", say("the record: it does not grow from step to step"))
     return facts
 
 
-def peaks_in(measured: Measured | None, ledger: Ledger, run: Run, crash: Crash) -> tuple[Peak, ...]:
+def peaks_in(measured: Measured, ledger: Ledger, run: Run, crash: Crash) -> tuple[Peak, ...]:
     """Peaks of the record that replace what the ledger predicts of the same phase and place.
 
     Where an engine has cards of its own, the fullest card is the engine's, and nothing is said of the trainer's.
     """
-    if measured is None:
-        return ()
     apart = run.topology.rollout_gpus > 0 and not run.topology.colocated
     found = []
     for one in measured.peaks:
@@ -67,7 +65,7 @@ def _engine_of(peak: PhasePeak) -> int | None:
     return sum(one.bytes - one.processes * CARD_CONTEXT for one in held) or None
 
 
-def grown_told(grown: Grown) -> str:
+def growth_clause(grown: Grown) -> str:
     """ "host RAM grows by 2.49 GiB a step (± 0.03) over 60 steps during the actor update"."""
     growth = grown.growth
     told = {
@@ -82,10 +80,10 @@ def grown_told(grown: Grown) -> str:
     return say("{gauge} grows by {size} a step (± {uncertainty}) over {steps} steps {when}", **told, when=at)
 
 
-def told(measured: Measured) -> Iterator[str]:
+def record_sentences(measured: Measured) -> Iterator[str]:
     """Growth, forecast, alerts and the kernel's counters, in sentences."""
     for grown in {one.gauge: one for one in reversed(measured.grown)}.values():  # of several phases, the fastest
-        yield say("{grown}.", grown=grown_told(grown))
+        yield say("{grown}.", grown=growth_clause(grown))
     if measured.first is not None:
         yield _first(measured.first)
     if measured.level and not measured.grown:

@@ -1,4 +1,4 @@
-"""Knobs that a bad library version turns on (gathered weights not released), known before the ledger is made."""
+"""Finds bad library versions that hold memory (gathered weights not released), before a ledger is made."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from advisor.crash.evidence import Crash
 from advisor.diagnosis.advise import Concern, concerns
-from advisor.diagnosis.facts import Known, gather_facts
+from advisor.diagnosis.facts import DiagnosisInputs, gather_facts
 from advisor.knowledge.schema import Advisory
 from advisor.machine.inventory import Machine
 from advisor.memory.cells import Ledger
@@ -15,24 +15,30 @@ from advisor.run.run import Knob, Run
 _NO_LEDGER = Ledger(None, None, (), ())
 
 
-def held_knobs(
-    advisories: Iterable[Advisory], run: Run, machine: Machine, crash: Crash, assumed: bool = False
-) -> dict[str, Knob]:
-    """Knob → value for every advisory that applies, whatever phase died (the phase is not asked).
+class Faults:
+    """Advisories that turn a knob on, asked about one form of the run after another.
 
     `assumed`: the user says that the library is one of the bad versions, so those that may apply do.
     """
-    return {
-        name: Knob(name, value, "derived", note=f"{concern.advisory.library} {concern.version}")
-        for concern in faults(advisories, run, machine, crash, assumed)
-        for name, value in concern.advisory.sets.items()
-    }
 
+    def __init__(self, advisories: Iterable[Advisory], machine: Machine, crash: Crash, assumed: bool = False) -> None:
+        named = {*machine.libraries, *crash.libraries}
+        self.assumed = assumed
+        self._advisories = [a for a in advisories if a.sets and (assumed or a.library in named)]
+        self._machine, self._crash = machine, crash
 
-def faults(
-    advisories: Iterable[Advisory], run: Run, machine: Machine, crash: Crash, assumed: bool = False
-) -> tuple[Concern, ...]:
-    """Advisories that speak of exactly this run and turn a knob on; see `held_knobs`."""
-    facts = gather_facts(Known(crash, run, machine, _NO_LEDGER))
-    found = concerns([a for a in advisories if a.sets], facts, ignoring=frozenset({"phase"}))
-    return tuple(concern for concern in found if concern.applies or (assumed and concern.possible))
+    def of(self, run: Run) -> tuple[Concern, ...]:
+        """Advisories that speak of exactly this run, whatever phase died (the phase is not asked)."""
+        if not self._advisories:
+            return ()
+        facts = gather_facts(DiagnosisInputs(self._crash, run, self._machine, _NO_LEDGER))
+        found = concerns(self._advisories, facts, ignoring=frozenset({"phase"}))
+        return tuple(concern for concern in found if concern.applies or (self.assumed and concern.possible))
+
+    def knobs(self, run: Run) -> dict[str, Knob]:
+        """Knob → value for every advisory that applies."""
+        return {
+            name: Knob(name, value, "derived", note=f"{concern.advisory.library} {concern.version}")
+            for concern in self.of(run)
+            for name, value in concern.advisory.sets.items()
+        }

@@ -1,4 +1,4 @@
-"""What the ledger predicts, as facts, for questions that no line answers."""
+"""Turns what the ledger predicts into facts, for questions that no log line answers."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ def ledger_facts(ledger: Ledger, run: Run, crash: Crash, attribution: Sequence[M
         facts["ledger.logits_larger"] = Fact(logits > kept, "script", told)
     facts.update(_host_holder(ledger, crash))
     if fullest is not None and ledger.gpu_capacity is not None:
-        sizes_told = {"size": show_bytes(fullest.expected), "total": show_bytes(ledger.gpu_capacity)}
-        told = say("the ledger: up to {size} of {total}", **sizes_told)
+        size_sentences = {"size": show_bytes(fullest.expected), "total": show_bytes(ledger.gpu_capacity)}
+        told = say("the ledger: up to {size} of {total}", **size_sentences)
         facts["ledger.gpu_fits"] = Fact(fullest.expected <= ledger.gpu_capacity, "script", told)
     matches = [m for m in attribution if m.matches]
     if matches:

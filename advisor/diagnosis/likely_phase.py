@@ -1,4 +1,4 @@
-"""The phase where the failing frame leaves several: the likeliest, why, and whether another changes anything."""
+"""Guesses the phase where the failing frame leaves several: the likeliest, why, and what another would change."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from msgspec.structs import replace
 
 from advisor.crash.evidence import Crash
-from advisor.diagnosis.diagnosis import Choice, RuledOut, Step
+from advisor.diagnosis.diagnosis import Choice, QuestionStep, RuledOut
 from advisor.diagnosis.fact import Fact, Facts
 from advisor.diagnosis.tree import Walk
 from advisor.language import listed, say, sentences
@@ -30,7 +30,12 @@ def walk_likeliest(facts: Facts, crash: Crash, ledger: Ledger, walking: Walking)
     taken = walks[order[0]]
     told = sentences((sentence(crash.phase_because), reason, _difference(order, walks)))
     among = crash.phase_among
-    steps = tuple(_guessed(step, among, told) if step.question == QUESTION else step for step in taken.steps)
+    steps = tuple(
+        replace(step, choices=_choices(step, among), because=told, if_unknown=_how(), guess=True)
+        if step.question == QUESTION
+        else step
+        for step in taken.steps
+    )
     why = say("the log says that it died {when}", when=when_either(order))
     rejected = tuple(RuledOut(one.cause, one.title, why if one.question == QUESTION else one.because, one.question)
                      for one in taken.rejected if not _still_possible(one, list(walks.values())[1:]))  # fmt: skip
@@ -64,11 +69,7 @@ def _difference(order: Sequence[Phase], walks: dict[Phase, Walk]) -> str:
     return say("If it was {phase}, the cause would be another: “{cause}”. Choose it if you know.", **told)
 
 
-def _guessed(step: Step, among: Sequence[Phase], told: str) -> Step:
-    return replace(step, choices=_choices(step, among), because=told, if_unknown=_how(), guess=True)
-
-
-def _choices(step: Step, among: Sequence[Phase]) -> tuple[Choice, ...]:
+def _choices(step: QuestionStep, among: Sequence[Phase]) -> tuple[Choice, ...]:
     """What the frame leaves, and whatever else the user answered."""
     left = (*among, *(() if step.answer in among else (step.answer,)))
     return tuple(choice for name in left for choice in step.choices if choice.id == name)

@@ -1,4 +1,4 @@
-"""Sentences that belong to this crash: the victim, what the ledger explains, contradictions, the batch's algebra."""
+"""Writes the remarks on a crash: the victim, what the ledger explains, contradictions, the batch's algebra."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from advisor.diagnosis.fact import Facts
 from advisor.language import clauses, listed, say, sentences
 from advisor.memory.calibrate import Correction
 from advisor.memory.cells import Ledger
+from advisor.memory.constants import BF16
 from advisor.run.run import Run
 from advisor.units import GIB, show_bytes
 from advisor.words import OWNER_TITLES, PHASE_TITLES, sentence
@@ -156,7 +157,8 @@ def _node_of(evidence: Evidence) -> str:
 def _more_nodes(run: Run, cause: str) -> Iterator[str]:
     if cause != "library-regression" or run.model is None:
         return
-    full, shard = 2 * run.model.parameters, 2 * run.model.parameters // max(1, run.topology.actor_gpus)
+    full = BF16 * run.model.parameters
+    shard = full // max(1, run.topology.actor_gpus)
     yield say(
         "More nodes do not help: the gathered weights that are not released grow to up to 2 bytes per parameter, "
         "{full}, on every GPU, however many share the model; the shard itself is only {shard} on each of {count} "

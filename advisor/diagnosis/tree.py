@@ -1,4 +1,4 @@
-"""Walk decision_tree.yaml: each question answered by the user, else by a fact, else left open; ending in a cause."""
+"""Walks decision_tree.yaml: each question answered by the user, else by a fact, else left open; ending in a cause."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from msgspec import Struct
 
 from advisor.diagnosis.conditions import all_hold, holds
-from advisor.diagnosis.diagnosis import UNKNOWN, AnsweredBy, Choice, RuledOut, Step
+from advisor.diagnosis.diagnosis import UNKNOWN, AnsweredBy, Choice, QuestionStep, RuledOut
 from advisor.diagnosis.fact import Fact, Facts
 from advisor.knowledge.schema import Answer, Cause, Question, Tree
 from advisor.language import clauses, listed, say
@@ -27,7 +27,7 @@ class AnswerError(ValueError):
 class Walk(Struct, frozen=True):
     """The steps of one walk and the cause it ended in."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[QuestionStep, ...]
     cause: Cause
     rejected: tuple[RuledOut, ...]
     """Leaves that an answer led away from, in the order of the questions."""
@@ -38,7 +38,7 @@ def walk(tree: Tree, facts: dict[str, Fact], answers: Mapping[str, str]) -> Walk
     questions = {question.id: question for question in tree.questions}
     causes = {cause.id: cause for cause in tree.causes}
     check_answers(tree, answers)
-    steps: list[Step] = []
+    steps: list[QuestionStep] = []
     rejected: list[RuledOut] = []
     at: str | None = tree.start
     leaf: str | None = None
@@ -74,12 +74,12 @@ def not_an_answer(question: str, answers: Iterable[str], given: str) -> str:
     return say("{question} takes {answers} or {unknown}, not {given!r}", **told)
 
 
-def _ask(question: Question, facts: Facts, answers: Mapping[str, str]) -> Step:
+def _ask(question: Question, facts: Facts, answers: Mapping[str, str]) -> QuestionStep:
     suggested, fact = _shown(question, facts)
     given = answers.get(question.id)
     source: AnsweredBy = "user" if given is not None else fact.source if fact is not None else "unknown"
     answer = given if given is not None else suggested or UNKNOWN
-    return Step(
+    return QuestionStep(
         question=question.id,
         asks=question.asks,
         why=question.why,
@@ -124,7 +124,7 @@ def _retell(facts: dict[str, Fact], name: str, answer: str) -> None:
         facts[name] = Fact(answer, "user", say("you said so"))
 
 
-def _others(tree: Tree, question: Question, taken: Answer | None, step: Step) -> list[RuledOut]:
+def _others(tree: Tree, question: Question, taken: Answer | None, step: QuestionStep) -> list[RuledOut]:
     """Leaves of the other answers that no path after this answer can reach any more, with the reason."""
     if taken is None or step.source == "unknown":
         return []
@@ -158,7 +158,7 @@ def leaves_after(tree: Tree, question_id: str | None) -> set[str]:
     return found
 
 
-def _clause(step: Step, taken: Answer) -> str:
+def _clause(step: QuestionStep, taken: Answer) -> str:
     """Like "the log says Host RAM, line 10 of train.log"; a plain yes or no needs its question beside it."""
     told = {"asks": step.asks, "answer": taken.title, "because": step.because}
     if step.answer in ("yes", "no") and taken.title.isalpha():

@@ -18,6 +18,10 @@ _DOUBT = mark(
     "{extra} of the {needed} that the log proves in {phase} is explained by no setting of this script: script and log "
     "may not be of the same run, or something else held it."
 )
+_DOUBT_OF_NO_PHASE = mark(
+    "{extra} of the {needed} that the log proves is explained by no setting of this script, in whichever phase it was: "
+    "script and log may not be of the same run, or something else held it."
+)
 _DOUBT_OF_OTHERS = mark(
     "{extra} of the {needed} that the log proves in {phase} is explained by no setting of this script: script and log "
     "may not be of the same run, or something else held it, or it is what the other processes on the card held, "
@@ -34,7 +38,7 @@ _STAYED_SHARE = 0.1
 
 
 class Correction(Struct, frozen=True):
-    """Bytes that the crash proves in `phase` (all phases of the place where it is unknown) beyond the prediction."""
+    """Bytes that the crash proves in `phase` beyond the prediction; of a GPU and an unknown phase, they are in none."""
 
     place: Place
     phase: Phase
@@ -83,7 +87,8 @@ def _in_use(ledger: Ledger, crash: Crash) -> tuple[Correction, ...]:
 
 
 def _gpu(ledger: Ledger, crash: Crash) -> tuple[Correction, ...]:
-    phase = ledger.phase("gpu", crash.phase) or ledger.peak("gpu")
+    died = ledger.phase("gpu", crash.phase)
+    phase = died or ledger.peak("gpu")
     if phase is None or ledger.gpu_capacity is None:
         return ()
     fields = crash.evidence[0].fields
@@ -100,8 +105,16 @@ def _gpu(ledger: Ledger, crash: Crash) -> tuple[Correction, ...]:
         needed = ledger.gpu_capacity
         formula = say("it did not fit, so at least the whole card, less what is predicted")
     extra = needed - phase.expected
-    doubt = _doubt(extra, needed, phase, fields)
-    return (Correction("gpu", phase.phase, extra, formula, needed, doubt=doubt),) if extra > 0 else ()
+    if extra <= 0:
+        return ()
+    if died is None:  # which phase it corrects is not known: the rest is told, and added to none
+        doubt = _told_of_none(extra, needed) if _is_doubtful(extra, needed, phase) else ""
+        return (Correction("gpu", "unknown", extra, formula, needed, doubt=doubt),)
+    return (Correction("gpu", died.phase, extra, formula, needed, doubt=_doubt(extra, needed, died, fields)),)
+
+
+def _told_of_none(extra: int, needed: int) -> str:
+    return say(_DOUBT_OF_NO_PHASE, extra=show_bytes(extra), needed=show_bytes(needed))
 
 
 def _doubt(extra: int, needed: int, phase: PhaseSum, fields: Mapping[str, int | float | str]) -> str:

@@ -184,11 +184,3 @@ class Ledger(Struct, frozen=True):
         sums = self.gpu if place == "gpu" else self.host
         own = [s for s in sums if s.has_trainer] if place == "gpu" else []
         return max(own or sums, key=lambda s: s.expected, default=None)
-
-    def fits(self, place: Place, margin: float) -> bool | None:
-        """Whether every phase leaves `margin` (a fraction) of the capacity free; None where either is unknown."""
-        capacity = self.gpu_capacity if place == "gpu" else self.host_limit
-        peak = self.peak(place)
-        if capacity is None or peak is None:
-            return None
-        return peak.expected <= capacity * (1 - margin)

@@ -1,1 +1,1 @@
-"""Remedies → the cheapest set that fits → edits."""
+"""Plans the changes: remedies → the cheapest set that fits → edits."""

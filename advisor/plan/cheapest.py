@@ -1,4 +1,4 @@
-"""The cheapest set of changes with which every phase fits on GPU and host: of all sets, not one change after another.
+"""Searches the cheapest set of changes with which every phase fits on GPU and host: of all sets, not step by step.
 
 Costs are compared from the left: how many changes give up results, take host RAM, cost time, are free; how far those
 that change results move; the order the cause gives; how far all of them move. Free ones that a case of this kind shows
@@ -8,16 +8,19 @@ to have helped are not counted: what somebody ran with comes before what is only
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from itertools import combinations, product
 from typing import Literal
 
-from msgspec import Struct, field
+from msgspec import Struct
 
-from advisor.memory.cells import Ledger, PhaseSum, Place
+from advisor.memory.cells import Ledger, Place
+from advisor.memory.fit import PLACES, capacity_of, counted, limit_of, sums_of
+from advisor.memory.predict import Overrides, Prediction
 from advisor.plan.options import Option
 from advisor.plan.plan import Tier
 from advisor.plan.propose import Proposal
-from advisor.plan.what_if import Overrides, Situation
+from advisor.plan.situation import Situation
 from advisor.run.constraints import newly_broken
 from advisor.words import Phase
 
@@ -26,12 +29,11 @@ COUNTED: tuple[Price, ...] = ("changes_results", "host_ram", "slower", "free")
 """The dearest first."""
 MOST_LOOKED_AT = 150
 """Sets computed before the search gives up, and the plan is made step by step; where one was found, 40 were enough."""
-PLACES: tuple[Place, ...] = ("gpu", "host")
 Corner = tuple[Place, Phase]
 Cost = tuple[tuple[int, ...], float, tuple[int, ...], float]
 
 
-class Choice(Struct, frozen=True):
+class PricedOption(Struct, frozen=True):
     """One value of one remedy, and the bytes of room it gives by itself where room is needed."""
 
     proposal: Proposal
@@ -46,32 +48,31 @@ class Choice(Struct, frozen=True):
         return 0.0 if self.option.documented is not None else self.option.distance
 
 
-Chosen = tuple[Choice, ...]
+Chosen = tuple[PricedOption, ...]
 
 
-def cost_of(chosen: Sequence[Choice]) -> Cost:
+def cost_of(chosen: Sequence[PricedOption]) -> Cost:
     """What a set costs; smaller is better."""
     counts = tuple(sum(c.price == price for c in chosen) for price in COUNTED)
     moved = sum(c.distance for c in chosen if c.price == "changes_results")
     return counts, moved, tuple(sorted(c.position for c in chosen)), sum(c.distance for c in chosen)
 
 
-def together(chosen: Sequence[Choice]) -> dict[str, str | None]:
+def together(chosen: Sequence[PricedOption]) -> dict[str, str | None]:
     """All their overrides."""
     return {key: text for choice in chosen for key, text in choice.option.overrides.items()}
 
 
-class Search(Struct):
+class Search:
     """Sets of choices on top of `base`, each computed only where by the room of its members it could fit at all."""
 
-    situation: Situation
-    base: Overrides
-    only_same_results: bool = False
-    looked_at: int = 0
-    pairs: dict[tuple[int, int], Mapping[Corner, int]] = field(default_factory=dict)
-    """Positions of two remedies → the room they give only together."""
-    start: list[tuple[Mapping[Corner, int], frozenset[Corner]]] = field(default_factory=list)
-    """Room in every corner and the tight ones with the base alone; filled when first asked for."""
+    def __init__(self, situation: Situation, base: Overrides, only_same_results: bool = False) -> None:
+        self.situation = situation
+        self.base = base
+        self.only_same_results = only_same_results
+        self.looked_at = 0
+        self.pairs: dict[tuple[int, int], Mapping[Corner, int]] = {}
+        """Positions of two remedies → the room they give only together."""
 
     def cheapest(self, proposals: Sequence[Proposal]) -> Chosen | None:
         """The cheapest set that fits; () where nothing is needed; None where none fits or the search gave up."""
@@ -85,7 +86,7 @@ class Search(Struct):
                 return best
         return None
 
-    def _so_many_could(self, remedies: Sequence[Sequence[Choice]], counts: Sequence[int]) -> bool:
+    def _so_many_could(self, remedies: Sequence[Sequence[PricedOption]], counts: Sequence[int]) -> bool:
         """Whether as many of each price as are counted could be enough, each the best of its price in every corner."""
         beyond = self._beyond(remedies)
         best: list[Mapping[Corner, int]] = [_most(choices) for choices in _priced(remedies, "shown")]
@@ -96,7 +97,7 @@ class Search(Struct):
             best.append({corner: sum(sizes[:count]) for corner, sizes in ranked.items()})
         return self._adds_up(beyond, best)
 
-    def _best_of(self, remedies: Sequence[Sequence[Choice]], counts: Sequence[int]) -> Chosen | None:
+    def _best_of(self, remedies: Sequence[Sequence[PricedOption]], counts: Sequence[int]) -> Chosen | None:
         """The cheapest of the sets with so many changes of each price, none of which would do with fewer of its own."""
         best: Chosen | None = None
         enough: list[set[int]] = []
@@ -113,11 +114,11 @@ class Search(Struct):
                     break
         return best
 
-    def choices(self, proposals: Sequence[Proposal]) -> list[list[Choice]]:
+    def choices(self, proposals: Sequence[Proposal]) -> list[list[PricedOption]]:
         """Per remedy its values that give room where it is tight, or where another one would make it so."""
         needed = self.needed(proposals)
         found = [
-            [self._choice(proposal, option, number, needed) for option in proposal.options]
+            [self._priced(proposal, option, number, needed) for option in proposal.options]
             for number, proposal in enumerate(proposals)
         ]
         useful = [[c for c in choices if any(size > 0 for size in c.room.values())] for choices in found]
@@ -125,47 +126,47 @@ class Search(Struct):
             useful = [[c for c in choices if c.price != "changes_results"] for choices in useful]
         return [sorted(choices, key=lambda c: c.distance) for choices in useful if choices]
 
-    def fits(self, chosen: Sequence[Choice]) -> bool:
+    def fits(self, chosen: Sequence[PricedOption]) -> bool:
         """Whether these together break no rule of the framework and leave room everywhere."""
         keys = [key for choice in chosen for key in choice.option.overrides]
         if len(keys) != len(set(keys)):
             return False
         changed = {**self.base, **together(chosen)}
-        if newly_broken(self.situation.built(self.base), self.situation.built(changed)):
+        if newly_broken(self.situation.predictor.built(self.base), self.situation.predictor.built(changed)):
             return False
         self.looked_at += 1
-        return not self._unfit(self.situation.outcome(changed).ledger)
+        return not _unfit(self.situation.predictor.predict(changed))
 
     def needed(self, proposals: Sequence[Proposal]) -> frozenset[Corner]:
         """Where room is or may be wanting: with the base alone, or with one of the values."""
-        outcomes = [self._ledger(option) for proposal in proposals for option in proposal.options]
-        return frozenset().union(*map(self._unfit, [self.situation.outcome(self.base).ledger, *outcomes]))
+        outcomes = [self._with(option) for proposal in proposals for option in proposal.options]
+        return frozenset().union(*map(_unfit, [self.situation.predictor.predict(self.base), *outcomes]))
 
-    def _choice(self, proposal: Proposal, option: Option, position: int, needed: frozenset[Corner]) -> Choice:
-        before, after = self._at_start()[0], self._room(self._ledger(option))
+    def _priced(self, proposal: Proposal, option: Option, position: int, needed: frozenset[Corner]) -> PricedOption:
+        before, after = self._at_start[0], self._room(self._with(option).ledger)
         room = {corner: after[corner] - before[corner] for corner in needed if corner in after and corner in before}
-        return Choice(proposal, option, position, _price(proposal, option), room)
+        return PricedOption(proposal, option, position, _price(proposal, option), room)
 
+    @cached_property
     def _at_start(self) -> tuple[Mapping[Corner, int], frozenset[Corner]]:
-        if not self.start:
-            ledger = self.situation.outcome(self.base).ledger
-            self.start.append((self._room(ledger), self._unfit(ledger)))
-        return self.start[0]
+        """Room in every corner and the tight ones with the base alone."""
+        base = self.situation.predictor.predict(self.base)
+        return self._room(base.ledger), _unfit(base)
 
-    def _ledger(self, option: Option) -> Ledger:
-        return self.situation.outcome({**self.base, **option.overrides}).ledger
-
-    def _unfit(self, ledger: Ledger) -> frozenset[Corner]:
-        return frozenset((place, phase) for place in PLACES for phase in self.situation.unfit(ledger, place) or ())
+    def _with(self, option: Option) -> Prediction:
+        return self.situation.predictor.predict({**self.base, **option.overrides})
 
     def _room(self, ledger: Ledger) -> dict[Corner, int]:
         """Bytes left in every corner once the margin is kept; negative where it is too full."""
-        limits: dict[Place, int | None] = {"gpu": ledger.gpu_capacity, "host": ledger.host_limit}
-        kept = {place: int(limit * (1 - self.situation.margin)) for place, limit in limits.items() if limit is not None}
-        sums: dict[Place, tuple[PhaseSum, ...]] = {"gpu": ledger.gpu, "host": ledger.host}
-        return {(place, s.phase): size - s.expected for place, size in kept.items() for s in sums[place]}
+        walls = self.situation.predictor.walls
+        return {
+            (place, each.phase): limit_of(each, capacity, walls) - counted(each, walls)
+            for place in PLACES
+            if (capacity := capacity_of(ledger, place)) is not None
+            for each in sums_of(ledger, place)
+        }
 
-    def _mildest(self, subset: Sequence[Sequence[Choice]]) -> Chosen | None:
+    def _mildest(self, subset: Sequence[Sequence[PricedOption]]) -> Chosen | None:
         """The cheapest values of these remedies with which everything fits; None where none do."""
         if not self._promising(subset) or not self._strongest_do(subset):
             return None
@@ -174,7 +175,7 @@ class Search(Struct):
                 return chosen
         return None
 
-    def _promising(self, subset: Sequence[Sequence[Choice]]) -> bool:
+    def _promising(self, subset: Sequence[Sequence[PricedOption]]) -> bool:
         """Whether the most room that each gives by itself, and pairs give beyond that, adds up to what is missing."""
         most = [_most(choices) for choices in subset]
         if self._adds_up({}, most):
@@ -182,12 +183,12 @@ class Search(Struct):
         return self._adds_up(self._beyond(subset), most)
 
     def _adds_up(self, beyond: Mapping[Corner, int], most: Sequence[Mapping[Corner, int]]) -> bool:
-        room, tight = self._at_start()
+        room, tight = self._at_start
         return all(
             room[corner] + beyond.get(corner, 0) + sum(each.get(corner, 0) for each in most) >= 0 for corner in tight
         )
 
-    def _beyond(self, subset: Sequence[Sequence[Choice]]) -> dict[Corner, int]:
+    def _beyond(self, subset: Sequence[Sequence[PricedOption]]) -> dict[Corner, int]:
         """Room that pairs of the same role give together and neither gives alone, summed up.
 
         A cache fills whatever an engine's share leaves: splitting its weights frees nothing until the share falls, too.
@@ -199,44 +200,48 @@ class Search(Struct):
                     sums[corner] = sums.get(corner, 0) + size
         return sums
 
-    def _pair(self, one: Sequence[Choice], other: Sequence[Choice]) -> Mapping[Corner, int]:
+    def _pair(self, one: Sequence[PricedOption], other: Sequence[PricedOption]) -> Mapping[Corner, int]:
         strongest = (max(one, key=_total), max(other, key=_total))
         key = (strongest[0].position, strongest[1].position)
         if key not in self.pairs:
-            before = self._at_start()[0]
-            after = self._room(self.situation.outcome({**self.base, **together(strongest)}).ledger)
+            before = self._at_start[0]
+            after = self._room(self.situation.predictor.predict({**self.base, **together(strongest)}).ledger)
             alone = [_most(one), _most(other)]
             gained = {corner: after[corner] - before[corner] for corner in alone[0] if corner in after}
             self.pairs[key] = {c: max(0, size - sum(each.get(c, 0) for each in alone)) for c, size in gained.items()}
         return self.pairs[key]
 
-    def _strongest_do(self, subset: Sequence[Sequence[Choice]]) -> bool:
+    def _strongest_do(self, subset: Sequence[Sequence[PricedOption]]) -> bool:
         """Whether the strongest values together are enough where it is tight now; True where none is the strongest."""
-        tight = self._at_start()[1]
+        tight = self._at_start[1]
         leading = [_leading(choices, tight) for choices in subset]
         strongest = [choice for choice in leading if choice is not None]
         if len(strongest) < len(subset):
             return True
         self.looked_at += 1
-        return not tight & self._unfit(self.situation.outcome({**self.base, **together(strongest)}).ledger)
+        return not tight & _unfit(self.situation.predictor.predict({**self.base, **together(strongest)}))
 
 
-def _most(choices: Sequence[Choice]) -> Mapping[Corner, int]:
+def _unfit(prediction: Prediction) -> frozenset[Corner]:
+    return frozenset((place, phase) for place in PLACES for phase in prediction.unfit(place) or ())
+
+
+def _most(choices: Sequence[PricedOption]) -> Mapping[Corner, int]:
     """The most room that any value of a remedy gives, corner by corner; none where it only takes."""
     corners = {corner for choice in choices for corner in choice.room}
     return {corner: max(0, *(c.room.get(corner, 0) for c in choices)) for corner in corners}
 
 
-def _total(choice: Choice) -> int:
+def _total(choice: PricedOption) -> int:
     return sum(choice.room.values())
 
 
-def _role(choice: Choice) -> str:
+def _role(choice: PricedOption) -> str:
     """Whose setting it is: "actor" of "actor.micro_batch"."""
     return (choice.proposal.remedy.knob or "").partition(".")[0]
 
 
-def _leading(choices: Sequence[Choice], corners: frozenset[Corner]) -> Choice | None:
+def _leading(choices: Sequence[PricedOption], corners: frozenset[Corner]) -> PricedOption | None:
     """The value that gives the most room in each of the corners; None where no single one does."""
     most = {corner: max(c.room.get(corner, 0) for c in choices) for corner in corners}
     return next((c for c in choices if all(c.room.get(corner, 0) == size for corner, size in most.items())), None)
@@ -249,12 +254,14 @@ def _price(proposal: Proposal, option: Option) -> Price:
     return "shown" if proposal.remedy.tier == "free" and proposal.cases else proposal.remedy.tier
 
 
-def _priced(remedies: Sequence[Sequence[Choice]], price: Price) -> list[tuple[Choice, ...]]:
+def _priced(remedies: Sequence[Sequence[PricedOption]], price: Price) -> list[tuple[PricedOption, ...]]:
     """The remedies that have values of a price, with those."""
     return [own for choices in remedies if (own := tuple(c for c in choices if c.price == price))]
 
 
-def _subsets(remedies: Sequence[Sequence[Choice]], counts: Sequence[int]) -> list[tuple[tuple[Choice, ...], ...]]:
+def _subsets(
+    remedies: Sequence[Sequence[PricedOption]], counts: Sequence[int]
+) -> list[tuple[tuple[PricedOption, ...], ...]]:
     """Every way to take so many remedies of each price and any of the uncounted; the fewer and the earlier first."""
     counted = [combinations(_priced(remedies, price), n) for price, n in zip(COUNTED, counts, strict=True)]
     shown = _priced(remedies, "shown")

@@ -1,4 +1,4 @@
-"""The values one remedy may give its setting on this run: each allowed one with what it leads to."""
+"""Lists the values one remedy may give its setting on this run, each with what it leads to."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from msgspec.structs import replace
 
 from advisor.knowledge.schema import Case, Remedy, SettingFact
 from advisor.language import Sayings, mark, say
+from advisor.memory.fit import cannot_start, finding_clause
+from advisor.memory.predict import Overrides, Prediction
 from advisor.plan.candidates import at_most, candidates, printed_now
 from advisor.plan.partners import Joined, forms
-from advisor.plan.what_if import Outcome, Overrides, Situation
+from advisor.plan.situation import Situation
 from advisor.run.bound import EnvironmentPrefix, Native, default_of
 from advisor.run.build import BuiltRun
 from advisor.run.constraints import divisors_of, newly_broken, violations
@@ -52,7 +54,7 @@ class Option(Struct, frozen=True):
 
     value: KnobValue
     overrides: dict[str, str | None]
-    outcome: Outcome
+    outcome: Prediction
     fits: bool | None
     """Alone, in every phase, on GPU and host; None where it cannot be computed."""
     distance: float = 1.0
@@ -85,7 +87,7 @@ def _carrier(remedy: Remedy, before: BuiltRun) -> Native | None:
 
 def _no_launch(situation: Situation) -> bool:
     """Only a log speaks of this run: nobody sees what its settings are, and nothing is written."""
-    return situation.inputs.launch is None or situation.inputs.recognised.told_by == "log"
+    return situation.predictor.inputs.launch is None or situation.predictor.inputs.recognised.told_by == "log"
 
 
 def _assumed(native: Native, remedy: Remedy, situation: Situation) -> Native:
@@ -97,7 +99,7 @@ def _assumed(native: Native, remedy: Remedy, situation: Situation) -> Native:
         return native
     if fact.type == "flag" and rule.get("to") is False:
         return replace(native, text="true", value=True)  # what is to be left out can only be there
-    default = default_of(fact, situation.inputs.recognised.era)
+    default = default_of(fact, situation.predictor.inputs.recognised.era)
     number = isinstance(default, (int, float)) and not isinstance(default, bool)
     if _speaks_in_words(native, remedy.knob) or not (number or (default is True and rule.get("to") is True)):
         return native
@@ -124,7 +126,7 @@ def _said_of_present(native: Native, seen: Native, situation: Situation) -> tupl
             "no launch shows {key}: {value} is {framework}'s default; where yours differs, go on from there",
             key=native.key,
             value=native.text,
-            framework=situation.outcome({}).built.run.title,
+            framework=situation.now.built.run.title,
         ),
     )
 
@@ -143,7 +145,7 @@ def options(remedy: Remedy, situation: Situation, base: Overrides) -> tuple[list
     None where this framework has no such lever. Where partners can move along so that the results stay, only those
     forms count. A value counts as reported where a matching case names it.
     """
-    before = situation.outcome(base)
+    before = situation.predictor.predict(base)
     seen = _carrier(remedy, before.built)
     if seen is None or remedy.value is None:
         return None
@@ -164,8 +166,11 @@ def options(remedy: Remedy, situation: Situation, base: Overrides) -> tuple[list
             broken = broken or say(_REFUSED, key=native.key, old=native.text, new=value, why=wrong)
             continue
         changed = {**base, **found.overrides}
-        if idle := no_effect(situation.built(changed), native.key):
+        if idle := no_effect(situation.predictor.built(changed), native.key):
             broken = broken or no_effect(before.built, native.key) or idle
+            continue
+        if stuck := _stops_engine(before, situation.predictor.predict(changed)):
+            broken = broken or say(_REFUSED, key=native.key, old=native.text, new=value, why=stuck)
             continue
         made = _option(value, found, overrides, native, remedy, situation, base, documented)
         if native.text not in (seen.text, None):
@@ -173,6 +178,14 @@ def options(remedy: Remedy, situation: Situation, base: Overrides) -> tuple[list
         tried.append(replace(made, caveats=(*said, *made.caveats)))
     kept = [option for option in tried if option.kept and option.same_results]
     return kept or tried, broken
+
+
+def _stops_engine(before: Prediction, after: Prediction) -> str:
+    """Why the rollout engine could not start with a change, where it can without it; "" where it can."""
+    if any(map(cannot_start, before.ledger.gpu)) or not any(map(cannot_start, after.ledger.gpu)):
+        return ""
+    stuck = next((one for one in after.fit.findings if one.reason == "engine"), None)
+    return finding_clause(stuck) if stuck is not None else ""
 
 
 def _option(
@@ -185,17 +198,17 @@ def _option(
     base: Overrides,
     documented: Mapping[str, Reported],
 ) -> Option:
-    outcome = situation.outcome({**base, **found.overrides})
+    outcome = situation.predictor.predict({**base, **found.overrides})
     return Option(
         value,
         dict(found.overrides),
         outcome,
-        situation.fits(outcome.ledger),
+        outcome.enough,
         _distance(native.value, value),
         documented.get(str(value)),
         found.kept,
         (*_along(native, value, overrides, remedy), *found.caveats),
-        _facts(situation.built(base), native, overrides, found),
+        _facts(situation.predictor.built(base), native, overrides, found),
     )
 
 
@@ -210,12 +223,12 @@ def _allowed(
 ) -> tuple[Joined | None, str]:
     """The first form that breaks no rule which was not broken before, and what the others broke."""
     said = say("the settings that would have to move with it cannot follow")
-    before = situation.built(base)
+    before = situation.predictor.built(base)
     for joined in tried:
-        mended = joined if joined.kept else replace(joined, overrides=_with_divisor(joined, native, situation, base))
-        wrong = newly_broken(before, situation.built({**base, **mended.overrides}), mended.overrides)
+        fixed = joined if joined.kept else replace(joined, overrides=_with_divisor(joined, native, situation, base))
+        wrong = newly_broken(before, situation.predictor.built({**base, **fixed.overrides}), fixed.overrides)
         if not wrong:
-            return mended, ""
+            return fixed, ""
         said = wrong[0]
     return None, said
 
@@ -236,7 +249,7 @@ def _with_divisor(joined: Joined, native: Native, situation: Situation, base: Ov
     Lowered as little as the rule allows, unless a case of this very version ran with another value.
     """
     overrides = joined.overrides
-    built = situation.built({**base, **overrides})
+    built = situation.predictor.built({**base, **overrides})
     if not violations(built, list(overrides)):
         return overrides
     for key in divisors_of(built, native.key):
@@ -246,7 +259,7 @@ def _with_divisor(joined: Joined, native: Native, situation: Situation, base: Ov
         reported = [int(text) for text in _documented(other, situation, same_version=True) if text.isdigit()]
         for value in [*reported, *range(other.value - 1, 1, -1)]:
             both = {**overrides, key: str(value)}
-            if value < other.value and not violations(situation.built({**base, **both}), list(both)):
+            if value < other.value and not violations(situation.predictor.built({**base, **both}), list(both)):
                 return both
     return overrides
 
@@ -340,13 +353,10 @@ def _wider_word(fact: SettingFact, knob: str, target: KnobValue, present: str | 
         return None
     others = [rule for name, rule in rules.items() if name != knob and rule["rule"] == "words"]
     for word, became in rules[knob]["words"].items():
-        if became == target and all(_goes_along(_meant(r, present), _meant(r, str(word)), target) for r in others):
+        moves = [(_meant(rule, present), _meant(rule, str(word))) for rule in others]
+        if became == target and all(old == new or (isinstance(old, bool) and new is target) for old, new in moves):
             return str(word)
     return None
-
-
-def _goes_along(old: object, new: object, target: bool) -> bool:
-    return old == new or (isinstance(old, bool) and new is target)
 
 
 def _meant(rule: Mapping[str, object], word: str) -> object:
@@ -363,12 +373,9 @@ def _along(native: Native, value: KnobValue, overrides: Mapping[str, str | None]
     moved = [n for n, rule in rules.items() if _meant(rule, word) != _meant(rule, native.text or "")]
     if not moved:
         return ()
-    names = reduce(_both, (WEIGHTS.get(name, name) for name in moved))
+    titles = (WEIGHTS.get(name, name) for name in moved)
+    names = reduce(lambda one, other: say("{one} and {other}", one=one, other=other), titles)
     return (say("{word} also moves {names}" if value else "{word} also brings back {names}", word=word, names=names),)
-
-
-def _both(one: str, other: str) -> str:
-    return say("{one} and {other}", one=one, other=other)
 
 
 WEIGHTS = Sayings({"actor.param_offload": "the weights", "actor.optimizer_offload": "the optimizer state"})

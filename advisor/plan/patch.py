@@ -1,7 +1,8 @@
-"""The selected steps as edits of the launch script: new bytes, and proof that nothing else moved. Writes nothing."""
+"""Makes the edits of the selected steps: new bytes, and proof that nothing else moved. Writes no file."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence, Set
 from pathlib import Path
 
@@ -10,13 +11,18 @@ from msgspec.structs import replace
 
 from advisor.language import clauses, say
 from advisor.plan.plan import Change, Plan, PlanStep
-from advisor.script.document import EditRefused, EditRequest, Rewrite, Span
+from advisor.script.document import COMMENT, EditRefused, EditRequest, Rewrite, Span
 from advisor.script.edit import rewrite
 from advisor.script.launch import Script
 from advisor.script.proof import check
 
 WRITABLE = frozenset({"setting", "environment", "data"})
 """Kinds of steps that a file carries."""
+
+UNSET = "(unset)"
+"""The old value in a comment, where there was none."""
+_COMMENTED = re.compile(rf"{COMMENT}[\w.-]+: (?P<key>\S+) (?P<old>.*) -> ")
+"""The comment of `wanted_of`, as it stands in a file."""
 
 
 class Patch(Struct, frozen=True):
@@ -41,7 +47,8 @@ def make_patch(plan: Plan, script: Script | None, launch_index: int) -> Patch:
         rewrites = rewrite(script, launch_index, wanted)
         by_hand += _in_other_files(rewrites, script, wanted)
         if len(rewrites) > 1:  # one file is written: a copy of the script would not load a copy of another file
-            wanted = [w for w in wanted if _touches(_main(rewrites, script), w.key)]
+            touched = _main(rewrites, script).touched
+            wanted = [w for w in wanted if w.key in touched or bare(w.key) in touched]
             rewrites = rewrite(script, launch_index, wanted)
     except EditRefused as refusal:
         return Patch((), (), str(refusal), by_hand)
@@ -55,10 +62,6 @@ def make_patch(plan: Plan, script: Script | None, launch_index: int) -> Patch:
 def _main(rewrites: Sequence[Rewrite], script: Script) -> Rewrite:
     """The rewrite of the launch script itself, else the first."""
     return next((done for done in rewrites if done.document.path == script.documents[0].path), rewrites[0])
-
-
-def _touches(done: Rewrite, key: str) -> bool:
-    return key in done.touched or bare(key) in done.touched
 
 
 def _in_other_files(rewrites: Sequence[Rewrite], script: Script, wanted: Sequence[EditRequest]) -> tuple[str, ...]:
@@ -98,9 +101,14 @@ def wanted_of(step: PlanStep) -> list[EditRequest]:
     ]
 
 
+def values_before(text: str) -> dict[str, str | None]:
+    """Key → the value before, of every change that a comment of ours in a file tells."""
+    return {found["key"]: None if found["old"] == UNSET else found["old"] for found in _COMMENTED.finditer(text)}
+
+
 def _brief(change: Change) -> str:
     new = "removed" if change.new is None else change.new
-    return f"{change.key.lstrip('-')} {change.old if change.old is not None else '(unset)'} -> {new}"
+    return f"{change.key.lstrip('-')} {change.old if change.old is not None else UNSET} -> {new}"
 
 
 def _by_hand(step: PlanStep) -> str:

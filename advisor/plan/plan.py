@@ -1,4 +1,4 @@
-"""The nouns of the plan: a change of one key, a step (one remedy with its changes), and the plan."""
+"""Holds the nouns of the plan: a change of one key, a step (one remedy with its changes), and the plan."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Literal
 from msgspec import Struct, field
 
 from advisor.memory.cells import Ledger
+from advisor.memory.fit import Fit
 from advisor.words import Basis, Phase, Results
 
 StepKind = Literal["setting", "environment", "version", "machine", "data", "manual"]
@@ -84,11 +85,16 @@ class Plan(Struct, frozen=True):
     after: Ledger | None
     margin: float
     """Fraction of the capacity to be left free."""
-    fits: bool | None
-    """After the selected steps, on GPU and host; None where it cannot be computed."""
+    fit: Fit
+    """After the selected steps, on GPU and host."""
     not_proposed: tuple[NotProposed, ...] = ()
     shortfall: str = ""
-    """Where nothing fits: by how much, and what would."""
+    """Where it does not fit: by how much; else what stands in doubt."""
+
+    @property
+    def fits(self) -> bool | None:
+        """The contract's word; None where it cannot be said."""
+        return self.fit.fits
 
     def selected(self) -> tuple[PlanStep, ...]:
         """The steps that are switched on."""

@@ -1,4 +1,4 @@
-"""One remedy on this run: which native keys would change, to which values, and what that saves; or why not."""
+"""Applies one remedy to this run: which native settings change, to which values, what that saves; or why not."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from advisor.knowledge.schema import Case, Remedy, SettingFact
 from advisor.language import say
 from advisor.memory.cells import Place
 from advisor.memory.ledger import difference
-from advisor.plan.fit import died_in
+from advisor.memory.predict import Overrides
 from advisor.plan.options import Option, options
 from advisor.plan.plan import NotProposed
-from advisor.plan.what_if import Overrides, Situation
+from advisor.plan.situation import Situation
 from advisor.run.bound import Native
 from advisor.words import Basis, Phase, Results
 
@@ -72,7 +72,7 @@ def propose(remedy: Remedy, situation: Situation, base: Overrides) -> Proposal |
 
 def taking(option: Option, remedy: Remedy, situation: Situation, base: Overrides) -> Proposal:
     """The proposal of a remedy with one of its values, on top of `base`."""
-    before, after = situation.outcome(base), situation.outcome({**base, **option.overrides})
+    before, after = situation.predictor.predict(base), situation.predictor.predict({**base, **option.overrides})
     other: Place = "host" if situation.place == "gpu" else "gpu"
     values = before.built.natives.values
     return Proposal(
@@ -81,7 +81,7 @@ def taking(option: Option, remedy: Remedy, situation: Situation, base: Overrides
         {key: _present(key, option, values) for key in option.overrides},
         difference(before.ledger, after.ledger, situation.place),
         difference(before.ledger, after.ledger, other),
-        situation.fits(after.ledger),
+        after.enough,
         _basis(option),
         option.documented.text if option.documented is not None else "",
         (*remedy.caveats, *option.caveats, *(fact.caveat for fact in option.facts if fact.caveat)),
@@ -100,7 +100,7 @@ def _present(key: str, option: Option, values: Mapping[str, Native]) -> str | No
 
 def _against(remedy: Remedy, situation: Situation) -> str:
     """Why the remedy would harm here; "" where it does not."""
-    if situation.cause in remedy.never_for or situation.crash.signature in remedy.never_for:
+    if situation.cause in remedy.never_for or situation.predictor.crash.signature in remedy.never_for:
         return say("it would make this crash worse")
     return ""
 
@@ -126,8 +126,7 @@ def _best(tried: Sequence[Option], situation: Situation) -> Option:
 
 def _left_over(option: Option, situation: Situation) -> int:
     """Bytes still needed where it died."""
-    ledger = option.outcome.ledger
-    found = ledger.phase(situation.place, died_in(ledger, situation.place, situation.phase, situation.shared))
+    found = option.outcome.ledger.phase(situation.place, situation.fullest)
     return found.expected if found is not None else 0
 
 

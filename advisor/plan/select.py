@@ -1,4 +1,4 @@
-"""The order of the proposals, and which of them are switched on: the smallest set that fits, results first."""
+"""Orders the proposals and selects the cheapest set that fits, training results first."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from msgspec.structs import replace
 
 from advisor.diagnosis.fact import Facts
 from advisor.knowledge.schema import Cause, Remedy
+from advisor.memory.predict import Overrides
 from advisor.plan.cheapest import Search
-from advisor.plan.fit import died_in
 from advisor.plan.propose import Proposal, propose, taking
-from advisor.plan.what_if import Overrides, Situation
+from advisor.plan.situation import Situation
 from advisor.run.constraints import newly_broken
 from advisor.run.values import parse_value
 from advisor.words import Phase
@@ -23,8 +23,8 @@ TIERS = ("free", "slower", "host_ram", "changes_results", "version", "hardware")
 
 def ordered(proposals: Sequence[Proposal], situation: Situation, cause: Cause) -> list[Proposal]:
     """Best first. `proposals` come in the cause's own order, which decides between equals."""
-    ledger = situation.outcome({}).ledger
-    phase = died_in(ledger, situation.place, situation.phase, situation.shared)
+    ledger = situation.now.ledger
+    phase = situation.fullest
     host_known = (ledger.host_limit if situation.place == "gpu" else ledger.gpu_capacity) is not None
     return _sunk(
         sorted(proposals, key=lambda p: _order(p, phase, host_known, is_cure(p, cause, situation))), situation.facts
@@ -72,7 +72,7 @@ def is_cure(proposal: Proposal, cause: Cause, situation: Situation) -> bool:
     """The cause's own first remedy, free, the same results, and of a kind that no ledger can count."""
     remedy = proposal.remedy
     first = bool(cause.remedies) and remedy.id == cause.remedies[0]
-    uncounted = remedy.kind == "environment" or situation.limit == "share"
+    uncounted = remedy.kind == "environment" or situation.predictor.limit == "share"
     return first and uncounted and remedy.tier == "free" and proposal.results == "unchanged"
 
 
@@ -89,7 +89,7 @@ def select(proposals: Sequence[Proposal], situation: Situation, cause: Cause, on
     cures = [p for p in allowed if is_cure(p, cause, situation)]
     rest = [p for p in allowed if p not in cures]
     found = None
-    if situation.fits(situation.outcome({}).ledger) is not None:
+    if situation.now.enough is not None:
         found = cheapest_of(rest, situation, together(cures), only_same_results)
     if found is None:
         picked = [*cures, *_one_by_one(rest, situation, together(cures), only_same_results)]
@@ -160,13 +160,13 @@ def together(proposals: Sequence[Proposal]) -> dict[str, str | None]:
 
 def tight(situation: Situation, chosen: Overrides) -> list[Phase]:
     """Phases of the place that do not fit yet."""
-    return situation.unfit(situation.outcome(chosen).ledger, situation.place) or []
+    return situation.predictor.predict(chosen).unfit(situation.place) or []
 
 
 def exclusions(proposals: Sequence[Proposal], situation: Situation) -> Mapping[str, tuple[str, ...]]:
     """Remedy id → ids of those that the framework refuses beside it."""
     found: dict[str, tuple[str, ...]] = {}
-    if situation.outcome({}).built.natives.framework is None:
+    if situation.now.built.natives.framework is None:
         return found
     for one, other in combinations(proposals, 2):
         both = together([one, other])
@@ -178,7 +178,7 @@ def exclusions(proposals: Sequence[Proposal], situation: Situation) -> Mapping[s
 
 
 def _broken(overrides: Overrides, situation: Situation) -> list[str]:
-    return newly_broken(situation.built({}), situation.built(overrides))
+    return newly_broken(situation.now.built, situation.predictor.built(overrides))
 
 
 def _wanted(proposal: Proposal, situation: Situation, chosen: Overrides) -> bool:
@@ -192,6 +192,6 @@ def _spills(proposal: Proposal, situation: Situation, chosen: Overrides) -> bool
     """Whether a remedy for the card asks more of the host than that is known to have."""
     if situation.place != "gpu":
         return False
-    before = situation.unfit(situation.outcome(chosen).ledger, "host") or []
-    after = situation.unfit(situation.outcome({**chosen, **proposal.overrides}).ledger, "host") or []
+    before = situation.predictor.predict(chosen).unfit("host") or []
+    after = situation.predictor.predict({**chosen, **proposal.overrides}).unfit("host") or []
     return bool(set(after) - set(before))

@@ -1,23 +1,21 @@
-"""How far a run can go on its machine, one setting at a time, and the smallest card on which it fits as it is."""
+"""Finds how far a run can go on its machine, one setting at a time, and the smallest card on which it fits as it is."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.crash.evidence import NOTHING
 from advisor.knowledge.schema import GpuFact
-from advisor.machine.inventory import Machine
-from advisor.memory.cells import Ledger, Place
-from advisor.memory.ledger import build_ledger
+from advisor.memory.cells import Place
+from advisor.memory.fit import PLACES, FitFinding, counted, sums_of
+from advisor.memory.predict import Predictor
 from advisor.plan.partners import forms
 from advisor.run.bound import Native
-from advisor.run.build import BuiltRun, RunInputs, build_run
 from advisor.run.constraints import newly_broken
-from advisor.run.run import Knob
 from advisor.run.values import spell
 from advisor.words import Phase
 
@@ -29,9 +27,6 @@ DOUBLINGS = tuple(1 << exponent for exponent in range(13))
 """Sequences, up to more than any batch has."""
 MOST_ASKED = 100
 """Values checked one by one against the framework's rules: a length has too many, and hardly any rule."""
-PLACES: tuple[Place, ...] = ("gpu", "host")
-
-
 ASKED: Mapping[str, Sequence[int]] = {
     "data.response_tokens": range(RESPONSE_STEP, MOST_RESPONSE + 1, RESPONSE_STEP),
     "rollout.samples_per_prompt": [*range(1, 64), *DOUBLINGS[6:]],
@@ -67,92 +62,79 @@ class Sizes(Struct, frozen=True):
     """What each node needs, likewise."""
 
 
-def sizes_of(inputs: RunInputs, machine: Machine, cards: Sequence[GpuFact], margin: float) -> Sizes | None:
-    """The answers for a run on a machine; None where its memory cannot be computed."""
-    here = _Bench(inputs, machine, margin)
-    built, ledger = here.try_({})
-    if ledger.missing or not ledger.gpu:
+def sizes_of(predictor: Predictor, cards: Sequence[GpuFact]) -> Sizes | None:
+    """The answers for a run; None where its memory cannot be computed."""
+    now = predictor.predict()
+    if now.ledger.missing or not now.ledger.gpu:
         return None
-    peaks = {place: peak.expected if (peak := ledger.peak(place)) is not None else 0 for place in PLACES}
-    need = {place: int(size / (1 - margin)) for place, size in peaks.items()}
-    known = ledger.gpu_capacity is not None
-    reaches = [r for knob in ASKED if (r := here.reach(knob, built)) is not None] if known else []
+    walls, left = predictor.walls, 1 - predictor.margin
+    peaks = {p: max((counted(each, walls) for each in sums_of(now.ledger, p)), default=0) for p in PLACES}
+    known = now.ledger.gpu_capacity is not None
+    reaches = [r for knob in ASKED if (r := _reach(predictor, knob)) is not None] if known else []
     one_each = {reach.key: reach for reach in reversed(reaches)}  # a key that carries two knobs is told once
-    return Sizes(tuple(reversed(one_each.values())), here.smallest(cards), need["gpu"], need["host"])
+    return Sizes(
+        tuple(reversed(one_each.values())),
+        _smallest(predictor, cards),
+        int(peaks["gpu"] / left),
+        int(peaks["host"] / left),
+    )
 
 
-class _Bench(Struct, frozen=True):
-    """A run on a machine, computed with other values."""
-
-    inputs: RunInputs
-    machine: Machine
-    margin: float
-
-    def try_(
-        self, overrides: Mapping[str, str | None], knobs: Mapping[str, Knob] | None = None
-    ) -> tuple[BuiltRun, Ledger]:
-        """The run and its ledger with these values."""
-        merged = {**self.inputs.overrides, **overrides}
-        built = build_run(replace(self.inputs, overrides=merged, knobs={**self.inputs.knobs, **(knobs or {})}))
-        return built, build_ledger(built.run, self.machine, NOTHING)
-
-    def reach(self, knob: str, built: BuiltRun) -> Reach | None:
-        """How far a knob goes; None where the run has no number for it."""
-        native, stated = built.natives.carrier(knob), built.run.number(knob)
-        given = native is not None and isinstance(native.value, int) and not isinstance(native.value, bool)
-        if stated is None or not (given or knob in self.inputs.knobs):
-            return None
-        now = int(native.value) if given and native is not None else int(stated)  # type: ignore[arg-type]
-        tries = ASKED[knob]
-        if len(tries) <= MOST_ASKED:  # what the framework refuses may not even be computed right
-            tries = [value for value in tries if self._allowed(knob, native, value, built)]
-        fitting = _how_many_hold(lambda value: self._full(knob, native, value, built) is None, tries)
-        stopped = self._full(knob, native, tries[fitting], built) if fitting < len(tries) else None
-        most = tries[fitting - 1] if fitting else None
-        key = native.key if given and native is not None else knob
-        return Reach(knob, key, now, most, stopped, most == ASKED[knob][-1])
-
-    def smallest(self, cards: Sequence[GpuFact]) -> GpuFact | None:
-        """The card with the least memory on which the run fits as it is; the first of several alike."""
-        present = {card.vendor for card in cards for gpu in self.machine.gpus if gpu.name == card.name} or {"nvidia"}
-        alike = [card for card in cards if card.vendor in present]
-        for card in sorted(alike, key=lambda card: card.total_bytes):
-            gpus = tuple(
-                dataclasses.replace(g, name=card.name, total_bytes=card.total_bytes, reserved_bytes=None)
-                for g in self.machine.gpus
-            )
-            other = dataclasses.replace(self.machine, gpus=gpus)
-            if gpus and _Bench(replace(self.inputs, machine=other), other, self.margin).try_({})[1].fits(
-                "gpu", self.margin
-            ):
-                return card
+def _reach(predictor: Predictor, knob: str) -> Reach | None:
+    """How far a knob goes; None where the run has no number for it."""
+    built = predictor.predict().built
+    native, stated = built.natives.carrier(knob), built.run.number(knob)
+    whole = native is not None and isinstance(native.value, int) and not isinstance(native.value, bool)
+    given = native if whole else None
+    if stated is None or not (given is not None or knob in predictor.inputs.knobs):
         return None
+    tries = ASKED[knob]
+    if len(tries) <= MOST_ASKED:  # what the framework refuses may not even be computed right
+        tries = [value for value in tries if _allowed(predictor, knob, native, value)]
+    full = partial(_full, predictor, knob, native)
+    fitting = _how_many_hold(lambda value: full(value) is None, tries)
+    stopped = full(tries[fitting]) if fitting < len(tries) else None
+    most = tries[fitting - 1] if fitting else None
+    now, key = (int(given.value), given.key) if given is not None else (int(stated), knob)  # type: ignore[arg-type]
+    by = (stopped.place, stopped.phase) if stopped is not None else None
+    return Reach(knob, key, now, most, by, most == ASKED[knob][-1])
 
-    def _changed(
-        self, knob: str, native: Native | None, value: int, built: BuiltRun
-    ) -> tuple[dict[str, str | None], dict[str, Knob]]:
-        if native is None or native.fact is None or not isinstance(native.value, int):
-            return {}, {knob: replace(self.inputs.knobs[knob], value=value)}
-        ways = forms(native, {native.key: spell(value, native.fact, native.text)}, built.natives)
-        return (dict(ways[0].overrides) if ways else {}), {}
 
-    def _allowed(self, knob: str, native: Native | None, value: int, built: BuiltRun) -> bool:
-        overrides, _ = self._changed(knob, native, value, built)
-        if not overrides:
-            return knob in self.inputs.knobs
-        merged = build_run(replace(self.inputs, overrides={**self.inputs.overrides, **overrides}))
-        return not newly_broken(built, merged)
+def _smallest(predictor: Predictor, cards: Sequence[GpuFact]) -> GpuFact | None:
+    """The card with the least memory on which the run fits as it is; the first of several alike."""
+    gpus = predictor.machine.gpus
+    present = {card.vendor for card in cards for gpu in gpus if gpu.name == card.name} or {"nvidia"}
+    for card in sorted((c for c in cards if c.vendor in present), key=lambda one: one.total_bytes):
+        as_card = partial(dataclasses.replace, name=card.name, total_bytes=card.total_bytes, reserved_bytes=None)
+        other = dataclasses.replace(predictor.machine, gpus=tuple(map(as_card, gpus)))
+        if gpus and predictor.on(other).predict().unfit("gpu") == []:
+            return card
+    return None
 
-    def _full(self, knob: str, native: Native | None, value: int, built: BuiltRun) -> tuple[Place, Phase] | None:
-        """What is too full with a value, the fullest first; None where all fits."""
-        overrides, knobs = self._changed(knob, native, value, built)
-        _, ledger = self.try_(overrides, knobs)
-        over = [
-            (place, peak.phase)
-            for place in PLACES
-            if ledger.fits(place, self.margin) is False and (peak := ledger.peak(place))
-        ]
-        return over[0] if over else None
+
+def _overrides(predictor: Predictor, knob: str, native: Native | None, value: int) -> dict[str, str | None] | None:
+    """What gives the knob a value; {} where nothing can, None where it is a knob that no key carries."""
+    if native is None or native.fact is None or not isinstance(native.value, int):
+        return None
+    natives = predictor.predict().built.natives
+    ways = forms(native, {native.key: spell(value, native.fact, native.text)}, natives)
+    return dict(ways[0].overrides) if ways else {}
+
+
+def _allowed(predictor: Predictor, knob: str, native: Native | None, value: int) -> bool:
+    overrides = _overrides(predictor, knob, native, value)
+    if not overrides:
+        return knob in predictor.inputs.knobs
+    return not newly_broken(predictor.predict().built, predictor.built(overrides))
+
+
+def _full(predictor: Predictor, knob: str, native: Native | None, value: int) -> FitFinding | None:
+    """What is too full with a value, the GPU's fullest first; None where all fits."""
+    overrides = _overrides(predictor, knob, native, value)
+    knobs = {knob: replace(predictor.inputs.knobs[knob], value=value)} if overrides is None else None
+    found = predictor.predict(overrides, knobs=knobs).fit
+    over = [one for one in found.findings if one.reason in ("over", "engine")] if found.fits is False else []
+    return min(over, key=lambda one: PLACES.index(one.place), default=None)
 
 
 def _how_many_hold(holds: Callable[[int], bool], values: Sequence[int]) -> int:

@@ -1,36 +1,36 @@
-"""Order the remedies of a cause, pick the cheapest set that fits GPU and host in every phase, say what was left out."""
+"""Makes the plan: orders the remedies of a cause, picks the cheapest set that fits, says what was left out."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
 from advisor.diagnosis.conditions import all_hold, contradicted
-from advisor.knowledge.schema import Advisory, Cause, Remedy
+from advisor.knowledge.schema import Advisory, Cause, Provision, Remedy
 from advisor.language import clauses, listed, say, sentences
-from advisor.memory.cells import Place
-from advisor.plan.fit import ASIDE, died_in
+from advisor.memory.fit import finding_clause, worst_of_each_place
+from advisor.memory.predict import Prediction
 from advisor.plan.plan import NotProposed, Plan, PlanStep
 from advisor.plan.propose import Proposal, propose
-from advisor.plan.provisional import provisional_steps
 from advisor.plan.select import TIERS, Selected, exclusions, ordered, select, tight, together
-from advisor.plan.steps import advice_step, case_steps, step_of, version_steps, woken_steps
-from advisor.plan.what_if import Outcome, Situation
+from advisor.plan.situation import Situation
+from advisor.plan.steps import advice_step, case_steps, newly_triggered_steps, step_of, version_steps
 from advisor.run.bound import native
 from advisor.units import show_bytes
 from advisor.words import PHASE_TITLES
 
-PLACES: tuple[Place, ...] = ("gpu", "host")
 WORTH_A_STEP = 0.02
 """Fraction of a card: a change that saves less where it died, and is not enough, is not worth a step."""
+MOST_PROVISIONAL = 4
+"""A short list: the first thing to do is to find the witness."""
 MOST_BY_HAND = 6
 """Steps named for a launch without a dialect: a list, not a catalogue."""
 
 
 def make_plan(situation: Situation, cause: Cause) -> Plan:
     """The plan for a cause: steps in order, the selected ones a set that fits where one exists."""
-    awake, situation = situation, situation.asleep()
+    awake, situation = situation, situation.without_latent_faults()
     proposals, refused = _propose_all(situation, cause)
     bad, looks_like, possible = _versions(situation, cause)
     steps = version_steps(situation, bad)
@@ -51,18 +51,16 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
     steps += case_steps(situation)
     steps = merged(steps, [advice_step(remedy, situation) for remedy in _advice(situation, cause)], cause)
     steps += provisional_steps(situation, cause)
-    return finish(awake, [*woken_steps(awake, chosen), *steps], refused)
+    return finish(awake, [*newly_triggered_steps(awake, chosen), *steps], refused)
 
 
 def finish(situation: Situation, steps: list[PlanStep], refused: tuple[NotProposed, ...]) -> Plan:
     """Number the steps and compute the ledger before and after the selected ones."""
     ranked = tuple(replace(step, rank=number) for number, step in enumerate(steps, 1))
-    mended = any(step.selected and step.kind == "version" for step in ranked)
-    before, after = situation.outcome({}), situation.outcome(overrides_of(ranked), mended)
-    fits = situation.fits(after.ledger)
-    return Plan(
-        ranked, before.ledger, after.ledger, situation.margin, fits, refused, _shortfall(situation, after, fits)
-    )
+    fixed = any(step.selected and step.kind == "version" for step in ranked)
+    after = situation.predictor.predict(overrides_of(ranked), fixed)
+    shortfall = _shortfall(situation, after)
+    return Plan(ranked, situation.now.ledger, after.ledger, situation.predictor.margin, after.fit, refused, shortfall)
 
 
 def overrides_of(steps: Iterable[PlanStep]) -> dict[str, str | None]:
@@ -87,7 +85,7 @@ def _ordered(situation: Situation, cause: Cause) -> list[Remedy]:
         for r in situation.knowledge.remedies
         if r.id not in skip and r.value is not None and r.memory == situation.place
     ]
-    computed = situation.unfit(situation.outcome({}).ledger, situation.place) is not None
+    computed = situation.now.unfit(situation.place) is not None
     counted = situation.place == "gpu" and cause.memory != "shm" and computed
     rest = [r for r in rest if r.kind == "setting"] if counted else []
     rest.sort(key=lambda r: TIERS.index(r.tier))
@@ -139,8 +137,10 @@ def _saves_elsewhere(proposal: Proposal, situation: Situation, own: bool, first:
     """
     if proposal.fits is None or proposal.documented:
         return ""
-    phase = died_in(situation.outcome({}).ledger, situation.place, situation.phase, situation.shared)
-    saved, limit = proposal.saves.get(phase, 0), situation.outcome({}).ledger.gpu_capacity or 0
+    phase = situation.fullest
+    if situation.phase == "unknown" and any(size > 0 for size in proposal.saves.values()):
+        return ""  # nobody knows what would be elsewhere
+    saved, limit = proposal.saves.get(phase, 0), situation.now.ledger.gpu_capacity or 0
     if situation.place == "gpu" and 0 < saved < limit * WORTH_A_STEP and not proposal.fits:
         return say("it saves only {size} in {phase}", size=show_bytes(saved), phase=PHASE_TITLES[phase])
     if saved > 0:
@@ -158,7 +158,7 @@ def _saves_elsewhere(proposal: Proposal, situation: Situation, own: bool, first:
 
 def _folklore(situation: Situation, cause: Cause) -> Iterable[NotProposed]:
     """Often told, does not help: said where the framework has the setting at all."""
-    natives = situation.outcome({}).built.natives
+    natives = situation.now.built.natives
     for remedy in situation.knowledge.remedies:
         if remedy.id not in cause.folklore or remedy.knob is None:
             continue
@@ -181,7 +181,7 @@ def _no_help(remedy: Remedy, situation: Situation) -> str:
 
 def _false_friends(situation: Situation) -> Iterable[NotProposed]:
     """Settings whose names promise what they do not do in this framework."""
-    for known in situation.outcome({}).built.natives.values.values():
+    for known in situation.now.built.natives.values.values():
         if situation.place == "gpu" and known.fact is not None and known.fact.false_friend and known.given:
             yield NotProposed(known.key, say("Lower {key}", key=known.key), known.fact.false_friend)
 
@@ -249,7 +249,7 @@ def _advice(situation: Situation, cause: Cause) -> list[Remedy]:
     Without a dialect every remedy of the cause is one.
     """
     by_id = {remedy.id: remedy for remedy in situation.knowledge.remedies}
-    natives = situation.outcome({}).built.natives
+    natives = situation.now.built.natives
     named = [by_id[name] for name in cause.remedies if name in by_id and by_id[name].kind != "version"]
     wanted = [r for r in named if _may_apply(r, situation)]
     if natives.framework is None:
@@ -265,38 +265,43 @@ def _may_apply(remedy: Remedy, situation: Situation) -> bool:
     return not any(contradicted(rule, situation.facts) for rule in remedy.applies_when)
 
 
-def _shortfall(situation: Situation, after: Outcome, fits: bool | None) -> str:
-    said = after.built.run.doubts  # each face tells these at the head of its plan
-    doubts = [doubt for doubt in after.ledger.doubts if doubt not in said]
-    told = [*doubts, _aside(situation, after)] if fits is not None else []
-    if fits is not False:
-        return sentences(told)
-    return clauses(_too_much(situation, after, place) for place in PLACES if situation.unfit(after.ledger, place))
+def _shortfall(situation: Situation, after: Prediction) -> str:
+    """What is too much after the selected steps, place by place; else what still stands in doubt."""
+    if not after.ledger.gpu:
+        return ""  # what is missing is told where the sums would be
+    against = [finding_clause(one) for one in worst_of_each_place(after.fit)]
+    if after.fit.verdict != "does_not_fit":
+        said = after.run.doubts  # each face tells these at the head of its plan
+        doubts = (doubt for doubt in after.ledger.doubts if after.fit.fits is not None and doubt not in said)
+        return sentences([*doubts, clauses(against)])
+    return clauses(against)
 
 
-def _aside(situation: Situation, after: Outcome) -> str:
-    """A short peak outside the step that may not fit although the step does."""
-    ledger = after.ledger
-    limit = (ledger.host_limit or 0) * (1 - situation.margin)
-    over = [s for phase in ASIDE["host"] if (s := ledger.phase("host", phase)) is not None and 0 < limit < s.expected]
-    if not over or situation.place != "host":
-        return ""
-    worst = max(over, key=lambda s: s.expected)
-    return say(
-        "the step fits, but {phase} may still need {size} more than each node has: watch the first one",
-        phase=PHASE_TITLES[worst.phase],
-        size=show_bytes(worst.expected - int(limit)),
-    )
+def provisional_steps(situation: Situation, cause: Cause) -> list[PlanStep]:
+    """The first provision of the cause whose facts hold; [] where it has none. None of the steps is switched on."""
+    chosen = next((p for p in cause.provisional if all_hold(p.when, situation.facts) is not None), None)
+    if chosen is None:
+        return []
+    caveat = say("only if {condition}", condition=" ".join(chosen.condition.split()))
+    return [replace(step, caveats=(caveat, *step.caveats)) for step in _provided(situation, chosen)][:MOST_PROVISIONAL]
 
 
-def _too_much(situation: Situation, after: Outcome, place: Place) -> str:
-    ledger = after.ledger
-    capacity = (ledger.gpu_capacity if place == "gpu" else ledger.host_limit) or 0
-    sums = [s for phase in situation.unfit(ledger, place) or [] if (s := ledger.phase(place, phase)) is not None]
-    worst = max(sums, key=lambda s: s.expected)
-    over = worst.expected - int(capacity * (1 - situation.margin))
-    return say(
-        "{size} too much on each card in {phase}" if place == "gpu" else "{size} too much on each node in {phase}",
-        size=show_bytes(over),
-        phase=PHASE_TITLES[worst.phase],
-    )
+def _provided(situation: Situation, provision: Provision) -> Iterator[PlanStep]:
+    by_id = {remedy.id: remedy for remedy in situation.knowledge.remedies}
+    seen = replace(situation, place="host" if provision.memory == "host" else "gpu", cause="")
+    dialect = situation.now.built.natives.framework is not None
+    for remedy in (by_id[name] for name in provision.remedies if name in by_id):
+        if remedy.value is None:
+            yield advice_step(remedy, seen)
+        elif dialect and (step := _harmless(remedy, seen)) is not None:
+            yield step
+
+
+def _harmless(remedy: Remedy, seen: Situation) -> PlanStep | None:
+    """The remedy as a step, unless it changes results or takes room elsewhere."""
+    found = propose(remedy, seen, {})
+    if not isinstance(found, Proposal) or found.results == "changed":
+        return None
+    if any(size < 0 for size in (*found.saves.values(), *found.other_saves.values())):
+        return None
+    return step_of(found, seen, selected=False)

@@ -1,4 +1,4 @@
-"""A proposal in the words of the plan: its changes, why, what it saves, what it costs, and from where that is known."""
+"""Writes proposals as steps: their changes, why, what they save and cost, and from where that is known."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from advisor.diagnosis.conditions import all_hold
 from advisor.knowledge.schema import Advisory, Case, KnownAs, Remedy
 from advisor.language import ENGLISH, say, sentences, spoken
 from advisor.memory.ledger import difference
+from advisor.memory.predict import Overrides
 from advisor.plan.candidates import at_most, candidates, printed_now
-from advisor.plan.fit import died_in
 from advisor.plan.options import reported_by
 from advisor.plan.patch import no_place_because, not_written
 from advisor.plan.plan import Change, PlanStep, StepKind
 from advisor.plan.propose import Proposal
-from advisor.plan.what_if import Overrides, Situation
+from advisor.plan.situation import Situation
 from advisor.run.bound import EnvironmentPrefix, Native
 from advisor.units import show_bytes
 from advisor.words import PHASE_TITLES, Basis, Phase, filled, when
@@ -56,8 +56,8 @@ def change_of(key: str, old: str | None, new: str | None, situation: Situation) 
     """A change with its key as the user's file writes it: variables bare, options with their dashes."""
     if key.startswith(EnvironmentPrefix):
         return Change(key.removeprefix(EnvironmentPrefix), old, new)
-    known = situation.outcome({}).built.natives.values.get(key)
-    framework = situation.inputs.recognised.framework
+    known = situation.now.built.natives.values.get(key)
+    framework = situation.predictor.inputs.recognised.framework
     options = framework is not None and framework.syntax == "argparse"
     bare = options and known is not None and known.fact is not None and known.fact.type == "flag"
     if known is not None and known.setting is not None:
@@ -69,13 +69,13 @@ def change_of(key: str, old: str | None, new: str | None, situation: Situation) 
 
 def _config_alone(situation: Situation) -> bool:
     """A config file was given, no command: what is added goes into it, under a plain key."""
-    launch = situation.inputs.launch
+    launch = situation.predictor.inputs.launch
     return launch is not None and not launch.program and not any(s.key.startswith("-") for s in launch.settings)
 
 
 def _in_another_file(keys: Iterable[str], situation: Situation) -> tuple[str, ...]:
     """Why a key has no place here: another program's config file holds it, and this launch names none that was read."""
-    natives = situation.outcome({}).built.natives.values
+    natives = situation.now.built.natives.values
     known = [natives[key] for key in keys if key in natives]
     files = dict.fromkeys(n.fact.only_in for n in known if n.fact is not None and n.fact.only_in and n.setting is None)
     return tuple(
@@ -86,7 +86,7 @@ def _in_another_file(keys: Iterable[str], situation: Situation) -> tuple[str, ..
 
 def _unseen(proposal: Proposal, situation: Situation) -> tuple[str, ...]:
     """A documented step that the ledger does not support where this run died says so."""
-    phase = died_in(situation.outcome({}).ledger, situation.place, situation.phase, situation.shared)
+    phase = situation.fullest
     if not proposal.documented or proposal.fits is None or proposal.saves.get(phase, 0) > 0:
         return ()
     return (
@@ -146,8 +146,8 @@ def version_steps(situation: Situation, advisories: Iterable[Advisory]) -> list[
     return list(steps.values())
 
 
-def woken_steps(situation: Situation, chosen: Overrides) -> list[PlanStep]:
-    """Ways out of a bad version whose fault the chosen changes would wake: the first is selected with them."""
+def newly_triggered_steps(situation: Situation, chosen: Overrides) -> list[PlanStep]:
+    """Ways out of a bad version whose fault the chosen changes would trigger: the first is selected with them."""
     remedy = next((r for r in situation.knowledge.remedies if r.kind == "version"), None)
     if remedy is None:
         return []
@@ -157,7 +157,7 @@ def woken_steps(situation: Situation, chosen: Overrides) -> list[PlanStep]:
             selected=number == 0,
             caveats=(say("needed only with the changes below: without them this fault sleeps"),),
         )
-        for advisory in situation.woken(chosen)
+        for advisory in situation.newly_triggered(chosen)
         for number, specifier in enumerate(advisory.safe)
     ]
 
@@ -190,7 +190,7 @@ def _version_step(
             ),
         )
     )
-    held, given_back = situation.outcome(chosen or {}), situation.outcome(chosen or {}, mended=True)
+    held, given_back = situation.predictor.predict(chosen or {}), situation.predictor.predict(chosen or {}, fixed=True)
     healed = difference(held.ledger, given_back.ledger, "gpu")
     return PlanStep(
         id=f"use-{advisory.library}-{new.lstrip('<>=~ ')}",
@@ -215,7 +215,7 @@ def _version_step(
 
 def case_steps(situation: Situation) -> list[PlanStep]:
     """Without a dialect: what the best matching documented case changed, for the reader who knows the framework."""
-    if situation.outcome({}).built.natives.framework is not None:
+    if situation.now.built.natives.framework is not None:
         return []
     return [_case_step(case, situation) for case in situation.cases[:1] if case.values]
 
@@ -275,7 +275,7 @@ def advice_step(remedy: Remedy, situation: Situation) -> PlanStep:
 
 def _known_as(remedy: Remedy, situation: Situation) -> KnownAs | None:
     """What a library that speaks in the log calls the setting, where no dialect names it."""
-    if situation.outcome({}).built.natives.framework is not None:
+    if situation.now.built.natives.framework is not None:
         return None
     return next((name for name in remedy.known_as if all_hold(name.when, situation.facts) is not None), None)
 
@@ -285,7 +285,7 @@ def _below_the_framework(remedy: Remedy, known: KnownAs | None, situation: Situa
         return ()
     text = None if known.default is None else str(known.default)
     native = printed_now(remedy.value, Native(known.key, text, known.default, "default"), situation.facts)
-    tried = at_most(remedy.value, candidates(remedy.value, native, situation.outcome({}).built), situation.facts)
+    tried = at_most(remedy.value, candidates(remedy.value, native, situation.now.built), situation.facts)
     value = next(iter(tried), None)
     return () if value is None else (Change(known.key, native.text, str(value), how=not_written()),)
 

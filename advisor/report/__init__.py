@@ -1,1 +1,1 @@
-"""The headless faces: pure functions from a State to text, Markdown, JSON or a diff."""
+"""Writes reports: pure functions from a State to text, Markdown, JSON or a diff."""

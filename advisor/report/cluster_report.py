@@ -1,4 +1,4 @@
-"""Several nodes in a report: those alike together, the tightest first, and what each has left for the run."""
+"""Reports several nodes: those alike together, the tightest first, and what each has left for the run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rewrites as a unified diff of clean text. For reading; the patched file itself is written from exact bytes."""
+"""Shows rewrites as a unified diff of clean text. For reading; the patched file itself is written from exact bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a setting does to memory, in words."""
+"""Says what a setting does to memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`explain ID`: what the knowledge says of a knob, setting, cause, remedy, signature, question, advisory or case."""
+"""Explains an ID: what the knowledge says of a knob, setting, cause, remedy, signature, question, advisory or case."""
 
 from __future__ import annotations
 
@@ -112,11 +112,11 @@ def _close(knowledge: Knowledge, name: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*alike, *holding]))[:CLOSE_MATCHES]
 
 
-Block = list[str]
-Finder = Callable[[Knowledge, str], Iterator[Block]]
+TextBlock = list[str]
+EntryFinder = Callable[[Knowledge, str], Iterator[TextBlock]]
 
 
-def _knobs(knowledge: Knowledge, name: str) -> Iterator[Block]:
+def _knobs(knowledge: Knowledge, name: str) -> Iterator[TextBlock]:
     for knob in knowledge.knobs:
         if knob.id != name:
             continue
@@ -137,7 +137,7 @@ def _knobs(knowledge: Knowledge, name: str) -> Iterator[Block]:
         yield lines + wrap(told, 2, 4)
 
 
-def _named(head: str, title: str) -> Block:
+def _named(head: str, title: str) -> TextBlock:
     return [*wrap(head), *wrap(title, 2)]
 
 
@@ -145,7 +145,7 @@ def _with_unit(knob: KnobFact) -> str:
     return say("{title} ({unit})", title=knob.title, unit=knob.unit)
 
 
-def _settings(knowledge: Knowledge, name: str) -> Iterator[Block]:
+def _settings(knowledge: Knowledge, name: str) -> Iterator[TextBlock]:
     for framework in knowledge.frameworks:
         told = {"id": name, "framework": framework.title}
         if name in framework.settings:
@@ -155,7 +155,7 @@ def _settings(knowledge: Knowledge, name: str) -> Iterator[Block]:
             yield _setting(framework, head, framework.environment[name])
 
 
-def _renamed(knowledge: Knowledge, name: str) -> Iterator[Block]:
+def _renamed(knowledge: Knowledge, name: str) -> Iterator[TextBlock]:
     for framework in knowledge.frameworks:
         older = {new: old for old, new in framework.renamed.items()}
         told = {"id": name, "framework": framework.title}
@@ -167,7 +167,7 @@ def _renamed(knowledge: Knowledge, name: str) -> Iterator[Block]:
             yield wrap(say("{id}: in other versions of {framework} it was called {name}", **told, name=then))
 
 
-def _setting(framework: Framework, head: str, fact: SettingFact) -> Block:
+def _setting(framework: Framework, head: str, fact: SettingFact) -> TextBlock:
     lines = wrap(head)
     lines += wrap(_carries(fact.knob) if fact.knob else _no_lever(fact), 2)
     lines += wrap(say("unit: {unit}", unit=fact.unit) if fact.unit else "", 2) + wrap(_default(fact), 2)
@@ -213,7 +213,7 @@ def _value(fact: SettingFact, value: object) -> str:
     return str(value).lower() if fact.type in ("bool", "flag") else str(value)
 
 
-def _causes(knowledge: Knowledge, name: str) -> Iterator[Block]:
+def _causes(knowledge: Knowledge, name: str) -> Iterator[TextBlock]:
     for cause in knowledge.tree.causes:
         if cause.id == name:
             title = say("{title} ({memory})", title=cause.title, memory=MEMORY_TITLES[cause.memory])
@@ -238,13 +238,13 @@ def _relieved(knowledge: Knowledge, cause: Cause) -> Iterator[str]:
         yield say("relieved in every phase by {remedies}", remedies=listed(always))
 
 
-def _remedies(knowledge: Knowledge, name: str) -> Iterator[Block]:
+def _remedies(knowledge: Knowledge, name: str) -> Iterator[TextBlock]:
     for remedy in knowledge.remedies:
         if remedy.id == name:
             yield _remedy(remedy)
 
 
-def _remedy(remedy: Remedy) -> Block:
+def _remedy(remedy: Remedy) -> TextBlock:
     phases = listed(PHASE_TITLES[phase] for phase in remedy.phases) or say("every phase")
     lines = _named(say("{id}: a remedy ({kind})", id=remedy.id, kind=KINDS[remedy.kind]), remedy.title)
     lines += wrap(say("changes the knob {knob}", knob=remedy.knob) if remedy.knob else "", 2)
@@ -264,13 +264,13 @@ def _graded(evidence: RemedyEvidence) -> str:
     return say("case {case}: {grade}: {because}", **told, because=evidence.because)
 
 
-def _signatures(knowledge: Knowledge, name: str) -> Iterator[Block]:
+def _signatures(knowledge: Knowledge, name: str) -> Iterator[TextBlock]:
     for signature in knowledge.signatures.signatures:
         if signature.id == name:
             yield _signature(signature)
 
 
-def _signature(signature: Signature) -> Block:
+def _signature(signature: Signature) -> TextBlock:
     lines = [*_named(say("{id}: a crash line", id=signature.id), signature.title), *wrap(signature.says, 2)]
     verdict, memory = signature.verdict or say("nothing by itself"), MEMORY_TITLES[signature.memory]
     lines += wrap(say("proves: {verdict}, {memory}", verdict=verdict, memory=memory), 2, 4)
@@ -283,7 +283,7 @@ def _signature(signature: Signature) -> Block:
     return lines + _source(signature.source)
 
 
-def _questions(knowledge: Knowledge, name: str) -> Iterator[Block]:
+def _questions(knowledge: Knowledge, name: str) -> Iterator[TextBlock]:
     for question in knowledge.tree.questions:
         if question.id == name:
             lines = [*_named(say("{id}: a question", id=question.id), question.asks), *wrap(question.why, 2)]
@@ -299,7 +299,7 @@ def _leads(identifier: str, answer: Answer) -> str:
     return say("{id}: {title}; leads to the cause {cause}", **told, cause=answer.leads_to)
 
 
-def _advisories(knowledge: Knowledge, name: str) -> Iterator[Block]:
+def _advisories(knowledge: Knowledge, name: str) -> Iterator[TextBlock]:
     for advisory in knowledge.advisories:
         if advisory.id == name:
             told = {"id": advisory.id, "library": advisory.library, "versions": advisory.versions}
@@ -311,7 +311,7 @@ def _advisories(knowledge: Knowledge, name: str) -> Iterator[Block]:
             yield lines + _source(advisory.source)
 
 
-def _cases(knowledge: Knowledge, name: str) -> Iterator[Block]:
+def _cases(knowledge: Knowledge, name: str) -> Iterator[TextBlock]:
     for case in knowledge.cases:
         if case.id == name:
             lines = _named(say("{id}: a documented case ({grade})", id=case.id, grade=GRADES[case.grade]), case.title)
@@ -342,7 +342,7 @@ def _told(value: object) -> str:
     return clauses(items) if any("，" in item for item in items) else listed(items)
 
 
-def _frameworks(knowledge: Knowledge, name: str) -> Iterator[Block]:
+def _frameworks(knowledge: Knowledge, name: str) -> Iterator[TextBlock]:
     for framework in knowledge.frameworks:
         if framework.framework == name:
             lines = _named(say("{id}: a framework", id=name), framework.title)
@@ -353,11 +353,11 @@ def _frameworks(knowledge: Knowledge, name: str) -> Iterator[Block]:
             yield lines + _source(framework.source)
 
 
-def _source(source: str) -> Block:
+def _source(source: str) -> TextBlock:
     return wrap(say("source: {source}", source=source) if source else "", 2, 4)
 
 
-_FINDERS: tuple[Finder, ...] = (
+_FINDERS: tuple[EntryFinder, ...] = (
     _knobs,
     _settings,
     _renamed,

@@ -1,4 +1,4 @@
-"""The JSON contract. Numbers are raw (bytes, fractions); nothing depends on terminal, width or locale."""
+"""Writes the JSON contract. Numbers are raw (bytes, fractions); nothing depends on terminal, width or locale."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import asdict
+
 from advisor import __version__
 from advisor.crash.evidence import Crash, Evidence
-from advisor.diagnosis.diagnosis import Diagnosis, Step
+from advisor.diagnosis.diagnosis import Diagnosis, QuestionStep
 from advisor.machine.inventory import Machine
 from advisor.machine.inventory_json import to_json as machine_json
-from advisor.memory.cells import Cell, Ledger, Match, PhaseSum, Place
-from advisor.plan.plan import Change, Plan, PlanStep
+from advisor.memory.cells import Cell, Ledger, Match, PhaseSum
+from advisor.memory.fit import Fit
+from advisor.plan.plan import Change, PlanStep
 from advisor.redact import redact_value
 from advisor.report.record_report import record_json
 from advisor.report.sharding_report import sharding_json
@@ -44,7 +47,7 @@ def _plain(value: Any) -> Any:
 
 
 def diagnose_json(state: State) -> dict[str, Any]:
-    """`diagnose --format json`: the whole sitting."""
+    """`diagnose --format json`: the whole session."""
     return {
         "schema": SCHEMA,
         "tool": {"version": __version__, "knowledge": state.knowledge.digest},
@@ -55,10 +58,13 @@ def diagnose_json(state: State) -> dict[str, Any]:
         "memory": _memory(state.ledger, state.attribution),
         "plan": [_step(step) for step in state.plan.steps],
         "after": _memory(state.plan.after, ()),
-        "outcome": _outcome(state.plan),
-        "not_proposed": [
-            {"id": entry.id, "title": entry.title, "because": entry.because} for entry in state.plan.not_proposed
-        ],
+        "outcome": {
+            "fits": state.plan.fits,
+            "margin": state.plan.margin,
+            "shortfall": state.plan.shortfall,
+            "fit": _fit(state.plan.fit),
+        },
+        "not_proposed": [asdict(entry) for entry in state.plan.not_proposed],
         **({"record": record_json(state.measured)} if state.measured is not None else {}),
         **({"sharding": spread} if (spread := sharding_json(state.run, state.machine, state.crash)) else {}),
     }
@@ -72,7 +78,8 @@ def estimate_json(sizing: Sizing) -> dict[str, Any]:
         "machine": machine_json(sizing.machine),
         "memory": _memory(sizing.ledger, sizing.attribution),
         "margin": sizing.margin,
-        "fits": fits(sizing.ledger, sizing.margin),
+        "fits": sizing.fit.fits,
+        "fit": _fit(sizing.fit),
         "sizes": _sizes(sizing.sizes),
         **({"sharding": spread} if (spread := sharding_json(sizing.run, sizing.machine)) else {}),
     }
@@ -103,13 +110,20 @@ def _sizes(sizes: Sizes | None) -> dict[str, Any] | None:
     }
 
 
-def fits(ledger: Ledger, margin: float) -> bool | None:
-    """GPU and host together: False where either does not fit, None where either is unknown and the other fits."""
-    places: tuple[Place, Place] = ("gpu", "host")
-    known = [ledger.fits(place, margin) for place in places]
-    if False in known:
-        return False
-    return None if None in known else True
+def _fit(fit: Fit) -> dict[str, Any]:
+    """The verdict with what decides it; bytes are null where they are not what is short."""
+    worst, in_bytes = fit.worst, fit.worst is not None and fit.worst.reason != "gpus"
+    return {
+        "verdict": fit.verdict,
+        "reason": worst.reason if worst else None,
+        "place": worst.place if worst else None,
+        "phase": worst.phase if worst and worst.phase != "unknown" else None,
+        "decides": worst.decides if worst else None,
+        "short_bytes": worst.short or None if worst and in_bytes else None,
+        "short_gpus": worst.short if worst and not in_bytes else None,
+        "lived_through": [{"memory": place, "phase": phase} for place, phase in fit.lived_through],
+        "set_aside": [{"memory": place, "phase": phase} for place, phase in fit.set_aside],
+    }
 
 
 def scan_json(crash: Crash) -> dict[str, Any]:
@@ -223,27 +237,14 @@ def _diagnosis(diagnosis: Diagnosis) -> dict[str, Any]:
         "memory": diagnosis.memory,
         "phase": diagnosis.phase,
         "remarks": list(diagnosis.remarks),
-        "case_matches": [
-            {"id": c.id, "title": c.title, "source": c.source, "agree": c.agree, "of": c.of, "differs": list(c.differs)}
-            for c in diagnosis.cases
-        ],
-        "advisories": [
-            {
-                "id": a.id,
-                "library": a.library,
-                "version": a.version,
-                "title": a.title,
-                "says": a.says,
-                "source": a.source,
-            }
-            for a in diagnosis.advisories
-        ],
+        "case_matches": [asdict(case) for case in diagnosis.cases],
+        "advisories": [asdict(advice) for advice in diagnosis.advisories],
         "record_next_time": diagnosis.record_next_time,
         "open_questions": list(diagnosis.open_questions),
     }
 
 
-def _question(step: Step) -> dict[str, Any]:
+def _question(step: QuestionStep) -> dict[str, Any]:
     return {
         "question": step.question,
         "answer": step.answer,
@@ -340,7 +341,3 @@ def _change(change: Change) -> dict[str, Any]:
         "line": change.line,
         "how": change.how,
     }
-
-
-def _outcome(plan: Plan) -> dict[str, Any]:
-    return {"fits": plan.fits, "margin": plan.margin, "shortfall": plan.shortfall}

@@ -1,4 +1,4 @@
-"""Laying out plain text: wrapping and padding by terminal columns, and a form for terminals without Unicode."""
+"""Lays out plain text: wraps and pads by terminal columns, and has a form for terminals without Unicode."""
 
 from __future__ import annotations
 

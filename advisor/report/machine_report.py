@@ -1,4 +1,4 @@
-"""What this box has, as text."""
+"""Reports what this machine has, as text."""
 
 from __future__ import annotations
 

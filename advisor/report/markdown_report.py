@@ -1,4 +1,4 @@
-"""The report that stands beside a patched script: why every change, how sure, and what was not done."""
+"""Writes the report beside a patched script: why every change, how sure, and what was not done."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 from advisor import __version__
 from advisor.crash.evidence import Crash, Evidence
-from advisor.diagnosis.diagnosis import UNKNOWN, Advice, CaseMatch, Diagnosis, Step
+from advisor.diagnosis.diagnosis import UNKNOWN, Advice, CaseMatch, Diagnosis, QuestionStep
 from advisor.hostile import clean_line
 from advisor.language import Sayings, clauses, listed, say, sentences
 from advisor.memory.cells import Ledger, Place
+from advisor.memory.fit import capacity_of, sums_of
 from advisor.plan.plan import Change, Plan, PlanStep
 from advisor.redact import redact
 from advisor.report import phrases
@@ -183,7 +184,7 @@ def _advice(one: Advice) -> str:
     return sentences((say("**{library}**: {title}.", library=library, title=text(one.title)), says))
 
 
-def _question(step: Step) -> str:
+def _question(step: QuestionStep) -> str:
     answer = say(
         "{asks} **{answer}** ({because})",
         asks=text(step.asks),
@@ -206,10 +207,10 @@ def _memory(ledger: Ledger, plan: Plan) -> str:
 
 
 def _table(place: Place, before: Ledger, after: Ledger | None) -> list[str]:
-    phases = phrases.sums(before, place)
+    phases = sums_of(before, place)
     if not phases:
         return []
-    room = show_gib(phrases.capacity(before, place))
+    room = show_gib(capacity_of(before, place))
     titles = Sayings[Place](
         {"gpu": "GPU memory of one card, GiB of {size}:", "host": "Host RAM of one node, GiB of {size}:"}
     )

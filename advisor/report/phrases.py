@@ -1,4 +1,4 @@
-"""The words both reports use: the verdict in a sentence, run and machine in a line, numbers with their basis."""
+"""Words what several reports share: the verdict in a sentence, run and machine in a line, numbers with their basis."""
 
 from __future__ import annotations
 
@@ -6,11 +6,20 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from advisor.crash.evidence import Crash, Evidence
-from advisor.diagnosis.diagnosis import Step
+from advisor.diagnosis.diagnosis import QuestionStep
 from advisor.hostile import clean_line
-from advisor.language import Sayings, listed, say, sentences
+from advisor.language import Sayings, clauses, listed, say, sentences
 from advisor.machine.inventory import Machine
 from advisor.memory.cells import Ledger, PhaseSum, Place
+from advisor.memory.fit import (
+    Fit,
+    FitFinding,
+    FitVerdict,
+    cannot_start,
+    capacity_of,
+    finding_clause,
+    worst_of_each_place,
+)
 from advisor.plan.plan import Change, Plan, PlanStep, grouped
 from advisor.run.run import Run
 from advisor.units import show_bytes, show_gib, show_params
@@ -186,13 +195,13 @@ def _cards(machine: Machine) -> str:
     return say("{count} × {names} ({size})", **told)
 
 
-def because(step: Step) -> str:
+def because(step: QuestionStep) -> str:
     """Who answered a question and why: "by the log: train.log line 207"."""
     who = say("a guess") if step.guess else ANSWERED_BY[step.source]
     return say("{who}: {because}", who=who, because=step.because) if step.because else who
 
 
-def answer_title(step: Step) -> str:
+def answer_title(step: QuestionStep) -> str:
     """The answer in words."""
     return next((choice.title for choice in step.choices if choice.id == step.answer), say("I don't know"))
 
@@ -262,36 +271,71 @@ def savings(saves: Mapping[Phase, int], place: str) -> list[str]:
     ]
 
 
-def sums(ledger: Ledger, place: Place) -> tuple[PhaseSum, ...]:
-    """The phases of one place."""
-    return ledger.gpu if place == "gpu" else ledger.host
-
-
-def capacity(ledger: Ledger, place: Place) -> int | None:
-    """Bytes of the place; None where the machine is not known."""
-    return ledger.gpu_capacity if place == "gpu" else ledger.host_limit
-
-
-def room_word(phase: PhaseSum, room: int | None, margin: float) -> str:
-    """ "over" where the expectation exceeds the capacity, "tight" where it eats into the margin, else ""."""
-    if room is None or phase.expected <= room * (1 - margin):
+def room_word(phase: PhaseSum, room: int | None, plan: Plan) -> str:
+    """ "over" where the expectation exceeds the capacity, "tight" where it eats into the margin, "passed" where the run
+    lived with that, else ""."""
+    passed = (phase.place, phase.phase) in plan.fit.lived_through
+    if cannot_start(phase) and not passed:
+        return say("cannot start")
+    if room is None or phase.expected <= room * (1 - plan.margin):
         return ""
+    if passed:
+        return say("passed")
     return say("over") if phase.expected > room else say("tight")
+
+
+_PROMISES: Sayings[FitVerdict] = Sayings(
+    {
+        "fits": "With the selected changes the run is expected to fit: each phase of a step leaves {margin:.0%} of the "
+        "memory free, or is no fuller than when the run passed it.",
+        "may_not_fit": "With the selected changes the run is expected to fit, but that is not certain: each phase of a "
+        "step leaves {margin:.0%} of the memory free, or is no fuller than when the run passed it.",
+        "does_not_fit": "The selected changes do not leave {margin:.0%} of the memory free.",
+        "cannot_be_said": "Whether the selected changes are enough cannot be computed.",
+    }
+)
+"""Of the selected changes."""
 
 
 def fits_words(plan: Plan) -> str:
     """What the plan promises, in a sentence or two; a caution of the plan's own follows."""
-    if plan.fits is None:
-        promise = say("Whether the selected changes are enough cannot be computed.")
-    elif plan.fits:
-        promise = say(
-            "With the selected changes the run is expected to fit: each phase of a step leaves {margin:.0%} of the "
-            "memory free, or is no fuller than when the run passed it.",
-            margin=plan.margin,
+    return sentences((_PROMISES[plan.fit.verdict].format(margin=plan.margin), sentence(plan.shortfall)))
+
+
+def fit_sentence(fit: Fit, ledger: Ledger, margin: float) -> str:
+    """Whether a run fits as it is, in a sentence or two: the headline of an estimate."""
+    worst = worst_of_each_place(fit)
+    if fit.verdict == "fits":
+        said = say("It fits, with {margin:.0%} of the memory left free in every phase.", margin=margin)
+        passed = say(
+            "It fits: every phase leaves {margin:.0%} of the memory free, or was passed already.", margin=margin
         )
-    else:
-        promise = say("The selected changes do not leave {margin:.0%} of the memory free.", margin=plan.margin)
-    return sentences((promise, sentence(plan.shortfall)))
+        return passed if fit.lived_through else said
+    if fit.verdict == "may_not_fit":
+        return say("It may not fit: {why}.", why=clauses(map(finding_clause, worst)))
+    if fit.verdict == "does_not_fit":
+        return sentences(_excess(one, ledger, margin) for one in worst)
+    if ledger.gpu and [one.place for one in worst] == ["host"] and worst[0].reason == "capacity":
+        return say(
+            "It fits on the GPUs, with {margin:.0%} of their memory left free in every phase. Whether host RAM "
+            "suffices cannot be said: how much a node has is not known (--host-ram).",
+            margin=margin,
+        )
+    missing = clauses(ledger.missing or map(finding_clause, worst)) or say("the capacity is not known")
+    return say("Whether it fits cannot be said: {missing}.", missing=missing)
+
+
+def _excess(one: FitFinding, ledger: Ledger, margin: float) -> str:
+    if one.reason != "over":
+        return say("It does not fit: {why}.", why=finding_clause(one))
+    return say(
+        "{memory} does not fit: {phase} is expected to take {size} of {room}, of which {margin:.0%} should stay free.",
+        memory=MEMORY_TITLES[one.place],
+        phase=PHASE_TITLES[one.phase],
+        size=show_bytes(one.expected),
+        room=show_bytes(capacity_of(ledger, one.place)),
+        margin=margin,
+    )
 
 
 def holders(crash: Crash, most: int = 4) -> list[str]:

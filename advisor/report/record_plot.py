@@ -1,4 +1,4 @@
-"""A record as a table (CSV) and as a picture (SVG)."""
+"""Plots a record: as a table (CSV) and as a picture (SVG)."""
 
 from __future__ import annotations
 

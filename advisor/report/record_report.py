@@ -1,11 +1,11 @@
-"""What a record of `watch` says: peaks beside what was predicted, growth, and what would be full first."""
+"""Reports a record of `watch`: peaks beside what was predicted, growth, and what would be full first."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
-from advisor.diagnosis.from_record import told
+from advisor.diagnosis.from_record import record_sentences
 from advisor.language import listed, say
 from advisor.memory.cells import Ledger
 from advisor.report.layout import table, wrap
@@ -30,7 +30,7 @@ def record_lines(measured: Measured | None, ledger: Ledger | None = None) -> lis
                 "At the highest of {gauge}, {when}: {held} GiB.", gauge=peak.gauge, when=when(peak.phase), held=held
             )
             lines += wrap(at, 2, 4)
-    for sentence in told(measured):
+    for sentence in record_sentences(measured):
         lines += wrap(sentence, 2, 4)
     return lines
 

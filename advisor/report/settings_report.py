@@ -1,4 +1,4 @@
-"""Settings of launches as JSON, text, or a run file."""
+"""Writes the settings of launches as JSON, text, or a run file."""
 
 from __future__ import annotations
 

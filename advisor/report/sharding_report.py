@@ -1,4 +1,4 @@
-"""A run on several nodes: which role has how many GPUs, over how many nodes one copy is spread, what a GPU holds."""
+"""Reports a run on several nodes: GPUs of each role, nodes over which one copy is spread, what a GPU holds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What leaves the machine with a report names no person, no host and no address."""
+"""Removes names of people, hosts and addresses from a report that leaves the machine."""
 
 from __future__ import annotations
 

@@ -1,36 +1,37 @@
-"""The report for a terminal, a pipe or a mail: at most 78 columns, verdict first, no colour."""
+"""Writes the report for a terminal, a pipe or a mail: at most 78 columns, verdict first, no colour."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from advisor.crash.evidence import Crash, Evidence
-from advisor.diagnosis.diagnosis import UNKNOWN, CaseMatch, Diagnosis, Step
-from advisor.language import Sayings, clauses, listed, mark, say, say_count, sentences
+from advisor.diagnosis.diagnosis import UNKNOWN, CaseMatch, Diagnosis, QuestionStep, RuledOut
+from advisor.language import Sayings, listed, mark, say, say_count, sentences
 from advisor.machine.inventory import Machine
 from advisor.memory.cells import Ledger, PhaseSum, Place
-from advisor.plan.plan import Plan, PlanStep
+from advisor.memory.fit import capacity_of, sums_of
+from advisor.plan.plan import NotProposed, Plan, PlanStep
 from advisor.report import phrases
 from advisor.report.cluster_report import nodes_section
-from advisor.report.json_report import fits
 from advisor.report.layout import WIDTH, cut, cut_front, join, section, table, wrap
 from advisor.report.record_report import record_lines
 from advisor.report.sharding_report import sharding_section
-from advisor.report.sizes_report import sizes_told
 from advisor.run.run import Run
 from advisor.units import show_bytes, show_gib
 from advisor.words import (
     BASIS_TITLES,
-    MEMORY_TITLES,
     OWNER_TITLES,
     PHASE_NAMES,
     PHASE_TITLES,
     Memory,
     Verdict,
     sentence,
+    when,
 )
 
 if TYPE_CHECKING:
+    from advisor.plan.sizes import Reach, Sizes
     from advisor.run_file import Sizing
     from advisor.session import State
 
@@ -58,13 +59,13 @@ def text_report(state: State) -> str:
             *nodes_section(state.machine.members, state.ledger),
             *sharding_section(state.run, state.machine, state.crash),
             *section(say("Likely cause"), _cause(state.diagnosis)),
-            *section(say("Questions"), _questions(state.diagnosis)),
+            *section(say("Questions"), [line for step in state.diagnosis.path for line in _question(step)]),
             *section(say("Plan"), _plan(state.plan)),
             *section(say("Memory, GiB"), _memory(state.ledger, state.plan)),
             *section(say("What the watcher measured, GiB"), record_lines(state.measured, state.ledger)),
-            *section(say("Not proposed"), _not_proposed(state.plan)),
-            *section(say("Ruled out"), _ruled_out(state.diagnosis)),
-            *section(say("Documented cases"), _cases(state.diagnosis)),
+            *section(say("Not proposed"), _reasons(state.plan.not_proposed)),
+            *section(say("Ruled out"), _reasons(state.diagnosis.ruled_out)),
+            *section(say("Documented cases"), [line for case in state.diagnosis.cases for line in _case(case)]),
             *section(say("To record next time"), wrap(state.diagnosis.record_next_time, 2)),
         ]
     )
@@ -75,8 +76,8 @@ def estimate_report(sizing: Sizing) -> str:
     ledger = sizing.ledger
     return join(
         [
-            *wrap(_fit_sentence(ledger, sizing.margin)),
-            *[line for doubt in sizing.run.doubts for line in wrap(doubt)],
+            *wrap(phrases.fit_sentence(sizing.fit, ledger, sizing.margin)),
+            *[line for doubt in ledger.doubts for line in wrap(doubt)],
             "",
             *_subject(sizing.run, sizing.machine),
             *_ledger(ledger, "gpu"),
@@ -84,7 +85,7 @@ def estimate_report(sizing: Sizing) -> str:
             *sharding_section(sizing.run, sizing.machine),
             *section(
                 say("How far it goes"),
-                [line for text in sizes_told(sizing.sizes, sizing.machine) for line in wrap(text, 2, 4)],
+                [line for text in size_sentences(sizing.sizes, sizing.machine) for line in wrap(text, 2, 4)],
             ),
             *section(say("Assumed"), [line for text in ledger.assumed for line in wrap(text, 2, 4)]),
             *section(say("Not known"), [line for text in ledger.missing for line in wrap(text, 2, 4)]),
@@ -179,11 +180,7 @@ def _basis(diagnosis: Diagnosis) -> str:
     return say("{title} ({basis})", title=diagnosis.title, basis=BASIS_TITLES[diagnosis.basis])
 
 
-def _questions(diagnosis: Diagnosis) -> list[str]:
-    return [line for step in diagnosis.path for line in _question(step)]
-
-
-def _question(step: Step) -> list[str]:
+def _question(step: QuestionStep) -> list[str]:
     answer, because = phrases.answer_title(step), phrases.because(step)
     lines = wrap(say("{asks} {answer} ({because})", asks=step.asks, answer=answer, because=because), 2, 4)
     if step.answer == UNKNOWN or step.guess:
@@ -224,7 +221,7 @@ def _step(step: PlanStep, brief: bool) -> list[str]:
 def _memory(ledger: Ledger, plan: Plan) -> list[str]:
     lines: list[str] = []
     for place, title in _PLACES:
-        lines += _before_after(say(title, size=show_gib(phrases.capacity(ledger, place))), ledger, plan, place)
+        lines += _before_after(say(title, size=show_gib(capacity_of(ledger, place))), ledger, plan, place)
     for text in ledger.assumed:
         lines += wrap(say("Assumed: {assumed}", assumed=text), 2, 4)
     for text in ledger.missing:
@@ -234,10 +231,10 @@ def _memory(ledger: Ledger, plan: Plan) -> list[str]:
 
 def _before_after(title: str, before: Ledger, plan: Plan, place: Place) -> list[str]:
     """Expected GiB of every phase now and after, the range of the expectation now, and a word where room is short."""
-    phases = phrases.sums(before, place)
+    phases = sums_of(before, place)
     if not phases:
         return []
-    room = phrases.capacity(before, place)
+    room = capacity_of(before, place)
     rows = [[title, say("now"), say("low–high"), say("after"), ""]]
     for each in phases:
         later = plan.after.phase(place, each.phase) if plan.after else None
@@ -247,18 +244,18 @@ def _before_after(title: str, before: Ledger, plan: Plan, place: Place) -> list[
                 show_gib(each.expected),
                 say("measured") if each.measured else f"{show_gib(each.low)}–{show_gib(each.high)}",
                 show_gib(later.expected) if later else "",
-                phrases.room_word(later or each, room, plan.margin),
+                phrases.room_word(later or each, room, plan),
             ]
         )
     return ["", *table(rows, right=frozenset({1, 2, 3}))]
 
 
 def _ledger(ledger: Ledger, place: Place) -> list[str]:
-    phases = phrases.sums(ledger, place)
+    phases = sums_of(ledger, place)
     lines: list[str] = []
     for each in phases:
         lines += ["", *_phase_lines(each)]
-    room = show_gib(phrases.capacity(ledger, place))
+    room = show_gib(capacity_of(ledger, place))
     if not phases:
         return []
     if place == "gpu":
@@ -280,51 +277,9 @@ def _phase_lines(each: PhaseSum) -> list[str]:
     return [head, *(cut(line, WIDTH) for line in table(rows, indent=4, right=frozenset({1})))]
 
 
-def _fit_sentence(ledger: Ledger, margin: float) -> str:
-    answer = fits(ledger, margin)
-    if answer is None and ledger.fits("gpu", margin):
-        return say(
-            "It fits on the GPUs, with {margin:.0%} of their memory left free in every phase. Whether host RAM "
-            "suffices cannot be said: how much a node has is not known (--host-ram).",
-            margin=margin,
-        )
-    if answer is None:
-        missing = clauses(ledger.missing) or say("the capacity is not known")
-        return say("Whether it fits cannot be said: {missing}.", missing=missing)
-    places: tuple[Place, Place] = ("gpu", "host")
-    if answer:
-        return say("It fits, with {margin:.0%} of the memory left free in every phase.", margin=margin)
-    tight = [place for place in places if ledger.fits(place, margin) is False]
-    return sentences(_excess(ledger, place, margin) for place in tight)
-
-
-def _excess(ledger: Ledger, place: Place, margin: float) -> str:
-    peak, room = ledger.peak(place), phrases.capacity(ledger, place)
-    assert peak is not None
-    return say(
-        "{memory} does not fit: {phase} is expected to take {size} of {room}, of which {margin:.0%} should stay free.",
-        memory=MEMORY_TITLES[place],
-        phase=PHASE_TITLES[peak.phase],
-        size=show_bytes(peak.expected),
-        room=show_bytes(room),
-        margin=margin,
-    )
-
-
-def _not_proposed(plan: Plan) -> list[str]:
-    return [line for each in plan.not_proposed for line in wrap(_reason(each.title, each.because), 2, 4)]
-
-
-def _ruled_out(diagnosis: Diagnosis) -> list[str]:
-    return [line for each in diagnosis.ruled_out for line in wrap(_reason(each.title, each.because), 2, 4)]
-
-
-def _reason(title: str, because: str) -> str:
-    return say("{title}: {because}", title=title, because=because)
-
-
-def _cases(diagnosis: Diagnosis) -> list[str]:
-    return [line for case in diagnosis.cases for line in _case(case)]
+def _reasons(refused: Sequence[NotProposed | RuledOut]) -> list[str]:
+    told = (say("{title}: {because}", title=each.title, because=each.because) for each in refused)
+    return [line for text in told for line in wrap(text, 2, 4)]
 
 
 def _case(case: CaseMatch) -> list[str]:
@@ -332,3 +287,58 @@ def _case(case: CaseMatch) -> list[str]:
     lines = wrap(say("{title} ({id}): {agree} of {of} facts agree", **told), 2, 4)
     differs = say("differs in {facts}", facts=listed(case.differs)) if case.differs else ""
     return lines + wrap(differs, 4) + wrap(case.source, 4)
+
+
+def size_sentences(sizes: Sizes | None, machine: Machine) -> list[str]:
+    """One line a setting, then the machine; [] where nothing can be computed."""
+    if sizes is None:
+        return []
+    lines = [_reach(reach) for reach in sizes.reaches]
+    if lines and all(reach.most is None for reach in sizes.reaches):
+        keys = listed(reach.key for reach in sizes.reaches)
+        lines = [say("No single one of {keys} makes it fit, however small.", keys=keys)]
+    elif lines:
+        lines.insert(0, say("One setting at a time, all others as they are:"))
+    return [*lines, _smallest(sizes, machine)]
+
+
+def _reach(reach: Reach) -> str:
+    told = {"key": reach.key, "most": reach.most, "now": reach.now}
+    if reach.most is None:
+        said = say("{key} (now {now}): no value of it makes the run fit", **told)
+    elif reach.stopped_by is not None and reach.stopped_by[0] == "gpu":
+        at = when(reach.stopped_by[1])
+        said = say("{key} up to {most} (now {now}); more is too much on the card {when}", **told, when=at)
+    elif reach.stopped_by is not None:
+        at = when(reach.stopped_by[1])
+        said = say("{key} up to {most} (now {now}); more is too much in host RAM {when}", **told, when=at)
+    elif not reach.is_open:
+        said = say(
+            "{key} up to {most} (now {now}); the framework takes no more with the other settings as they are", **told
+        )
+    else:
+        said = say("{key} up to {most} (now {now}), or more: it is not what fills the machine", **told)
+    return f"  {said}"
+
+
+def _smallest(sizes: Sizes, machine: Machine) -> str:
+    """Bytes needed, and the smallest card: an engine's share of the card is smaller on a smaller one."""
+    need = _needed(sizes)
+    if sizes.card is None:
+        return say("{need}, the margin included: more than any known card has.", need=need)
+    count = f"{len(machine.gpus)} x " if len(machine.gpus) > 1 else ""
+    told = {"need": need, "cards": f"{count}{sizes.card.name}"}
+    if sizes.gpu_bytes > sizes.card.total_bytes:
+        return say(
+            "{need}, the margin included. The smallest known cards that hold it: {cards}, since shares of a card "
+            "shrink with it.",
+            **told,
+        )
+    return say("{need}, the margin included. The smallest known cards that hold it: {cards}.", **told)
+
+
+def _needed(sizes: Sizes) -> str:
+    card, host = show_bytes(sizes.gpu_bytes), show_bytes(sizes.host_bytes)
+    if not sizes.host_bytes:
+        return say("As it is, the run needs {card} on each card", card=card)
+    return say("As it is, the run needs {card} on each card and {host} of host RAM on each node", card=card, host=host)

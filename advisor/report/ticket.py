@@ -1,4 +1,4 @@
-"""The ticket: what a colleague needs, in a few short ASCII lines, without names of people, hosts and folders.
+"""Writes the ticket: what a colleague needs, in a few short ASCII lines, without names of people, hosts and folders.
 
 It is English whatever is spoken: colleagues abroad and issue trackers read it, and it is ASCII.
 """
@@ -48,7 +48,7 @@ def ticket(state: State) -> str:
 
 
 def _in_english(state: State) -> State:
-    """The sitting with what the ticket quotes of it told again: titles by their ids, the plan's promise computed."""
+    """The session with what the ticket quotes of it told again: titles by their ids, the plan's promise computed."""
     knowledge, diagnosis = open_knowledge(state.asked.knowledge), state.diagnosis
     causes = {cause.id: cause.title for cause in knowledge.tree.causes}
     cases = {case.id: case.title for case in knowledge.cases}

@@ -173,24 +173,31 @@ def _asked_by_roles(counts: Counts, actor: int, engines: int) -> int | None:
     return actor + engines if counts.told("nodes") or counts.told("gpus_per_node") else None
 
 
+def gpus_missing(topology: Topology, machine: Machine) -> tuple[int, int] | None:
+    """GPUs the launch asks for and those the machine has (of all nodes where those are described, else of each), where
+    the launch asks for more; None where it does not, or nobody knows."""
+    cards = _cards(machine)
+    counted = _nodes_counted(machine)
+    have, asked = (cards * counted, topology.asked) if counted is not None else (cards, topology.asked_per_node)
+    return (asked, have) if cards and asked is not None and asked > have else None
+
+
+def _nodes_counted(machine: Machine) -> int | None:
+    """Nodes as described; None where they are not: a box counts only itself."""
+    return machine.nodes if machine.sources.get("nodes") == "described" else None
+
+
 def too_few(topology: Topology, machine: Machine) -> str:
     """That the launch asks for more GPUs than the machine has, in words; "" where it does not, or nobody knows."""
-    cards = _cards(machine)
-    if not cards:
-        return ""
-    counted = machine.nodes if machine.sources.get("nodes") == "described" else None  # a box counts only itself
-    if counted is not None:
-        have, asked = cards * counted, topology.asked
-    else:
-        have, asked = cards, topology.asked_per_node
-    if asked is None or asked <= have:
+    found = gpus_missing(topology, machine)
+    if found is None:
         return ""
     return say(
         "The launch asks for {asked} GPUs on each node, the machine has {have}: one of the two is not what runs."
-        if counted is None
+        if _nodes_counted(machine) is None
         else "The launch asks for {asked} GPUs, the machine has {have}: one of the two is not what runs.",
-        asked=asked,
-        have=have,
+        asked=found[0],
+        have=found[1],
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from advisor.language import Sayings, clauses, say, say_count
 from advisor.memory.cells import LETTERS, Ledger, Owner, PhaseSum, Place
-from advisor.plan.fit import ASIDE
+from advisor.memory.fit import ASIDE, cannot_start
 from advisor.plan.plan import Plan
 from advisor.run.run import Run
 from advisor.tui.facts import lead
@@ -79,18 +79,22 @@ def scale_of(before: PhaseSum | None, after: PhaseSum | None, capacity: int | No
     return capacity if largest <= capacity else round(largest * 1.02)
 
 
-def figures(of: PhaseSum | None, capacity: int | None, margin: float) -> list[Span]:
+def figures(of: PhaseSum | None, capacity: int | None, margin: float, passed: bool = False) -> list[Span]:
     """Like "26.1 of 40.0 G  fits": what is expected, the limit, and the verdict in words."""
     if of is None:
         return [Span(" " + say("no such phase"), "dim")]
     used = _g(of.expected)
     total = say("{used} of {total} G", used=used, total=_g(capacity)) if capacity is not None else f"{used} G"
-    return [Span(f" {total}"), *_judged(of.expected, capacity, margin)]
+    if cannot_start(of) and not passed:
+        return [Span(f" {total}"), Span("  " + say("cannot start"), "bad")]
+    return [Span(f" {total}"), *_judged(of.expected, capacity, margin, passed)]
 
 
-def _judged(expected: int, capacity: int | None, margin: float) -> list[Span]:
+def _judged(expected: int, capacity: int | None, margin: float, passed: bool = False) -> list[Span]:
     if capacity is None:
         return []
+    if passed:
+        return [Span("  " + say("passed"), "good")]
     if expected > capacity:
         return [Span("  " + say("too much"), "bad")]
     if expected > capacity * (1 - margin):
@@ -111,10 +115,12 @@ def pair(plan: Plan, place: Place, phase: Phase, width: int) -> list[Row]:
     capacity = _capacity(plan.before or plan.after, place)
     scale = scale_of(before, after, capacity)
     bar = max(8, width - 11 - 25)  # label before, figures behind
-    out = []
+    out, passed = [], (place, phase) in plan.fit.lived_through
     for name, word, of in ((PLACE_WORDS[place], say("now"), before), ("", say("after"), after)):
         label = Span(pad(name, 5) + pad(word, 6))
-        out.append(Row(line(label, span(stacked(of, capacity, scale, bar)), *figures(of, capacity, plan.margin))))
+        out.append(
+            Row(line(label, span(stacked(of, capacity, scale, bar)), *figures(of, capacity, plan.margin, passed)))
+        )
     return out
 
 
@@ -221,6 +227,10 @@ def fit_words(plan: Plan) -> Span:
     chosen = say_count("{number} change on", "{number} changes on", len(plan.selected()))
     if plan.fits is None:
         return Span(say("{changes}: whether that fits cannot be computed", changes=chosen), "warn")
+    if plan.fit.verdict == "may_not_fit":
+        return Span(
+            say("{changes}: expected to fit with {margin:.0%} margin", changes=chosen, margin=plan.margin), "warn"
+        )
     if plan.fits:
         return Span(say("{changes}: fits with {margin:.0%} margin", changes=chosen, margin=plan.margin), "good")
     return Span(say("{changes}: does not fit with {margin:.0%} margin", changes=chosen, margin=plan.margin), "bad")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
-from advisor.diagnosis.diagnosis import UNKNOWN, Choice, Step
+from advisor.diagnosis.diagnosis import UNKNOWN, Choice, QuestionStep
 from advisor.hostile import cells
 from advisor.language import Sayings, clauses, mark, say, say_count
 from advisor.tui.facts import briefly
@@ -53,12 +53,12 @@ _EARLIER = "earlier "
 _NOTHING_SIMPLE = mark("nothing simple settles it")
 
 
-def offered(step: Step) -> tuple[Choice, ...]:
+def offered(step: QuestionStep) -> tuple[Choice, ...]:
     """The answers to choose from; "I don't know" is always the last."""
     return (*(choice for choice in step.choices if choice.id != UNKNOWN), Choice(UNKNOWN, say("I don't know")))
 
 
-def answered_by(state: State, step: Step, brief: bool = False) -> str:
+def answered_by(state: State, step: QuestionStep, brief: bool = False) -> str:
     """Like "answered by the log, line 41 207", `brief`: "by the log, …"; "" for a question nobody answered."""
     if step.source == "unknown":
         return ""
@@ -72,7 +72,7 @@ def answered_by(state: State, step: Step, brief: bool = False) -> str:
     return (_BY if brief else _ANSWERED)[step.source]
 
 
-def question_rows(state: State, step: Step, cursor: str | None, width: int) -> list[Row]:
+def question_rows(state: State, step: QuestionStep, cursor: str | None, width: int) -> list[Row]:
     """The question, its answers (the cursor stands on them), and what the chosen one needs to be known."""
     out = [*paragraph(step.asks, width, tone="strong")]
     choices = offered(step)
@@ -84,7 +84,7 @@ def question_rows(state: State, step: Step, cursor: str | None, width: int) -> l
     return out
 
 
-def _choice_line(state: State, step: Step, number: str, choice: Choice, width: int) -> Line:
+def _choice_line(state: State, step: QuestionStep, number: str, choice: Choice, width: int) -> Line:
     right: Line = ()
     if choice.id == step.answer:
         right = line(span(answered_by(state, step) or say("chosen for now"), "good"))
@@ -96,7 +96,7 @@ def _choice_line(state: State, step: Step, number: str, choice: Choice, width: i
     return spread(line(span(number, "mark"), f" {mark} {choice.title}"), right, width)
 
 
-def because_rows(state: State, step: Step, width: int) -> list[Row]:
+def because_rows(state: State, step: QuestionStep, width: int) -> list[Row]:
     """Why it matters, what answered it, what it rules out, and what was answered before."""
     out = labelled(say("Why this matters"), step.why, width, LABEL)
     if step.because:
@@ -110,7 +110,7 @@ def because_rows(state: State, step: Step, width: int) -> list[Row]:
     return out
 
 
-def ruled_out_here(state: State, step: Step) -> dict[str, list[str]]:
+def ruled_out_here(state: State, step: QuestionStep) -> dict[str, list[str]]:
     """Reason → the causes that this question's answer led away from."""
     found: dict[str, list[str]] = {}
     for ruled in state.diagnosis.ruled_out:
@@ -131,7 +131,7 @@ def earlier_rows(state: State, at: int, width: int) -> list[Row]:
     return out
 
 
-def answer_title(step: Step) -> str:
+def answer_title(step: QuestionStep) -> str:
     """The chosen answer in words."""
     return next((choice.title for choice in offered(step) if choice.id == step.answer), step.answer)
 
@@ -174,7 +174,7 @@ class QuestionScreen(StageScreen):
         super().reload()
 
     @property
-    def step(self) -> Step | None:
+    def step(self) -> QuestionStep | None:
         """The question; None where the path became shorter."""
         path = self.state.diagnosis.path
         return path[self._at] if self._at < len(path) else None

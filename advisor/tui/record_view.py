@@ -8,7 +8,7 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
-from advisor.diagnosis.from_record import told
+from advisor.diagnosis.from_record import record_sentences
 from advisor.language import mark, say
 from advisor.tui.frame import BACK, Overlay
 from advisor.tui.ui_text import BLANK, Row, Span, flow, heading, line, pad_left, paragraph, span
@@ -151,7 +151,7 @@ class RecordView(Overlay):
             one = fullest(curves)
             out += [*plot(say("{place}: {name}, GiB", place=title, name=one.name), one, height, width)]
         out += time_rows(phase_bands(recording), self.begin, end, width)
-        said = list(told(measured))
+        said = list(record_sentences(measured))
         return [*out, BLANK, *(row for sentence in said for row in paragraph(sentence, width))]
 
     def action_closer(self) -> None:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from advisor import session
-from advisor.session import Asked, State
+from advisor.session import SessionRequest, State
 
 OPENRLHF = (
     "python3 -m openrlhf.cli.train_ppo_ray --ref_num_nodes 1 --ref_num_gpus_per_node 8 --actor_num_nodes 1 "
@@ -43,7 +43,9 @@ allocated memory 73.00 GiB is allocated by PyTorch, and 500.00 MiB is reserved b
 def opened(folder: Path, launch: str, log: str) -> State:
     (folder / "run.sh").write_text(launch)
     (folder / "train.log").write_text(log)
-    asked = Asked(script=folder / "run.sh", logs=(folder / "train.log",), gpus="8xA100-80GB", host_ram="1000GB")
+    asked = SessionRequest(
+        script=folder / "run.sh", logs=(folder / "train.log",), gpus="8xA100-80GB", host_ram="1000GB"
+    )
     return session.open_session(asked)
 
 

@@ -13,7 +13,7 @@ from advisor.memory.ledger import build_ledger
 from advisor.report.json_report import diagnose_json
 from advisor.report.text_report import text_report
 from advisor.run.run import Topology
-from advisor.session import Asked, State, open_session
+from advisor.session import SessionRequest, State, open_session
 from advisor.units import GIB
 from advisor.watch.gauges import Gauge
 from advisor.watch.measured import Held, Measured, measure_recording
@@ -52,7 +52,7 @@ def recorded(folder: Path, steps: int = 3, end: dict[str, int] | None = None) ->
 
 
 def opened(record: Path | None) -> State:
-    return open_session(Asked(script=SCRIPT, gpus="8xA100-80G", host_ram="1000G", record=record))
+    return open_session(SessionRequest(script=SCRIPT, gpus="8xA100-80G", host_ram="1000G", record=record))
 
 
 @pytest.fixture(scope="module")
@@ -80,10 +80,11 @@ def test_the_ledger_of_each_phase_seen_is_what_the_record_measured(states: tuple
 
 def test_the_plan_counts_with_it_and_every_face_says_measured(states: tuple[State, State]) -> None:
     before, after = states
-    assert before.ledger.fits("gpu", 0.08) is False
-    assert after.ledger.fits("gpu", 0.08) is True
+    assert before.situation is not None
     assert after.situation is not None
-    outcome = after.situation.outcome({}).ledger.phase("gpu", "actor_update")
+    assert before.situation.now.unfit("gpu")
+    assert after.situation.now.unfit("gpu") == []
+    outcome = after.situation.now.ledger.phase("gpu", "actor_update")
     assert outcome is not None
     assert outcome.expected == 66 * GIB
     assert "measured" in text_report(after)

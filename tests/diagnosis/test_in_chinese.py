@@ -7,10 +7,10 @@ import re
 import pytest
 
 from advisor.demo import demo_files
-from advisor.diagnosis.facts import Known, gather_facts
+from advisor.diagnosis.facts import DiagnosisInputs, gather_facts
 from advisor.diagnosis.tree import AnswerError
 from advisor.language import speak
-from advisor.session import Asked, State, open_session
+from advisor.session import SessionRequest, State, open_session
 from tests.replacing import replace
 
 DEMO = demo_files()
@@ -19,14 +19,14 @@ HAN = re.compile("[\u4e00-\u9fff]")
 
 def diagnosed(language: str, **answers: str) -> State:
     speak(language)
-    return open_session(Asked(DEMO.script, (DEMO.log,), machine_files=(DEMO.machine,), answers=answers))
+    return open_session(SessionRequest(DEMO.script, (DEMO.log,), machine_files=(DEMO.machine,), answers=answers))
 
 
 def test_facts_have_the_same_values_and_reasons_of_their_own() -> None:
     told = {}
     for language in ("en", "zh"):
         state = diagnosed(language)
-        facts = gather_facts(Known(state.crash, state.run, state.machine, state.ledger, state.attribution))
+        facts = gather_facts(DiagnosisInputs(state.crash, state.run, state.machine, state.ledger, state.attribution))
         told[language] = facts
     english, chinese = told["en"], told["zh"]
     assert {name: fact.value for name, fact in english.items()} == {name: fact.value for name, fact in chinese.items()}

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from advisor import session
-from advisor.diagnosis.diagnosis import UNKNOWN, Step
+from advisor.diagnosis.diagnosis import UNKNOWN, QuestionStep
 from advisor.diagnosis.likely_phase import by_likelihood
 from advisor.memory.cells import Cell, Ledger, PhaseSum
 from advisor.report.json_report import diagnose_json
 from advisor.report.text_report import text_report
-from advisor.session import Asked, State
+from advisor.session import SessionRequest, State
 from advisor.tui.proof import headline
 from advisor.units import GIB
 from advisor.words import Phase
@@ -35,10 +35,12 @@ LOG = (
 def state(tmp_path: Path) -> State:
     (tmp_path / "run.sh").write_text(SCRIPT)
     (tmp_path / "train.log").write_text(LOG)
-    return session.open_session(Asked(script=tmp_path / "run.sh", logs=(tmp_path / "train.log",), gpus="2xH100-80GB"))
+    return session.open_session(
+        SessionRequest(script=tmp_path / "run.sh", logs=(tmp_path / "train.log",), gpus="2xH100-80GB")
+    )
 
 
-def phase_step(state: State) -> Step:
+def phase_step(state: State) -> QuestionStep:
     return next(step for step in state.diagnosis.path if step.question == "phase")
 
 

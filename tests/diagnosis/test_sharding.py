@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from advisor import session
-from advisor.diagnosis.diagnosis import UNKNOWN, Step
+from advisor.diagnosis.diagnosis import UNKNOWN, QuestionStep
 from advisor.diagnosis.tree import AnswerError
 from advisor.report.text_report import estimate_report, text_report
 from advisor.run_file import sizing_of
-from advisor.session import Asked, State
+from advisor.session import SessionRequest, State
 
 TRL = (
     "accelerate launch --num_processes 8 {launcher} grpo.py --model_name_or_path Qwen/Qwen2.5-7B {more} "
@@ -39,7 +39,7 @@ def opened(tmp_path: Path) -> Open:
         for name, text in files.items():
             (tmp_path / f"{name}.yaml").write_text(text)
         logs = (tmp_path / "train.log",) if log else ()
-        asked = Asked(script=tmp_path / "run.sh", logs=logs, gpus="8xA100-80GB", host_ram="1000GB")
+        asked = SessionRequest(script=tmp_path / "run.sh", logs=logs, gpus="8xA100-80GB", host_ram="1000GB")
         return session.open_session(asked)
 
     return read
@@ -49,7 +49,7 @@ def accelerate(file: str, more: str = "") -> str:
     return TRL.format(launcher=f"--config_file {file}", more=more)
 
 
-def asked(state: State) -> Step | None:
+def asked(state: State) -> QuestionStep | None:
     return next((step for step in state.diagnosis.path if step.question == "sharding"), None)
 
 
@@ -164,6 +164,6 @@ def test_a_file_of_the_runs_own_settings_is_said_where_nothing_can_be_counted(op
 def test_the_plan_may_still_shard_more(opened: Open) -> None:
     state = opened(SWIFT.format(more="--deepspeed conf/zero2.json"))
     assert state.situation is not None
-    then = state.situation.outcome({"deepspeed": "zero3"})
+    then = state.situation.predictor.predict({"deepspeed": "zero3"})
     assert then.built.run.value("actor.zero_stage") == 3
     assert then.built.run.unread is None

@@ -10,7 +10,7 @@ import pytest
 from advisor import session
 from advisor.diagnosis.diagnosis import UNKNOWN
 from advisor.diagnosis.tree import AnswerError
-from advisor.session import Asked, State
+from advisor.session import SessionRequest, State
 
 VERL = (
     "python3 -m verl.trainer.main_ppo actor_rollout_ref.model.path=Qwen/Qwen2.5-7B trainer.n_gpus_per_node=8 "
@@ -26,7 +26,7 @@ def opened(tmp_path: Path) -> Open:
         (tmp_path / "run.sh").write_text(script)
         (tmp_path / "train.log").write_text(log)
         logs = (tmp_path / "train.log",) if log else ()
-        asked = Asked(script=tmp_path / "run.sh", logs=logs, gpus="8xA100-80GB", libraries=libraries)
+        asked = SessionRequest(script=tmp_path / "run.sh", logs=logs, gpus="8xA100-80GB", libraries=libraries)
         return session.open_session(asked)
 
     return read

@@ -26,7 +26,7 @@ import yaml
 
 from advisor import session
 from advisor.diagnosis.diagnosis import UNKNOWN
-from advisor.session import Asked, State
+from advisor.session import SessionRequest, State
 from tests.replacing import replace
 
 ROUNDS = 9
@@ -112,7 +112,7 @@ def described(facts: dict[str, Any]) -> dict[str, Any]:
 
 def opened(case: dict[str, Any], folder: Path) -> State:
     """The case as a user opens it."""
-    asked = Asked(**described(case.get("facts") or {}))
+    asked = SessionRequest(**described(case.get("facts") or {}))
     if case.get("script"):
         text = case["script"]
         python = re.search(r"^\s*\w+: \w+.* = ", text, re.MULTILINE)

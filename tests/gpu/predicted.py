@@ -13,7 +13,7 @@ from advisor.knowledge import load_knowledge
 from advisor.memory.cells import Cell, Ledger
 from advisor.memory.ledger import build_ledger
 from advisor.run.build import build_run
-from advisor.session import Asked
+from advisor.session import SessionRequest
 from tests.gpu.configurations import Configuration
 from tests.replacing import replace
 
@@ -52,7 +52,7 @@ def _settings(configuration: Configuration) -> dict[str, object]:
 
 def ledger_of(configuration: Configuration) -> Ledger:
     """The ledger of the configuration: `size_run_file` without its search for what else would fit, which takes long."""
-    knowledge, asked = load_knowledge(), Asked()
+    knowledge, asked = load_knowledge(), SessionRequest()
     with tempfile.TemporaryDirectory() as folder:
         stated = run_files._read(run_file(configuration, Path(folder)))
         machine = run_files._machine(stated, asked, knowledge)

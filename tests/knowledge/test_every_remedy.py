@@ -13,11 +13,13 @@ from advisor.knowledge import Knowledge, load_knowledge
 from advisor.knowledge.schema import Framework, Remedy
 from advisor.machine.describe import described
 from advisor.machine.inventory import Machine
+from advisor.memory import predict
 from advisor.memory.cells import Ledger
 from advisor.memory.ledger import build_ledger
-from advisor.plan import candidates, what_if
+from advisor.memory.predict import Predictor
+from advisor.plan import candidates
 from advisor.plan.options import options
-from advisor.plan.what_if import Situation
+from advisor.plan.situation import Situation
 from advisor.run.bound import EnvironmentPrefix, fact_in
 from advisor.run.build import RunInputs
 from advisor.run.constraints import violations
@@ -57,7 +59,7 @@ def few_values_and_one_ledger(monkeypatch: pytest.MonkeyPatch) -> None:
         key = f"{run.framework} {run.era}"
         return ledgers[key] if key in ledgers else ledgers.setdefault(key, build_ledger(run, machine, crash))
 
-    monkeypatch.setattr(what_if, "build_ledger", once)
+    monkeypatch.setattr(predict, "build_ledger", once)
 
 
 @cache
@@ -72,7 +74,8 @@ def opened(name: str, era: str, versions: str, folder: Path) -> Opened:
     read = read_script(file).launches[0]
     recognised = recognise(read, launch.text, (), {}, machine.libraries, KNOWLEDGE.frameworks)
     inputs = RunInputs(recognised, read, machine, KNOWLEDGE.models)
-    situation = Situation(inputs, machine, NOTHING, KNOWLEDGE, {}, "", "actor_update", "gpu", (), (), (), 0.08)
+    predictor = Predictor(inputs, NOTHING, 0.08)
+    situation = Situation(predictor, KNOWLEDGE, {}, "", "actor_update", "gpu")
     return Opened(launch, situation)
 
 
@@ -84,7 +87,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(("framework", "era", "versions"), ERAS, ids=IDS)
 def test_the_least_launch_is_read_as_what_it_is(framework: Framework, era: str, versions: str, folder: Path) -> None:
     found = opened(framework.framework, era, versions, folder)
-    built = found.situation.built({})
+    built = found.situation.now.built
     assert (built.run.framework, built.run.era) == (framework.framework, era), found.launch.text
     assert not [note for note in built.run.notes if "is not a setting of" in note]
     assert built.run.topology.known
@@ -128,8 +131,8 @@ def _wrong(overrides: dict[str, str | None], framework: Framework, era: str, sit
         ):
             said.append(f"{key}={text} is no {fact.type}")
     keys = [key for key in overrides if not key.startswith(EnvironmentPrefix)]
-    already = violations(situation.built({}), keys)
-    return said + [v for v in violations(situation.built(overrides), keys) if v not in already]
+    already = violations(situation.now.built, keys)
+    return said + [v for v in violations(situation.predictor.built(overrides), keys) if v not in already]
 
 
 def test_no_remedy_of_the_plan_is_without_a_dialect() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.session import Asked, State, open_session
+from advisor.session import SessionRequest, State, open_session
 
 Opened = Callable[..., State]
 SLIME = """ARGS=(
@@ -65,7 +65,9 @@ def opened(tmp_path: Path) -> Opened:
         for file, path in given.items():
             path.write_text(files[file] or "")
         logs = (given["train.log"],) if log else ()
-        return open_session(Asked(given.get(name), logs, "8xA100-80GB", host_ram="1000GB", libraries=libraries))
+        return open_session(
+            SessionRequest(given.get(name), logs, "8xA100-80GB", host_ram="1000GB", libraries=libraries)
+        )
 
     return read
 

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from advisor.knowledge.schema import Cause, Framework, Rule
+from advisor.memory.predict import Overrides, Predictor
 from advisor.plan.options import options
+from advisor.plan.situation import Situation
 from advisor.plan.solve import make_plan, overrides_of
-from advisor.plan.what_if import Overrides, Situation
 from advisor.run.bound import fact_in
 from advisor.run.constraints import violations
 from tests.knowledge.test_every_remedy import ERAS, IDS, KNOWLEDGE, SETTINGS, few_values_and_one_ledger, folder, opened
@@ -28,7 +29,7 @@ EVERYTHING: Cause = replace(
 
 def everything_broken(situation: Situation, overrides: Overrides) -> set[str]:
     """All that the framework would say to these values, whichever key a rule is written at."""
-    built = situation.built(overrides)
+    built = situation.predictor.built(overrides)
     return set(violations(built, list(built.natives.values)))
 
 
@@ -55,15 +56,20 @@ def one_switch_before(key: str, rule: Rule) -> Iterator[Mapping[str, str]]:
         yield {key: str(rule["value"]).lower() if rule["value"] is False else str(rule["value"])}
 
 
+def with_settings(situation: Situation, found: Mapping[str, str]) -> Situation:
+    """The same launch with these settings in it."""
+    predictor = situation.predictor
+    inputs = replace(predictor.inputs, overrides=found)
+    return replace(situation, predictor=Predictor(inputs, predictor.crash, predictor.margin))
+
+
 def near_refusals(framework: Framework, era: str, situation: Situation) -> list[Situation]:
     """The launch itself, and with such settings; those that the framework would refuse as they are, left out."""
     sets = [dict(found) for key, rule in rules_of(framework, era) for found in one_switch_before(key, rule)]
     unique = {tuple(sorted(found.items())): found for found in sets}
-    known = situation.built({}).natives.values
+    known = situation.now.built.natives.values
     allowed = [found for found in unique.values() if set(found) <= set(known)]
-    near = [
-        replace(situation, inputs=replace(situation.inputs, overrides=found), known={}, bound={}) for found in allowed
-    ]
+    near = [with_settings(situation, found) for found in allowed]
     quiet = everything_broken(situation, {})
     return [situation, *(each for each in near if everything_broken(each, {}) <= quiet)]
 
@@ -75,7 +81,7 @@ def test_nothing_that_a_plan_switches_on_is_refused(
     for situation in near_refusals(framework, era, opened(framework.framework, era, versions, folder).situation):
         chosen = overrides_of(make_plan(situation, EVERYTHING).steps)
         assert everything_broken(situation, chosen) <= everything_broken(situation, {}), (
-            situation.inputs.overrides,
+            situation.predictor.inputs.overrides,
             chosen,
         )
 
@@ -85,12 +91,12 @@ def test_nothing_is_offered_that_a_rule_written_at_another_key_refuses(
     framework: Framework, era: str, versions: str, folder: Path
 ) -> None:
     for situation in near_refusals(framework, era, opened(framework.framework, era, versions, folder).situation)[1:]:
-        natives = situation.built({}).natives
+        natives = situation.now.built.natives
         named = {
             str(term.get("key", ""))
             for key, rule in rules_of(framework, era)
             for term in [*rule.get("all", []), {"key": key}]
-            if set(situation.inputs.overrides) & {key, *(str(t["key"]) for t in rule.get("all", []))}
+            if set(situation.predictor.inputs.overrides) & {key, *(str(t["key"]) for t in rule.get("all", []))}
         }
         for remedy in SETTINGS:
             carrier = natives.carrier(remedy.knob or "")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from advisor.knowledge import load_knowledge, open_knowledge
-from advisor.session import Asked, open_session
+from advisor.session import SessionRequest, open_session
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 FILES = {
@@ -50,5 +50,5 @@ def test_the_linter_says_of_the_first_file_what_the_page_shows(own: Path) -> Non
 def test_the_example_line_is_found_in_a_log(own: Path) -> None:
     log = own / "crash.log"
     log.write_text("RuntimeError: replay pool: wanted 3.00 GiB, 1.25 GiB free on cuda:2\n")
-    crash = open_session(Asked(None, (log,), knowledge=(own,))).crash
+    crash = open_session(SessionRequest(None, (log,), knowledge=(own,))).crash
     assert (crash.evidence[0].signature, crash.evidence[0].fields["tried_bytes"]) == ("toy-pool-full", 3 * 2**30)

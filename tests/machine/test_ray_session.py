@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from advisor.asked import Asked, read_crash_of, silent
 from advisor.knowledge import open_knowledge
 from advisor.machine.ray_session import ends_of_workers, raylet_words
+from advisor.request import SessionRequest, read_crash_of, silent
 
 WORKER, OTHER, ACTOR = "58290a84" * 7, "ffffaaaa" * 7, "a84aa5ff" * 4
 KILL = """\
@@ -72,7 +72,7 @@ def test_the_end_of_a_raylet_s_log_that_begins_within_a_record_and_bytes_that_ar
 def test_a_driver_log_that_says_only_died_is_explained_by_the_raylet(session, tmp_path):
     log: Path = tmp_path / "driver.log"
     log.write_text(DRIVER.format(actor=ACTOR))
-    crash = read_crash_of(Asked(logs=(log,)), open_knowledge(()), silent)
+    crash = read_crash_of(SessionRequest(logs=(log,)), open_knowledge(()), silent)
     assert (crash.verdict, crash.memory) == ("oom", "host")
     assert crash.evidence[0].signature == "ray-memory-kill"
 
@@ -80,4 +80,4 @@ def test_a_driver_log_that_says_only_died_is_explained_by_the_raylet(session, tm
 def test_the_death_of_another_actor_proves_nothing_of_this_one(session, tmp_path):
     log: Path = tmp_path / "driver.log"
     log.write_text(DRIVER.format(actor="1" * 32))
-    assert read_crash_of(Asked(logs=(log,)), open_knowledge(()), silent).verdict == "unclear"
+    assert read_crash_of(SessionRequest(logs=(log,)), open_knowledge(()), silent).verdict == "unclear"

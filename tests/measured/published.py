@@ -17,7 +17,7 @@ from advisor.memory.cells import Ledger
 from advisor.memory.ledger import build_ledger
 from advisor.run.build import build_run
 from advisor.run.run import Run
-from advisor.session import Asked
+from advisor.session import SessionRequest
 from advisor.units import GIB
 from tests.plain_yaml import plain_yaml
 
@@ -55,7 +55,7 @@ def rows() -> Iterator[Row]:
 
 
 def _built(run: Mapping[str, Any]) -> tuple[Run, Ledger]:
-    knowledge, asked = load_knowledge(), Asked()
+    knowledge, asked = load_knowledge(), SessionRequest()
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "run.yaml"
         file.write_text(yaml.safe_dump(dict(run)))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from advisor.run_file import size_run_file
-from advisor.session import Asked
+from advisor.session import SessionRequest
 from tests.gpu.configurations import configurations
 from tests.gpu.predicted import ledger_of, run_file
 from tests.gpu.table import Row, medians, predict, read
@@ -44,7 +44,7 @@ def test_its_predictions_are_what_the_ledger_says_now():
 
 def test_the_ledger_asked_is_that_of_a_sized_run_file(tmp_path):
     configuration = next(configurations())
-    assert size_run_file(run_file(configuration, tmp_path), Asked()).ledger == ledger_of(configuration)
+    assert size_run_file(run_file(configuration, tmp_path), SessionRequest()).ledger == ledger_of(configuration)
 
 
 def test_its_medians_follow_from_its_rows():

@@ -7,6 +7,7 @@ import time
 import pytest
 
 from advisor.memory.cells import Ledger, Owner
+from advisor.memory.fit import Walls, unfit
 from advisor.memory.ledger import build_ledger, difference
 from advisor.units import GIB
 from advisor.words import Phase
@@ -110,7 +111,7 @@ def test_openrlhf_cpu_adam_holds_18_bytes_a_parameter_on_the_nodes() -> None:
 
 def test_easyr1_with_both_offloads_every_gpu_phase_fits() -> None:
     ledger = build_ledger(easyr1(), box(8, A100_40, 760))
-    assert ledger.fits("gpu", MARGIN) is True
+    assert unfit(ledger, "gpu", Walls(MARGIN)) == []
 
 
 def test_easyr1_without_offload_the_update_is_as_before_and_the_rollout_is_the_tight_phase() -> None:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from advisor.crash.evidence import Crash
 from advisor.machine.inventory import Machine
 from advisor.memory.cells import LETTERS, Ledger
+from advisor.memory.fit import Walls, unfit
 from advisor.memory.ledger import build_ledger, difference
 from advisor.run.run import Knob, KnobValue, Run, Topology
 from advisor.units import GIB
@@ -89,7 +90,7 @@ def test_an_unknown_model_gives_no_sums_and_says_what_is_missing() -> None:
     assert (ledger.gpu, ledger.host) == ((), ())
     assert "shape of the model" in ledger.missing[0]
     assert ledger.gpu_capacity == 80 * GIB
-    assert ledger.fits("gpu", 0.08) is None
+    assert unfit(ledger, "gpu", Walls(0.08)) is None
     assert explained_host(ledger) == (0, 0, 0)
 
 

@@ -10,7 +10,7 @@ from advisor.machine.inventory import Machine
 from advisor.memory.ledger import build_ledger
 from advisor.memory.sharding import Group, groups_of
 from advisor.run.run import KnobValue, Run, Topology
-from advisor.session import Asked, open_session
+from advisor.session import SessionRequest, open_session
 from tests.memory.runs import DEEPSPEED, FSDP, box, make_run, shape
 
 TWO = Topology(2, 8, 16, 16, tensor_parallel=4)
@@ -120,7 +120,7 @@ def test_a_verl_script_over_two_nodes_is_read_placed_and_told(tmp_path: Path, si
     script, log = tmp_path / "run.sh", tmp_path / "train.log"
     script.write_text(VERL.format(size=size))
     log.write_text(RAY.format(ip="10.0.0.12") + TORCH + RAY.format(ip="10.0.0.11") + TORCH)
-    state = open_session(Asked(script=script, logs=(log,), gpus="8xA100-80G", host_ram="1000G"))
+    state = open_session(SessionRequest(script=script, logs=(log,), gpus="8xA100-80G", host_ram="1000G"))
     actor = next(one for one in groups_of(state.run, state.machine, state.crash) if one.role == "actor")
     assert (actor.gpus, actor.nodes, actor.over, actor.spans) == (16, 2, over, spans)
     assert "Of the 2 nodes, 10.0.0.12 died first." in state.diagnosis.remarks

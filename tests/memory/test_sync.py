@@ -8,6 +8,7 @@ import pytest
 
 from advisor.knowledge.schema import Mechanics
 from advisor.memory.cells import Ledger, Owner
+from advisor.memory.fit import Walls, unfit
 from advisor.memory.inputs import read_inputs
 from advisor.memory.ledger import build_ledger
 from advisor.memory.rollout import gather_part
@@ -76,7 +77,7 @@ def test_the_known_fit_of_a_72b_lora_on_four_cards_fits() -> None:
         "sync.batches": 16,
     }
     run = make_run("Qwen2.5-72B-Instruct", FULL, Topology(1, 4, 4, 4, 4), knobs)
-    assert build_ledger(run, box(4, 79.15)).fits("gpu", 0.08)
+    assert unfit(build_ledger(run, box(4, 79.15)), "gpu", Walls(0.08)) == []
 
 
 @pytest.mark.parametrize("stage", [0, 1, 2])

@@ -17,12 +17,13 @@ from statistics import median
 
 import pytest
 
+from advisor.memory.predict import Overrides
 from advisor.plan import select
 from advisor.plan.options import Option
 from advisor.plan.propose import Proposal
-from advisor.plan.what_if import Overrides, Situation
+from advisor.plan.situation import Situation
 from advisor.run.constraints import violations
-from advisor.session import Asked, State, open_session
+from advisor.session import SessionRequest, State, open_session
 from tests.plan.generated import made_up
 
 DEAREST = ("changes_results", "host_ram", "slower", "free")
@@ -70,7 +71,7 @@ def told(seed: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Told:
 
     monkeypatch.setattr(select, "cheapest_of", listening)
     state = open_session(
-        Asked(script=folder / "run.sh", logs=(folder / "train.log",), gpus=run.gpus, host_ram=run.host_ram)
+        SessionRequest(script=folder / "run.sh", logs=(folder / "train.log",), gpus=run.gpus, host_ram=run.host_ram)
     )
     monkeypatch.undo()
     return Told(state, asked)
@@ -95,11 +96,11 @@ def fits(tried: Sequence[Pair], asking: Asking) -> bool:
     if len(set(keys)) < len(keys):
         return False
     changed = {**asking.base, **{k: v for _, option in tried for k, v in option.overrides.items()}}
-    situation = asking.situation
-    if set(violations(situation.built(changed), keys)) - set(violations(situation.built(asking.base), keys)):
+    predictor = asking.situation.predictor
+    if set(violations(predictor.built(changed), keys)) - set(violations(predictor.built(asking.base), keys)):
         return False
-    ledger = situation.outcome(changed).ledger
-    return not any(situation.unfit(ledger, place) for place in ("gpu", "host"))
+    found = predictor.predict(changed)
+    return not any(found.unfit(place) for place in ("gpu", "host"))
 
 
 def cost(tried: Sequence[Pair]) -> Cost:
@@ -127,9 +128,9 @@ def _pairs(asking: Asking) -> list[tuple[Proposal, list[Option]]]:
 
 def _useful(proposal: Proposal, asking: Asking) -> Iterator[Option]:
     """Values that save anything anywhere, or move a wall."""
-    before = asking.situation.outcome(asking.base).ledger
+    before = asking.situation.predictor.predict(asking.base).ledger
     for option in proposal.options:
-        after = asking.situation.outcome({**asking.base, **option.overrides}).ledger
+        after = asking.situation.predictor.predict({**asking.base, **option.overrides}).ledger
         pairs = [*zip(before.gpu, after.gpu, strict=False), *zip(before.host, after.host, strict=False)]
         if any(now.expected < was.expected for was, now in pairs) or after.host_limit != before.host_limit:
             yield option

@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.stories.told import tell
+from advisor.session import SessionRequest, State, open_session
+from tests.plan.generated import made_up
+from tests.stories.told import Story, tell
 
 Step = dict[str, Any]
 Planned = Callable[..., dict[str, Step]]
@@ -59,6 +61,30 @@ def planned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
         return {**steps, **{f"not:{n['id']}": n for n in answer["not_proposed"]}}
 
     return plan
+
+
+def asked_of(story: Story, folder: Path) -> SessionRequest:
+    """What the story's words ask for, of its files in a folder."""
+    given: dict[str, list[str]] = {}
+    for word, value in zip(story.machine[::2], story.machine[1::2], strict=True):
+        given.setdefault(word, []).append(value)
+    return SessionRequest(
+        script=folder / story.script,
+        logs=(folder / story.log,),
+        gpus=given["--gpus"][0],
+        host_ram=given["--host-ram"][0] if "--host-ram" in given else None,
+        nodes=int(given["--nodes"][0]) if "--nodes" in given else None,
+        libraries=tuple(given.get("--lib", ())),
+    )
+
+
+def opened(seed: int, folder: Path) -> State:
+    """The session of a made-up run."""
+    run = made_up(seed)
+    (folder / "run.sh").write_text(run.script)
+    (folder / "train.log").write_text(run.log)
+    files = SessionRequest(script=folder / "run.sh", logs=(folder / "train.log",), gpus=run.gpus, host_ram=run.host_ram)
+    return open_session(files)
 
 
 def changes(step: Step) -> dict[str, tuple[str | None, str | None]]:

@@ -12,7 +12,7 @@ import pytest
 from advisor.language import CHINESE, ENGLISH, speak
 from advisor.plan.patch import make_patch
 from advisor.plan.plan import PlanStep
-from advisor.session import Asked, State, open_session
+from advisor.session import SessionRequest, State, open_session
 from tests.plan.generated import made_up
 from tests.test_session_following import FOREIGN, OOM
 
@@ -25,7 +25,7 @@ def planned(seed: int, folder: Path) -> State:
     run = made_up(seed)
     (folder / "run.sh").write_text(run.script)
     (folder / "train.log").write_text(run.log)
-    files = Asked(script=folder / "run.sh", logs=(folder / "train.log",), gpus=run.gpus, host_ram=run.host_ram)
+    files = SessionRequest(script=folder / "run.sh", logs=(folder / "train.log",), gpus=run.gpus, host_ram=run.host_ram)
     return open_session(files)
 
 
@@ -59,7 +59,7 @@ def test_a_step_without_a_place_is_known_by_its_value_not_by_its_caveat(tmp_path
     speak(CHINESE)
     (tmp_path / "run.sh").write_text(FOREIGN)
     (tmp_path / "train.log").write_text(OOM)
-    state = open_session(Asked(tmp_path / "run.sh", (tmp_path / "train.log",), gpus="4xA100-80GB"))
+    state = open_session(SessionRequest(tmp_path / "run.sh", (tmp_path / "train.log",), gpus="4xA100-80GB"))
     without = [step for step in state.plan.steps if step.no_place]
     assert without
     assert not any(step.selected for step in without)

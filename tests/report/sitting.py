@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from advisor.crash.evidence import Crash, Evidence, Frame, TopUser
-from advisor.diagnosis.diagnosis import Advice, CaseMatch, Choice, Diagnosis, RuledOut, Step
+from advisor.diagnosis.diagnosis import Advice, CaseMatch, Choice, Diagnosis, QuestionStep, RuledOut
 from advisor.knowledge.schema import (
     Advisory,
     Answer,
@@ -32,10 +32,11 @@ from advisor.knowledge.schema import (
 )
 from advisor.machine.inventory import Gpu, Host, Machine
 from advisor.memory.cells import Cell, Ledger, Match, Owner, PhaseSum, Place
+from advisor.memory.fit import Fit
 from advisor.plan.plan import Change, NotProposed, Plan, PlanStep
 from advisor.run.run import Knob, ModelShape, Run, Topology
 from advisor.script.document import Setting, Span
-from advisor.session import Asked, State
+from advisor.session import SessionRequest, State
 from advisor.units import GIB
 from advisor.words import Phase
 from tests.replacing import replace
@@ -277,7 +278,7 @@ def diagnosis() -> Diagnosis:
         memory="host",
         phase="actor_update",
         path=(
-            Step(
+            QuestionStep(
                 question="memory",
                 asks="Which memory ran out?",
                 why="The remedies are opposite.",
@@ -287,7 +288,7 @@ def diagnosis() -> Diagnosis:
                 because="train.log line 207",
                 evidence=(0,),
             ),
-            Step(
+            QuestionStep(
                 question="growth",
                 asks="Did RAM grow from step to step?",
                 why="A leak has another remedy.",
@@ -315,7 +316,7 @@ def plan() -> Plan:
         before=ledger(False),
         after=ledger(True),
         margin=0.08,
-        fits=True,
+        fit=Fit("fits"),
         not_proposed=(NotProposed("raise-accumulation", "More gradient accumulation", "it does not lower the peak"),),
     )
 
@@ -358,7 +359,7 @@ def machine() -> Machine:
 def sitting() -> State:
     """The whole story."""
     return State(
-        asked=Asked(script=Path("run.sh"), logs=(Path("train.log"),)),
+        asked=SessionRequest(script=Path("run.sh"), logs=(Path("train.log"),)),
         knowledge=KNOWLEDGE,
         machine=machine(),
         script=None,
@@ -387,5 +388,5 @@ def unknown_sitting() -> State:
         ledger=Ledger(None, None, (), (), missing=("the model is not known",)),
         attribution=(),
         diagnosis=Diagnosis("", "", "", "estimated", "unknown", "unknown", ()),
-        plan=Plan((), None, None, 0.08, None),
+        plan=Plan((), None, None, 0.08, Fit("cannot_be_said")),
     )

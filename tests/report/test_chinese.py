@@ -20,7 +20,7 @@ from advisor.report.phrases import printed, savings
 from advisor.report.text_report import estimate_report, scan_report, text_report
 from advisor.report.ticket import ticket
 from advisor.run_file import sizing_of
-from advisor.session import Asked, open_session
+from advisor.session import SessionRequest, open_session
 from tests.replacing import replace
 from tests.report.sitting import crash, machine, sitting, unknown_sitting
 
@@ -115,7 +115,7 @@ def test_an_unclear_log_is_told_once():
 def test_the_ticket_is_english_whatever_is_spoken():
     def told(language: str) -> str:
         speak(language)
-        text = ticket(open_session(Asked(DEMO.script, (DEMO.log,), machine_files=(DEMO.machine,))))
+        text = ticket(open_session(SessionRequest(DEMO.script, (DEMO.log,), machine_files=(DEMO.machine,))))
         assert spoken() == language
         return text
 
@@ -123,7 +123,7 @@ def test_the_ticket_is_english_whatever_is_spoken():
 
 
 def test_the_ticket_of_a_plan_that_does_not_fit_is_english():
-    asked = Asked(DEMO.script, (DEMO.log,), gpus="8xA100-40GB", host_ram="100GB")
+    asked = SessionRequest(DEMO.script, (DEMO.log,), gpus="8xA100-40GB", host_ram="100GB")
     state = open_session(asked)
     assert any("\u4e00" <= sign <= "\u9fff" for sign in state.plan.shortfall)
     text = ticket(state)

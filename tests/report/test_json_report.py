@@ -7,11 +7,11 @@ import json
 import pytest
 
 from advisor.crash.evidence import Evidence
+from advisor.memory.fit import Walls, fit_of
 from advisor.report.json_report import (
     diagnose_json,
     encode,
     estimate_json,
-    fits,
     machine_file,
     scan_json,
 )
@@ -120,4 +120,4 @@ def test_a_run_fits_only_where_card_and_host_do(gpu, host, expected):
         gpu_capacity=None if gpu is None else gpu * GIB,
         host_limit=None if host is None else host * GIB,
     )
-    assert fits(known, 0.08) is expected
+    assert fit_of(known, Walls(0.08), sitting().run).fits is expected

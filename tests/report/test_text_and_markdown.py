@@ -8,6 +8,7 @@ import pytest
 
 from advisor.crash.evidence import Crash, Evidence
 from advisor.hostile import cells
+from advisor.memory.fit import Fit
 from advisor.report.machine_report import machine_report
 from advisor.report.markdown_report import code, markdown_report, text
 from advisor.report.text_report import estimate_report, scan_report, text_report
@@ -147,7 +148,7 @@ def test_a_change_of_results_is_marked():
 
 
 def test_a_plan_that_does_not_suffice_says_by_how_much():
-    short = replace(plan(), fits=False, shortfall="3.00 GiB are missing in the actor update.")
+    short = replace(plan(), fit=Fit("does_not_fit"), shortfall="3.00 GiB are missing in the actor update.")
     assert "3.00 GiB are missing" in " ".join(text_report(replace(sitting(), plan=short)).split())
 
 

@@ -4,14 +4,14 @@ import pytest
 
 from advisor.demo import demo_files
 from advisor.report.ticket import COLUMNS, LINES, anonymous, ticket
-from advisor.session import Asked, open_session
+from advisor.session import SessionRequest, open_session
 from tests.replacing import replace
 
 DEMO = demo_files()
 
 
 def test_it_fits_a_mail_and_tells_what_matters() -> None:
-    text = ticket(open_session(Asked(DEMO.script, (DEMO.log,), machine_files=(DEMO.machine,))))
+    text = ticket(open_session(SessionRequest(DEMO.script, (DEMO.log,), machine_files=(DEMO.machine,))))
     lines = text.splitlines()
     assert len(lines) <= LINES
     assert max(map(len, lines)) <= COLUMNS
@@ -22,7 +22,7 @@ def test_it_fits_a_mail_and_tells_what_matters() -> None:
 
 
 def test_hostile_evidence_cannot_make_it_longer_or_control_a_terminal() -> None:
-    state = open_session(Asked(DEMO.script, (DEMO.log,), machine_files=(DEMO.machine,)))
+    state = open_session(SessionRequest(DEMO.script, (DEMO.log,), machine_files=(DEMO.machine,)))
     bad = tuple(replace(one, text="\x1b]52;c;eA==\x07" + "显" * 5000) for one in state.crash.evidence)
     text = ticket(replace(state, crash=replace(state.crash, evidence=bad)))
     assert "\x1b" not in text

@@ -36,8 +36,9 @@ def _plan(answer: Answer) -> Iterator[str]:
     refused = ", ".join(one["id"] for one in answer["not_proposed"])
     yield f"not proposed: {refused or 'nothing'}"
     outcome = answer["outcome"] or {}
-    told = [f"{key} {outcome[key]}" for key in sorted(outcome) if not isinstance(outcome[key], str)]
-    yield f"outcome: {', '.join(told)}"
+    fit = outcome.get("fit") or {}
+    why = [fit[part] for part in ("reason", "place", "phase", "decides") if fit.get(part)]
+    yield f"outcome: {fit.get('verdict')}{': ' if why else ''}{', '.join(why)}; margin {outcome.get('margin')}"
 
 
 def _memory(answer: Answer) -> Iterator[str]:

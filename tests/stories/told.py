@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from advisor import asked
+from advisor import request
 from advisor.cli import main
 from tests.machine import fake_nvml
 
@@ -84,7 +84,7 @@ def enter(story: Story, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     box = tmp_path / "box"
     (box / "proc").mkdir(parents=True)
     (box / "proc" / "meminfo").write_text("MemTotal: 67108864 kB\nMemAvailable: 60000000 kB\n")
-    monkeypatch.setattr(asked, "measure", partial(asked.measure, nvml=fake_nvml.FakeNvml(init_error=12), root=box))
+    monkeypatch.setattr(request, "measure", partial(request.measure, nvml=fake_nvml.FakeNvml(init_error=12), root=box))
     monkeypatch.setenv("PATH", f"{empty / 'bin'}:/usr/bin:/bin")
     return folder
 

@@ -24,7 +24,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from advisor import language, session, session_store
-from advisor.asked import Asked
 from advisor.config import read_config, told
 from advisor.crash.read import read_text
 from advisor.crash.snapshot import RefusedPickleError, plain_data
@@ -35,6 +34,7 @@ from advisor.knowledge.own import merged
 from advisor.redact import redact
 from advisor.report.json_report import diagnose_json, encode
 from advisor.report.text_report import text_report
+from advisor.request import SessionRequest
 from advisor.run.config_file import read_config as read_model_config
 from advisor.run.shape import size_in_name
 from advisor.run_file import size_run_file
@@ -310,7 +310,7 @@ def _sitting(folder: Path, data: bytes) -> None:
     log = folder / "train.log"
     if not log.exists():
         shutil.copy(RUNS / "easyr1" / "train.log", log)
-    asked = Asked(script=folder / "run.sh", logs=(log,), gpus="8xA100-40GB", host_ram="760GB")
+    asked = SessionRequest(script=folder / "run.sh", logs=(log,), gpus="8xA100-40GB", host_ram="760GB")
     state = session.open_session(asked)
     session.patch(state)
     encode(diagnose_json(state))
@@ -318,7 +318,7 @@ def _sitting(folder: Path, data: bytes) -> None:
 
 
 def _run_file(path: Path) -> None:
-    size_run_file(path, Asked())
+    size_run_file(path, SessionRequest())
 
 
 def _config(folder: Path, data: bytes) -> None:

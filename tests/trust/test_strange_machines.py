@@ -41,7 +41,7 @@ def at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Strange], P
         root = strange.root(tmp_path / "root")
         measure = partial(measuring.measure, nvml=strange.nvml(), root=root)
         monkeypatch.setattr(measuring, "measure", measure)
-        monkeypatch.setattr("advisor.asked.measure", measure)
+        monkeypatch.setattr("advisor.request.measure", measure)
         return root
 
     return be

@@ -11,7 +11,7 @@ from unittest.mock import patch
 from advisor.demo import demo_files
 from advisor.guided import SessionDriver
 from advisor.language import CHINESE, ENGLISH, speak
-from advisor.session import Asked
+from advisor.session import SessionRequest
 from advisor.tui.diff_view import DiffScreen
 from advisor.tui.frame import Frame
 from advisor.tui.plan_view import PlanScreen
@@ -41,7 +41,7 @@ IN_CHINESE: dict[str, Shot] = {"verdict": (VerdictScreen, []), "plan": (PlanScre
 def demo() -> SessionDriver:
     """The real session on the bundled crash."""
     files = demo_files()
-    return SessionDriver(Asked(files.script, (files.log,), machine_files=(files.machine,)), is_demo=True)
+    return SessionDriver(SessionRequest(files.script, (files.log,), machine_files=(files.machine,)), is_demo=True)
 
 
 async def draw(folder: Path) -> list[Path]:

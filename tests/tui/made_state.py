@@ -8,16 +8,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from advisor.crash.evidence import Crash, Evidence, TopUser
-from advisor.diagnosis.diagnosis import UNKNOWN, CaseMatch, Choice, Diagnosis, RuledOut, Step
+from advisor.diagnosis.diagnosis import UNKNOWN, CaseMatch, Choice, Diagnosis, QuestionStep, RuledOut
 from advisor.knowledge.schema import Knowledge, Mechanics, Signatures, Tree
 from advisor.machine.inventory import Gpu, GpuProcess, Host, Machine
 from advisor.machine.live import GaugeSnapshot, GpuGauge
 from advisor.memory.cells import Cell, Ledger, Owner, PhaseSum, Place
+from advisor.memory.fit import Fit
 from advisor.plan.plan import Change, NotProposed, Plan, PlanStep
 from advisor.run.run import Knob, ModelShape, Run, Topology
 from advisor.script.document import Setting, Span
 from advisor.script.launch import Script
-from advisor.session import Asked, State
+from advisor.session import SessionRequest, State
 from advisor.tui.driver import Preview, Saved
 from advisor.words import Phase
 from tests.replacing import replace
@@ -162,7 +163,7 @@ def plan_of(chosen: tuple[PlanStep, ...]) -> Plan:
         ledger(False, False),
         after,
         0.08,
-        fits=len(on) >= 2,
+        fit=Fit("fits" if len(on) >= 2 else "does_not_fit"),
         not_proposed=(NotProposed("accumulation", "More gradient accumulation", "it does not lower the peak"),),
     )
 
@@ -184,10 +185,10 @@ def evidence(log: str = "/home/ana/train.log") -> tuple[Evidence, ...]:
     )
 
 
-def path(memory: str = "host") -> tuple[Step, ...]:
+def path(memory: str = "host") -> tuple[QuestionStep, ...]:
     """Three questions; the first may be answered by the user."""
     return (
-        Step(
+        QuestionStep(
             "memory",
             "Which memory ran out?",
             "the remedies are opposite: offload moves bytes from the GPU to the host, so turning it on cures one "
@@ -200,11 +201,11 @@ def path(memory: str = "host") -> tuple[Step, ...]:
             "Look for the first traceback, then `dmesg -T | grep -i oom`.",
             "" if memory == "host" else "host",
         ),
-        Step(
+        QuestionStep(
             "framework", "Which framework runs it?", "settings have other names elsewhere.",
             (Choice("easyr1", "EasyR1"), Choice("verl", "verl")), "easyr1", "script", "line 6 runs verl.trainer.main",
         ),
-        Step(
+        QuestionStep(
             "growth", "Does host RAM grow from step to step?", "a leak is not cured by a smaller setting.",
             (Choice("yes", "Yes, every step"), Choice("no", "No, it is full from the first step")), UNKNOWN, "unknown",
             if_unknown="Watch `free -g` over three steps.",
@@ -262,7 +263,7 @@ def host_crash(script: Path | None = Path("/home/ana/run.sh"), log: str = "/home
     )  # fmt: skip
     plan = plan_of(steps())
     given = Script((), ()) if script else None
-    asked = Asked(script=script, logs=(Path(log),))
+    asked = SessionRequest(script=script, logs=(Path(log),))
     return State(asked, KNOWLEDGE, machine(), given, 0, run(), crash, plan.before, (), diagnosis(), plan, {})  # type: ignore[arg-type]
 
 
@@ -284,7 +285,7 @@ def gpu_crash() -> State:
 def no_log(script: bool = True) -> State:
     """Nothing crashed, or nobody gave a log."""
     state = host_crash()
-    asked = Asked(script=Path("/home/ana/run.sh") if script else None)
+    asked = SessionRequest(script=Path("/home/ana/run.sh") if script else None)
     crash = Crash("unclear", "unknown", "unknown", unclear_because="no log was given")
     told = replace(state.diagnosis, path=(), remarks=(), cases=(), ruled_out=(), title="nothing to explain")
     return replace(state, asked=asked, crash=crash, diagnosis=told, script=Script((), ()) if script else None)

@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.memory.cells import LETTERS, Cell, PhaseSum
+from advisor.memory.fit import Fit
 from advisor.tui.memory_bars import (
     OWNER_WORDS,
     first_phase,
@@ -105,6 +106,6 @@ def test_the_phase_that_died_is_shown_first_else_the_fullest() -> None:
 
 def test_without_a_ledger_the_missing_inputs_are_named() -> None:
     missing = replace(ledger(False, False), gpu=(), host=(), missing=("the model",))
-    plan = replace(plan_of(steps()), before=missing, after=None, fits=None)
+    plan = replace(plan_of(steps()), before=missing, after=None, fit=Fit("cannot_be_said"))
     assert "the model" in texts(unexplained(plan, 78))
     assert "cannot be computed" in fit_words(plan).text

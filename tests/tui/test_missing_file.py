@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from advisor.guided import SessionDriver
-from advisor.session import Asked
+from advisor.session import SessionRequest
 from advisor.tui.plan_view import PlanScreen
 
 from .screen_text import opened, press, screen_text
@@ -27,7 +27,7 @@ BY_NAME = "by its name, memory is counted for DeepSpeed ZeRO stage 2, a guess."
 def driver(tmp_path: Path) -> SessionDriver:
     (tmp_path / "run.sh").write_text(SCRIPT)
     (tmp_path / "train.log").write_text(LOG)
-    return SessionDriver(Asked(script=tmp_path / "run.sh", logs=(tmp_path / "train.log",), gpus="2xA100-80GB"))
+    return SessionDriver(SessionRequest(script=tmp_path / "run.sh", logs=(tmp_path / "train.log",), gpus="2xA100-80GB"))
 
 
 def shown(pilot: object) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from advisor.guided import SessionDriver
-from advisor.session import Asked, State
+from advisor.session import SessionRequest, State
 from advisor.tui.evidence_view import EvidenceView, source_of
 from advisor.tui.log_window import LogWindows
 from advisor.tui.verdict import VerdictScreen
@@ -19,7 +19,7 @@ STORIES = sorted(folder.name for folder in RUNS.iterdir() if folder.is_dir())
 
 
 def read(*logs: Path) -> State:
-    return SessionDriver(Asked(logs=logs)).open(lambda _: None)
+    return SessionDriver(SessionRequest(logs=logs)).open(lambda _: None)
 
 
 def every_proof_opens(state: State) -> None:
@@ -48,7 +48,7 @@ async def test_a_log_given_by_a_relative_path_opens_at_the_proof(
     (tmp_path / "logs").mkdir()
     shutil.copy(RUNS / "logic-rl" / "stage1.log", tmp_path / "logs")
     monkeypatch.chdir(tmp_path)
-    async with opened(driver=SessionDriver(Asked(logs=(Path("logs/stage1.log"),)))) as pilot:
+    async with opened(driver=SessionDriver(SessionRequest(logs=(Path("logs/stage1.log"),)))) as pilot:
         assert isinstance(pilot.app.screen, VerdictScreen)
         await press(pilot, "o")
         assert isinstance(pilot.app.screen, EvidenceView)

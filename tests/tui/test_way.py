@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from textual.worker import WorkerFailed
 
+from advisor.memory.fit import Fit
 from advisor.session import State
 from advisor.tui.app import AdvisorApp
 from advisor.tui.diff_view import DiffScreen
@@ -328,7 +329,7 @@ async def test_resizing_keeps_the_place_and_changes_the_panes() -> None:
 
 async def test_a_plan_without_steps_says_why_and_is_no_dead_end() -> None:
     state = host_crash()
-    state = replace(state, plan=replace(state.plan, steps=(), fits=None))
+    state = replace(state, plan=replace(state.plan, steps=(), fit=Fit("cannot_be_said")))
     async with opened(state) as pilot:
         await press(pilot, *["enter"] * 4)
         assert "nothing to propose" in screen_text(pilot.app)

@@ -11,9 +11,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from advisor.asked import Asked, read_crash_of
 from advisor.crash.read import read_logs
 from advisor.knowledge.load import load_knowledge
+from advisor.request import SessionRequest, read_crash_of
 from advisor.watch.end_of_run_log import RunEnd, write_end_logs
 from advisor.watch.gauges import HostGauges, Pace
 from advisor.watch.gpu_gauges import GpuGauges
@@ -103,8 +103,8 @@ def test_a_worker_that_only_died_in_the_drivers_log_is_explained_by_its_own(tmp_
     (tmp_path / FOLDER / "worker-1.err").write_text(TORCH)
     (tmp_path / "output.log").write_text(DIED)
     knowledge = load_knowledge()
-    alone = read_crash_of(Asked(logs=(tmp_path / "output.log",)), knowledge, lambda _: None)
-    fuller = read_crash_of(Asked(logs=(tmp_path / "output.log",), record=tmp_path), knowledge, lambda _: None)
+    alone = read_crash_of(SessionRequest(logs=(tmp_path / "output.log",)), knowledge, lambda _: None)
+    fuller = read_crash_of(SessionRequest(logs=(tmp_path / "output.log",), record=tmp_path), knowledge, lambda _: None)
     assert alone.verdict == "unclear"
     assert (fuller.verdict, fuller.signature) == ("oom", "torch-oom")
 

@@ -1,4 +1,4 @@
-"""What a sitting is opened with: what was asked for, and what is read and measured for it."""
+"""Reads and measures what a session is asked for: script, log, machine."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ from advisor.machine.describe import described, from_log, merge
 from advisor.machine.inventory import Machine
 from advisor.machine.measure import measure
 from advisor.machine.ray_session import end_of
-from advisor.run.agreement import agreement
+from advisor.plan.patch import values_before
+from advisor.run.agreement import agreement, same_text
+from advisor.run.bound import native
 from advisor.run.dialect import Recognised, recognise
 from advisor.script.launch import Launch, Script
 from advisor.script.reader import follow_module
@@ -28,11 +30,11 @@ from advisor.watch.ray_logs import ends_in, of_workers, raylets_on, worker_ids
 _LONG = 32 << 20
 """Bytes of a log from which on it is told how far its reading is."""
 
-Notice = Callable[[str], None]
+OnProgress = Callable[[str], None]
 """Told what is being read, for progress."""
 
 
-class Asked(Struct, frozen=True):
+class SessionRequest(Struct, frozen=True):
     """What the user gave on the command line, or later in the app."""
 
     script: Path | None = None
@@ -65,7 +67,7 @@ def silent(_: str) -> None:
     return
 
 
-def read_crash(logs: Sequence[Path], knowledge: Knowledge, tell: Notice) -> Crash:
+def read_crash(logs: Sequence[Path], knowledge: Knowledge, tell: OnProgress) -> Crash:
     if not logs:
         return no_log()
     for log in logs:
@@ -84,7 +86,7 @@ def read_crash(logs: Sequence[Path], knowledge: Knowledge, tell: Notice) -> Cras
     return read_logs(logs, knowledge.signatures, frames, progress, at)
 
 
-def read_crash_of(asked: Asked, knowledge: Knowledge, tell: Notice) -> Crash:
+def read_crash_of(asked: SessionRequest, knowledge: Knowledge, tell: OnProgress) -> Crash:
     """What the logs prove; where they leave it open, Ray's own logs too: those in the record, or of the dead worker."""
     crash = read_crash(asked.logs, knowledge, tell)
     if crash.verdict != "unclear":
@@ -127,13 +129,13 @@ def _ends_elsewhere(address: str | None, workers: tuple[str, ...]) -> tuple[Path
     return _kept_aside({f"{node} {name}": text for node, name, text in logs}) if logs else ()
 
 
-def described_libraries(asked: Asked, knowledge: Knowledge) -> Mapping[str, str]:
+def stated_libraries(asked: SessionRequest, knowledge: Knowledge) -> Mapping[str, str]:
     """Versions the user named, for choosing the launch before the machine is measured."""
     return described(knowledge.gpus, libraries=asked.libraries).libraries
 
 
 def pick_launch(
-    script: Script | None, crash: Crash, asked: Asked, knowledge: Knowledge, libraries: Mapping[str, str]
+    script: Script | None, crash: Crash, asked: SessionRequest, knowledge: Knowledge, libraries: Mapping[str, str]
 ) -> tuple[Recognised, int]:
     """The launch asked for; else, of those a dialect knows, the one the log agrees with best; else the first."""
     launches = script.launches if script is not None else ()
@@ -171,13 +173,18 @@ def config_module(script: Script | None, index: int, recognised: Recognised, kno
 
 
 def machine_for(
-    asked: Asked, knowledge: Knowledge, crash: Crash, script: Script | None, index: int, tell: Notice = silent
+    asked: SessionRequest,
+    knowledge: Knowledge,
+    crash: Crash,
+    script: Script | None,
+    index: int,
+    tell: OnProgress = silent,
 ) -> Machine:
     launch = script.launches[index] if script is not None and script.launches else None
     host = crash.evidence[0].fields.get("node_total_bytes") if crash.evidence else None
     return merge(
         measure(launch.interpreter if launch is not None else None),
-        machine_told(asked, knowledge, tell),
+        described_machine(asked, knowledge, tell),
         from_log(
             gpu_bytes=crash.gpu_total_bytes,
             gpu_names=crash.gpu_names,
@@ -187,7 +194,7 @@ def machine_for(
     )
 
 
-def machine_told(asked: Asked, knowledge: Knowledge, tell: Notice = silent) -> Machine:
+def described_machine(asked: SessionRequest, knowledge: Knowledge, tell: OnProgress = silent) -> Machine:
     """What the command line says of the machine, and the cluster that it names."""
     nodes, problems = _cluster(asked.ray, tell)
     return described(
@@ -203,7 +210,7 @@ def machine_told(asked: Asked, knowledge: Knowledge, tell: Notice = silent) -> M
     )
 
 
-def _cluster(address: str | None, tell: Notice) -> tuple[Sequence[Machine], Sequence[str]]:
+def _cluster(address: str | None, tell: OnProgress) -> tuple[Sequence[Machine], Sequence[str]]:
     """Nodes of the Ray cluster that was named, and sentences on those that did not answer."""
     if address is None:
         return (), ()
@@ -217,7 +224,52 @@ def _cluster(address: str | None, tell: Notice) -> tuple[Sequence[Machine], Sequ
     return answers.nodes, answers.problems
 
 
-def other_launches(asked: Asked, script: Script | None, index: int) -> str:
+class Earlier(Struct, frozen=True):
+    """The script as it was when the log was written."""
+
+    overrides: Mapping[str, str | None]
+    """Native key (`$NAME` for a variable) → its text then; {}: as it is now."""
+    said: str = ""
+
+
+def earlier_run(
+    logs: Sequence[Path], script: Script | None, launch: Launch | None, crash: Crash, known: Recognised
+) -> Earlier:
+    """The settings that the log's run had and this script no longer has, with a sentence on them.
+
+    Either the log prints other values, or `fix` changed the script after the log was written: its comments have both.
+    """
+    if script is None or launch is None or not logs or not crash.evidence or known.framework is None:
+        return Earlier({})
+    facts, printed = known.framework.settings, {native(key): text for key, text in crash.settings.items()}
+    now = {native(setting.key): setting.text for setting in launch.effective().values() if setting.resolved}
+    then: dict[str, str | None] = {
+        key: printed[key]
+        for key, text in now.items()
+        if key in facts and facts[key].knob is not None and key in printed and not same_text(text, printed[key])
+    }
+    main = script.documents[0]
+    written, logged = ([f.stat().st_mtime for f in files if f.is_file()] for files in ([main.path], logs))
+    if written and logged and written[0] > max(logged):
+        commented = values_before(main.data.decode(errors="replace"))
+        settings = {key: old for key, old in commented.items() if key in facts}
+        variables = {f"${key}": old for key, old in commented.items() if key in known.framework.environment}
+        then = {**settings, **variables, **then}
+    if not then:
+        return Earlier({})
+    key, text = next(iter(then.items()))
+    unset = say("what is not set")
+    said = say(
+        "The log is of another run than this script's: it had {key} = {then}, here it is {now}. What the log shows "
+        "counts for the run as it was, and is carried over to the script as it is.",
+        key=clean_line(key, 80),
+        then=unset if text is None else clean_line(text, 40),
+        now=clean_line(now.get(key, unset), 40),
+    )
+    return Earlier(then, said)
+
+
+def other_launches(asked: SessionRequest, script: Script | None, index: int) -> str:
     """Which of several training commands is looked at, where nobody chose; "" where there is no choice."""
     if script is None or len(script.launches) < 2 or asked.launch is not None:
         return ""

@@ -1,0 +1,136 @@
+"""Asks what the decision tree does not: the framework's version and, where a config file is missing, the sharding."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from msgspec.structs import replace
+
+from advisor.diagnosis.diagnosis import UNKNOWN, AnsweredBy, Choice, Diagnosis, QuestionStep
+from advisor.diagnosis.tree import AnswerError, not_an_answer
+from advisor.knowledge.schema import Era, Framework, Sharding
+from advisor.language import say
+from advisor.run.dialect import Recognised
+from advisor.run.run import Unread
+
+VERSION, SHARDING = "version", "sharding"
+AFTER = ("framework", "framework_host", "memory")
+"""It stands behind the first of these on the path."""
+
+
+def with_answered_version(recognised: Recognised, answers: Mapping[str, str]) -> Recognised:
+    """The dialect with the era that the user named. Raises AnswerError for one that it does not have."""
+    given, framework = answers.get(VERSION), recognised.framework
+    if given in (None, UNKNOWN) or framework is None:
+        return recognised
+    eras = [era.id for era in framework.eras]
+    if given not in eras:
+        raise AnswerError(not_an_answer(VERSION, eras, str(given)))
+    return replace(recognised, era=given, era_told_by="user")
+
+
+def tree_answers(answers: Mapping[str, str]) -> dict[str, str]:
+    """What the decision tree is told: everything but the version and the sharding."""
+    return {name: given for name, given in answers.items() if name not in (VERSION, SHARDING)}
+
+
+def with_version(diagnosis: Diagnosis, recognised: Recognised, *, wanted: bool = True) -> Diagnosis:
+    """The diagnosis with the question on its path, where the version is open or the user has told it.
+
+    `wanted` False: there is nothing to plan, so nobody is asked.
+    """
+    framework = recognised.framework
+    told = recognised.era_told_by == "user"
+    if framework is None or len(framework.eras) < 2 or not (told or (wanted and recognised.era_told_by == "nothing")):
+        return diagnosis
+    step = _version_question(framework, recognised.era if told else UNKNOWN)
+    names = [one.question for one in diagnosis.path]
+    at = max((names.index(name) + 1 for name in AFTER if name in names), default=0)
+    opened = diagnosis.open_questions if told else (*diagnosis.open_questions, VERSION)
+    return replace(diagnosis, path=(*diagnosis.path[:at], step, *diagnosis.path[at:]), open_questions=opened)
+
+
+def _version_question(framework: Framework, answer: str) -> QuestionStep:
+    return QuestionStep(
+        question=VERSION,
+        asks=say("Which version of {framework} is installed?", framework=framework.title),
+        why=say(
+            "Names, units and defaults of its settings changed with the versions; the plan uses those of the one told."
+        ),
+        choices=tuple(Choice(era.id, _title(era)) for era in sorted(framework.eras, key=_number, reverse=True)),
+        answer=answer,
+        source="unknown" if answer == UNKNOWN else "user",
+        because="" if answer == UNKNOWN else say("you said so"),
+        if_unknown=say(
+            "`pip show {package}` where it trains; `git log -1` in a copy of the source.", package=framework.package
+        ),
+    )
+
+
+def _number(era: Era) -> tuple[int, ...]:
+    return tuple(int(digits) for digits in re.findall(r"\d+", era.id))
+
+
+def _title(era: Era) -> str:
+    """Like "v0.4 (>=0.4.0,<0.4.1)"."""
+    return f"{era.id} ({era.versions})" if era.versions else era.id
+
+
+def answered_sharding(known: Sequence[Sharding], answers: Mapping[str, str]) -> str | None:
+    """The user's answer; None where there is none. Raises AnswerError for one that the question does not have."""
+    given = answers.get(SHARDING)
+    ids = [one.id for one in known]
+    if given is not None and given != UNKNOWN and given not in ids:
+        raise AnswerError(not_an_answer(SHARDING, ids, given))
+    return given
+
+
+def with_sharding(
+    diagnosis: Diagnosis, unread: Unread | None, known: Sequence[Sharding], *, wanted: bool = True
+) -> Diagnosis:
+    """The diagnosis with the question on its path, where the file of a launch that would answer it is missing.
+
+    `wanted` False: there is nothing to plan, so nobody is asked.
+    """
+    if unread is None or not wanted or len(unread.choices) < 2:
+        return diagnosis
+    step = _sharding_question(unread, known)
+    names = [one.question for one in diagnosis.path]
+    at = max((names.index(name) + 1 for name in (VERSION, *AFTER) if name in names), default=0)
+    opened = diagnosis.open_questions if unread.choice else (*diagnosis.open_questions, SHARDING)
+    return replace(diagnosis, path=(*diagnosis.path[:at], step, *diagnosis.path[at:]), open_questions=opened)
+
+
+def _sharding_question(unread: Unread, known: Sequence[Sharding]) -> QuestionStep:
+    source: dict[str, AnsweredBy] = {"user": "user", "name": "script", "option": "script", "nothing": "unknown"}
+    because = {
+        "user": say("you said so"),
+        "name": say("{file} was not found; its name says so", file=unread.file)
+        if not unread.against
+        else say(
+            "{file} was not found; its name says so, but the traceback has {frame}, which is not there with it",
+            file=unread.file,
+            frame=unread.against,
+        ),
+        "option": unread.key,
+        "nothing": "",
+    }
+    return QuestionStep(
+        question=SHARDING,
+        asks=say("How does {file} shard the training states?", file=unread.file),
+        why=say(
+            "The file ({key}) was not found. Weights, gradients and moments take 16 bytes per parameter on every GPU "
+            "unless they are sharded; all sums rest on it.",
+            key=unread.key,
+        ),
+        choices=tuple(Choice(one.id, one.title) for one in known if one.id in unread.choices),
+        answer=unread.choice or UNKNOWN,
+        source=source[unread.told_by],
+        because=because[unread.told_by],
+        if_unknown=say(
+            "In the file: zero_stage (accelerate), zero_optimization.stage (DeepSpeed), distributed_type: FSDP. Beside "
+            "the script, where the launch names it, the file is read."
+        ),
+        guess=unread.told_by == "name",
+    )

@@ -1,0 +1,310 @@
+"""Judges whether a predicted run fits, phase by phase and place by place: the one answer that every face shows.
+
+Against: the walls of the machine (`Ledger.gpu_capacity`, `Ledger.host_limit`) less the margin. For: what a log proves
+that the run passed. The thresholds stand in `standing` and `fit_of` and nowhere else.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+from advisor.language import say
+from advisor.memory.cells import Ledger, Owner, PhaseSum, Place
+from advisor.memory.constants import ASSUMED_SHARE
+from advisor.run.run import Run
+from advisor.units import show_bytes
+from advisor.words import OWNER_TITLES, PHASE_TITLES, PHASES, Phase
+
+FitVerdict = Literal["fits", "may_not_fit", "does_not_fit", "cannot_be_said"]
+Standing = Literal["fits", "over", "engine", "lived_through", "set_aside"]
+"""Of one phase; "engine": its rollout engine cannot start, whatever room there is beside it."""
+Reason = Literal["over", "engine", "gpus", "high", "set_aside", "inputs", "capacity", "phase"]
+"""Why it does not fit (the first three), may not (the next two), or why nobody can say (the last three)."""
+
+PLACES: tuple[Place, ...] = ("gpu", "host")
+_ORDER: tuple[Phase, ...] = (
+    "model_load",
+    "rollout_init",
+    "weight_sync",
+    "rollout_generate",
+    "validation",
+    "log_prob",
+    "critic_update",
+    "actor_update",
+    "optimizer_step",
+    "checkpoint",
+)
+"""Phases as a first step passes them."""
+ASIDE: dict[Place, tuple[Phase, ...]] = {"gpu": (), "host": ("model_load", "checkpoint")}
+"""Short peaks outside the step: what a log measured in the step beyond the prediction is not known to be there too."""
+
+
+class Died(Struct, frozen=True):
+    """Where the run of the log ran out: what it passed before that is proven, as long as nothing is added to it."""
+
+    place: Place | None
+    """None: neither (shared memory), so every phase of both was lived with."""
+    phase: Phase
+    """"unknown" where the log does not show it: then no phase of the place is proven."""
+    first_step: bool = False
+    """The optimizer had not made its state yet, so a phase that will hold it was not passed with it."""
+
+
+class Walls(Struct, frozen=True):
+    """What a ledger is held against. `lived`: the ledger of the run as the log saw it; None where no log counts."""
+
+    margin: float
+    """Fraction of every capacity to be left free."""
+    shared: bool = True
+    """Engine and trainer use the same cards; an engine on cards of its own takes its share without a margin."""
+    died: Died | None = None
+    lived: Ledger | None = None
+
+
+class FitFinding(Struct, frozen=True):
+    """One thing that speaks against the run, or that nobody knows of it."""
+
+    reason: Reason
+    place: Place
+    phase: Phase = "unknown"
+    expected: int = 0
+    """Bytes; the GPUs asked for, where the reason is "gpus"."""
+    high: int = 0
+    """Bytes at the upper end of the interval."""
+    capacity: int = 0
+    """Bytes of the place; the GPUs there are, where the reason is "gpus"."""
+    short: int = 0
+    """Bytes (GPUs) that are missing, the margin included; 0 where that cannot be said."""
+    decides: Owner | None = None
+    """Whose bytes decide it: the largest where it is over, the least certain where it may be."""
+
+
+class Fit(Struct, frozen=True):
+    """Whether a run fits, with what decides it, and which phases were left out of account and why."""
+
+    verdict: FitVerdict
+    findings: tuple[FitFinding, ...] = ()
+    """What the verdict rests on, the worst first; () where it fits."""
+    lived_through: tuple[tuple[Place, Phase], ...] = ()
+    """Over by prediction, but the run passed them and they do not grow."""
+    set_aside: tuple[tuple[Place, Phase], ...] = ()
+    """Short peaks that are over only by what the log measured elsewhere."""
+
+    @property
+    def worst(self) -> FitFinding | None:
+        """What decides."""
+        return self.findings[0] if self.findings else None
+
+    @property
+    def fits(self) -> bool | None:
+        """The contract's word: what only may not fit counts as fitting."""
+        return None if self.verdict == "cannot_be_said" else self.verdict != "does_not_fit"
+
+
+def sums_of(ledger: Ledger, place: Place) -> tuple[PhaseSum, ...]:
+    """The phases of one place."""
+    return ledger.gpu if place == "gpu" else ledger.host
+
+
+def capacity_of(ledger: Ledger, place: Place) -> int | None:
+    """Bytes of one place; None where the machine is not known."""
+    return ledger.gpu_capacity if place == "gpu" else ledger.host_limit
+
+
+def limit_of(now: PhaseSum, capacity: int, walls: Walls) -> int:
+    """Bytes that a phase may take."""
+    free = walls.shared or now.has_trainer or _died_here(now, walls)
+    return int(capacity * (1 - walls.margin)) if free else capacity
+
+
+def counted(now: PhaseSum, walls: Walls) -> int:
+    """Expected bytes that count: of a short peak outside the step, without what the log measured in the step."""
+    if now.phase not in ASIDE[now.place] or _died_here(now, walls):
+        return now.expected
+    return now.expected - sum(cell.expected for cell in now.cells if cell.owner == "unexplained")
+
+
+def standing(now: PhaseSum, capacity: int, walls: Walls) -> Standing:
+    """How one phase stands: over where even the expected bytes leave less than the margin, unless it was lived with."""
+    limit, stuck = limit_of(now, capacity, walls), cannot_start(now)
+    if stuck or counted(now, walls) > limit:
+        return "lived_through" if _lived(now, walls) else "engine" if stuck else "over"
+    return "set_aside" if now.expected > limit else "fits"
+
+
+def unfit(ledger: Ledger, place: Place, walls: Walls) -> list[Phase] | None:
+    """Phases of a place that do not fit; None where it cannot be computed."""
+    capacity, sums = capacity_of(ledger, place), sums_of(ledger, place)
+    if capacity is None or not sums:
+        return None
+    return [now.phase for now in sums if standing(now, capacity, walls) in ("over", "engine")]
+
+
+def fit_of(ledger: Ledger, walls: Walls, run: Run, gpus: tuple[int, int] | None = None) -> Fit:
+    """The verdict. `gpus`: how many are asked for and how many there are, where that is too few.
+
+    Does not fit: the expected bytes of a phase leave less than the margin, the engine cannot start, GPUs are too few.
+    Cannot be said: a capacity is not known, or the log does not show in which phase it died and the prediction shows
+    none. May not fit: the upper end of a phase's interval is above what the place has.
+    """
+    against: list[FitFinding] = []
+    perhaps: list[FitFinding] = []
+    unknown: list[FitFinding] = [] if ledger.gpu else [FitFinding("inputs", "gpu")]
+    skipped: dict[Standing, list[tuple[Place, Phase]]] = {"lived_through": [], "set_aside": []}
+    for place in PLACES:
+        capacity = capacity_of(ledger, place)
+        if capacity is None:
+            grown = [now for now in sums_of(ledger, place) if not _lived(now, walls)]
+            unknown += [FitFinding("capacity", place)] if grown else []
+            continue
+        for now in sums_of(ledger, place):
+            stands = standing(now, capacity, walls)
+            if stands in skipped:
+                skipped[stands].append((place, now.phase))
+            if stands in ("over", "engine"):
+                against.append(_finding("engine" if stands == "engine" else "over", now, capacity, walls, run))
+            elif stands == "set_aside":
+                perhaps.append(_finding("set_aside", now, capacity, walls, run))
+            elif stands == "fits" and _highest(now, walls) > capacity and not _lived(now, walls):
+                perhaps.append(_finding("high", now, capacity, walls, run))
+    against.sort(key=lambda one: (one.reason != "engine", -one.short))
+    perhaps.sort(key=lambda one: (one.reason != "set_aside", -one.short))
+    if gpus is not None:
+        against.insert(0, FitFinding("gpus", "gpu", expected=gpus[0], capacity=gpus[1], short=gpus[0] - gpus[1]))
+    elif not against and not unknown and _unexplained(walls):
+        unknown.append(FitFinding("phase", walls.died.place or "gpu" if walls.died is not None else "gpu"))
+    found = against or unknown or perhaps
+    verdict: FitVerdict = "does_not_fit" if against else "cannot_be_said" if unknown else "fits"
+    return Fit(
+        "may_not_fit" if found and verdict == "fits" else verdict,
+        tuple(found),
+        tuple(skipped["lived_through"]),
+        tuple(skipped["set_aside"]),
+    )
+
+
+def worst_of_each_place(fit: Fit) -> list[FitFinding]:
+    """One finding of a kind and place: the others are relieved with it or say no more."""
+    return list({(one.place, one.reason): one for one in reversed(fit.findings)}.values())[::-1]
+
+
+def finding_clause(finding: FitFinding) -> str:
+    """A finding in one clause."""
+    told = {
+        "size": show_bytes(finding.short),
+        "phase": PHASE_TITLES[finding.phase],
+        "high": show_bytes(finding.high),
+        "capacity": show_bytes(finding.capacity),
+        "owner": OWNER_TITLES[finding.decides] if finding.decides is not None else "",
+    }
+    on_gpu = finding.place == "gpu"
+    match finding.reason:
+        case "over":
+            return say(
+                "{size} too much on each card in {phase}" if on_gpu else "{size} too much on each node in {phase}",
+                **told,
+            )
+        case "engine" if finding.short:
+            return say("the rollout engine cannot start: its share of each card is {size} short", **told)
+        case "engine":
+            return say("the rollout engine cannot start: its share of each card leaves no room for its KV cache")
+        case "gpus":
+            counts = {"asked": finding.expected, "have": finding.capacity, "short": finding.short}
+            return say("the launch asks for {asked} GPUs, the machine has {have}: {short} short", **counts)
+        case "high":
+            return say(
+                "{phase} may need up to {high} of the {capacity} of each card (least certain: {owner})"
+                if on_gpu
+                else "{phase} may need up to {high} of the {capacity} of each node (least certain: {owner})",
+                **told,
+            )
+        case "set_aside":
+            return say(
+                "the step fits, but {phase} may still need {size} more than each node has: watch the first one", **told
+            )
+        case "phase":
+            return say(
+                "the log does not show in which phase it ran out, and by the settings every phase fits: answer in which"
+            )
+    return (
+        say("how much memory a card has is not known (--gpus)")
+        if on_gpu
+        else say("how much RAM a node has is not known (--host-ram)")
+    )
+
+
+def cannot_start(now: PhaseSum) -> bool:
+    """Whether the rollout engine has no room for its cache in this phase."""
+    return any(cell.kind == "cannot_start" for cell in now.cells)
+
+
+def died_in(before: Ledger, place: Place, phase: Phase, shared: bool = True) -> Phase:
+    """The phase that ran out: the one the log shows, else the fullest by prediction, of the trainer's own cards where
+    the engine does not share them."""
+    if before.phase(place, phase) is not None:
+        return phase
+    peak = before.peak(place) if shared else before.crowded(place)
+    return peak.phase if peak is not None else "unknown"
+
+
+def _finding(reason: Reason, now: PhaseSum, capacity: int, walls: Walls, run: Run) -> FitFinding:
+    over = now.expected - limit_of(now, capacity, walls)
+    high = _highest(now, walls)
+    short = _engine_short(now, capacity, run) if reason == "engine" else high - capacity if reason == "high" else over
+    size = (lambda cell: cell.high - cell.expected) if reason == "high" else (lambda cell: cell.expected)
+    largest = max(now.cells, key=size, default=None)
+    owner: Owner | None = "kv_cache" if reason == "engine" else largest.owner if largest is not None else None
+    return FitFinding(reason, now.place, now.phase, now.expected, high, capacity, short, owner)
+
+
+def _highest(now: PhaseSum, walls: Walls) -> int:
+    return now.high - now.expected + counted(now, walls)
+
+
+def _engine_short(now: PhaseSum, capacity: int, run: Run) -> int:
+    """Bytes by which the engine's share is below its weights and its start-up pass; 0 where the cache alone is short.
+
+    SGLang's share holds weights and cache alone; vLLM takes a profiling pass out of it, too.
+    """
+    share = run.number("rollout.memory_share") or ASSUMED_SHARE
+    profiles = str(run.value("rollout.engine") or "").lower() != "sglang"
+    held = sum(
+        cell.expected
+        for cell in now.cells
+        if cell.owner == "engine_weights" or (profiles and cell.owner == "engine_rest" and not cell.kind)
+    )
+    return max(0, held - int(share * capacity))
+
+
+def _died_here(now: PhaseSum, walls: Walls) -> bool:
+    return walls.died is not None and (walls.died.place, walls.died.phase) == (now.place, now.phase)
+
+
+def _lived(now: PhaseSum, walls: Walls) -> bool:
+    """Whether the run passed this phase with no less in it."""
+    died = walls.died
+    then = walls.lived.phase(now.place, now.phase) if walls.lived is not None else None
+    if died is None or then is None or now.expected > then.expected or (cannot_start(now) and not cannot_start(then)):
+        return False
+    if died.first_step and any(
+        cell.owner in ("optimizer", "offloaded_optimizer") and cell.expected for cell in now.cells
+    ):
+        return False
+    if died.place != now.place:
+        return True
+    assert walls.lived is not None
+    return walls.lived.phase(now.place, died.phase) is not None and _rank(now.phase) < _rank(died.phase)
+
+
+def _rank(phase: Phase) -> int:
+    return _ORDER.index(phase) if phase in _ORDER else len(PHASES)
+
+
+def _unexplained(walls: Walls) -> bool:
+    """The log does not show where it died, and by prediction the run as the log saw it fits there."""
+    died, lived = walls.died, walls.lived
+    if died is None or lived is None or died.place is None or lived.phase(died.place, died.phase) is not None:
+        return False
+    return not unfit(lived, died.place, walls)

@@ -1,0 +1,216 @@
+"""Predicts what a run will hold and whether it fits: the one way to a ledger, for every face and every question.
+
+In this order: the run is bound with its overrides; bad library versions add what they leak; the ledger is computed;
+what the log read replaces what was predicted; peaks of a record do the same; what the crash proves beyond that is
+added; Ray's threshold lowers the host's wall. What was measured was measured on the run of the log, and moves along.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from copy import copy
+from functools import cached_property
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from advisor.crash.evidence import Crash
+from advisor.machine.inventory import Machine
+from advisor.memory.calibrate import Correction, corrected, corrections
+from advisor.memory.cells import Ledger, Place
+from advisor.memory.fit import Died, Fit, Walls, fit_of, unfit
+from advisor.memory.ledger import build_ledger
+from advisor.memory.peaks import Peak, with_peaks
+from advisor.memory.readings import Replaced, replaced_by, with_readings
+from advisor.run.build import BuiltRun, RunInputs, build_run
+from advisor.run.run import Knob, Run
+from advisor.run.topology import gpus_missing
+from advisor.words import Phase
+
+Overrides = Mapping[str, str | None]
+"""Native key (`$NAME` for a variable) → new text; None removes."""
+RAY_THRESHOLD = 0.95
+"""Ray's default kill threshold (docs: out-of-memory prevention)."""
+_Question = tuple[frozenset[tuple[str, str | None]], bool, tuple[tuple[str, object], ...]]
+
+
+class MeasuredEvidence(Struct, frozen=True):
+    """What log and record measured of the run as they saw it."""
+
+    readings: tuple[Replaced, ...] = ()
+    """Quantities of the ledger that the log printed."""
+    peaks: tuple[Peak, ...] = ()
+    """Phases whose peak a record measured."""
+    corrections: tuple[Correction, ...] = ()
+    """What the crash proves beyond the prediction."""
+
+
+class Prediction:
+    """A run with some overrides: the run as bound, its ledger, and how that fits. Computed once, when asked."""
+
+    def __init__(self, built: BuiltRun, ledger: Ledger, predictor: Predictor) -> None:
+        self.built = built
+        self.ledger = ledger
+        self._predictor = predictor
+        self._unfit: dict[Place, list[Phase] | None] = {}
+
+    @property
+    def run(self) -> Run:
+        """The run alone."""
+        return self.built.run
+
+    @cached_property
+    def fit(self) -> Fit:
+        """Whether it fits; what every face shows."""
+        walls, machine = self._predictor.walls, self._predictor.machine
+        return fit_of(
+            self.ledger, walls, self.run, gpus_missing(self.run.topology, machine) if walls.died is None else None
+        )
+
+    def unfit(self, place: Place) -> list[Phase] | None:
+        """Phases of a place that do not fit; None where it cannot be computed."""
+        if place not in self._unfit:
+            self._unfit[place] = unfit(self.ledger, place, self._predictor.walls)
+        return self._unfit[place]
+
+    @property
+    def enough(self) -> bool | None:
+        """Whether nothing that can be computed is too full; None where the place that ran out cannot be computed."""
+        here: Place = (died.place or "gpu") if (died := self._predictor.died) is not None else "gpu"
+        other: Place = "host" if here == "gpu" else "gpu"
+        found = self.unfit(here)
+        return None if found is None else not found and not self.unfit(other)
+
+
+class Predictor:
+    """Predicts one run on one machine. Remembers what it was asked: a plan asks the same many times over.
+
+    `leaks`: the knobs that bad library versions turn on in a form of the run. `peaks`: those of a record that speak of
+    this ledger. `limit`: what was full; a full share proves nothing of the card. `earlier`: the settings that the run
+    of the log had and this one has no more: what was measured counts for that run, and moves along from there.
+    `doubt`: a sentence on that.
+    """
+
+    def __init__(
+        self,
+        inputs: RunInputs,
+        crash: Crash,
+        margin: float,
+        *,
+        leaks: Callable[[Run], Mapping[str, Knob]] | None = None,
+        peaks: Callable[[Ledger, Run], tuple[Peak, ...]] | None = None,
+        limit: Literal["card", "share"] = "card",
+        earlier: Overrides | None = None,
+        doubt: str = "",
+    ) -> None:
+        self.inputs = inputs
+        self.crash = crash
+        self.margin = margin
+        self.limit = limit
+        self.died: Died | None = None
+        """Set once the diagnosis is made, before anybody asks what fits."""
+        self._leaks = leaks
+        self._peaks = peaks
+        self._earlier = earlier or {}
+        self._doubt = doubt
+        self._built: dict[_Question, BuiltRun] = {}
+        self._known: dict[_Question, Prediction] = {}
+
+    @property
+    def machine(self) -> Machine:
+        """What the run is predicted on."""
+        return self.inputs.machine
+
+    def predict(
+        self, overrides: Overrides | None = None, fixed: bool = False, knobs: Mapping[str, Knob] | None = None
+    ) -> Prediction:
+        """The run with these overrides and knobs on top. `fixed`: without what bad versions leak."""
+        asked = _question(overrides, fixed, knobs)
+        if asked not in self._known:
+            built = self.built(overrides, fixed, knobs)
+            ledger = self._with_measured(build_ledger(built.run, self.machine, self.crash))
+            self._known[asked] = Prediction(built, _with_ray_wall(ledger, built), self)
+        return self._known[asked]
+
+    def built(
+        self, overrides: Overrides | None = None, fixed: bool = False, knobs: Mapping[str, Knob] | None = None
+    ) -> BuiltRun:
+        """The run alone: enough for what a framework allows."""
+        asked = _question(overrides, fixed, knobs)
+        if asked not in self._built:
+            merged = {**self.inputs.overrides, **(overrides or {})}
+            told = {**self.inputs.knobs, **(knobs or {})}
+            built = build_run(replace(self.inputs, overrides=merged, knobs=told))
+            leaked = self._leaks(built.run) if self._leaks is not None and not fixed else {}
+            if leaked:
+                built = build_run(replace(self.inputs, overrides=merged, knobs={**told, **leaked}))
+            self._built[asked] = built
+        return self._built[asked]
+
+    @cached_property
+    def measured(self) -> MeasuredEvidence:
+        """What log and record measured, by the run as they saw it."""
+        run = self.built(self._earlier).run
+        predicted = build_ledger(run, self.machine, self.crash)
+        readings = replaced_by(predicted, self.crash)
+        read = with_readings(predicted, readings)
+        peaks = self._peaks(read, run) if self._peaks is not None else ()
+        raw = with_peaks(read, peaks)
+        found = corrections(raw, _placed(self.crash, raw)) if self.limit == "card" else ()
+        return MeasuredEvidence(readings, peaks, found)
+
+    @cached_property
+    def walls(self) -> Walls:
+        """What ledgers are held against."""
+        shared = self.predict().run.topology.colocated
+        lived = self.predict(self._earlier).ledger if self.died is not None else None
+        return Walls(self.margin, shared, self.died, lived)
+
+    def without_latent_faults(self) -> Predictor:
+        """The same without faults that only a change would trigger: those are answered by a version step beside it."""
+        if self._leaks is None or self._leaks(self.built(fixed=True).run):
+            return self
+        return self._again(leaks=None)
+
+    def on(self, machine: Machine) -> Predictor:
+        """The same run on another machine: what was measured moves along, but nothing was lived through there."""
+        crash = replace(self.crash, gpu_total_bytes=None, gpu_names=())
+        return self._again(inputs=replace(self.inputs, machine=machine), crash=crash, died=None)
+
+    def _again(self, **changes: object) -> Predictor:
+        other = copy(self)
+        other.measured = self.measured
+        other._built, other._known = {}, {}
+        other.__dict__.pop("walls", None)
+        for name, value in changes.items():
+            setattr(other, "_leaks" if name == "leaks" else name, value)
+        return other
+
+    def _with_measured(self, ledger: Ledger) -> Ledger:
+        if self._doubt:
+            ledger = replace(ledger, basis="estimated", doubts=(*ledger.doubts, self._doubt))
+        found = self.measured
+        read = with_peaks(with_readings(ledger, found.readings), found.peaks)
+        return corrected(read, found.corrections)
+
+
+def _placed(crash: Crash, ledger: Ledger) -> Crash:
+    """The crash in the fullest of the phases that its frames leave, where they leave several: the least it proves."""
+    among = [found for phase in crash.phase_among if (found := ledger.phase("gpu", phase)) is not None]
+    if crash.phase != "unknown" or not among:
+        return crash
+    return replace(crash, phase=max(among, key=lambda each: each.expected).phase)
+
+
+def _question(overrides: Overrides | None, fixed: bool, knobs: Mapping[str, Knob] | None) -> _Question:
+    told = tuple((name, knob.value) for name, knob in (knobs or {}).items())
+    return frozenset((overrides or {}).items()), fixed, told
+
+
+def _with_ray_wall(ledger: Ledger, built: BuiltRun) -> Ledger:
+    """Where Ray runs the job, its threshold is the wall, not the end of the RAM."""
+    if ledger.host_limit is None or not built.natives.carriers("host.ray_memory_threshold"):
+        return ledger
+    threshold = built.run.number("host.ray_memory_threshold") or RAY_THRESHOLD
+    return replace(ledger, host_limit=int(ledger.host_limit * threshold))

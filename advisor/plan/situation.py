@@ -1,0 +1,60 @@
+"""Holds what a plan is made for: the predictor of the run, what was diagnosed, and what is known of remedies."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from advisor.diagnosis.facts import Facts
+from advisor.diagnosis.leaks import Faults
+from advisor.knowledge.schema import Advisory, Case, Knowledge
+from advisor.memory.cells import Place
+from advisor.memory.fit import died_in
+from advisor.memory.predict import Overrides, Prediction, Predictor
+from advisor.words import Phase
+
+
+class Situation(Struct, frozen=True):
+    """What the plan is made for."""
+
+    predictor: Predictor
+    knowledge: Knowledge
+    facts: Facts
+    cause: str
+    phase: Phase
+    place: Place
+    """The place that ran out."""
+    advisories: tuple[Advisory, ...] = ()
+    """Advisories of this run that have safe versions."""
+    cases: tuple[Case, ...] = ()
+    """Documented cases that match, best first."""
+    faults: Faults | None = None
+    """Bad library versions that hold memory in some form of this run."""
+    barred: frozenset[str] = frozenset()
+    """Remedies that no file can carry here: shown, never switched on."""
+
+    @property
+    def now(self) -> Prediction:
+        """The run as it stands."""
+        return self.predictor.predict()
+
+    @property
+    def fullest(self) -> Phase:
+        """The phase that ran out, else the fullest by prediction."""
+        return died_in(self.now.ledger, self.place, self.phase, self.now.run.topology.colocated)
+
+    @property
+    def leak_assumed(self) -> bool:
+        """The user says that a library here is one of the versions that leak."""
+        return self.faults is not None and self.faults.assumed
+
+    def without_latent_faults(self) -> Situation:
+        """The same without faults that only a change would trigger; see `Predictor.without_latent_faults`."""
+        return replace(self, predictor=self.predictor.without_latent_faults())
+
+    def newly_triggered(self, overrides: Overrides) -> tuple[Advisory, ...]:
+        """Faults of installed versions that these overrides trigger and the run as it stands does not have."""
+        if self.faults is None or self.faults.knobs(self.predictor.built(fixed=True).run):
+            return ()
+        changed = self.predictor.built(overrides, fixed=True).run
+        return tuple(concern.advisory for concern in self.faults.of(changed) if concern.advisory.safe)

@@ -1,0 +1,224 @@
+"""Numbers that are shown in two places are one number: every such pair, over all stories.
+
+| pair | test |
+|---|---|
+| the ledger of the session · the plan's "before" | `test_the_sessions_ledger_is_what_the_plan_starts_from` |
+| JSON's sums, before and after · the ledgers | `test_json_has_the_bytes_of_the_ledgers` |
+| walls before · walls after, in text, Markdown, JSON | `test_before_and_after_stand_against_the_same_walls` |
+| text table · Markdown table · the app's bars · the ledger | `test_every_table_shows_the_same_sums` |
+| a step's saving · the difference of two ledgers | `test_a_step_saves_what_two_ledgers_differ_by` |
+| verdict · headline · `fits` · exit code of `estimate` | `test_headline_exit_code_and_json_say_the_same` |
+| headline · the sums below it | `test_the_headline_names_a_sum_of_the_table` |
+| "how far it goes" · the ledger with that value | `test_a_size_is_what_the_ledger_holds` |
+| the plan's promise · its JSON · its fit | `test_the_promise_is_the_plans_fit` |
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from typing import Any
+
+import pytest
+
+from advisor.exits import Exit
+from advisor.memory.cells import Ledger
+from advisor.memory.fit import PLACES, capacity_of, counted, sums_of
+from advisor.memory.ledger import difference
+from advisor.plan.plan import PlanStep
+from advisor.plan.situation import Situation
+from advisor.plan.solve import overrides_of
+from advisor.report.json_report import diagnose_json, encode, estimate_json
+from advisor.report.markdown_report import markdown_report
+from advisor.report.phrases import fit_sentence
+from advisor.report.text_report import estimate_report, text_report
+from advisor.run_file import sizing_of
+from advisor.session import State, open_session
+from advisor.tui.memory_view import memory_rows
+from advisor.units import show_gib
+from advisor.words import PHASE_TITLES
+from tests.plan.planned import asked_of
+from tests.replacing import replace
+from tests.stories.told import RUNS, STORIES, tell
+
+NAMES = list(STORIES)
+every_story = pytest.mark.parametrize("name", NAMES)
+
+
+@cache
+def opened(name: str) -> State:
+    story = STORIES[name]
+    return open_session(asked_of(story, RUNS / story.folder))
+
+
+def situation(name: str) -> Situation:
+    found = opened(name).situation
+    assert found is not None
+    return found
+
+
+def flat(text: str) -> str:
+    return " ".join(text.split())
+
+
+@cache
+def as_json(name: str) -> dict[str, Any]:
+    return dict(json.loads(encode(diagnose_json(opened(name)))))
+
+
+@every_story
+def test_the_sessions_ledger_is_what_the_plan_starts_from(name: str) -> None:
+    state = opened(name)
+    assert state.plan.before is state.ledger
+    assert situation(name).now.ledger is state.ledger
+
+
+@every_story
+def test_json_has_the_bytes_of_the_ledgers(name: str) -> None:
+    state, told = opened(name), as_json(name)
+    for block, ledger in ((told["memory"], state.ledger), (told["after"], state.plan.after)):
+        assert ledger is not None
+        for place in PLACES:
+            shown = [(p["phase"], p["low_bytes"], p["expected_bytes"], p["high_bytes"]) for p in block[place]["phases"]]
+            assert shown == [(p.phase, p.low, p.expected, p.high) for p in sums_of(ledger, place)]
+            for phase in block[place]["phases"]:
+                assert sum(item["bytes"] for item in phase["items"]) == phase["expected_bytes"]
+
+
+@every_story
+def test_before_and_after_stand_against_the_same_walls(name: str) -> None:
+    state, told = opened(name), as_json(name)
+    after = state.plan.after
+    assert after is not None
+    raised = any("memory_threshold" in change.key for step in state.plan.selected() for change in step.changes)
+    for place, wall in (("gpu", "capacity_bytes"), ("host", "limit_bytes")):
+        assert told["memory"][place][wall] == capacity_of(state.ledger, place)  # type: ignore[arg-type]
+        assert raised or told["memory"][place][wall] == told["after"][place][wall]
+    titles = {place: show_gib(capacity_of(state.ledger, place)) for place in PLACES if sums_of(state.ledger, place)}
+    text, markdown = flat(text_report(state)), markdown_report(state)
+    for size in titles.values():
+        assert f"(of {size})" in text
+        assert f"GiB of {size}:" in markdown
+
+
+@every_story
+def test_every_table_shows_the_same_sums(name: str) -> None:
+    state = opened(name)
+    lines = text_report(state).splitlines()
+    rows = markdown_report(state).splitlines()
+    bars = ["".join(part.text for part in row.line) for row in memory_rows(state.plan, state.diagnosis.phase, 120)]
+    for each in (*state.ledger.gpu, *state.ledger.host):
+        assert state.plan.after is not None
+        then = state.plan.after.phase(each.place, each.phase)
+        assert then is not None
+        now, later, title = show_gib(each.expected), show_gib(then.expected), PHASE_TITLES[each.phase]
+        assert any(line.strip().startswith(title) and now in line and later in line for line in lines)
+        assert any(row.startswith(f"| {title} | {now} |") and row.endswith(f"| {later} |") for row in rows)
+        assert any(_app_size(each.expected) in bar for bar in bars)
+
+
+def _app_size(count: int) -> str:
+    return f"{count / 2**30:.0f}" if count >= 100 * 2**30 else f"{count / 2**30:.1f}"
+
+
+@every_story
+def test_a_step_saves_what_two_ledgers_differ_by(name: str) -> None:
+    state, predictor = opened(name), situation(name).without_latent_faults().predictor
+    chosen = [step for step in state.plan.steps if step.kind in ("setting", "environment", "data")]
+    for step in (one for one in chosen if not one.selected and not one.no_place):
+        saved = _saved(step, predictor.predict().ledger, predictor.predict(_only(step)).ledger)
+        assert saved == {phase: size for phase, size in step.saves.items() if size}, step.id
+
+
+def _only(step: PlanStep) -> dict[str, str | None]:
+    return overrides_of([replace(step, selected=True)])
+
+
+def _saved(step: PlanStep, before: Ledger, after: Ledger) -> dict[str, int]:
+    found = difference(before, after, "host" if step.place == "host" else "gpu")
+    return {phase: size for phase, size in found.items() if size}
+
+
+@every_story
+def test_the_selected_steps_together_give_the_ledger_after(name: str) -> None:
+    state = opened(name)
+    fixed = any(step.kind == "version" for step in state.plan.selected())
+    found = situation(name).predictor.predict(overrides_of(state.plan.steps), fixed)
+    assert state.plan.after is not None
+    for place in PLACES:
+        now = [(p.phase, p.low, p.expected, p.high) for p in sums_of(found.ledger, place)]
+        assert now == [(p.phase, p.low, p.expected, p.high) for p in sums_of(state.plan.after, place)]
+    assert found.fit == state.plan.fit
+
+
+HEADS = {
+    "fits": ("It fits",),
+    "may_not_fit": ("It may not fit",),
+    "does_not_fit": ("GPU memory does not fit", "Host RAM does not fit", "It does not fit"),
+    "cannot_be_said": ("Whether it fits", "It fits on the GPUs"),
+}
+
+
+@every_story
+@pytest.mark.parametrize("log", [True, False], ids=["beside its log", "alone"])
+def test_headline_exit_code_and_json_say_the_same(
+    name: str, log: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    story = STORIES[name]
+    monkeypatch.chdir(RUNS / story.folder)
+    words = story.words("estimate") if log else ["estimate", story.script, *story.machine]
+    code, text, _ = tell(words, capsys)
+    again, out, _ = tell([*words, "--format", "json"], capsys)
+    answer = json.loads(out)
+    verdict = answer["fit"]["verdict"]
+    assert code == again == (Exit.DOES_NOT_FIT if verdict == "does_not_fit" else Exit.DONE)
+    assert answer["fits"] is {"fits": True, "may_not_fit": True, "does_not_fit": False, "cannot_be_said": None}[verdict]
+    assert text.startswith(HEADS[verdict])
+
+
+@every_story
+def test_the_headline_names_a_sum_of_the_table(name: str) -> None:
+    sizing = sizing_of(opened(name))
+    report = flat(estimate_report(sizing))
+    worst = sizing.fit.worst
+    if worst is not None and worst.reason == "over":
+        sums = {each.phase: each for each in sums_of(sizing.ledger, worst.place)}
+        assert worst.expected == sums[worst.phase].expected
+        assert f"{PHASE_TITLES[worst.phase]}: {show_gib(worst.expected)} (" in report
+    assert flat(fit_sentence(sizing.fit, sizing.ledger, sizing.margin)) in report
+
+
+@every_story
+def test_a_size_is_what_the_ledger_holds(name: str) -> None:
+    state, sizing = opened(name), sizing_of(opened(name))
+    if sizing.sizes is None:
+        return
+    walls = situation(name).predictor.walls
+    for place, size in (("gpu", sizing.sizes.gpu_bytes), ("host", sizing.sizes.host_bytes)):
+        peak = max(counted(each, walls) for each in sums_of(state.ledger, place))  # type: ignore[arg-type]
+        assert size == int(peak / (1 - sizing.margin))
+    told = estimate_json(sizing)["sizes"]
+    assert [reach["most"] for reach in told["largest"]] == [reach.most for reach in sizing.sizes.reaches]
+    for reach in sizing.sizes.reaches:
+        if reach.most is not None:
+            assert situation(name).predictor.predict(_with(name, reach.key, reach.most)).fit.fits is not False
+
+
+def _with(name: str, key: str, value: int) -> dict[str, str | None]:
+    """The key at that value, with the partners that move along."""
+    from advisor.plan.partners import forms
+
+    natives = situation(name).now.built.natives
+    return dict(forms(natives.values[key], {key: str(value)}, natives)[0].overrides)
+
+
+@every_story
+def test_the_promise_is_the_plans_fit(name: str) -> None:
+    state, told = opened(name), as_json(name)["outcome"]
+    assert told["fits"] is state.plan.fits is state.plan.fit.fits
+    assert told["fit"]["verdict"] == state.plan.fit.verdict
+    assert told["shortfall"] == state.plan.shortfall
+    promised = "is expected to fit" in flat(text_report(state))
+    assert promised == (state.plan.fits is True)
+    uncertain = "is expected to fit, but that is not certain" in flat(text_report(state))
+    assert uncertain == (state.plan.fit.verdict == "may_not_fit")
