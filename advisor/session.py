@@ -16,6 +16,7 @@ from advisor.asked import (
     described_libraries,
     machine_for,
     other_launches,
+    phase_marks,
     pick_launch,
     read_crash_of,
     silent,
@@ -29,7 +30,6 @@ from advisor.diagnosis.from_record import peaks_in
 from advisor.diagnosis.leaks import held_knobs
 from advisor.diagnosis.sharding import told_sharding, with_sharding
 from advisor.diagnosis.version import other_answers, told_version, with_version
-from advisor.glance import phase_marks
 from advisor.knowledge import Knowledge, open_knowledge
 from advisor.language import listed, say
 from advisor.machine.inventory import Machine

@@ -13,8 +13,8 @@ import pytest
 from advisor import start
 from advisor.arguments import app_parser
 from advisor.demo import demo_files
-from advisor.guided import SessionDriver
 from advisor.kept import latest, load
+from advisor.tui.driver import SessionDriver
 
 DEMO = demo_files()
 LATE = {
@@ -38,30 +38,23 @@ def parsed(*words: str) -> argparse.Namespace:
 
 
 def test_the_screens_of_the_first_frame_load_nothing_of_the_session() -> None:
-    code = "import advisor.start, advisor.tui.door, sys, json; print(json.dumps(sorted(sys.modules)))"
+    code = "import advisor.start, sys, json; print(json.dumps(sorted(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert set(json.loads(done.stdout)) & LATE == set()
 
 
-def test_a_driver_is_made_when_it_is_first_asked() -> None:
-    made: list[SessionDriver] = []
-
-    def make() -> SessionDriver:
-        made.append(start._driver(parsed("--demo"), None))  # type: ignore[arg-type]
-        return made[-1]
-
-    late = start.LateDriver(make)
-    assert made == []
-    state = late.open(lambda _: None)
-    step = state.plan.selected()[0]
-    assert late.toggle(state, step.id).plan.selected() != state.plan.selected()
-    assert len(made) == 1
-
-
-def test_logs_are_glanced_at_only_where_they_stand_on_the_command_line() -> None:
-    assert start._sight(parsed("run.sh", "--log", "a.log", "--gpus", "8xA100-40GB")).gpus == "8xA100-40GB"
-    for words in (["--demo", "--log", "a.log"], ["--resume"], ["run.sh"]):
-        assert start._sight(parsed(*words)).logs == ()
+def test_the_start_leaves_no_trace_in_the_process() -> None:
+    """No module is hidden from others, and the collector works as Python set it up."""
+    code = (
+        "import gc, sys; before = gc.get_threshold()\n"
+        "from advisor.cli import app_parser; from advisor.config import read_config; from advisor import start\n"
+        "start.app_for(app_parser().parse_args(['--demo']), read_config())\n"
+        "import argparse, asyncio.sslproto, gettext\n"
+        "assert asyncio.sslproto.ssl is not None and argparse._ is gettext.gettext\n"
+        "assert gc.isenabled() and gc.get_freeze_count() == 0 and gc.get_threshold() == before\n"
+        "assert [name for name, module in sys.modules.items() if module is None] == []"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
 def test_a_sitting_on_real_files_is_kept_and_one_without_is_not() -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from advisor import session
 from advisor.commands.asking import asked_from, kept_sitting
-from advisor.commands.saving import destination_of, only_rewrite, save
 from advisor.commands.streams import emit, emit_file, tell, usable
 from advisor.exits import Exit, Refusal
 from advisor.hostile import clean_line
@@ -21,6 +20,7 @@ from advisor.report.markdown_report import markdown_report
 from advisor.report.phrases import change_line, nothing_told
 from advisor.report.text_report import estimate_report, text_report
 from advisor.run_file import Sizing, size_run_file, sizing_of
+from advisor.saving import destination_of, only_rewrite, save
 from advisor.session import Asked, State
 
 DIAGNOSES: Mapping[str, Callable[[State], str]] = {

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import ClassVar
 
-from textual import work
+from textual import events, work
 from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.widget import Widget
 
-from advisor.hostile import cells
-from advisor.language import mark, say
-from advisor.recent import Found, Recent
+from advisor.hostile import cells, clean
+from advisor.language import mark, say, say_count
+from advisor.recent import SCRIPTS, Found, Recent
 from advisor.tui import ui_text as words
-from advisor.tui.frame import StageScreen
+from advisor.tui.frame import Overlay, StageScreen
 from advisor.tui.page import Page
 from advisor.tui.sitting import DemoAsked, FilesAsked, MachineAsked, Sitting
-from advisor.tui.ui_text import BLANK, Row, cut_left, heading, line, paragraph, span, spread
+from advisor.tui.ui_text import BLANK, Row, Span, cut, cut_left, heading, line, paragraph, rows, span, spread
 from advisor.units import show_bytes
 
 _AGO = (
@@ -96,6 +97,7 @@ def _below(found: Found, folder: Path) -> str:
 class ChooseScreen(StageScreen):
     """Choose a run; Enter opens it."""
 
+    STAGE = "choose"
     TITLE_WORDS = mark("Which run died?")
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "go_on", "open", tooltip="read the marked run"),
@@ -120,7 +122,7 @@ class ChooseScreen(StageScreen):
 
     def panes(self) -> Iterable[Widget]:
         """One page."""
-        yield self.page("main_rows", "main", "open" if self._chosen else None)
+        yield self.page(self.main_rows, "main", "open" if self._chosen else None)
 
     def on_mount(self) -> None:
         """Look through the folder meanwhile."""
@@ -187,14 +189,10 @@ class ChooseScreen(StageScreen):
 
     def action_files(self) -> None:
         """The tree of folders."""
-        from advisor.tui.files_view import FilesView
-
         self.app.push_screen(FilesView(self.sitting, Path.cwd()))
 
     def action_paste(self) -> None:
         """Pasted text."""
-        from advisor.tui.paste_view import PasteView
-
         self.app.push_screen(PasteView(self.sitting))
 
     def action_demo(self) -> None:
@@ -204,3 +202,205 @@ class ChooseScreen(StageScreen):
     def action_machine(self) -> None:
         """What this box has."""
         self.post_message(MachineAsked())
+
+
+def take(sitting: Sitting, path: Path) -> str:
+    """Choose a file: a script by its name's end, anything else as a log; returns the sentence that says so."""
+    if path.suffix.lower() in (*SCRIPTS, ".yaml", ".yml", ".json"):
+        sitting.chosen_script = path
+        return say(words.CHOSEN_SCRIPT, name=path.name)
+    sitting.chosen_logs = (path,)
+    return say(words.CHOSEN_LOG, name=path.name)
+
+
+MOST = 500
+"""Entries of one folder that are shown."""
+
+
+def entries_of(folder: Path) -> list[tuple[Path, bool, int]]:
+    """(path, is a folder, bytes) of what stands in `folder`, folders first; hidden ones last. Raises OSError."""
+    found = []
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            try:
+                is_folder = entry.is_dir()
+                size = 0 if is_folder else entry.stat().st_size
+            except OSError:
+                continue
+            found.append((Path(entry.path), is_folder, size))
+    return sorted(found, key=lambda one: (one[0].name.startswith("."), not one[1], one[0].name.lower()))
+
+
+def tree_rows(folder: Path, opened: set[Path], chosen: set[Path], width: int, depth: int = 0) -> list[Row]:
+    """The folder's entries, and below each opened folder its own; the cursor stands on all of them."""
+    try:
+        found = entries_of(folder)
+    except OSError as error:
+        return paragraph(words.cannot_be_read(error.strerror or str(error)), width, 2 * depth + 2, "warn")
+    out: list[Row] = []
+    for path, is_folder, size in found[:MOST]:
+        is_open = path in opened
+        sign = ("▾ " if is_open else "▸ ") if is_folder else ("● " if path in chosen else "  ")
+        left = line("  " * depth, Span(sign, "mark"), path.name + ("/" if is_folder else ""))
+        right = line(span("" if is_folder else show_bytes(size), "dim"))
+        out.append(Row(spread(left, right, width - 2), str(path)))
+        out += tree_rows(path, opened, chosen, width, depth + 1) if is_open and depth < 12 else []
+    if len(found) > MOST:
+        out += paragraph(words.more_entries(len(found) - MOST), width, 2 * depth + 2, "dim")
+    return out
+
+
+class FilesView(Overlay):
+    """Enter opens a folder or chooses a file; Esc takes what was chosen back to the list of runs."""
+
+    TITLE_WORDS = mark("Files")
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter,space", "take", "open or choose", key_display="enter", tooltip="open a folder, choose a file"),
+        Binding("right,l", "open", "open", show=False, tooltip="open the marked folder"),
+        Binding("left,h", "close", "close", show=False, tooltip="close the folder, or go to the one above"),
+        Binding("u", "above", "folder above", tooltip="begin the tree one folder higher"),
+        Binding("escape", "back", "done", tooltip="back to the list of runs with what was chosen"),
+    ]
+
+    def __init__(self, sitting: Sitting, folder: Path) -> None:
+        super().__init__(sitting)
+        self._folder = folder
+        self._opened: set[Path] = set()
+
+    def main_rows(self, width: int) -> list[Row]:
+        """The present folder and its tree."""
+        sitting = self.sitting
+        chosen = {path for path in (sitting.chosen_script, *sitting.chosen_logs) if path is not None}
+        top = paragraph(str(self._folder), width, tone="strong")
+        return [*top, *tree_rows(self._folder, self._opened, chosen, width)]
+
+    @property
+    def _marked(self) -> Path | None:
+        key = self.query_one("#main", Page).cursor
+        return Path(key) if key else None
+
+    def action_take(self) -> None:
+        """Open or close a folder; choose a file."""
+        path = self._marked
+        if path is None:
+            return
+        if path.is_dir():
+            self._opened ^= {path}
+        else:
+            self.sitting.note = take(self.sitting, path)
+        self.reload()
+
+    def action_open(self) -> None:
+        """Open a folder."""
+        if self._marked is not None and self._marked.is_dir():
+            self._opened.add(self._marked)
+            self.reload()
+
+    def action_close(self) -> None:
+        """Close a folder; on anything else, go to the folder it stands in."""
+        path = self._marked
+        if path is None:
+            return
+        if path in self._opened:
+            self._opened.discard(path)
+        elif path.parent in self._opened:
+            self.query_one("#main", Page).move_to(str(path.parent))
+        self.reload()
+
+    def action_above(self) -> None:
+        """Begin one folder higher."""
+        below = self._folder
+        self._opened.add(below)
+        self._folder = below.parent
+        self.reload()
+        self.query_one("#main", Page).move_to(str(below))
+
+
+LARGEST = 8 << 20
+SHOWN = 3
+
+
+def path_in(text: str) -> Path | None:
+    """A pasted path, if that is what it is: one line that names something which exists."""
+    stripped = text.strip().strip("'\"")
+    if not stripped or "\n" in stripped or len(stripped) > 4096:
+        return None
+    try:
+        path = Path(stripped).expanduser()
+        return path if path.exists() else None
+    except (OSError, ValueError, RuntimeError):
+        return None
+
+
+def paste_rows(text: str, width: int) -> list[Row]:
+    """How to paste; then how much came, its beginning and its end."""
+    if not text:
+        return [
+            *paragraph(say(words.PASTE_HERE), width, tone="strong"),
+            BLANK,
+            *paragraph(say(words.HOW_TO_PASTE), width),
+        ]
+    lines = clean(text, LARGEST).splitlines()
+    out = paragraph(say_count("{number} line came.", "{number} lines came.", len(lines)), width, tone="strong")
+    ends = lines if len(lines) <= 2 * SHOWN else [*lines[:SHOWN], "⋮", *lines[-SHOWN:]]
+    out += rows(*(line("  " + cut(one, width - 2)) for one in ends))
+    return [*out, BLANK, *paragraph(say(words.WHAT_IS_IT), width)]
+
+
+class PasteView(Overlay):
+    """Paste, then say what it is."""
+
+    TITLE_WORDS = mark("Pasting")
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter,l", "take('log')", "a log", key_display="l", tooltip="take it as the log", id="paste_log"),
+        Binding("s", "take('script')", "a script", tooltip="take it as the launch script", id="paste_script"),
+        Binding("backspace", "forget", "again", show=False, tooltip="forget it and paste again"),
+    ]
+
+    def __init__(self, sitting: Sitting) -> None:
+        super().__init__(sitting)
+        self._text = ""
+
+    def main_rows(self, width: int) -> list[Row]:
+        """What to do, or what came."""
+        return paste_rows(self._text, width)
+
+    def on_paste(self, event: events.Paste) -> None:
+        """Text comes in pieces where it is long; a path is taken at once."""
+        event.stop()
+        self._text = (self._text + event.text)[:LARGEST]
+        path = path_in(self._text)
+        if path is not None:
+            self.sitting.note = take(self.sitting, path)
+            self.dismiss()
+            return
+        self.reload()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Nothing to take before something came."""
+        return action not in ("take", "forget") or bool(self._text)
+
+    def action_take(self, kind: str) -> None:
+        """Keep it as a file and choose that."""
+        keep = self.sitting.offers.pasted
+        if keep is None or not self._text:
+            return
+        try:
+            path = keep(self._text)
+        except OSError as error:
+            self.sitting.note = words.cannot_be_written(error.strerror or str(error))
+            self.reload()
+            return
+        if kind == "script":
+            named = path.with_suffix(".sh")
+            path.replace(named)
+            self.sitting.chosen_script = named
+        else:
+            self.sitting.chosen_logs = (path,)
+        self.sitting.note = say(words.CHOSEN_SCRIPT if kind == "script" else words.CHOSEN_LOG, name=path.name)
+        self.dismiss()
+
+    def action_forget(self) -> None:
+        """Paste again."""
+        self._text = ""
+        self.reload()

@@ -16,9 +16,8 @@ from advisor.crash.sources import PREVIEW, LogError, Source, open_sources, tail_
 from advisor.language import mark, say
 from advisor.tui.driver import expected_trouble
 from advisor.tui.facts import short_name
-from advisor.tui.frame import BACK, Overlay
-from advisor.tui.log_search import hit_before, next_hit
-from advisor.tui.log_window import LogWindows, Window
+from advisor.tui.frame import Overlay
+from advisor.tui.log_window import LogWindows, Window, hit_before, next_hit
 from advisor.tui.page import Lines, Page
 from advisor.tui.proof import LEGEND, letter_of
 from advisor.tui.sitting import Copied, Sitting
@@ -105,7 +104,6 @@ class EvidenceView(Overlay):
         Binding("right,l", "shift(1)", show=False),
         Binding("c", "copy", "copy line", show=False, tooltip="copy the line the cursor stands on"),
         Binding("enter,o", "back", "back", show=False, tooltip="return to the verdict"),
-        BACK,
     ]
 
     class Loaded(Message):
@@ -146,7 +144,7 @@ class EvidenceView(Overlay):
 
     def panes(self) -> Iterable[Widget]:
         """One page: the log; and the field that searching opens."""
-        yield self.page("log_rows", "main", str(self._line))
+        yield self.page(self.log_rows, "main", str(self._line))
         field = Input(placeholder=say(SEARCH_FOR), id="find", compact=True, select_on_focus=False)
         field.cursor_blink, field.display = False, False
         yield field

@@ -203,6 +203,7 @@ def _knob_line(knob: Knob, places: dict[str, str], width: int) -> Line:
 class MachineScreen(StageScreen):
     """Machine: the first screen when no log was given."""
 
+    STAGE = "machine"
     TITLE_WORDS = mark("The machine")
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "go_on", "the run", tooltip="go on to what the script runs"),
@@ -211,9 +212,9 @@ class MachineScreen(StageScreen):
 
     def panes(self) -> Iterable[Widget]:
         """The box; its libraries and cards."""
-        yield self.page("main_rows", "main")
-        yield self.page("side_rows", "second")
-        yield self.page("third_rows", "third")
+        yield self.page(self.main_rows, "main")
+        yield self.page(self.side_rows, "second")
+        yield self.page(self.third_rows, "third")
 
     def main_rows(self, width: int) -> list[Row]:
         """The box."""
@@ -249,6 +250,7 @@ class MachineScreen(StageScreen):
 class RunScreen(StageScreen):
     """Run: what the script runs, and how each fact is known."""
 
+    STAGE = "run"
     TITLE_WORDS = mark("The run")
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "go_on", "the crash", tooltip="go on to the verdict"),
@@ -257,8 +259,8 @@ class RunScreen(StageScreen):
 
     def panes(self) -> Iterable[Widget]:
         """The run; its knobs."""
-        yield self.page("main_rows", "main")
-        yield self.page("side_rows", "second")
+        yield self.page(self.main_rows, "main")
+        yield self.page(self.side_rows, "second")
 
     def main_rows(self, width: int) -> list[Row]:
         """The run."""

@@ -13,7 +13,7 @@ from advisor.memory.cells import Place
 from advisor.plan.plan import Plan
 from advisor.tui import ui_text as words
 from advisor.tui.explain import Arithmetic
-from advisor.tui.frame import BACK, Overlay
+from advisor.tui.frame import Overlay
 from advisor.tui.memory_bars import doubt_rows, fit_words, legend, pair, phases_of, unexplained
 from advisor.tui.page import POINTER, Page
 from advisor.tui.ui_text import BLANK, Row, Span, heading, line, span
@@ -63,18 +63,17 @@ class MemoryView(Overlay):
     """All phases; Enter opens the arithmetic of the marked one."""
 
     TITLE_WORDS = mark("Memory, phase by phase")
-    OPENED_BY = "memory"
+    OPENED_BY = Binding("m", "memory", "memory", tooltip="who holds how much in every phase, before and after")
+    RANK = 40
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter,a", "arithmetic", "arithmetic", key_display="enter", tooltip="the formula of every cell"),
         Binding("up,down", "nothing", "phase", key_display="↑↓", tooltip="choose a phase"),
-        Binding("m", "back", "back", show=False),
-        BACK,
     ]
 
     def panes(self) -> Iterable[Widget]:
         """One page; it begins at the phase that died."""
         place = "host" if self.state.diagnosis.memory == "host" else "gpu"
-        yield self.page("main_rows", "main", f"{place} {self.state.diagnosis.phase}")
+        yield self.page(self.main_rows, "main", f"{place} {self.state.diagnosis.phase}")
 
     def main_rows(self, width: int) -> list[Row]:
         """Every phase."""

@@ -1,11 +1,10 @@
-"""Moving between the stages of a sitting, and what the user decides on the way."""
+"""Moves between the stages of a session, and carries out what the user decides on the way."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
 from functools import partial
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -14,29 +13,12 @@ from textual import on, work
 from advisor.language import say
 from advisor.tui.breadcrumb import STAGES, Stage
 from advisor.tui.driver import Preview, expected_trouble
-from advisor.tui.frame import Frame
+from advisor.tui.frame import SCREENS, StageScreen
 from advisor.tui.opening import Opening
 from advisor.tui.sitting import Answered, GoBack, GoOn, MachineAsked, QuestionAsked, SaveAsked, Toggled
 
 if TYPE_CHECKING:
     from advisor.session import State
-
-_SCREENS: dict[Stage, tuple[str, str]] = {
-    "machine": ("machine_view", "MachineScreen"),
-    "run": ("machine_view", "RunScreen"),
-    "crash": ("verdict", "VerdictScreen"),
-    "questions": ("question", "QuestionScreen"),
-    "plan": ("plan_view", "PlanScreen"),
-    "save": ("diff_view", "DiffScreen"),
-}
-"""Stage → module and class. They are loaded when they are shown: the first frame must not wait for the last screen."""
-
-
-def screen_of(stage: Stage) -> type[Frame]:
-    """The screen of a stage."""
-    module, name = _SCREENS[stage]
-    found: type[Frame] = getattr(import_module(f"advisor.tui.{module}"), name)
-    return found
 
 
 class Moving(Opening):
@@ -48,19 +30,16 @@ class Moving(Opening):
         """Replace whatever is shown by the screen of `stage`."""
         sitting = self.sitting
         sitting.stage, sitting.question = stage, question
-        while len(self.screen_stack) > 2:
-            self.pop_screen()
-        self.switch_screen(self._screen(stage))
+        asks = stage == "machine" and sitting.offers.files is not None and self._asks_for_files()
+        self._replace_all("choose" if asks else stage)
         self._keep()
         if stage == "save":
             self._preview()
 
-    def _screen(self, stage: Stage) -> Frame:
-        if stage == "machine" and self.sitting.offers.files is not None and self._asks_for_files():
-            from advisor.tui.choose_view import ChooseScreen
-
-            return ChooseScreen(self.sitting)
-        return screen_of(stage)(self.sitting)
+    def _replace_all(self, name: str) -> None:
+        while len(self.screen_stack) > 2:
+            self.pop_screen()
+        self.switch_screen(SCREENS[name](self.sitting))
 
     def _asks_for_files(self) -> bool:
         asked = self.sitting.known.asked
@@ -68,7 +47,7 @@ class Moving(Opening):
 
     @on(MachineAsked)
     def _machine_asked(self) -> None:
-        self.switch_screen(screen_of("machine")(self.sitting))
+        self.switch_screen(SCREENS["machine"](self.sitting))
 
     @on(GoOn)
     def _go_on(self) -> None:
@@ -99,10 +78,9 @@ class Moving(Opening):
     def _forward(self) -> None:
         sitting = self.sitting
         asked = len(sitting.known.diagnosis.path)
-        if self._stands_on("DiffScreen"):
-            from advisor.tui.save_view import SaveScreen
-
-            self.push_screen(SaveScreen(sitting))
+        over = self.screen.onward() if isinstance(self.screen, StageScreen) else None
+        if over is not None:
+            self.push_screen(over)
         elif sitting.stage == "questions" and sitting.question + 1 < asked:
             self._show("questions", sitting.question + 1)
         elif sitting.stage == "crash" and not asked:
@@ -113,8 +91,10 @@ class Moving(Opening):
     def _backward(self) -> None:
         sitting = self.sitting
         asked = len(sitting.known.diagnosis.path)
-        if self._stands_on("SavedScreen") or (sitting.stage == "questions" and not asked):
-            self._show("plan" if self._stands_on("SavedScreen") else "crash")
+        if isinstance(self.screen, StageScreen) and self.screen.BACK_TO:
+            self._show(self.screen.BACK_TO)
+        elif sitting.stage == "questions" and not asked:
+            self._show("crash")
         elif sitting.stage == "questions" and sitting.question > 0:
             self._show("questions", sitting.question - 1)
         elif sitting.stage == "plan":
@@ -124,16 +104,13 @@ class Moving(Opening):
         elif self._asks_for_files():
             self._show("machine")
 
-    def _stands_on(self, name: str) -> bool:
-        return type(self.screen).__name__ == name
-
     # --- what the user decides -------------------------------------------------------------------------------------
 
     @on(Answered)
     def _answered(self, message: Answered) -> None:
-        from advisor.tui.changed import after_answer
+        from advisor.tui.plan_view import after_answer
 
-        driver, choice = self.sitting.driver, message.choice
+        driver, choice = self.sitting.driver(), message.choice
 
         def answered(state: State) -> State:
             return driver.answer(state, message.question, choice)
@@ -143,9 +120,9 @@ class Moving(Opening):
 
     @on(Toggled)
     def _toggled(self, message: Toggled) -> None:
-        from advisor.tui.changed import after_toggle
+        from advisor.tui.plan_view import after_toggle
 
-        driver = self.sitting.driver
+        driver = self.sitting.driver()
         self._change(lambda state: driver.toggle(state, message.step_id), after_toggle, None, message.step_id)
 
     @work(group="turn")
@@ -208,7 +185,7 @@ class Moving(Opening):
             if sitting.preview is not None:
                 return
             try:
-                sitting.preview = await asyncio.to_thread(sitting.driver.preview, sitting.known)
+                sitting.preview = await asyncio.to_thread(sitting.driver().preview, sitting.known)
             except expected_trouble() as error:
                 sitting.preview = Preview("", refused=str(error))
             self._reload()
@@ -225,7 +202,8 @@ class Moving(Opening):
             sitting = self.sitting
             sitting.note = ""
             try:
-                saved = await asyncio.to_thread(sitting.driver.save, sitting.known, message.destination, message.force)
+                save = sitting.driver().save
+                saved = await asyncio.to_thread(save, sitting.known, message.destination, message.force)
             except FileExistsError:
                 self.push_screen(OverwriteScreen(sitting, message.destination))
             except expected_trouble() as error:
@@ -233,11 +211,4 @@ class Moving(Opening):
                 self._reload()
             else:
                 sitting.saved = replace(saved, by_hand=sitting.preview.by_hand if sitting.preview else ())
-                self._show_saved()
-
-    def _show_saved(self) -> None:
-        from advisor.tui.save_view import SavedScreen
-
-        while len(self.screen_stack) > 2:
-            self.pop_screen()
-        self.switch_screen(SavedScreen(self.sitting))
+                self._replace_all("saved")

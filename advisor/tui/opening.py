@@ -1,12 +1,11 @@
-"""Opening: the glance, then the session in a thread; and the gauges, polled all the while."""
+"""Opens the session in a thread behind the first frame, and polls the gauges all the while."""
 
 from __future__ import annotations
 
 import asyncio
-import gc
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from threading import Lock
 from time import monotonic
@@ -14,23 +13,25 @@ from typing import TYPE_CHECKING, TypeVar
 
 from textual import on, work
 from textual.app import App
-from textual.events import Key
 from textual.worker import get_current_worker
 
 from advisor.language import say
 from advisor.machine.patience import Answer, apart
-from advisor.tui.driver import Driver, expected_trouble
-from advisor.tui.frame import Frame
+from advisor.tui.driver import expected_trouble
+from advisor.tui.frame import Frame, load_screens
 from advisor.tui.loading import LoadingScreen
-from advisor.tui.messages import GaugeSource, GaugesRead, Glanced, Glancing, NobodyWaitsError, Noticed
-from advisor.tui.sitting import DemoAsked, FilesAsked, Sitting
+from advisor.tui.sitting import DemoAsked, FilesAsked, GaugesRead, MakeDriver, Noticed, Sitting
 
 if TYPE_CHECKING:
-    from advisor.machine.live import GaugeSnapshot
+    from advisor.machine.live import Gauges, GaugeSnapshot
     from advisor.session import State
     from advisor.tui.breadcrumb import Stage
 
 T = TypeVar("T")
+
+
+class NobodyWaitsError(Exception):
+    """What is being read is not wanted any more."""
 
 
 class Opening(App[int]):
@@ -39,16 +40,14 @@ class Opening(App[int]):
     def __init__(
         self,
         sitting: Sitting,
-        gauges: GaugeSource | None,
+        gauges: Gauges | None,
         *,
         no_color: bool,
         refresh: float = 1.0,
-        glancing: Glancing | None = None,
     ) -> None:
         super().__init__(ansi_color=True if no_color else None)
         self.sitting = sitting
         self._gauges, self._refresh = gauges, refresh
-        self._glancing = glancing
         self._polling, self._asked = False, 0.0
         self._turn = asyncio.Lock()
         self._keeping = Lock()
@@ -65,31 +64,18 @@ class Opening(App[int]):
         if self.sitting.plain_ascii:
             self.add_class("-ascii")
         self.push_screen(LoadingScreen(self.sitting))
-        if self._glancing is None:
-            self._open()
-        else:
-            self._glance(self._glancing)
+        self._open()
         if self._gauges is not None:
             self._tick()
             self.set_interval(self._refresh * 1.02, self._tick)  # a little above, so that no tick falls just short
 
     # --- reading ---------------------------------------------------------------------------------------------------
 
-    @work(thread=True, group="open")
-    def _glance(self, glancing: Glancing) -> None:
-        self.post_message(Glanced(glancing()))
-
-    @on(Glanced)
-    def _glanced(self, message: Glanced) -> None:
-        """Show it before anything else is loaded: that would keep the screen waiting."""
-        self.sitting.glance = message.glance
-        self._reload()
-        self.call_after_refresh(self._open)
-
     @work(thread=True, exit_on_error=True, exclusive=True, group="open")
     def _open(self) -> None:
         worker = get_current_worker()
-        gc.enable()
+        load_screens()
+        self.call_from_thread(self.bind_screens)
 
         def notice(text: str) -> None:
             if worker.is_cancelled:
@@ -102,7 +88,7 @@ class Opening(App[int]):
             self.call_from_thread(self._opened, state)
 
         try:
-            state = self.sitting.driver.open(notice, early)
+            state = self.sitting.driver().open(notice, early)
         except NobodyWaitsError:
             return
         except expected_trouble() as error:
@@ -130,33 +116,25 @@ class Opening(App[int]):
         if sitting.state is not None:
             self._read_on(state)
             return
-        sitting.state, sitting.glance = state, None
+        sitting.state = state
         sitting.run_ended = _last_written(state.asked.logs) if state.crash.verdict == "oom" else None
         if not state.crash.preliminary:
             sitting.reading = ""
-            self.call_after_refresh(_collect)
         if self.resume is not None:
             stage, question = self.resume
             self.resume = None
             self._show(stage, question)
         elif state.asked.logs:
             self._show("crash")
-            self.call_after_refresh(self._press_on)
         else:
             self._show("machine")
-
-    def _press_on(self) -> None:
-        """The keys that were pressed on the glance, now that they mean something."""
-        for key in self.sitting.typed:
-            self.post_message(Key(key.key, key.character))
-        self.sitting.typed.clear()
 
     @work(group="turn")
     async def _read_on(self, state: State) -> None:
         """All is read: what the end of the log proved makes room, the user's place and decisions stay."""
         async with self._turn:
             sitting, before = self.sitting, self.sitting.known
-            sitting.state = await asyncio.to_thread(sitting.driver.carry_over, before, state)
+            sitting.state = await asyncio.to_thread(sitting.driver().carry_over, before, state)
             sitting.reading, sitting.preview = "", None
             asked = len(sitting.known.diagnosis.path)
             sitting.question = min(sitting.question, max(asked - 1, 0))
@@ -168,29 +146,28 @@ class Opening(App[int]):
                     screen.read_on(before)
             if sitting.stage == "save":
                 self._preview()
-            self.call_after_refresh(_collect)
 
     @on(DemoAsked)
     def _demo_asked(self) -> None:
         if self.sitting.offers.demo is not None:
-            self._open_driver(self.sitting.offers.demo())
+            self._open_driver(self.sitting.offers.demo)
 
     @on(FilesAsked)
     def _files_asked(self) -> None:
         sitting = self.sitting
         if sitting.offers.files is not None and self._chosen_in_the_app():
-            self._open_driver(sitting.offers.files(sitting.chosen_script, sitting.chosen_logs))
+            self._open_driver(partial(sitting.offers.files, sitting.chosen_script, sitting.chosen_logs))
 
-    def _open_driver(self, driver: Driver | None) -> None:
+    def _open_driver(self, make: MakeDriver | None) -> None:
         """Begin anew with another driver; None: with the one that asks for files."""
         sitting = self.sitting
-        if driver is None:
+        if make is None:
             assert sitting.offers.files is not None
             sitting.chosen_script, sitting.chosen_logs = None, ()
-            driver = sitting.offers.files(None, ())
+            make = partial(sitting.offers.files, None, ())
         else:
             sitting.note = ""
-        sitting.driver, sitting.state, sitting.reading, sitting.preview = driver, None, "", None
+        sitting.driver, sitting.state, sitting.reading, sitting.preview = cache(make), None, "", None
         sitting.switched.clear()
         while len(self.screen_stack) > 2:
             self.pop_screen()
@@ -241,6 +218,10 @@ class Opening(App[int]):
             if isinstance(screen, Frame):
                 screen.reload()
 
+    def bind_screens(self) -> None:
+        """Bind the keys of all screens that are loaded."""
+        raise NotImplementedError
+
     def _show(self, stage: Stage, question: int = 0) -> None:
         raise NotImplementedError
 
@@ -276,14 +257,3 @@ def _last_written(logs: Iterable[Path]) -> float | None:
         with suppress(OSError):
             times.append(log.stat().st_mtime)
     return max(times, default=None)
-
-
-def _collect() -> None:
-    """What was made while opening stays for good: it need not be looked through again by every collection."""
-    import ctypes
-
-    gc.enable()
-    gc.collect()
-    gc.freeze()
-    with suppress(OSError, AttributeError):  # glibc only: what reading took and no longer needs goes back to the system
-        ctypes.CDLL(None).malloc_trim(0)

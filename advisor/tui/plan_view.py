@@ -9,11 +9,11 @@ from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
 from advisor.hostile import cells
-from advisor.language import Sayings, clauses, mark, say
+from advisor.language import Sayings, clauses, mark, say, say_count
 from advisor.memory.cells import Place
 from advisor.plan.plan import Change, Plan, PlanStep
 from advisor.report.phrases import change_line
-from advisor.tui.explain import Arithmetic, Explanation, step_rows
+from advisor.tui.explain import Arithmetic, CaseView, Explanation, case_of_step, step_rows
 from advisor.tui.facts import short_name
 from advisor.tui.frame import StageScreen
 from advisor.tui.memory_bars import (
@@ -51,6 +51,7 @@ from advisor.words import BASIS_TITLES, Phase, Results
 
 if TYPE_CHECKING:
     from advisor.session import State
+
 
 _RESULTS, _SAVES, _BASIS = 8, 13, 10
 NARROW = 28
@@ -216,6 +217,7 @@ def _more_phases(plan: Plan, shown: Phase, most: int) -> list[Phase]:
 class PlanScreen(StageScreen):
     """Plan: space switches a step, the bars follow."""
 
+    STAGE = "plan"
     TITLE_WORDS = mark("The plan")
     STACKED = True
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -243,9 +245,9 @@ class PlanScreen(StageScreen):
 
     def panes(self) -> Iterable[Widget]:
         """Steps; the marked step explained beside them; bars below."""
-        yield self.page("main_rows", "main", self.sitting.cursors.get("plan"))
-        yield self.page("third_rows", "third")
-        yield self.page("bar_rows", "second")
+        yield self.page(self.main_rows, "main", self.sitting.cursors.get("plan"))
+        yield self.page(self.third_rows, "third")
+        yield self.page(self.bar_rows, "second")
 
     def main_rows(self, width: int) -> list[Row]:
         """The steps."""
@@ -297,8 +299,6 @@ class PlanScreen(StageScreen):
 
     def action_case(self) -> None:
         """The documented case that used this step's value, else the one most like this run."""
-        from advisor.tui.case_view import CaseView, case_of_step
-
         found = case_of_step(self.state, self.chosen.documented if self.chosen else "")
         if found is not None:
             self.app.push_screen(CaseView(self.sitting, found.id))
@@ -327,3 +327,34 @@ class PlanScreen(StageScreen):
         found = fullest_after(self.state.plan, self.phase)
         self._phase = found[0] if found and found[0] != self.phase else died
         self.reload()
+
+
+def after_answer(before: State, after: State) -> str:
+    """Like "cause changed from … to …; 2 steps are new, 1 is gone"; says so where nothing follows from the answer."""
+    parts = []
+    if before.diagnosis.cause != after.diagnosis.cause:
+        old_title, new_title = before.diagnosis.title, after.diagnosis.title
+        parts.append(say("cause changed from “{before}” to “{after}”", before=old_title, after=new_title))
+    old, new = ({step.id for step in state.plan.steps} for state in (before, after))
+    if new - old:
+        parts.append(say_count("{number} step new in the plan", "{number} steps new in the plan", len(new - old)))
+    if old - new:
+        parts.append(say_count("{number} step gone from it", "{number} steps gone from it", len(old - new)))
+    if not parts and [s.id for s in before.plan.steps] != [s.id for s in after.plan.steps]:
+        parts.append(say("the order of the plan changed"))
+    was, now = before.ledger.peak("gpu"), after.ledger.peak("gpu")
+    if was is not None and now is not None and was.expected != now.expected:
+        sizes = {"before": show_bytes(was.expected), "after": show_bytes(now.expected)}
+        parts.append(say("at its fullest a GPU needs {after}, not {before}", **sizes))
+    return clauses(parts) or say("nothing else changed: same cause, same plan")
+
+
+def after_toggle(before: State, after: State) -> str:
+    """Like "also switched: …" where a conflict switched others; "" where only the asked one moved."""
+    was = {step.id: step.selected for step in before.plan.steps}
+    moved = [step for step in after.plan.steps if was.get(step.id) != step.selected]
+    others = [say("{step} on" if step.selected else "{step} off", step=step.title) for step in moved[1:]]
+    parts = [say("also switched: {steps}", steps=clauses(others))] if others else []
+    if before.plan.fits != after.plan.fits:
+        parts.append(fit_words(after.plan).text)
+    return clauses(parts)

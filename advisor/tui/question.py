@@ -149,6 +149,7 @@ def path_rows(state: State, at: int, width: int) -> list[Row]:
 class QuestionScreen(StageScreen):
     """One question; digits choose, Enter agrees and goes on."""
 
+    STAGE = "questions"
     TITLE_WORDS = mark("A question")
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "go_on", "agree", tooltip="take the marked answer and go on"),
@@ -182,9 +183,9 @@ class QuestionScreen(StageScreen):
     def panes(self) -> Iterable[Widget]:
         """Question; why; path."""
         step = self.step
-        yield self.page("main_rows", "main", step.answer if step else None)
-        yield self.page("side_rows", "second")
-        yield self.page("third_rows", "third")
+        yield self.page(self.main_rows, "main", step.answer if step else None)
+        yield self.page(self.side_rows, "second")
+        yield self.page(self.third_rows, "third")
 
     def main_rows(self, width: int) -> list[Row]:
         """The question, and in one column the rest of it below."""

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
-from textual.widget import Widget
 
 from advisor.diagnosis.from_record import told
 from advisor.language import mark, say
-from advisor.tui.frame import BACK, Overlay
+from advisor.tui.frame import Overlay
+from advisor.tui.sitting import Sitting
 from advisor.tui.ui_text import BLANK, Row, Span, flow, heading, line, pad_left, paragraph, span
 from advisor.units import show_bytes, show_gib
 from advisor.watch.curve import Band, Curve, bands, curve, highest, shown
@@ -114,14 +114,13 @@ class RecordView(Overlay):
     """Curves over the chosen stretch of time; + and - choose how long it is, the arrows where."""
 
     TITLE_WORDS = mark("The record over time")
-    OPENED_BY = "record"
+    OPENED_BY = Binding("t", "record", "over time", tooltip="what `watch` recorded of the run, over time")
+    RANK = 50
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("plus,equals_sign", "closer", "closer", key_display="+", tooltip="half the stretch of time"),
         Binding("minus", "wider", "wider", key_display="-", tooltip="twice the stretch of time"),
         Binding("left", "shift(-1)", "earlier", tooltip="earlier"),
         Binding("right", "shift(1)", "later", tooltip="later"),
-        Binding("t", "back", "back", show=False),
-        BACK,
     ]
     share: float = 1.0
     """Of the record's length that is shown."""
@@ -134,9 +133,10 @@ class RecordView(Overlay):
         measured = self.state.measured
         return recording_in(measured.folder) if measured is not None else None
 
-    def panes(self) -> Iterable[Widget]:
-        """One page."""
-        yield self.page("main_rows", "main")
+    @classmethod
+    def can_show(cls, sitting: Sitting) -> bool:
+        """Only where there is a record."""
+        return sitting.state is not None and sitting.state.measured is not None
 
     def main_rows(self, width: int) -> list[Row]:
         """The curves, and what they mean in words."""

@@ -1,4 +1,4 @@
-"""What the screens share: the state of the sitting, where in it we are, and the messages by which they ask for more."""
+"""Holds what the screens share: the state of the session, where in it we are, and the messages that ask for more."""
 
 from __future__ import annotations
 
@@ -7,27 +7,29 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
-from textual.events import Key
 from textual.message import Message
 
 from advisor.language import say, sentences
 from advisor.tui.breadcrumb import Stage
-from advisor.tui.driver import Driver, Preview, Saved
+from advisor.tui.driver import Preview, Saved, SessionDriver
 
 if TYPE_CHECKING:
-    from advisor.glance import Glance
+    from advisor.machine.cluster_live import ClusterGauges
     from advisor.machine.live import GaugeSnapshot
     from advisor.recent import Recent
     from advisor.session import State
-    from advisor.tui.messages import ClusterSource
+
+
+MakeDriver = Callable[[], SessionDriver]
+"""Makes a driver, or gives the one it made before: what a driver needs is loaded only when it is first asked."""
 
 
 class Offers(Struct, frozen=True):
     """What the app can open besides what it was started with; None: it does not offer it."""
 
-    demo: Callable[[], Driver] | None = None
+    demo: MakeDriver | None = None
     """Gives the driver of the bundled crash."""
-    files: Callable[[Path | None, tuple[Path, ...]], Driver] | None = None
+    files: Callable[[Path | None, tuple[Path, ...]], SessionDriver] | None = None
     """Gives the driver of a script and logs that the user chose."""
     recent: Callable[[], Recent] | None = None
     """Looks for runs in the present folder."""
@@ -42,12 +44,10 @@ Keeper = Callable[["State", Mapping[str, bool], str, int], None]
 class Sitting(Struct):
     """Only the app changes it; screens read it and post messages."""
 
-    driver: Driver
+    driver: MakeDriver
     plain_ascii: bool = False
     state: State | None = None
     """None while the files are being read."""
-    glance: Glance | None = None
-    """What the ends of the logs prove, before there is a state."""
     stage: Stage = "machine"
     question: int = 0
     """Index into the diagnosis' path."""
@@ -59,14 +59,12 @@ class Sitting(Struct):
     """The last gauges; None before the first, and where there are none."""
     no_gauges: str = ""
     """Why there are no gauges."""
-    cluster: ClusterSource | None = None
+    cluster: ClusterGauges | None = None
     """The Ray cluster that was named, live."""
     preview: Preview | None = None
     """None: not made for the present plan yet."""
     saved: Saved | None = None
     offers: Offers = field(default_factory=Offers)
-    typed: list[Key] = field(default_factory=list)
-    """Keys pressed on the glance, for the screen that comes after it."""
     cursors: dict[str, str | None] = field(default_factory=dict)
     """Stage → where its cursor stood."""
     switched: dict[str, bool] = field(default_factory=dict)
@@ -154,3 +152,19 @@ class Copied(Message):
     def __init__(self, text: str, what: str) -> None:
         super().__init__()
         self.text, self.what = text, what
+
+
+class GaugesRead(Message):
+    """A worker read the gauges."""
+
+    def __init__(self, snapshot: GaugeSnapshot) -> None:
+        super().__init__()
+        self.snapshot = snapshot
+
+
+class Noticed(Message):
+    """The session says what it is reading."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.text = text

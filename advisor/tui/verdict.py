@@ -10,6 +10,8 @@ from textual.widget import Widget
 
 from advisor.hostile import cells
 from advisor.language import mark, say
+from advisor.tui.evidence_view import EvidenceView
+from advisor.tui.explain import CaseView
 from advisor.tui.facts import (
     deciding_settings,
     gpu_words,
@@ -129,6 +131,7 @@ def explanation_rows(state: State, width: int) -> list[Row]:
 class VerdictScreen(StageScreen):
     """Crash: the first screen when a log is there."""
 
+    STAGE = "crash"
     TITLE_WORDS = mark("The verdict")
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "go_on", "questions", tooltip="go through the questions; most are answered already"),
@@ -141,9 +144,9 @@ class VerdictScreen(StageScreen):
 
     def panes(self) -> Iterable[Widget]:
         """Verdict and proof; then cause and facts; then the explanation."""
-        yield self.page("main_rows", "main", self.sitting.cursors.get("crash"))
-        yield self.page("side_rows", "second")
-        yield self.page("third_rows", "third")
+        yield self.page(self.main_rows, "main", self.sitting.cursors.get("crash"))
+        yield self.page(self.side_rows, "second")
+        yield self.page(self.third_rows, "third")
 
     def main_rows(self, width: int) -> list[Row]:
         """Everything in one column, or what was proved beside the rest."""
@@ -206,16 +209,12 @@ class VerdictScreen(StageScreen):
 
     def action_open_line(self) -> None:
         """The log around the chosen evidence."""
-        from advisor.tui.evidence_view import EvidenceView
-
         key = self.query_one("#main", Page).cursor
         if key is not None:
             self.app.push_screen(EvidenceView(self.sitting, int(key.removeprefix("evidence "))))
 
     def action_case(self) -> None:
         """The documented case that is most alike."""
-        from advisor.tui.case_view import CaseView
-
         cases = self.state.diagnosis.cases
         if cases:
             self.app.push_screen(CaseView(self.sitting, cases[0].id))

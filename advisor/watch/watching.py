@@ -11,7 +11,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from advisor.imports import load_msgspec
 from advisor.watch.begun import Opened, Started, Tell, Watch
 from advisor.watch.child import ignored_signals, listen, shell_code, spawn
 from advisor.watch.kernel import Before, KernelLog
@@ -80,7 +79,6 @@ def watch(asked: Watch, tell: Tell) -> Ended:
     for fd in (log, errors):
         if fd is not None:
             os.close(fd)
-    load_msgspec()
     from advisor.watch.recorder import record_of
 
     return Ended(asked.folder, record_of(asked, started, Opened(samples, kernel, before, begun), tell))

@@ -9,13 +9,13 @@ from pathlib import Path
 from unittest.mock import patch
 
 from advisor.demo import demo_files
-from advisor.guided import SessionDriver
 from advisor.language import CHINESE, ENGLISH, speak
 from advisor.session import Asked
-from advisor.tui.diff_view import DiffScreen
+from advisor.tui.driver import SessionDriver
 from advisor.tui.frame import Frame
 from advisor.tui.plan_view import PlanScreen
 from advisor.tui.question import QuestionScreen
+from advisor.tui.save_view import DiffScreen
 from advisor.tui.verdict import VerdictScreen
 
 from .screen_text import opened, press

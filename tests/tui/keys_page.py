@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-import advisor.tui
 from advisor.language import ENGLISH, speak
-from advisor.tui.app import AdvisorApp
-from advisor.tui.frame import OTHER_PANE_DOES, Frame
+from advisor.tui.frame import OTHER_PANE_DOES, Frame, keys_of_every_screen, load_screens
 from advisor.tui.keys import Hint, hints
 from advisor.tui.page import Page
 
@@ -49,8 +45,8 @@ A name that no action has changes nothing.
 def text() -> str:
     """The page, in English."""
     speak(ENGLISH)
-    everywhere = [hint for hint in hints(AdvisorApp.BINDINGS) if hint.words]
-    out = [HEAD, *_table("Everywhere", everywhere)]
+    load_screens()
+    out = [HEAD, *_table("Everywhere", hints(keys_of_every_screen()))]
     out += [*_table("Moving", hints(Page.BINDINGS)), f"`tab`: {OTHER_PANE_DOES}.", ""]
     for title, screen in sorted(_screens(), key=_place):
         out += _table(title, hints(screen.BINDINGS))
@@ -58,8 +54,6 @@ def text() -> str:
 
 
 def _screens() -> Iterator[tuple[str, type[Frame]]]:
-    for module in pkgutil.iter_modules(advisor.tui.__path__, "advisor.tui."):
-        importlib.import_module(module.name)
     waiting = list(Frame.__subclasses__())
     while waiting:
         screen = waiting.pop()

@@ -38,7 +38,7 @@ async def until(pilot: Pilot[int], reached: Callable[[], bool]) -> None:
 @asynccontextmanager
 async def reading_on(driver: MadeDriver) -> AsyncIterator[Pilot[int]]:
     """The app while the end of the log is shown and the rest is still being read."""
-    app = AdvisorApp(driver, MadeGauges(), no_color=False, plain_ascii=False)
+    app = AdvisorApp(lambda: driver, MadeGauges(), no_color=False, plain_ascii=False)
     async with app.run_test(size=(100, 30)) as pilot:
         try:
             await until(pilot, lambda: isinstance(app.screen, VerdictScreen) and "12%" in screen_text(app))
@@ -110,7 +110,7 @@ async def test_leaving_does_not_wait_for_the_rest() -> None:
 
 async def test_the_short_log_is_read_once_and_shown_as_ever() -> None:
     driver = MadeDriver(host_crash())
-    app = AdvisorApp(driver, MadeGauges(), no_color=False, plain_ascii=False)
+    app = AdvisorApp(lambda: driver, MadeGauges(), no_color=False, plain_ascii=False)
     async with app.run_test(size=(100, 30)) as pilot:
         await settle(pilot)
         await press(pilot)

@@ -72,7 +72,7 @@ async def _go(pilot: Pilot[int], name: str) -> None:
     assert isinstance(pilot.app, AdvisorApp)
     stage, keys = WAYS[name]
     if name == "SavedScreen":
-        (pilot.app.sitting.driver.folder / "run.fits.sh").unlink(missing_ok=True)  # type: ignore[attr-defined]
+        (pilot.app.sitting.driver().folder / "run.fits.sh").unlink(missing_ok=True)  # type: ignore[attr-defined]
     pilot.app._show(stage)
     for key in ["", *keys]:
         await (hit(pilot, key) if key else settle(pilot))

@@ -31,7 +31,7 @@ async def test_with_nothing_given_the_first_screen_says_what_to_give() -> None:
 
 async def test_d_opens_the_bundled_crash_where_nothing_was_given() -> None:
     app = AdvisorApp(
-        MadeDriver(no_log(script=False)),
+        lambda: MadeDriver(no_log(script=False)),
         MadeGauges(),
         no_color=False,
         plain_ascii=False,

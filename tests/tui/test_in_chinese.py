@@ -18,13 +18,12 @@ from advisor.tui import (
     question,
     verdict,
 )
-from advisor.tui.diff_view import DiffScreen, preview_rows
 from advisor.tui.facts import lead
 from advisor.tui.keys import hints
 from advisor.tui.page import Page
 from advisor.tui.palette import Palette
 from advisor.tui.plan_view import PlanScreen
-from advisor.tui.save_view import SavedScreen
+from advisor.tui.save_view import DiffScreen, SavedScreen, preview_rows
 from advisor.tui.ui_text import Line, Row, crop, plain, texts, width_of
 from tests.stories.told import DOCUMENTED
 
@@ -203,7 +202,7 @@ async def test_the_palette_finds_a_command_in_either_language(typed: str) -> Non
     async with opened() as pilot:
         await press(pilot, ":", *typed)
         assert isinstance(pilot.app.screen, Palette)
-        assert pilot.app.screen.query_one("#main", Page).cursor == "app.gauges"
+        assert pilot.app.screen.query_one("#main", Page).cursor == "app.look('gauges')"
 
 
 def test_a_lead_is_whole_sentences_of_chinese_too() -> None:
