@@ -1,4 +1,4 @@
-"""The door: arguments in, exit code out; chooses a face.
+"""Parses the command line, runs a command or the app, and maps errors to exit codes.
 
 Only argparse is imported here, so that `--version` and `--help` answer at once; each command imports what it needs.
 """
@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import NoReturn
 
-from advisor.arguments import COMMANDS, PROGRAM, app_parser, parser_of
+from advisor.arguments import PROGRAM
+from advisor.commands import COMMANDS, app_parser, command, parser_of
 from advisor.exits import Exit, Refusal
 from advisor.language import AUTO, ENGLISH, LANGUAGES, choose, say, speak
 
@@ -69,9 +70,7 @@ def _run(arguments: list[str]) -> int:
     if name == "watch":
         return _watch(parsed)
     gc.set_threshold(50_000, 20, 20)  # a command is over before there is much to collect: 40 of 600 ms of a diagnosis
-    from advisor.commands import command
-
-    return command(name)(parsed)
+    return command(name).run(parsed)
 
 
 def _language(arguments: list[str]) -> str:
@@ -122,10 +121,8 @@ def _app(parsed: argparse.Namespace) -> int:
 
         return export(parsed)
     if not _has_terminal():
-        from advisor.commands import command
-
         parsed.format, parsed.replay = "text", parsed.resume
-        return command("diagnose")(parsed)
+        return command("diagnose").run(parsed)
     if not _has_textual():
         raise Refusal(
             say("the app needs the package textual, which is not here; `rl-oom-advisor diagnose` tells the same"),
@@ -138,9 +135,9 @@ def _app(parsed: argparse.Namespace) -> int:
 
 def _watch(parsed: argparse.Namespace) -> int:
     """The command, its record, and the app over it where it died of memory; then the end that the command had."""
-    from advisor.commands.watching import watch
+    from advisor.commands.watch import run
 
-    finished = watch(parsed)
+    finished = run(parsed)
     if finished.show and _has_textual():
         from advisor import start
 

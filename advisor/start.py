@@ -74,7 +74,7 @@ def app_for(parsed: argparse.Namespace, config: Config) -> AdvisorApp:
 
 
 def _driver(parsed: argparse.Namespace, resumed: Any) -> SessionDriver:
-    from advisor.commands.asking import asked_from
+    from advisor.commands.requests import asked_from
 
     if resumed is not None:
         return SessionDriver(resumed.asked, resumed.demo, resumed.switched)
@@ -126,6 +126,6 @@ def _keeper() -> Callable[[State, Any, str, int], None]:
 def _resumed(parsed: argparse.Namespace) -> Any:
     if parsed.resume is None:
         return None
-    from advisor.commands.asking import kept_sitting
+    from advisor.commands.requests import kept_session
 
-    return kept_sitting(parsed.resume)
+    return kept_session(parsed.resume)

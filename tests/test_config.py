@@ -77,8 +77,8 @@ def test_the_command_says_where_the_file_is_and_what_is_in_force(capsys: pytest.
 
 
 def test_the_margin_of_the_file_counts_until_the_command_line_gives_another() -> None:
-    from advisor.arguments import app_parser
-    from advisor.commands.asking import asked_from
+    from advisor.commands import app_parser
+    from advisor.commands.requests import asked_from
 
     write("margin = 0.2\n")
     assert asked_from(app_parser().parse_args([])).margin == 0.2

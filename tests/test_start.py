@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from advisor import start
-from advisor.arguments import app_parser
+from advisor.commands import app_parser
 from advisor.demo import demo_files
 from advisor.kept import latest, load
 from advisor.tui.driver import SessionDriver
@@ -47,7 +47,7 @@ def test_the_start_leaves_no_trace_in_the_process() -> None:
     """No module is hidden from others, and the collector works as Python set it up."""
     code = (
         "import gc, sys; before = gc.get_threshold()\n"
-        "from advisor.cli import app_parser; from advisor.config import read_config; from advisor import start\n"
+        "from advisor.commands import app_parser; from advisor.config import read_config; from advisor import start\n"
         "start.app_for(app_parser().parse_args(['--demo']), read_config())\n"
         "import argparse, asyncio.sslproto, gettext\n"
         "assert asyncio.sslproto.ssl is not None and argparse._ is gettext.gettext\n"

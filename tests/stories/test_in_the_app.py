@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from advisor.arguments import app_parser
-from advisor.commands.asking import asked_from
+from advisor.commands import app_parser
+from advisor.commands.requests import asked_from
 from advisor.tui.driver import SessionDriver
 from advisor.tui.plan_view import PlanScreen
 from advisor.tui.question import QuestionScreen

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from advisor.arguments import app_parser
 from advisor.cli import main
-from advisor.commands.asking import asked_from
+from advisor.commands import app_parser
+from advisor.commands.requests import asked_from
 from advisor.fault import recorded
 from advisor.language import ENGLISH, LANGUAGES, speak
 from advisor.report.ticket import ticket

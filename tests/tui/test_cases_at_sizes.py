@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from advisor.arguments import app_parser
-from advisor.commands.asking import asked_from
+from advisor.commands import app_parser
+from advisor.commands.requests import asked_from
 from advisor.hostile import cells
 from advisor.language import spoken
 from advisor.session import State

@@ -1,19 +1,26 @@
-"""config: where the user's own choices stand, and what is in force."""
+"""Shows where the user's own choices stand and what is in force; `--init` writes the commented file."""
 
 from __future__ import annotations
 
 import argparse
 
-from advisor.commands.streams import emit, tell
-from advisor.config import TEMPLATE, read_config, told
+from advisor.arguments import add_ascii
 from advisor.exits import Exit, Refusal
 from advisor.language import say
-from advisor.report.layout import join, table
-from advisor.words import os_words
 
 
-def config(parsed: argparse.Namespace) -> int:
-    """Print every choice with its value and who says so; `--init` writes the commented file."""
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Whether the file is to be written."""
+    parser.add_argument("--init", action="store_true", help=say("write the commented file if there is none"))
+    add_ascii(parser)
+
+
+def run(parsed: argparse.Namespace) -> int:
+    """Print every choice with its value and who says so. Exit 2 where a line of the file cannot be used."""
+    from advisor.commands.streams import emit, tell
+    from advisor.config import read_config, told
+    from advisor.report.layout import join, table
+
     if parsed.init:
         _write()
     found = read_config()
@@ -25,7 +32,10 @@ def config(parsed: argparse.Namespace) -> int:
 
 
 def _write() -> None:
-    path = read_config().path
+    from advisor.config import TEMPLATE, config_path
+    from advisor.words import os_words
+
+    path = config_path()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("x", encoding="utf-8") as file:
