@@ -70,7 +70,7 @@ def _run(arguments: list[str]) -> int:
     if name == "watch":
         return _watch(parsed)
     gc.set_threshold(50_000, 20, 20)  # a command is over before there is much to collect: 40 of 600 ms of a diagnosis
-    return command(name).run(parsed)
+    return int(command(name).run(parsed))
 
 
 def _language(arguments: list[str]) -> str:
@@ -122,7 +122,7 @@ def _app(parsed: argparse.Namespace) -> int:
         return export(parsed)
     if not _has_terminal():
         parsed.format, parsed.replay = "text", parsed.resume
-        return command("diagnose").run(parsed)
+        return int(command("diagnose").run(parsed))
     if not _has_textual():
         raise Refusal(
             say("the app needs the package textual, which is not here; `rl-oom-advisor diagnose` tells the same"),

@@ -18,8 +18,8 @@ from advisor.config import Config, read_config
 from advisor.machine.live import Gauges
 from advisor.tui.app import AdvisorApp
 from advisor.tui.driver import SessionDriver
-from advisor.tui.sitting import Offers
 from advisor.tui.terminal import draws_signs, takes_mouse, theme_of
+from advisor.tui.ui_state import Offers
 
 if TYPE_CHECKING:
     from advisor.recent import Recent
@@ -43,7 +43,7 @@ def run(parsed: argparse.Namespace) -> int:
         raise app.fault
     for sentence in (*config.problems, *([app.trouble] if app.trouble else [])):
         print(f"rl-oom-advisor: {sentence}", file=sys.stderr)
-    saved = app.sitting.saved
+    saved = app.ui.saved
     if saved is not None:
         from advisor.tui.save_view import last_words
 
@@ -69,7 +69,7 @@ def app_for(parsed: argparse.Namespace, config: Config) -> AdvisorApp:
     if address := resumed.asked.ray if resumed is not None else parsed.ray:
         from advisor.machine.cluster_live import ClusterGauges
 
-        app.sitting.cluster = ClusterGauges(address)
+        app.ui.cluster = ClusterGauges(address)
     return app
 
 
@@ -108,7 +108,7 @@ def _pasted(text: str) -> Path:
 
 
 def _keeper() -> Callable[[State, Any, str, int], None]:
-    """Keeps the sitting of this process in one file. The demo and a sitting without files are not worth keeping."""
+    """Keeps the session of this process in one file. The demo and a session without files are not worth keeping."""
     places: list[Path] = []
 
     def keep(state: State, switched: Any, stage: str, question: int) -> None:

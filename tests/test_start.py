@@ -15,6 +15,7 @@ from advisor.commands import app_parser
 from advisor.demo import demo_files
 from advisor.kept import latest, load
 from advisor.tui.driver import SessionDriver
+from tests.benchmarks import app_speed
 
 DEMO = demo_files()
 LATE = {
@@ -82,3 +83,9 @@ def test_chosen_files_and_the_machine_as_it_was_described_go_together() -> None:
     driver = start._files(parsed("--gpus", "8xA100-40GB"), DEMO.script, (DEMO.log,))
     assert isinstance(driver, SessionDriver)
     assert (driver.asked.script, driver.asked.logs, driver.asked.gpus) == (DEMO.script, (DEMO.log,), "8xA100-40GB")
+
+
+def test_the_start_is_far_from_slow() -> None:
+    """Within ten times its budget, for a machine that tests is loaded (`tests.benchmarks.app_speed --budget`)."""
+    taken = app_speed.budget(app_speed.environment_of_a_terminal(), 1)
+    assert {name for name, seconds in taken.items() if seconds > 10 * app_speed.BUDGETS[name]} == set()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 from importlib import import_module
-from typing import Protocol, cast
+from types import ModuleType
 
 from advisor import __version__
 from advisor.arguments import PROGRAM, Parser, add_everywhere, add_input, add_machine
@@ -30,21 +30,9 @@ COMMANDS = {
 """Name of a command, which is that of its module → its line in the help."""
 
 
-class Command(Protocol):
-    """What the module of a command offers."""
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Add the command's own arguments."""
-        ...
-
-    def run(self, parsed: argparse.Namespace) -> int:
-        """Carry it out; returns the exit code. Raises Refusal."""
-        ...
-
-
-def command(name: str) -> Command:
-    """The module of a command."""
-    return cast(Command, import_module(f"advisor.commands.{name}"))
+def command(name: str) -> ModuleType:
+    """The module of a command: `add_arguments(parser)`, and `run(parsed)`, which gives the exit code."""
+    return import_module(f"advisor.commands.{name}")
 
 
 def parser_of(name: str) -> argparse.ArgumentParser:

@@ -164,11 +164,8 @@ def _zsh() -> str:
         own = [spec for option in found if option.command == command for spec in _zsh_specs(option)]
         given = " ".join(shlex.quote(spec) for spec in (*own, lone))
         cases.append(f"        {shlex.quote(command)}) _arguments -S {given};;")
-    return _ZSH.format(program=PROGRAM, function=_FUNCTION, commands=_zsh_commands(), cases="\n".join(cases))
-
-
-def _zsh_commands() -> str:
-    return "\n".join(f"        {shlex.quote(f'{name}:{say(says)}')}" for name, says in COMMANDS.items())
+    commands = "\n".join(f"        {shlex.quote(f'{name}:{say(says)}')}" for name, says in COMMANDS.items())
+    return _ZSH.format(program=PROGRAM, function=_FUNCTION, commands=commands, cases="\n".join(cases))
 
 
 def _zsh_specs(option: CommandOption) -> Iterator[str]:

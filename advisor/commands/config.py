@@ -18,14 +18,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(parsed: argparse.Namespace) -> int:
     """Print every choice with its value and who says so. Exit 2 where a line of the file cannot be used."""
     from advisor.commands.streams import emit, tell
-    from advisor.config import read_config, told
+    from advisor.config import choices_in_force, read_config
     from advisor.report.layout import join, table
 
     if parsed.init:
         _write()
     found = read_config()
     missing = say("{path} (not there yet; --init writes it)", path=found.path)
-    emit(join([str(found.path) if found.path.exists() else missing, "", *table(told(found))]), parsed.ascii)
+    emit(join([str(found.path) if found.path.exists() else missing, "", *table(choices_in_force(found))]), parsed.ascii)
     for sentence in found.problems:
         tell(sentence)
     return Exit.UNUSABLE if found.problems else Exit.DONE

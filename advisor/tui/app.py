@@ -18,17 +18,17 @@ from textual.worker import WorkerFailed
 from advisor.language import say
 from advisor.tui import ui_text as words
 from advisor.tui.breadcrumb import STAGES
-from advisor.tui.frame import SCREENS, Frame, keys_of_every_screen
-from advisor.tui.moving import Moving
-from advisor.tui.sitting import Copied, Keeper, MakeDriver, Offers, Sitting
+from advisor.tui.screen import SCREENS, BaseScreen, keys_of_every_screen
+from advisor.tui.stages import StagesApp
 from advisor.tui.terminal import THEMES, copied, has_terminal, in_clipboard
+from advisor.tui.ui_state import Copied, MakeDriver, Offers, SessionKeeper, UiState
 
 if TYPE_CHECKING:
     from advisor.machine.live import Gauges
 
 
-class AdvisorApp(Moving):
-    """One sitting in the terminal."""
+class AdvisorApp(StagesApp):
+    """One session in the terminal."""
 
     CSS_PATH = "app.tcss"
     TITLE = "rl-oom-advisor"
@@ -54,13 +54,13 @@ class AdvisorApp(Moving):
         plain_ascii: bool,
         offers: Offers | None = None,
         keymap: Mapping[str, str] | None = None,
-        keeper: Keeper | None = None,
+        keeper: SessionKeeper | None = None,
         theme: str = "",
         refresh: float = 1.0,
         resume: tuple[str, int] | None = None,
     ) -> None:
-        sitting = Sitting(cache(driver), plain_ascii, offers=offers or Offers(), keymap=keymap or {}, keeper=keeper)
-        super().__init__(sitting, gauges, no_color=no_color, refresh=refresh)
+        ui = UiState(cache(driver), plain_ascii, offers=offers or Offers(), keymap=keymap or {}, keeper=keeper)
+        super().__init__(ui, gauges, no_color=no_color, refresh=refresh)
         self.bind_screens()
         if resume is not None:
             stage, question = resume
@@ -69,7 +69,7 @@ class AdvisorApp(Moving):
         """A bug of ours: raised again after the app has gone, where the door records it."""
         if theme and not no_color:
             self.theme = THEMES.get(theme, theme)
-        self.set_keymap(dict(sitting.keymap))
+        self.set_keymap(dict(ui.keymap))
 
     def on_load(self) -> None:
         """Where the system or a terminal that closes ends us, leave in order: the terminal is put back."""
@@ -99,20 +99,20 @@ class AdvisorApp(Moving):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Letters are no keys where they are typed; a screen opens where it has something to show, and once."""
-        types = isinstance(self.screen, Frame) and (self.screen.TYPES or self.screen.typing)
+        types = isinstance(self.screen, BaseScreen) and (self.screen.TYPES or self.screen.typing)
         if action == "look":
             screen = SCREENS[str(parameters[0])]
             is_open = any(type(one) is screen for one in self.screen_stack)
-            return not types and not is_open and screen.can_show(self.sitting)
+            return not types and not is_open and screen.can_show(self.ui)
         if action == "ticket":
-            return not types and self.sitting.state is not None
+            return not types and self.ui.state is not None
         return not types or action not in ("leave_by_letter", "plain")
 
     def action_look(self, name: str) -> None:
         """Open a screen over the present one."""
-        if isinstance(self.screen, Frame):
+        if isinstance(self.screen, BaseScreen):
             overlay = SCREENS[name].over(self.screen)
-            self.sitting.note = ""
+            self.ui.note = ""
             self.push_screen(overlay)
 
     def _handle_exception(self, error: Exception) -> None:
@@ -129,12 +129,12 @@ class AdvisorApp(Moving):
         """Write the ticket and copy it."""
         from advisor.report.ticket import ticket
 
-        self.sitting.note = copied(self.to_clipboard, ticket(self.sitting.known), words.TICKET, "oom-report")
+        self.ui.note = copied(self.to_clipboard, ticket(self.ui.known), words.TICKET, "oom-report")
         self._reload()
 
     @on(Copied)
     def _copy(self, message: Copied) -> None:
-        self.sitting.note = copied(self.to_clipboard, message.text, message.what, "")
+        self.ui.note = copied(self.to_clipboard, message.text, message.what, "")
         self._reload()
 
     def to_clipboard(self, text: str) -> None:
@@ -144,16 +144,16 @@ class AdvisorApp(Moving):
 
     def action_plain(self) -> None:
         """The screen's words in the scrollback, where the terminal's own selection works; Enter returns."""
-        if not isinstance(self.screen, Frame):
+        if not isinstance(self.screen, BaseScreen):
             return
-        text = self.screen.plain_words(self.sitting.plain_ascii)
+        text = self.screen.plain_words(self.ui.plain_ascii)
         with suppress(SuspendNotSupported), self.suspend():
-            print(f"{text}\n{say(words.PLAIN_RETURN)}", end=" ", flush=True)
+            print(f"{text}\n{say('-- Enter returns to rl-oom-advisor --')}", end=" ", flush=True)
             with suppress(EOFError, KeyboardInterrupt):
                 input()
 
     def action_theme(self, name: str) -> None:
-        """Another set of colours, for this sitting."""
+        """Another set of colours, for this session."""
         self.theme = THEMES.get(name, name)
 
     def action_leave_by_letter(self) -> None:

@@ -1,8 +1,9 @@
-"""The log around a proof: line numbers, and a letter in the gutter for every line that says something."""
+"""Shows the log around a proof: line numbers, and a letter in the gutter for every line that says something."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
@@ -16,25 +17,24 @@ from advisor.crash.sources import PREVIEW, LogError, Source, open_sources, tail_
 from advisor.language import mark, say
 from advisor.tui.driver import expected_trouble
 from advisor.tui.facts import short_name
-from advisor.tui.frame import Overlay
-from advisor.tui.log_window import LogWindows, Window, hit_before, next_hit
+from advisor.tui.log_window import LogWindow, LogWindows, hit_before, next_hit
 from advisor.tui.page import Lines, Page
 from advisor.tui.proof import LEGEND, letter_of
-from advisor.tui.sitting import Copied, Sitting
+from advisor.tui.screen import Overlay
+from advisor.tui.ui_state import Copied, UiState
 from advisor.tui.ui_text import (
     NO_HIT,
     SEARCH_FOR,
     SEARCHING,
     THE_LINE,
     Row,
-    Span,
     Tone,
+    Toned,
     grouped,
     line,
     pad_left,
     paragraph,
     rows,
-    searched_for,
     span,
     spread,
 )
@@ -55,7 +55,7 @@ def gutter(state: State, file: str) -> dict[int, str]:
     return found
 
 
-def window_rows(state: State, file: str, window: Window, width: int, shift: int = 0) -> list[Row]:
+def window_rows(state: State, file: str, window: LogWindow, width: int, shift: int = 0) -> list[Row]:
     """`  41 207 E text`, one row a line; `shift` columns of the text are out of sight on the left."""
     letters = gutter(state, file)
     keys = tuple(key + mark for key in state.crash.settings if len(key) >= 6 for mark in "=:'\"")
@@ -64,8 +64,8 @@ def window_rows(state: State, file: str, window: Window, width: int, shift: int 
     for at, text in enumerate(window.lines, start=window.first):
         letter = letters.get(at) or ("C" if any(key in text for key in keys) else " ")
         tone: Tone = "bad" if letter == "E" else "mark"
-        number = Span(pad_left(grouped(at), number_width), "dim")
-        out.append(Row(line(number, " ", Span(letter, tone), " ", span(text[shift:])), str(at)))
+        number = Toned(pad_left(grouped(at), number_width), "dim")
+        out.append(Row(line(number, " ", Toned(letter, tone), " ", span(text[shift:])), str(at)))
     return out
 
 
@@ -106,26 +106,25 @@ class EvidenceView(Overlay):
         Binding("enter,o", "back", "back", show=False, tooltip="return to the verdict"),
     ]
 
+    @dataclass(eq=False)
     class Loaded(Message):
         """A worker read a window, or could not."""
 
-        def __init__(self, window: Window | None, trouble: str) -> None:
-            super().__init__()
-            self.window, self.trouble = window, trouble
+        window: LogWindow | None
+        trouble: str
 
+    @dataclass(eq=False)
     class Hit(Message):
         """A worker found what was searched for; None: it is nowhere in that direction."""
 
-        def __init__(self, line: int | None) -> None:
-            super().__init__()
-            self.line = line
+        line: int | None
 
-    def __init__(self, sitting: Sitting, evidence: int) -> None:
-        super().__init__(sitting)
+    def __init__(self, ui: UiState, evidence: int) -> None:
+        super().__init__(ui)
         chosen = self.state.crash.evidence[evidence]
         self._file, self._line = chosen.file, chosen.line
         self._windows: LogWindows | None = None
-        self._window: Window | None = None
+        self._window: LogWindow | None = None
         self._trouble = self._wanted = self._told = ""
         self._shift = 0
 
@@ -172,7 +171,7 @@ class EvidenceView(Overlay):
             told = say("{file}  line {line}, mark {at} of {count}", file=place, line=number, at=at, count=len(marked))
         else:
             told = say("{file}  line {line}", file=place, line=number)
-        right = self._told or (searched_for(self._wanted) if self._wanted else say(LEGEND))
+        right = self._told or (say("n N: {wanted}  (esc: marks)", wanted=self._wanted) if self._wanted else say(LEGEND))
         return rows(spread(line(span(told, "strong")), line(span(right, "dim")), width))
 
     def _load(self) -> None:

@@ -1,4 +1,4 @@
-"""What stands behind the plan: one step in full, the arithmetic of a phase, and the list of why-nots."""
+"""Explains what stands behind the plan: a step in full, the arithmetic of a phase, the why-nots, a documented case."""
 
 from __future__ import annotations
 
@@ -13,15 +13,14 @@ from advisor.language import clauses, listed, mark, say
 from advisor.memory.cells import LETTERS, Cell, Ledger, PhaseSum, Place
 from advisor.plan.plan import PlanStep, grouped
 from advisor.report.explain_report import UnknownIdError, explain_report
-from advisor.tui import ui_text as words
 from advisor.tui.facts import briefly
-from advisor.tui.frame import Overlay
 from advisor.tui.memory_bars import OWNER_WORDS, phases_of
-from advisor.tui.sitting import Sitting
+from advisor.tui.screen import Overlay
+from advisor.tui.ui_state import UiState
 from advisor.tui.ui_text import (
     BLANK,
     Row,
-    Span,
+    Toned,
     heading,
     labelled,
     line,
@@ -45,6 +44,8 @@ _ASKED_FOR = mark("{tensor} {shape}: {formula} = {size}, is what the log asked f
 _NOT_ASKED_FOR = mark("{tensor} {shape}: {formula} = {size}, is not what the log asked for")
 _LIKE = mark("{title}: {agree} of {of} facts agree")
 _LIKE_BUT = mark("{title}: {agree} of {of} facts agree; differs in {differs}")
+_ALIKE = mark("{agree} of {of} facts agree with this run")
+_ALIKE_BUT = mark("{agree} of {of} facts agree with this run; it differs in {differs}")
 _GONE = mark("This step is no longer in the plan.")
 
 
@@ -144,7 +145,7 @@ def _cell_rows(cell: Cell, width: int, word: str = "") -> list[Row]:
     number = f"{show_bytes(cell.expected)}{spread}"
     name = f"{LETTERS[cell.owner]} {OWNER_WORDS[cell.owner]}" if not word else f"  {word}"
     room = max(12, width - cells(number) - 1)
-    head = Row(line(Span(pad(name, room) + " ", "mark" if word else "plain"), span(number)))
+    head = Row(line(Toned(pad(name, room) + " ", "mark" if word else "plain"), span(number)))
     return [
         head,
         *paragraph(say("{formula} ({basis})", formula=cell.formula, basis=BASIS_TITLES[cell.basis]), width, 4, "dim"),
@@ -192,8 +193,8 @@ class Explanation(Overlay):
     ENTER_CLOSES = True
     BINDINGS: ClassVar[list[BindingType]] = [Binding("e", "back", "back", show=False)]
 
-    def __init__(self, sitting: Sitting, step_id: str) -> None:
-        super().__init__(sitting)
+    def __init__(self, ui: UiState, step_id: str) -> None:
+        super().__init__(ui)
         self._step_id = step_id
 
     def main_rows(self, width: int) -> list[Row]:
@@ -202,7 +203,7 @@ class Explanation(Overlay):
         return step_rows(self.state, step, width) if step else paragraph(say(_GONE), width)
 
 
-class Arithmetic(Overlay):
+class ArithmeticView(Overlay):
     """The formulas of one phase; left and right change the phase."""
 
     TITLE_WORDS = mark("The arithmetic")
@@ -213,8 +214,8 @@ class Arithmetic(Overlay):
         Binding("a", "back", "back", show=False),
     ]
 
-    def __init__(self, sitting: Sitting, phase: Phase) -> None:
-        super().__init__(sitting)
+    def __init__(self, ui: UiState, phase: Phase) -> None:
+        super().__init__(ui)
         self._phase = phase
 
     def main_rows(self, width: int) -> list[Row]:
@@ -254,11 +255,12 @@ def case_rows(state: State, case_id: str, width: int) -> list[Row]:
     out: list[Row] = []
     for match in state.diagnosis.cases:
         if match.id == case_id:
-            out += [*paragraph(words.alike(match.agree, match.of, match.differs), width, tone="mark"), BLANK]
+            counts = {"agree": match.agree, "of": match.of, "differs": listed(match.differs)}
+            out += [*paragraph(say(_ALIKE_BUT if match.differs else _ALIKE, **counts), width, tone="mark"), BLANK]
     try:
         text = explain_report(state.knowledge, case_id)
     except UnknownIdError:
-        return [*out, *paragraph(say(words.NO_SUCH_CASE), width)]
+        return [*out, *paragraph(say("The knowledge has no more of this case."), width)]
     for told in text.splitlines():
         indent = len(told) - len(told.lstrip())
         out += paragraph(told.strip(), width, indent) if told.strip() else rows(line(span("")))
@@ -272,8 +274,8 @@ class CaseView(Overlay):
     ENTER_CLOSES = True
     BINDINGS: ClassVar[list[BindingType]] = [Binding("d", "back", "back", show=False)]
 
-    def __init__(self, sitting: Sitting, case_id: str) -> None:
-        super().__init__(sitting)
+    def __init__(self, ui: UiState, case_id: str) -> None:
+        super().__init__(ui)
         self._case_id = case_id
 
     def main_rows(self, width: int) -> list[Row]:

@@ -1,4 +1,4 @@
-"""All gauges: one text line a GPU, the host, and who sits on the cards."""
+"""Shows all gauges: one text line a GPU, the host, who uses the GPUs, and the nodes of a Ray cluster."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ from advisor.machine.inventory import Gpu, GpuProcess, Host, Machine
 from advisor.machine.merge import join_nodes, some_of
 from advisor.tui import ui_text as words
 from advisor.tui.facts import gpu_words, host_words
-from advisor.tui.frame import Overlay
 from advisor.tui.gauge_strip import filled, gib, host_use, percent, ratio
+from advisor.tui.screen import Overlay
 from advisor.tui.ui_text import BLANK, Row, Tone, cut, flow, heading, line, pad, pad_left, paragraph, span
-from advisor.units import GIB, show_bytes
+from advisor.units import GIB, in_ranges, show_bytes
 
 if TYPE_CHECKING:
     from advisor.machine.cluster_live import ClusterSnapshot, NodeGauge
     from advisor.machine.live import GaugeSnapshot, GpuGauge
 
 
+_SILENT_ABOUT = mark("GPU {gpus}: the driver does not say which processes (not permitted, or not supported).")
 SHM = "/dev/shm"  # noqa: S108 (a name to show, not a path to write)
 _TOLD: Sayings[str | None] = Sayings({"described": "described by you", "log": "read in the log"})
 HEIGHTS = "▁▂▃▄▅▆▇█"
@@ -80,13 +81,18 @@ def unusual(gauge: GpuGauge, taken: float) -> list[str]:
     gpu, out = gauge.gpu, []
     if gauge.stale:
         age = gauge.age(taken)
-        out += [words.lost(_age(age))] if age is not None else [] if gpu.problem else [say(words.NEVER_READ)]
+        never = [] if gpu.problem else [say("does not answer")]
+        out += never if age is None else [say("does not answer; last read {age} ago", age=_age(age))]
     if gpu.problem:
         out.append(gpu.problem)
     if gpu.throttle:
-        out.append(words.held_back(gpu.throttle))
+        out.append(say("held back by: {reasons}", reasons=listed(gpu.throttle)))
     if gpu.ecc_errors:
-        out.append(words.ecc(gpu.ecc_errors))
+        out.append(
+            say_count(
+                "{number} uncorrected memory error (ECC)", "{number} uncorrected memory errors (ECC)", gpu.ecc_errors
+            )
+        )
     return out
 
 
@@ -144,9 +150,9 @@ def process_rows(snapshot: GaugeSnapshot, now: float, width: int, ended: float |
         found = sorted(gauge.gpu.processes or (), key=lambda one: -(one.used_bytes or 0))
         out += [_process_row(gauge.gpu.index, one, now, width, one.pid in left) for one in found]
     if silent:
-        out += paragraph(words.silent_about(silent), width, 0, "dim")
+        out += paragraph(say(_SILENT_ABOUT, gpus=in_ranges(silent)), width, 0, "dim")
     elif len(out) == before:
-        out += paragraph(say(words.NO_PROCESS), width, 0, "dim")
+        out += paragraph(say("no process on the GPUs"), width, 0, "dim")
     return [*out, *_unseen(snapshot, width)]
 
 
@@ -225,13 +231,13 @@ class GaugesView(Overlay):
 
     def main_rows(self, width: int) -> list[Row]:
         """All gauges as last read."""
-        sitting = self.sitting
-        ended = sitting.run_ended
-        shown = gauge_rows(sitting.snapshot, sitting.no_gauges, time(), width, sitting.plain_ascii, ended)
-        if sitting.cluster is not None:
-            nodes = cluster_rows(sitting.cluster.look(), monotonic(), width, sitting.plain_ascii)
+        ui = self.ui
+        ended = ui.run_ended
+        shown = gauge_rows(ui.snapshot, ui.no_gauges, time(), width, ui.plain_ascii, ended)
+        if ui.cluster is not None:
+            nodes = cluster_rows(ui.cluster.look(), monotonic(), width, ui.plain_ascii)
             shown = [*nodes, BLANK, heading(say("This box")), *shown]
-        return [*shown, *counted_rows(sitting.state.machine, width)] if sitting.state else shown
+        return [*shown, *counted_rows(ui.state.machine, width)] if ui.state else shown
 
     def reload_strip(self) -> None:
         """Here the whole page is live."""
@@ -265,7 +271,7 @@ def _columns(width: int) -> tuple[int, int, bool]:
     return (16, 16, True) if width >= _NARROW else (12, 9, False)
 
 
-def card_heights(gpus: tuple[Gpu, ...], room: int, plain_ascii: bool = False) -> str:
+def gpu_heights(gpus: tuple[Gpu, ...], room: int, plain_ascii: bool = False) -> str:
     """A sign a card, as high as it is full; "?" where that is not known, "+" after the last that has room."""
     signs = ASCII_HEIGHTS if plain_ascii else HEIGHTS
     drawn = ""
@@ -282,7 +288,7 @@ def _node_row(node: NodeGauge, now: float, width: int, plain_ascii: bool) -> Row
         return Row(line(name, span(say("has not answered yet") if not node.problem else "?", "dim")))
     old = node.problem or node.read_at is None or now - node.read_at > _OLD
     tone: Tone = "dim" if old else "plain"
-    drawn = card_heights(node.machine.gpus, cards, plain_ascii)
+    drawn = gpu_heights(node.machine.gpus, cards, plain_ascii)
     text = f"{name} {pad(drawn, cards)}{_numbers(node.machine, load)}"
     return Row(line(span(cut(text, width), tone)))
 

@@ -1,4 +1,4 @@
-"""Help: the keys of the screen underneath, made from its bindings, and what the signs mean."""
+"""Shows the keys of the screen underneath, made from its bindings, and what the signs mean."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from textual.binding import Binding
 
 from advisor.language import Sayings, mark, say
 from advisor.memory.cells import LETTERS
-from advisor.tui.frame import Overlay, keys_of_every_screen
 from advisor.tui.keys import Hint, hints
 from advisor.tui.memory_bars import OWNER_WORDS
 from advisor.tui.page import Page
 from advisor.tui.proof import LEGEND
+from advisor.tui.screen import Overlay, keys_of_every_screen
 from advisor.tui.ui_text import BLANK, Row, flow, heading, labelled, paragraph
 from advisor.words import BASIS_TITLES, Basis
 
@@ -61,6 +61,6 @@ class HelpView(Overlay):
 
     def main_rows(self, width: int) -> list[Row]:
         """Keys and signs."""
-        about, keymap = self.underneath, self.sitting.keymap
+        about, keymap = self.underneath, self.ui.keymap
         everywhere = hints(keys_of_every_screen(), keymap)
         return help_rows(say(about.TITLE_WORDS), about.own_hints(), hints(Page.BINDINGS, keymap), everywhere, width)

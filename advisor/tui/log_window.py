@@ -1,4 +1,4 @@
-"""A few hundred lines of a log around one line, however large the log is: nothing else of it is kept."""
+"""Reads a few hundred lines of a log around one line, however large the log is, and searches it block by block."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _never() -> bool:
     return False
 
 
-class Window(Struct, frozen=True):
+class LogWindow(Struct, frozen=True):
     """Consecutive lines. `first` is the 1-based number of the first one."""
 
     first: int
@@ -42,7 +42,7 @@ class LogWindows(Struct):
     _lines: list[int] = field(default_factory=lambda: [0])
     _offsets: list[int] = field(default_factory=lambda: [0])
 
-    def around(self, number: int, reach: int, stop: Stop = _never) -> Window:
+    def around(self, number: int, reach: int, stop: Stop = _never) -> LogWindow:
         """Up to `reach` lines on either side of line `number`. `stop` is asked once a block.
 
         O(bytes before the window), as fast as newlines are counted.
@@ -51,7 +51,7 @@ class LogWindows(Struct):
         with self.source.open() as stream:
             lines = _lines_of(self._skip(stream, first - 1, stop), stream)
             found = tuple(shown(raw) for raw in islice(lines, number + reach - first + 1))
-            return Window(first, found, ends=next(lines, None) is None)
+            return LogWindow(first, found, ends=next(lines, None) is None)
 
     def trust(self, miles: Sequence[tuple[int, int]], number: int, looks_right: Callable[[str], bool]) -> bool:
         """Take over (lines before, offset) of some lines, where line `number` looks right when it is found by them.

@@ -9,18 +9,19 @@ from functools import cache, partial
 from pathlib import Path
 from threading import Lock
 from time import monotonic
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from textual import on, work
 from textual.app import App
+from textual.binding import Binding, BindingType
 from textual.worker import get_current_worker
 
-from advisor.language import say
+from advisor.language import mark, say
 from advisor.machine.patience import Answer, apart
 from advisor.tui.driver import expected_trouble
-from advisor.tui.frame import Frame, load_screens
-from advisor.tui.loading import LoadingScreen
-from advisor.tui.sitting import DemoAsked, FilesAsked, GaugesRead, MakeDriver, Noticed, Sitting
+from advisor.tui.screen import BaseScreen, load_screens
+from advisor.tui.ui_state import DemoAsked, FilesAsked, GaugesRead, MakeDriver, Noticed, UiState
+from advisor.tui.ui_text import Row, paragraph
 
 if TYPE_CHECKING:
     from advisor.machine.live import Gauges, GaugeSnapshot
@@ -30,23 +31,37 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+class LoadingScreen(BaseScreen):
+    """Until the session is open. q leaves at any time."""
+
+    NEEDS_STATE = False
+    TITLE_WORDS = mark("Reading")
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "app.leave", "stop", tooltip="stop reading and quit"),
+    ]
+
+    def main_rows(self, width: int) -> list[Row]:
+        """What is being read."""
+        return paragraph(self.ui.reading or say("reading …"), width, tone="strong")
+
+
 class NobodyWaitsError(Exception):
     """What is being read is not wanted any more."""
 
 
-class Opening(App[int]):
+class OpeningApp(App[int]):
     """Reads what was asked for and what the machine does. The first state to arrive opens the first screen."""
 
     def __init__(
         self,
-        sitting: Sitting,
+        ui: UiState,
         gauges: Gauges | None,
         *,
         no_color: bool,
         refresh: float = 1.0,
     ) -> None:
         super().__init__(ansi_color=True if no_color else None)
-        self.sitting = sitting
+        self.ui = ui
         self._gauges, self._refresh = gauges, refresh
         self._polling, self._asked = False, 0.0
         self._turn = asyncio.Lock()
@@ -57,13 +72,13 @@ class Opening(App[int]):
         self.trouble = ""
         """Why nothing could be opened; printed after the app has gone."""
         if gauges is None:
-            sitting.no_gauges = say("no gauges")
+            ui.no_gauges = say("no gauges")
 
     def on_mount(self) -> None:
         """Begin to read, and to watch."""
-        if self.sitting.plain_ascii:
+        if self.ui.plain_ascii:
             self.add_class("-ascii")
-        self.push_screen(LoadingScreen(self.sitting))
+        self.push_screen(LoadingScreen(self.ui))
         self._open()
         if self._gauges is not None:
             self._tick()
@@ -88,7 +103,7 @@ class Opening(App[int]):
             self.call_from_thread(self._opened, state)
 
         try:
-            state = self.sitting.driver().open(notice, early)
+            state = self.ui.driver().open(notice, early)
         except NobodyWaitsError:
             return
         except expected_trouble() as error:
@@ -98,28 +113,28 @@ class Opening(App[int]):
             self.call_from_thread(self._opened, state)
 
     def _give_up(self, why: str) -> None:
-        if self.sitting.state is not None:
-            self.sitting.reading, self.sitting.note = "", say("the rest could not be read: {why}", why=why)
+        if self.ui.state is not None:
+            self.ui.reading, self.ui.note = "", say("the rest could not be read: {why}", why=why)
             self._reload()
-        elif self.sitting.offers.files is not None and self._chosen_in_the_app():
-            self.sitting.note = say("that could not be opened: {why}", why=why)
+        elif self.ui.offers.files is not None and self._chosen_in_the_app():
+            self.ui.note = say("that could not be opened: {why}", why=why)
             self._open_driver(None)
         else:
             self.trouble = why
             self.exit(2, return_code=2)
 
     def _chosen_in_the_app(self) -> bool:
-        return self.sitting.chosen_script is not None or bool(self.sitting.chosen_logs)
+        return self.ui.chosen_script is not None or bool(self.ui.chosen_logs)
 
     def _opened(self, state: State) -> None:
-        sitting = self.sitting
-        if sitting.state is not None:
+        ui = self.ui
+        if ui.state is not None:
             self._read_on(state)
             return
-        sitting.state = state
-        sitting.run_ended = _last_written(state.asked.logs) if state.crash.verdict == "oom" else None
+        ui.state = state
+        ui.run_ended = _last_written(state.asked.logs) if state.crash.verdict == "oom" else None
         if not state.crash.preliminary:
-            sitting.reading = ""
+            ui.reading = ""
         if self.resume is not None:
             stage, question = self.resume
             self.resume = None
@@ -133,50 +148,50 @@ class Opening(App[int]):
     async def _read_on(self, state: State) -> None:
         """All is read: what the end of the log proved makes room, the user's place and decisions stay."""
         async with self._turn:
-            sitting, before = self.sitting, self.sitting.known
-            sitting.state = await asyncio.to_thread(sitting.driver().carry_over, before, state)
-            sitting.reading, sitting.preview = "", None
-            asked = len(sitting.known.diagnosis.path)
-            sitting.question = min(sitting.question, max(asked - 1, 0))
-            if sitting.stage == "questions" and not asked:
+            ui, before = self.ui, self.ui.known
+            ui.state = await asyncio.to_thread(ui.driver().carry_over, before, state)
+            ui.reading, ui.preview = "", None
+            asked = len(ui.known.diagnosis.path)
+            ui.question = min(ui.question, max(asked - 1, 0))
+            if ui.stage == "questions" and not asked:
                 self._show("crash")
             self._reload()
             for screen in self.screen_stack:
-                if isinstance(screen, Frame):
+                if isinstance(screen, BaseScreen):
                     screen.read_on(before)
-            if sitting.stage == "save":
+            if ui.stage == "save":
                 self._preview()
 
     @on(DemoAsked)
     def _demo_asked(self) -> None:
-        if self.sitting.offers.demo is not None:
-            self._open_driver(self.sitting.offers.demo)
+        if self.ui.offers.demo is not None:
+            self._open_driver(self.ui.offers.demo)
 
     @on(FilesAsked)
     def _files_asked(self) -> None:
-        sitting = self.sitting
-        if sitting.offers.files is not None and self._chosen_in_the_app():
-            self._open_driver(partial(sitting.offers.files, sitting.chosen_script, sitting.chosen_logs))
+        ui = self.ui
+        if ui.offers.files is not None and self._chosen_in_the_app():
+            self._open_driver(partial(ui.offers.files, ui.chosen_script, ui.chosen_logs))
 
     def _open_driver(self, make: MakeDriver | None) -> None:
         """Begin anew with another driver; None: with the one that asks for files."""
-        sitting = self.sitting
+        ui = self.ui
         if make is None:
-            assert sitting.offers.files is not None
-            sitting.chosen_script, sitting.chosen_logs = None, ()
-            make = partial(sitting.offers.files, None, ())
+            assert ui.offers.files is not None
+            ui.chosen_script, ui.chosen_logs = None, ()
+            make = partial(ui.offers.files, None, ())
         else:
-            sitting.note = ""
-        sitting.driver, sitting.state, sitting.reading, sitting.preview = cache(make), None, "", None
-        sitting.switched.clear()
+            ui.note = ""
+        ui.driver, ui.state, ui.reading, ui.preview = cache(make), None, "", None
+        ui.switched.clear()
         while len(self.screen_stack) > 2:
             self.pop_screen()
-        self.switch_screen(LoadingScreen(sitting))
+        self.switch_screen(LoadingScreen(ui))
         self._open()
 
     @on(Noticed)
     def _notice(self, message: Noticed) -> None:
-        self.sitting.reading = message.text
+        self.ui.reading = message.text
         self._reload()
 
     # --- gauges ----------------------------------------------------------------------------------------------------
@@ -193,7 +208,7 @@ class Opening(App[int]):
         from advisor.machine.live import HANGS_SECONDS, NEVER
 
         if monotonic() - self._asked > HANGS_SECONDS:
-            self._show_gauges((self.sitting.snapshot or NEVER).unanswered(monotonic()))
+            self._show_gauges((self.ui.snapshot or NEVER).unanswered(monotonic()))
 
     @work(group="gauges")
     async def _poll(self) -> None:
@@ -206,16 +221,16 @@ class Opening(App[int]):
         self._show_gauges(message.snapshot)
 
     def _show_gauges(self, snapshot: GaugeSnapshot) -> None:
-        self.sitting.snapshot = snapshot
+        self.ui.snapshot = snapshot
         top = self.screen_stack[-1] if self.screen_stack else None  # none while the app ends
-        if isinstance(top, Frame):
+        if isinstance(top, BaseScreen):
             top.reload_strip()
 
     # --- shown -----------------------------------------------------------------------------------------------------
 
     def _reload(self) -> None:
         for screen in self.screen_stack:
-            if isinstance(screen, Frame):
+            if isinstance(screen, BaseScreen):
                 screen.reload()
 
     def bind_screens(self) -> None:

@@ -1,4 +1,4 @@
-"""The plan: steps that are switched on and off, and memory bars that follow."""
+"""Shows the plan: steps that are switched on and off, memory bars that follow, and what a change changed."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ from advisor.language import Sayings, clauses, mark, say, say_count
 from advisor.memory.cells import Place
 from advisor.plan.plan import Change, Plan, PlanStep
 from advisor.report.phrases import change_line
-from advisor.tui.explain import Arithmetic, CaseView, Explanation, case_of_step, step_rows
+from advisor.tui.explain import ArithmeticView, CaseView, Explanation, case_of_step, step_rows
 from advisor.tui.facts import short_name
-from advisor.tui.frame import StageScreen
 from advisor.tui.memory_bars import (
     PLACE_WORDS,
     doubt_rows,
@@ -29,16 +28,16 @@ from advisor.tui.memory_bars import (
     unexplained,
 )
 from advisor.tui.page import POINTER, Page
-from advisor.tui.sitting import Copied, Sitting, Toggled
+from advisor.tui.screen import StageScreen
+from advisor.tui.ui_state import Copied, Toggled, UiState
 from advisor.tui.ui_text import (
     BLANK,
     THE_CHANGE,
-    Line,
     Row,
-    Span,
+    Toned,
+    TonedLine,
     cut,
     cut_left,
-    documented_words,
     line,
     pad,
     pad_left,
@@ -54,6 +53,7 @@ if TYPE_CHECKING:
 
 
 _RESULTS, _SAVES, _BASIS = 8, 13, 10
+_DOCUMENTED = mark("documented: {value}   d shows the case")
 NARROW = 28
 """Columns a name needs; with fewer, the numbers go on a line of their own."""
 FLAT, TALL, LINES_A_PHASE = 20, 30, 6
@@ -157,7 +157,7 @@ def _step(step: PlanStep, plan: Plan, phase: Phase | None, width: int) -> list[R
         words = change_words(change) if number == 0 and own_key else f"{change.key}  {change_words(change)}"
         out.append(Row(line("      ", words, span(f"   {place_words(change)}", "dim")), step.id))
     if step.documented:
-        out.append(Row(line("      ", span(cut(documented_words(step.documented), width - 6), "dim")), step.id))
+        out.append(Row(line("      ", span(cut(say(_DOCUMENTED, value=step.documented), width - 6), "dim")), step.id))
     clash = _clash(step, plan)
     note = clash or (step.caveats[0] if step.caveats else "")
     if note:
@@ -165,10 +165,10 @@ def _step(step: PlanStep, plan: Plan, phase: Phase | None, width: int) -> list[R
     return out
 
 
-def _head(step: PlanStep, name: str, shorten: Callable[[str, int], str], saves: str, width: int) -> list[Line]:
+def _head(step: PlanStep, name: str, shorten: Callable[[str, int], str], saves: str, width: int) -> list[TonedLine]:
     """Switch, name, and the three columns; under the name where there is no room beside it."""
-    box = Span("[x]" if step.selected else "[ ]", "mark" if step.selected else "plain")
-    results = Span(RESULT_WORDS[step.results], "warn" if step.results == "changed" else "plain")
+    box = Toned("[x]" if step.selected else "[ ]", "mark" if step.selected else "plain")
+    results = Toned(RESULT_WORDS[step.results], "warn" if step.results == "changed" else "plain")
     basis = span(f"  {BASIS_TITLES[step.basis]}", "dim")
     room = _name_width(width)
     if room < NARROW:
@@ -195,7 +195,7 @@ def bar_rows(state: State, phase: Phase | None, width: int, height: int) -> list
         out = phase_rows(plan, phase, width, (died_of,)) or phase_rows(plan, phase, width)
     else:
         out = phase_rows(plan, phase, width)
-    out[0] = Row((*out[0].line, Span("   "), fit_words(plan)))
+    out[0] = Row((*out[0].line, Toned("   "), fit_words(plan)))
     others = _more_phases(plan, phase, (height - TALL) // LINES_A_PHASE)
     found = fullest_after(plan, phase)
     for other in others:
@@ -233,8 +233,8 @@ class PlanScreen(StageScreen):
         Binding("escape", "back", "back", tooltip="the last question"),
     ]
 
-    def __init__(self, sitting: Sitting) -> None:
-        super().__init__(sitting)
+    def __init__(self, ui: UiState) -> None:
+        super().__init__(ui)
         self._phase: Phase | None = None
 
     @property
@@ -245,7 +245,7 @@ class PlanScreen(StageScreen):
 
     def panes(self) -> Iterable[Widget]:
         """Steps; the marked step explained beside them; bars below."""
-        yield self.page(self.main_rows, "main", self.sitting.cursors.get("plan"))
+        yield self.page(self.main_rows, "main", self.ui.cursors.get("plan"))
         yield self.page(self.third_rows, "third")
         yield self.page(self.bar_rows, "second")
 
@@ -283,7 +283,7 @@ class PlanScreen(StageScreen):
     def on_page_moved(self, message: Page.Moved) -> None:
         """The explanation follows the cursor."""
         if message.page.id == "main":
-            self.sitting.cursors["plan"] = message.key
+            self.ui.cursors["plan"] = message.key
             if self.columns == 3:
                 self.query_one("#third", Page).reload()
 
@@ -295,13 +295,13 @@ class PlanScreen(StageScreen):
     def action_explain(self) -> None:
         """The marked step in full."""
         if self.chosen is not None:
-            self.app.push_screen(Explanation(self.sitting, self.chosen.id))
+            self.app.push_screen(Explanation(self.ui, self.chosen.id))
 
     def action_case(self) -> None:
         """The documented case that used this step's value, else the one most like this run."""
         found = case_of_step(self.state, self.chosen.documented if self.chosen else "")
         if found is not None:
-            self.app.push_screen(CaseView(self.sitting, found.id))
+            self.app.push_screen(CaseView(self.ui, found.id))
 
     def action_copy(self) -> None:
         """The marked step's changes, one a line."""
@@ -312,7 +312,7 @@ class PlanScreen(StageScreen):
     def action_arithmetic(self) -> None:
         """The formulas behind the bars."""
         if self.phase is not None:
-            self.app.push_screen(Arithmetic(self.sitting, self.phase))
+            self.app.push_screen(ArithmeticView(self.ui, self.phase))
 
     def action_phase(self, by: int) -> None:
         """Bars of the neighbouring phase."""

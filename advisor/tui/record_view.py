@@ -1,4 +1,4 @@
-"""The record of `watch` over time: host and fullest card as curves, the phases as a band below, and what they mean."""
+"""Draws the record of `watch` over time: host and fullest GPU as curves, the phases as a band, and what they mean."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from textual.binding import Binding, BindingType
 
 from advisor.diagnosis.from_record import told
 from advisor.language import mark, say
-from advisor.tui.frame import Overlay
-from advisor.tui.sitting import Sitting
-from advisor.tui.ui_text import BLANK, Row, Span, flow, heading, line, pad_left, paragraph, span
+from advisor.tui.screen import Overlay
+from advisor.tui.ui_state import UiState
+from advisor.tui.ui_text import BLANK, Row, Toned, flow, heading, line, pad_left, paragraph, span
 from advisor.units import show_bytes, show_gib
 from advisor.watch.curve import Band, Curve, bands, curve, highest, shown
 from advisor.watch.measured import recording_in
@@ -92,7 +92,7 @@ def plot(title: str, one: Curve, height: int, width: int) -> list[Row]:
     out = [heading(title, right, width)]
     for at, signs in enumerate(drawn(one, height, most)):
         scale = show_gib(most * (height - at) / height) if at in (0, height // 2) else ""
-        out.append(Row(line(span(pad_left(scale, AXIS - 1), "dim"), " ", Span(signs))))
+        out.append(Row(line(span(pad_left(scale, AXIS - 1), "dim"), " ", Toned(signs))))
     return out
 
 
@@ -129,14 +129,14 @@ class RecordView(Overlay):
 
     @property
     def recording(self) -> Recording | None:
-        """What is looked at; None where the sitting has no record."""
+        """What is looked at; None where the session has no record."""
         measured = self.state.measured
         return recording_in(measured.folder) if measured is not None else None
 
     @classmethod
-    def can_show(cls, sitting: Sitting) -> bool:
+    def can_show(cls, ui: UiState) -> bool:
         """Only where there is a record."""
-        return sitting.state is not None and sitting.state.measured is not None
+        return ui.state is not None and ui.state.measured is not None
 
     def main_rows(self, width: int) -> list[Row]:
         """The curves, and what they mean in words."""

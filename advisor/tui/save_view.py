@@ -14,17 +14,17 @@ from textual.widgets import Input
 
 from advisor.language import mark, say, say_count
 from advisor.tui.driver import Preview, Saved
-from advisor.tui.frame import Frame, Overlay, StageScreen
 from advisor.tui.keys import Hint
 from advisor.tui.page import Page
-from advisor.tui.sitting import Copied, SaveAsked, Sitting
+from advisor.tui.screen import BaseScreen, Overlay, StageScreen
+from advisor.tui.ui_state import Copied, SaveAsked, UiState
 from advisor.tui.ui_text import (
     BLANK,
     THE_COMMAND,
     THE_DIFF,
     Row,
-    Span,
     Tone,
+    Toned,
     labelled,
     line,
     pad,
@@ -91,7 +91,7 @@ def last_words(saved: Saved) -> str:
     return "\n".join(f"{pad(label, 8)} {what}" for label, what in told)
 
 
-class SaveScreen(Frame):
+class SaveScreen(BaseScreen):
     """Save, second half: the destination can be edited."""
 
     TITLE_WORDS = mark("Saving")
@@ -106,7 +106,7 @@ class SaveScreen(Frame):
 
     def panes(self) -> Iterable[Widget]:
         """What will be written, and the field."""
-        destination = savable(self.sitting.preview)
+        destination = savable(self.ui.preview)
         yield self.page(self.main_rows, "main")
         field = Input(str(destination or ""), id="destination", compact=True, select_on_focus=False)
         field.cursor_blink = False
@@ -115,7 +115,7 @@ class SaveScreen(Frame):
     def main_rows(self, width: int) -> list[Row]:
         """What will be written where."""
         name = self.state.asked.script.name if self.state.asked.script else say("the script")
-        preview, fields = self.sitting.preview, self.query(Input)
+        preview, fields = self.ui.preview, self.query(Input)
         if preview is not None and not preview.diff:
             return report_rows(name, width)
         return save_rows(fields.first().value if fields else "", name, width)
@@ -153,8 +153,8 @@ class OverwriteScreen(Overlay):
         Binding("n,enter", "back", "keep it", key_display="n", tooltip="go back and choose another name"),
     ]
 
-    def __init__(self, sitting: Sitting, destination: Path) -> None:
-        super().__init__(sitting)
+    def __init__(self, ui: UiState, destination: Path) -> None:
+        super().__init__(ui)
         self._destination = destination
 
     def main_rows(self, width: int) -> list[Row]:
@@ -180,17 +180,17 @@ class SavedScreen(StageScreen):
 
     def main_rows(self, width: int) -> list[Row]:
         """What was written."""
-        saved = self.sitting.saved
+        saved = self.ui.saved
         return saved_rows(saved, width) if saved else []
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Where there is no next command there is none to copy."""
-        return action != "copy" or bool(self.sitting.saved and self.sitting.saved.next_command)
+        return action != "copy" or bool(self.ui.saved and self.ui.saved.next_command)
 
     def action_copy(self) -> None:
         """The next command."""
-        if self.sitting.saved is not None:
-            self.post_message(Copied(f"{self.sitting.saved.next_command}\n", THE_COMMAND))
+        if self.ui.saved is not None:
+            self.post_message(Copied(f"{self.ui.saved.next_command}\n", THE_COMMAND))
 
 
 _HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
@@ -225,7 +225,7 @@ def diff_rows(diff: str, shift: int = 0) -> list[Row]:
         number = old if sign == "-" else new
         tone: Tone = {"-": "removed", "+": "added"}.get(sign, "plain")  # type: ignore[assignment]
         out.append(
-            Row(line(Span(pad_left(str(number), _NUMBER), "dim"), span(f"  {sign or ' '} {body[shift:]}", tone)))
+            Row(line(Toned(pad_left(str(number), _NUMBER), "dim"), span(f"  {sign or ' '} {body[shift:]}", tone)))
         )
         old, new = old + (sign != "+"), new + (sign != "-")
     return out
@@ -298,36 +298,36 @@ class DiffScreen(StageScreen):
         Binding("escape", "back", "back", tooltip="the plan"),
     ]
 
-    def __init__(self, sitting: Sitting) -> None:
-        super().__init__(sitting)
+    def __init__(self, ui: UiState) -> None:
+        super().__init__(ui)
         self._shift = 0
 
     def main_rows(self, width: int) -> list[Row]:
         """The preview."""
         script = self.state.asked.script
-        return preview_rows(self.sitting.preview, script.name if script else "", width, self._shift)
+        return preview_rows(self.ui.preview, script.name if script else "", width, self._shift)
 
-    def onward(self) -> Frame | None:
+    def onward(self) -> BaseScreen | None:
         """The other half: where to write it."""
-        return SaveScreen(self.sitting)
+        return SaveScreen(self.ui)
 
     def words(self) -> dict[str, str]:
         """What Enter leads to."""
-        preview = self.sitting.preview
+        preview = self.ui.preview
         return {"go_on": say("save …" if preview and preview.diff else "save the report …")}
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Without a diff there is nothing to save."""
         if action == "go_on":
-            return savable(self.sitting.preview) is not None
+            return savable(self.ui.preview) is not None
         if action in ("shift", "copy"):
-            return self.sitting.preview is not None and bool(self.sitting.preview.diff)
+            return self.ui.preview is not None and bool(self.ui.preview.diff)
         return True
 
     def action_copy(self) -> None:
         """The diff as it is."""
-        if self.sitting.preview is not None:
-            self.post_message(Copied(self.sitting.preview.diff, THE_DIFF))
+        if self.ui.preview is not None:
+            self.post_message(Copied(self.ui.preview.diff, THE_DIFF))
 
     def action_shift(self, by: int) -> None:
         """Move the text sideways."""

@@ -1,4 +1,4 @@
-"""What the terminal can show."""
+"""Knows what the terminal can show, and copies text to its clipboard (OSC 52) and to a file, since it cannot answer."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from advisor.language import mark, say
 from advisor.script.write import write_file
-from advisor.tui import ui_text as words
 
 THEMES = {"dark": "textual-dark", "light": "textual-light", "terminal": "ansi-dark"}
 """Our names → Textual's."""
@@ -58,6 +58,8 @@ def takes_mouse(chosen: str, environ: Mapping[str, str] | None = None) -> bool:
     return not (environ.get("SSH_CONNECTION") or environ.get("SSH_TTY"))
 
 
+_IN_FILE = mark("{what} is in {path}, and in the clipboard where the terminal allows it (OSC 52).")
+_SENT_ONLY = mark("{what} was sent to the clipboard (OSC 52); no file could be written: {why}")
 MOST = 48_000
 """Bytes: terminals take no longer text by OSC 52."""
 _PIECE = 200
@@ -78,10 +80,12 @@ def in_clipboard(text: str, environ: Mapping[str, str] | None = None) -> str:
 def copied(to_clipboard: Callable[[str], None], text: str, what: str, name: str) -> str:
     """Copy `text`, write it to a file too; returns the sentence that says so. `name` "": under the state folder."""
     to_clipboard(text)
+    what = say(what)
+    what = what[:1].upper() + what[1:]
     try:
-        return words.copied_and_written(what, _written(text, name))
+        return say(_IN_FILE, what=what, path=_written(text, name))
     except OSError as error:
-        return words.copied_only(what, error.strerror or str(error))
+        return say(_SENT_ONLY, what=what, why=error.strerror or str(error))
 
 
 def _written(text: str, name: str) -> Path:

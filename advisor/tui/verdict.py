@@ -1,4 +1,4 @@
-"""The verdict: what died, where and why, each claim beside the line that proves it."""
+"""Shows the verdict: what died, where and why, each claim beside the line that proves it."""
 
 from __future__ import annotations
 
@@ -12,19 +12,11 @@ from advisor.hostile import cells
 from advisor.language import mark, say
 from advisor.tui.evidence_view import EvidenceView
 from advisor.tui.explain import CaseView
-from advisor.tui.facts import (
-    deciding_settings,
-    gpu_words,
-    host_words,
-    lead,
-    library_words,
-    short_name,
-    where,
-)
-from advisor.tui.frame import StageScreen
+from advisor.tui.facts import deciding_settings, gpu_words, host_words, lead, library_words, short_name, where
 from advisor.tui.page import Page
 from advisor.tui.proof import headline, ordered_evidence, proof_rows, titles_of
-from advisor.tui.sitting import Copied
+from advisor.tui.screen import StageScreen
+from advisor.tui.ui_state import Copied
 from advisor.tui.ui_text import (
     BLANK,
     BOX,
@@ -144,7 +136,7 @@ class VerdictScreen(StageScreen):
 
     def panes(self) -> Iterable[Widget]:
         """Verdict and proof; then cause and facts; then the explanation."""
-        yield self.page(self.main_rows, "main", self.sitting.cursors.get("crash"))
+        yield self.page(self.main_rows, "main", self.ui.cursors.get("crash"))
         yield self.page(self.side_rows, "second")
         yield self.page(self.third_rows, "third")
 
@@ -203,7 +195,7 @@ class VerdictScreen(StageScreen):
     def on_page_moved(self, message: Page.Moved) -> None:
         """Coming back finds the cursor where it was."""
         if message.page.id == "main":
-            self.sitting.cursors["crash"] = message.key
+            self.ui.cursors["crash"] = message.key
             if self.columns > 1:
                 message.page.reload()
 
@@ -211,13 +203,13 @@ class VerdictScreen(StageScreen):
         """The log around the chosen evidence."""
         key = self.query_one("#main", Page).cursor
         if key is not None:
-            self.app.push_screen(EvidenceView(self.sitting, int(key.removeprefix("evidence "))))
+            self.app.push_screen(EvidenceView(self.ui, int(key.removeprefix("evidence "))))
 
     def action_case(self) -> None:
         """The documented case that is most alike."""
         cases = self.state.diagnosis.cases
         if cases:
-            self.app.push_screen(CaseView(self.sitting, cases[0].id))
+            self.app.push_screen(CaseView(self.ui, cases[0].id))
 
     def action_copy(self) -> None:
         """The chosen line, as the log has it."""

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from advisor.language import ENGLISH, speak
-from advisor.tui.frame import OTHER_PANE_DOES, Frame, keys_of_every_screen, load_screens
 from advisor.tui.keys import Hint, hints
 from advisor.tui.page import Page
+from advisor.tui.screen import OTHER_PANE_DOES, BaseScreen, keys_of_every_screen, load_screens
 
 FILE = Path(__file__).resolve().parents[2] / "docs" / "keys.md"
 FIRST = [
@@ -24,7 +24,7 @@ FIRST = [
     "Saving",
     "Written",
 ]
-"""The screens of a sitting, in their order; those that are looked at in between follow by name."""
+"""The screens of a session, in their order; those that are looked at in between follow by name."""
 HEAD = """\
 # Keys
 
@@ -53,8 +53,8 @@ def text() -> str:
     return "\n".join(out)
 
 
-def _screens() -> Iterator[tuple[str, type[Frame]]]:
-    waiting = list(Frame.__subclasses__())
+def _screens() -> Iterator[tuple[str, type[BaseScreen]]]:
+    waiting = list(BaseScreen.__subclasses__())
     while waiting:
         screen = waiting.pop()
         waiting += screen.__subclasses__()
@@ -62,7 +62,7 @@ def _screens() -> Iterator[tuple[str, type[Frame]]]:
             yield screen.TITLE_WORDS, screen
 
 
-def _place(screen: tuple[str, type[Frame]]) -> tuple[int, str]:
+def _place(screen: tuple[str, type[BaseScreen]]) -> tuple[int, str]:
     title = screen[0]
     return (FIRST.index(title) if title in FIRST else len(FIRST), title)
 

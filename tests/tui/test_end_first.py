@@ -56,7 +56,7 @@ async def test_the_end_is_shown_with_a_quiet_line_until_the_rest_is_read() -> No
         await settle(pilot)
         await pilot.pause()
         assert BEHIND not in screen_text(pilot.app)
-        assert pilot.app.sitting.known.crash == whole.crash
+        assert pilot.app.ui.known.crash == whole.crash
 
 
 async def test_place_and_answers_stay_when_the_whole_log_arrives() -> None:
@@ -71,7 +71,7 @@ async def test_place_and_answers_stay_when_the_whole_log_arrives() -> None:
         await settle(pilot)
         assert app.screen is screen
         assert driver.calls == ["carry over", "answer memory gpu"]
-        assert app.sitting.known.diagnosis != whole.diagnosis
+        assert app.ui.known.diagnosis != whole.diagnosis
 
 
 async def test_a_line_that_is_being_looked_at_gets_its_number_in_the_whole_log() -> None:

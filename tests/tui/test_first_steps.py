@@ -10,8 +10,8 @@ from advisor.tui.facts import gpu_words
 from advisor.tui.gauges_view import counted_rows
 from advisor.tui.machine_view import MachineScreen, knob_rows
 from advisor.tui.proof import headline
-from advisor.tui.sitting import Offers
 from advisor.tui.terminal import draws_signs
+from advisor.tui.ui_state import Offers
 from advisor.tui.ui_text import plain, texts, width_of
 from advisor.tui.verdict import VerdictScreen
 from tests.replacing import replace

@@ -24,7 +24,7 @@ from advisor.tui.page import Page
 from advisor.tui.palette import Palette
 from advisor.tui.plan_view import PlanScreen
 from advisor.tui.save_view import DiffScreen, SavedScreen, preview_rows
-from advisor.tui.ui_text import Line, Row, crop, plain, texts, width_of
+from advisor.tui.ui_text import Row, TonedLine, crop, plain, texts, width_of
 from tests.stories.told import DOCUMENTED
 
 from .made_state import host_crash, snapshot
@@ -154,7 +154,7 @@ def test_wide_and_hostile_text_stays_in_its_line(text: str, width: int) -> None:
 # --- columns ---------------------------------------------------------------------------------------------------------
 
 
-def column_of(line: Line, words: str) -> int:
+def column_of(line: TonedLine, words: str) -> int:
     """The terminal column at which `words` begin."""
     text = plain(line)
     assert words in text

@@ -14,13 +14,13 @@ from advisor.tui import terminal
 from advisor.tui.app import AdvisorApp
 from advisor.tui.evidence_view import EvidenceView
 from advisor.tui.explain import WhyNot
-from advisor.tui.frame import HEIGHTS, WIDTHS, keys_of_every_screen, load_screens
 from advisor.tui.gauges_view import GaugesView
 from advisor.tui.help_view import HelpView
 from advisor.tui.keys import name_of
 from advisor.tui.question import QuestionScreen
-from advisor.tui.sitting import GoBack, GoOn
+from advisor.tui.screen import HEIGHTS, WIDTHS, keys_of_every_screen, load_screens
 from advisor.tui.terminal import MOST, in_clipboard, takes_mouse, theme_of
+from advisor.tui.ui_state import GoBack, GoOn
 from advisor.tui.verdict import VerdictScreen
 
 from .made_state import MadeDriver, MadeGauges
@@ -224,7 +224,7 @@ async def test_keys_faster_than_the_disk_are_kept_one_after_the_other_and_the_ne
             pilot.app.post_message(GoOn())
             pilot.app.post_message(GoBack())
         await press(pilot, "enter")
-        last = (pilot.app.sitting.stage, pilot.app.sitting.question)  # type: ignore[attr-defined]
+        last = (pilot.app.ui.stage, pilot.app.ui.question)  # type: ignore[attr-defined]
     assert together == [1]
     assert places[-1] == last
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from textual.binding import Binding
 
-from advisor.tui.frame import SCREENS, Overlay, keys_of_every_screen
 from advisor.tui.keys import hints
+from advisor.tui.screen import SCREENS, Overlay, keys_of_every_screen
 from advisor.tui.ui_text import Row, paragraph
 from advisor.tui.verdict import VerdictScreen
 
@@ -54,7 +54,7 @@ async def test_help_and_palette_know_it(weather: type[Overlay]) -> None:
 async def test_without_a_state_it_is_not_offered(weather: type[Overlay]) -> None:
     driver = MadeDriver(early=None)
     async with opened(driver=driver) as pilot:
-        pilot.app.sitting.state = None  # type: ignore[attr-defined]
+        pilot.app.ui.state = None  # type: ignore[attr-defined]
         assert not pilot.app.check_action("look", ("weather",))
         weather.NEEDS_STATE = False
         assert pilot.app.check_action("look", ("weather",))

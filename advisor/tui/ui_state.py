@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,11 +38,11 @@ class Offers(Struct, frozen=True):
     """Keeps pasted text as a file. Raises OSError."""
 
 
-Keeper = Callable[["State", Mapping[str, bool], str, int], None]
-"""Keeps the sitting: state, steps switched by hand, stage, question. Raises OSError."""
+SessionKeeper = Callable[["State", Mapping[str, bool], str, int], None]
+"""Keeps the session: state, steps switched by hand, stage, question. Raises OSError."""
 
 
-class Sitting(Struct):
+class UiState(Struct):
     """Only the app changes it; screens read it and post messages."""
 
     driver: MakeDriver
@@ -74,7 +75,7 @@ class Sitting(Struct):
     chosen_script: Path | None = None
     chosen_logs: tuple[Path, ...] = ()
     """Files picked in the app, before they are opened."""
-    keeper: Keeper | None = None
+    keeper: SessionKeeper | None = None
 
     run_ended: float | None = None
     """When the logs were last written (epoch seconds); None: no run is known to have died."""
@@ -95,19 +96,18 @@ class Sitting(Struct):
 
 
 class GoOn(Message):
-    """Enter: the next stage. `keep_note`: the note was made by the same keystroke and has not been seen yet."""
+    """Enter: the next stage."""
 
 
 class GoBack(Message):
     """Esc: the stage before."""
 
 
+@dataclass(eq=False)
 class QuestionAsked(Message):
     """Go to a question of the path, counted from 0."""
 
-    def __init__(self, number: int) -> None:
-        super().__init__()
-        self.number = number
+    number: int
 
 
 class DemoAsked(Message):
@@ -122,49 +122,47 @@ class MachineAsked(Message):
     """Look at the machine although nothing was given."""
 
 
+@dataclass(eq=False)
 class Answered(Message):
     """The user answered a question (None: took the answer back). `then_on`: and goes to the next one."""
 
-    def __init__(self, question: str, choice: str | None, then_on: bool) -> None:
-        super().__init__()
-        self.question, self.choice, self.then_on = question, choice, then_on
+    question: str
+    choice: str | None
+    then_on: bool
 
 
+@dataclass(eq=False)
 class Toggled(Message):
     """The user switched a step of the plan."""
 
-    def __init__(self, step_id: str) -> None:
-        super().__init__()
-        self.step_id = step_id
+    step_id: str
 
 
+@dataclass(eq=False)
 class SaveAsked(Message):
     """The user wants the script written."""
 
-    def __init__(self, destination: Path, force: bool) -> None:
-        super().__init__()
-        self.destination, self.force = destination, force
+    destination: Path
+    force: bool
 
 
+@dataclass(eq=False)
 class Copied(Message):
     """The user wants `text` in the clipboard; `what` names it in the sentence that says so."""
 
-    def __init__(self, text: str, what: str) -> None:
-        super().__init__()
-        self.text, self.what = text, what
+    text: str
+    what: str
 
 
+@dataclass(eq=False)
 class GaugesRead(Message):
     """A worker read the gauges."""
 
-    def __init__(self, snapshot: GaugeSnapshot) -> None:
-        super().__init__()
-        self.snapshot = snapshot
+    snapshot: GaugeSnapshot
 
 
+@dataclass(eq=False)
 class Noticed(Message):
     """The session says what it is reading."""
 
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.text = text
+    text: str

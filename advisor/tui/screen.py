@@ -27,7 +27,7 @@ from advisor.tui.breadcrumb import Stage, breadcrumb
 from advisor.tui.gauge_strip import strip
 from advisor.tui.keys import Hint, hints, key_line, named
 from advisor.tui.page import Lines, Page, RowSource
-from advisor.tui.sitting import GoBack, GoOn, Sitting
+from advisor.tui.ui_state import GoBack, GoOn, UiState
 from advisor.tui.ui_text import TONES, Row, ascii_only, paragraph, plain, rows
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ OTHER_PANE = mark("other pane")
 OTHER_PANE_DOES = mark("the next pane, where the arrows then scroll")
 WIDTHS = ((140, "-huge"), (100, "-wide"), (60, "-narrow"), (0, "-tiny"))
 HEIGHTS = ((15, "-tall"), (0, "-flat"))
-SCREENS: dict[str, type[Frame]] = {}
+SCREENS: dict[str, type[BaseScreen]] = {}
 """The screens that were loaded, by stage or by the name of the key that opens them."""
 
 
@@ -76,7 +76,7 @@ def load_screens() -> None:
         import_module(module.name)
 
 
-class Frame(Screen[None]):
+class BaseScreen(Screen[None]):
     """Base of all screens. Subclasses give `panes` and bindings; the words of "enter" may follow the state."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"tone--{tone}" for tone in TONES} | {"tone--cursor"}
@@ -93,14 +93,14 @@ class Frame(Screen[None]):
     """The key that opens it from every screen; the action is its name. The same key closes it."""
     RANK: ClassVar[int] = 55
     """Where that key stands among those of every screen, in help and key line: lower ones first."""
-    underneath: Frame
+    underneath: BaseScreen
     """The screen that it was opened over by its key."""
     NEEDS_STATE: ClassVar[bool] = True
     """It can show nothing before a session is open, nor while another is being opened."""
 
-    def __init__(self, sitting: Sitting) -> None:
+    def __init__(self, ui: UiState) -> None:
         super().__init__()
-        self.sitting = sitting
+        self.ui = ui
         self._built_columns = 0
 
     def __init_subclass__(cls, **options: object) -> None:
@@ -112,21 +112,21 @@ class Frame(Screen[None]):
         super().__init_subclass__(**options)  # type: ignore[arg-type]
 
     @classmethod
-    def can_show(cls, sitting: Sitting) -> bool:
+    def can_show(cls, ui: UiState) -> bool:
         """Whether it has anything to show just now."""
-        return not cls.NEEDS_STATE or sitting.state is not None
+        return not cls.NEEDS_STATE or ui.state is not None
 
     @classmethod
-    def over(cls, screen: Frame) -> Self:
+    def over(cls, screen: BaseScreen) -> Self:
         """The screen, to be opened over another one."""
-        made = cls(screen.sitting)
+        made = cls(screen.ui)
         made.underneath = screen
         return made
 
     @property
     def state(self) -> State:
-        """The sitting as it stands."""
-        return self.sitting.known
+        """The session as it stands."""
+        return self.ui.known
 
     @property
     def typing(self) -> bool:
@@ -151,14 +151,14 @@ class Frame(Screen[None]):
         """A page of what `source` gives, empty while there is no state to show."""
 
         def built(width: int) -> Sequence[Row]:
-            return source(width) if self.can_show(self.sitting) else ()
+            return source(width) if self.can_show(self.ui) else ()
 
-        return Page(built, plain_ascii=self.sitting.plain_ascii, id=name, cursor=cursor)
+        return Page(built, plain_ascii=self.ui.plain_ascii, id=name, cursor=cursor)
 
     def compose(self) -> ComposeResult:
         """One line on top, the panes, two lines at the bottom."""
         self._lay_out()
-        signs = self.sitting.plain_ascii
+        signs = self.ui.plain_ascii
         yield Lines(self._too_small, plain_ascii=signs, id="too-small")
         yield Lines(self._crumb, plain_ascii=signs, id="crumb")
         yield Lines(self._note, plain_ascii=signs, id="note")
@@ -178,7 +178,7 @@ class Frame(Screen[None]):
         self.query_one("#note").display = self._has_note
 
     def reload(self) -> None:
-        """Show the sitting as it stands now."""
+        """Show the session as it stands now."""
         for lines in self.query(Lines):  # none before the screen is composed and after it is gone
             if lines.id == "note":
                 lines.display = self._has_note
@@ -211,23 +211,23 @@ class Frame(Screen[None]):
         self.reload()
 
     def _crumb(self, width: int) -> list[Row]:
-        sitting = self.sitting
-        return rows(breadcrumb(sitting.state, sitting.stage, sitting.question, width))
+        ui = self.ui
+        return rows(breadcrumb(ui.state, ui.stage, ui.question, width))
 
     @property
     def _has_note(self) -> bool:
-        return bool(self.sitting.note or self.sitting.behind)
+        return bool(self.ui.note or self.ui.behind)
 
     def _note(self, width: int) -> list[Row]:
-        note, behind = self.sitting.note, self.sitting.behind
+        note, behind = self.ui.note, self.ui.behind
         told = paragraph(note, width, tone="mark") if note else []
         return [*told, *paragraph(behind, width, tone="dim")] if behind else told
 
     def _strip(self, width: int) -> list[Row]:
-        return rows(strip(self.sitting.snapshot, self.sitting.no_gauges, width, self.sitting.plain_ascii))
+        return rows(strip(self.ui.snapshot, self.ui.no_gauges, width, self.ui.plain_ascii))
 
     def _keys(self, width: int) -> list[Row]:
-        if not self.can_show(self.sitting):
+        if not self.can_show(self.ui):
             return []
         return rows(key_line(self.own_hints(), self.shared_hints(), width))
 
@@ -241,7 +241,7 @@ class Frame(Screen[None]):
     def own_hints(self) -> list[Hint]:
         """The keys of this screen, in words that may follow the state."""
         words = self.words()
-        known = hints(type(self).BINDINGS, self.sitting.keymap)
+        known = hints(type(self).BINDINGS, self.ui.keymap)
         usable = [hint for hint in known if self.check_action(hint.action.split("(")[0], ())]
         own = [replace(hint, words=words.get(hint.action, hint.words)) for hint in usable]
         if len([page for page in self.query(Page) if page.display]) > 1:
@@ -254,7 +254,7 @@ class Frame(Screen[None]):
 
     def usable_everywhere(self) -> list[Hint]:
         """The keys of every screen that can be used on this one."""
-        known = hints(keys_of_every_screen(), self.sitting.keymap)
+        known = hints(keys_of_every_screen(), self.ui.keymap)
         return [hint for hint in known if self.app.check_action(*parse(hint.action)[1:])]
 
     def words(self) -> dict[str, str]:
@@ -262,14 +262,14 @@ class Frame(Screen[None]):
         return {}
 
 
-class StageScreen(Frame):
+class StageScreen(BaseScreen):
     """A stage of the session: Enter goes on, Esc goes back."""
 
     BACK_TO: ClassVar[Stage | None] = None
     """Where Esc leads, if not to the stage before."""
     BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "go_on", "go on", tooltip="agree and go on"), BACK]
 
-    def onward(self) -> Frame | None:
+    def onward(self) -> BaseScreen | None:
         """What Enter opens over this screen; None where it goes to the next stage."""
         return None
 
@@ -282,7 +282,7 @@ class StageScreen(Frame):
         self.post_message(GoBack())
 
 
-class Overlay(Frame):
+class Overlay(BaseScreen):
     """Something looked at for a moment; Esc and the key that opened it return. A subclass gives its other keys."""
 
     BINDINGS: ClassVar[list[BindingType]] = [BACK]

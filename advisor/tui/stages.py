@@ -13,24 +13,24 @@ from textual import on, work
 from advisor.language import say
 from advisor.tui.breadcrumb import STAGES, Stage
 from advisor.tui.driver import Preview, expected_trouble
-from advisor.tui.frame import SCREENS, StageScreen
-from advisor.tui.opening import Opening
-from advisor.tui.sitting import Answered, GoBack, GoOn, MachineAsked, QuestionAsked, SaveAsked, Toggled
+from advisor.tui.opening import OpeningApp
+from advisor.tui.screen import SCREENS, StageScreen
+from advisor.tui.ui_state import Answered, GoBack, GoOn, MachineAsked, QuestionAsked, SaveAsked, Toggled
 
 if TYPE_CHECKING:
     from advisor.session import State
 
 
-class Moving(Opening):
+class StagesApp(OpeningApp):
     """All changes of the state happen here, one after the other."""
 
     # --- moving ----------------------------------------------------------------------------------------------------
 
     def _show(self, stage: Stage, question: int = 0) -> None:
         """Replace whatever is shown by the screen of `stage`."""
-        sitting = self.sitting
-        sitting.stage, sitting.question = stage, question
-        asks = stage == "machine" and sitting.offers.files is not None and self._asks_for_files()
+        ui = self.ui
+        ui.stage, ui.question = stage, question
+        asks = stage == "machine" and ui.offers.files is not None and self._asks_for_files()
         self._replace_all("choose" if asks else stage)
         self._keep()
         if stage == "save":
@@ -39,15 +39,15 @@ class Moving(Opening):
     def _replace_all(self, name: str) -> None:
         while len(self.screen_stack) > 2:
             self.pop_screen()
-        self.switch_screen(SCREENS[name](self.sitting))
+        self.switch_screen(SCREENS[name](self.ui))
 
     def _asks_for_files(self) -> bool:
-        asked = self.sitting.known.asked
+        asked = self.ui.known.asked
         return asked.script is None and not asked.logs
 
     @on(MachineAsked)
     def _machine_asked(self) -> None:
-        self.switch_screen(SCREENS["machine"](self.sitting))
+        self.switch_screen(SCREENS["machine"](self.ui))
 
     @on(GoOn)
     def _go_on(self) -> None:
@@ -70,37 +70,37 @@ class Moving(Opening):
 
         async def moved() -> None:
             async with self._turn:
-                self.sitting.note = ""
+                self.ui.note = ""
                 move()
 
         self.run_worker(moved(), group="turn")
 
     def _forward(self) -> None:
-        sitting = self.sitting
-        asked = len(sitting.known.diagnosis.path)
+        ui = self.ui
+        asked = len(ui.known.diagnosis.path)
         over = self.screen.onward() if isinstance(self.screen, StageScreen) else None
         if over is not None:
             self.push_screen(over)
-        elif sitting.stage == "questions" and sitting.question + 1 < asked:
-            self._show("questions", sitting.question + 1)
-        elif sitting.stage == "crash" and not asked:
+        elif ui.stage == "questions" and ui.question + 1 < asked:
+            self._show("questions", ui.question + 1)
+        elif ui.stage == "crash" and not asked:
             self._show("plan")
-        elif sitting.stage != "save":
-            self._show(STAGES[STAGES.index(sitting.stage) + 1])
+        elif ui.stage != "save":
+            self._show(STAGES[STAGES.index(ui.stage) + 1])
 
     def _backward(self) -> None:
-        sitting = self.sitting
-        asked = len(sitting.known.diagnosis.path)
+        ui = self.ui
+        asked = len(ui.known.diagnosis.path)
         if isinstance(self.screen, StageScreen) and self.screen.BACK_TO:
             self._show(self.screen.BACK_TO)
-        elif sitting.stage == "questions" and not asked:
+        elif ui.stage == "questions" and not asked:
             self._show("crash")
-        elif sitting.stage == "questions" and sitting.question > 0:
-            self._show("questions", sitting.question - 1)
-        elif sitting.stage == "plan":
+        elif ui.stage == "questions" and ui.question > 0:
+            self._show("questions", ui.question - 1)
+        elif ui.stage == "plan":
             self._show("questions", asked - 1) if asked else self._show("crash")
-        elif sitting.stage != "machine":
-            self._show(STAGES[STAGES.index(sitting.stage) - 1])
+        elif ui.stage != "machine":
+            self._show(STAGES[STAGES.index(ui.stage) - 1])
         elif self._asks_for_files():
             self._show("machine")
 
@@ -110,19 +110,19 @@ class Moving(Opening):
     def _answered(self, message: Answered) -> None:
         from advisor.tui.plan_view import after_answer
 
-        driver, choice = self.sitting.driver(), message.choice
+        driver, choice = self.ui.driver(), message.choice
 
         def answered(state: State) -> State:
             return driver.answer(state, message.question, choice)
 
-        self.sitting.switched.clear()
+        self.ui.switched.clear()
         self._change(answered, after_answer, self._forward if message.then_on else None)
 
     @on(Toggled)
     def _toggled(self, message: Toggled) -> None:
         from advisor.tui.plan_view import after_toggle
 
-        driver = self.sitting.driver()
+        driver = self.ui.driver()
         self._change(lambda state: driver.toggle(state, message.step_id), after_toggle, None, message.step_id)
 
     @work(group="turn")
@@ -135,16 +135,16 @@ class Moving(Opening):
     ) -> None:
         """One change of the state: the driver works in a thread, the screens follow."""
         async with self._turn:
-            sitting = self.sitting
-            before = sitting.known
+            ui = self.ui
+            before = ui.known
             try:
-                sitting.state = await asyncio.to_thread(step, before)
+                ui.state = await asyncio.to_thread(step, before)
             except expected_trouble() as error:
-                sitting.note = say("that could not be done: {why}", why=error)
+                ui.note = say("that could not be done: {why}", why=error)
                 then = None
             else:
-                sitting.note = told(before, sitting.known)
-                sitting.preview = None
+                ui.note = told(before, ui.known)
+                ui.preview = None
                 self._remember(switched)
             if then is not None:
                 then()
@@ -152,19 +152,19 @@ class Moving(Opening):
                 self._reload()
 
     def _remember(self, switched: str) -> None:
-        sitting = self.sitting
-        for step in sitting.known.plan.steps:
+        ui = self.ui
+        for step in ui.known.plan.steps:
             if step.id == switched:
-                sitting.switched.pop(switched, None)
-                sitting.switched[switched] = step.selected
+                ui.switched.pop(switched, None)
+                ui.switched[switched] = step.selected
         self._keep()
 
     def _keep(self) -> None:
-        """Keep the sitting on disk, in a thread: the disk may be slow."""
-        sitting = self.sitting
-        if sitting.keeper is not None and sitting.state is not None:
+        """Keep the session on disk, in a thread: the disk may be slow."""
+        ui = self.ui
+        if ui.keeper is not None and ui.state is not None:
             self._moves += 1
-            keep = partial(sitting.keeper, sitting.state, dict(sitting.switched), sitting.stage, sitting.question)
+            keep = partial(ui.keeper, ui.state, dict(ui.switched), ui.stage, ui.question)
             self._kept(self._moves, keep)
 
     @work(thread=True, group="keep")
@@ -176,18 +176,18 @@ class Moving(Opening):
             try:
                 keep()
             except OSError:
-                self.sitting.keeper = None  # nowhere to keep it: the sitting goes on without
+                self.ui.keeper = None  # nowhere to keep it: the session goes on without
 
     @work(group="turn")
     async def _preview(self) -> None:
         async with self._turn:
-            sitting = self.sitting
-            if sitting.preview is not None:
+            ui = self.ui
+            if ui.preview is not None:
                 return
             try:
-                sitting.preview = await asyncio.to_thread(sitting.driver().preview, sitting.known)
+                ui.preview = await asyncio.to_thread(ui.driver().preview, ui.known)
             except expected_trouble() as error:
-                sitting.preview = Preview("", refused=str(error))
+                ui.preview = Preview("", refused=str(error))
             self._reload()
 
     @on(SaveAsked)
@@ -199,16 +199,16 @@ class Moving(Opening):
         from advisor.tui.save_view import OverwriteScreen
 
         async with self._turn:
-            sitting = self.sitting
-            sitting.note = ""
+            ui = self.ui
+            ui.note = ""
             try:
-                save = sitting.driver().save
-                saved = await asyncio.to_thread(save, sitting.known, message.destination, message.force)
+                save = ui.driver().save
+                saved = await asyncio.to_thread(save, ui.known, message.destination, message.force)
             except FileExistsError:
-                self.push_screen(OverwriteScreen(sitting, message.destination))
+                self.push_screen(OverwriteScreen(ui, message.destination))
             except expected_trouble() as error:
-                sitting.note = say("nothing was written: {why}", why=error)
+                ui.note = say("nothing was written: {why}", why=error)
                 self._reload()
             else:
-                sitting.saved = replace(saved, by_hand=sitting.preview.by_hand if sitting.preview else ())
+                ui.saved = replace(saved, by_hand=ui.preview.by_hand if ui.preview else ())
                 self._replace_all("saved")
