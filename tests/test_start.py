@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from advisor import start
+from advisor.cli import main
 from advisor.commands import app_parser
 from advisor.demo import demo_files
 from advisor.kept import latest, load
@@ -58,7 +60,7 @@ def test_the_start_leaves_no_trace_in_the_process() -> None:
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
-def test_a_sitting_on_real_files_is_kept_and_one_without_is_not() -> None:
+def test_a_session_on_real_files_is_kept_and_one_without_is_not() -> None:
     state = start._driver(parsed(str(DEMO.script), "--log", str(DEMO.log)), None).open(lambda _: None)
     keep = start._keeper()
     keep(state, {"a-step": True}, "plan", 3)
@@ -71,6 +73,12 @@ def test_a_sitting_on_real_files_is_kept_and_one_without_is_not() -> None:
     nothing = start._driver(parsed(), None).open(lambda _: None)
     start._keeper()(nothing, {}, "machine", 0)
     assert latest() is None
+
+
+def test_a_command_called_from_python_leaves_the_collector_as_it_was(capsys: pytest.CaptureFixture[str]) -> None:
+    before = gc.get_threshold(), gc.isenabled()
+    assert main(["explain", "rollout.memory_share"]) == 0
+    assert (gc.get_threshold(), gc.isenabled()) == before
 
 
 def test_pasted_text_is_kept_for_the_user_alone() -> None:
