@@ -15,8 +15,7 @@ from textual.app import SuspendNotSupported
 from textual.binding import Binding, BindingsMap, BindingType
 from textual.worker import WorkerFailed
 
-from advisor.language import say
-from advisor.tui import ui_text as words
+from advisor.language import mark, say
 from advisor.tui.breadcrumb import STAGES
 from advisor.tui.screen import SCREENS, BaseScreen, keys_of_every_screen
 from advisor.tui.stages import StagesApp
@@ -129,7 +128,7 @@ class AdvisorApp(StagesApp):
         """Write the ticket and copy it."""
         from advisor.report.ticket import ticket
 
-        self.ui.note = copied(self.to_clipboard, ticket(self.ui.known), words.TICKET, "oom-report")
+        self.ui.note = copied(self.to_clipboard, ticket(self.ui.known), mark("the ticket"), "oom-report")
         self._reload()
 
     @on(Copied)

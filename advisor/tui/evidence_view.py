@@ -22,22 +22,7 @@ from advisor.tui.page import Lines, Page
 from advisor.tui.proof import LEGEND, letter_of
 from advisor.tui.screen import Overlay
 from advisor.tui.ui_state import Copied, UiState
-from advisor.tui.ui_text import (
-    NO_HIT,
-    SEARCH_FOR,
-    SEARCHING,
-    THE_LINE,
-    Row,
-    Tone,
-    Toned,
-    grouped,
-    line,
-    pad_left,
-    paragraph,
-    rows,
-    span,
-    spread,
-)
+from advisor.tui.ui_text import Row, Tone, Toned, grouped, line, pad_left, paragraph, rows, span, spread
 
 if TYPE_CHECKING:
     from advisor.session import State
@@ -144,7 +129,7 @@ class EvidenceView(Overlay):
     def panes(self) -> Iterable[Widget]:
         """One page: the log; and the field that searching opens."""
         yield self.page(self.log_rows, "main", str(self._line))
-        field = Input(placeholder=say(SEARCH_FOR), id="find", compact=True, select_on_focus=False)
+        field = Input(placeholder=say("search the log for …"), id="find", compact=True, select_on_focus=False)
         field.cursor_blink, field.display = False, False
         yield field
 
@@ -222,7 +207,7 @@ class EvidenceView(Overlay):
     def action_hop(self, by: int) -> None:
         """The neighbouring hit of the search, else the neighbouring marked line."""
         if self._wanted:
-            self._told = say(SEARCHING)
+            self._told = say("searching …")
             self.query_one("#crumb", Lines).reload()
             self.run_worker(lambda: self._seek(by), thread=True, exclusive=True, group="seek")
             return
@@ -253,7 +238,7 @@ class EvidenceView(Overlay):
 
     def on_evidence_view_hit(self, message: Hit) -> None:
         """Go there, or say that there is nothing further."""
-        self._told = "" if message.line is not None else say(NO_HIT)
+        self._told = "" if message.line is not None else say("no further hit")
         if message.line is not None:
             self._go_to(message.line)
         self.query_one("#crumb", Lines).reload()
@@ -294,7 +279,7 @@ class EvidenceView(Overlay):
         window = self._window
         if window is not None and window.first <= self._line < window.first + len(window.lines):
             text = window.lines[self._line - window.first]
-            self.post_message(Copied(f"{self._file}:{self._line}: {text}\n", THE_LINE))
+            self.post_message(Copied(f"{self._file}:{self._line}: {text}\n", mark("the line")))
 
     def action_shift(self, by: int) -> None:
         """Move the text sideways."""

@@ -30,21 +30,7 @@ from advisor.tui.memory_bars import (
 from advisor.tui.page import POINTER, Page
 from advisor.tui.screen import StageScreen
 from advisor.tui.ui_state import Copied, Toggled, UiState
-from advisor.tui.ui_text import (
-    BLANK,
-    THE_CHANGE,
-    Row,
-    Toned,
-    TonedLine,
-    cut,
-    cut_left,
-    line,
-    pad,
-    pad_left,
-    paragraph,
-    rows,
-    span,
-)
+from advisor.tui.ui_text import BLANK, Row, Toned, TonedLine, cut, cut_left, line, pad, pad_left, paragraph, rows, span
 from advisor.units import GIB, show_bytes
 from advisor.words import BASIS_TITLES, Phase, Results
 
@@ -307,7 +293,7 @@ class PlanScreen(StageScreen):
         """The marked step's changes, one a line."""
         if self.chosen is not None:
             changes = "".join(f"{change_line(change)}\n" for change in self.chosen.changes)
-            self.post_message(Copied(changes or f"{self.chosen.title}\n", THE_CHANGE))
+            self.post_message(Copied(changes or f"{self.chosen.title}\n", mark("the change")))
 
     def action_arithmetic(self) -> None:
         """The formulas behind the bars."""

@@ -18,20 +18,7 @@ from advisor.tui.keys import Hint
 from advisor.tui.page import Page
 from advisor.tui.screen import BaseScreen, Overlay, StageScreen
 from advisor.tui.ui_state import Copied, SaveAsked, UiState
-from advisor.tui.ui_text import (
-    BLANK,
-    THE_COMMAND,
-    THE_DIFF,
-    Row,
-    Tone,
-    Toned,
-    labelled,
-    line,
-    pad,
-    pad_left,
-    paragraph,
-    span,
-)
+from advisor.tui.ui_text import BLANK, Row, Tone, Toned, labelled, line, pad, pad_left, paragraph, span
 
 _REPORT_ONLY = mark("It explains every change and what to do by hand. {script} is not touched.")
 _BESIDE = mark("{script} itself is not touched. The report that explains every change goes beside it: {report}")
@@ -190,7 +177,7 @@ class SavedScreen(StageScreen):
     def action_copy(self) -> None:
         """The next command."""
         if self.ui.saved is not None:
-            self.post_message(Copied(f"{self.ui.saved.next_command}\n", THE_COMMAND))
+            self.post_message(Copied(f"{self.ui.saved.next_command}\n", mark("the next command")))
 
 
 _HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
@@ -327,7 +314,7 @@ class DiffScreen(StageScreen):
     def action_copy(self) -> None:
         """The diff as it is."""
         if self.ui.preview is not None:
-            self.post_message(Copied(self.ui.preview.diff, THE_DIFF))
+            self.post_message(Copied(self.ui.preview.diff, mark("the diff")))
 
     def action_shift(self, by: int) -> None:
         """Move the text sideways."""

@@ -206,16 +206,8 @@ def ascii_only(text: str) -> str:
 # --- words that more than one screen says ----------------------------------------------------------------------------
 
 # Constants are said where they are shown.
-TICKET = mark("the ticket")
-THE_LINE, THE_CHANGE, THE_COMMAND, THE_DIFF = (
-    mark("the line"),
-    mark("the change"),
-    mark("the next command"),
-    mark("the diff"),
-)
 
 
-SEARCH_FOR, SEARCHING, NO_HIT = mark("search the log for …"), mark("searching …"), mark("no further hit")
 BOX = mark("What this box has")
 SCRIPT, LOG = mark("script"), mark("log")
 CHOSEN_SCRIPT, CHOSEN_LOG = mark("chosen as the script: {name}"), mark("chosen as the log: {name}")

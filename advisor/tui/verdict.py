@@ -17,21 +17,7 @@ from advisor.tui.page import Page
 from advisor.tui.proof import headline, ordered_evidence, proof_rows, titles_of
 from advisor.tui.screen import StageScreen
 from advisor.tui.ui_state import Copied
-from advisor.tui.ui_text import (
-    BLANK,
-    BOX,
-    THE_LINE,
-    Row,
-    cut_left,
-    flow,
-    heading,
-    labelled,
-    line,
-    pad,
-    paragraph,
-    rows,
-    span,
-)
+from advisor.tui.ui_text import BLANK, BOX, Row, cut_left, flow, heading, labelled, line, pad, paragraph, rows, span
 from advisor.words import BASIS_TITLES
 
 if TYPE_CHECKING:
@@ -216,7 +202,7 @@ class VerdictScreen(StageScreen):
         key = self.query_one("#main", Page).cursor
         if key is not None:
             evidence = self.state.crash.evidence[int(key.removeprefix("evidence "))]
-            self.post_message(Copied(f"{evidence.file}:{evidence.line}: {evidence.text}\n", THE_LINE))
+            self.post_message(Copied(f"{evidence.file}:{evidence.line}: {evidence.text}\n", mark("the line")))
 
     def action_nothing(self) -> None:
         """The page itself moves the cursor; this stands in the help."""
