@@ -1,4 +1,4 @@
-"""The user's own choices: one small commented file, read where something depends on it."""
+"""Reads the user's own choices from one small commented file."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ _READERS: dict[str, Callable[[str], object]] = {
 }
 
 
-def told(config: Config) -> list[tuple[str, str, str]]:
+def choices_in_force(config: Config) -> list[tuple[str, str, str]]:
     """(name, value, who says so) of everything that can be chosen."""
     values: list[tuple[str, str]] = [
         ("theme", config.theme),

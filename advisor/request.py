@@ -10,9 +10,9 @@ from msgspec.structs import replace
 
 from advisor.crash.evidence import Crash, no_log
 from advisor.crash.read import read_logs
-from advisor.glance import phase_marks
 from advisor.hostile import clean, clean_line
 from advisor.knowledge import Knowledge
+from advisor.knowledge.schema import FrameRule, Progress
 from advisor.language import say
 from advisor.machine.describe import described, from_log, merge
 from advisor.machine.inventory import Machine
@@ -61,6 +61,12 @@ class SessionRequest(Struct, frozen=True):
     """What `watch` recorded of the run; its logs are read before those given."""
     ray: str | None = None
     """Address of a running Ray cluster to be asked ("auto": the one of this node)."""
+
+
+def phase_marks(knowledge: Knowledge) -> tuple[list[FrameRule], list[Progress]]:
+    """What the frameworks' own files tell of phases."""
+    frames = [rule for framework in knowledge.frameworks for rule in framework.frames]
+    return frames, [mark for framework in knowledge.frameworks for mark in framework.progress]
 
 
 def silent(_: str) -> None:

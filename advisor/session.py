@@ -23,7 +23,6 @@ from advisor.diagnosis.open_questions import (
     with_sharding,
     with_version,
 )
-from advisor.glance import phase_marks
 from advisor.knowledge import Knowledge, open_knowledge
 from advisor.language import listed, say
 from advisor.machine.inventory import Machine
@@ -42,6 +41,7 @@ from advisor.request import (
     earlier_run,
     machine_for,
     other_launches,
+    phase_marks,
     pick_launch,
     read_crash_of,
     silent,

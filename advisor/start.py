@@ -1,160 +1,91 @@
-"""The start of the guided app, in the order that shows the verdict soonest.
+"""Opens the guided app on what the command line asks for, and leaves the terminal as it was.
 
-A child glances at the logs while this process loads the screens; the session and everything below it is loaded only
-when the first frame stands.
+Only what the first frame shows is imported before it stands; the session is loaded by the thread that opens it.
 """
 
 from __future__ import annotations
 
 import argparse
-import gc
 import os
+import sys
+import time
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
-
-from advisor.config import read_config
-from advisor.glance import Looking, Sight
-from advisor.imports import without
+from advisor.config import Config, read_config
+from advisor.machine.live import Gauges
+from advisor.tui.app import AdvisorApp
+from advisor.tui.driver import SessionDriver
+from advisor.tui.terminal import draws_signs, takes_mouse, theme_of
+from advisor.tui.ui_state import Offers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from advisor.recent import Recent
     from advisor.session import State
-    from advisor.tui.driver import Driver, Early, Notice, Preview, Saved
-
-
-class LateDriver(Struct):
-    """A driver that is made when it is first asked for something."""
-
-    make: Callable[[], Driver]
-    _made: Driver | None = None
-
-    @property
-    def driver(self) -> Driver:
-        """The driver itself."""
-        if self._made is None:
-            self._made = self.make()
-        return self._made
-
-    def open(self, notice: Notice, early: Early | None = None) -> State:
-        """Read what was asked for and diagnose it."""
-        return self.driver.open(notice, early)
-
-    def carry_over(self, before: State, now: State) -> State:
-        """`now` with what the user did in `before`."""
-        return self.driver.carry_over(before, now)
-
-    def answer(self, state: State, question: str, choice: str | None) -> State:
-        """Answer one question."""
-        return self.driver.answer(state, question, choice)
-
-    def toggle(self, state: State, step_id: str) -> State:
-        """Switch one step."""
-        return self.driver.toggle(state, step_id)
-
-    def preview(self, state: State) -> Preview:
-        """The patch of the selected steps."""
-        return self.driver.preview(state)
-
-    def save(self, state: State, destination: Path, force: bool) -> Saved:
-        """Write script and report."""
-        return self.driver.save(state, destination, force)
-
-
-class LateGauges:
-    """Gauges that are loaded with their first reading."""
-
-    def __init__(self) -> None:
-        self._gauges: Any = None
-
-    def poll(self, now: float) -> Any:
-        """The gauges at `now`."""
-        if self._gauges is None:
-            from advisor.machine.live import Gauges
-
-            self._gauges = Gauges()
-        return self._gauges.poll(now)
-
-
-class LateCluster:
-    """The nodes of a Ray cluster, loaded with the first look at them."""
-
-    def __init__(self, address: str) -> None:
-        self.address = address
-        self._gauges: Any = None
-
-    def look(self) -> Any:
-        """The nodes as last told."""
-        if self._gauges is None:
-            from advisor.machine.cluster.live import ClusterGauges
-
-            self._gauges = ClusterGauges(self.address)
-        return self._gauges.look()
 
 
 def run(parsed: argparse.Namespace) -> int:
-    """Open the app; the caller has made sure that there is a terminal. Raises Refusal for unusable arguments."""
-    gc.disable()  # nothing made while loading is garbage; the app turns it on again
+    """Run the app until the user leaves. Returns 0, or 2 where the input could not be read (said on stderr).
+
+    The caller has made sure that there is a terminal. After saving, the next command is printed where it can be copied.
+    Raises Refusal for unusable arguments, and what was a bug of ours after the terminal is as it was.
+    """
     config = read_config()
+    if parsed.no_color:
+        os.environ["NO_COLOR"] = "1"  # Textual decides while the app is built
+    for name in ("COLUMNS", "LINES"):  # what a shell exported once must not hold against the terminal's own size
+        os.environ.pop(name, None)
+    app = app_for(parsed, config)
+    app.run(mouse=takes_mouse(config.mouse))
+    if app.fault is not None:
+        raise app.fault
+    for sentence in (*config.problems, *([app.trouble] if app.trouble else [])):
+        print(f"rl-oom-advisor: {sentence}", file=sys.stderr)
+    saved = app.ui.saved
+    if saved is not None:
+        from advisor.tui.save_view import last_words
+
+        print(last_words(saved))
+    return app.return_code or 0
+
+
+def app_for(parsed: argparse.Namespace, config: Config) -> AdvisorApp:
+    """The app, as arguments and configuration ask for it. Raises Refusal for unusable arguments."""
     resumed = _resumed(parsed)
-    looking = Looking(_sight(parsed))
-    with without("ssl"):  # asyncio would load OpenSSL
-        from advisor.tui.door import Door, run_app
-
-    door = Door(
-        driver=LateDriver(partial(_driver, parsed, resumed)),
-        gauges=LateGauges(),
-        no_color=parsed.no_color or bool(os.environ.get("NO_COLOR")),
-        plain_ascii=parsed.ascii or config.ascii,
-        glancing=looking.result if looking.is_looking else None,
-        demo=partial(_demo, parsed),
-        files=partial(_files, parsed),
-        recent=_recent,
-        pasted=_pasted,
+    app = AdvisorApp(
+        partial(_driver, parsed, resumed),
+        Gauges(),
+        no_color=bool(os.environ.get("NO_COLOR")),
+        plain_ascii=parsed.ascii or config.ascii or not draws_signs(),
+        offers=Offers(partial(_demo, parsed), partial(_files, parsed), _recent, _pasted),
+        keymap=config.keys,
         keeper=_keeper(),
-        resume=_place(resumed),
-        cluster=_cluster(parsed, resumed),
+        theme=theme_of(config.theme),
+        refresh=config.refresh,
+        resume=(resumed.stage, resumed.question) if resumed is not None else None,
     )
-    return run_app(door, config)
+    if address := resumed.asked.ray if resumed is not None else parsed.ray:
+        from advisor.machine.cluster.live import ClusterGauges
+
+        app.ui.cluster = ClusterGauges(address)
+    return app
 
 
-def _cluster(parsed: argparse.Namespace, resumed: Any) -> LateCluster | None:
-    """The Ray cluster that was named, also before the last sitting was left."""
-    address = resumed.asked.ray if resumed is not None else parsed.ray
-    return LateCluster(address) if address else None
-
-
-def _sight(parsed: argparse.Namespace) -> Sight:
-    """What to glance at: nothing where the logs stand elsewhere than on the command line."""
-    if parsed.demo or parsed.resume is not None or parsed.record is not None:
-        return Sight(())
-    return Sight(
-        tuple(Path(log) for log in parsed.log),
-        tuple(Path(folder) for folder in parsed.knowledge),
-        parsed.gpus,
-        parsed.nodes,
-        parsed.host_ram,
-    )
-
-
-def _driver(parsed: argparse.Namespace, resumed: Any) -> Driver:
-    from advisor.commands.asking import asked_from
-    from advisor.guided import SessionDriver
+def _driver(parsed: argparse.Namespace, resumed: Any) -> SessionDriver:
+    from advisor.commands.requests import asked_from
 
     if resumed is not None:
         return SessionDriver(resumed.asked, resumed.demo, resumed.switched)
     return SessionDriver(asked_from(parsed), parsed.demo)
 
 
-def _demo(parsed: argparse.Namespace) -> Driver:
+def _demo(parsed: argparse.Namespace) -> SessionDriver:
     return _driver(argparse.Namespace(**{**vars(parsed), "demo": True}), None)
 
 
-def _files(parsed: argparse.Namespace, script: Path | None, logs: tuple[Path, ...]) -> Driver:
+def _files(parsed: argparse.Namespace, script: Path | None, logs: tuple[Path, ...]) -> SessionDriver:
     chosen = {"script": script and str(script), "log": [str(log) for log in logs], "demo": False}
     return _driver(argparse.Namespace(**{**vars(parsed), **chosen}), None)
 
@@ -167,8 +98,6 @@ def _recent() -> Recent:
 
 def _pasted(text: str) -> Path:
     """Keep pasted text under the state folder, for the user alone. Raises OSError."""
-    import time
-
     from advisor.script.write import write_file
     from advisor.session_store import state_folder
 
@@ -179,7 +108,7 @@ def _pasted(text: str) -> Path:
 
 
 def _keeper() -> Callable[[State, Any, str, int], None]:
-    """Keeps the sitting of this process in one file. The demo and a sitting without files are not worth keeping."""
+    """Keeps the session of this process in one file. The demo and a session without files are not worth keeping."""
     places: list[Path] = []
 
     def keep(state: State, switched: Any, stage: str, question: int) -> None:
@@ -198,10 +127,6 @@ def _keeper() -> Callable[[State, Any, str, int], None]:
 def _resumed(parsed: argparse.Namespace) -> Any:
     if parsed.resume is None:
         return None
-    from advisor.commands.asking import kept_sitting
+    from advisor.commands.requests import kept_session
 
-    return kept_sitting(parsed.resume)
-
-
-def _place(resumed: Any) -> tuple[Any, int] | None:
-    return (resumed.stage, resumed.question) if resumed is not None and resumed.stage else None
+    return kept_session(parsed.resume)

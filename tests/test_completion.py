@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.arguments import COMMANDS
+from advisor.commands import COMMANDS
 from advisor.commands.completion import options
 
 SHELLS = ("bash", "zsh", "fish")
@@ -129,5 +129,5 @@ def test_the_shell_itself_finds_no_fault_in_the_script(shell, tmp_path):
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
 def test_descriptions_are_said_in_the_language_asked_for(shell):
     said = script(shell, "--lang", "zh")
-    assert "给出内存账本" in said
+    assert "估算各阶段的内存" in said
     assert "the memory ledger" not in said

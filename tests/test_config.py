@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from advisor.cli import main
-from advisor.config import TEMPLATE, config_path, read_config, told
+from advisor.config import TEMPLATE, choices_in_force, config_path, read_config
 
 
 @pytest.fixture(autouse=True)
@@ -23,7 +23,7 @@ def write(text: str) -> None:
 def test_without_a_file_everything_is_as_it_comes() -> None:
     config = read_config()
     assert (config.theme, config.margin, config.refresh, config.problems) == ("auto", 0.08, 1.0, ())
-    assert {who for _, _, who in told(config)} == {"as it comes"}
+    assert {who for _, _, who in choices_in_force(config)} == {"as it comes"}
 
 
 def test_the_template_changes_nothing_and_names_every_choice() -> None:
@@ -77,8 +77,8 @@ def test_the_command_says_where_the_file_is_and_what_is_in_force(capsys: pytest.
 
 
 def test_the_margin_of_the_file_counts_until_the_command_line_gives_another() -> None:
-    from advisor.arguments import app_parser
-    from advisor.commands.asking import asked_from
+    from advisor.commands import app_parser
+    from advisor.commands.requests import asked_from
 
     write("margin = 0.2\n")
     assert asked_from(app_parser().parse_args([])).margin == 0.2

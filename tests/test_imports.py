@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from advisor.commands import COMMANDS
 from advisor.demo import demo_files
 
 HEAVY = {"textual", "rich", "tree_sitter", "pynvml", "psutil", "msgspec", "yaml", "packaging", "ahocorasick_rs"}
@@ -31,9 +32,12 @@ def loaded(*arguments: str) -> set[str]:
     return set(json.loads(done.stdout))
 
 
-@pytest.mark.parametrize("flag", ["--version", "--help"])
-def test_version_and_help_load_nothing_heavy(flag):
-    modules = loaded(flag)
+LIGHT = ["--version", "--help", *(f"{name} --help" for name in COMMANDS), "completion bash"]
+
+
+@pytest.mark.parametrize("words", LIGHT)
+def test_version_help_and_completion_load_nothing_heavy(words):
+    modules = loaded(*words.split())
     assert "advisor.cli" in modules
     assert modules & (HEAVY | {"advisor.session", "advisor.knowledge"}) == set()
 

@@ -82,9 +82,9 @@ def test_a_step_that_the_plan_has_no_more_is_passed_over(state: session.State) -
     assert session_store.with_switches(state, {"gone": True}) == state
 
 
-def test_with_nothing_kept_there_is_nothing_to_take_up(capsys: pytest.CaptureFixture[str]) -> None:
+def test_with_nothing_kept_there_is_nothing_to_resume(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["diagnose", "--replay"]) == 2
-    assert "nothing to take up" in capsys.readouterr().err
+    assert "nothing to resume" in capsys.readouterr().err
 
 
 def test_paths_are_kept_so_that_they_hold_from_every_folder(state: session.State, monkeypatch, tmp_path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import subprocess
 import sys
@@ -11,10 +12,12 @@ from pathlib import Path
 import pytest
 
 from advisor import start
-from advisor.arguments import app_parser
+from advisor.cli import main
+from advisor.commands import app_parser
 from advisor.demo import demo_files
-from advisor.guided import SessionDriver
 from advisor.session_store import latest, load
+from advisor.tui.driver import SessionDriver
+from tests.benchmarks import app_speed
 
 DEMO = demo_files()
 LATE = {
@@ -38,33 +41,26 @@ def parsed(*words: str) -> argparse.Namespace:
 
 
 def test_the_screens_of_the_first_frame_load_nothing_of_the_session() -> None:
-    code = "import advisor.start, advisor.tui.door, sys, json; print(json.dumps(sorted(sys.modules)))"
+    code = "import advisor.start, sys, json; print(json.dumps(sorted(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert set(json.loads(done.stdout)) & LATE == set()
 
 
-def test_a_driver_is_made_when_it_is_first_asked() -> None:
-    made: list[SessionDriver] = []
-
-    def make() -> SessionDriver:
-        made.append(start._driver(parsed("--demo"), None))  # type: ignore[arg-type]
-        return made[-1]
-
-    late = start.LateDriver(make)
-    assert made == []
-    state = late.open(lambda _: None)
-    step = state.plan.selected()[0]
-    assert late.toggle(state, step.id).plan.selected() != state.plan.selected()
-    assert len(made) == 1
-
-
-def test_logs_are_glanced_at_only_where_they_stand_on_the_command_line() -> None:
-    assert start._sight(parsed("run.sh", "--log", "a.log", "--gpus", "8xA100-40GB")).gpus == "8xA100-40GB"
-    for words in (["--demo", "--log", "a.log"], ["--resume"], ["run.sh"]):
-        assert start._sight(parsed(*words)).logs == ()
+def test_the_start_leaves_no_trace_in_the_process() -> None:
+    """No module is hidden from others, and the collector works as Python set it up."""
+    code = (
+        "import gc, sys; before = gc.get_threshold()\n"
+        "from advisor.commands import app_parser; from advisor.config import read_config; from advisor import start\n"
+        "start.app_for(app_parser().parse_args(['--demo']), read_config())\n"
+        "import argparse, asyncio.sslproto, gettext\n"
+        "assert asyncio.sslproto.ssl is not None and argparse._ is gettext.gettext\n"
+        "assert gc.isenabled() and gc.get_freeze_count() == 0 and gc.get_threshold() == before\n"
+        "assert [name for name, module in sys.modules.items() if module is None] == []"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
-def test_a_sitting_on_real_files_is_kept_and_one_without_is_not() -> None:
+def test_a_session_on_real_files_is_kept_and_one_without_is_not() -> None:
     state = start._driver(parsed(str(DEMO.script), "--log", str(DEMO.log)), None).open(lambda _: None)
     keep = start._keeper()
     keep(state, {"a-step": True}, "plan", 3)
@@ -79,6 +75,12 @@ def test_a_sitting_on_real_files_is_kept_and_one_without_is_not() -> None:
     assert latest() is None
 
 
+def test_a_command_called_from_python_leaves_the_collector_as_it_was(capsys: pytest.CaptureFixture[str]) -> None:
+    before = gc.get_threshold(), gc.isenabled()
+    assert main(["explain", "rollout.memory_share"]) == 0
+    assert (gc.get_threshold(), gc.isenabled()) == before
+
+
 def test_pasted_text_is_kept_for_the_user_alone() -> None:
     path = start._pasted("CUDA out of memory\n")
     assert path.read_text() == "CUDA out of memory\n"
@@ -89,3 +91,9 @@ def test_chosen_files_and_the_machine_as_it_was_described_go_together() -> None:
     driver = start._files(parsed("--gpus", "8xA100-40GB"), DEMO.script, (DEMO.log,))
     assert isinstance(driver, SessionDriver)
     assert (driver.asked.script, driver.asked.logs, driver.asked.gpus) == (DEMO.script, (DEMO.log,), "8xA100-40GB")
+
+
+def test_the_start_is_far_from_slow() -> None:
+    """Within ten times its budget, for a machine that tests is loaded (`tests.benchmarks.app_speed --budget`)."""
+    taken = app_speed.budget(app_speed.environment_of_a_terminal(), 1)
+    assert {name for name, seconds in taken.items() if seconds > 10 * app_speed.BUDGETS[name]} == set()

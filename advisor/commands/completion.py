@@ -1,4 +1,4 @@
-"""completion: what a shell needs to complete our commands, their options and the values of those.
+"""Prints what a shell needs to complete our commands, their options and the values of those.
 
 Made from the parsers, so that it cannot drift from them. The scripts start nothing while somebody types.
 """
@@ -8,10 +8,10 @@ from __future__ import annotations
 import argparse
 import shlex
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
-from msgspec import Struct
-
-from advisor.arguments import COMMANDS, PROGRAM, parser_of
+from advisor.arguments import PROGRAM
+from advisor.commands import COMMANDS, parser_of
 from advisor.exits import Exit
 from advisor.language import say
 
@@ -19,7 +19,7 @@ _FILES, _FOLDERS = ("FILE", "LOG", "NAME-or-PATH", "OUT"), ("DIR",)
 _FUNCTION = "_" + PROGRAM.replace("-", "_")
 
 
-class Option(Struct, frozen=True):
+class CommandOption(NamedTuple):
     """One option of one command ("": the app)."""
 
     command: str
@@ -30,20 +30,31 @@ class Option(Struct, frozen=True):
     values: tuple[str, ...] = ()
 
 
-def completion(parsed: argparse.Namespace) -> int:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The shell."""
+    parser.add_argument("shell", choices=("bash", "zsh", "fish"), help=say("the shell to complete in"))
+    parser.epilog = say(
+        'bash: eval "$({program} completion bash)" in ~/.bashrc\n'
+        'zsh:  eval "$({program} completion zsh)" in ~/.zshrc, behind compinit\n'
+        "fish: {program} completion fish | source in ~/.config/fish/config.fish",
+        program=PROGRAM,
+    )
+
+
+def run(parsed: argparse.Namespace) -> int:
     """Print the script that the shell reads at its start."""
     print({"bash": _bash, "zsh": _zsh, "fish": _fish}[parsed.shell]())
     return Exit.DONE
 
 
-def options() -> Iterator[Option]:
+def options() -> Iterator[CommandOption]:
     """Every option of every command, the app's first."""
     for command in ("", *COMMANDS):
         for action in parser_of(command)._actions:
             if action.option_strings:
                 values = tuple(str(choice) for choice in action.choices or ())
                 said = (action.help or "").replace("%%", "%")
-                yield Option(command, tuple(action.option_strings), said, _takes(action), values)
+                yield CommandOption(command, tuple(action.option_strings), said, _takes(action), values)
 
 
 def lone_words(command: str) -> tuple[str, ...]:
@@ -153,14 +164,11 @@ def _zsh() -> str:
         own = [spec for option in found if option.command == command for spec in _zsh_specs(option)]
         given = " ".join(shlex.quote(spec) for spec in (*own, lone))
         cases.append(f"        {shlex.quote(command)}) _arguments -S {given};;")
-    return _ZSH.format(program=PROGRAM, function=_FUNCTION, commands=_zsh_commands(), cases="\n".join(cases))
+    commands = "\n".join(f"        {shlex.quote(f'{name}:{say(says)}')}" for name, says in COMMANDS.items())
+    return _ZSH.format(program=PROGRAM, function=_FUNCTION, commands=commands, cases="\n".join(cases))
 
 
-def _zsh_commands() -> str:
-    return "\n".join(f"        {shlex.quote(f'{name}:{say(says)}')}" for name, says in COMMANDS.items())
-
-
-def _zsh_specs(option: Option) -> Iterator[str]:
+def _zsh_specs(option: CommandOption) -> Iterator[str]:
     told = option.help.replace("\\", "\\\\").replace("[", "\\[").replace("]", "\\]")
     follows = f":value:({' '.join(option.values)})" if option.takes == "one of" else _ZSH_VALUES[option.takes]
     return (f"*{name}{'=' if name.startswith('--') and follows else ''}[{told}]{follows}" for name in option.names)
@@ -190,7 +198,7 @@ def _fish_names(names: tuple[str, ...]) -> list[str]:
     return [word for name in names for word in (("-l", name[2:]) if name.startswith("--") else ("-s", name[1:]))]
 
 
-def _fish_takes(option: Option) -> list[str]:
+def _fish_takes(option: CommandOption) -> list[str]:
     if option.takes == "one of":
         return ["-x", "-a", " ".join(option.values)]
     return {"": [], "word": ["-x"], "file": ["-r", "-F"], "folder": ["-x", "-a", "(__fish_complete_directories)"]}[

@@ -1,4 +1,4 @@
-"""--csv and --svg: a record of `watch` for other programs and for a page."""
+"""Writes a record of `watch` as CSV for other programs, as SVG for a page."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from advisor.hostile import clean_line
 from advisor.language import say
 from advisor.report.record_plot import svg, write_csv
 from advisor.script.write import write_file
-from advisor.watch.recording import Recording, read_record
+from advisor.watch.recording import read_record
 
 
 def export(parsed: argparse.Namespace) -> int:
@@ -21,16 +21,12 @@ def export(parsed: argparse.Namespace) -> int:
         raise Refusal(say("--csv and --svg write what a --record DIR holds: give one"))
     recording = usable(lambda: read_record(Path(parsed.record)))
     if parsed.csv:
-        _write(parsed.csv, _csv_of(recording))
+        text = io.StringIO(newline="")
+        write_csv(recording, text)
+        _write(parsed.csv, text.getvalue())
     if parsed.svg:
         _write(parsed.svg, svg(recording))
     return Exit.DONE
-
-
-def _csv_of(recording: Recording) -> str:
-    text = io.StringIO(newline="")
-    write_csv(recording, text)
-    return text.getvalue()
 
 
 def _write(name: str, text: str) -> None:

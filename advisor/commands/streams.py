@@ -1,15 +1,17 @@
-"""stdout is data, stderr is narration; and the one place where unusable input becomes a sentence."""
+"""Writes data to stdout and narration to stderr; the one place where unusable input becomes a sentence."""
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import TypeVar
 
 from advisor.crash.sources import LogError
 from advisor.exits import Exit, Refusal
 from advisor.hostile import clean_line
-from advisor.knowledge import KnowledgeError
+from advisor.knowledge import Knowledge, KnowledgeError, open_knowledge
 from advisor.language import say
 from advisor.redact import redact
 from advisor.report.layout import plain_ascii, spelled
@@ -69,3 +71,11 @@ def unreadable(error: OSError) -> str:
     if error.filename is None:
         return str(error)
     return f"{clean_line(str(error.filename), 300)}: {os_words(error)}"
+
+
+def knowledge_of(parsed: argparse.Namespace) -> Knowledge:
+    """Ours and what was given with --knowledge; what of that is refused is told. Raises Refusal."""
+    knowledge = usable(lambda: open_knowledge([Path(folder) for folder in parsed.knowledge]))
+    for sentence in knowledge.refused:
+        tell(say("left out of your knowledge: {reason}", reason=sentence))
+    return knowledge

@@ -1,1 +1,1 @@
-"""The terminal app. It shows a sitting and asks its questions; everything it knows comes from the session below it."""
+"""Shows a session in the terminal and asks its questions; everything it knows comes from the session below it."""

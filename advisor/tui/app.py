@@ -1,4 +1,4 @@
-"""The app: its colours, and the keys that every screen has."""
+"""Runs the app: the keys that every screen has, signals, and the way out."""
 
 from __future__ import annotations
 
@@ -7,30 +7,27 @@ import os
 import signal
 from collections.abc import Mapping
 from contextlib import suppress
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 from textual.app import SuspendNotSupported
-from textual.binding import Binding, BindingType
+from textual.binding import Binding, BindingsMap, BindingType
 from textual.worker import WorkerFailed
 
-from advisor.language import say
-from advisor.tui import ui_text as words
-from advisor.tui.copying import copied, in_clipboard
-from advisor.tui.frame import Frame, Overlay
-from advisor.tui.keys import named
-from advisor.tui.messages import GaugeSource, Glancing
-from advisor.tui.moving import Moving
-from advisor.tui.sitting import Copied, Keeper, Offers, Sitting
-from advisor.tui.terminal import THEMES, has_terminal
+from advisor.language import mark, say
+from advisor.tui.breadcrumb import STAGES
+from advisor.tui.screen import SCREENS, BaseScreen, keys_of_every_screen
+from advisor.tui.stages import StagesApp
+from advisor.tui.terminal import THEMES, copied, has_terminal, in_clipboard
+from advisor.tui.ui_state import Copied, MakeDriver, Offers, SessionKeeper, UiState
 
 if TYPE_CHECKING:
-    from advisor.tui.driver import Driver
+    from advisor.machine.live import Gauges
 
 
-class AdvisorApp(Moving):
-    """One sitting in the terminal."""
+class AdvisorApp(StagesApp):
+    """One session in the terminal."""
 
     CSS_PATH = "app.tcss"
     TITLE = "rl-oom-advisor"
@@ -42,42 +39,36 @@ class AdvisorApp(Moving):
         (140, "-huge"),
     ]
     VERTICAL_BREAKPOINTS = [(0, "-flat"), (15, "-tall")]
-    BINDINGS: ClassVar[list[BindingType]] = named(
-        Binding("w", "why_not", "why not", tooltip="causes that were ruled out, remedies that are not proposed"),
-        Binding("y", "ticket", "ticket", tooltip="a short summary to send: written to a file and copied"),
-        Binding("g", "gauges", "gauges", tooltip="all GPUs, the host, and who sits on them"),
-        Binding("m", "memory", "memory", tooltip="who holds how much in every phase, before and after"),
-        Binding("t", "record", "over time", tooltip="what `watch` recorded of the run, over time"),
-        Binding("v", "plain", "plain view", tooltip="this screen as plain text in the terminal's own scrollback"),
-        Binding("colon,ctrl+p", "palette", "all commands", key_display=":", tooltip="find a command by its name"),
-        Binding("question_mark", "help", "help", tooltip="the keys of this screen"),
-        Binding("q", "leave_by_letter", "quit", tooltip="quit; nothing is written unless you saved", id="quit"),
+    BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+c", "leave", show=False, priority=True),
         Binding("ctrl+q", "leave", show=False, priority=True),
-        Binding("ctrl+z", "suspend_process", "to the shell", show=False, tooltip="stop the app; fg brings it back"),
-    )
+    ]
 
     def __init__(
         self,
-        driver: Driver,
-        gauges: GaugeSource | None,
+        driver: MakeDriver,
+        gauges: Gauges | None,
         *,
         no_color: bool,
         plain_ascii: bool,
         offers: Offers | None = None,
         keymap: Mapping[str, str] | None = None,
-        keeper: Keeper | None = None,
+        keeper: SessionKeeper | None = None,
         theme: str = "",
         refresh: float = 1.0,
-        glancing: Glancing | None = None,
+        resume: tuple[str, int] | None = None,
     ) -> None:
-        sitting = Sitting(driver, plain_ascii, offers=offers or Offers(), keymap=keymap or {}, keeper=keeper)
-        super().__init__(sitting, gauges, no_color=no_color, refresh=refresh, glancing=glancing)
+        ui = UiState(cache(driver), plain_ascii, offers=offers or Offers(), keymap=keymap or {}, keeper=keeper)
+        super().__init__(ui, gauges, no_color=no_color, refresh=refresh)
+        self.bind_screens()
+        if resume is not None:
+            stage, question = resume
+            self.resume = next(((known, question) for known in STAGES if known == stage), None)
         self.fault: Exception | None = None
         """A bug of ours: raised again after the app has gone, where the door records it."""
         if theme and not no_color:
             self.theme = THEMES.get(theme, theme)
-        self.set_keymap(dict(sitting.keymap))
+        self.set_keymap(dict(ui.keymap))
 
     def on_load(self) -> None:
         """Where the system or a terminal that closes ends us, leave in order: the terminal is put back."""
@@ -100,19 +91,28 @@ class AdvisorApp(Moving):
 
     # --- keys of every screen --------------------------------------------------------------------------------------
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Overlays do not stack on themselves, and before the session is open there is nothing to look at."""
-        types = isinstance(self.screen, Frame) and (self.screen.TYPES or self.screen.typing)
-        if action in ("leave_by_letter", "plain", "palette", "help", "gauges"):
-            return not types and not self._is_open(action)
-        if action == "record" and (self.sitting.state is None or self.sitting.state.measured is None):
-            return False
-        if action in ("why_not", "memory", "ticket", "record"):
-            return not types and self.sitting.state is not None and not self._is_open(action)
-        return True
+    def bind_screens(self) -> None:
+        """Bind the keys by which the loaded screens are opened."""
+        self._bindings = BindingsMap([*self.BINDINGS, *keys_of_every_screen()])
+        self._reload()
 
-    def _is_open(self, action: str) -> bool:
-        return any(isinstance(screen, Frame) and action == screen.OPENED_BY for screen in self.screen_stack)
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Letters are no keys where they are typed; a screen opens where it has something to show, and once."""
+        types = isinstance(self.screen, BaseScreen) and (self.screen.TYPES or self.screen.typing)
+        if action == "look":
+            screen = SCREENS[str(parameters[0])]
+            is_open = any(type(one) is screen for one in self.screen_stack)
+            return not types and not is_open and screen.can_show(self.ui)
+        if action == "ticket":
+            return not types and self.ui.state is not None
+        return not types or action not in ("leave_by_letter", "plain")
+
+    def action_look(self, name: str) -> None:
+        """Open a screen over the present one."""
+        if isinstance(self.screen, BaseScreen):
+            overlay = SCREENS[name].over(self.screen)
+            self.ui.note = ""
+            self.push_screen(overlay)
 
     def _handle_exception(self, error: Exception) -> None:
         if self.fault is None:  # what follows follows from it
@@ -124,58 +124,16 @@ class AdvisorApp(Moving):
         """End. Textual would print the stack with every variable over the user's terminal first."""
         self._close_messages_no_wait()
 
-    def _look_at(self, overlay: Overlay) -> None:
-        self.sitting.note = ""
-        self.push_screen(overlay)
-
-    def action_why_not(self) -> None:
-        """Causes that were ruled out and remedies that are not proposed."""
-        from advisor.tui.explain import WhyNot
-
-        self._look_at(WhyNot(self.sitting))
-
-    def action_gauges(self) -> None:
-        """All gauges."""
-        from advisor.tui.gauges_view import GaugesView
-
-        self._look_at(GaugesView(self.sitting))
-
-    def action_memory(self) -> None:
-        """Every phase's memory."""
-        from advisor.tui.memory_view import MemoryView
-
-        self._look_at(MemoryView(self.sitting))
-
-    def action_record(self) -> None:
-        """The record of the run, over time."""
-        from advisor.tui.record_view import RecordView
-
-        self._look_at(RecordView(self.sitting))
-
-    def action_help(self) -> None:
-        """Keys of the present screen."""
-        from advisor.tui.help_view import HelpView
-
-        if isinstance(self.screen, Frame):
-            self._look_at(HelpView(self.sitting, self.screen))
-
-    def action_palette(self) -> None:
-        """All commands, found by their words."""
-        from advisor.tui.palette import Palette
-
-        if isinstance(self.screen, Frame):
-            self._look_at(Palette(self.sitting, self.screen))
-
     def action_ticket(self) -> None:
         """Write the ticket and copy it."""
         from advisor.report.ticket import ticket
 
-        self.sitting.note = copied(self.to_clipboard, ticket(self.sitting.known), words.TICKET, "oom-report")
+        self.ui.note = copied(self.to_clipboard, ticket(self.ui.known), mark("the ticket"), "oom-report")
         self._reload()
 
     @on(Copied)
     def _copy(self, message: Copied) -> None:
-        self.sitting.note = copied(self.to_clipboard, message.text, message.what, "")
+        self.ui.note = copied(self.to_clipboard, message.text, message.what, "")
         self._reload()
 
     def to_clipboard(self, text: str) -> None:
@@ -185,16 +143,16 @@ class AdvisorApp(Moving):
 
     def action_plain(self) -> None:
         """The screen's words in the scrollback, where the terminal's own selection works; Enter returns."""
-        if not isinstance(self.screen, Frame):
+        if not isinstance(self.screen, BaseScreen):
             return
-        text = self.screen.plain_words(self.sitting.plain_ascii)
+        text = self.screen.plain_words(self.ui.plain_ascii)
         with suppress(SuspendNotSupported), self.suspend():
-            print(f"{text}\n{say(words.PLAIN_RETURN)}", end=" ", flush=True)
+            print(f"{text}\n{say('-- Enter returns to rl-oom-advisor --')}", end=" ", flush=True)
             with suppress(EOFError, KeyboardInterrupt):
                 input()
 
     def action_theme(self, name: str) -> None:
-        """Another set of colours, for this sitting."""
+        """Another set of colours, for this session."""
         self.theme = THEMES.get(name, name)
 
     def action_leave_by_letter(self) -> None:

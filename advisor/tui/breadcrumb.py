@@ -1,4 +1,4 @@
-"""The line on top: where in the sitting we are, and which run this is."""
+"""Draws the line on top: where in the session we are, and which run this is."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from advisor.hostile import cells
 from advisor.language import Sayings
-from advisor.tui.ui_text import Line, Span, Tone, crop, cut, line, span, spread, width_of
+from advisor.tui.ui_text import Tone, Toned, TonedLine, crop, cut, line, span, spread, width_of
 
 if TYPE_CHECKING:
     from advisor.session import State
@@ -29,7 +29,7 @@ LEAST_NAME = 6
 """Columns below which a name says nothing."""
 
 
-def breadcrumb(state: State | None, at: Stage, question: int, width: int) -> Line:
+def breadcrumb(state: State | None, at: Stage, question: int, width: int) -> TonedLine:
     """` Machine ✓  Run ✓  Crash ●  Questions ·  Plan ·  Save ·            easyr1 · GRPO`; `question` counts from 0."""
     total = len(state.diagnosis.path) if state else 0
     count = f"{question + 1}/{total}" if at == "questions" and total else ""
@@ -42,12 +42,12 @@ def breadcrumb(state: State | None, at: Stage, question: int, width: int) -> Lin
     return spread(crumbs, line(span(cut(name, room), "dim")), width) if room >= LEAST_NAME else crop(crumbs, width)
 
 
-def _crumbs(at: Stage, count: str, gap: str) -> Line:
+def _crumbs(at: Stage, count: str, gap: str) -> TonedLine:
     """The stages side by side."""
-    out: list[Span] = []
+    out: list[Toned] = []
     for stage in STAGES:
         text, tone = _crumb(stage, at, count if stage == at else "")
-        out += [span(text, tone), Span(gap)]
+        out += [span(text, tone), Toned(gap)]
     return tuple(out[:-1])
 
 

@@ -1,27 +1,22 @@
-"""What the app needs from the session: six verbs. The app calls nothing else below it."""
+"""Connects the app to the session: the one module of `tui` that calls below it.
+
+Everything below is imported in the methods: the app calls them from a worker thread, when its first frame stands.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 if TYPE_CHECKING:
-    from advisor.session import State
-
-Notice = Callable[[str], None]
-"""Told what is being read: "reading train.log, 212 MB"."""
-Early = Callable[["State"], None]
-"""Given a first State while the rest of long logs is still to be read."""
+    from advisor.session import SessionRequest, State
 
 
 def expected_trouble() -> tuple[type[Exception], ...]:
-    """What a driver may raise: one sentence for the user. Anything else is a bug and ends the app with a traceback.
-
-    A function, because the rooms that raise are loaded after the first frame stands.
-    """
+    """What a driver may raise: one sentence for the user. Anything else is a bug and ends the app with a traceback."""
     from advisor.crash.sources import LogError
     from advisor.knowledge.load import KnowledgeError
     from advisor.script.document import EditRefused, ScriptError
@@ -59,32 +54,80 @@ class Saved(Struct, frozen=True):
     """What is worth a word about the file: a link that was followed, attributes that were not copied."""
 
 
-class Driver(Protocol):
-    """One sitting. Each call gives a new State and may take seconds: the app calls it from a worker thread."""
+class SessionDriver(Struct, frozen=True):
+    """A session on what was asked for. Each call gives a new State and may take seconds.
 
-    def open(self, notice: Notice, early: Early | None = None) -> State:
-        """Read what was asked for and diagnose it. Of long logs `early` is given what their ends prove."""
-        ...
+    Raises what `expected_trouble` names, one sentence for the user.
+    """
+
+    asked: SessionRequest
+    is_demo: bool = False
+    """The bundled crash lies in the program's own folder: its patch is written where the user is."""
+    switched: Mapping[str, bool] = field(default_factory=dict)
+    """Steps to be switched once the plan is made: a session that is resumed."""
+
+    def open(self, notice: Callable[[str], None], early: Callable[[State], None] | None = None) -> State:
+        """Read and diagnose, telling `notice` what is being read; `early` gets what the ends of long logs prove."""
+        from advisor import session, session_store
+        from advisor.crash.sources import LogError
+
+        try:
+            return session_store.with_switches(session.open_session(self.asked, notice, early), self.switched)
+        except LogError as error:
+            raise ValueError(str(error)) from error
 
     def carry_over(self, before: State, now: State) -> State:
         """`now` with the answers and switches that the user made in `before`."""
-        ...
+        from advisor import session
+
+        return session.carry_over(before, now)
 
     def answer(self, state: State, question: str, choice: str | None) -> State:
         """Answer one question; None takes the user's answer back."""
-        ...
+        from advisor import session
+
+        return session.answer(state, question, choice)
 
     def toggle(self, state: State, step_id: str) -> State:
         """Switch one step of the plan on or off."""
-        ...
+        from advisor import session
+
+        return session.toggle(state, step_id)
 
     def preview(self, state: State) -> Preview:
         """The patch of the selected steps; writes nothing."""
-        ...
+        from advisor import session
+        from advisor.exits import Refusal
+        from advisor.plan.patch import fits_name, report_name
+        from advisor.report.diff_report import diff_report
+        from advisor.saving import destination_of
+
+        patch, script = session.patch(state), state.asked.script
+        if patch.refused or not patch.rewrites:
+            beside = report_name(fits_name(script)) if script and patch.by_hand and not patch.refused else None
+            alone = Path(beside.name) if beside and self.is_demo else beside
+            return Preview("", refused=patch.refused, by_hand=patch.by_hand, report=alone)
+        try:
+            destination = destination_of(patch, None, here=self.is_demo)
+        except Refusal as refusal:
+            return Preview("", refused=str(refusal), by_hand=patch.by_hand)
+        return Preview(diff_report(patch.rewrites, [str(destination)]), patch.proof, destination, by_hand=patch.by_hand)
 
     def save(self, state: State, destination: Path, force: bool) -> Saved:
         """Write script and report (`Preview.report` as the destination: the report alone).
 
         Raises FileExistsError where the destination exists and `force` is False.
         """
-        ...
+        from advisor import session
+        from advisor.exits import Refusal
+        from advisor.saving import next_command, save, save_report
+        from advisor.script.document import EditRefused
+
+        patch = session.patch(state)
+        try:
+            if not patch.rewrites:
+                return Saved(destination, save_report(state, destination, force), next_command(state.asked.script))
+            written = save(state, patch, destination, force)
+        except Refusal as refusal:
+            raise EditRefused(str(refusal)) from refusal
+        return Saved(destination, written.report, next_command(destination), notes=written.notes)

@@ -1,8 +1,9 @@
-"""The log around a proof: line numbers, and a letter in the gutter for every line that says something."""
+"""Shows the log around a proof: line numbers, and a letter in the gutter for every line that says something."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
@@ -16,29 +17,12 @@ from advisor.crash.sources import PREVIEW, LogError, LogSource, open_sources, ta
 from advisor.language import mark, say
 from advisor.tui.driver import expected_trouble
 from advisor.tui.facts import short_name
-from advisor.tui.frame import BACK, Overlay
-from advisor.tui.log_search import hit_before, next_hit
-from advisor.tui.log_window import LogWindows, Window
+from advisor.tui.log_window import LogWindow, LogWindows, hit_before, next_hit
 from advisor.tui.page import Lines, Page
 from advisor.tui.proof import LEGEND, letter_of
-from advisor.tui.sitting import Copied, Sitting
-from advisor.tui.ui_text import (
-    NO_HIT,
-    SEARCH_FOR,
-    SEARCHING,
-    THE_LINE,
-    Row,
-    Span,
-    Tone,
-    grouped,
-    line,
-    pad_left,
-    paragraph,
-    rows,
-    searched_for,
-    span,
-    spread,
-)
+from advisor.tui.screen import Overlay
+from advisor.tui.ui_state import Copied, UiState
+from advisor.tui.ui_text import Row, Tone, Toned, grouped, line, pad_left, paragraph, rows, span, spread
 
 if TYPE_CHECKING:
     from advisor.session import State
@@ -56,7 +40,7 @@ def gutter(state: State, file: str) -> dict[int, str]:
     return found
 
 
-def window_rows(state: State, file: str, window: Window, width: int, shift: int = 0) -> list[Row]:
+def window_rows(state: State, file: str, window: LogWindow, width: int, shift: int = 0) -> list[Row]:
     """`  41 207 E text`, one row a line; `shift` columns of the text are out of sight on the left."""
     letters = gutter(state, file)
     keys = tuple(key + mark for key in state.crash.settings if len(key) >= 6 for mark in "=:'\"")
@@ -65,8 +49,8 @@ def window_rows(state: State, file: str, window: Window, width: int, shift: int 
     for at, text in enumerate(window.lines, start=window.first):
         letter = letters.get(at) or ("C" if any(key in text for key in keys) else " ")
         tone: Tone = "bad" if letter == "E" else "mark"
-        number = Span(pad_left(grouped(at), number_width), "dim")
-        out.append(Row(line(number, " ", Span(letter, tone), " ", span(text[shift:])), str(at)))
+        number = Toned(pad_left(grouped(at), number_width), "dim")
+        out.append(Row(line(number, " ", Toned(letter, tone), " ", span(text[shift:])), str(at)))
     return out
 
 
@@ -105,29 +89,27 @@ class EvidenceView(Overlay):
         Binding("right,l", "shift(1)", show=False),
         Binding("c", "copy", "copy line", show=False, tooltip="copy the line the cursor stands on"),
         Binding("enter,o", "back", "back", show=False, tooltip="return to the verdict"),
-        BACK,
     ]
 
+    @dataclass(eq=False)
     class Loaded(Message):
         """A worker read a window, or could not."""
 
-        def __init__(self, window: Window | None, trouble: str) -> None:
-            super().__init__()
-            self.window, self.trouble = window, trouble
+        window: LogWindow | None
+        trouble: str
 
+    @dataclass(eq=False)
     class Hit(Message):
         """A worker found what was searched for; None: it is nowhere in that direction."""
 
-        def __init__(self, line: int | None) -> None:
-            super().__init__()
-            self.line = line
+        line: int | None
 
-    def __init__(self, sitting: Sitting, evidence: int) -> None:
-        super().__init__(sitting)
+    def __init__(self, ui: UiState, evidence: int) -> None:
+        super().__init__(ui)
         chosen = self.state.crash.evidence[evidence]
         self._file, self._line = chosen.file, chosen.line
         self._windows: LogWindows | None = None
-        self._window: Window | None = None
+        self._window: LogWindow | None = None
         self._trouble = self._wanted = self._told = ""
         self._shift = 0
 
@@ -146,8 +128,8 @@ class EvidenceView(Overlay):
 
     def panes(self) -> Iterable[Widget]:
         """One page: the log; and the field that searching opens."""
-        yield self.page("log_rows", "main", str(self._line))
-        field = Input(placeholder=say(SEARCH_FOR), id="find", compact=True, select_on_focus=False)
+        yield self.page(self.log_rows, "main", str(self._line))
+        field = Input(placeholder=say("search the log for …"), id="find", compact=True, select_on_focus=False)
         field.cursor_blink, field.display = False, False
         yield field
 
@@ -174,7 +156,7 @@ class EvidenceView(Overlay):
             told = say("{file}  line {line}, mark {at} of {count}", file=place, line=number, at=at, count=len(marked))
         else:
             told = say("{file}  line {line}", file=place, line=number)
-        right = self._told or (searched_for(self._wanted) if self._wanted else say(LEGEND))
+        right = self._told or (say("n N: {wanted}  (esc: marks)", wanted=self._wanted) if self._wanted else say(LEGEND))
         return rows(spread(line(span(told, "strong")), line(span(right, "dim")), width))
 
     def _load(self) -> None:
@@ -225,7 +207,7 @@ class EvidenceView(Overlay):
     def action_hop(self, by: int) -> None:
         """The neighbouring hit of the search, else the neighbouring marked line."""
         if self._wanted:
-            self._told = say(SEARCHING)
+            self._told = say("searching …")
             self.query_one("#crumb", Lines).reload()
             self.run_worker(lambda: self._seek(by), thread=True, exclusive=True, group="seek")
             return
@@ -256,7 +238,7 @@ class EvidenceView(Overlay):
 
     def on_evidence_view_hit(self, message: Hit) -> None:
         """Go there, or say that there is nothing further."""
-        self._told = "" if message.line is not None else say(NO_HIT)
+        self._told = "" if message.line is not None else say("no further hit")
         if message.line is not None:
             self._go_to(message.line)
         self.query_one("#crumb", Lines).reload()
@@ -297,7 +279,7 @@ class EvidenceView(Overlay):
         window = self._window
         if window is not None and window.first <= self._line < window.first + len(window.lines):
             text = window.lines[self._line - window.first]
-            self.post_message(Copied(f"{self._file}:{self._line}: {text}\n", THE_LINE))
+            self.post_message(Copied(f"{self._file}:{self._line}: {text}\n", mark("the line")))
 
     def action_shift(self, by: int) -> None:
         """Move the text sideways."""

@@ -1,23 +1,26 @@
-"""What stands behind the plan: one step in full, the arithmetic of a phase, and the list of why-nots."""
+"""Explains what stands behind the plan: a step in full, the arithmetic of a phase, the why-nots, a documented case."""
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
 
+from advisor.diagnosis.diagnosis import CaseMatch
 from advisor.hostile import cells
 from advisor.language import clauses, listed, mark, say
 from advisor.memory.cells import LETTERS, Cell, Ledger, PhaseSum, Place
 from advisor.plan.plan import PlanStep, grouped
+from advisor.report.explain_report import UnknownIdError, explain_report
 from advisor.tui.facts import briefly
-from advisor.tui.frame import BACK, Reading
 from advisor.tui.memory_bars import OWNER_WORDS, phases_of
-from advisor.tui.sitting import Sitting
+from advisor.tui.screen import Overlay
+from advisor.tui.ui_state import UiState
 from advisor.tui.ui_text import (
     BLANK,
     Row,
-    Span,
+    Toned,
     heading,
     labelled,
     line,
@@ -34,14 +37,16 @@ from advisor.words import BASIS_TITLES, PHASE_TITLES, Phase
 if TYPE_CHECKING:
     from advisor.session import State
 
+
 GPU: Place = "gpu"
 HOST: Place = "host"
 _ASKED_FOR = mark("{tensor} {shape}: {formula} = {size}, is what the log asked for")
 _NOT_ASKED_FOR = mark("{tensor} {shape}: {formula} = {size}, is not what the log asked for")
 _LIKE = mark("{title}: {agree} of {of} facts agree")
 _LIKE_BUT = mark("{title}: {agree} of {of} facts agree; differs in {differs}")
+_ALIKE = mark("{agree} of {of} facts agree with this run")
+_ALIKE_BUT = mark("{agree} of {of} facts agree with this run; it differs in {differs}")
 _GONE = mark("This step is no longer in the plan.")
-_CLOSE = Binding("enter", "back", "back", show=False, tooltip="return")
 
 
 def step_rows(state: State, step: PlanStep, width: int) -> list[Row]:
@@ -140,7 +145,7 @@ def _cell_rows(cell: Cell, width: int, word: str = "") -> list[Row]:
     number = f"{show_bytes(cell.expected)}{spread}"
     name = f"{LETTERS[cell.owner]} {OWNER_WORDS[cell.owner]}" if not word else f"  {word}"
     room = max(12, width - cells(number) - 1)
-    head = Row(line(Span(pad(name, room) + " ", "mark" if word else "plain"), span(number)))
+    head = Row(line(Toned(pad(name, room) + " ", "mark" if word else "plain"), span(number)))
     return [
         head,
         *paragraph(say("{formula} ({basis})", formula=cell.formula, basis=BASIS_TITLES[cell.basis]), width, 4, "dim"),
@@ -181,39 +186,39 @@ def why_not_rows(state: State, width: int) -> list[Row]:
     return out
 
 
-class Explanation(Reading):
+class Explanation(Overlay):
     """One step in full."""
 
     TITLE_WORDS = mark("A step explained")
-    BINDINGS: ClassVar[list[BindingType]] = [_CLOSE, Binding("e", "back", "back", show=False), BACK]
+    ENTER_CLOSES = True
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("e", "back", "back", show=False)]
 
-    def __init__(self, sitting: Sitting, step_id: str) -> None:
-        super().__init__(sitting)
+    def __init__(self, ui: UiState, step_id: str) -> None:
+        super().__init__(ui)
         self._step_id = step_id
 
-    def page_rows(self, width: int) -> list[Row]:
+    def main_rows(self, width: int) -> list[Row]:
         """The step; gone from the plan, it says so."""
         step = next((step for step in self.state.plan.steps if step.id == self._step_id), None)
         return step_rows(self.state, step, width) if step else paragraph(say(_GONE), width)
 
 
-class Arithmetic(Reading):
+class ArithmeticView(Overlay):
     """The formulas of one phase; left and right change the phase."""
 
     TITLE_WORDS = mark("The arithmetic")
+    ENTER_CLOSES = True
     BINDINGS: ClassVar[list[BindingType]] = [
-        _CLOSE,
         Binding("left,h", "phase(-1)", "phase", key_display="← →", tooltip="another phase"),
         Binding("right,l", "phase(1)", show=False),
         Binding("a", "back", "back", show=False),
-        BACK,
     ]
 
-    def __init__(self, sitting: Sitting, phase: Phase) -> None:
-        super().__init__(sitting)
+    def __init__(self, ui: UiState, phase: Phase) -> None:
+        super().__init__(ui)
         self._phase = phase
 
-    def page_rows(self, width: int) -> list[Row]:
+    def main_rows(self, width: int) -> list[Row]:
         """The cells of the phase."""
         return arithmetic_rows(self.state, self._phase, width)
 
@@ -225,13 +230,54 @@ class Arithmetic(Reading):
             self.reload()
 
 
-class WhyNot(Reading):
+class WhyNot(Overlay):
     """Ruled-out causes and remedies that were not proposed."""
 
-    OPENED_BY = "why_not"
+    OPENED_BY = Binding("w", "why_not", "why not", tooltip="causes that were ruled out, remedies that are not proposed")
+    RANK = 10
     TITLE_WORDS = mark("Why not …")
-    BINDINGS: ClassVar[list[BindingType]] = [_CLOSE, Binding("w", "back", "back", show=False), BACK]
+    ENTER_CLOSES = True
 
-    def page_rows(self, width: int) -> list[Row]:
+    def main_rows(self, width: int) -> list[Row]:
         """Both lists."""
         return why_not_rows(self.state, width)
+
+
+def case_of_step(state: State, documented: str) -> CaseMatch | None:
+    """The matched case that a step's documented value comes from ("logic-rl-8: 4"), else the best one."""
+    name = re.split(r"[\s:(]", documented, maxsplit=1)[0]
+    cases = state.diagnosis.cases
+    return next((case for case in cases if case.id == name), next(iter(cases), None))
+
+
+def case_rows(state: State, case_id: str, width: int) -> list[Row]:
+    """How far this run is like it, then the case as `explain` tells it."""
+    out: list[Row] = []
+    for match in state.diagnosis.cases:
+        if match.id == case_id:
+            counts = {"agree": match.agree, "of": match.of, "differs": listed(match.differs)}
+            out += [*paragraph(say(_ALIKE_BUT if match.differs else _ALIKE, **counts), width, tone="mark"), BLANK]
+    try:
+        text = explain_report(state.knowledge, case_id)
+    except UnknownIdError:
+        return [*out, *paragraph(say("The knowledge has no more of this case."), width)]
+    for told in text.splitlines():
+        indent = len(told) - len(told.lstrip())
+        out += paragraph(told.strip(), width, indent) if told.strip() else rows(line(span("")))
+    return out
+
+
+class CaseView(Overlay):
+    """One documented case."""
+
+    TITLE_WORDS = mark("A documented case")
+    ENTER_CLOSES = True
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("d", "back", "back", show=False)]
+
+    def __init__(self, ui: UiState, case_id: str) -> None:
+        super().__init__(ui)
+        self._case_id = case_id
+
+    def main_rows(self, width: int) -> list[Row]:
+        """The case."""
+        return case_rows(self.state, self._case_id, width)

@@ -1,4 +1,4 @@
-"""Sentences about the run and the box that several screens show."""
+"""Words facts about the run and the machine that several screens show."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One line of live gauges, and the bar that both gauge views draw. Scales run from 0 to all of it, always."""
+"""Draws one line of live gauges, and the bar of both gauge views. Scales run from 0 to all of it, always."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from advisor.language import say, say_count
 from advisor.machine.inventory import Gpu, Host
-from advisor.tui.ui_text import Line, crop, line, span, width_of
+from advisor.tui.ui_text import TonedLine, crop, line, span, width_of
 from advisor.units import GIB
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def host_use(host: Host) -> tuple[int | None, int | None]:
     return used, host.total_bytes
 
 
-def strip(snapshot: GaugeSnapshot | None, why_none: str, width: int, plain_ascii: bool = False) -> Line:
+def strip(snapshot: GaugeSnapshot | None, why_none: str, width: int, plain_ascii: bool = False) -> TonedLine:
     """GPU 0's memory, load, heat and power, the host's RAM, and how many more GPUs there are."""
     if snapshot is None:
         return crop(line(span(why_none or say("gauges: reading …"), "dim")), width)

@@ -1,25 +1,29 @@
-"""All gauges: one text line a GPU, the host, and who sits on the cards."""
+"""Shows all gauges: one text line a GPU, the host, who uses the GPUs, and the nodes of a Ray cluster."""
 
 from __future__ import annotations
 
 from time import monotonic, time
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
-from textual.binding import Binding, BindingType
+from textual.binding import Binding
 
 from advisor.hostile import cells
-from advisor.language import Sayings, listed, mark, say
+from advisor.language import Sayings, listed, mark, say, say_count, sentences
 from advisor.machine.inventory import Gpu, GpuProcess, Host, Machine
+from advisor.machine.nodes import join_nodes, some_of
 from advisor.tui import ui_text as words
 from advisor.tui.facts import gpu_words, host_words
-from advisor.tui.frame import BACK, Reading
 from advisor.tui.gauge_strip import filled, gib, host_use, percent, ratio
+from advisor.tui.screen import Overlay
 from advisor.tui.ui_text import BLANK, Row, Tone, cut, flow, heading, line, pad, pad_left, paragraph, span
-from advisor.units import GIB, show_bytes
+from advisor.units import GIB, in_ranges, show_bytes
 
 if TYPE_CHECKING:
+    from advisor.machine.cluster.live import ClusterSnapshot, NodeGauge
     from advisor.machine.live import GaugeSnapshot, GpuGauge
 
+
+_SILENT_ABOUT = mark("GPU {gpus}: the driver does not say which processes (not permitted, or not supported).")
 SHM = "/dev/shm"  # noqa: S108 (a name to show, not a path to write)
 _TOLD: Sayings[str | None] = Sayings({"described": "described by you", "log": "read in the log"})
 HEIGHTS = "▁▂▃▄▅▆▇█"
@@ -77,13 +81,18 @@ def unusual(gauge: GpuGauge, taken: float) -> list[str]:
     gpu, out = gauge.gpu, []
     if gauge.stale:
         age = gauge.age(taken)
-        out += [words.lost(_age(age))] if age is not None else [] if gpu.problem else [say(words.NEVER_READ)]
+        never = [] if gpu.problem else [say("does not answer")]
+        out += never if age is None else [say("does not answer; last read {age} ago", age=_age(age))]
     if gpu.problem:
         out.append(gpu.problem)
     if gpu.throttle:
-        out.append(words.held_back(gpu.throttle))
+        out.append(say("held back by: {reasons}", reasons=listed(gpu.throttle)))
     if gpu.ecc_errors:
-        out.append(words.ecc(gpu.ecc_errors))
+        out.append(
+            say_count(
+                "{number} uncorrected memory error (ECC)", "{number} uncorrected memory errors (ECC)", gpu.ecc_errors
+            )
+        )
     return out
 
 
@@ -141,9 +150,9 @@ def process_rows(snapshot: GaugeSnapshot, now: float, width: int, ended: float |
         found = sorted(gauge.gpu.processes or (), key=lambda one: -(one.used_bytes or 0))
         out += [_process_row(gauge.gpu.index, one, now, width, one.pid in left) for one in found]
     if silent:
-        out += paragraph(words.silent_about(silent), width, 0, "dim")
+        out += paragraph(say(_SILENT_ABOUT, gpus=in_ranges(silent)), width, 0, "dim")
     elif len(out) == before:
-        out += paragraph(say(words.NO_PROCESS), width, 0, "dim")
+        out += paragraph(say("no process on the GPUs"), width, 0, "dim")
     return [*out, *_unseen(snapshot, width)]
 
 
@@ -211,30 +220,114 @@ def counted_rows(machine: Machine, width: int) -> list[Row]:
     return [*out, *paragraph(say("The gauges show the box this program runs on."), width, 2, "dim")]
 
 
-class GaugesView(Reading):
+class GaugesView(Overlay):
     """Gauges in full; they go on while it is open."""
 
-    OPENED_BY = "gauges"
+    OPENED_BY = Binding("g", "gauges", "gauges", tooltip="all GPUs, the host, and who sits on them")
+    RANK = 30
     NEEDS_STATE = False
     TITLE_WORDS = mark("All gauges")
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "back", "back", show=False),
-        Binding("g", "back", "back", show=False),
-        BACK,
-    ]
+    ENTER_CLOSES = True
 
-    def page_rows(self, width: int) -> list[Row]:
+    def main_rows(self, width: int) -> list[Row]:
         """All gauges as last read."""
-        sitting = self.sitting
-        ended = sitting.run_ended
-        shown = gauge_rows(sitting.snapshot, sitting.no_gauges, time(), width, sitting.plain_ascii, ended)
-        if sitting.cluster is not None:
-            from advisor.tui.cluster_rows import cluster_rows
-
-            nodes = cluster_rows(sitting.cluster.look(), monotonic(), width, sitting.plain_ascii)
+        ui = self.ui
+        ended = ui.run_ended
+        shown = gauge_rows(ui.snapshot, ui.no_gauges, time(), width, ui.plain_ascii, ended)
+        if ui.cluster is not None:
+            nodes = cluster_rows(ui.cluster.look(), monotonic(), width, ui.plain_ascii)
             shown = [*nodes, BLANK, heading(say("This box")), *shown]
-        return [*shown, *counted_rows(sitting.state.machine, width)] if sitting.state else shown
+        return [*shown, *counted_rows(ui.state.machine, width)] if ui.state else shown
 
     def reload_strip(self) -> None:
         """Here the whole page is live."""
         self.reload()
+
+
+_NARROW = 75
+"""Columns below which names and cards get less room, and the load gets none."""
+_OLD = 15.0
+"""Seconds after which a reading is no longer taken for the present one."""
+
+
+def cluster_rows(snapshot: ClusterSnapshot, now: float, width: int, plain_ascii: bool = False) -> list[Row]:
+    """All nodes, by name; `now` on the clock of their readings."""
+    name, cards, load = _columns(width)
+    titles = f"{pad_left(say('fullest card'), 18)}{pad_left(say('load'), 6) if load else ''}{pad_left(say('RAM'), 18)}"
+    out = [heading(pad(cut(say("Nodes of the Ray cluster"), name + cards), name + 1 + cards) + titles)]
+    out += [_node_row(node, now, width, plain_ascii) for node in snapshot.nodes]
+    if snapshot.problem:
+        out += paragraph(snapshot.problem, width, 2, "warn")
+    elif not snapshot.nodes:
+        waiting = say("no node") if snapshot.asked_before else say("asking the cluster …")
+        out += paragraph(waiting, width, 2, "dim")
+    elif (age := now - max(node.read_at or 0.0 for node in snapshot.nodes)) > _OLD and snapshot.asked_before:
+        out += paragraph(say("Ray has told nothing for {count} seconds.", count=round(age)), width, 2, "warn")
+    return [*out, *_silent_rows(snapshot, now, width), *_told_rows(snapshot, width)]
+
+
+def _columns(width: int) -> tuple[int, int, bool]:
+    """Columns of a node's name and of its cards, a sign each; whether there is room for the load."""
+    return (16, 16, True) if width >= _NARROW else (12, 9, False)
+
+
+def gpu_heights(gpus: tuple[Gpu, ...], room: int, plain_ascii: bool = False) -> str:
+    """A sign a card, as high as it is full; "?" where that is not known, "+" after the last that has room."""
+    signs = ASCII_HEIGHTS if plain_ascii else HEIGHTS
+    drawn = ""
+    for gpu in gpus:
+        share = ratio(gpu.used_bytes, gpu.total_bytes)
+        drawn += "?" if share is None else signs[max(0, min(round(share * 8), 8) - 1)]
+    return drawn if len(drawn) < room else drawn[: room - 2] + "+"
+
+
+def _node_row(node: NodeGauge, now: float, width: int, plain_ascii: bool) -> Row:
+    room, cards, load = _columns(width)
+    name = pad(cut(node.name, room - 1), room)
+    if node.machine is None:
+        return Row(line(name, span(say("has not answered yet") if not node.problem else "?", "dim")))
+    old = node.problem or node.read_at is None or now - node.read_at > _OLD
+    tone: Tone = "dim" if old else "plain"
+    drawn = gpu_heights(node.machine.gpus, cards, plain_ascii)
+    text = f"{name} {pad(drawn, cards)}{_numbers(node.machine, load)}"
+    return Row(line(span(cut(text, width), tone)))
+
+
+def _numbers(machine: Machine, with_load: bool) -> str:
+    fullest = max(machine.gpus, key=lambda gpu: ratio(gpu.used_bytes, gpu.total_bytes) or 0.0, default=None)
+    loads = [gpu.utilisation for gpu in machine.gpus if gpu.utilisation is not None]
+    used, ceiling = host_use(machine.host)
+    card = say("no GPU") if fullest is None else _of(fullest.used_bytes, fullest.total_bytes)
+    load = pad_left(f"{max(loads)}%" if loads else "", 6) if with_load else ""
+    return f"{pad_left(card, 18)}{load}{pad_left(_of(used, ceiling), 18)}"
+
+
+def _of(used: int | None, total: int | None) -> str:
+    return f"{gib(used)}/{gib(total)}G {percent(ratio(used, total)):>5}"
+
+
+def _silent_rows(snapshot: ClusterSnapshot, now: float, width: int) -> list[Row]:
+    """Who does not answer, each reason once."""
+    who: dict[str, list[NodeGauge]] = {}
+    for node in snapshot.nodes:
+        if node.problem:
+            who.setdefault(node.problem, []).append(node)
+    out: list[Row] = []
+    for why, nodes in who.items():
+        names = some_of([node.name for node in nodes])
+        told = [say("{nodes}: {problem}.", nodes=names, problem=why.rstrip(".。"))]
+        read = [node.read_at for node in nodes if node.read_at is not None]
+        if read:
+            age = round(now - max(read))
+            told.append(say_count("Last read {number} second ago.", "Last read {number} seconds ago.", age))
+        out += paragraph(sentences(told), width, 2, "warn")
+    return out
+
+
+def _told_rows(snapshot: ClusterSnapshot, width: int) -> list[Row]:
+    """What the nodes complain of, and where they differ."""
+    members = [node.machine for node in snapshot.nodes if node.machine is not None]
+    if not members:
+        return []
+    problems = join_nodes(members).problems
+    return [row for problem in problems for row in paragraph(problem, width, 2, "warn")] + [BLANK]

@@ -1,19 +1,16 @@
-"""Help: the keys of the screen underneath, made from its bindings, and what the signs mean."""
+"""Shows the keys of the screen underneath, made from its bindings, and what the signs mean."""
 
 from __future__ import annotations
 
-from typing import ClassVar
-
-from textual.binding import Binding, BindingType
+from textual.binding import Binding
 
 from advisor.language import Sayings, mark, say
 from advisor.memory.cells import LETTERS
-from advisor.tui.frame import BACK, Frame, Reading
 from advisor.tui.keys import Hint, hints
 from advisor.tui.memory_bars import OWNER_WORDS
 from advisor.tui.page import Page
 from advisor.tui.proof import LEGEND
-from advisor.tui.sitting import Sitting
+from advisor.tui.screen import Overlay, keys_of_every_screen
 from advisor.tui.ui_text import BLANK, Row, flow, heading, labelled, paragraph
 from advisor.words import BASIS_TITLES, Basis
 
@@ -53,24 +50,17 @@ def help_rows(title: str, own: list[Hint], moving: list[Hint], everywhere: list[
     return [*out, BLANK, heading(say("Letters beside log lines")), *flow(say(LEGEND).split("  "), width, 2)]
 
 
-class HelpView(Reading):
+class HelpView(Overlay):
     """Help for the screen it was asked on."""
 
-    OPENED_BY = "help"
+    OPENED_BY = Binding("question_mark", "help", "help", tooltip="the keys of this screen")
+    RANK = 80
     NEEDS_STATE = False
     TITLE_WORDS = mark("Help")
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "back", "back", show=False),
-        Binding("question_mark", "back", "back", show=False),
-        BACK,
-    ]
+    ENTER_CLOSES = True
 
-    def __init__(self, sitting: Sitting, about: Frame) -> None:
-        super().__init__(sitting)
-        self._about = about
-
-    def page_rows(self, width: int) -> list[Row]:
+    def main_rows(self, width: int) -> list[Row]:
         """Keys and signs."""
-        own, keymap = self._about.own_hints(), self.sitting.keymap
-        moving, everywhere = hints(Page.BINDINGS, keymap), hints(self.app.BINDINGS, keymap)
-        return help_rows(say(self._about.TITLE_WORDS), own, moving, everywhere, width)
+        about, keymap = self.underneath, self.ui.keymap
+        everywhere = hints(keys_of_every_screen(), keymap)
+        return help_rows(say(about.TITLE_WORDS), about.own_hints(), hints(Page.BINDINGS, keymap), everywhere, width)

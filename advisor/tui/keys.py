@@ -1,4 +1,4 @@
-"""Keys as the user reads them. The key line, the help and the palette are made from the bindings and cannot drift."""
+"""Words key bindings. The key line, the help and the palette are made from the bindings and cannot drift."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from msgspec import Struct
 from textual.binding import Binding, BindingType
 
 from advisor.language import say
-from advisor.tui.ui_text import Line, Span, line, span, width_of
+from advisor.tui.ui_text import Toned, TonedLine, line, span, width_of
 
 _NAMES = {
     "question_mark": "?",
@@ -84,7 +84,7 @@ def _spelled(keys: str) -> str:
     return " ".join(_NAMES.get(key.strip(), key.strip()) for key in keys.split(","))
 
 
-def key_line(first: list[Hint], last: list[Hint], width: int) -> Line:
+def key_line(first: list[Hint], last: list[Hint], width: int) -> TonedLine:
     """As many of `first` as fit. Of `last`, the final two (help, quit) are always there."""
     tail = _joined(last[-2:])
     first = [*first, *last[:-2]]
@@ -93,11 +93,11 @@ def key_line(first: list[Hint], last: list[Hint], width: int) -> Line:
     while shown and width_of(_joined(shown)) > room:
         shown.pop()
     head = _joined(shown)
-    return (*head, Span("  "), *tail) if head else tail
+    return (*head, Toned("  "), *tail) if head else tail
 
 
-def _joined(of: list[Hint]) -> Line:
-    parts: list[Span] = []
+def _joined(of: list[Hint]) -> TonedLine:
+    parts: list[Toned] = []
     for hint in of:
-        parts += [span(hint.keys, "mark"), span(f" {hint.words}"), Span("  ")]
+        parts += [span(hint.keys, "mark"), span(f" {hint.words}"), Toned("  ")]
     return line(*parts[:-1])

@@ -1,4 +1,4 @@
-"""A few hundred lines of a log around one line, however large the log is: nothing else of it is kept."""
+"""Reads a few hundred lines of a log around one line, however large the log is, and searches it block by block."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _never() -> bool:
     return False
 
 
-class Window(Struct, frozen=True):
+class LogWindow(Struct, frozen=True):
     """Consecutive lines. `first` is the 1-based number of the first one."""
 
     first: int
@@ -42,7 +42,7 @@ class LogWindows(Struct):
     _lines: list[int] = field(default_factory=lambda: [0])
     _offsets: list[int] = field(default_factory=lambda: [0])
 
-    def around(self, number: int, reach: int, stop: Stop = _never) -> Window:
+    def around(self, number: int, reach: int, stop: Stop = _never) -> LogWindow:
         """Up to `reach` lines on either side of line `number`. `stop` is asked once a block.
 
         O(bytes before the window), as fast as newlines are counted.
@@ -51,7 +51,7 @@ class LogWindows(Struct):
         with self.source.open() as stream:
             lines = _lines_of(self._skip(stream, first - 1, stop), stream)
             found = tuple(shown(raw) for raw in islice(lines, number + reach - first + 1))
-            return Window(first, found, ends=next(lines, None) is None)
+            return LogWindow(first, found, ends=next(lines, None) is None)
 
     def trust(self, miles: Sequence[tuple[int, int]], number: int, looks_right: Callable[[str], bool]) -> bool:
         """Take over (lines before, offset) of some lines, where line `number` looks right when it is found by them.
@@ -124,3 +124,62 @@ def shown(raw: bytes) -> str:
     """One log line as a terminal would have left it: of a redrawn progress line only the last picture, clean."""
     text = raw.decode("utf-8", errors="replace").rstrip("\r\n")
     return clean_line(text.expandtabs(8).rsplit("\r", 1)[-1])
+
+
+OVERLAP = 4096
+"""Bytes of a block that are looked at again with the next one; what is searched for is shorter."""
+
+
+def next_hit(windows: LogWindows, wanted: str, line: int, stop: Stop) -> int | None:
+    """The first line after `line` that holds `wanted`; None where there is none. Small letters match large ones too."""
+    needle, fold = _needle(wanted)
+    offset = windows.offset_of(line + 1, stop)
+    with windows.source.open() as stream:
+        number = line + 1
+        if offset is None:  # a packed log is read from its beginning
+            number = 1
+        else:
+            stream.seek(offset)
+        kept = b""
+        while not stop():
+            block = stream.read(BLOCK)
+            if not block:
+                return None
+            data = kept + (block.lower() if fold else block)
+            at = data.find(needle)
+            while at >= 0:
+                found = number + data.count(b"\n", 0, at)
+                if found > line:
+                    return found
+                at = data.find(needle, at + 1)
+            cut = max(0, len(data) - OVERLAP)
+            number += data.count(b"\n", 0, cut)
+            kept = data[cut:]
+    return None
+
+
+def hit_before(windows: LogWindows, wanted: str, line: int, stop: Stop) -> int | None:
+    """The last line before `line` that holds `wanted`; None where there is none, or the log only goes forward."""
+    needle, fold = _needle(wanted)
+    offset = windows.offset_of(line, stop)
+    if offset is None:
+        return None
+    number, kept = line, b""
+    with windows.source.open() as stream:
+        while offset > 0 and not stop():
+            start = max(0, offset - BLOCK)
+            stream.seek(start)
+            block = stream.read(offset - start)
+            data = (block.lower() if fold else block) + kept
+            at = data.rfind(needle)
+            if at >= 0:
+                return number - data.count(b"\n", at, len(block))
+            number -= block.count(b"\n")
+            offset, kept = start, data[:OVERLAP]
+    return None
+
+
+def _needle(wanted: str) -> tuple[bytes, bool]:
+    """What to look for, and whether capitals do not matter: where it has none of its own."""
+    text = wanted[:200]
+    return text.encode(), text == text.lower()

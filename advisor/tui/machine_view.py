@@ -1,4 +1,4 @@
-"""What the box has and what the run is, each fact with where it comes from."""
+"""Shows what the machine has and what the run is, each fact with where it comes from."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from advisor.language import Sayings, mark, say, say_count
 from advisor.machine.inventory import Machine
 from advisor.run.run import Knob, Run
 from advisor.tui.facts import gpu_words, where
-from advisor.tui.frame import BACK, StageScreen
 from advisor.tui.gauges_view import SHM
-from advisor.tui.sitting import DemoAsked
+from advisor.tui.screen import BACK, StageScreen
+from advisor.tui.ui_state import DemoAsked
 from advisor.tui.ui_text import (
     BLANK,
     BOX,
-    Line,
     Row,
+    TonedLine,
     cut,
     cut_left,
     heading,
@@ -190,7 +190,7 @@ def knob_rows(run: Run, width: int) -> list[Row]:
     return [*out, *(Row(_knob_line(knob, places, width)) for knob in ordered)]
 
 
-def _knob_line(knob: Knob, places: dict[str, str], width: int) -> Line:
+def _knob_line(knob: Knob, places: dict[str, str], width: int) -> TonedLine:
     place = places.get(knob.key, "") if knob.source in ("script", "environment") else ""
     source = place or _KNOB_WORDS[knob.source]
     value = say("unresolved") if knob.value is None else str(knob.value)
@@ -203,6 +203,7 @@ def _knob_line(knob: Knob, places: dict[str, str], width: int) -> Line:
 class MachineScreen(StageScreen):
     """Machine: the first screen when no log was given."""
 
+    STAGE = "machine"
     TITLE_WORDS = mark("The machine")
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "go_on", "the run", tooltip="go on to what the script runs"),
@@ -211,14 +212,14 @@ class MachineScreen(StageScreen):
 
     def panes(self) -> Iterable[Widget]:
         """The box; its libraries and cards."""
-        yield self.page("main_rows", "main")
-        yield self.page("side_rows", "second")
-        yield self.page("third_rows", "third")
+        yield self.page(self.main_rows, "main")
+        yield self.page(self.side_rows, "second")
+        yield self.page(self.third_rows, "third")
 
     def main_rows(self, width: int) -> list[Row]:
         """The box."""
         state = self.state
-        top = start_rows(self.sitting.offers.demo is not None, width) if nothing_given(state) else []
+        top = start_rows(self.ui.offers.demo is not None, width) if nothing_given(state) else []
         top += [*paragraph(_whose(state.machine), width, tone="strong"), *machine_rows(state.machine, width)]
         if self.columns == 1:
             top += [BLANK, *library_rows(state.machine, state.run, width), *gpu_rows(state.machine, width)]
@@ -236,7 +237,7 @@ class MachineScreen(StageScreen):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """The bundled crash is for those who gave nothing."""
-        return action != "demo" or (self.sitting.offers.demo is not None and nothing_given(self.state))
+        return action != "demo" or (self.ui.offers.demo is not None and nothing_given(self.state))
 
     def action_demo(self) -> None:
         """Read the bundled crash."""
@@ -249,6 +250,7 @@ class MachineScreen(StageScreen):
 class RunScreen(StageScreen):
     """Run: what the script runs, and how each fact is known."""
 
+    STAGE = "run"
     TITLE_WORDS = mark("The run")
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "go_on", "the crash", tooltip="go on to the verdict"),
@@ -257,8 +259,8 @@ class RunScreen(StageScreen):
 
     def panes(self) -> Iterable[Widget]:
         """The run; its knobs."""
-        yield self.page("main_rows", "main")
-        yield self.page("side_rows", "second")
+        yield self.page(self.main_rows, "main")
+        yield self.page(self.side_rows, "second")
 
     def main_rows(self, width: int) -> list[Row]:
         """The run."""

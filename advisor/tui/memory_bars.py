@@ -1,4 +1,4 @@
-"""Stacked memory bars of one line: letters for owners, "·" for free, "|" for the limit. Pure functions."""
+"""Draws stacked memory bars of one line: letters for owners, "·" for free, "|" for the limit. Pure functions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from advisor.memory.fit import ASIDE, cannot_start
 from advisor.plan.plan import Plan
 from advisor.run.run import Run
 from advisor.tui.facts import lead
-from advisor.tui.ui_text import Line, Row, Span, flow, line, pad, paragraph, span
+from advisor.tui.ui_text import Row, Toned, TonedLine, flow, line, pad, paragraph, span
 from advisor.units import GIB
 from advisor.words import PHASE_TITLES, Phase
 
@@ -79,27 +79,27 @@ def scale_of(before: PhaseSum | None, after: PhaseSum | None, capacity: int | No
     return capacity if largest <= capacity else round(largest * 1.02)
 
 
-def figures(of: PhaseSum | None, capacity: int | None, margin: float, passed: bool = False) -> list[Span]:
+def figures(of: PhaseSum | None, capacity: int | None, margin: float, passed: bool = False) -> list[Toned]:
     """Like "26.1 of 40.0 G  fits": what is expected, the limit, and the verdict in words."""
     if of is None:
-        return [Span(" " + say("no such phase"), "dim")]
+        return [Toned(" " + say("no such phase"), "dim")]
     used = _g(of.expected)
     total = say("{used} of {total} G", used=used, total=_g(capacity)) if capacity is not None else f"{used} G"
     if cannot_start(of) and not passed:
-        return [Span(f" {total}"), Span("  " + say("cannot start"), "bad")]
-    return [Span(f" {total}"), *_judged(of.expected, capacity, margin, passed)]
+        return [Toned(f" {total}"), Toned("  " + say("cannot start"), "bad")]
+    return [Toned(f" {total}"), *_judged(of.expected, capacity, margin, passed)]
 
 
-def _judged(expected: int, capacity: int | None, margin: float, passed: bool = False) -> list[Span]:
+def _judged(expected: int, capacity: int | None, margin: float, passed: bool = False) -> list[Toned]:
     if capacity is None:
         return []
     if passed:
-        return [Span("  " + say("passed"), "good")]
+        return [Toned("  " + say("passed"), "good")]
     if expected > capacity:
-        return [Span("  " + say("too much"), "bad")]
+        return [Toned("  " + say("too much"), "bad")]
     if expected > capacity * (1 - margin):
-        return [Span("  " + say("tight"), "warn")]
-    return [Span("  " + say("fits"), "good")]
+        return [Toned("  " + say("tight"), "warn")]
+    return [Toned("  " + say("fits"), "good")]
 
 
 def _g(count: int) -> str:
@@ -117,7 +117,7 @@ def pair(plan: Plan, place: Place, phase: Phase, width: int) -> list[Row]:
     bar = max(8, width - 11 - 25)  # label before, figures behind
     out, passed = [], (place, phase) in plan.fit.lived_through
     for name, word, of in ((PLACE_WORDS[place], say("now"), before), ("", say("after"), after)):
-        label = Span(pad(name, 5) + pad(word, 6))
+        label = Toned(pad(name, 5) + pad(word, 6))
         out.append(
             Row(line(label, span(stacked(of, capacity, scale, bar)), *figures(of, capacity, plan.margin, passed)))
         )
@@ -168,7 +168,7 @@ def fullest_after(plan: Plan, shown: Phase | None) -> tuple[Phase, Place] | None
     return of.phase, of.place
 
 
-def tightest_words(plan: Plan, shown: Phase | None) -> Line:
+def tightest_words(plan: Plan, shown: Phase | None) -> TonedLine:
     """Where another phase than the shown one is the fullest: which, and how full; () where it is this one."""
     found, ledger = fullest_after(plan, shown), plan.after or plan.before
     if found is None or ledger is None or found[0] == shown:
@@ -185,9 +185,9 @@ def tightest_words(plan: Plan, shown: Phase | None) -> Line:
     )
 
 
-def _fullness(of: PhaseSum, capacity: int | None, margin: float) -> list[Span]:
+def _fullness(of: PhaseSum, capacity: int | None, margin: float) -> list[Toned]:
     """Like " 35.5 G  fits": the verdict must not be cut away on a narrow line."""
-    return [Span(f" {_g(of.expected)} G"), *_judged(of.expected, capacity, margin)]
+    return [Toned(f" {_g(of.expected)} G"), *_judged(of.expected, capacity, margin)]
 
 
 def phase_rows(plan: Plan, phase: Phase, width: int, places: tuple[Place, ...] = ("gpu", "host")) -> list[Row]:
@@ -222,15 +222,15 @@ def unexplained(plan: Plan, width: int) -> list[Row]:
     return paragraph(say("No memory ledger could be computed: {missing}", missing=missing), width, tone="dim")
 
 
-def fit_words(plan: Plan) -> Span:
+def fit_words(plan: Plan) -> Toned:
     """Whether the selected steps fit, in one clause."""
     chosen = say_count("{number} change on", "{number} changes on", len(plan.selected()))
     if plan.fits is None:
-        return Span(say("{changes}: whether that fits cannot be computed", changes=chosen), "warn")
+        return Toned(say("{changes}: whether that fits cannot be computed", changes=chosen), "warn")
     if plan.fit.verdict == "may_not_fit":
-        return Span(
+        return Toned(
             say("{changes}: expected to fit with {margin:.0%} margin", changes=chosen, margin=plan.margin), "warn"
         )
     if plan.fits:
-        return Span(say("{changes}: fits with {margin:.0%} margin", changes=chosen, margin=plan.margin), "good")
-    return Span(say("{changes}: does not fit with {margin:.0%} margin", changes=chosen, margin=plan.margin), "bad")
+        return Toned(say("{changes}: fits with {margin:.0%} margin", changes=chosen, margin=plan.margin), "good")
+    return Toned(say("{changes}: does not fit with {margin:.0%} margin", changes=chosen, margin=plan.margin), "bad")

@@ -1,4 +1,4 @@
-"""Memory: every phase on the GPU and on the host, now and after the plan, one stacked bar a line."""
+"""Shows every phase's memory on the GPU and on the host, now and after the plan, one stacked bar a line."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from advisor.language import mark, say
 from advisor.memory.cells import Place
 from advisor.plan.plan import Plan
 from advisor.tui import ui_text as words
-from advisor.tui.explain import Arithmetic
-from advisor.tui.frame import BACK, Overlay
+from advisor.tui.explain import ArithmeticView
 from advisor.tui.memory_bars import doubt_rows, fit_words, legend, pair, phases_of, unexplained
 from advisor.tui.page import POINTER, Page
-from advisor.tui.ui_text import BLANK, Row, Span, heading, line, span
+from advisor.tui.screen import Overlay
+from advisor.tui.ui_text import BLANK, Row, Toned, heading, line, span
 from advisor.units import show_bytes
 from advisor.words import PHASE_TITLES, Phase
 
@@ -39,7 +39,7 @@ def _title(plan: Plan, place: Place, width: int) -> Row:
     ledger = plan.before or plan.after
     assert ledger is not None
     room = ledger.gpu_capacity if place == "gpu" else ledger.host_limit
-    return heading(words.one_place(place, show_bytes(room) if room is not None else ""), say(words.LIMIT_MARK), width)
+    return heading(words.one_place(place, show_bytes(room) if room is not None else ""), say("| is the limit"), width)
 
 
 def _phase(plan: Plan, place: Place, phase: Phase, died_in: Phase, width: int) -> list[Row]:
@@ -47,7 +47,7 @@ def _phase(plan: Plan, place: Place, phase: Phase, died_in: Phase, width: int) -
     if not bars:
         return []
     key = f"{place} {phase}"
-    died = span(f"   {say(words.DIED_HERE)}", "bad") if phase == died_in else Span("")
+    died = span(f"   {say('the run died here')}", "bad") if phase == died_in else Toned("")
     title = Row(line(span(PHASE_TITLES[phase], "title"), died), key)
     now, after = bars
     same = words_of(now) == words_of(after)
@@ -63,18 +63,17 @@ class MemoryView(Overlay):
     """All phases; Enter opens the arithmetic of the marked one."""
 
     TITLE_WORDS = mark("Memory, phase by phase")
-    OPENED_BY = "memory"
+    OPENED_BY = Binding("m", "memory", "memory", tooltip="who holds how much in every phase, before and after")
+    RANK = 40
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter,a", "arithmetic", "arithmetic", key_display="enter", tooltip="the formula of every cell"),
         Binding("up,down", "nothing", "phase", key_display="↑↓", tooltip="choose a phase"),
-        Binding("m", "back", "back", show=False),
-        BACK,
     ]
 
     def panes(self) -> Iterable[Widget]:
         """One page; it begins at the phase that died."""
         place = "host" if self.state.diagnosis.memory == "host" else "gpu"
-        yield self.page("main_rows", "main", f"{place} {self.state.diagnosis.phase}")
+        yield self.page(self.main_rows, "main", f"{place} {self.state.diagnosis.phase}")
 
     def main_rows(self, width: int) -> list[Row]:
         """Every phase."""
@@ -91,7 +90,7 @@ class MemoryView(Overlay):
         name = key.partition(" ")[2] if key else ""
         for phase in phases_of(self.state.plan):
             if phase == name:
-                self.app.push_screen(Arithmetic(self.sitting, phase))
+                self.app.push_screen(ArithmeticView(self.ui, phase))
 
     def action_nothing(self) -> None:
         """The page itself moves the cursor; this stands in the help."""

@@ -1,4 +1,4 @@
-"""Widgets that draw lines: a bar of one line, and a page with a cursor. Their words are a function of the width."""
+"""Draws lines: a bar of one line, and a page with a cursor. Their words are a function of the width."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from advisor.language import say
-from advisor.tui.ui_text import Line, Row, Span, ascii_only, crop, keys_of, line, without_secrets
+from advisor.tui.ui_text import Row, Toned, TonedLine, ascii_only, crop, keys_of, line, without_secrets
 
 RowSource = Callable[[int], Sequence[Row]]
 """Columns → rows. Called again on every resize and whenever the state changed."""
@@ -79,7 +79,7 @@ class Lines(Widget):
     def _base(self, row: Row) -> Style:
         return self.rich_style
 
-    def _strip(self, of: Line, base: Style, pointer: str = "") -> Strip:
+    def _strip(self, of: TonedLine, base: Style, pointer: str = "") -> Strip:
         width = self.size.width
         segments = [Segment(" " * MARGIN + self._said(pointer), base)]
         room = width - 2 * MARGIN - len(pointer)
@@ -91,7 +91,7 @@ class Lines(Widget):
     def _said(self, text: str) -> str:
         return ascii_only(text) if self._plain_ascii else text
 
-    def _tone(self, part: Span) -> Style:
+    def _tone(self, part: Toned) -> Style:
         return Style.null() if part.tone == "plain" else self._look(f"tone--{part.tone}")
 
     def _look(self, name: str) -> Style:
@@ -162,7 +162,7 @@ class Page(Lines, can_focus=True):
         row = rows[at] if at < len(rows) else Row(())
         if y == self.size.height - 1 and at < len(rows) - 1 and y > 0:
             more = say("↓ {count} more lines", count=len(rows) - at)
-            return self._strip(line(Span(more, "dim")), self.rich_style)
+            return self._strip(line(Toned(more, "dim")), self.rich_style)
         if row.key is None:
             return self._strip(row.line, self.rich_style)
         here = row.key == self.cursor

@@ -1,9 +1,9 @@
-"""The palette: every command of the screen and of the app, found by the words it is described in."""
+"""Finds every command of the screen and of the app by the words it is described in."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from msgspec.structs import replace
 from textual import on
@@ -12,37 +12,36 @@ from textual.widget import Widget
 from textual.widgets import Input
 
 from advisor.language import mark, say
-from advisor.tui import ui_text as words
-from advisor.tui.frame import BACK, Frame, Overlay
-from advisor.tui.keys import Hint, hints
+from advisor.tui.keys import Hint
 from advisor.tui.page import Page
 from advisor.tui.question import answer_title
-from advisor.tui.sitting import Sitting
+from advisor.tui.screen import BaseScreen, Overlay
 from advisor.tui.terminal import THEMES
+from advisor.tui.ui_state import UiState
 from advisor.tui.ui_text import Row, line, pad, paragraph, span, spread
 
-NOT_LISTED = ("nothing", "palette", "suspend_process")
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+NOT_LISTED = ("nothing", "app.look('palette')", "app.suspend_process")
 
 
-def commands_of(screen: Frame, shared: Iterable[Hint]) -> list[Hint]:
+def commands_of(screen: BaseScreen) -> list[Hint]:
     """What can be done on `screen` now: its own keys, those of every screen, and the colours."""
     own = [hint for hint in screen.own_hints() if not hint.action.startswith("app.focus")]
-    usable = [replace(h, action=f"app.{h.action}") for h in shared if screen.app.check_action(h.action, ())]
+    usable = [replace(hint, action=f"app.{hint.action}") for hint in screen.usable_everywhere()]
     colours = [
-        Hint("", words.colours(name), words.colours(name), False, f"app.theme('{name}')", english=f"colours {name}")
+        Hint("", told, told, False, f"app.theme('{name}')", english=f"colours {name}")
         for name in THEMES
+        for told in (say("colours: {name}", name=name),)
     ]
-    listed = [
-        hint
-        for hint in (*own, *usable, *colours)
-        if hint.action.removeprefix("app.").partition("(")[0] not in NOT_LISTED
-    ]
+    listed = [hint for hint in (*own, *usable, *colours) if hint.action not in NOT_LISTED]
     return list({hint.action: hint for hint in reversed(listed)}.values())[::-1]
 
 
-def questions_of(sitting: Sitting) -> list[Hint]:
+def questions_of(ui: UiState) -> list[Hint]:
     """One command a question of the path: to change an answer from wherever one is."""
-    path = sitting.state.diagnosis.path if sitting.state is not None else ()
+    path = ui.state.diagnosis.path if ui.state is not None else ()
     return [
         Hint(
             "",
@@ -68,7 +67,7 @@ def matching(commands: list[Hint], typed: str) -> list[Hint]:
 def palette_rows(commands: list[Hint], width: int) -> list[Row]:
     """One command a line: words, what it does, its key."""
     if not commands:
-        return paragraph(say(words.NO_COMMAND), width, tone="dim")
+        return paragraph(say("no command goes by these words"), width, tone="dim")
     out = []
     for hint in commands:
         said = hint.explained if hint.explained != hint.words else ""
@@ -82,28 +81,35 @@ class Palette(Overlay):
 
     NEEDS_STATE = False
     TITLE_WORDS = mark("All commands")
-    OPENED_BY = "palette"
+    OPENED_BY = Binding(
+        "colon,ctrl+p", "palette", "all commands", key_display=":", tooltip="find a command by its name"
+    )
+    RANK = 70
     TYPES = True
     AUTO_FOCUS = "#find"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "run", "do it", tooltip="do the marked command"),
         Binding("up", "move(-1)", "choose", key_display="↑↓", tooltip="the command above or below"),
         Binding("down", "move(1)", show=False),
-        BACK,
     ]
 
-    def __init__(self, sitting: Sitting, about: Frame) -> None:
-        super().__init__(sitting)
-        self._about = about
-        commands = commands_of(about, hints(about.app.BINDINGS, sitting.keymap))
-        self._commands = [*commands, *questions_of(sitting)]
+    def __init__(self, ui: UiState) -> None:
+        super().__init__(ui)
+        self._commands: list[Hint] = []
+
+    @classmethod
+    def over(cls, screen: BaseScreen) -> Self:
+        """With what can be done on the screen underneath, as long as that is the one on top."""
+        made = super().over(screen)
+        made._commands = [*commands_of(screen), *questions_of(screen.ui)]
+        return made
 
     def panes(self) -> Iterable[Widget]:
         """The field, and what it finds."""
-        field = Input(placeholder=say(words.TYPE_TO_FIND), id="find", compact=True, select_on_focus=False)
+        field = Input(placeholder=say("type to find a command"), id="find", compact=True, select_on_focus=False)
         field.cursor_blink = False
         yield field
-        yield self.page("main_rows", "main")
+        yield self.page(self.main_rows, "main")
 
     def main_rows(self, width: int) -> list[Row]:
         """The commands that match."""
@@ -137,5 +143,6 @@ class Palette(Overlay):
         action = self.query_one("#main", Page).cursor
         if action is None:
             return
+        about = self.underneath
         self.dismiss()
-        self.app.call_later(self.app.run_action, action, self._about)
+        self.app.call_later(self.app.run_action, action, about)

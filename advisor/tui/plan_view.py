@@ -1,4 +1,4 @@
-"""The plan: steps that are switched on and off, and memory bars that follow."""
+"""Shows the plan: steps that are switched on and off, memory bars that follow, and what a change changed."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
 from advisor.hostile import cells
-from advisor.language import Sayings, clauses, mark, say
+from advisor.language import Sayings, clauses, mark, say, say_count
 from advisor.memory.cells import Place
 from advisor.plan.plan import Change, Plan, PlanStep
 from advisor.report.phrases import change_line
-from advisor.tui.explain import Arithmetic, Explanation, step_rows
+from advisor.tui.explain import ArithmeticView, CaseView, Explanation, case_of_step, step_rows
 from advisor.tui.facts import short_name
-from advisor.tui.frame import StageScreen
 from advisor.tui.memory_bars import (
     PLACE_WORDS,
     doubt_rows,
@@ -29,30 +28,18 @@ from advisor.tui.memory_bars import (
     unexplained,
 )
 from advisor.tui.page import POINTER, Page
-from advisor.tui.sitting import Copied, Sitting, Toggled
-from advisor.tui.ui_text import (
-    BLANK,
-    THE_CHANGE,
-    Line,
-    Row,
-    Span,
-    cut,
-    cut_left,
-    documented_words,
-    line,
-    pad,
-    pad_left,
-    paragraph,
-    rows,
-    span,
-)
+from advisor.tui.screen import StageScreen
+from advisor.tui.ui_state import Copied, Toggled, UiState
+from advisor.tui.ui_text import BLANK, Row, Toned, TonedLine, cut, cut_left, line, pad, pad_left, paragraph, rows, span
 from advisor.units import GIB, show_bytes
 from advisor.words import BASIS_TITLES, Phase, Results
 
 if TYPE_CHECKING:
     from advisor.session import State
 
+
 _RESULTS, _SAVES, _BASIS = 8, 13, 10
+_DOCUMENTED = mark("documented: {value}   d shows the case")
 NARROW = 28
 """Columns a name needs; with fewer, the numbers go on a line of their own."""
 FLAT, TALL, LINES_A_PHASE = 20, 30, 6
@@ -156,7 +143,7 @@ def _step(step: PlanStep, plan: Plan, phase: Phase | None, width: int) -> list[R
         words = change_words(change) if number == 0 and own_key else f"{change.key}  {change_words(change)}"
         out.append(Row(line("      ", words, span(f"   {place_words(change)}", "dim")), step.id))
     if step.documented:
-        out.append(Row(line("      ", span(cut(documented_words(step.documented), width - 6), "dim")), step.id))
+        out.append(Row(line("      ", span(cut(say(_DOCUMENTED, value=step.documented), width - 6), "dim")), step.id))
     clash = _clash(step, plan)
     note = clash or (step.caveats[0] if step.caveats else "")
     if note:
@@ -164,10 +151,10 @@ def _step(step: PlanStep, plan: Plan, phase: Phase | None, width: int) -> list[R
     return out
 
 
-def _head(step: PlanStep, name: str, shorten: Callable[[str, int], str], saves: str, width: int) -> list[Line]:
+def _head(step: PlanStep, name: str, shorten: Callable[[str, int], str], saves: str, width: int) -> list[TonedLine]:
     """Switch, name, and the three columns; under the name where there is no room beside it."""
-    box = Span("[x]" if step.selected else "[ ]", "mark" if step.selected else "plain")
-    results = Span(RESULT_WORDS[step.results], "warn" if step.results == "changed" else "plain")
+    box = Toned("[x]" if step.selected else "[ ]", "mark" if step.selected else "plain")
+    results = Toned(RESULT_WORDS[step.results], "warn" if step.results == "changed" else "plain")
     basis = span(f"  {BASIS_TITLES[step.basis]}", "dim")
     room = _name_width(width)
     if room < NARROW:
@@ -194,7 +181,7 @@ def bar_rows(state: State, phase: Phase | None, width: int, height: int) -> list
         out = phase_rows(plan, phase, width, (died_of,)) or phase_rows(plan, phase, width)
     else:
         out = phase_rows(plan, phase, width)
-    out[0] = Row((*out[0].line, Span("   "), fit_words(plan)))
+    out[0] = Row((*out[0].line, Toned("   "), fit_words(plan)))
     others = _more_phases(plan, phase, (height - TALL) // LINES_A_PHASE)
     found = fullest_after(plan, phase)
     for other in others:
@@ -216,6 +203,7 @@ def _more_phases(plan: Plan, shown: Phase, most: int) -> list[Phase]:
 class PlanScreen(StageScreen):
     """Plan: space switches a step, the bars follow."""
 
+    STAGE = "plan"
     TITLE_WORDS = mark("The plan")
     STACKED = True
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -231,8 +219,8 @@ class PlanScreen(StageScreen):
         Binding("escape", "back", "back", tooltip="the last question"),
     ]
 
-    def __init__(self, sitting: Sitting) -> None:
-        super().__init__(sitting)
+    def __init__(self, ui: UiState) -> None:
+        super().__init__(ui)
         self._phase: Phase | None = None
 
     @property
@@ -243,9 +231,9 @@ class PlanScreen(StageScreen):
 
     def panes(self) -> Iterable[Widget]:
         """Steps; the marked step explained beside them; bars below."""
-        yield self.page("main_rows", "main", self.sitting.cursors.get("plan"))
-        yield self.page("third_rows", "third")
-        yield self.page("bar_rows", "second")
+        yield self.page(self.main_rows, "main", self.ui.cursors.get("plan"))
+        yield self.page(self.third_rows, "third")
+        yield self.page(self.bar_rows, "second")
 
     def main_rows(self, width: int) -> list[Row]:
         """The steps."""
@@ -281,7 +269,7 @@ class PlanScreen(StageScreen):
     def on_page_moved(self, message: Page.Moved) -> None:
         """The explanation follows the cursor."""
         if message.page.id == "main":
-            self.sitting.cursors["plan"] = message.key
+            self.ui.cursors["plan"] = message.key
             if self.columns == 3:
                 self.query_one("#third", Page).reload()
 
@@ -293,26 +281,24 @@ class PlanScreen(StageScreen):
     def action_explain(self) -> None:
         """The marked step in full."""
         if self.chosen is not None:
-            self.app.push_screen(Explanation(self.sitting, self.chosen.id))
+            self.app.push_screen(Explanation(self.ui, self.chosen.id))
 
     def action_case(self) -> None:
         """The documented case that used this step's value, else the one most like this run."""
-        from advisor.tui.case_view import CaseView, case_of_step
-
         found = case_of_step(self.state, self.chosen.documented if self.chosen else "")
         if found is not None:
-            self.app.push_screen(CaseView(self.sitting, found.id))
+            self.app.push_screen(CaseView(self.ui, found.id))
 
     def action_copy(self) -> None:
         """The marked step's changes, one a line."""
         if self.chosen is not None:
             changes = "".join(f"{change_line(change)}\n" for change in self.chosen.changes)
-            self.post_message(Copied(changes or f"{self.chosen.title}\n", THE_CHANGE))
+            self.post_message(Copied(changes or f"{self.chosen.title}\n", mark("the change")))
 
     def action_arithmetic(self) -> None:
         """The formulas behind the bars."""
         if self.phase is not None:
-            self.app.push_screen(Arithmetic(self.sitting, self.phase))
+            self.app.push_screen(ArithmeticView(self.ui, self.phase))
 
     def action_phase(self, by: int) -> None:
         """Bars of the neighbouring phase."""
@@ -327,3 +313,34 @@ class PlanScreen(StageScreen):
         found = fullest_after(self.state.plan, self.phase)
         self._phase = found[0] if found and found[0] != self.phase else died
         self.reload()
+
+
+def after_answer(before: State, after: State) -> str:
+    """Like "cause changed from … to …; 2 steps are new, 1 is gone"; says so where nothing follows from the answer."""
+    parts = []
+    if before.diagnosis.cause != after.diagnosis.cause:
+        old_title, new_title = before.diagnosis.title, after.diagnosis.title
+        parts.append(say("cause changed from “{before}” to “{after}”", before=old_title, after=new_title))
+    old, new = ({step.id for step in state.plan.steps} for state in (before, after))
+    if new - old:
+        parts.append(say_count("{number} step new in the plan", "{number} steps new in the plan", len(new - old)))
+    if old - new:
+        parts.append(say_count("{number} step gone from it", "{number} steps gone from it", len(old - new)))
+    if not parts and [s.id for s in before.plan.steps] != [s.id for s in after.plan.steps]:
+        parts.append(say("the order of the plan changed"))
+    was, now = before.ledger.peak("gpu"), after.ledger.peak("gpu")
+    if was is not None and now is not None and was.expected != now.expected:
+        sizes = {"before": show_bytes(was.expected), "after": show_bytes(now.expected)}
+        parts.append(say("at its fullest a GPU needs {after}, not {before}", **sizes))
+    return clauses(parts) or say("nothing else changed: same cause, same plan")
+
+
+def after_toggle(before: State, after: State) -> str:
+    """Like "also switched: …" where a conflict switched others; "" where only the asked one moved."""
+    was = {step.id: step.selected for step in before.plan.steps}
+    moved = [step for step in after.plan.steps if was.get(step.id) != step.selected]
+    others = [say("{step} on" if step.selected else "{step} off", step=step.title) for step in moved[1:]]
+    parts = [say("also switched: {steps}", steps=clauses(others))] if others else []
+    if before.plan.fits != after.plan.fits:
+        parts.append(fit_words(after.plan).text)
+    return clauses(parts)

@@ -1,4 +1,4 @@
-"""What the logs prove, as lines: the verdict in a sentence, and each claim beside the line that proves it."""
+"""Words what the logs prove: the verdict in a sentence, and each claim beside the line that proves it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A question of the decision tree, answered already where there is evidence; Enter agrees."""
+"""Asks a question of the decision tree, answered already where there is evidence; Enter agrees."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from advisor.diagnosis.diagnosis import UNKNOWN, Choice, QuestionStep
 from advisor.hostile import cells
 from advisor.language import Sayings, clauses, mark, say, say_count
 from advisor.tui.facts import briefly
-from advisor.tui.frame import StageScreen
 from advisor.tui.page import Lines, Page
-from advisor.tui.sitting import Answered, QuestionAsked, Sitting
+from advisor.tui.screen import StageScreen
+from advisor.tui.ui_state import Answered, QuestionAsked, UiState
 from advisor.tui.ui_text import (
     BLANK,
-    Line,
     Row,
+    TonedLine,
     cut,
     grouped,
     heading,
@@ -84,8 +84,8 @@ def question_rows(state: State, step: QuestionStep, cursor: str | None, width: i
     return out
 
 
-def _choice_line(state: State, step: QuestionStep, number: str, choice: Choice, width: int) -> Line:
-    right: Line = ()
+def _choice_line(state: State, step: QuestionStep, number: str, choice: Choice, width: int) -> TonedLine:
+    right: TonedLine = ()
     if choice.id == step.answer:
         right = line(span(answered_by(state, step) or say("chosen for now"), "good"))
     elif choice.id == step.suggested:
@@ -149,6 +149,7 @@ def path_rows(state: State, at: int, width: int) -> list[Row]:
 class QuestionScreen(StageScreen):
     """One question; digits choose, Enter agrees and goes on."""
 
+    STAGE = "questions"
     TITLE_WORDS = mark("A question")
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "go_on", "agree", tooltip="take the marked answer and go on"),
@@ -159,9 +160,9 @@ class QuestionScreen(StageScreen):
         *(Binding(str(digit), f"choose({digit})", show=False) for digit in range(2, 10)),
     ]
 
-    def __init__(self, sitting: Sitting) -> None:
-        super().__init__(sitting)
-        self._at = sitting.question
+    def __init__(self, ui: UiState) -> None:
+        super().__init__(ui)
+        self._at = ui.question
         self._taken_back = False
 
     def reload(self) -> None:
@@ -182,9 +183,9 @@ class QuestionScreen(StageScreen):
     def panes(self) -> Iterable[Widget]:
         """Question; why; path."""
         step = self.step
-        yield self.page("main_rows", "main", step.answer if step else None)
-        yield self.page("side_rows", "second")
-        yield self.page("third_rows", "third")
+        yield self.page(self.main_rows, "main", step.answer if step else None)
+        yield self.page(self.side_rows, "second")
+        yield self.page(self.third_rows, "third")
 
     def main_rows(self, width: int) -> list[Row]:
         """The question, and in one column the rest of it below."""

@@ -1,17 +1,17 @@
-"""The record of `watch` over time: host and fullest card as curves, the phases as a band below, and what they mean."""
+"""Draws the record of `watch` over time: host and fullest GPU as curves, the phases as a band, and what they mean."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
-from textual.widget import Widget
 
 from advisor.diagnosis.from_record import record_sentences
 from advisor.language import mark, say
-from advisor.tui.frame import BACK, Overlay
-from advisor.tui.ui_text import BLANK, Row, Span, flow, heading, line, pad_left, paragraph, span
+from advisor.tui.screen import Overlay
+from advisor.tui.ui_state import UiState
+from advisor.tui.ui_text import BLANK, Row, Toned, flow, heading, line, pad_left, paragraph, span
 from advisor.units import show_bytes, show_gib
 from advisor.watch.measured import recording_in
 from advisor.watch.plot_data import Band, Curve, axis_top, downsampled, phase_bands, plotted_series
@@ -92,7 +92,7 @@ def plot(title: str, one: Curve, height: int, width: int) -> list[Row]:
     out = [heading(title, right, width)]
     for at, signs in enumerate(drawn(one, height, most)):
         scale = show_gib(most * (height - at) / height) if at in (0, height // 2) else ""
-        out.append(Row(line(span(pad_left(scale, AXIS - 1), "dim"), " ", Span(signs))))
+        out.append(Row(line(span(pad_left(scale, AXIS - 1), "dim"), " ", Toned(signs))))
     return out
 
 
@@ -114,14 +114,13 @@ class RecordView(Overlay):
     """Curves over the chosen stretch of time; + and - choose how long it is, the arrows where."""
 
     TITLE_WORDS = mark("The record over time")
-    OPENED_BY = "record"
+    OPENED_BY = Binding("t", "record", "over time", tooltip="what `watch` recorded of the run, over time")
+    RANK = 50
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("plus,equals_sign", "closer", "closer", key_display="+", tooltip="half the stretch of time"),
         Binding("minus", "wider", "wider", key_display="-", tooltip="twice the stretch of time"),
         Binding("left", "shift(-1)", "earlier", tooltip="earlier"),
         Binding("right", "shift(1)", "later", tooltip="later"),
-        Binding("t", "back", "back", show=False),
-        BACK,
     ]
     share: float = 1.0
     """Of the record's length that is shown."""
@@ -130,13 +129,14 @@ class RecordView(Overlay):
 
     @property
     def recording(self) -> Recording | None:
-        """What is looked at; None where the sitting has no record."""
+        """What is looked at; None where the session has no record."""
         measured = self.state.measured
         return recording_in(measured.folder) if measured is not None else None
 
-    def panes(self) -> Iterable[Widget]:
-        """One page."""
-        yield self.page("main_rows", "main")
+    @classmethod
+    def can_show(cls, ui: UiState) -> bool:
+        """Only where there is a record."""
+        return ui.state is not None and ui.state.measured is not None
 
     def main_rows(self, width: int) -> list[Row]:
         """The curves, and what they mean in words."""

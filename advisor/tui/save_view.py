@@ -1,7 +1,8 @@
-"""Saving: where to, the question before overwriting, and the one command that comes next."""
+"""Shows the exact change and what was verified about it, then saves it: where to, overwriting, what comes next."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import ClassVar
@@ -11,14 +12,13 @@ from textual.binding import Binding, BindingType
 from textual.widget import Widget
 from textual.widgets import Input
 
-from advisor.language import mark, say
-from advisor.tui.diff_view import savable
-from advisor.tui.driver import Saved
-from advisor.tui.frame import BACK, Frame, Overlay, StageScreen
+from advisor.language import mark, say, say_count
+from advisor.tui.driver import Preview, Saved
 from advisor.tui.keys import Hint
 from advisor.tui.page import Page
-from advisor.tui.sitting import Copied, SaveAsked, Sitting
-from advisor.tui.ui_text import BLANK, THE_COMMAND, Row, labelled, pad, paragraph
+from advisor.tui.screen import BaseScreen, Overlay, StageScreen
+from advisor.tui.ui_state import Copied, SaveAsked, UiState
+from advisor.tui.ui_text import BLANK, Row, Tone, Toned, labelled, line, pad, pad_left, paragraph, span
 
 _REPORT_ONLY = mark("It explains every change and what to do by hand. {script} is not touched.")
 _BESIDE = mark("{script} itself is not touched. The report that explains every change goes beside it: {report}")
@@ -78,7 +78,7 @@ def last_words(saved: Saved) -> str:
     return "\n".join(f"{pad(label, 8)} {what}" for label, what in told)
 
 
-class SaveScreen(Frame):
+class SaveScreen(BaseScreen):
     """Save, second half: the destination can be edited."""
 
     TITLE_WORDS = mark("Saving")
@@ -93,8 +93,8 @@ class SaveScreen(Frame):
 
     def panes(self) -> Iterable[Widget]:
         """What will be written, and the field."""
-        destination = savable(self.sitting.preview)
-        yield self.page("main_rows", "main")
+        destination = savable(self.ui.preview)
+        yield self.page(self.main_rows, "main")
         field = Input(str(destination or ""), id="destination", compact=True, select_on_focus=False)
         field.cursor_blink = False
         yield field
@@ -102,7 +102,7 @@ class SaveScreen(Frame):
     def main_rows(self, width: int) -> list[Row]:
         """What will be written where."""
         name = self.state.asked.script.name if self.state.asked.script else say("the script")
-        preview, fields = self.sitting.preview, self.query(Input)
+        preview, fields = self.ui.preview, self.query(Input)
         if preview is not None and not preview.diff:
             return report_rows(name, width)
         return save_rows(fields.first().value if fields else "", name, width)
@@ -138,16 +138,11 @@ class OverwriteScreen(Overlay):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "overwrite", "replace it", tooltip="replace the file"),
         Binding("n,enter", "back", "keep it", key_display="n", tooltip="go back and choose another name"),
-        BACK,
     ]
 
-    def __init__(self, sitting: Sitting, destination: Path) -> None:
-        super().__init__(sitting)
+    def __init__(self, ui: UiState, destination: Path) -> None:
+        super().__init__(ui)
         self._destination = destination
-
-    def panes(self) -> Iterable[Widget]:
-        """The question."""
-        yield self.page("main_rows", "main")
 
     def main_rows(self, width: int) -> list[Row]:
         """The question."""
@@ -162,6 +157,7 @@ class OverwriteScreen(Overlay):
 class SavedScreen(StageScreen):
     """Done."""
 
+    STAGE, BACK_TO = "saved", "plan"
     TITLE_WORDS = mark("Written")
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "app.leave", "done", tooltip="end; the next command is printed again"),
@@ -169,20 +165,158 @@ class SavedScreen(StageScreen):
         Binding("escape", "back", "back", tooltip="the plan, to try another set of changes"),
     ]
 
-    def panes(self) -> Iterable[Widget]:
-        """What was written."""
-        yield self.page("main_rows", "main")
-
     def main_rows(self, width: int) -> list[Row]:
         """What was written."""
-        saved = self.sitting.saved
+        saved = self.ui.saved
         return saved_rows(saved, width) if saved else []
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Where there is no next command there is none to copy."""
-        return action != "copy" or bool(self.sitting.saved and self.sitting.saved.next_command)
+        return action != "copy" or bool(self.ui.saved and self.ui.saved.next_command)
 
     def action_copy(self) -> None:
         """The next command."""
-        if self.sitting.saved is not None:
-            self.post_message(Copied(f"{self.sitting.saved.next_command}\n", THE_COMMAND))
+        if self.ui.saved is not None:
+            self.post_message(Copied(f"{self.ui.saved.next_command}\n", mark("the next command")))
+
+
+_HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
+_NUMBER = 5
+SHIFT = 16
+"""Columns that one key moves long lines."""
+_NOT_EXACT = mark("The change cannot be made exactly, so nothing would be written.")
+_DO_IT = mark("Do it in the environment that trains, on every node, and start again.")
+_ENTER_WRITES = mark("Enter writes the report that explains this; nothing else is written.")
+
+
+def diff_rows(diff: str, shift: int = 0) -> list[Row]:
+    """A unified diff as rows: line number, sign, text. Signs carry the meaning, colours repeat it.
+
+    `shift` columns of the text are out of sight on the left.
+    """
+    out: list[Row] = []
+    old = new = 0
+    for text in diff.splitlines():
+        hunk = _HUNK.match(text)
+        if hunk is not None:
+            old, new = int(hunk.group(1)), int(hunk.group(2))
+            if out:
+                out.append(Row(line(span(pad_left("⋮", _NUMBER), "dim"))))
+            continue
+        if old == new == 0:
+            continue  # the two file names stand in the title
+        sign, body = text[:1], text[1:].expandtabs(4)
+        if sign == "\\":
+            out.append(Row(line(span(" " * _NUMBER + "    " + text[2:], "dim"))))
+            continue
+        number = old if sign == "-" else new
+        tone: Tone = {"-": "removed", "+": "added"}.get(sign, "plain")  # type: ignore[assignment]
+        out.append(
+            Row(line(Toned(pad_left(str(number), _NUMBER), "dim"), span(f"  {sign or ' '} {body[shift:]}", tone)))
+        )
+        old, new = old + (sign != "+"), new + (sign != "-")
+    return out
+
+
+def counts(diff: str) -> str:
+    """Like "3 lines added, 1 removed"."""
+    body = [text for text in diff.splitlines() if not text.startswith(("+++", "---"))]
+    added = sum(text.startswith("+") for text in body)
+    removed = sum(text.startswith("-") for text in body)
+    return say_count(
+        "{number} line added, {removed} removed", "{number} lines added, {removed} removed", added, removed=removed
+    )
+
+
+def preview_rows(preview: Preview | None, script: str, width: int, shift: int = 0) -> list[Row]:
+    """Title, diff, proof; or why there is nothing to write."""
+    if preview is None:
+        return paragraph(say("making the change and reading it back …"), width)
+    out: list[Row] = []
+    if not script:
+        out += paragraph(_nothing_to_write(preview, script), width, tone="strong")
+    elif preview.refused:
+        out += paragraph(say(_NOT_EXACT), width, tone="strong")
+        out += paragraph(preview.refused, width, tone="warn")
+    elif not preview.diff:
+        out += paragraph(_nothing_to_write(preview, script), width, tone="strong")
+    else:
+        target = preview.destination.name if preview.destination else say("standard output")
+        title = line(span(f"{script} → {target}", "strong"), span(f"   {counts(preview.diff)}", "dim"))
+        out += [Row(title), *diff_rows(preview.diff, shift)]
+    if preview.by_hand:
+        out += [BLANK, *paragraph(say("To be done by hand:"), width, tone="title")]
+        for step in preview.by_hand:
+            out += paragraph(step, width, 2)
+        if not preview.diff:
+            out += [BLANK, *paragraph(say(_DO_IT), width)]
+    if savable(preview) and not preview.diff:
+        out += [BLANK, *paragraph(say(_ENTER_WRITES), width)]
+    if preview.proof:
+        out += [BLANK, *paragraph(say("Verified: {proofs}", proofs=" · ".join(preview.proof)), width, tone="good")]
+    return out
+
+
+def savable(preview: Preview | None) -> Path | None:
+    """Where Enter would write: the script that fits, else the report alone; None where there is nothing to write."""
+    if preview is None:
+        return None
+    return preview.destination if preview.diff else preview.report
+
+
+def _nothing_to_write(preview: Preview, script: str) -> str:
+    if not script:
+        return say("No launch script was given, so there is nothing to write. The plan can be followed by hand.")
+    if preview.by_hand:
+        return say("{script} stays as it is: what is on is not the script's to change.", script=script)
+    return say("The steps that are on change no file. Esc goes back to the plan.")
+
+
+class DiffScreen(StageScreen):
+    """Save, first half: look before anything is written."""
+
+    STAGE = "save"
+    TITLE_WORDS = mark("The diff")
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "go_on", "save …", tooltip="choose where to write it"),
+        Binding("left,h", "shift(-1)", "shift", key_display="← →", tooltip="move long lines sideways"),
+        Binding("right,l", "shift(1)", show=False),
+        Binding("c", "copy", "copy diff", show=False, tooltip="copy the diff, as git apply takes it"),
+        Binding("escape", "back", "back", tooltip="the plan"),
+    ]
+
+    def __init__(self, ui: UiState) -> None:
+        super().__init__(ui)
+        self._shift = 0
+
+    def main_rows(self, width: int) -> list[Row]:
+        """The preview."""
+        script = self.state.asked.script
+        return preview_rows(self.ui.preview, script.name if script else "", width, self._shift)
+
+    def onward(self) -> BaseScreen | None:
+        """The other half: where to write it."""
+        return SaveScreen(self.ui)
+
+    def words(self) -> dict[str, str]:
+        """What Enter leads to."""
+        preview = self.ui.preview
+        return {"go_on": say("save …" if preview and preview.diff else "save the report …")}
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Without a diff there is nothing to save."""
+        if action == "go_on":
+            return savable(self.ui.preview) is not None
+        if action in ("shift", "copy"):
+            return self.ui.preview is not None and bool(self.ui.preview.diff)
+        return True
+
+    def action_copy(self) -> None:
+        """The diff as it is."""
+        if self.ui.preview is not None:
+            self.post_message(Copied(self.ui.preview.diff, mark("the diff")))
+
+    def action_shift(self, by: int) -> None:
+        """Move the text sideways."""
+        self._shift = max(0, self._shift + by * SHIFT)
+        self.reload()

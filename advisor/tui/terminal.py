@@ -1,10 +1,16 @@
-"""What the terminal can show."""
+"""Knows what the terminal can show, and copies text to its clipboard (OSC 52) and to a file, since it cannot answer."""
 
 from __future__ import annotations
 
+import base64
 import os
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from advisor.language import mark, say
+from advisor.script.write import write_file
 
 THEMES = {"dark": "textual-dark", "light": "textual-light", "terminal": "ansi-dark"}
 """Our names → Textual's."""
@@ -50,3 +56,51 @@ def takes_mouse(chosen: str, environ: Mapping[str, str] | None = None) -> bool:
     if chosen != "auto":
         return chosen == "on"
     return not (environ.get("SSH_CONNECTION") or environ.get("SSH_TTY"))
+
+
+_IN_FILE = mark("{what} is in {path}, and in the clipboard where the terminal allows it (OSC 52).")
+_SENT_ONLY = mark("{what} was sent to the clipboard (OSC 52); no file could be written: {why}")
+MOST = 48_000
+"""Bytes: terminals take no longer text by OSC 52."""
+_PIECE = 200
+"""Bytes of one DCS of GNU screen."""
+
+
+def in_clipboard(text: str, environ: Mapping[str, str] | None = None) -> str:
+    """The control sequence that asks the terminal to take `text`, wrapped for GNU screen where that stands between."""
+    environ = os.environ if environ is None else environ
+    coded = base64.b64encode(text.encode()[:MOST]).decode()
+    sequence = f"\x1b]52;c;{coded}\x07"
+    if environ.get("STY") and not environ.get("TMUX"):
+        pieces = [sequence[at : at + _PIECE] for at in range(0, len(sequence), _PIECE)]
+        return "".join(f"\x1bP{piece}\x1b\\" for piece in pieces)
+    return sequence
+
+
+def copied(to_clipboard: Callable[[str], None], text: str, what: str, name: str) -> str:
+    """Copy `text`, write it to a file too; returns the sentence that says so. `name` "": under the state folder."""
+    to_clipboard(text)
+    what = say(what)
+    what = what[:1].upper() + what[1:]
+    try:
+        return say(_IN_FILE, what=what, path=_written(text, name))
+    except OSError as error:
+        return say(_SENT_ONLY, what=what, why=error.strerror or str(error))
+
+
+def _written(text: str, name: str) -> Path:
+    """In the present folder where it is a file to send, else (and where that cannot be written) in the state folder."""
+    here = Path(f"{name}-{time.strftime('%Y%m%d-%H%M%S')}.txt") if name else None
+    if here is not None:
+        try:
+            write_file(here, text.encode("utf-8", "replace"), 0o644, force=False)
+        except OSError:
+            pass
+        else:
+            return here
+    from advisor.session_store import state_folder
+
+    path = state_folder() / (here.name if here is not None else "copied.txt")
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    write_file(path, text.encode("utf-8", "replace"), 0o600, force=True)
+    return path

@@ -1,4 +1,4 @@
-"""The verdict: what died, where and why, each claim beside the line that proves it."""
+"""Shows the verdict: what died, where and why, each claim beside the line that proves it."""
 
 from __future__ import annotations
 
@@ -10,34 +10,14 @@ from textual.widget import Widget
 
 from advisor.hostile import cells
 from advisor.language import mark, say
-from advisor.tui.facts import (
-    deciding_settings,
-    gpu_words,
-    host_words,
-    lead,
-    library_words,
-    short_name,
-    where,
-)
-from advisor.tui.frame import StageScreen
+from advisor.tui.evidence_view import EvidenceView
+from advisor.tui.explain import CaseView
+from advisor.tui.facts import deciding_settings, gpu_words, host_words, lead, library_words, short_name, where
 from advisor.tui.page import Page
 from advisor.tui.proof import headline, ordered_evidence, proof_rows, titles_of
-from advisor.tui.sitting import Copied
-from advisor.tui.ui_text import (
-    BLANK,
-    BOX,
-    THE_LINE,
-    Row,
-    cut_left,
-    flow,
-    heading,
-    labelled,
-    line,
-    pad,
-    paragraph,
-    rows,
-    span,
-)
+from advisor.tui.screen import StageScreen
+from advisor.tui.ui_state import Copied
+from advisor.tui.ui_text import BLANK, BOX, Row, cut_left, flow, heading, labelled, line, pad, paragraph, rows, span
 from advisor.words import BASIS_TITLES
 
 if TYPE_CHECKING:
@@ -129,6 +109,7 @@ def explanation_rows(state: State, width: int) -> list[Row]:
 class VerdictScreen(StageScreen):
     """Crash: the first screen when a log is there."""
 
+    STAGE = "crash"
     TITLE_WORDS = mark("The verdict")
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "go_on", "questions", tooltip="go through the questions; most are answered already"),
@@ -141,9 +122,9 @@ class VerdictScreen(StageScreen):
 
     def panes(self) -> Iterable[Widget]:
         """Verdict and proof; then cause and facts; then the explanation."""
-        yield self.page("main_rows", "main", self.sitting.cursors.get("crash"))
-        yield self.page("side_rows", "second")
-        yield self.page("third_rows", "third")
+        yield self.page(self.main_rows, "main", self.ui.cursors.get("crash"))
+        yield self.page(self.side_rows, "second")
+        yield self.page(self.third_rows, "third")
 
     def main_rows(self, width: int) -> list[Row]:
         """Everything in one column, or what was proved beside the rest."""
@@ -200,32 +181,28 @@ class VerdictScreen(StageScreen):
     def on_page_moved(self, message: Page.Moved) -> None:
         """Coming back finds the cursor where it was."""
         if message.page.id == "main":
-            self.sitting.cursors["crash"] = message.key
+            self.ui.cursors["crash"] = message.key
             if self.columns > 1:
                 message.page.reload()
 
     def action_open_line(self) -> None:
         """The log around the chosen evidence."""
-        from advisor.tui.evidence_view import EvidenceView
-
         key = self.query_one("#main", Page).cursor
         if key is not None:
-            self.app.push_screen(EvidenceView(self.sitting, int(key.removeprefix("evidence "))))
+            self.app.push_screen(EvidenceView(self.ui, int(key.removeprefix("evidence "))))
 
     def action_case(self) -> None:
         """The documented case that is most alike."""
-        from advisor.tui.case_view import CaseView
-
         cases = self.state.diagnosis.cases
         if cases:
-            self.app.push_screen(CaseView(self.sitting, cases[0].id))
+            self.app.push_screen(CaseView(self.ui, cases[0].id))
 
     def action_copy(self) -> None:
         """The chosen line, as the log has it."""
         key = self.query_one("#main", Page).cursor
         if key is not None:
             evidence = self.state.crash.evidence[int(key.removeprefix("evidence "))]
-            self.post_message(Copied(f"{evidence.file}:{evidence.line}: {evidence.text}\n", THE_LINE))
+            self.post_message(Copied(f"{evidence.file}:{evidence.line}: {evidence.text}\n", mark("the line")))
 
     def action_nothing(self) -> None:
         """The page itself moves the cursor; this stands in the help."""

@@ -15,7 +15,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from advisor.imports import load_msgspec
 from advisor.watch.kernel_log import KernelLog, KillCounts
 from advisor.watch.output_relay import OutputRelay, Stream, start_output_relay, wire_to
 from advisor.watch.record_files import ERRORS, OUTPUT, SAMPLES
@@ -108,7 +107,6 @@ def watch(asked: WatchRequest, tell: Notify) -> WatchResult:
     for fd in (log, errors):
         if fd is not None:
             os.close(fd)
-    load_msgspec()
     from advisor.watch.recorder import record_run
 
     return WatchResult(asked.folder, record_run(asked, command, opened, tell))

@@ -1,6 +1,9 @@
 """How soon the app shows a verdict, and what it costs while it idles, beside public terminal apps in the same run.
 
     python -m tests.benchmarks.app_speed [--rounds N] [--idle SECONDS] [--nvml FOLDER] [--peer NAME=COMMAND]...
+    python -m tests.benchmarks.app_speed --budget
+
+`--budget` measures only what the start may cost, and exits 1 where a median is above `BUDGETS`.
 
 Everything is started the same way: in a pty of 80 columns and 24 lines, as `TERM=xterm-256color`; the programs take
 turns. The log has 200 MB and is made anew in a temporary folder. A frame counts as shown when the words that make it
@@ -34,6 +37,9 @@ from .made_log import made_log
 
 OURS = "rl-oom-advisor"
 MEGABYTES, COLUMNS, LINES = 200, 80, 24
+FIRST_FRAME, VERSION = "first frame", "--version"
+BUDGETS = {FIRST_FRAME: 0.4, VERSION: 0.08}
+"""Seconds on a quiet machine: to the frame that has the breadcrumb; of a command that loads nothing but argparse."""
 LONGEST = 20.0
 _CONTROL = re.compile(rb"\x1b(?:\][^\x07\x1b]*(?:\x07|\x1b\\)|\[[0-9;?=>< ]*[a-zA-Z]|[()][A-B0-2]|.)")
 SCRIPT = """\
@@ -179,6 +185,22 @@ def answers(environment: dict[str, str], rounds: int) -> None:
         print(told(" ".join(command), [headless(command, environment) for _ in range(rounds)]))
 
 
+def environment_of_a_terminal() -> dict[str, str]:
+    """Ours, with our own program first."""
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    return {**os.environ, "TERM": "xterm-256color", "PATH": path}
+
+
+def budget(environment: dict[str, str], rounds: int) -> dict[str, float]:
+    """Median seconds of what has a budget."""
+    frame = Program(FIRST_FRAME, [OURS, "--demo"], ("Machine", "Crash"))
+    shown = [until_shown(frame, environment) or LONGEST for _ in range(rounds)]
+    version = [headless([OURS, "--version"], environment) for _ in range(rounds)]
+    for name, times in ((FIRST_FRAME, shown), (VERSION, version)):
+        print(f"{told(name, times)}, of {1000 * BUDGETS[name]:.0f}")
+    return {FIRST_FRAME: statistics.median(shown), VERSION: statistics.median(version)}
+
+
 def main() -> None:
     """Print all figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -186,14 +208,14 @@ def main() -> None:
     parser.add_argument("--idle", type=float, default=20.0)
     parser.add_argument("--nvml")
     parser.add_argument("--peer", action="append", default=[])
+    parser.add_argument("--budget", action="store_true")
     parsed = parser.parse_args()
-    environment = {
-        **os.environ,
-        "TERM": "xterm-256color",
-        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-    }
+    environment = environment_of_a_terminal()
     if parsed.nvml:
         environment["LD_LIBRARY_PATH"] = parsed.nvml
+    if parsed.budget:
+        taken = budget(environment, parsed.rounds)
+        sys.exit(any(seconds > BUDGETS[name] for name, seconds in taken.items()))
     given = peers(parsed.peer)
     answers(environment, parsed.rounds)
     with tempfile.TemporaryDirectory() as folder:

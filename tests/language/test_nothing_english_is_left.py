@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from advisor.arguments import COMMANDS
+from advisor.commands import COMMANDS
 from advisor.demo import demo_files
 from advisor.knowledge import load_knowledge
 from advisor.language import unsaid

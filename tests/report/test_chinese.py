@@ -148,7 +148,7 @@ def test_only_the_signs_that_an_encoding_lacks_are_spelled(encoding: str, shown:
 
 
 def test_a_report_is_written_in_utf_8(tmp_path: Path) -> None:
-    from advisor.guided import save_report
+    from advisor.saving import save_report
 
     file = save_report(sitting(), tmp_path / "run.fits.md", force=False)
     assert "在 actor 更新时，主机内存耗尽。" in file.read_text("utf-8")

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from advisor.arguments import app_parser
-from advisor.commands.asking import asked_from
-from advisor.guided import SessionDriver
-from advisor.tui.diff_view import DiffScreen
+from advisor.commands import app_parser
+from advisor.commands.requests import asked_from
+from advisor.tui.driver import SessionDriver
 from advisor.tui.plan_view import PlanScreen
 from advisor.tui.question import QuestionScreen
+from advisor.tui.save_view import DiffScreen
 from advisor.tui.verdict import VerdictScreen
 from tests.stories.told import DOCUMENTED, RUNS, STORIES, Story, changes, diagnosis, enter, tell
 from tests.tui.screen_text import opened, press, screen_text

@@ -38,13 +38,13 @@ sys.exit(main(sys.argv[1:]))
 """
 PLACES = {
     "while a screen is laid out": ("from advisor.tui import verdict", "verdict.VerdictScreen.panes", ""),
-    "at a key": ("from advisor.tui import app", "app.AdvisorApp.action_help", "?"),
-    "in the thread that opens": ("from advisor import guided", "guided.SessionDriver.open", ""),
+    "at a key": ("from advisor.tui import app", "app.AdvisorApp.action_look", "?"),
+    "in the thread that opens": ("from advisor.tui import driver", "driver.SessionDriver.open", ""),
     "in the gauges": ("from advisor.machine import live", "live.Gauges.poll", ""),
-    "when a question is answered": ("from advisor import guided", "guided.SessionDriver.answer", "\r12"),
-    "before the app": ("from advisor.tui import door", "door.AdvisorApp", ""),
+    "when a question is answered": ("from advisor.tui import driver", "driver.SessionDriver.answer", "\r12"),
+    "before the app": ("from advisor import start", "start.AdvisorApp", ""),
     "while the app is taken down": ("from advisor.tui import app", "app.AdvisorApp.on_unmount", "q"),
-    "after the app": ("from advisor.tui import door; run = door.run_app", "door.run_app", "q"),
+    "after the app": ("from advisor import start; run = start.run", "start.run", "q"),
 }
 """Where the bug strikes → (what to import, what is broken, the keys that lead there)."""
 

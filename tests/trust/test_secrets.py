@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from advisor.arguments import app_parser
 from advisor.bug_report import write_bug_report
 from advisor.cli import main
-from advisor.commands.asking import asked_from
-from advisor.guided import SessionDriver
+from advisor.commands import app_parser
+from advisor.commands.requests import asked_from
 from advisor.language import ENGLISH, LANGUAGES, speak
 from advisor.report.ticket import ticket
+from advisor.tui.driver import SessionDriver
 from tests.stories.told import STORIES, enter
 from tests.test_redact import SECRETS
 from tests.tui.screen_text import opened, press, screen_text

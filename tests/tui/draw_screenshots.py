@@ -9,20 +9,20 @@ from pathlib import Path
 from unittest.mock import patch
 
 from advisor.demo import demo_files
-from advisor.guided import SessionDriver
 from advisor.language import CHINESE, ENGLISH, speak
 from advisor.session import SessionRequest
-from advisor.tui.diff_view import DiffScreen
-from advisor.tui.frame import Frame
+from advisor.tui.driver import SessionDriver
 from advisor.tui.plan_view import PlanScreen
 from advisor.tui.question import QuestionScreen
+from advisor.tui.save_view import DiffScreen
+from advisor.tui.screen import BaseScreen
 from advisor.tui.verdict import VerdictScreen
 
 from .screen_text import opened, press
 
 os.environ.setdefault("TEXTUAL_ANIMATIONS", "none")
 SIZE = (100, 28)
-Shot = tuple[type[Frame], list[str]]
+Shot = tuple[type[BaseScreen], list[str]]
 SHOTS: dict[str, Shot] = {
     "verdict": (VerdictScreen, []),
     "question": (QuestionScreen, []),
@@ -56,7 +56,7 @@ async def draw(folder: Path) -> list[Path]:
     return drawn
 
 
-async def _drawn(path: Path, screen: type[Frame], keys: list[str]) -> Path:
+async def _drawn(path: Path, screen: type[BaseScreen], keys: list[str]) -> Path:
     async with opened(driver=demo(), size=SIZE) as pilot:
         while not isinstance(pilot.app.screen, screen):
             await press(pilot, "enter")

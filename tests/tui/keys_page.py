@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-import advisor.tui
 from advisor.language import ENGLISH, speak
-from advisor.tui.app import AdvisorApp
-from advisor.tui.frame import OTHER_PANE_DOES, Frame
 from advisor.tui.keys import Hint, hints
 from advisor.tui.page import Page
+from advisor.tui.screen import OTHER_PANE_DOES, BaseScreen, keys_of_every_screen, load_screens
 
 FILE = Path(__file__).resolve().parents[2] / "docs" / "keys.md"
 FIRST = [
@@ -28,7 +24,7 @@ FIRST = [
     "Saving",
     "Written",
 ]
-"""The screens of a sitting, in their order; those that are looked at in between follow by name."""
+"""The screens of a session, in their order; those that are looked at in between follow by name."""
 HEAD = """\
 # Keys
 
@@ -49,18 +45,16 @@ A name that no action has changes nothing.
 def text() -> str:
     """The page, in English."""
     speak(ENGLISH)
-    everywhere = [hint for hint in hints(AdvisorApp.BINDINGS) if hint.words]
-    out = [HEAD, *_table("Everywhere", everywhere)]
+    load_screens()
+    out = [HEAD, *_table("Everywhere", hints(keys_of_every_screen()))]
     out += [*_table("Moving", hints(Page.BINDINGS)), f"`tab`: {OTHER_PANE_DOES}.", ""]
     for title, screen in sorted(_screens(), key=_place):
         out += _table(title, hints(screen.BINDINGS))
     return "\n".join(out)
 
 
-def _screens() -> Iterator[tuple[str, type[Frame]]]:
-    for module in pkgutil.iter_modules(advisor.tui.__path__, "advisor.tui."):
-        importlib.import_module(module.name)
-    waiting = list(Frame.__subclasses__())
+def _screens() -> Iterator[tuple[str, type[BaseScreen]]]:
+    waiting = list(BaseScreen.__subclasses__())
     while waiting:
         screen = waiting.pop()
         waiting += screen.__subclasses__()
@@ -68,7 +62,7 @@ def _screens() -> Iterator[tuple[str, type[Frame]]]:
             yield screen.TITLE_WORDS, screen
 
 
-def _place(screen: tuple[str, type[Frame]]) -> tuple[int, str]:
+def _place(screen: tuple[str, type[BaseScreen]]) -> tuple[int, str]:
     title = screen[0]
     return (FIRST.index(title) if title in FIRST else len(FIRST), title)
 

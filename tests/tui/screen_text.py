@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 from textual.events import Key
 from textual.keys import _character_to_key
@@ -16,7 +15,7 @@ from textual.worker import WorkerCancelled
 
 from advisor.session import State
 from advisor.tui.app import AdvisorApp
-from advisor.tui.driver import Driver
+from advisor.tui.driver import SessionDriver
 
 from .made_state import MadeDriver, MadeGauges
 
@@ -67,7 +66,7 @@ async def opened(
     state: State | None = None,
     size: tuple[int, int] = (80, 24),
     *,
-    driver: Driver | None = None,
+    driver: SessionDriver | MadeDriver | None = None,
     gauges: MadeGauges | None = None,
     plain_ascii: bool = False,
     no_color: bool = False,
@@ -75,9 +74,8 @@ async def opened(
 ) -> AsyncIterator[Pilot[int]]:
     """The app with its first screen up."""
     made = driver or (MadeDriver(state) if state is not None else MadeDriver())
-    app = AdvisorApp(made, gauges or MadeGauges(), no_color=no_color, plain_ascii=plain_ascii, **more)
-    with patch("advisor.tui.opening._collect"):  # it goes through all memory, and hundreds open in this process
-        async with app.run_test(size=size, notifications=True) as pilot:
-            await settle(pilot)
-            await pilot.pause()
-            yield pilot
+    app = AdvisorApp(lambda: made, gauges or MadeGauges(), no_color=no_color, plain_ascii=plain_ascii, **more)
+    async with app.run_test(size=size, notifications=True) as pilot:
+        await settle(pilot)
+        await pilot.pause()
+        yield pilot

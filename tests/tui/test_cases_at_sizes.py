@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from advisor.arguments import app_parser
-from advisor.commands.asking import asked_from
-from advisor.guided import SessionDriver
+from advisor.commands import app_parser
+from advisor.commands.requests import asked_from
 from advisor.hostile import cells
 from advisor.language import spoken
 from advisor.session import State
-from advisor.tui.diff_view import DiffScreen
+from advisor.tui.driver import SessionDriver
 from advisor.tui.plan_view import PlanScreen
+from advisor.tui.save_view import DiffScreen
 from tests.stories.told import DOCUMENTED, STORIES, enter
 
 from .screen_text import hit, opened, press, screen_text

@@ -7,11 +7,9 @@ from textual import events
 
 from advisor.recent import recent_in
 from advisor.session import State
-from advisor.tui.choose_view import ChooseScreen
-from advisor.tui.files_view import FilesView
+from advisor.tui.choose_view import ChooseScreen, FilesView, PasteView
 from advisor.tui.machine_view import MachineScreen
-from advisor.tui.paste_view import PasteView
-from advisor.tui.sitting import Offers
+from advisor.tui.ui_state import Offers
 from advisor.tui.verdict import VerdictScreen
 from tests.replacing import replace
 
@@ -153,7 +151,7 @@ async def test_every_key_there_is_safe(folder: Path) -> None:
                 while not isinstance(pilot.app.screen, ChooseScreen):
                     await hit(pilot, "escape")
                     if isinstance(pilot.app.screen, MachineScreen | VerdictScreen):
-                        pilot.app.sitting.driver = nothing()  # type: ignore[attr-defined]
+                        pilot.app.ui.driver = nothing  # type: ignore[attr-defined]
                         pilot.app._open_driver(None)  # type: ignore[attr-defined]
                         await settle(pilot)
                 for each in (*way, key):

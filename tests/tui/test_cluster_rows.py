@@ -6,7 +6,7 @@ import pytest
 
 from advisor.machine.cluster.live import ClusterSnapshot, NodeGauge
 from advisor.machine.inventory import Gpu, Host, Machine
-from advisor.tui.cluster_rows import card_heights, cluster_rows
+from advisor.tui.gauges_view import cluster_rows, gpu_heights
 from advisor.tui.ui_text import texts, width_of
 
 from .made_state import G
@@ -44,9 +44,9 @@ def test_no_line_is_wider_than_the_screen_however_long_a_name(width: int) -> Non
 
 def test_many_cards_end_in_a_plus_and_ascii_has_signs_of_its_own() -> None:
     cards = tuple(Gpu(index, "H100", 80 * G, 40 * G) for index in range(40))
-    assert len(card_heights(cards, 16)) <= 16
-    assert card_heights(cards, 16).endswith("+")
-    assert card_heights(cards[:3], 16, plain_ascii=True).isascii()
+    assert len(gpu_heights(cards, 16)) <= 16
+    assert gpu_heights(cards, 16).endswith("+")
+    assert gpu_heights(cards[:3], 16, plain_ascii=True).isascii()
 
 
 def test_silent_nodes_keep_their_last_numbers_and_one_sentence_says_why() -> None:

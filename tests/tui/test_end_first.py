@@ -38,7 +38,7 @@ async def until(pilot: Pilot[int], reached: Callable[[], bool]) -> None:
 @asynccontextmanager
 async def reading_on(driver: MadeDriver) -> AsyncIterator[Pilot[int]]:
     """The app while the end of the log is shown and the rest is still being read."""
-    app = AdvisorApp(driver, MadeGauges(), no_color=False, plain_ascii=False)
+    app = AdvisorApp(lambda: driver, MadeGauges(), no_color=False, plain_ascii=False)
     async with app.run_test(size=(100, 30)) as pilot:
         try:
             await until(pilot, lambda: isinstance(app.screen, VerdictScreen) and "12%" in screen_text(app))
@@ -56,7 +56,7 @@ async def test_the_end_is_shown_with_a_quiet_line_until_the_rest_is_read() -> No
         await settle(pilot)
         await pilot.pause()
         assert BEHIND not in screen_text(pilot.app)
-        assert pilot.app.sitting.known.crash == whole.crash
+        assert pilot.app.ui.known.crash == whole.crash
 
 
 async def test_place_and_answers_stay_when_the_whole_log_arrives() -> None:
@@ -71,7 +71,7 @@ async def test_place_and_answers_stay_when_the_whole_log_arrives() -> None:
         await settle(pilot)
         assert app.screen is screen
         assert driver.calls == ["carry over", "answer memory gpu"]
-        assert app.sitting.known.diagnosis != whole.diagnosis
+        assert app.ui.known.diagnosis != whole.diagnosis
 
 
 async def test_a_line_that_is_being_looked_at_gets_its_number_in_the_whole_log() -> None:
@@ -110,7 +110,7 @@ async def test_leaving_does_not_wait_for_the_rest() -> None:
 
 async def test_the_short_log_is_read_once_and_shown_as_ever() -> None:
     driver = MadeDriver(host_crash())
-    app = AdvisorApp(driver, MadeGauges(), no_color=False, plain_ascii=False)
+    app = AdvisorApp(lambda: driver, MadeGauges(), no_color=False, plain_ascii=False)
     async with app.run_test(size=(100, 30)) as pilot:
         await settle(pilot)
         await press(pilot)

@@ -8,7 +8,7 @@ from textual.pilot import Pilot
 from advisor.session import State
 from advisor.tui.app import AdvisorApp
 from advisor.tui.breadcrumb import Stage
-from advisor.tui.frame import Frame, Overlay
+from advisor.tui.screen import BaseScreen, Overlay
 
 from .made_state import MadeDriver, host_crash, no_log
 from .screen_text import hit, opened, press, screen_text, settle
@@ -32,7 +32,7 @@ WAYS: dict[str, tuple[Stage, list[str]]] = {
     "HelpView": ("crash", ["question_mark"]),
     "EvidenceView": ("crash", ["o"]),
     "Explanation": ("plan", ["e"]),
-    "Arithmetic": ("plan", ["a"]),
+    "ArithmeticView": ("plan", ["a"]),
     "MemoryView": ("plan", ["m"]),
     "CaseView": ("plan", ["d"]),
     "Palette": ("crash", [":"]),
@@ -44,7 +44,7 @@ def alive(pilot: Pilot[int]) -> None:
     """The app runs, and stands on a screen of ours."""
     assert pilot.app.is_running
     assert pilot.app.return_code in (0, None)
-    assert isinstance(pilot.app.screen, Frame)
+    assert isinstance(pilot.app.screen, BaseScreen)
 
 
 async def test_every_key_on_every_screen_is_safe_and_escape_leads_back(tmp_path: Path) -> None:
@@ -72,7 +72,7 @@ async def _go(pilot: Pilot[int], name: str) -> None:
     assert isinstance(pilot.app, AdvisorApp)
     stage, keys = WAYS[name]
     if name == "SavedScreen":
-        (pilot.app.sitting.driver.folder / "run.fits.sh").unlink(missing_ok=True)  # type: ignore[attr-defined]
+        (pilot.app.ui.driver().folder / "run.fits.sh").unlink(missing_ok=True)  # type: ignore[attr-defined]
     pilot.app._show(stage)
     for key in ["", *keys]:
         await (hit(pilot, key) if key else settle(pilot))

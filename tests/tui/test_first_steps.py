@@ -10,8 +10,8 @@ from advisor.tui.facts import gpu_words
 from advisor.tui.gauges_view import counted_rows
 from advisor.tui.machine_view import MachineScreen, knob_rows
 from advisor.tui.proof import headline
-from advisor.tui.sitting import Offers
 from advisor.tui.terminal import draws_signs
+from advisor.tui.ui_state import Offers
 from advisor.tui.ui_text import plain, texts, width_of
 from advisor.tui.verdict import VerdictScreen
 from tests.replacing import replace
@@ -31,7 +31,7 @@ async def test_with_nothing_given_the_first_screen_says_what_to_give() -> None:
 
 async def test_d_opens_the_bundled_crash_where_nothing_was_given() -> None:
     app = AdvisorApp(
-        MadeDriver(no_log(script=False)),
+        lambda: MadeDriver(no_log(script=False)),
         MadeGauges(),
         no_color=False,
         plain_ascii=False,

@@ -18,14 +18,13 @@ from advisor.tui import (
     question,
     verdict,
 )
-from advisor.tui.diff_view import DiffScreen, preview_rows
 from advisor.tui.facts import lead
 from advisor.tui.keys import hints
 from advisor.tui.page import Page
 from advisor.tui.palette import Palette
 from advisor.tui.plan_view import PlanScreen
-from advisor.tui.save_view import SavedScreen
-from advisor.tui.ui_text import Line, Row, crop, plain, texts, width_of
+from advisor.tui.save_view import DiffScreen, SavedScreen, preview_rows
+from advisor.tui.ui_text import Row, TonedLine, crop, plain, texts, width_of
 from tests.stories.told import DOCUMENTED
 
 from .made_state import host_crash, snapshot
@@ -155,7 +154,7 @@ def test_wide_and_hostile_text_stays_in_its_line(text: str, width: int) -> None:
 # --- columns ---------------------------------------------------------------------------------------------------------
 
 
-def column_of(line: Line, words: str) -> int:
+def column_of(line: TonedLine, words: str) -> int:
     """The terminal column at which `words` begin."""
     text = plain(line)
     assert words in text
@@ -203,7 +202,7 @@ async def test_the_palette_finds_a_command_in_either_language(typed: str) -> Non
     async with opened() as pilot:
         await press(pilot, ":", *typed)
         assert isinstance(pilot.app.screen, Palette)
-        assert pilot.app.screen.query_one("#main", Page).cursor == "app.gauges"
+        assert pilot.app.screen.query_one("#main", Page).cursor == "app.look('gauges')"
 
 
 def test_a_lead_is_whole_sentences_of_chinese_too() -> None:

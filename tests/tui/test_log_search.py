@@ -11,10 +11,9 @@ from advisor.crash import scan
 from advisor.crash.read import read_logs
 from advisor.crash.sources import open_sources, text_source
 from advisor.knowledge.load import load_knowledge
-from advisor.tui import log_search, log_window
+from advisor.tui import log_window
 from advisor.tui.evidence_view import EvidenceView
-from advisor.tui.log_search import hit_before, next_hit
-from advisor.tui.log_window import LogWindows
+from advisor.tui.log_window import LogWindows, hit_before, next_hit
 
 from .made_state import host_crash
 from .screen_text import opened, press, screen_text
@@ -27,7 +26,7 @@ def never() -> bool:
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log_window, "BLOCK", 7)
-    monkeypatch.setattr(log_search, "OVERLAP", 4)
+    monkeypatch.setattr(log_window, "OVERLAP", 4)
 
 
 lines = st.lists(st.text("abX ", max_size=12), max_size=30)

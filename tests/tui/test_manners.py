@@ -9,25 +9,21 @@ from typing import Any
 import pytest
 from textual.widget import Widget
 
-from advisor.config import Config, read_config
 from advisor.session import State
-from advisor.tui import copying
+from advisor.tui import terminal
 from advisor.tui.app import AdvisorApp
-from advisor.tui.copying import MOST, in_clipboard
-from advisor.tui.door import Door, app_of
 from advisor.tui.evidence_view import EvidenceView
 from advisor.tui.explain import WhyNot
-from advisor.tui.frame import HEIGHTS, WIDTHS
 from advisor.tui.gauges_view import GaugesView
 from advisor.tui.help_view import HelpView
 from advisor.tui.keys import name_of
-from advisor.tui.plan_view import PlanScreen
 from advisor.tui.question import QuestionScreen
-from advisor.tui.sitting import GoBack, GoOn
-from advisor.tui.terminal import takes_mouse, theme_of
+from advisor.tui.screen import HEIGHTS, WIDTHS, keys_of_every_screen, load_screens
+from advisor.tui.terminal import MOST, in_clipboard, takes_mouse, theme_of
+from advisor.tui.ui_state import GoBack, GoOn
 from advisor.tui.verdict import VerdictScreen
 
-from .made_state import MadeDriver, MadeGauges, host_crash
+from .made_state import MadeDriver, MadeGauges
 from .screen_text import opened, press, screen_text, settle
 
 # --- colours and mouse ----------------------------------------------------------------------------------------------
@@ -120,7 +116,8 @@ def test_the_names_in_the_template_are_names_of_keys() -> None:
     from advisor.config import TEMPLATE
 
     named = {line.split()[2] for line in TEMPLATE.splitlines() if line.startswith("# key ") and "=" in line}
-    known = {binding.id for binding in AdvisorApp.BINDINGS}  # type: ignore[union-attr]
+    load_screens()
+    known = {binding.id for binding in keys_of_every_screen()}
     assert named - {"NAME"} <= known
 
 
@@ -157,14 +154,14 @@ async def test_the_ticket_is_written_and_copied_and_the_screen_says_where(tmp_pa
 async def test_where_the_folder_cannot_be_written_the_ticket_lies_with_the_state(tmp_path: Path) -> None:
     async with opened() as pilot:
         with pytest.MonkeyPatch.context() as patch:
-            write = copying.write_file
+            write = terminal.write_file
 
             def refuse(path: Path, *args: Any, **more: Any) -> tuple[str, ...]:
                 if not path.is_absolute():
                     raise PermissionError(13, "Permission denied")
                 return write(path, *args, **more)
 
-            patch.setattr(copying, "write_file", refuse)
+            patch.setattr(terminal, "write_file", refuse)
             await press(pilot, "y")
         assert len(list((tmp_path / "state").rglob("oom-report-*.txt"))) == 1
 
@@ -227,13 +224,13 @@ async def test_keys_faster_than_the_disk_are_kept_one_after_the_other_and_the_ne
             pilot.app.post_message(GoOn())
             pilot.app.post_message(GoBack())
         await press(pilot, "enter")
-        last = (pilot.app.sitting.stage, pilot.app.sitting.question)  # type: ignore[attr-defined]
+        last = (pilot.app.ui.stage, pilot.app.ui.question)  # type: ignore[attr-defined]
     assert together == [1]
     assert places[-1] == last
 
 
 async def test_a_sitting_is_taken_up_where_it_was_left() -> None:
-    app = app_of(Door(MadeDriver(), MadeGauges(), resume=("questions", 1)), Config(Path("config")))
+    app = AdvisorApp(MadeDriver, MadeGauges(), no_color=False, plain_ascii=False, resume=("questions", 1))
     async with app.run_test(size=(80, 24)) as pilot:
         await settle(pilot)
         await press(pilot)
@@ -241,49 +238,7 @@ async def test_a_sitting_is_taken_up_where_it_was_left() -> None:
 
 
 async def test_a_stage_of_another_version_is_no_trouble() -> None:
-    app = app_of(Door(MadeDriver(), MadeGauges(), resume=("attic", 9)), read_config())
+    app = AdvisorApp(MadeDriver, MadeGauges(), no_color=False, plain_ascii=False, resume=("attic", 9))
     async with app.run_test(size=(80, 24)) as pilot:
         await settle(pilot)
         assert "Host RAM ran out" in screen_text(app)
-
-
-# --- the glance -----------------------------------------------------------------------------------------------------
-
-
-async def test_the_glance_shows_the_verdict_before_the_session_is_open_and_keeps_an_early_enter() -> None:
-    from advisor.glance import Glance
-    from advisor.machine.inventory import Machine
-
-    state = host_crash()
-    driver = MadeDriver(early=state)
-
-    class Slow(MadeDriver):
-        def open(self, notice, early=None):
-            driver.rest.wait(20)
-            return state
-
-    app = AdvisorApp(
-        Slow(), MadeGauges(), no_color=False, plain_ascii=False,
-        glancing=lambda: Glance(state.crash, Machine(gpus=state.machine.gpus), {}),
-    )  # fmt: skip
-    async with app.run_test(size=(80, 24)) as pilot:
-        while "Host RAM ran out" not in screen_text(app):
-            await pilot.pause(0.01)
-        shown = screen_text(app)
-        assert "41 207" in shown
-        assert "8 × A100" in shown
-        assert app.sitting.state is None
-        await pilot.press("enter")
-        driver.rest.set()
-        await settle(pilot)
-        await press(pilot)
-        assert isinstance(app.screen, QuestionScreen)
-
-
-async def test_without_a_glance_the_session_is_opened_all_the_same() -> None:
-    app = AdvisorApp(MadeDriver(), MadeGauges(), no_color=False, plain_ascii=False, glancing=lambda: None)
-    async with app.run_test(size=(80, 24)) as pilot:
-        while app.sitting.state is None:
-            await pilot.pause(0.01)
-        await press(pilot, *["enter"] * 4)
-        assert isinstance(app.screen, PlanScreen)

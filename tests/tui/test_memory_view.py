@@ -2,7 +2,7 @@
 
 import pytest
 
-from advisor.tui.explain import Arithmetic
+from advisor.tui.explain import ArithmeticView
 from advisor.tui.memory_view import MemoryView, memory_rows
 from advisor.tui.ui_text import texts
 from tests.replacing import replace
@@ -22,7 +22,7 @@ async def test_it_looks_as_it_should_and_begins_where_the_run_died(size: tuple[i
 async def test_enter_opens_the_arithmetic_of_the_marked_phase_and_escape_returns() -> None:
     async with opened(gpu_crash()) as pilot:
         await press(pilot, "m", "up", "enter")
-        assert isinstance(pilot.app.screen, Arithmetic)
+        assert isinstance(pilot.app.screen, ArithmeticView)
         assert "The arithmetic of generating rollouts" in screen_text(pilot.app)
         await press(pilot, "escape", "escape")
         assert not isinstance(pilot.app.screen, MemoryView)

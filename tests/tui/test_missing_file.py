@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from advisor.guided import SessionDriver
 from advisor.session import SessionRequest
+from advisor.tui.driver import SessionDriver
 from advisor.tui.plan_view import PlanScreen
 
 from .screen_text import opened, press, screen_text

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from advisor.guided import SessionDriver
 from advisor.session import SessionRequest, State
+from advisor.tui.driver import SessionDriver
 from advisor.tui.evidence_view import EvidenceView, source_of
 from advisor.tui.log_window import LogWindows
 from advisor.tui.verdict import VerdictScreen

@@ -5,10 +5,9 @@ from pathlib import Path
 from textual.widgets import Input
 
 from advisor.session import State
-from advisor.tui.diff_view import DiffScreen, counts, diff_rows
 from advisor.tui.driver import Preview, Saved
 from advisor.tui.plan_view import PlanScreen
-from advisor.tui.save_view import OverwriteScreen, SavedScreen, SaveScreen, last_words
+from advisor.tui.save_view import DiffScreen, OverwriteScreen, SavedScreen, SaveScreen, counts, diff_rows, last_words
 from advisor.tui.ui_text import texts
 from tests.replacing import replace
 

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from advisor.hostile import cells
 from advisor.tui.ui_text import (
-    Span,
+    Toned,
     ascii_only,
     crop,
     cut,
@@ -29,7 +29,7 @@ WIDTH = st.integers(1, 60)
 def test_nothing_ever_gets_wider_than_asked(text: str, width: int) -> None:
     assert cells(cut(text, width)) <= width
     assert cells(cut_left(text, width)) <= width
-    assert width_of(crop(line(text, Span("end")), width)) <= width
+    assert width_of(crop(line(text, Toned("end")), width)) <= width
 
 
 @given(ANY, WIDTH)

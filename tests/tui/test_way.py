@@ -8,11 +8,11 @@ from textual.worker import WorkerFailed
 from advisor.memory.fit import Fit
 from advisor.session import State
 from advisor.tui.app import AdvisorApp
-from advisor.tui.diff_view import DiffScreen
 from advisor.tui.evidence_view import EvidenceView
 from advisor.tui.machine_view import MachineScreen
 from advisor.tui.plan_view import PlanScreen
 from advisor.tui.question import QuestionScreen
+from advisor.tui.save_view import DiffScreen
 from advisor.tui.verdict import VerdictScreen
 from tests.replacing import replace
 
@@ -287,7 +287,7 @@ async def test_a_bug_is_kept_for_the_door_and_does_not_flood_the_terminal() -> N
         def toggle(self, state: State, step_id: str) -> State:
             raise KeyError("a bug")
 
-    app = AdvisorApp(Broken(), None, no_color=False, plain_ascii=False)
+    app = AdvisorApp(Broken, None, no_color=False, plain_ascii=False)
 
     async def toggle() -> None:
         async with app.run_test() as pilot:

@@ -55,7 +55,7 @@ def test_the_help_of_watch_can_be_read(capsys):
 
 @pytest.mark.parametrize("level", ["95%", "0.95", "95"])
 def test_a_level_is_a_share_however_it_is_written(level):
-    from advisor.arguments import parser_of
+    from advisor.commands import parser_of
 
     assert parser_of("watch").parse_args(["--alert", level, "--", "true"]).alert == pytest.approx(0.95)
 

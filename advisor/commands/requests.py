@@ -1,4 +1,4 @@
-"""From parsed arguments to what the session is asked."""
+"""Turns parsed arguments into what the session is asked, and opens it."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from advisor import session
+from advisor.commands.streams import usable
 from advisor.config import read_config
 from advisor.exits import Refusal
 from advisor.hostile import clean_line
 from advisor.language import say
-from advisor.session import SessionRequest
-from advisor.session_store import SavedSession, latest, load
+from advisor.session import SessionRequest, State
+from advisor.session_store import SavedSession, latest, load, with_switches
+from advisor.watch.recording import logs_in
 from advisor.words import os_words
 
 
@@ -21,7 +24,7 @@ def asked_from(parsed: argparse.Namespace) -> SessionRequest:
     logs = tuple(Path(log) for log in parsed.log)
     record = Path(parsed.record) if getattr(parsed, "record", None) else None
     if record is not None:
-        logs = (*_logs_of(record), *logs)
+        logs = (*usable(lambda: logs_in(record)), *logs)
     machines = tuple(Path(file) for file in parsed.machine)
     if parsed.demo:
         from advisor.demo import demo_files
@@ -48,14 +51,6 @@ def asked_from(parsed: argparse.Namespace) -> SessionRequest:
     )
 
 
-def _logs_of(record: Path) -> tuple[Path, ...]:
-    """The logs in a record of `watch`. Raises Refusal where it is none."""
-    from advisor.commands.streams import usable
-    from advisor.watch.recording import logs_in
-
-    return usable(lambda: logs_in(record))
-
-
 def launch_index(number: int | None) -> int | None:
     """Launches are counted from 1 outside and from 0 inside."""
     if number is not None and number < 1:
@@ -73,14 +68,25 @@ def _answers(given: Sequence[str]) -> dict[str, str]:
     return answers
 
 
-def kept_sitting(name: str) -> SavedSession:
-    """The sitting kept in the file `name`, "" the last one. Raises Refusal where there is none."""
+def kept_session(name: str) -> SavedSession:
+    """The session kept in the file `name`, "" the last one. Raises Refusal where there is none."""
     path = Path(name) if name else latest()
     if path is None:
-        raise Refusal(say("no sitting was kept yet: there is nothing to take up"))
+        raise Refusal(say("no session was kept yet: there is nothing to resume"))
     try:
         return load(path)
     except ValueError as error:
         raise Refusal(str(error)) from error
     except OSError as error:
         raise Refusal(f"{path}: {os_words(error)}") from error
+
+
+def open_state(parsed: argparse.Namespace, needs_script: bool = False) -> State:
+    """The session on what was given, or the app's with the answers and switches made there. Raises Refusal."""
+    if getattr(parsed, "replay", None) is not None:
+        kept = kept_session(parsed.replay)
+        return usable(lambda: with_switches(session.open_session(kept.asked), kept.switched))
+    asked = asked_from(parsed)
+    if needs_script and asked.script is None:
+        raise Refusal(say("give the SCRIPT that starts the run, or --demo (diagnose takes a log alone)"))
+    return usable(lambda: session.open_session(asked))

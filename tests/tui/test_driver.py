@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from advisor.demo import demo_files
-from advisor.guided import SessionDriver
 from advisor.session import SessionRequest
+from advisor.tui.driver import SessionDriver
 
 DEMO = demo_files()
 

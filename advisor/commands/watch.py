@@ -1,4 +1,4 @@
-"""watch: a command run and recorded, and diagnosed where it died of memory."""
+"""Runs a command and records it, and diagnoses it where it died of memory."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from advisor.arguments import add_knowledge
 from advisor.exits import Refusal
 from advisor.hostile import clean_line
 from advisor.language import say
@@ -20,6 +21,30 @@ if TYPE_CHECKING:
 PROGRAM = "rl-oom-advisor watch"
 _SHELLS = ("bash", "sh", "zsh", "dash")
 _SCRIPTS = (".sh", ".bash", ".slurm", ".sbatch")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The command or the process, the record's folder, and what to warn of."""
+    parser.usage = f"{PROGRAM} [-o DIR] [--alert 95%%] (-- COMMAND ... | --attach PID)"
+    parser.add_argument(
+        "-o", "--output", metavar="DIR", help=say("directory of the record (default: watch-TIME, here)")
+    )
+    parser.add_argument("--attach", type=int, metavar="PID", help=say("watch a process that is running already"))
+    parser.add_argument(
+        "--alert", type=_percent, metavar="95%", help=say("warn on stderr when a GPU or the host is that full")
+    )
+    add_knowledge(parser)
+    parser.add_argument("command", nargs=argparse.REMAINDER, metavar="COMMAND", help=say("command to run, behind --"))
+
+
+def _percent(text: str) -> float:
+    try:
+        value = float(text.removesuffix("%")) / (100 if text.endswith("%") or float(text) > 1 else 1)
+    except ValueError:
+        raise argparse.ArgumentTypeError(say("{text} is not a share like 95%", text=repr(text))) from None
+    if not 0 < value <= 1:
+        raise argparse.ArgumentTypeError(say("{text} is not a share like 95%", text=text))
+    return value
 
 
 class Finished(NamedTuple):
@@ -35,7 +60,7 @@ class Finished(NamedTuple):
     script: Path | None = None
 
 
-def watch(parsed: argparse.Namespace) -> Finished:
+def run(parsed: argparse.Namespace) -> Finished:
     """Run the command, or join one that runs. Raises Refusal."""
     from advisor.watch.launcher import WatchRequest, default_folder
 
@@ -47,10 +72,10 @@ def watch(parsed: argparse.Namespace) -> Finished:
     if parsed.attach is not None:
         return _attached(parsed.attach, folder, parsed.alert, knowledge)
     asked = WatchRequest(tuple(argv), folder, parsed.alert, knowledge)
-    from advisor.watch.launcher import watch as run
+    from advisor.watch.launcher import watch
 
     try:
-        ended = run(asked, _say)
+        ended = watch(asked, _say)
     except FileExistsError as error:
         there = clean_line(str(error.filename or folder))
         raise Refusal(say("{folder}: there is a record already; -o names another", folder=there)) from error

@@ -1,12 +1,21 @@
-"""The frame of every screen: breadcrumb, panes, gauge strip, key line. A screen only says what its panes show."""
+"""Frames every screen: breadcrumb, panes, gauge strip, key line; and registers what a screen declares of itself.
+
+A screen is one class: the key that opens it (or its stage), its title, whether it needs a State, its rows. The app's
+bindings, the help, the palette and docs/keys.md follow from that.
+"""
 
 from __future__ import annotations
 
+import dataclasses
+import os
+import pkgutil
 from collections.abc import Iterable, Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING, ClassVar
 
 from msgspec.structs import replace
 from textual import events
+from textual.actions import parse
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container
@@ -14,14 +23,16 @@ from textual.screen import Screen
 from textual.widget import Widget
 
 from advisor.language import mark, say
-from advisor.tui.breadcrumb import breadcrumb
+from advisor.tui.breadcrumb import Stage, breadcrumb
 from advisor.tui.gauge_strip import strip
 from advisor.tui.keys import Hint, hints, key_line, named
-from advisor.tui.page import Lines, Page
-from advisor.tui.sitting import GoBack, GoOn, Sitting
+from advisor.tui.page import Lines, Page, RowSource
+from advisor.tui.ui_state import GoBack, GoOn, UiState
 from advisor.tui.ui_text import TONES, Row, ascii_only, paragraph, plain, rows
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from advisor.session import State
 
 SMALLEST = (60, 15)
@@ -36,9 +47,36 @@ OTHER_PANE = mark("other pane")
 OTHER_PANE_DOES = mark("the next pane, where the arrows then scroll")
 WIDTHS = ((140, "-huge"), (100, "-wide"), (60, "-narrow"), (0, "-tiny"))
 HEIGHTS = ((15, "-tall"), (0, "-flat"))
+SCREENS: dict[str, type[BaseScreen]] = {}
+"""The screens that were loaded, by stage or by the name of the key that opens them."""
 
 
-class Frame(Screen[None]):
+OWN_KEYS: dict[int, Binding] = {
+    20: Binding("y", "ticket", "ticket", tooltip="a short summary to send: written to a file and copied"),
+    60: Binding("v", "plain", "plain view", tooltip="this screen as plain text in the terminal's own scrollback"),
+    90: Binding("q", "leave_by_letter", "quit", tooltip="quit; nothing is written unless you saved", id="quit"),
+    99: Binding("ctrl+z", "suspend_process", "to the shell", show=False, tooltip="stop the app; fg brings it back"),
+}
+"""Keys of every screen that open none, by their rank among those that do."""
+
+
+def keys_of_every_screen() -> list[BindingType]:
+    """The app's own keys and those of the screens that are loaded, in the order of help and key line."""
+    opening = [
+        (screen.RANK, dataclasses.replace(binding, action=f"look('{name}')", id=name))
+        for name, screen in SCREENS.items()
+        if (binding := screen.OPENED_BY) is not None
+    ]
+    return named(*(binding for _, binding in sorted([*OWN_KEYS.items(), *opening], key=lambda one: one[0])))
+
+
+def load_screens() -> None:
+    """Import the modules of this folder: each screen registers itself. Not before the first frame stands."""
+    for module in pkgutil.iter_modules([os.path.dirname(__file__)], "advisor.tui."):
+        import_module(module.name)
+
+
+class BaseScreen(Screen[None]):
     """Base of all screens. Subclasses give `panes` and bindings; the words of "enter" may follow the state."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"tone--{tone}" for tone in TONES} | {"tone--cursor"}
@@ -49,28 +87,46 @@ class Frame(Screen[None]):
     """Below two panes' width: keep the second pane, under the first."""
     TYPES: ClassVar[bool] = False
     """Letters are typed into a field here: they are no keys."""
-    OPENED_BY: ClassVar[str] = ""
-    """The action of the app that opens it, where it is one that every screen has."""
-
+    STAGE: ClassVar[str] = ""
+    """The stage that it is the screen of."""
+    OPENED_BY: ClassVar[Binding | None] = None
+    """The key that opens it from every screen; the action is its name. The same key closes it."""
+    RANK: ClassVar[int] = 55
+    """Where that key stands among those of every screen, in help and key line: lower ones first."""
+    underneath: BaseScreen
+    """The screen that it was opened over by its key."""
     NEEDS_STATE: ClassVar[bool] = True
     """It can show nothing before a session is open, nor while another is being opened."""
 
-    def __init__(self, sitting: Sitting) -> None:
+    def __init__(self, ui: UiState) -> None:
         super().__init__()
-        self.sitting = sitting
+        self.ui = ui
         self._built_columns = 0
 
     def __init_subclass__(cls, **options: object) -> None:
-        """Give every binding its name before Textual merges them."""
-        own = cls.__dict__.get("BINDINGS")
-        if own is not None:
-            cls.BINDINGS = named(*own)
+        """Register the screen, and give every binding its name before Textual merges them."""
+        if "BINDINGS" in cls.__dict__:
+            cls.BINDINGS = named(*cls.__dict__["BINDINGS"])
+        if name := cls.OPENED_BY.action if cls.OPENED_BY else cls.STAGE:
+            SCREENS[name] = cls
         super().__init_subclass__(**options)  # type: ignore[arg-type]
+
+    @classmethod
+    def can_show(cls, ui: UiState) -> bool:
+        """Whether it has anything to show just now."""
+        return not cls.NEEDS_STATE or ui.state is not None
+
+    @classmethod
+    def over(cls, screen: BaseScreen) -> Self:
+        """The screen, to be opened over another one."""
+        made = cls(screen.ui)
+        made.underneath = screen
+        return made
 
     @property
     def state(self) -> State:
-        """The sitting as it stands."""
-        return self.sitting.known
+        """The session as it stands."""
+        return self.ui.known
 
     @property
     def typing(self) -> bool:
@@ -85,21 +141,24 @@ class Frame(Screen[None]):
 
     def panes(self) -> Iterable[Widget]:
         """The panes, most important first. The second shows from 100 columns, the third from 140."""
+        yield self.page(self.main_rows, "main")
+
+    def main_rows(self, width: int) -> list[Row]:
+        """What the first pane shows."""
         raise NotImplementedError
 
-    def page(self, source: str, name: str, cursor: str | None = None) -> Page:
-        """A page whose rows come from the method `source` of this screen."""
+    def page(self, source: RowSource, name: str, cursor: str | None = None) -> Page:
+        """A page of what `source` gives, empty while there is no state to show."""
 
         def built(width: int) -> Sequence[Row]:
-            found: Sequence[Row] = getattr(self, source)(width) if self._has_words else ()
-            return found
+            return source(width) if self.can_show(self.ui) else ()
 
-        return Page(built, plain_ascii=self.sitting.plain_ascii, id=name, cursor=cursor)
+        return Page(built, plain_ascii=self.ui.plain_ascii, id=name, cursor=cursor)
 
     def compose(self) -> ComposeResult:
         """One line on top, the panes, two lines at the bottom."""
         self._lay_out()
-        signs = self.sitting.plain_ascii
+        signs = self.ui.plain_ascii
         yield Lines(self._too_small, plain_ascii=signs, id="too-small")
         yield Lines(self._crumb, plain_ascii=signs, id="crumb")
         yield Lines(self._note, plain_ascii=signs, id="note")
@@ -119,7 +178,7 @@ class Frame(Screen[None]):
         self.query_one("#note").display = self._has_note
 
     def reload(self) -> None:
-        """Show the sitting as it stands now."""
+        """Show the session as it stands now."""
         for lines in self.query(Lines):  # none before the screen is composed and after it is gone
             if lines.id == "note":
                 lines.display = self._has_note
@@ -152,27 +211,23 @@ class Frame(Screen[None]):
         self.reload()
 
     def _crumb(self, width: int) -> list[Row]:
-        sitting = self.sitting
-        return rows(breadcrumb(sitting.state, sitting.stage, sitting.question, width))
+        ui = self.ui
+        return rows(breadcrumb(ui.state, ui.stage, ui.question, width))
 
     @property
     def _has_note(self) -> bool:
-        return bool(self.sitting.note or self.sitting.behind)
+        return bool(self.ui.note or self.ui.behind)
 
     def _note(self, width: int) -> list[Row]:
-        note, behind = self.sitting.note, self.sitting.behind
+        note, behind = self.ui.note, self.ui.behind
         told = paragraph(note, width, tone="mark") if note else []
         return [*told, *paragraph(behind, width, tone="dim")] if behind else told
 
     def _strip(self, width: int) -> list[Row]:
-        return rows(strip(self.sitting.snapshot, self.sitting.no_gauges, width, self.sitting.plain_ascii))
-
-    @property
-    def _has_words(self) -> bool:
-        return not self.NEEDS_STATE or self.sitting.state is not None
+        return rows(strip(self.ui.snapshot, self.ui.no_gauges, width, self.ui.plain_ascii))
 
     def _keys(self, width: int) -> list[Row]:
-        if not self._has_words:
+        if not self.can_show(self.ui):
             return []
         return rows(key_line(self.own_hints(), self.shared_hints(), width))
 
@@ -186,7 +241,7 @@ class Frame(Screen[None]):
     def own_hints(self) -> list[Hint]:
         """The keys of this screen, in words that may follow the state."""
         words = self.words()
-        known = hints(type(self).BINDINGS, self.sitting.keymap)
+        known = hints(type(self).BINDINGS, self.ui.keymap)
         usable = [hint for hint in known if self.check_action(hint.action.split("(")[0], ())]
         own = [replace(hint, words=words.get(hint.action, hint.words)) for hint in usable]
         if len([page for page in self.query(Page) if page.display]) > 1:
@@ -195,18 +250,28 @@ class Frame(Screen[None]):
 
     def shared_hints(self) -> list[Hint]:
         """The keys of every screen that belong in the key line."""
-        known = hints(self.app.BINDINGS, self.sitting.keymap)
-        return [hint for hint in known if hint.shown and self.app.check_action(hint.action, ())]
+        return [hint for hint in self.usable_everywhere() if hint.shown]
+
+    def usable_everywhere(self) -> list[Hint]:
+        """The keys of every screen that can be used on this one."""
+        known = hints(keys_of_every_screen(), self.ui.keymap)
+        return [hint for hint in known if self.app.check_action(*parse(hint.action)[1:])]
 
     def words(self) -> dict[str, str]:
         """Action → its words just now, said, where they differ from the binding's."""
         return {}
 
 
-class StageScreen(Frame):
-    """A stage of the sitting: Enter goes on, Esc goes back."""
+class StageScreen(BaseScreen):
+    """A stage of the session: Enter goes on, Esc goes back."""
 
+    BACK_TO: ClassVar[Stage | None] = None
+    """Where Esc leads, if not to the stage before."""
     BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "go_on", "go on", tooltip="agree and go on"), BACK]
+
+    def onward(self) -> BaseScreen | None:
+        """What Enter opens over this screen; None where it goes to the next stage."""
+        return None
 
     def action_go_on(self) -> None:
         """The next stage."""
@@ -217,28 +282,23 @@ class StageScreen(Frame):
         self.post_message(GoBack())
 
 
-class Overlay(Frame):
-    """Something looked at for a moment; Esc returns."""
+class Overlay(BaseScreen):
+    """Something looked at for a moment; Esc and the key that opened it return. A subclass gives its other keys."""
 
     BINDINGS: ClassVar[list[BindingType]] = [BACK]
+    ENTER_CLOSES: ClassVar[bool] = False
+    """Enter returns too: there is nothing to choose."""
+
+    def __init_subclass__(cls, **options: object) -> None:
+        """Add the keys that close it to those it has."""
+        own = [one for one in cls.__dict__.get("BINDINGS", ()) if isinstance(one, Binding)]
+        enter = [Binding("enter", "back", "back", show=False, tooltip="return")] if cls.ENTER_CLOSES else []
+        key = "" if cls.OPENED_BY is None or cls.TYPES else cls.OPENED_BY.key
+        same_key = [Binding(key, "back", "back", show=False)] if key else []
+        escape = [] if any(one.key == "escape" for one in own) else [BACK]
+        cls.BINDINGS = [*enter, *own, *same_key, *escape]
+        super().__init_subclass__(**options)
 
     def action_back(self) -> None:
         """Return to the screen underneath."""
         self.dismiss()
-
-
-class Reading(Overlay):
-    """An overlay of one page. `READ_BY` is the name of the action that opened it; the same key closes it."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "back", "back", show=False, tooltip="return"),
-        BACK,
-    ]
-
-    def panes(self) -> Iterable[Widget]:
-        """One page over the whole width."""
-        yield self.page("page_rows", "main")
-
-    def page_rows(self, width: int) -> list[Row]:
-        """What is read."""
-        raise NotImplementedError

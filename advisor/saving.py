@@ -1,4 +1,4 @@
-"""Writing a patched script and the report that explains it."""
+"""Writes a patched script and the report that explains it; `fix` and the app save through here."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from advisor.language import listed, say
 from advisor.plan.patch import Patch, fits_name, report_name
 from advisor.report.markdown_report import markdown_report
 from advisor.script.document import Rewrite
+from advisor.script.write import refuse_changed, write_file
 from advisor.session import State
 
 
@@ -46,19 +47,33 @@ def save(state: State, patch: Patch, destination: Path, force: bool) -> Written:
     Raises FileExistsError before anything is written where either is there and `force` is False, and EditRefused where
     a file has changed since it was read.
     """
-    from advisor.script.write import refuse_changed, write_file
-
     rewrite, report = only_rewrite(patch.rewrites), report_name(destination)
-    refuse_changed(rewrite.document)
+    document = rewrite.document
+    refuse_changed(document)
     refuse_existing(destination, force)
     refuse_existing(report, force)
-    document = rewrite.document
     notes = write_file(destination, rewrite.new, document.mode, force=force, like=document.path)
     write_file(report, markdown_report(state, destination.name).encode(), 0o644, force=force)
     return Written(report, notes)
+
+
+def save_report(state: State, destination: Path, force: bool) -> Path:
+    """Write the Markdown report and nothing else; returns its path. Raises FileExistsError as `save` does."""
+    refuse_existing(destination, force)
+    name = state.asked.script.name if state.asked.script is not None else destination.name
+    write_file(destination, markdown_report(state, name).encode(), 0o644, force=force)
+    return destination
 
 
 def refuse_existing(path: Path, force: bool) -> None:
     """Raises FileExistsError unless `force`."""
     if not force and (path.exists() or path.is_symlink()):
         raise FileExistsError(errno.EEXIST, say("it is there already; --force overwrites it"), str(path))
+
+
+def next_command(script: Path | None) -> str:
+    """The command that starts a run; "" where there is no script."""
+    if script is None:
+        return ""
+    runner = {".sh": "bash", ".bash": "bash", ".slurm": "sbatch", ".sbatch": "sbatch"}.get(script.suffix, "")
+    return f"{runner} {script}".strip()

@@ -1,4 +1,4 @@
-"""settings and set: reading and editing launch scripts by their own keys, without a diagnosis."""
+"""Changes settings in launch scripts by their own keys, byte-exact and without a diagnosis."""
 
 from __future__ import annotations
 
@@ -7,91 +7,34 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from msgspec.structs import replace
-
-from advisor.commands.asking import launch_index
-from advisor.commands.knowing import knowledge_of
-from advisor.commands.streams import emit, emit_file, tell, unreadable, usable
+from advisor.arguments import add_knowledge, add_output
+from advisor.commands.settings import dialects_of
 from advisor.exits import Exit, Refusal
-from advisor.hostile import clean, clean_line
-from advisor.knowledge import Knowledge
+from advisor.hostile import clean_line
 from advisor.language import listed, say
-from advisor.plan.patch import fits_name
-from advisor.report.json_report import encode
-from advisor.report.settings_report import Read, error_json, run_file, script_json, settings_json, settings_text
-from advisor.run.dialect import recognise
-from advisor.script.document import Document, EditRequest, ScriptError, Setting, Value
-from advisor.script.launch import Launch, Script
 
 if TYPE_CHECKING:
-    from advisor.commands.from_log import Printed
-
-RECOGNISED_IN = 200_000
-"""Characters of a script that are searched for a framework's hints."""
-
-
-def settings(parsed: argparse.Namespace) -> int:
-    """`jsonl` goes on at a script that cannot be read; the other formats stop there."""
-    knowledge = knowledge_of(parsed)
-    printed = usable(lambda: _printed(parsed.log, knowledge)) if parsed.log else None
-    if parsed.format == "jsonl":
-        for name in parsed.scripts:
-            emit(encode(_one(name, knowledge, printed), indent=None) + "\n")
-        return Exit.DONE
-    read = [usable(lambda name=name: _read(name, knowledge, printed)) for name in parsed.scripts]  # type: ignore[misc]
-    if parsed.format == "json":
-        emit(encode(settings_json(read)) + "\n")
-    elif parsed.format == "yaml":
-        emit("---\n".join(run_file(each) for each in read))
-    else:
-        emit(settings_text(read), parsed.ascii)
-    return Exit.DONE
+    from advisor.knowledge import Knowledge
+    from advisor.script.document import Document, EditRequest, Setting, Value
+    from advisor.script.launch import Launch, Script
 
 
-def _printed(logs: Sequence[str], knowledge: Knowledge) -> Printed:
-    from advisor.commands.from_log import printed_in
-
-    return printed_in([Path(log) for log in logs], knowledge)
-
-
-def _one(name: str, knowledge: Knowledge, printed: Printed | None) -> dict[str, object]:
-    try:
-        return script_json(_read(name, knowledge, printed))
-    except OSError as error:
-        return error_json(name, unreadable(error))
-    except (ScriptError, ValueError) as error:
-        return error_json(name, str(error) or type(error).__name__)
-    except Exception as error:  # noqa: BLE001 - the contract: one script that breaks us must not cost the answers to the others
-        return error_json(name, _our_fault(error))
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The script, the new values, and where to write."""
+    parser.add_argument("script", metavar="SCRIPT", help=say("launch script or config file"))
+    parser.add_argument(
+        "changes", nargs="+", metavar="KEY=VALUE", help=say("a setting by its own name, and its new value")
+    )
+    add_output(parser)
+    parser.add_argument("--launch", type=int, metavar="N", help=say("change only this launch, counted from 1"))
+    add_knowledge(parser)
 
 
-def _our_fault(error: Exception) -> str:
-    return say("this is a fault of the program, not of your file ({error})", error=f"{type(error).__name__}: {error}")
-
-
-def _read(name: str, knowledge: Knowledge, printed: Printed | None) -> Read:
-    from advisor.script.reader import read_script
-
-    script = read_script(Path(name))
-    if printed is not None:
-        from advisor.commands.from_log import filled
-
-        script = replace(script, launches=tuple(filled(script.launches, printed)))
-    text = clean(script.documents[0].data.decode(errors="replace"), RECOGNISED_IN)
-    found = [recognise(launch, text, (), {}, {}, knowledge.frameworks).framework for launch in script.launches]
-    models = [
-        next((key for key, fact in dialect.settings.items() if fact.knob == "model.path"), "") if dialect else ""
-        for dialect in found
-    ]
-    words = [dialect.framework if dialect else "unknown" for dialect in found]
-    return Read(clean_line(name), script, tuple(words), tuple(models))
-
-
-# --- set ----------------------------------------------------------------------------------------------------------
-
-
-def set_values(parsed: argparse.Namespace) -> int:
+def run(parsed: argparse.Namespace) -> int:
     """Write the script with these values; nothing is written where one of them cannot be set exactly."""
+    from advisor.commands.requests import launch_index
+    from advisor.commands.streams import emit_file, knowledge_of, tell, usable
+    from advisor.plan.patch import fits_name
     from advisor.script.reader import read_script
     from advisor.script.write import refuse_changed, write_file
 
@@ -120,10 +63,8 @@ def _pair(text: str) -> tuple[str, str]:
 
 def _bare_flags(script: Script, knowledge: Knowledge) -> frozenset[str]:
     """Options without a value in the frameworks that the script launches, without their dashes."""
-    text = clean(script.documents[0].data.decode(errors="replace"), RECOGNISED_IN)
-    found = [recognise(launch, text, (), {}, {}, knowledge.frameworks).framework for launch in script.launches]
-    facts = [fact for each in found if each and each.syntax == "argparse" for fact in each.settings.items()]
-    return frozenset(key for key, fact in facts if fact.type == "flag")
+    dialects = [one for one in dialects_of(script, knowledge) if one and one.syntax == "argparse"]
+    return frozenset(key for one in dialects for key, fact in one.settings.items() if fact.type == "flag")
 
 
 def rewritten(
@@ -198,6 +139,8 @@ def _found(launch: Launch, key: str) -> Setting | None:
 
 def _wanted(launch: Launch, key: str, value: str, flags: frozenset[str], *, everywhere: bool) -> EditRequest:
     """What to write: under the launch's own spelling of the key where it has it."""
+    from advisor.script.document import EditRequest
+
     setting = _found(launch, key)
     if setting is None:
         named_like_a_variable = key in launch.environment or (

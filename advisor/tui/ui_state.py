@@ -1,33 +1,36 @@
-"""What the screens share: the state of the sitting, where in it we are, and the messages by which they ask for more."""
+"""Holds what the screens share: the state of the session, where in it we are, and the messages that ask for more."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
-from textual.events import Key
 from textual.message import Message
 
 from advisor.language import say, sentences
 from advisor.tui.breadcrumb import Stage
-from advisor.tui.driver import Driver, Preview, Saved
+from advisor.tui.driver import Preview, Saved, SessionDriver
 
 if TYPE_CHECKING:
-    from advisor.glance import Glance
+    from advisor.machine.cluster.live import ClusterGauges
     from advisor.machine.live import GaugeSnapshot
     from advisor.recent import Recent
     from advisor.session import State
-    from advisor.tui.messages import ClusterSource
+
+
+MakeDriver = Callable[[], SessionDriver]
+"""Makes a driver, or gives the one it made before: what a driver needs is loaded only when it is first asked."""
 
 
 class Offers(Struct, frozen=True):
     """What the app can open besides what it was started with; None: it does not offer it."""
 
-    demo: Callable[[], Driver] | None = None
+    demo: MakeDriver | None = None
     """Gives the driver of the bundled crash."""
-    files: Callable[[Path | None, tuple[Path, ...]], Driver] | None = None
+    files: Callable[[Path | None, tuple[Path, ...]], SessionDriver] | None = None
     """Gives the driver of a script and logs that the user chose."""
     recent: Callable[[], Recent] | None = None
     """Looks for runs in the present folder."""
@@ -35,19 +38,17 @@ class Offers(Struct, frozen=True):
     """Keeps pasted text as a file. Raises OSError."""
 
 
-Keeper = Callable[["State", Mapping[str, bool], str, int], None]
-"""Keeps the sitting: state, steps switched by hand, stage, question. Raises OSError."""
+SessionKeeper = Callable[["State", Mapping[str, bool], str, int], None]
+"""Keeps the session: state, steps switched by hand, stage, question. Raises OSError."""
 
 
-class Sitting(Struct):
+class UiState(Struct):
     """Only the app changes it; screens read it and post messages."""
 
-    driver: Driver
+    driver: MakeDriver
     plain_ascii: bool = False
     state: State | None = None
     """None while the files are being read."""
-    glance: Glance | None = None
-    """What the ends of the logs prove, before there is a state."""
     stage: Stage = "machine"
     question: int = 0
     """Index into the diagnosis' path."""
@@ -59,14 +60,12 @@ class Sitting(Struct):
     """The last gauges; None before the first, and where there are none."""
     no_gauges: str = ""
     """Why there are no gauges."""
-    cluster: ClusterSource | None = None
+    cluster: ClusterGauges | None = None
     """The Ray cluster that was named, live."""
     preview: Preview | None = None
     """None: not made for the present plan yet."""
     saved: Saved | None = None
     offers: Offers = field(default_factory=Offers)
-    typed: list[Key] = field(default_factory=list)
-    """Keys pressed on the glance, for the screen that comes after it."""
     cursors: dict[str, str | None] = field(default_factory=dict)
     """Stage → where its cursor stood."""
     switched: dict[str, bool] = field(default_factory=dict)
@@ -76,7 +75,7 @@ class Sitting(Struct):
     chosen_script: Path | None = None
     chosen_logs: tuple[Path, ...] = ()
     """Files picked in the app, before they are opened."""
-    keeper: Keeper | None = None
+    keeper: SessionKeeper | None = None
 
     run_ended: float | None = None
     """When the logs were last written (epoch seconds); None: no run is known to have died."""
@@ -97,19 +96,18 @@ class Sitting(Struct):
 
 
 class GoOn(Message):
-    """Enter: the next stage. `keep_note`: the note was made by the same keystroke and has not been seen yet."""
+    """Enter: the next stage."""
 
 
 class GoBack(Message):
     """Esc: the stage before."""
 
 
+@dataclass(eq=False)
 class QuestionAsked(Message):
     """Go to a question of the path, counted from 0."""
 
-    def __init__(self, number: int) -> None:
-        super().__init__()
-        self.number = number
+    number: int
 
 
 class DemoAsked(Message):
@@ -124,33 +122,47 @@ class MachineAsked(Message):
     """Look at the machine although nothing was given."""
 
 
+@dataclass(eq=False)
 class Answered(Message):
     """The user answered a question (None: took the answer back). `then_on`: and goes to the next one."""
 
-    def __init__(self, question: str, choice: str | None, then_on: bool) -> None:
-        super().__init__()
-        self.question, self.choice, self.then_on = question, choice, then_on
+    question: str
+    choice: str | None
+    then_on: bool
 
 
+@dataclass(eq=False)
 class Toggled(Message):
     """The user switched a step of the plan."""
 
-    def __init__(self, step_id: str) -> None:
-        super().__init__()
-        self.step_id = step_id
+    step_id: str
 
 
+@dataclass(eq=False)
 class SaveAsked(Message):
     """The user wants the script written."""
 
-    def __init__(self, destination: Path, force: bool) -> None:
-        super().__init__()
-        self.destination, self.force = destination, force
+    destination: Path
+    force: bool
 
 
+@dataclass(eq=False)
 class Copied(Message):
     """The user wants `text` in the clipboard; `what` names it in the sentence that says so."""
 
-    def __init__(self, text: str, what: str) -> None:
-        super().__init__()
-        self.text, self.what = text, what
+    text: str
+    what: str
+
+
+@dataclass(eq=False)
+class GaugesRead(Message):
+    """A worker read the gauges."""
+
+    snapshot: GaugeSnapshot
+
+
+@dataclass(eq=False)
+class Noticed(Message):
+    """The session says what it is reading."""
+
+    text: str

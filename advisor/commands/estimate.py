@@ -1,0 +1,39 @@
+"""Estimates the memory of a run in every phase, and whether it fits."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from advisor.arguments import add_answers, add_format, add_input, add_machine
+from advisor.exits import Exit, Refusal
+from advisor.language import say
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """A script or a run file, the machine, and how it is printed."""
+    add_input(parser)
+    parser.add_argument(
+        "--run", metavar="FILE", help=say("use a run file (`settings --format yaml` writes one) instead of a script")
+    )
+    add_machine(parser)
+    add_answers(parser)
+    add_format(parser, "text", "json")
+
+
+def run(parsed: argparse.Namespace) -> int:
+    """Exit 3 where the run does not fit."""
+    from advisor.commands.requests import asked_from, open_state
+    from advisor.commands.streams import emit, usable
+    from advisor.report.json_report import encode, estimate_json
+    from advisor.report.text_report import estimate_report
+    from advisor.run_file import size_run_file, sizing_of
+
+    if parsed.run is None:
+        sizing = sizing_of(open_state(parsed, needs_script=True))
+    elif parsed.script or parsed.demo:
+        raise Refusal(say("give a SCRIPT or --run FILE, not both"))
+    else:
+        sizing = usable(lambda: size_run_file(Path(parsed.run), asked_from(parsed)))
+    emit(encode(estimate_json(sizing)) + "\n" if parsed.format == "json" else estimate_report(sizing), parsed.ascii)
+    return Exit.DOES_NOT_FIT if sizing.fit.fits is False else Exit.DONE

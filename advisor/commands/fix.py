@@ -1,0 +1,68 @@
+"""Writes the launch script that fits and its report, or prints the diff and writes nothing."""
+
+from __future__ import annotations
+
+import argparse
+
+from advisor.arguments import add_output, add_session
+from advisor.exits import Exit, Refusal
+from advisor.hostile import clean_line
+from advisor.language import listed, say
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """A session, which changes to make, and where to write."""
+    add_session(parser)
+    parser.add_argument(
+        "--accept",
+        default="recommended",
+        metavar="recommended|same-results|ID,ID",
+        help=say("which changes to make: the recommended ones, only those that leave training results alone, or these"),
+    )
+    parser.add_argument("--diff", action="store_true", help=say("print a unified diff and write nothing"))
+    add_output(parser)
+
+
+def run(parsed: argparse.Namespace) -> int:
+    """Refuses where the crash was no shortage of memory, or where an edit cannot be made exactly."""
+    from advisor import session
+    from advisor.commands.diagnose import found_code
+    from advisor.commands.requests import open_state
+    from advisor.commands.streams import emit, emit_file, tell, usable
+    from advisor.report.diff_report import diff_report
+    from advisor.report.phrases import change_line
+    from advisor.saving import destination_of, only_rewrite, save
+
+    state = open_state(parsed, needs_script=True)
+    if state.crash.verdict == "not_oom":
+        told = say("this was not a shortage of memory: nothing to fix (diagnose says more)")
+        raise Refusal(told, Exit.NOTHING_FOUND)
+    patch = session.patch(state)
+    if patch.refused:
+        raise Refusal(f"{clean_line(str(state.asked.script))}: {patch.refused}")
+    for sentence in patch.by_hand:
+        tell(say("by hand: {change}", change=sentence))
+    changes = [change_line(change) for step in state.plan.selected() for change in step.changes]
+    if not patch.rewrites:  # the selected changes, where there are any, are not the script's to make
+        emit("".join(f"{change}\n" for change in changes if not parsed.diff), parsed.ascii)
+        tell(say("no selected change edits the script: nothing was written"))
+        return found_code(state)
+    if parsed.output == "-" and not parsed.diff:
+        emit_file(only_rewrite(patch.rewrites).new)
+        for change in changes:
+            tell(change)
+        return Exit.DONE
+    destination = destination_of(patch, parsed.output, here=parsed.demo)
+    if parsed.diff:
+        emit(diff_report(patch.rewrites, [str(destination)]), parsed.ascii)
+        return Exit.DONE
+    written = usable(lambda: save(state, patch, destination, parsed.force))
+    emit("".join(f"{change}\n" for change in changes), parsed.ascii)
+    file, proof = clean_line(str(destination)), listed(patch.proof)
+    tell(say("written {file} ({proof})", file=file, proof=proof) if proof else say("written {file}", file=file))
+    tell(say("report  {file}", file=clean_line(str(written.report))))
+    if state.plan.fits is False:
+        tell(say("it does not fit with these changes alone: {shortfall}", shortfall=state.plan.shortfall))
+    for note in written.notes:
+        tell(note)
+    return Exit.DONE

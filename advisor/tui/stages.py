@@ -1,0 +1,214 @@
+"""Moves between the stages of a session, and carries out what the user decides on the way."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+from textual import on, work
+
+from advisor.language import say
+from advisor.tui.breadcrumb import STAGES, Stage
+from advisor.tui.driver import Preview, expected_trouble
+from advisor.tui.opening import OpeningApp
+from advisor.tui.screen import SCREENS, StageScreen
+from advisor.tui.ui_state import Answered, GoBack, GoOn, MachineAsked, QuestionAsked, SaveAsked, Toggled
+
+if TYPE_CHECKING:
+    from advisor.session import State
+
+
+class StagesApp(OpeningApp):
+    """All changes of the state happen here, one after the other."""
+
+    # --- moving ----------------------------------------------------------------------------------------------------
+
+    def _show(self, stage: Stage, question: int = 0) -> None:
+        """Replace whatever is shown by the screen of `stage`."""
+        ui = self.ui
+        ui.stage, ui.question = stage, question
+        asks = stage == "machine" and ui.offers.files is not None and self._asks_for_files()
+        self._replace_all("choose" if asks else stage)
+        self._keep()
+        if stage == "save":
+            self._preview()
+
+    def _replace_all(self, name: str) -> None:
+        while len(self.screen_stack) > 2:
+            self.pop_screen()
+        self.switch_screen(SCREENS[name](self.ui))
+
+    def _asks_for_files(self) -> bool:
+        asked = self.ui.known.asked
+        return asked.script is None and not asked.logs
+
+    @on(MachineAsked)
+    def _machine_asked(self) -> None:
+        self.switch_screen(SCREENS["machine"](self.ui))
+
+    @on(GoOn)
+    def _go_on(self) -> None:
+        self._in_turn(self._forward)
+
+    @on(GoBack)
+    def _go_back(self) -> None:
+        self._in_turn(self._backward)
+
+    @on(QuestionAsked)
+    def _question_asked(self, message: QuestionAsked) -> None:
+        self._in_turn(lambda: self._show("questions", message.number))
+
+    def action_question(self, number: int) -> None:
+        """To a question of the path, from wherever we are."""
+        self.post_message(QuestionAsked(number))
+
+    def _in_turn(self, move: Callable[[], None]) -> None:
+        """Move only after what was asked before is done, so that quick keys arrive where they would have."""
+
+        async def moved() -> None:
+            async with self._turn:
+                self.ui.note = ""
+                move()
+
+        self.run_worker(moved(), group="turn")
+
+    def _forward(self) -> None:
+        ui = self.ui
+        asked = len(ui.known.diagnosis.path)
+        over = self.screen.onward() if isinstance(self.screen, StageScreen) else None
+        if over is not None:
+            self.push_screen(over)
+        elif ui.stage == "questions" and ui.question + 1 < asked:
+            self._show("questions", ui.question + 1)
+        elif ui.stage == "crash" and not asked:
+            self._show("plan")
+        elif ui.stage != "save":
+            self._show(STAGES[STAGES.index(ui.stage) + 1])
+
+    def _backward(self) -> None:
+        ui = self.ui
+        asked = len(ui.known.diagnosis.path)
+        if isinstance(self.screen, StageScreen) and self.screen.BACK_TO:
+            self._show(self.screen.BACK_TO)
+        elif ui.stage == "questions" and not asked:
+            self._show("crash")
+        elif ui.stage == "questions" and ui.question > 0:
+            self._show("questions", ui.question - 1)
+        elif ui.stage == "plan":
+            self._show("questions", asked - 1) if asked else self._show("crash")
+        elif ui.stage != "machine":
+            self._show(STAGES[STAGES.index(ui.stage) - 1])
+        elif self._asks_for_files():
+            self._show("machine")
+
+    # --- what the user decides -------------------------------------------------------------------------------------
+
+    @on(Answered)
+    def _answered(self, message: Answered) -> None:
+        from advisor.tui.plan_view import after_answer
+
+        driver, choice = self.ui.driver(), message.choice
+
+        def answered(state: State) -> State:
+            return driver.answer(state, message.question, choice)
+
+        self.ui.switched.clear()
+        self._change(answered, after_answer, self._forward if message.then_on else None)
+
+    @on(Toggled)
+    def _toggled(self, message: Toggled) -> None:
+        from advisor.tui.plan_view import after_toggle
+
+        driver = self.ui.driver()
+        self._change(lambda state: driver.toggle(state, message.step_id), after_toggle, None, message.step_id)
+
+    @work(group="turn")
+    async def _change(
+        self,
+        step: Callable[[State], State],
+        told: Callable[[State, State], str],
+        then: Callable[[], None] | None,
+        switched: str = "",
+    ) -> None:
+        """One change of the state: the driver works in a thread, the screens follow."""
+        async with self._turn:
+            ui = self.ui
+            before = ui.known
+            try:
+                ui.state = await asyncio.to_thread(step, before)
+            except expected_trouble() as error:
+                ui.note = say("that could not be done: {why}", why=error)
+                then = None
+            else:
+                ui.note = told(before, ui.known)
+                ui.preview = None
+                self._remember(switched)
+            if then is not None:
+                then()
+            else:
+                self._reload()
+
+    def _remember(self, switched: str) -> None:
+        ui = self.ui
+        for step in ui.known.plan.steps:
+            if step.id == switched:
+                ui.switched.pop(switched, None)
+                ui.switched[switched] = step.selected
+        self._keep()
+
+    def _keep(self) -> None:
+        """Keep the session on disk, in a thread: the disk may be slow."""
+        ui = self.ui
+        if ui.keeper is not None and ui.state is not None:
+            self._moves += 1
+            keep = partial(ui.keeper, ui.state, dict(ui.switched), ui.stage, ui.question)
+            self._kept(self._moves, keep)
+
+    @work(thread=True, group="keep")
+    def _kept(self, move: int, keep: Callable[[], None]) -> None:
+        with self._keeping:  # keys come faster than a slow disk writes: one at a time, and never an older one last
+            if move < self._last_kept:
+                return
+            self._last_kept = move
+            try:
+                keep()
+            except OSError:
+                self.ui.keeper = None  # nowhere to keep it: the session goes on without
+
+    @work(group="turn")
+    async def _preview(self) -> None:
+        async with self._turn:
+            ui = self.ui
+            if ui.preview is not None:
+                return
+            try:
+                ui.preview = await asyncio.to_thread(ui.driver().preview, ui.known)
+            except expected_trouble() as error:
+                ui.preview = Preview("", refused=str(error))
+            self._reload()
+
+    @on(SaveAsked)
+    def _save_asked(self, message: SaveAsked) -> None:
+        self._save(message)
+
+    @work(group="turn")
+    async def _save(self, message: SaveAsked) -> None:
+        from advisor.tui.save_view import OverwriteScreen
+
+        async with self._turn:
+            ui = self.ui
+            ui.note = ""
+            try:
+                save = ui.driver().save
+                saved = await asyncio.to_thread(save, ui.known, message.destination, message.force)
+            except FileExistsError:
+                self.push_screen(OverwriteScreen(ui, message.destination))
+            except expected_trouble() as error:
+                ui.note = say("nothing was written: {why}", why=error)
+                self._reload()
+            else:
+                ui.saved = replace(saved, by_hand=ui.preview.by_hand if ui.preview else ())
+                self._replace_all("saved")
