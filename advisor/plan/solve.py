@@ -138,8 +138,9 @@ def _saves_elsewhere(proposal: Proposal, situation: Situation, own: bool, first:
     if proposal.fits is None or proposal.documented:
         return ""
     phase = situation.fullest
-    if situation.phase == "unknown" and any(size > 0 for size in proposal.saves.values()):
-        return ""  # nobody knows what would be elsewhere
+    guessed = situation.phase == "unknown" and phase not in tight(situation, {})
+    if guessed and any(size > 0 for size in proposal.saves.values()):
+        return ""  # neither log nor ledger shows where it died: nobody knows what would be elsewhere
     saved, limit = proposal.saves.get(phase, 0), situation.now.ledger.gpu_capacity or 0
     if situation.place == "gpu" and 0 < saved < limit * WORTH_A_STEP and not proposal.fits:
         return say("it saves only {size} in {phase}", size=show_bytes(saved), phase=PHASE_TITLES[phase])
