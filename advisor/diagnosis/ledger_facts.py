@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from advisor.crash.evidence import Crash
 from advisor.diagnosis.fact import Fact
 from advisor.language import Sayings, say
-from advisor.memory.cells import Ledger, Match
+from advisor.memory.cells import TITLES, Ledger, Match
 from advisor.run.run import Run
 from advisor.units import show_bytes
-from advisor.words import OWNER_TITLES, PHASE_NAMES
+from advisor.words import PHASE_NAMES
 
 _GROUPS: Sayings[str] = Sayings({"states": "states", "batch": "batch", "engine": "engine"})
 """Owners of the ledger, in groups."""
@@ -73,6 +73,6 @@ def _host_holder(ledger: Ledger, crash: Crash) -> dict[str, Fact]:
     if phase is None or not cells:
         return {}
     largest = max(cells, key=lambda cell: cell.expected)
-    owner, size = OWNER_TITLES[largest.owner], show_bytes(largest.expected)
+    owner, size = TITLES[largest.owner], show_bytes(largest.expected)
     because = say("the ledger of {phase}: {owner} {size}", phase=PHASE_NAMES[phase.phase], owner=owner, size=size)
     return {"host.largest": Fact(largest.owner, "script", because)}

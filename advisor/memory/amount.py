@@ -12,23 +12,22 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from advisor.language import say
+from advisor.language import clauses, mark, say
 from advisor.units import GIB, KIB, MIB
 from advisor.words import Basis, weakest
 
 Unit = Literal["", "bytes", "%"]
 """Of a leaf: a count, bytes, or a part of 1 that is printed in percent."""
-Op = Literal["", "+", "−", "×", "÷", "min", "max", "ceil", "called", "within"]
+Op = Literal["", "+", "−", "×", "÷", "min", "max", "ceil", "round", "called", "within"]
 _TIGHTNESS: dict[str, int] = {"+": 1, "−": 1, "×": 2, "÷": 2}
-_ALONE = 3
-"""Tightness of what needs no brackets anywhere."""
+_AT_LEAST, _AT_MOST = mark("at least {amount}"), mark("at most {amount}")
 _DIGITS = 5
 """Significant digits of a printed number: a text's value is right to 1 part in 10,000 a leaf."""
 _WHOLE_BELOW = 1_000_000
 """Counts below it are printed to the last digit."""
 
 
-class Amount(Struct, frozen=True, eq=False, gc=False):
+class Amount(Struct, frozen=True, gc=False):
     """A quantity with its interval and the expression that gave it. Bytes are bytes, parts are fractions of 1.
 
     `+ − × ÷` with another Amount or a number, `least`, `most` and `ceil` build the tree. A leaf that is not known but
@@ -117,31 +116,56 @@ class Amount(Struct, frozen=True, eq=False, gc=False):
         return self.value != 0
 
     def within(self, low: Amount | float | None = None, high: Amount | float | None = None) -> Amount:
-        """The same value in an interval of its own, which never excludes the value; None keeps an end."""
-        least = self if low is None else as_amount(low)
-        most = self if high is None else as_amount(high)
-        ends = (min(self.value, least.low), max(self.value, most.high))
-        return Amount(self.value, *ends, "within", (self, least, most))
+        """The same value in an interval of its own, which never excludes the value; None keeps an end.
 
-    def called(self, name: str) -> Amount:
+        A bound that is an Amount is printed behind the text (`bounds`).
+        """
+        ends = (self if low is None else as_amount(low), self if high is None else as_amount(high))
+        least, most = min(self.value, ends[0].low), max(self.value, ends[1].high)
+        return Amount(self.value, least, most, "within", (self, *ends))
+
+    def spread(self, low: float = 1, high: float = 1) -> Amount:
+        """The same value, its interval's ends multiplied with these factors."""
+        return Amount(self.value, self.low * low, self.high * high, "within", (self,))
+
+    def called(self, name: str, unit: Unit = "bytes") -> Amount:
         """The same as one quantity: its text is its value and `name`, its tree stays what it is made of."""
-        return Amount(self.value, self.low, self.high, "called", (self,), name, "bytes")
+        return Amount(self.value, self.low, self.high, "called", (self,), name, unit)
 
     def rests_on(self, basis: Basis) -> Amount:
         """The same, claiming no more than `basis`."""
-        if weakest(self.basis, basis) == self.basis:
+        if basis in ("measured", "computed"):
             return self
-        return Amount(self.value, self.low, self.high, "within", (self, self, self), own_basis=basis)
+        return Amount(self.value, self.low, self.high, "within", (self,), own_basis=basis)
+
+    def rounded(self) -> Amount:
+        """The nearest whole number."""
+        if self.value == int(self.value):
+            return self
+        return Amount(round(self.value), self.low, self.high, "round", (self,))
 
     @property
     def basis(self) -> Basis:
         """The weakest of its leaves'; the ends of an interval do not count, they are what is not known."""
+        if not self.op:
+            return self.own_basis
         inner = self.args[:1] if self.op == "within" else self.args
-        return weakest(self.own_basis, *(each.basis for each in inner))
+        below = weakest(*(each.basis for each in inner))
+        return below if self.own_basis == "computed" else weakest(below, self.own_basis)
 
     def text(self) -> str:
         """The arithmetic in the language in force: "2 bytes × 7.6156e9 parameters ÷ 8 GPUs"."""
         return self._text(0)
+
+    def bounds(self) -> str:
+        """What may be at least and at most, where the interval's ends are formulas: "at most 4 GiB × 8 GPUs"."""
+        if self.op != "within":
+            return ""
+        said = [self.args[0].bounds()] if len(self.args) == 1 else []
+        for text, end in zip((_AT_LEAST, _AT_MOST), self.args[1:], strict=False):
+            if end != self.args[0] and (end.op or end.name):
+                said.append(say(text, amount=end.text()))
+        return clauses(each for each in said if each)
 
     def _text(self, around: int) -> str:
         """The text, in brackets where the operator around it binds as tightly."""
@@ -152,8 +176,9 @@ class Amount(Struct, frozen=True, eq=False, gc=False):
         if self.op not in _TIGHTNESS:
             return f"{self.op}({', '.join(arg.text() for arg in self.args)})"
         own = _TIGHTNESS[self.op]
-        left, right = self.args
-        said = f"{left._text(own)} {self.op} {right._text(own + 1)}"
+        first, *others = self.args
+        behind = own + (self.op in "−÷")
+        said = f" {self.op} ".join([first._text(own), *(other._text(behind) for other in others)])
         return f"({said})" if own < around else said
 
     def as_tree(self) -> dict[str, Any]:
@@ -227,10 +252,11 @@ def ceil(amount: Amount) -> Amount:
 
 def add_up(amounts: Iterable[Amount]) -> Amount:
     """Their sum; 0 where there are none."""
-    total = as_amount(0)
-    for each in amounts:
-        total = total + each
-    return total
+    parts = tuple(each for each in amounts if not _is_nothing(each, 0))
+    if len(parts) < 2:
+        return parts[0] if parts else as_amount(0)
+    value, low, high = (sum(getattr(part, end) for part in parts) for end in ("value", "low", "high"))
+    return Amount(value, low, high, "+", parts)
 
 
 def _picked(op: Literal["min", "max"], amounts: list[Amount]) -> Amount:

@@ -1,4 +1,4 @@
-"""Which tensor of this run has the size that could not be allocated, or how many tokens it must have had."""
+"""Finds which tensor of this run has the size that could not be allocated, or how many tokens it must have had."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from advisor.memory.allocator import can_mean, elements_window, identifies_nothi
 from advisor.memory.batches import Assumptions, Pass, critic_pass, scoring_pass, sequences_held, update_pass
 from advisor.memory.cells import Match
 from advisor.memory.inputs import shards_of, tensor_ways
+from advisor.memory.lora import tile_rows
 from advisor.memory.sub_groups import sub_group_sizes
 from advisor.run.run import ModelShape, Run
 from advisor.words import Phase
@@ -110,7 +111,7 @@ def _token_counts(run: Run, step: Pass) -> Iterator[tuple[int, str, int]]:
     scope = run.mechanics.logits_scope
     most = step.high * max(1, run.topology.sequence_parallel)
     options: list[tuple[int, str, int]] = [
-        (round(step.tokens * step.logits_part(scope)), step.formula, 9),
+        (round(step.tokens.value * step.logits_part(scope).value), step.tokens.text(), 9),
         (most, say("{sequences} x {length} tokens", sequences=step.sequences, length=step.length), 8),
         (step.length, say("one sequence of prompt and response"), 6),
     ]
@@ -173,8 +174,7 @@ def _vocabulary(run: Run, shape: ModelShape) -> tuple[int, int]:
 
 def _tile(run: Run, shape: ModelShape, step: Pass) -> Iterator[tuple[int, str, int]]:
     """Rows of a tile, where log-probabilities never see full logits."""
-    rows = run.mechanics.logits_tile_bytes // (c.FP32 * shape.vocab)
-    yield min(max(rows, c.TILE_ROWS_LOW), c.TILE_ROWS_HIGH, max(1, step.tokens)), say("one tile"), 9
+    yield tile_rows(run.mechanics.logits_tile_bytes, shape.vocab, step.tokens.value), say("one tile"), 9
 
 
 def _activations(shape: ModelShape, passes: list[tuple[Pass, Phase, str]]) -> Iterator[Candidate]:
@@ -191,7 +191,7 @@ def _activations(shape: ModelShape, passes: list[tuple[Pass, Phase, str]]) -> It
                         tokens=step.high,
                         width=width,
                         size=size,
-                        words=step.formula,
+                        words=step.tokens.text(),
                     ),
                     (phase,),
                     8,
@@ -297,7 +297,7 @@ def _inverse(run: Run, shape: ModelShape, tried: int, phase: Phase) -> tuple[Mat
             average=most / step.sequences,
             sequences=step.sequences,
             length=step.length,
-            step=step.formula,
+            step=step.tokens.text(),
         )
         tensor = say("logits of {tokens} tokens, if it is logits", tokens=tokens)
         found.append((fits, Match(tensor, tried, f"{dtype} [T, {shape.vocab}]", words, where, False, of_logits=True)))

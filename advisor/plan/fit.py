@@ -3,22 +3,7 @@
 from __future__ import annotations
 
 from advisor.memory.cells import Ledger, PhaseSum, Place
-from advisor.words import PHASES, Phase
-
-_ORDER: tuple[Phase, ...] = (
-    "model_load",
-    "rollout_init",
-    "weight_sync",
-    "rollout_generate",
-    "validation",
-    "log_prob",
-    "critic_update",
-    "actor_update",
-    "optimizer_step",
-    "checkpoint",
-)
-"""Phases as a first step passes them."""
-
+from advisor.words import PHASE_TABLE, PHASES, Phase
 
 ASIDE: dict[Place, tuple[Phase, ...]] = {"gpu": (), "host": ("model_load", "checkpoint")}
 """Short peaks outside the step: what the log measured in it is not known to be there too, so they are only told."""
@@ -63,11 +48,12 @@ def _proven(now: PhaseSum, before: Ledger, place: Place, died_in: Phase | None) 
     then = before.phase(place, now.phase)
     if then is None or now.expected > then.expected:
         return False
-    return died_in is None or _rank(now.phase) < _rank(died_in)
+    return died_in is None or _first_step(now.phase) < _first_step(died_in)
 
 
-def _rank(phase: Phase) -> int:
-    return _ORDER.index(phase) if phase in _ORDER else len(PHASES)
+def _first_step(phase: Phase) -> int:
+    place = PHASE_TABLE[phase].first_step
+    return len(PHASES) if place is None else place
 
 
 def died_in(before: Ledger, place: Place, phase: Phase, shared: bool = True) -> Phase:

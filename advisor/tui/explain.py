@@ -8,11 +8,11 @@ from textual.binding import Binding, BindingType
 
 from advisor.hostile import cells
 from advisor.language import clauses, listed, mark, say
-from advisor.memory.cells import LETTERS, Cell, Ledger, PhaseSum, Place
+from advisor.memory.cells import OWNERS, TITLES, Cell, Ledger, PhaseSum, Place
 from advisor.plan.plan import PlanStep, grouped
 from advisor.tui.facts import briefly
 from advisor.tui.frame import BACK, Reading
-from advisor.tui.memory_bars import OWNER_WORDS, phases_of
+from advisor.tui.memory_bars import phases_of
 from advisor.tui.sitting import Sitting
 from advisor.tui.ui_text import (
     BLANK,
@@ -138,7 +138,7 @@ def _named(of: PhaseSum) -> dict[tuple[str, int], Cell]:
 def _cell_rows(cell: Cell, width: int, word: str = "") -> list[Row]:
     spread = f" ({show_bytes(cell.low)} – {show_bytes(cell.high)})" if cell.low != cell.high else ""
     number = f"{show_bytes(cell.expected)}{spread}"
-    name = f"{LETTERS[cell.owner]} {OWNER_WORDS[cell.owner]}" if not word else f"  {word}"
+    name = f"{OWNERS[cell.owner].letter} {TITLES[cell.owner]}" if not word else f"  {word}"
     room = max(12, width - cells(number) - 1)
     head = Row(line(Span(pad(name, room) + " ", "mark" if word else "plain"), span(number)))
     return [

@@ -31,6 +31,7 @@ from advisor.knowledge.schema import (
     Tree,
 )
 from advisor.machine.inventory import Gpu, Host, Machine
+from advisor.memory.amount import in_bytes
 from advisor.memory.cells import Cell, Ledger, Match, Owner, PhaseSum, Place
 from advisor.plan.plan import Change, NotProposed, Plan, PlanStep
 from advisor.run.run import Knob, ModelShape, Run, Topology
@@ -164,7 +165,7 @@ KNOWLEDGE = Knowledge(
 def cell(phase: Phase, place: Place, owner: Owner, gib: float, formula: str) -> Cell:
     """A cell with a range of a tenth either way."""
     size = int(gib * GIB)
-    return Cell(phase, place, owner, int(size * 0.9), size, int(size * 1.1), formula)
+    return Cell(owner, in_bytes(formula, size, low=int(size * 0.9), high=int(size * 1.1)))
 
 
 def ledger(optimizer_on_gpu: bool) -> Ledger:
