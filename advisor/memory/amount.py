@@ -183,12 +183,12 @@ class Amount(Struct, frozen=True, gc=False):
 
     def as_tree(self) -> dict[str, Any]:
         """The tree for JSON: `{"op", "args"}` or a leaf's `{"value", "name", "unit"}`, intervals and basis where they
-        say something."""
+        say something. Names are English in every language, as all words that programs read."""
         tree: dict[str, Any] = {"value": self.value}
         if self.low != self.value or self.high != self.value:
             tree |= {"low": self.low, "high": self.high}
         if self.name:
-            tree["name"] = say(self.name)
+            tree["name"] = self.name
         if self.unit:
             tree["unit"] = self.unit
         if self.own_basis != "computed":
