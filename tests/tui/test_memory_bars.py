@@ -20,8 +20,8 @@ from tests.replacing import replace
 
 from .made_state import G, cells, ledger, plan_of, steps
 
-OWNERS = st.sampled_from(sorted(OWNERS))
-SIZES = st.lists(st.tuples(OWNERS, st.integers(0, 200 * G)), max_size=8)
+DRAWN = st.sampled_from(sorted(OWNERS))
+SIZES = st.lists(st.tuples(DRAWN, st.integers(0, 200 * G)), max_size=8)
 
 
 def made(parts: list[tuple[str, int]]) -> PhaseSum:
@@ -92,7 +92,7 @@ def test_an_unknown_capacity_draws_no_limit_and_judges_nothing() -> None:
 def test_the_legend_names_only_letters_that_are_drawn() -> None:
     shown = texts(legend(plan_of(steps()), ["actor_update"], 78))
     assert "W weights" in shown
-    assert "? unproven" in shown
+    assert "? unexplained" in shown
     assert "KV cache" not in shown
 
 
