@@ -8,6 +8,7 @@ import os
 import stat
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -36,7 +37,14 @@ def test_the_diagnosis_is_the_expected_one(name: str, tmp_path: Path, monkeypatc
     answer = diagnosis(story, capsys)
     answer["tool"] = {}
     answer["machine"]["environment"] = ""
-    golden(f"{name}.json", story.folder, json.dumps(answer, indent=1, ensure_ascii=False, sort_keys=True) + "\n")
+    without_trees = json.loads(json.dumps(answer), object_hook=_without_tree)
+    told = json.dumps(without_trees, indent=1, ensure_ascii=False, sort_keys=True)
+    golden(f"{name}.json", story.folder, told + "\n")
+
+
+def _without_tree(node: dict[str, Any]) -> dict[str, Any]:
+    """A formula's text says what its tree does."""
+    return {key: value for key, value in node.items() if key != "tree"}
 
 
 @pytest.mark.parametrize("name", DOCUMENTED)
