@@ -93,23 +93,11 @@ class Amount(Struct, frozen=True, gc=False):
         ends = [one / two for one in (self.low, self.high) for two in (right.low, right.high)]
         return Amount(value, min(ends), max(ends), "÷", (self, right))
 
-    def __rtruediv__(self, other: float) -> Amount:
-        return as_amount(other) / self
-
     def __lt__(self, other: Amount | float) -> bool:
         return self.value < as_amount(other).value
 
-    def __le__(self, other: Amount | float) -> bool:
-        return self.value <= as_amount(other).value
-
     def __gt__(self, other: Amount | float) -> bool:
         return self.value > as_amount(other).value
-
-    def __ge__(self, other: Amount | float) -> bool:
-        return self.value >= as_amount(other).value
-
-    def __float__(self) -> float:
-        return float(self.value)
 
     def __bool__(self) -> bool:
         """Whether it is anything but exactly 0."""

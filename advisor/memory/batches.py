@@ -106,8 +106,8 @@ def update_pass(run: Run, assumed: Assumptions) -> Pass:
     caps = [c for c in (sequences_held(run), sequences_held(run, "actor.mini_batch")) if c is not None]
     micro = _rows_of(run, run.number("actor.micro_batch"))
     dynamic = run.is_on("actor.dynamic_batch")
-    shape = _Sharing("actor", run.topology.sequence_parallel, without_padding(run, "actor"))
-    return _pass(run, assumed, shape, micro, caps, run.number("actor.tokens_per_gpu") if dynamic else None)
+    budget = run.number("actor.tokens_per_gpu") if dynamic else None
+    return _pass(run, assumed, "actor", without_padding(run, "actor"), micro, caps, budget)
 
 
 def _rows_of(run: Run, micro: float | None) -> float | None:
@@ -123,8 +123,8 @@ def scoring_pass(run: Run, assumed: Assumptions) -> Pass:
     micro = _rows_of(run, max(known) if known else run.number("actor.micro_batch"))
     dynamic = run.is_on("logprob.dynamic_batch", run.is_on("actor.dynamic_batch"))
     budget = run.number("logprob.tokens_per_gpu") or run.number("actor.tokens_per_gpu")
-    shape = _Sharing("log-prob", run.topology.sequence_parallel, without_padding(run, "actor"))
-    return _pass(run, assumed, shape, micro, [held] if held else [], budget if dynamic else None)
+    caps, unpadded = [held] if held else [], without_padding(run, "actor")
+    return _pass(run, assumed, "log-prob", unpadded, micro, caps, budget if dynamic else None)
 
 
 def evaluation_pass(run: Run, assumed: Assumptions) -> Pass | None:
@@ -132,7 +132,7 @@ def evaluation_pass(run: Run, assumed: Assumptions) -> Pass | None:
     micro = _rows_of(run, run.number("eval.micro_batch"))
     if not micro or run.value("eval.on") in (None, False, 0, 0.0, "", "no", "none"):
         return None
-    return _pass(run, assumed, _Sharing("evaluation", run.topology.sequence_parallel, False), micro, [], None)
+    return _pass(run, assumed, "evaluation", False, micro, [], None)
 
 
 def critic_pass(run: Run, assumed: Assumptions) -> Pass:
@@ -140,48 +140,46 @@ def critic_pass(run: Run, assumed: Assumptions) -> Pass:
     micro = run.number("critic.micro_batch") or run.number("actor.micro_batch")
     tokens = setting_of(run, "critic", "tokens_per_gpu")
     budget = float(tokens) if isinstance(tokens, int | float) and setting_of(run, "critic", "dynamic_batch") else None
-    parallel = int(run.number("critic.sequence_parallel") or run.topology.sequence_parallel)
-    shape = _Sharing("critic", parallel, without_padding(run, "critic"))
     mini = run.number("critic.mini_batch")
     caps = [int(cap) for cap in (sequences_held(run), mini) if cap]
-    return _pass(run, assumed, shape, micro, caps, budget)
-
-
-class _Sharing(Struct, frozen=True):
-    """How a role's sequences lie on one GPU."""
-
-    role: _PassOf
-    parallel: int
-    """GPUs that share one sequence."""
-    unpadded: bool
+    return _pass(run, assumed, "critic", without_padding(run, "critic"), micro, caps, budget)
 
 
 def _pass(
-    run: Run, assumed: Assumptions, sharing: _Sharing, micro: float | None, caps: list[int], budget: float | None
+    run: Run,
+    assumed: Assumptions,
+    kind: _PassOf,
+    unpadded: bool,
+    micro: float | None,
+    caps: list[int],
+    budget: float | None,
 ) -> Pass:
+    parallel = run.topology.sequence_parallel
+    if kind == "critic":
+        parallel = int(run.number("critic.sequence_parallel") or parallel)
     length, basis = sequence_length(run, assumed)
     response = run.number("data.response_tokens")
     whole = None if response is None else int(response)
-    ways = quantity("GPUs in sequence parallel", max(1, sharing.parallel))
+    ways = quantity("GPUs in sequence parallel", max(1, parallel))
     packed = run.number("data.pack_tokens")
     if packed:
         row = (quantity("tokens in a packed row", packed, basis=basis) / ways).rounded()
         return Pass(row.within(low=round(row.value * SHORTEST_PACKED)), 1, int(packed), None, False)
     longest = quantity("tokens", length, basis=basis) / ways
-    if budget and sharing.unpadded:
+    if budget and unpadded:
         tokens = longest.rounded() if longest > budget else quantity("tokens in the budget", budget, basis=basis)
         sequences = max(1, round(tokens.value * ways.value / length))
         ends = round(tokens.value * SHORTEST_PADDED), round(tokens.value * BALANCE_SLACK)
         return Pass(tokens.rounded().within(*ends), sequences, length, whole, False)
     if budget:
-        micro = _rows(budget, length, max(1, sharing.parallel))
+        micro = _rows(budget, length, max(1, parallel))
     rows = _sequences(micro, caps, mark("sequences in the budget") if budget else mark("sequences in a micro-batch"))
     if micro is None and not caps:
-        assumed.note(say(_ONE_SEQUENCE[sharing.role]))
+        assumed.note(say(_ONE_SEQUENCE[kind]))
         rows = guess("sequences", 1)
     sequences = int(rows.value)
     cap = (rows * longest).rounded()
-    if not sharing.unpadded:
+    if not unpadded:
         low = cap.value if run.mechanics.trainer == "fsdp" else round(cap.value * SHORTEST_PADDED)
         return Pass(cap.within(low=low), sequences, length, whole, True)
     if run.algorithm in GIVEN_ANSWERS:

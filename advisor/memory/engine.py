@@ -102,7 +102,7 @@ def _one_sequence(inputs: Inputs) -> Cell:
 def _profile(inputs: Inputs) -> Cell:
     """Activations of the engine's largest step: gate and up, the residual stream, and sampled logits in fp32."""
     tokens = inputs.knob("rollout.max_batched_tokens", "tokens", c.BATCHED_TOKENS)
-    tokens = tokens if tokens >= 0 else as_amount(0)
+    tokens = as_amount(0) if tokens < 0 else tokens
     sequences = inputs.knob("rollout.max_sequences", "sequences", c.SEQUENCES)
     shape, ways = inputs.shape, quantity("tensor-parallel GPUs", max(1, inputs.run.topology.tensor_parallel))
     width = max(shape.intermediate, mlp_width(shape))

@@ -34,7 +34,8 @@ _NO_ENGINE = ("false", "hf", "transformers", "huggingface", "none", "native")
 
 
 per_ledger = lru_cache(maxsize=64)
-"""Keeps what a formula gave for the last inputs, which are compared by identity: a cell stands in several phases."""
+"""Keeps what a formula gave for the last inputs, which are compared by identity: a cell stands in several phases, so
+what is given is not to be changed."""
 _STATE_FIELDS = {
     "weights": ("weight_bytes",),
     "gradients": ("gradient_bytes",),
@@ -168,24 +169,20 @@ class Inputs(Struct, frozen=True, eq=False):
         """Copies of them in the whole job: more than one where shards stay within a group of GPUs (HSDP)."""
         return max(1, self.run.topology.actor_gpus // self.shards)
 
+    @per_ledger
     def of(self, role: str) -> Inputs:
         """The same for a role whose GPUs are other ones, and not as many, as the actor's."""
-        return _of(self, role)
+        topology = self.run.topology
+        count = {"critic": topology.critic_gpus, "reference": topology.reference_gpus}.get(role)
+        if count is None or count == topology.actor_gpus or self.split is not None:
+            return self
+        run = replace(self.run, topology=replace(topology, actor_gpus=count))
+        return replace(self, run=run, shards=shards_of(run), node_gpus=max(1, min(topology.gpus_per_node, count)))
 
     @property
     def has_reference(self) -> bool:
         """A reference model of its own (with LoRA the adapter is switched off instead)."""
         return self.run.has_reference and not self.adapters
-
-
-@per_ledger
-def _of(inputs: Inputs, role: str) -> Inputs:
-    topology = inputs.run.topology
-    count = {"critic": topology.critic_gpus, "reference": topology.reference_gpus}.get(role)
-    if count is None or count == topology.actor_gpus or inputs.split is not None:
-        return inputs
-    run = replace(inputs.run, topology=replace(topology, actor_gpus=count))
-    return replace(inputs, run=run, shards=shards_of(run), node_gpus=max(1, min(topology.gpus_per_node, count)))
 
 
 @per_ledger
