@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
-
-from msgspec.structs import replace
 
 from advisor.language import mark
 from advisor.memory import constants as c
 from advisor.memory import lora, megatron
 from advisor.memory.amount import Amount, in_bytes, quantity
 from advisor.memory.batches import Pass, TrainedRole, sequences_held, setting_of
-from advisor.memory.cells import Cell, cell, total
+from advisor.memory.cells import Cell, cell, fullest, total
 from advisor.memory.gathered import gathered_units, root_ending, stream_bytes, table_ending, weights_at_loss
 from advisor.memory.inputs import Inputs, of_rank
 from advisor.memory.layer import (
@@ -30,13 +27,6 @@ _CHECKPOINTED = {
     "pieces": mark("inputs of checkpointed pieces of layers"),
     "mlp": mark("activations of layers, only the MLP checkpointed"),
     "some": mark("layer inputs of checkpointed layers, the others rest in host RAM"),
-}
-Instant = Literal["loss", "backward", "end"]
-"""A moment of a pass, in which some tensors live that live in no other."""
-_AS_IN: dict[Instant, str] = {
-    "loss": mark("with all that lives in the loss"),
-    "backward": mark("with all that lives in the backward"),
-    "end": mark("with all that lives at the end of the backward"),
 }
 
 
@@ -64,7 +54,7 @@ def update_cells(inputs: Inputs, step: Pass, role: TrainedRole = "actor", gradie
     """
     checkpointed = setting_of(inputs.run, role, "gradient_checkpointing") is True
     if inputs.by_tensor:
-        return [*gradients, *_lora_update(inputs, step, checkpointed)]
+        return [*gradients, *lora.update_cells(inputs, step, checkpointed)]
     if inputs.split is not None:
         return [*gradients, *_megatron_update(inputs, inputs.split, step, role)]
     inputs = of_rank(inputs)
@@ -93,7 +83,7 @@ def update_cells(inputs: Inputs, step: Pass, role: TrainedRole = "actor", gradie
         loss += [logits_cell(inputs, step, updating=True), *lost_logits(inputs, step)]
     backward = [*gradients, kept, *images, *lost, working, *gathered_units(inputs, backward=True)]
     ending = [*gradients, *root_ending(inputs, bool(sure)), *table_ending(inputs, bool(sure))]
-    return _fullest({"loss": loss, "backward": backward, "end": ending})
+    return fullest({"loss": loss, "backward": backward, "end": ending})
 
 
 def _checkpoints(inputs: Inputs, step: Pass, role: TrainedRole, layer: Amount, *, fused: bool) -> Cell:
@@ -113,27 +103,6 @@ def _checkpoints(inputs: Inputs, step: Pass, role: TrainedRole, layer: Amount, *
     return _tokens(per, step, _CHECKPOINTED[kind])
 
 
-def _lora_update(inputs: Inputs, step: Pass, checkpointed: bool) -> list[Cell]:
-    """The loss, the backward of the last layer, or that of the first with all gradients there."""
-    kept = lora.kept_cell(inputs, step, checkpointed)
-    working = [lora.working_cell(inputs, step), *lora.scores(inputs, step)] if checkpointed else []
-    working += lora.unpacked(inputs)
-    return _fullest(
-        {
-            "loss": [kept, *_lora_head(inputs, step, updating=True)],
-            "backward": [kept, *working],
-            "end": [lora.gradients_cell(inputs), *working],
-        }
-    )
-
-
-def _lora_head(inputs: Inputs, step: Pass, *, updating: bool) -> list[Cell]:
-    """Hidden states and one tile of logits, or where the framework makes them whole, all logits."""
-    if inputs.mechanics.logits_tile_bytes:
-        return [lora.hidden_cell(inputs, step), lora.tile_cell(inputs, step)]
-    return [logits_cell(inputs, step, updating=updating), *(lost_logits(inputs, step) if updating else [])]
-
-
 def _megatron_update(inputs: Inputs, split: megatron.Split, step: Pass, role: TrainedRole) -> list[Cell]:
     kept, working = megatron.update_activations(inputs.run, inputs.shape, split, step)
     buffers = megatron.buffers_cell(inputs.shape)
@@ -141,7 +110,7 @@ def _megatron_update(inputs: Inputs, split: megatron.Split, step: Pass, role: Tr
     if role == "actor":
         per, _ = logits_bytes(inputs, step, updating=True)
         loss.append(megatron.logits_cell(inputs.shape, split, step, per, inputs.run))
-    return _fullest({"loss": loss, "backward": [*kept, *working, buffers]})
+    return fullest({"loss": loss, "backward": [*kept, *working, buffers]})
 
 
 def _megatron_scoring(inputs: Inputs, split: megatron.Split, step: Pass) -> list[Cell]:
@@ -152,23 +121,10 @@ def _megatron_scoring(inputs: Inputs, split: megatron.Split, step: Pass) -> list
     return max([layer, buffers], [head, buffers], key=total)
 
 
-def _fullest(instants: dict[Instant, list[Cell]]) -> list[Cell]:
-    """The cells of the instant that is expected to be fullest; its high covers what any other instant might reach."""
-    cells = list(max(instants.values(), key=total))
-    most: Instant = max(instants, key=lambda name: sum(each.high for each in instants[name]))
-    beyond = sum(each.high for each in instants[most]) - sum(each.high for each in cells)
-    if beyond > 0:
-        last = cells[-1]
-        ceiling = in_bytes(_AS_IN[most], last.amount.high + beyond)
-        cells[-1] = replace(last, amount=last.amount.within(high=ceiling))
-    return cells
-
-
 def scoring_cells(inputs: Inputs, step: Pass) -> list[Cell]:
     """Activations, logits and gathered units of a pass without gradients."""
     if inputs.by_tensor:
-        head = _lora_head(inputs, step, updating=False)
-        return [*lora.casts(inputs), *max(head, [lora.forward_cell(inputs, step)], key=total)]
+        return lora.scoring_cells(inputs, step)
     if inputs.split is not None:
         return _megatron_scoring(inputs, inputs.split, step)
     inputs = of_rank(inputs)

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from typing import Literal
 
 from msgspec import Struct
-from msgspec.structs import force_setattr
+from msgspec.structs import force_setattr, replace
 
 from advisor.language import Sayings, mark, say
-from advisor.memory.amount import Amount, add_up
+from advisor.memory.amount import Amount, add_up, in_bytes
 from advisor.memory.constants import FRAGMENTATION
 from advisor.words import Basis, Phase
 
@@ -162,6 +162,27 @@ def cell(
 def total(cells: Iterable[Cell]) -> int:
     """Expected bytes of all cells."""
     return sum(each.expected for each in cells)
+
+
+Instant = Literal["loss", "backward", "end"]
+"""A moment of a pass, in which some tensors live that live in no other."""
+_AS_IN: dict[Instant, str] = {
+    "loss": mark("with all that lives in the loss"),
+    "backward": mark("with all that lives in the backward"),
+    "end": mark("with all that lives at the end of the backward"),
+}
+
+
+def fullest(instants: dict[Instant, list[Cell]]) -> list[Cell]:
+    """The cells of the instant that is expected to be fullest; its high covers what any other instant might reach."""
+    cells = list(max(instants.values(), key=total))
+    most: Instant = max(instants, key=lambda name: sum(each.high for each in instants[name]))
+    beyond = sum(each.high for each in instants[most]) - sum(each.high for each in cells)
+    if beyond > 0:
+        last = cells[-1]
+        ceiling = in_bytes(_AS_IN[most], last.amount.high + beyond)
+        cells[-1] = replace(last, amount=last.amount.within(high=ceiling))
+    return cells
 
 
 class PhaseSum(Struct, frozen=True):

@@ -9,9 +9,10 @@ from advisor.memory import constants as c
 from advisor.memory.adapters import MLP, targets_of
 from advisor.memory.amount import Amount, add_up, in_bytes, quantity
 from advisor.memory.batches import Pass
-from advisor.memory.cells import Cell, cell
+from advisor.memory.cells import Cell, cell, fullest, total
 from advisor.memory.inputs import Inputs, per_ledger
 from advisor.memory.layer import kept_of_token, of_each
+from advisor.memory.logits import logits_cell, lost_logits
 
 
 def adapter_count(inputs: Inputs) -> Amount:
@@ -81,27 +82,37 @@ def kept_cell(inputs: Inputs, step: Pass, checkpointed: bool) -> Cell:
     return _tokens(each * layers, step, mark("activations, no checkpointing"))
 
 
-def working_cell(inputs: Inputs, step: Pass) -> Cell:
-    """One layer recomputed and differentiated."""
-    return _tokens(_backward_of_token(inputs), step, mark("one layer in backward"))
+def update_cells(inputs: Inputs, step: Pass, checkpointed: bool) -> list[Cell]:
+    """The loss, the backward of the last layer, or that of the first with all gradients there."""
+    kept = kept_cell(inputs, step, checkpointed)
+    working = []
+    if checkpointed:
+        again = _tokens(_backward_of_token(inputs), step, mark("one layer in backward"))
+        working = [again, *_scores(inputs, step)]
+    working += _unpacked(inputs)
+    loss, end = [kept, *_head(inputs, step, updating=True)], [gradients_cell(inputs), *working]
+    return fullest({"loss": loss, "backward": [kept, *working], "end": end})
 
 
-def forward_cell(inputs: Inputs, step: Pass) -> Cell:
-    """One layer without gradients."""
-    return _tokens(_forward_of_token(inputs), step, mark("one layer forward"))
+def scoring_cells(inputs: Inputs, step: Pass) -> list[Cell]:
+    """The head, or one layer without gradients.
 
-
-def casts(inputs: Inputs) -> list[Cell]:
-    """Adapters in bf16: autocast casts each once and keeps it until it ends. Where logits are tiles, the constants of a
-    layer were counted with them."""
+    Autocast casts each adapter once and keeps it until it ends. Where logits are tiles, the constants of a layer were
+    counted with these casts.
+    """
+    layer = [_tokens(_forward_of_token(inputs), step, mark("one layer forward"))]
+    cells = max(_head(inputs, step, updating=False), layer, key=total)
     if inputs.mechanics.logits_tile_bytes:
-        return []
-    return [cell("gathered", c.IN_BF16 * adapter_count(inputs), mark("autocast's bf16 copies"))]
+        return cells
+    return [cell("gathered", c.IN_BF16 * adapter_count(inputs), mark("autocast's bf16 copies")), *cells]
 
 
-def hidden_cell(inputs: Inputs, step: Pass) -> Cell:
-    """Hidden states around the loss."""
-    return _tokens(of_each(c.LOSS_HIDDEN, "hidden", inputs.shape.hidden), step, mark("hidden states at the loss"))
+def _head(inputs: Inputs, step: Pass, *, updating: bool) -> list[Cell]:
+    """Hidden states and one tile of logits, or where the framework makes them whole, all logits."""
+    if not inputs.mechanics.logits_tile_bytes:
+        return [logits_cell(inputs, step, updating=updating), *(lost_logits(inputs, step) if updating else [])]
+    hidden = of_each(c.LOSS_HIDDEN, "hidden", inputs.shape.hidden)
+    return [_tokens(hidden, step, mark("hidden states at the loss")), _tile(inputs, step)]
 
 
 def tile_rows(budget: int, vocab: int, tokens: float) -> int:
@@ -110,7 +121,7 @@ def tile_rows(budget: int, vocab: int, tokens: float) -> int:
     return int(min(rows, max(1, tokens)))
 
 
-def tile_cell(inputs: Inputs, step: Pass) -> Cell:
+def _tile(inputs: Inputs, step: Pass) -> Cell:
     """One tile of logits in bf16 and fp32; a second fp32 tile where another shape is compiled beside it."""
     vocab = quantity("vocabulary", inputs.shape.vocab)
     rows = tile_rows(inputs.mechanics.logits_tile_bytes, inputs.shape.vocab, step.tokens.value)
@@ -120,7 +131,7 @@ def tile_cell(inputs: Inputs, step: Pass) -> Cell:
     return cell("logits", bounded, mark("one tile of logits"))
 
 
-def scores(inputs: Inputs, step: Pass) -> list[Cell]:
+def _scores(inputs: Inputs, step: Pass) -> list[Cell]:
     """Score matrices of layers whose heads FlashAttention has no kernel for."""
     shape = inputs.shape
     if shape.global_head_dim <= c.SCORES_WIDEST_FLASH:
@@ -172,7 +183,7 @@ def is_quantised(inputs: Inputs) -> bool:
     return bits is not None and bits < 16
 
 
-def unpacked(inputs: Inputs) -> list[Cell]:
+def _unpacked(inputs: Inputs) -> list[Cell]:
     """The one matrix of a quantised base that is in use, unpacked (bitsandbytes, autograd/_functions.py, MatMul4Bit:
     forward and backward unpack it anew)."""
     shape = inputs.shape
