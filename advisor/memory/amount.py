@@ -46,10 +46,10 @@ class Amount(Struct, frozen=True, gc=False):
     own_basis: Basis = "computed"
 
     def __add__(self, other: Amount | float) -> Amount:
-        right = as_amount(other)
-        if _is_nothing(right, 0):
+        right = other if type(other) is Amount else as_amount(other)
+        if right.value == 0 and _is_nothing(right, 0):
             return self
-        if _is_nothing(self, 0):
+        if self.value == 0 and _is_nothing(self, 0):
             return right
         return Amount(self.value + right.value, self.low + right.low, self.high + right.high, "+", (self, right))
 
@@ -57,8 +57,8 @@ class Amount(Struct, frozen=True, gc=False):
         return as_amount(other) + self
 
     def __sub__(self, other: Amount | float) -> Amount:
-        right = as_amount(other)
-        if _is_nothing(right, 0):
+        right = other if type(other) is Amount else as_amount(other)
+        if right.value == 0 and _is_nothing(right, 0):
             return self
         return Amount(self.value - right.value, self.low - right.high, self.high - right.low, "−", (self, right))
 
@@ -66,10 +66,10 @@ class Amount(Struct, frozen=True, gc=False):
         return as_amount(other) - self
 
     def __mul__(self, other: Amount | float) -> Amount:
-        right = as_amount(other)
-        if _is_nothing(right, 1):
+        right = other if type(other) is Amount else as_amount(other)
+        if right.value == 1 and _is_nothing(right, 1):
             return self
-        if _is_nothing(self, 1):
+        if self.value == 1 and _is_nothing(self, 1):
             return right
         value = self.value * right.value
         if self.low >= 0 <= right.low:
@@ -82,8 +82,8 @@ class Amount(Struct, frozen=True, gc=False):
 
     def __truediv__(self, other: Amount | float) -> Amount:
         """Raises ZeroDivisionError where the divisor's interval reaches 0."""
-        right = as_amount(other)
-        if _is_nothing(right, 1):
+        right = other if type(other) is Amount else as_amount(other)
+        if right.value == 1 and _is_nothing(right, 1):
             return self
         if right.low <= 0:
             raise ZeroDivisionError(f"{right.text()} may be 0")

@@ -310,6 +310,8 @@ BATCH_COPIES = quantity("copies", 2, low=1, high=4, basis="estimated")
 """Copies of the batch in the driver and in Ray's object store while it is put and got."""
 STORE_PART = 0.30
 """Part of the RAM that Ray's object store may grow to by default: a ceiling, not a use (docs.ray.io)."""
+V0_ENGINE = "<0.8"
+"""vLLM that runs its V0 engine unless it is told otherwise (vllm/envs.py, VLLM_USE_V1)."""
 SWAP_BYTES = 4 * GIB
 """vLLM's swap_space of the V0 engine (vllm/config.py)."""
 HELPER = in_bytes("", 1_000_000_000, basis="estimated")

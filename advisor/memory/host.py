@@ -18,6 +18,7 @@ from advisor.memory.lora import adapter_count
 from advisor.memory.per_parameter import embedding_parameters, layer_parameters
 from advisor.memory.states import Offload, masters_stay, offload_of
 from advisor.memory.training import reference_on_host, reward_cells
+from advisor.run.dialect import version_in
 from advisor.units import GIB
 from advisor.words import Phase
 
@@ -209,7 +210,7 @@ def _swap(inputs: Inputs) -> list[Cell]:
         return []
     known = inputs.run.number("host.swap_space")
     version = inputs.run.libraries.get("vllm")
-    old = None if version is None else _is_v0(version)
+    old = None if version is None else version_in(c.V0_ENGINE, version)
     if old is False:
         return []
     each = in_bytes("of swap space", c.SWAP_BYTES if known is None else known * GIB)
@@ -219,16 +220,6 @@ def _swap(inputs: Inputs) -> list[Cell]:
         return [cell("swap", whole, words)]
     expected = whole if known is not None else in_bytes("of swap space", 0)
     return [cell("swap", expected.within(low=0, high=whole).rests_on("estimated"), words)]
-
-
-def _is_v0(version: str) -> bool:
-    """vLLM before 0.8 runs its V0 engine."""
-    from packaging.version import InvalidVersion, Version
-
-    try:
-        return Version(version) < Version("0.8.0")
-    except InvalidVersion:
-        return False
 
 
 def _batch_of(inputs: Inputs, prompts: float, samples: float) -> Amount:
