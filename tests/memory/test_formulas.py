@@ -11,15 +11,20 @@ import pytest
 from advisor.crash.evidence import NOTHING
 from advisor.language import CHINESE, speak
 from advisor.memory.amount import Amount
-from advisor.memory.cells import Cell, Ledger
+from advisor.memory.cells import Cell, Ledger, total
+from advisor.memory.inputs import read_inputs
 from advisor.memory.ledger import build_ledger
+from advisor.memory.states import gradients_cells, weights_cell
 from advisor.session import Asked, open_session
+from advisor.units import GIB
 from advisor.words import weakest
 from tests.measured.published import ledger_of, rows
+from tests.replacing import replace
 from tests.stories.told import RUNS, STORIES
 
 from .evaluate import evaluate
 from .made_runs import made_run
+from .runs import box, easyr1
 
 MADE = range(300)
 ROUNDING = 2e-3
@@ -104,3 +109,20 @@ def test_the_tree_has_the_value_that_the_cell_has() -> None:
     for where, cell in cells():
         tree = cell.amount.as_tree()
         assert max(0, round(tree["value"])) == cell.expected, where
+
+
+def test_a_bound_that_is_a_formula_stands_behind_the_text_of_what_is_expected() -> None:
+    """ "swap space: 4 GiB x 8 GPUs" stood for 0 bytes and for 32 GiB."""
+    host = build_ledger(easyr1(), box(8, 40, 760), NOTHING).phase("host", "rollout_generate")
+    assert host is not None
+    swap = next(cell for cell in host.cells if cell.owner == "swap")
+    text = "vLLM's V0 engine: 0 bytes of swap space; at most 4 GiB of swap space × 8 GPUs of a node"
+    assert (swap.formula, swap.low, swap.expected, swap.high) == (text, 0, 0, 32 * GIB)
+
+
+def test_what_a_dialect_does_not_state_makes_a_guess_of_what_is_computed_from_it() -> None:
+    inputs = read_inputs(easyr1(), box(8, 40, 760))
+    unsaid = replace(inputs, assumed_mechanics=frozenset({"weight_bytes"}))
+    assert (weights_cell(inputs).basis, weights_cell(unsaid).basis) == ("computed", "estimated")
+    before, after = gradients_cells(inputs), gradients_cells(unsaid)
+    assert (total(after), after[0].basis) == (total(before), "computed")
