@@ -41,8 +41,8 @@ Owner = Literal[
     "driver",
     "checkpoint",
 ]
-OwnerGroup = Literal["trainer", "engine", "beside", "process"]
-"""The actor's own states and passes; the rollout engine; other models and what is measured; what no setting sizes."""
+OwnerGroup = Literal["states", "gathered", "batch", "models", "engine", "rest"]
+"""The actor's own states; what is whole beside them; what a batch brings; other models; the rollout engine."""
 
 
 class OwnerRow(Struct, frozen=True):
@@ -55,35 +55,42 @@ class OwnerRow(Struct, frozen=True):
 
 
 OWNERS: dict[Owner, OwnerRow] = {
-    "weights": OwnerRow("W", mark("weights"), "trainer", "gpu"),
-    "gradients": OwnerRow("G", mark("gradients"), "trainer", "gpu"),
-    "optimizer": OwnerRow("O", mark("optimizer"), "trainer", "gpu"),
-    "gathered": OwnerRow("U", mark("gathered weights"), "trainer", "gpu"),
-    "activations": OwnerRow("A", mark("activations"), "trainer", "gpu"),
-    "logits": OwnerRow("L", mark("logits"), "trainer", "gpu"),
-    "reference": OwnerRow("R", mark("reference"), "beside", None),
-    "critic": OwnerRow("C", mark("critic"), "beside", "gpu"),
+    "weights": OwnerRow("W", mark("weights"), "states", "gpu"),
+    "gradients": OwnerRow("G", mark("gradients"), "states", "gpu"),
+    "optimizer": OwnerRow("O", mark("optimizer"), "states", "gpu"),
+    "gathered": OwnerRow("U", mark("gathered weights"), "gathered", "gpu"),
+    "activations": OwnerRow("A", mark("activations"), "batch", "gpu"),
+    "logits": OwnerRow("L", mark("logits"), "batch", "gpu"),
+    "reference": OwnerRow("R", mark("reference"), "models", None),
+    "critic": OwnerRow("C", mark("critic"), "models", "gpu"),
     "engine_weights": OwnerRow("E", mark("engine weights"), "engine", "gpu"),
     "kv_cache": OwnerRow("K", mark("KV cache"), "engine", "gpu"),
     "engine_rest": OwnerRow("e", mark("engine rest"), "engine", "gpu"),
-    "context": OwnerRow("x", mark("CUDA contexts"), "process", "gpu"),
-    "buffers": OwnerRow("b", mark("buffers"), "process", "gpu"),
-    "fragmentation": OwnerRow("f", mark("fragmentation"), "process", "gpu"),
-    "offloaded_weights": OwnerRow("W", mark("offloaded weights"), "trainer", "host"),
-    "offloaded_optimizer": OwnerRow("O", mark("offloaded optimizer"), "trainer", "host"),
-    "offloaded_activations": OwnerRow("A", mark("offloaded activations"), "trainer", "host"),
+    "context": OwnerRow("x", mark("CUDA contexts"), "rest", "gpu"),
+    "buffers": OwnerRow("b", mark("buffers"), "rest", "gpu"),
+    "fragmentation": OwnerRow("f", mark("fragmentation"), "rest", "gpu"),
+    "offloaded_weights": OwnerRow("W", mark("offloaded weights"), "states", "host"),
+    "offloaded_optimizer": OwnerRow("O", mark("offloaded optimizer"), "states", "host"),
+    "offloaded_activations": OwnerRow("A", mark("offloaded activations"), "batch", "host"),
     "engine_copy": OwnerRow("E", mark("sleeping engine"), "engine", "host"),
-    "processes": OwnerRow("p", mark("processes"), "process", "host"),
-    "object_store": OwnerRow("s", mark("object store"), "process", "host"),
+    "processes": OwnerRow("p", mark("processes"), "rest", "host"),
+    "object_store": OwnerRow("s", mark("object store"), "rest", "host"),
     "swap": OwnerRow("w", mark("swap space"), "engine", "host"),
-    "loading": OwnerRow("l", mark("loading"), "process", None),
-    "unexplained": OwnerRow("?", mark("unexplained"), "beside", None),
-    "driver": OwnerRow("d", mark("driver"), "process", "host"),
-    "checkpoint": OwnerRow("k", mark("checkpoint"), "process", "host"),
+    "loading": OwnerRow("l", mark("loading"), "rest", None),
+    "unexplained": OwnerRow("?", mark("unexplained"), "rest", None),
+    "driver": OwnerRow("d", mark("driver"), "rest", "host"),
+    "checkpoint": OwnerRow("k", mark("checkpoint"), "rest", "host"),
 }
 TITLES: Sayings[Owner] = Sayings({owner: row.title for owner, row in OWNERS.items()})
-ENGINE = tuple(owner for owner, row in OWNERS.items() if row.group == "engine" and row.place == "gpu")
-TRAINER = tuple(owner for owner, row in OWNERS.items() if row.group == "trainer" and row.place == "gpu")
+
+
+def owners_of(*groups: OwnerGroup) -> tuple[Owner, ...]:
+    """The owners of these groups on a GPU."""
+    return tuple(owner for owner, row in OWNERS.items() if row.group in groups and row.place != "host")
+
+
+ENGINE = owners_of("engine")
+TRAINER = owners_of("states", "gathered", "batch")
 
 CellKind = Literal["", "graphs", "asleep", "cannot_start"]
 """Which of an owner's cells: the engine's CUDA graphs, what it leaves asleep, a cache without room."""
