@@ -64,7 +64,7 @@ def corrections(ledger: Ledger, crash: Crash) -> tuple[Correction, ...]:
 
 
 def _in_use(ledger: Ledger, crash: Crash) -> tuple[Correction, ...]:
-    """Phases that went well with more of the card in use than is predicted, by lines printed at their ends."""
+    """Phases that went well with more of the GPU in use than is predicted, by lines printed at their ends."""
     died = ledger.phase("gpu", crash.phase) or ledger.peak("gpu")
     most: dict[Phase, Reading] = {}
     for reading in crash.readings:

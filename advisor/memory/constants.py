@@ -42,10 +42,13 @@ CHECKPOINT_PIECES = 4
 """Inputs that a layer keeps whose two norms, attention and MLP are checkpointed apart (NVIDIA-NeMo/RL@v0.5.0
 nemo_rl/models/dtensor/parallelize.py:659-681)."""
 OFFLOADED_LAYERS = 2
-"""Layers whose inputs are on the card at a time where activations are offloaded: one in use, one on its way (verl,
+"""Layers whose inputs are on the GPU at a time where activations are offloaded: one in use, one on its way (verl,
 utils/activation_offload.py)."""
 PINNED_HIGH = 2
 """Factor on what is pinned tensor by tensor: torch rounds each block to a power of two."""
+ROOT_COPIES = 4
+"""Copies of FSDP's root unit at its reduction, in the unsharded precision: tied weights have a gradient each, and their
+sum; as many on a single rank (judgement)."""
 LAST_NORM = 8
 """Per hidden element, once: the last norm, and the head's input."""
 BACKWARD_MLP = 4
@@ -108,7 +111,7 @@ SHORTER_PASSES = quantity("of one pass", 0.05, "%", low=0, high=1.6, basis="esti
 replayed on 400 passes of log-normal lengths reserves 1.2 to 4.7 times what the longest pass holds, 2.6 in the middle;
 and that pass is 0.4 of the cap or so."""
 HEAD_COPIES_OF_FUSED_LOSS = 2
-"""Copies of the head's matrix in bf16 that a fused loss holds in an update: its gradient, and the cast of it."""
+"""Copies of the head's matrix in bf16 that a fused loss holds in an update: its gradient, and a cast (judgement)."""
 FUSED_CHUNK_TOKENS, FUSED_CHUNK_BYTES, FUSED_CHUNK_FORWARD_BYTES = 512, 10, 14
 """A loss without full logits holds one chunk: tokens, and bytes per token x vocabulary entry (verl's fused kernels:
 512 to 2048 tokens, 2 + 4 + 4 bytes; 4 more without gradients, where nothing is overwritten)."""
@@ -140,7 +143,7 @@ BROADCAST_IN_FLIGHT = quantity("", 0.85, "%", basis="estimated")
 two buckets that DDP means to keep and all; two published readings leave 0.82 and 0.87 (ms-swift@3602360
 examples/train/multi-gpu/ddp and ddp_device_map; judgement). meta-pytorch/torchtune#843 saw 78 GB instead of 23."""
 GIVEN_BACK_ABOVE = 0.8
-"""Part of the card up to which segments that nobody uses are counted: torch gives them back before it fails."""
+"""Part of the GPU up to which segments that nobody uses are counted: torch gives them back before it fails."""
 UNFILLED = 0.5
 """Part of an update's activations whose blocks the optimizer's temporaries do not fill (judgement: between none and
 all)."""
@@ -222,7 +225,7 @@ SCORES_WIDEST_FLASH = 256
 TILE_BYTES, TILE_ROWS_LOW, TILE_ROWS_HIGH = 6, 128, 4096
 """A tile of logits in bf16 and in fp32; rows of a tile at least and at most (AgileRL, memory/formulas.py)."""
 ADAPTER_LAYER_LOW, ADAPTER_LAYER_HIGH = 0.92, 1.12
-"""Factors on a counted layer: kernels and versions differ by so much (the same recordings)."""
+"""Factors on a counted layer: kernels and versions differ by so much (judgement over those recordings)."""
 TILE_LOW = 0.7
 """Part of a tile that is there at the least: the last one is shorter (judgement)."""
 SCORES_LOW, SCORES_HIGH = 0.5, 2
@@ -235,12 +238,12 @@ LOST_OF_ADAPTERS = quantity("of one adapter", 0.8, "%", basis="estimated")
 small adapter matrices, per byte of one fp32 copy of them (least squares over 53 replayed runs, mean error 1.6 % of the
 reserved bytes, worst 7 %)."""
 LOST_LOW, LOST_HIGH = 0.4, 1.7
-"""Factors on all of it, the widest of those runs."""
+"""Factors on all of it (judgement over those runs)."""
 
 # --- vLLM that counts its graphs inside its share (>= 0.21) -----------------------------------------------------------
-CARD_CONTEXT = 450 * MIB
+GPU_CONTEXT = 450 * MIB
 """CUDA context of a card that gpus.yaml does not know (226 MiB on L4, 501 MiB on A100)."""
-CARD_CONTEXT_LOW, CARD_CONTEXT_HIGH = 0.9, 1.2
+GPU_CONTEXT_LOW, GPU_CONTEXT_HIGH = 0.9, 1.2
 """Factors on the context of a card that gpus.yaml does know."""
 KERNELS_LOADED = 0.35
 """Part of a context that kernels loaded later add beside it (torch, vLLM, compiled graphs): 80 MiB L4, 175 MiB A100."""
@@ -261,7 +264,7 @@ OUTSIDE_SHARE = 0.3 * GIB
 OUTSIDE_LESS, OUTSIDE_MORE = 300 * MIB, 500 * MIB
 """Bytes by which equal settings differed from run to run in the measured generations (1.5B on A100: 0.4 GiB)."""
 ASLEEP_LOW, ASLEEP_HIGH = 0.85, 1.45
-"""Factors on what a sleeping engine leaves: libraries differ by card and version (the same generations, asleep)."""
+"""Factors on what a sleeping engine leaves: libraries differ by card and version (judgement)."""
 CACHE_LOW = 0.97
 """Part of the computed cache that is there at the least: whole blocks, and graphs that differ (judgement)."""
 PASS_GIVEN_BACK = 0.1
@@ -270,13 +273,15 @@ RUNNING_LOW = 0.5
 """Part of the tokens in flight that the fullest step has at the least: prompts come one by one (judgement)."""
 PROFILE_MLP, PROFILE_HIDDEN = 3, 4
 """bf16 tensors of the MLP's width (gate, up, product) and of the stream's that a token of it needs (judgement)."""
+SAMPLED_COPIES = 2
+"""fp32 copies of the logits that are sampled from at its end (judgement)."""
 PROFILE_LOW, PROFILE_HIGH = 0.5, 2
 """Factors on a profiling pass that is counted from the model's widths alone: kernels fuse some of its tensors, or keep
 more (judgement)."""
 OWN_CACHE_LOW = 0.5
 """Part of the cache at full length where the trainer itself generates: sequences end early (judgement)."""
 COPY_ROUNDING = 1.1
-"""Factor on the pinned copy of a sleeping engine: blocks are rounded (judgement; vLLM's allocator maps 2 MiB pages)."""
+"""Factor on the pinned copy of a sleeping engine: blocks are rounded (judgement)."""
 
 # --- intervals -----------------------------------------------------------------------------------------------------
 NARROWEST_BELOW, NARROWEST_ABOVE = 0.08, 0.15
@@ -293,8 +298,8 @@ BATCHED_TOKENS, SEQUENCES = 8192, 256
 GRAPHS = in_bytes("of CUDA graphs", 700 * MIB, low=300 * MIB, high=3 * GIB // 2, basis="estimated")
 """Outside the engine's share: 0.36-0.64 GiB in vLLM logs, 1-3 GiB with many capture sizes."""
 RESIDUE_LOW, RESIDUE_HIGH = 0.5, 1.6
-"""Factors on Mechanics.sleep_residue_bytes: half where nothing was captured; 1.1-1.2 GiB (4B), up to 3 GiB with graphs
-of large models (vLLM issues)."""
+"""Factors on Mechanics.sleep_residue_bytes: half where nothing was captured (judgement); 1.1-1.2 GiB (4B), up to 3 GiB
+with graphs of large models (vLLM issues)."""
 SYNC_BUCKET = in_bytes("of a bucket", 512 * MIB)
 """The transfer buffer between separate trainer and engine (NCCL broadcast of one tensor or bucket)."""
 
@@ -319,11 +324,11 @@ HELPER = in_bytes("", 1_000_000_000, basis="estimated")
 
 # --- what the crash measured ----------------------------------------------------------------------------------------
 DOUBTFUL_SHARE = 0.25
-"""Part of the card from which an unexplained rest says that script and log do not go together: the ledger's own error
+"""Part of the GPU from which an unexplained rest says that script and log do not go together: the ledger's own error
 over measured peaks is below 15 %, and what it leaves out (fragmentation, contexts) below 10 % (judgement)."""
 STAYED_SHARE = 0.1
-"""Part of the card from which an engine's surplus is told: libraries and graphs alone are less (judgement)."""
-SAME_CARD = 0.1
+"""Part of the GPU from which an engine's surplus is told: libraries and graphs alone are less (judgement)."""
+SAME_GPU = 0.1
 """Relative difference up to which two sizes mean the same card: drivers differ by a few hundred MiB."""
 
 # --- torch's CUDA allocator (c10/cuda/CUDACachingAllocator) -------------------------------------------------------

@@ -108,7 +108,7 @@ def _profile(inputs: Inputs) -> Cell:
     width = max(shape.intermediate, mlp_width(shape))
     wide = of_each(c.BF16 * c.PROFILE_MLP, "MLP width", width) / ways
     passing = tokens * (wide + of_each(c.BF16 * c.PROFILE_HIDDEN, "hidden", shape.hidden))
-    sampled = least(sequences, tokens) * of_each(2 * c.FP32, "vocabulary", shape.vocab) / ways
+    sampled = least(sequences, tokens) * of_each(c.SAMPLED_COPIES * c.FP32, "vocabulary", shape.vocab) / ways
     size = (passing + sampled).spread(c.PROFILE_LOW, c.PROFILE_HIGH).rests_on("estimated")
     return cell("engine_rest", size, mark("profiling pass"), pooled=False)
 
@@ -220,7 +220,7 @@ def sleeping(inputs: Inputs) -> list[Cell]:
         size = residue.spread(c.RESIDUE_LOW, c.RESIDUE_HIGH)
     else:
         step = _step_of(inputs)
-        context = in_bytes("of a context", inputs.mechanics.context_bytes or inputs.card_context)
+        context = in_bytes("of a context", inputs.mechanics.context_bytes or inputs.gpu_context)
         parts = [
             inputs.mechanic("engine_asleep_bytes", mark("of libraries")),
             quantity("loaded as kernels", c.KERNELS_LOADED, "%") * context,

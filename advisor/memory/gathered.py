@@ -84,7 +84,8 @@ def root_ending(inputs: Inputs, several: bool) -> list[Cell]:
         return []
     per, shard = inputs.mechanic("unsharded_bytes"), c.IN_FP32 / inputs.over
     # The unit's weights are freed before its gradients are reduced; tied ones have a gradient each, and their sum.
-    each = 4 * per if inputs.shape.tied or inputs.shards == 1 else per + c.IN_FP32 + shard
+    whole = quantity("copies", c.ROOT_COPIES) * per
+    each = whole if inputs.shape.tied or inputs.shards == 1 else per + c.IN_FP32 + shard
     if not several:  # the first pass's reduced gradient is the gradient itself
         each = per if inputs.shards == 1 else each - shard
     size = (each * of_root(inputs.shape)).spread(c.ACTIVATION_LOW)

@@ -20,8 +20,8 @@ from advisor.memory.constants import (
     ASSUMED_RANK,
     ASSUMED_STAGE,
     BF16,
-    CARD_CONTEXT,
-    SAME_CARD,
+    GPU_CONTEXT,
+    SAME_GPU,
 )
 from advisor.memory.megatron import Split, split_of
 from advisor.memory.per_parameter import Bytes, Trainer, bytes_of, is_low_rank
@@ -76,7 +76,7 @@ class Inputs(Struct, frozen=True, eq=False):
     """False: the DeepSpeed file that says the stage could not be read, so `stage` is a guess."""
     split: Split | None = None
     """Megatron's shares; None: another trainer, or no parallel size is known."""
-    card_context: int = CARD_CONTEXT
+    gpu_context: int = GPU_CONTEXT
     """Bytes of a CUDA context on this card."""
     evaluation: Pass | None = None
     """The pass that scores an evaluation batch; None: nothing is evaluated, or only by a rollout."""
@@ -222,10 +222,10 @@ def missing_inputs(run: Run, machine: Machine, crash: Crash | None) -> tuple[str
     return tuple(missing)
 
 
-def card_of(machine: Machine, crash: Crash | None) -> tuple[int | None, tuple[str, ...]]:
-    """Bytes of one card (None: unknown), and what does not go together: the card that the run died on counts."""
+def gpu_of(machine: Machine, crash: Crash | None) -> tuple[int | None, tuple[str, ...]]:
+    """Bytes of one GPU (None: unknown), and what does not go together: the GPU that the run died on counts."""
     known, printed = machine.gpu_bytes, crash.gpu_total_bytes if crash is not None else None
-    if known is None or printed is None or abs(known - printed) <= SAME_CARD * printed:
+    if known is None or printed is None or abs(known - printed) <= SAME_GPU * printed:
         return known or printed, ()
     doubt = say(
         "The log's card has {printed}, the machine's {known}: memory is counted for the card of the log, on which the "
@@ -253,7 +253,7 @@ def read_inputs(run: Run, machine: Machine, crash: Crash | None = None) -> Input
                 unread=unread,
             )
         )
-    capacity, _ = card_of(machine, crash)
+    capacity, _ = gpu_of(machine, crash)
     if capacity is None:
         assumed.note(say("the card's size is unknown: the rollout engine's share is left out"))
     if not topology.known:
@@ -293,7 +293,7 @@ def read_inputs(run: Run, machine: Machine, crash: Crash | None = None) -> Input
         assumed=tuple(assumed.said),
         stage_known=not guessed,
         split=split,
-        card_context=_context(machine),
+        gpu_context=_context(machine),
     )
 
 
@@ -394,8 +394,8 @@ def _adapters(run: Run, shape: ModelShape, assumed: Assumptions) -> int:
 
 
 def _context(machine: Machine) -> int:
-    """CUDA context of the machine's card by its name; a usual one where the card is not known."""
-    return _contexts().get(_plain(machine.usable[0].name), CARD_CONTEXT) if machine.gpus else CARD_CONTEXT
+    """CUDA context of the machine's card by its name; a usual one where the GPU is not known."""
+    return _contexts().get(_plain(machine.usable[0].name), GPU_CONTEXT) if machine.gpus else GPU_CONTEXT
 
 
 @lru_cache(maxsize=1)

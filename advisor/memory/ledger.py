@@ -10,7 +10,7 @@ from advisor.memory import constants as c
 from advisor.memory import rollout, training
 from advisor.memory.cells import Bounds, Cell, Ledger, Place, phase_sum
 from advisor.memory.host import host_cells
-from advisor.memory.inputs import Inputs, card_of, missing_inputs, read_inputs
+from advisor.memory.inputs import Inputs, gpu_of, missing_inputs, read_inputs
 from advisor.run.run import Run
 from advisor.words import PHASES, Phase, weakest
 
@@ -33,7 +33,7 @@ def build_ledger(run: Run, machine: Machine, crash: Crash | None = None) -> Ledg
 
     Without the model's shape or any count of GPUs the sums are empty and `missing` says what to give.
     """
-    capacity, of_card = card_of(machine, crash)
+    capacity, of_card = gpu_of(machine, crash)
     doubts = (*run.doubts, *of_card)
     limit = machine.host.ceiling_bytes
     missing = missing_inputs(run, machine, crash)

@@ -62,7 +62,7 @@ def _engine(ledger: Ledger, readings: Iterable[Reading]) -> list[Replaced | None
 
 
 def _asleep(ledger: Ledger, readings: Iterable[Reading]) -> list[Replaced | None]:
-    """What a sleeping engine left: what was still in use then, less what the trainer has on the card in a rollout."""
+    """What a sleeping engine left: what was still in use then, less what the trainer has on the GPU in a rollout."""
     left = next((reading for reading in reversed(tuple(readings)) if reading.kind == "still_used"), None)
     beside = ledger.phase("gpu", "rollout_generate")
     if left is None or beside is None:

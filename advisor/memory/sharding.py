@@ -39,7 +39,7 @@ class RoleGroup(Struct, frozen=True):
     on_node: int = 0
     """Bytes of the role's states in the host RAM of one of its nodes, between updates or always."""
     steps_on_host: bool = False
-    """The optimizer lives there and never comes to the card."""
+    """The optimizer lives there and never comes to the GPU."""
 
 
 def groups_of(run: Run, machine: Machine, crash: Crash | None = None) -> tuple[RoleGroup, ...]:

@@ -35,11 +35,11 @@ class Offload(Struct, frozen=True):
     weights: bool
     """In host RAM between phases (verl), or for good (DeepSpeed, beside CPU Adam)."""
     weights_sleep: bool
-    """DeepSpeed's weights leave the card for the rollout only (ms-swift's offload_model)."""
+    """DeepSpeed's weights leave the GPU for the rollout only (ms-swift's offload_model)."""
     optimizer: bool
     adam_on_host: bool
     sleeps: bool
-    """The optimizer's state leaves the card between updates (OpenRLHF's sleep, Open-Reasoner-Zero)."""
+    """The optimizer's state leaves the GPU between updates (OpenRLHF's sleep, Open-Reasoner-Zero)."""
     everything: bool
     """FSDP's CPU offload: weights stream in layer by layer."""
 

@@ -23,9 +23,9 @@ from advisor.run.shape import size_in_name
 def process_cells(inputs: Inputs, processes: int | None = None) -> list[Cell]:
     """CUDA contexts, communicators and the buffers that stay: what is there in every phase."""
     count = inputs.mechanics.processes_per_gpu if processes is None else processes
-    counted = not inputs.mechanics.context_bytes and inputs.card_context != c.CARD_CONTEXT
-    size = inputs.mechanics.context_bytes or inputs.card_context
-    ends = (c.CARD_CONTEXT_LOW, c.CARD_CONTEXT_HIGH) if counted else (c.CONTEXT_LOW, c.CONTEXT_HIGH)
+    counted = not inputs.mechanics.context_bytes and inputs.gpu_context != c.GPU_CONTEXT
+    size = inputs.mechanics.context_bytes or inputs.gpu_context
+    ends = (c.GPU_CONTEXT_LOW, c.GPU_CONTEXT_HIGH) if counted else (c.CONTEXT_LOW, c.CONTEXT_HIGH)
     each = in_bytes("of a CUDA context", size, low=size * ends[0], high=size * ends[1], basis="estimated")
     contexts = cell("context", quantity("processes", count) * each, pooled=False)
     if inputs.run.topology.actor_gpus <= 1 and inputs.run.topology.rollout_gpus <= 1:
