@@ -1,4 +1,4 @@
-"""The closed vocabularies of the JSON contract. Everything above speaks these words and no others."""
+"""Defines the closed vocabularies of the JSON contract. Everything above speaks these words and no others."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import errno
 import os
 import re
 from collections.abc import Mapping, Sequence
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
-from advisor.language import ENGLISH, Sayings, listed, say, spoken
+from advisor.language import ENGLISH, Sayings, listed, mark, say, spoken
 
 _NAMED = re.compile(r"\{(\w{1,40})\}")
 Memory = Literal["gpu", "host", "shm", "none", "unknown"]
@@ -37,65 +37,60 @@ PHASES: tuple[Phase, ...] = get_args(Phase)
 MEMORIES: tuple[Memory, ...] = get_args(Memory)
 BASES: tuple[Basis, ...] = get_args(Basis)
 
-PHASE_TITLES: Sayings[Phase] = Sayings(
-    {
-        "model_load": "loading the model",
-        "rollout_init": "starting the rollout engine",
-        "rollout_generate": "generating rollouts",
-        "weight_sync": "syncing weights into the rollout engine",
-        "log_prob": "computing log-probabilities",
-        "actor_update": "the actor update",
-        "critic_update": "the critic update",
-        "optimizer_step": "the optimizer step",
-        "checkpoint": "saving a checkpoint",
-        "validation": "validation",
-        "data": "loading data",
-        "unknown": "a phase the log does not show",
-    }
-)
-PHASE_NAMES: Sayings[Phase] = Sayings(
-    {
-        "model_load": "model_load",
-        "rollout_init": "rollout_init",
-        "rollout_generate": "rollout_generate",
-        "weight_sync": "weight_sync",
-        "log_prob": "log_prob",
-        "actor_update": "actor_update",
-        "critic_update": "critic_update",
-        "optimizer_step": "optimizer_step",
-        "checkpoint": "checkpoint",
-        "validation": "validation",
-        "data": "data",
-        "unknown": "unknown",
-    }
-)
-"""Short names, for narrow tables: in English those of JSON."""
-_WHEN: Sayings[Phase] = Sayings(
-    {
-        "model_load": "while loading the model",
-        "rollout_init": "while starting the rollout engine",
-        "rollout_generate": "while generating rollouts",
-        "weight_sync": "while syncing weights into the rollout engine",
-        "log_prob": "while computing log-probabilities",
-        "actor_update": "during the actor update",
-        "critic_update": "during the critic update",
-        "optimizer_step": "during the optimizer step",
-        "checkpoint": "while saving a checkpoint",
-        "validation": "during validation",
-        "data": "while loading data",
-        "unknown": "during a phase the log does not show",
-    }
-)
+
+class PhaseRow(NamedTuple):
+    """One phase in words."""
+
+    name: str
+    """Short, for narrow tables: in English that of JSON."""
+    title: str
+    when: str
+    first_step: int | None
+    """Its place in a run's first step; None where it has none."""
+
+
+PHASE_TABLE: dict[Phase, PhaseRow] = {
+    "model_load": PhaseRow(mark("model_load"), mark("loading the model"), mark("while loading the model"), 0),
+    "rollout_init": PhaseRow(
+        mark("rollout_init"), mark("starting the rollout engine"), mark("while starting the rollout engine"), 1
+    ),
+    "rollout_generate": PhaseRow(
+        mark("rollout_generate"), mark("generating rollouts"), mark("while generating rollouts"), 3
+    ),
+    "weight_sync": PhaseRow(
+        mark("weight_sync"),
+        mark("syncing weights into the rollout engine"),
+        mark("while syncing weights into the rollout engine"),
+        2,
+    ),
+    "log_prob": PhaseRow(
+        mark("log_prob"), mark("computing log-probabilities"), mark("while computing log-probabilities"), 5
+    ),
+    "actor_update": PhaseRow(mark("actor_update"), mark("the actor update"), mark("during the actor update"), 7),
+    "critic_update": PhaseRow(mark("critic_update"), mark("the critic update"), mark("during the critic update"), 6),
+    "optimizer_step": PhaseRow(
+        mark("optimizer_step"), mark("the optimizer step"), mark("during the optimizer step"), 8
+    ),
+    "checkpoint": PhaseRow(mark("checkpoint"), mark("saving a checkpoint"), mark("while saving a checkpoint"), 9),
+    "validation": PhaseRow(mark("validation"), mark("validation"), mark("during validation"), 4),
+    "data": PhaseRow(mark("data"), mark("loading data"), mark("while loading data"), None),
+    "unknown": PhaseRow(
+        mark("unknown"), mark("a phase the log does not show"), mark("during a phase the log does not show"), None
+    ),
+}
+"""In the order of JSON, which is that of a usual step."""
+PHASE_TITLES: Sayings[Phase] = Sayings({phase: row.title for phase, row in PHASE_TABLE.items()})
+PHASE_NAMES: Sayings[Phase] = Sayings({phase: row.name for phase, row in PHASE_TABLE.items()})
 
 
 def when(phase: Phase) -> str:
     """When in a step: "while syncing weights into the rollout engine", "during the actor update"."""
-    return _WHEN[phase]
+    return say(PHASE_TABLE[phase].when)
 
 
 def when_either(phases: Sequence[Phase]) -> str:
     """When, where several phases are possible: "during the actor update or while computing log-probabilities"."""
-    *others, last = (_WHEN[phase] for phase in phases)
+    *others, last = (when(phase) for phase in phases)
     return say("{whens} or {last}", whens=listed(others), last=last) if others else last
 
 
@@ -117,36 +112,6 @@ MEMORY_TITLES: Sayings[Memory] = Sayings(
 BASIS_TITLES: Sayings[Basis] = Sayings(
     {"measured": "measured", "computed": "computed", "estimated": "estimated", "documented": "documented"}
 )
-OWNER_TITLES: Sayings[str] = Sayings(
-    {
-        "weights": "weights",
-        "gradients": "gradients",
-        "optimizer": "optimizer",
-        "gathered": "gathered",
-        "activations": "activations",
-        "logits": "logits",
-        "reference": "reference",
-        "critic": "critic",
-        "engine_weights": "engine weights",
-        "kv_cache": "kv cache",
-        "engine_rest": "engine rest",
-        "context": "context",
-        "buffers": "buffers",
-        "fragmentation": "fragmentation",
-        "offloaded_weights": "offloaded weights",
-        "offloaded_optimizer": "offloaded optimizer",
-        "offloaded_activations": "offloaded activations",
-        "engine_copy": "engine copy",
-        "processes": "processes",
-        "object_store": "object store",
-        "swap": "swap",
-        "loading": "loading",
-        "unexplained": "unexplained",
-        "driver": "driver",
-        "checkpoint": "checkpoint",
-    }
-)
-"""Owners of the memory ledger, as tables name them."""
 
 
 def sentence(words: str) -> str:

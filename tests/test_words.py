@@ -9,13 +9,12 @@ from typing import get_args
 import pytest
 
 from advisor.language import speak
-from advisor.memory.cells import Owner
+from advisor.memory.cells import OWNERS, TITLES, Owner
 from advisor.words import (
     BASES,
     BASIS_TITLES,
     MEMORIES,
     MEMORY_TITLES,
-    OWNER_TITLES,
     PHASE_NAMES,
     PHASE_TITLES,
     PHASES,
@@ -33,14 +32,17 @@ def test_every_word_of_a_vocabulary_has_a_title(language: str) -> None:
         (PHASES, PHASE_NAMES),
         (MEMORIES, MEMORY_TITLES),
         (BASES, BASIS_TITLES),
-        (get_args(Owner), OWNER_TITLES),
+        (get_args(Owner), TITLES),
     ):
         assert all(titles[word] for word in words)  # type: ignore[index]
         assert len({titles[word] for word in words}) == len(words)  # type: ignore[index]
 
 
-def test_in_english_owners_and_short_phases_are_called_as_in_json() -> None:
-    assert [OWNER_TITLES[owner] for owner in get_args(Owner)] == [owner.replace("_", " ") for owner in get_args(Owner)]
+def test_the_table_of_owners_has_all_of_them() -> None:
+    assert tuple(OWNERS) == get_args(Owner)
+
+
+def test_in_english_short_phases_are_called_as_in_json() -> None:
     assert tuple(PHASE_NAMES[phase] for phase in PHASES) == PHASES
 
 

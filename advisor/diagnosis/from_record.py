@@ -9,7 +9,7 @@ from advisor.crash.evidence import Crash
 from advisor.diagnosis.fact import Fact
 from advisor.language import say
 from advisor.memory.cells import Ledger
-from advisor.memory.constants import CARD_CONTEXT
+from advisor.memory.constants import GPU_CONTEXT
 from advisor.memory.peaks import Peak, proven_by
 from advisor.run.run import Run
 from advisor.units import show_bytes
@@ -62,7 +62,7 @@ def peaks_in(measured: Measured, ledger: Ledger, run: Run, crash: Crash) -> tupl
 def _engine_of(peak: PhasePeak) -> int | None:
     """Bytes that an engine's own processes held of the fullest card, less their CUDA contexts; None without any."""
     held = [one for one in peak.owners if peak.place == "gpu" and _ENGINES.search(one.owner)]
-    return sum(one.bytes - one.processes * CARD_CONTEXT for one in held) or None
+    return sum(one.bytes - one.processes * GPU_CONTEXT for one in held) or None
 
 
 def growth_clause(grown: Grown) -> str:

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from advisor.crash.evidence import Crash
 from advisor.diagnosis.fact import Fact
 from advisor.language import Sayings, say
-from advisor.memory.cells import Ledger, Match
+from advisor.memory.cells import ENGINE, TITLES, Ledger, Match, owners_of
 from advisor.run.run import Run
 from advisor.units import show_bytes
-from advisor.words import OWNER_TITLES, PHASE_NAMES
+from advisor.words import PHASE_NAMES
 
 _GROUPS: Sayings[str] = Sayings({"states": "states", "batch": "batch", "engine": "engine"})
 """Owners of the ledger, in groups."""
@@ -27,11 +27,7 @@ def ledger_facts(ledger: Ledger, run: Run, crash: Crash, attribution: Sequence[M
         share: dict[str, int] = dict.fromkeys((cell.owner for cell in phase.cells), 0)
         for cell in phase.cells:
             share[cell.owner] += cell.expected
-        groups = {
-            "states": ("weights", "gradients", "optimizer", "reference", "critic"),
-            "batch": ("activations", "logits"),
-            "engine": ("engine_weights", "kv_cache", "engine_rest"),
-        }
+        groups = {"states": owners_of("states", "models"), "batch": owners_of("batch"), "engine": ENGINE}
         sizes = {name: sum(share.get(owner, 0) for owner in owners) for name, owners in groups.items()}
         largest = max(sizes, key=lambda name: sizes[name])
         because = say(
@@ -73,6 +69,6 @@ def _host_holder(ledger: Ledger, crash: Crash) -> dict[str, Fact]:
     if phase is None or not cells:
         return {}
     largest = max(cells, key=lambda cell: cell.expected)
-    owner, size = OWNER_TITLES[largest.owner], show_bytes(largest.expected)
+    owner, size = TITLES[largest.owner], show_bytes(largest.expected)
     because = say("the ledger of {phase}: {owner} {size}", phase=PHASE_NAMES[phase.phase], owner=owner, size=size)
     return {"host.largest": Fact(largest.owner, "script", because)}

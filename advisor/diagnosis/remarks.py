@@ -9,11 +9,11 @@ from advisor.crash.evidence import Crash, Evidence
 from advisor.diagnosis.fact import Facts
 from advisor.language import clauses, listed, say, sentences
 from advisor.memory.calibrate import Correction
-from advisor.memory.cells import Ledger
+from advisor.memory.cells import TITLES, Ledger
 from advisor.memory.constants import BF16
 from advisor.run.run import Run
 from advisor.units import GIB, show_bytes
-from advisor.words import OWNER_TITLES, PHASE_TITLES, sentence
+from advisor.words import PHASE_TITLES, sentence
 
 _DYING = ("cause", "echo", "victim")
 _ADDRESS = re.compile(r"\bip=([0-9A-Fa-f.:]{3,45}|[\w.-]{1,60})")
@@ -71,7 +71,7 @@ def _explained(ledger: Ledger, found: tuple[Correction, ...]) -> Iterator[str]:
         known = [cell for cell in phase.cells if cell.owner != "unexplained"]
         low, expected, high = (sum(getattr(c, part) for c in known) for part in ("low", "expected", "high"))
         largest = sorted(known, key=lambda cell: -cell.expected)[:4]
-        parts = listed(f"{OWNER_TITLES[cell.owner]} {cell.expected / GIB:.0f}" for cell in largest)
+        parts = listed(f"{TITLES[cell.owner]} {cell.expected / GIB:.0f}" for cell in largest)
         yield say(
             "The ledger explains {expected:.0f} GB ({low:.0f}–{high:.0f}) of the {measured:.0f} GB in use ({parts}); "
             "the other {extra:.0f} GB are not explained by any setting. If RAM grows from step to step, that part is a "

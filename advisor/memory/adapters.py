@@ -1,4 +1,4 @@
-"""LoRA adapters: how many parameters they have, by the modules that carry one."""
+"""Counts the parameters of LoRA adapters, by the modules that carry one."""
 
 from __future__ import annotations
 

@@ -1,39 +1,36 @@
-"""Which tensor of this run has the size that could not be allocated, or how many tokens it must have had."""
+"""Finds which tensor of this run has the size that could not be allocated, or how many tokens it must have had."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.crash.evidence import Crash
-from advisor.knowledge.schema import Mechanics
 from advisor.language import mark, say
 from advisor.memory import constants as c
 from advisor.memory.allocator import can_mean, elements_window, identifies_nothing
+from advisor.memory.amount import Amount, in_bytes, quantity
 from advisor.memory.batches import Assumptions, Pass, critic_pass, scoring_pass, sequences_held, update_pass
 from advisor.memory.cells import Match
 from advisor.memory.inputs import shards_of, tensor_ways
-from advisor.memory.sub_groups import sub_group_sizes
+from advisor.memory.lora import tile_rows
 from advisor.run.run import ModelShape, Run
 from advisor.words import Phase
 
 MATCHES_KEPT = 8
 """How many matches are worth reading."""
-_DTYPES = ((c.BF16, "bf16"), (c.FP32, "fp32"))
+_DTYPES = ((c.IN_BF16, "bf16"), (c.IN_FP32, "fp32"))
 _LOGITS = mark("{role} logits")
 _COPIES = mark("{role} logits in fp32, or a softmax, entropy or gradient copy of them")
-_OF_VOCABULARY = mark("{tokens} tokens x {vocab} vocabulary x {size} B ({words})")
-_OF_RANKS = mark("{tokens} tokens x {vocab} vocabulary of one of {ranks} tensor-parallel ranks x {size} B ({words})")
-_HIDDEN = mark("{role} hidden states")
-_WHOLE = mark("{elements} elements x {size} B")
-_SHARD = mark("{elements} elements x {size} B (parameters / {shards})")
-_SUB_GROUP = mark("{elements} elements x {size} B (parameters / sub-group of 1e9)")
 _FITTING = mark(
-    "{tried} B / ({vocab} vocabulary x {size} B) = {tokens} tokens: {average:.0f} on average, for {sequences} "
-    "sequences of at most {length}"
+    "{tried} ÷ {each} = {tokens} tokens: {average:.0f} on average, for {sequences} sequences of at most {length}"
 )
-_TOO_MANY = mark("{tried} B / ({vocab} vocabulary x {size} B) = {tokens} tokens: more than a pass should hold ({step})")
+_TOO_MANY = mark("{tried} ÷ {each} = {tokens} tokens: more than a pass should hold ({step})")
+_LOADS: tuple[Phase, ...] = ("model_load", "rollout_init", "weight_sync")
+_GATHERS: tuple[Phase, ...] = (*_LOADS, "actor_update", "log_prob", "critic_update")
+_ENGINE: tuple[Phase, ...] = ("rollout_init", "weight_sync")
 _NEAR: dict[Phase, tuple[Phase, ...]] = {
     "actor_update": ("optimizer_step", "critic_update"),
     "optimizer_step": ("actor_update",),
@@ -47,16 +44,22 @@ _NEAR: dict[Phase, tuple[Phase, ...]] = {
 
 
 class Candidate(Struct, frozen=True):
-    """A tensor this run makes: its dimensions, where it lives, and how telling a match with it is (more is better)."""
+    """A tensor this run makes: its size, where it lives, and how telling a match with it is (more is better)."""
 
     tensor: str
     """What it is, to be said with the `role` whose pass makes it."""
-    bytes: int
+    amount: Amount
     shape: str
-    formula: str
     phases: tuple[Phase, ...]
     weight: int
     role: str = ""
+    words: str = ""
+    """How its tokens were counted."""
+
+    @property
+    def bytes(self) -> int:
+        """Its size."""
+        return round(self.amount.value)
 
 
 def attribute(run: Run, crash: Crash) -> tuple[Match, ...]:
@@ -107,10 +110,10 @@ def candidates(run: Run, shape: ModelShape) -> list[Candidate]:
 def _token_counts(run: Run, step: Pass) -> Iterator[tuple[int, str, int]]:
     """Token counts a pass may have, with words and how likely each is to be the one that failed."""
     seen: set[int] = set()
-    scope = run.mechanics.logits_scope
+    part = step.logits_part(run.mechanics.logits_scope)
     most = step.high * max(1, run.topology.sequence_parallel)
     options: list[tuple[int, str, int]] = [
-        (round(step.tokens * step.logits_part(scope)), step.formula, 9),
+        (round(step.tokens.value * part.value), (step.tokens * part).text(), 9),
         (most, say("{sequences} x {length} tokens", sequences=step.sequences, length=step.length), 8),
         (step.length, say("one sequence of prompt and response"), 6),
     ]
@@ -133,30 +136,31 @@ def _token_counts(run: Run, step: Pass) -> Iterator[tuple[int, str, int]]:
             yield tokens, words, weight
 
 
+def _in_each_type(
+    tensor: str, dimensions: dict[str, int], phases: tuple[Phase, ...], weight: int, role: str = "", words: str = ""
+) -> Iterator[Candidate]:
+    """A tensor of these named (marked) dimensions in bf16 and in fp32."""
+    for size, dtype in _DTYPES:
+        amount = size
+        for name, count in dimensions.items():
+            amount = amount * quantity(name, count)
+        yield Candidate(tensor, amount, f"{dtype} {list(dimensions.values())}", phases, weight, role, words)
+
+
 def _logits(run: Run, shape: ModelShape, passes: list[tuple[Pass, Phase, str]]) -> Iterator[Candidate]:
     vocab, ranks = _vocabulary(run, shape)
+    name = mark("vocabulary of one tensor-parallel rank") if ranks > 1 else mark("vocabulary")
     for step, phase, role in passes:
         if phase == "critic_update":
             continue
-        counts = _token_counts(run, step)
-        for tokens, words, weight in _tile(run, shape, step) if run.mechanics.logits_tile_bytes else counts:
-            for size, dtype in _DTYPES:
-                yield Candidate(
-                    _LOGITS if size == c.BF16 else _COPIES,
-                    tokens * vocab * size,
-                    f"{dtype} [{tokens}, {vocab}]",
-                    say(
-                        _OF_RANKS if ranks > 1 else _OF_VOCABULARY,
-                        tokens=tokens,
-                        vocab=vocab,
-                        ranks=ranks,
-                        size=size,
-                        words=words,
-                    ),
-                    (phase,),
-                    weight + 20,
-                    role,
-                )
+        counts = list(_token_counts(run, step))
+        if run.mechanics.logits_tile_bytes:  # log-probabilities never see full logits
+            rows = tile_rows(run.mechanics.logits_tile_bytes, shape.vocab, step.tokens.value)
+            counts = [(rows, say("one tile"), 9)]
+        for tokens, words, weight in counts:
+            dimensions = {mark("tokens"): tokens, name: vocab}
+            whole, copies = _in_each_type(_LOGITS, dimensions, (phase,), weight + 20, role, words)
+            yield from (whole, replace(copies, tensor=_COPIES))
 
 
 def _vocabulary(run: Run, shape: ModelShape) -> tuple[int, int]:
@@ -171,111 +175,116 @@ def _vocabulary(run: Run, shape: ModelShape) -> tuple[int, int]:
     return padded, parallel
 
 
-def _tile(run: Run, shape: ModelShape, step: Pass) -> Iterator[tuple[int, str, int]]:
-    """Rows of a tile, where log-probabilities never see full logits."""
-    rows = run.mechanics.logits_tile_bytes // (c.FP32 * shape.vocab)
-    yield min(max(rows, c.TILE_ROWS_LOW), c.TILE_ROWS_HIGH, max(1, step.tokens)), say("one tile"), 9
-
-
 def _activations(shape: ModelShape, passes: list[tuple[Pass, Phase, str]]) -> Iterator[Candidate]:
     """MLP and hidden activations of the pass, and attention scores where attention is not fused."""
     for step, phase, role in passes:
-        for width, what in ((shape.intermediate, mark("{role} MLP activation")), (shape.hidden, _HIDDEN)):
-            for size, dtype in _DTYPES:
-                yield Candidate(
-                    what,
-                    step.high * width * size,
-                    f"{dtype} [{step.high}, {width}]",
-                    say(
-                        "{tokens} tokens x {width} x {size} B ({words})",
-                        tokens=step.high,
-                        width=width,
-                        size=size,
-                        words=step.formula,
-                    ),
-                    (phase,),
-                    8,
-                    role,
-                )
-        for size, dtype in _DTYPES:
-            rows, length = (step.sequences, step.length) if step.padded else (1, step.length)
-            yield Candidate(
-                mark("{role} attention scores (attention is not fused)"),
-                rows * shape.heads * length * length * size,
-                f"{dtype} [{rows}, {shape.heads}, {length}, {length}]",
-                say(
-                    "{rows} x {heads} heads x {length}^2 x {size} B",
-                    rows=rows,
-                    heads=shape.heads,
-                    length=length,
-                    size=size,
-                ),
-                (phase,),
-                12,
-                role,
-            )
+        tokens, words = {mark("tokens"): step.high}, step.tokens.text()
+        mlp = {**tokens, mark("MLP width"): shape.intermediate}
+        yield from _in_each_type(mark("{role} MLP activation"), mlp, (phase,), 8, role, words)
+        hidden = {**tokens, mark("hidden"): shape.hidden}
+        yield from _in_each_type(mark("{role} hidden states"), hidden, (phase,), 8, role, words)
+        scores = {
+            mark("sequences"): step.sequences if step.padded else 1,
+            mark("heads"): shape.heads,
+            mark("tokens of the queries"): step.length,
+            mark("tokens of the keys"): step.length,
+        }
+        unfused = mark("{role} attention scores (attention is not fused)")
+        yield from _in_each_type(unfused, scores, (phase,), 12, role)
 
 
 def _weights(run: Run, shape: ModelShape) -> Iterator[Candidate]:
     """Matrices, fused matrices of the engine, and flat shards of the whole model."""
-    loads: tuple[Phase, ...] = ("model_load", "rollout_init", "weight_sync")
-    gathers: tuple[Phase, ...] = (*loads, "actor_update", "log_prob", "critic_update")
-    engine: tuple[Phase, ...] = ("rollout_init", "weight_sync")
-    matrices: list[tuple[str, int, int, tuple[Phase, ...], int]] = [
-        (mark("embedding or head weight"), shape.vocab, shape.hidden, gathers, 15),
-        (mark("MLP matrix weight"), shape.intermediate, shape.hidden, gathers, 15),
-        (mark("fused gate and up of the engine weight"), 2 * shape.intermediate, shape.hidden, engine, 17),
-        (mark("query or output projection weight"), shape.heads * shape.head_dim, shape.hidden, gathers, 14),
+    matrices: list[tuple[str, int, tuple[Phase, ...], int]] = [
+        (mark("embedding or head weight"), shape.vocab, _GATHERS, 15),
+        (mark("MLP matrix weight"), shape.intermediate, _GATHERS, 15),
+        (mark("fused gate and up of the engine weight"), 2 * shape.intermediate, _ENGINE, 17),
+        (mark("query or output projection weight"), shape.heads * shape.head_dim, _GATHERS, 14),
     ]
     if shape.experts:
         stacked = shape.experts * shape.expert_intermediate
         matrices += [
-            (mark("gate and up of all experts weight"), 2 * stacked, shape.hidden, loads, 16),
-            (mark("down of all experts weight"), stacked, shape.hidden, loads, 15),
+            (mark("gate and up of all experts weight"), 2 * stacked, _LOADS, 16),
+            (mark("down of all experts weight"), stacked, _LOADS, 15),
         ]
-    for what, rows, columns, phases, weight in matrices:
-        for size, dtype in _DTYPES:
-            words = f"{rows} x {columns} x {size} B"
-            yield Candidate(what, rows * columns * size, f"{dtype} [{rows}, {columns}]", words, phases, weight)
-    yield from _flat(run, shape, run.mechanics)
+    for what, rows, phases, weight in matrices:
+        yield from _in_each_type(what, {mark("rows"): rows, mark("hidden"): shape.hidden}, phases, weight)
+    yield from _flat(run, shape)
 
 
-def _flat(run: Run, shape: ModelShape, mechanics: Mechanics) -> Iterator[Candidate]:
+def _flat(run: Run, shape: ModelShape) -> Iterator[Candidate]:
     shards = shards_of(run)
-    groups: list[tuple[int, str]] = [(shape.parameters, _WHOLE)]
+    flat = mark("flat shard (weights, gradients, or one Adam moment)")
+    stepping: tuple[Phase, ...] = ("optimizer_step", "model_load", "actor_update")
     if shards > 1:
-        groups.insert(0, (shape.parameters // shards, _SHARD))
-    if mechanics.trainer == "deepspeed" and shape.parameters // shards > c.SUB_GROUP:
-        groups.append((c.SUB_GROUP, _SUB_GROUP))
-    for elements, text in groups:
-        whole = text == _WHOLE
-        for size, dtype in _DTYPES:
-            yield Candidate(
-                mark(
-                    "the whole model in one buffer" if whole else "flat shard (weights, gradients, or one Adam moment)"
-                ),
-                elements * size,
-                f"{dtype} [{elements}]",
-                say(text, elements=elements, size=size, shards=shards),
-                ("model_load", "weight_sync") if whole else ("optimizer_step", "model_load", "actor_update"),
-                10,
-            )
+        words = say("parameters / {shards}", shards=shards)
+        yield from _in_each_type(flat, {mark("elements"): shape.parameters // shards}, stepping, 10, words=words)
+    whole = mark("the whole model in one buffer")
+    yield from _in_each_type(whole, {mark("elements"): shape.parameters}, ("model_load", "weight_sync"), 10)
+    if run.mechanics.trainer == "deepspeed" and shape.parameters // shards > c.SUB_GROUP:
+        words = say("parameters / sub-group of 1e9")
+        yield from _in_each_type(flat, {mark("elements"): c.SUB_GROUP}, stepping, 10, words=words)
 
 
 def _host_candidates(run: Run, shape: ModelShape) -> Iterator[Candidate]:
     """Flat fp32 buffers of the CPU optimizer; the CPU allocator prints exact bytes."""
-    yield from _flat(run, shape, run.mechanics)
+    yield from _flat(run, shape)
     if run.mechanics.trainer != "deepspeed":
         return
     shards = shards_of(run)
+    words = say("sub-group filled up to 1e9 elements, tensor by tensor, on each of {shards} GPUs", shards=shards)
     for elements in sub_group_sizes(shape, shards):
-        words = say(
-            "sub-group filled up to 1e9 elements, tensor by tensor: {elements} on each of {shards} GPUs, 4 B each",
-            elements=elements,
-            shards=shards,
-        )
-        of = mark("fp32 sub-group of CPU Adam")
-        yield Candidate(of, c.FP32 * elements, f"fp32 [{elements}]", words, ("model_load",), 9)
+        size = c.IN_FP32 * quantity("elements", elements)
+        yield Candidate(mark("fp32 sub-group of CPU Adam"), size, f"fp32 [{elements}]", ("model_load",), 9, "", words)
+
+
+def sub_group_sizes(shape: ModelShape, ranks: int) -> tuple[int, ...]:
+    """Elements that one of `ranks` GPUs may hold of a sub-group of a dense model, without repetitions.
+
+    transformers' Trainer keeps norms and biases, which do not decay, in a group of their own; before it knew a model's
+    norms it did not: both are listed.
+    """
+    if shape.experts or shape.per_layer_input:
+        return ()
+    both = (*sub_groups(shape, ranks), *sub_groups(shape, ranks, only_matrices=True))
+    return tuple(dict.fromkeys(both))
+
+
+def sub_groups(shape: ModelShape, ranks: int, *, only_matrices: bool = False) -> list[int]:
+    """Elements on one of `ranks` GPUs of every sub-group: tensors are added in the module's order until sub_group_size
+    is reached (deepspeed@edaa722 deepspeed/runtime/zero/stage3.py, _create_fp16_sub_groups)."""
+    groups, held = [], 0
+    for elements, small in _tensors(shape):
+        held += 0 if small and only_matrices else -(-elements // ranks)
+        if held >= c.SUB_GROUP:
+            groups.append(held)
+            held = 0
+    return [*groups, held] if held else groups
+
+
+def _tensors(shape: ModelShape) -> Iterator[tuple[int, bool]]:
+    """Elements of every tensor of the text model in its order, and whether it is a norm or a bias."""
+    hidden, queries, keys = shape.hidden, shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim
+    table = shape.vocab * hidden
+    projections = ((hidden * queries, queries), (hidden * keys, keys), (hidden * keys, keys))
+    norms = [hidden, hidden] + [shape.head_dim] * (2 if shape.head_norm else 0)
+    matrices = sum(size for size, _ in projections) + hidden * queries + 3 * hidden * shape.intermediate
+    text = shape.parameters - shape.vision_parameters - table * (1 if shape.tied else 2) - hidden
+    biased = text - shape.layers * (matrices + sum(norms)) == shape.layers * (queries + 2 * keys)
+    yield table, False
+    for _ in range(shape.layers):
+        for weight, bias in projections:
+            yield weight, False
+            if biased:
+                yield bias, True
+        yield hidden * queries, False
+        for _ in range(3):
+            yield hidden * shape.intermediate, False
+        for norm in norms:
+            yield norm, True
+    yield hidden, True
+    if not shape.tied:
+        yield table, False
 
 
 def _inverse(run: Run, shape: ModelShape, tried: int, phase: Phase) -> tuple[Match, ...]:
@@ -285,19 +294,19 @@ def _inverse(run: Run, shape: ModelShape, tried: int, phase: Phase) -> tuple[Mat
     where: Phase = phase if phase in ("actor_update", "log_prob") else "unknown"
     found: list[tuple[bool, Match]] = []
     for size, dtype in _DTYPES:
-        least, most = elements_window(tried, shape.vocab * size)
+        each = quantity("vocabulary", shape.vocab) * size
+        least, most = elements_window(tried, round(each.value))
         tokens = f"{least}" if least == most else say("{least} to {most}", least=least, most=most)
         fits = least <= step.high
         words = say(
             _FITTING if fits else _TOO_MANY,
-            tried=tried,
-            vocab=shape.vocab,
-            size=size,
+            tried=in_bytes("", tried).text(),
+            each=f"({each.text()})",
             tokens=tokens,
             average=most / step.sequences,
             sequences=step.sequences,
             length=step.length,
-            step=step.formula,
+            step=step.tokens.text(),
         )
         tensor = say("logits of {tokens} tokens, if it is logits", tokens=tokens)
         found.append((fits, Match(tensor, tried, f"{dtype} [T, {shape.vocab}]", words, where, False, of_logits=True)))
@@ -318,4 +327,7 @@ def _phase_of(candidate: Candidate, phase: Phase) -> Phase:
 def _match(candidate: Candidate, phase: Phase, matches: bool) -> Match:
     tensor = say(candidate.tensor, role=say(candidate.role)) if candidate.role else say(candidate.tensor)
     of_logits = candidate.tensor in (_LOGITS, _COPIES)
-    return Match(tensor, candidate.bytes, candidate.shape, candidate.formula, phase, matches, of_logits)
+    formula = candidate.amount.text()
+    if candidate.words:
+        formula = say("{formula} ({words})", formula=formula, words=candidate.words)
+    return Match(tensor, candidate.bytes, candidate.shape, formula, phase, matches, of_logits)

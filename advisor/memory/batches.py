@@ -1,13 +1,14 @@
-"""How many tokens one GPU sees in one pass, from the knobs that decide it; and which of them had to be assumed."""
+"""Counts the tokens that one GPU sees in one pass, from the knobs that decide it, and notes what had to be assumed."""
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Literal
 
 from msgspec import Struct, field
 
 from advisor.language import mark, say
+from advisor.memory.amount import Amount, as_amount, least, quantity
+from advisor.memory.amount import assumed as guess
 from advisor.memory.constants import (
     ASSUMED_LENGTH,
     BALANCE_SLACK,
@@ -18,32 +19,19 @@ from advisor.memory.constants import (
     SHORTEST_PACKED,
     SHORTEST_PADDED,
 )
-from advisor.memory.formula import Words, read
 from advisor.run.derive import GIVEN_ANSWERS
 from advisor.run.run import KnobValue, Run
 from advisor.words import Basis
 
-Role = Literal["actor", "critic"]
-_Reader = Literal["actor", "log-prob", "evaluation", "critic"]
+TrainedRole = Literal["actor", "critic"]
+_PassOf = Literal["actor", "log-prob", "evaluation", "critic"]
 """Who runs a pass."""
-_ONE_SEQUENCE: dict[_Reader, str] = {
+_ONE_SEQUENCE: dict[_PassOf, str] = {
     "actor": mark("sequences per actor pass: 1"),
     "log-prob": mark("sequences per log-prob pass: 1"),
     "evaluation": mark("sequences per evaluation pass: 1"),
     "critic": mark("sequences per critic pass: 1"),
 }
-_PACKED = mark("one packed row of {tokens:.0f} tokens")
-_ROWS = mark("{sequences} x {length} tokens")
-_MICRO_CAPPED = mark("{sequences} x {length} tokens (micro-batch {micro:.0f}, but the GPU holds {sequences})")
-_BUDGET_ROWS = mark("{sequences} x {length} tokens (token budget {budget:.0f}: about {micro:.0f} sequences)")
-_BUDGET_CAPPED = mark(
-    "{sequences} x {length} tokens (token budget {budget:.0f}: about {micro:.0f}, but the GPU holds {sequences})"
-)
-_BUDGET = mark("token budget {budget:.0f}")
-_RAISED = mark("token budget {budget:.0f}, raised to one sequence of {length}")
-_PADDED = mark("{tokens}, padded")
-_GIVEN = mark("{tokens}, laid end to end, at {fill:.0%} of the longest on average")
-_UNPADDED = mark("{tokens}, without padding: one at the cap, the others at {fill:.0%} of it")
 
 
 class Assumptions(Struct):
@@ -60,29 +48,24 @@ class Assumptions(Struct):
 class Pass(Struct, frozen=True):
     """One pass on one GPU. Tokens are those of this rank (already divided by the sequence-parallel size)."""
 
-    low: int
-    tokens: int
-    high: int
+    tokens: Amount
     sequences: int
     length: int
     """Longest sequence, prompt and response."""
     response: int | None
     padded: bool
     """Rows are padded to one length: [sequences, length]."""
-    words: str | Words
-    """How its tokens were counted, said when it is read (`formula`)."""
-    basis: Basis = "computed"
 
     @property
-    def formula(self) -> str:
-        """ "4 x 5120 tokens / 2 (sequence parallel), padded"."""
-        return read(self.words)
+    def high(self) -> int:
+        """Tokens at the most."""
+        return round(self.tokens.high)
 
-    def logits_part(self, scope: str) -> float:
+    def logits_part(self, scope: str) -> Amount:
         """Part of the tokens for which logits are computed: all, or the response and one more."""
         if scope != "response" or self.response is None or self.length <= 0:
-            return 1.0
-        return min(1.0, (self.response + 1) / self.length)
+            return as_amount(1)
+        return quantity("of them in the response", min(1.0, (self.response + 1) / self.length), "%")
 
 
 def sequence_length(run: Run, assumed: Assumptions) -> tuple[int, Basis]:
@@ -112,7 +95,7 @@ def sequences_held(run: Run, per_step: str = "data.train_batch") -> int | None:
     return max(1, int(prompts * samples / run.topology.data_parallel))
 
 
-def setting_of(run: Run, role: Role, name: str) -> KnobValue | None:
+def setting_of(run: Run, role: TrainedRole, name: str) -> KnobValue | None:
     """A setting of a role's own; where the framework has none for the critic, the actor's serves both."""
     own = run.value(f"{role}.{name}")
     return run.value(f"actor.{name}") if own is None else own
@@ -123,8 +106,8 @@ def update_pass(run: Run, assumed: Assumptions) -> Pass:
     caps = [c for c in (sequences_held(run), sequences_held(run, "actor.mini_batch")) if c is not None]
     micro = _rows_of(run, run.number("actor.micro_batch"))
     dynamic = run.is_on("actor.dynamic_batch")
-    shape = _Sharing("actor", run.topology.sequence_parallel, without_padding(run, "actor"))
-    return _pass(run, assumed, shape, micro, caps, run.number("actor.tokens_per_gpu") if dynamic else None)
+    budget = run.number("actor.tokens_per_gpu") if dynamic else None
+    return _pass(run, assumed, "actor", without_padding(run, "actor"), micro, caps, budget)
 
 
 def _rows_of(run: Run, micro: float | None) -> float | None:
@@ -140,8 +123,8 @@ def scoring_pass(run: Run, assumed: Assumptions) -> Pass:
     micro = _rows_of(run, max(known) if known else run.number("actor.micro_batch"))
     dynamic = run.is_on("logprob.dynamic_batch", run.is_on("actor.dynamic_batch"))
     budget = run.number("logprob.tokens_per_gpu") or run.number("actor.tokens_per_gpu")
-    shape = _Sharing("log-prob", run.topology.sequence_parallel, without_padding(run, "actor"))
-    return _pass(run, assumed, shape, micro, [held] if held else [], budget if dynamic else None)
+    caps, unpadded = [held] if held else [], without_padding(run, "actor")
+    return _pass(run, assumed, "log-prob", unpadded, micro, caps, budget if dynamic else None)
 
 
 def evaluation_pass(run: Run, assumed: Assumptions) -> Pass | None:
@@ -149,7 +132,7 @@ def evaluation_pass(run: Run, assumed: Assumptions) -> Pass | None:
     micro = _rows_of(run, run.number("eval.micro_batch"))
     if not micro or run.value("eval.on") in (None, False, 0, 0.0, "", "no", "none"):
         return None
-    return _pass(run, assumed, _Sharing("evaluation", run.topology.sequence_parallel, False), micro, [], None)
+    return _pass(run, assumed, "evaluation", False, micro, [], None)
 
 
 def critic_pass(run: Run, assumed: Assumptions) -> Pass:
@@ -157,65 +140,65 @@ def critic_pass(run: Run, assumed: Assumptions) -> Pass:
     micro = run.number("critic.micro_batch") or run.number("actor.micro_batch")
     tokens = setting_of(run, "critic", "tokens_per_gpu")
     budget = float(tokens) if isinstance(tokens, int | float) and setting_of(run, "critic", "dynamic_batch") else None
-    parallel = int(run.number("critic.sequence_parallel") or run.topology.sequence_parallel)
-    shape = _Sharing("critic", parallel, without_padding(run, "critic"))
     mini = run.number("critic.mini_batch")
     caps = [int(cap) for cap in (sequences_held(run), mini) if cap]
-    return _pass(run, assumed, shape, micro, caps, budget)
-
-
-class _Sharing(Struct, frozen=True):
-    """How a role's sequences lie on one GPU."""
-
-    role: _Reader
-    parallel: int
-    """GPUs that share one sequence."""
-    unpadded: bool
+    return _pass(run, assumed, "critic", without_padding(run, "critic"), micro, caps, budget)
 
 
 def _pass(
-    run: Run, assumed: Assumptions, sharing: _Sharing, micro: float | None, caps: list[int], budget: float | None
+    run: Run,
+    assumed: Assumptions,
+    kind: _PassOf,
+    unpadded: bool,
+    micro: float | None,
+    caps: list[int],
+    budget: float | None,
 ) -> Pass:
+    parallel = run.topology.sequence_parallel
+    if kind == "critic":
+        parallel = int(run.number("critic.sequence_parallel") or parallel)
     length, basis = sequence_length(run, assumed)
     response = run.number("data.response_tokens")
-    parallel = max(1, sharing.parallel)
+    whole = None if response is None else int(response)
+    ways = quantity("GPUs in sequence parallel", max(1, parallel))
     packed = run.number("data.pack_tokens")
     if packed:
-        tokens = round(packed / parallel)
-        row = partial(_shared, parallel, partial(say, _PACKED, tokens=packed))
-        return Pass(round(tokens * SHORTEST_PACKED), tokens, tokens, 1, int(packed), None, False, row, basis)
-    if budget and sharing.unpadded:
-        return _budgeted(budget, length, parallel, response, basis)
+        row = (quantity("tokens in a packed row", packed, basis=basis) / ways).rounded()
+        return Pass(row.within(low=round(row.value * SHORTEST_PACKED)), 1, int(packed), None, False)
+    longest = quantity("tokens", length, basis=basis) / ways
+    if budget and unpadded:
+        tokens = longest.rounded() if longest > budget else quantity("tokens in the budget", budget, basis=basis)
+        sequences = max(1, round(tokens.value * ways.value / length))
+        ends = round(tokens.value * SHORTEST_PADDED), round(tokens.value * BALANCE_SLACK)
+        return Pass(tokens.rounded().within(*ends), sequences, length, whole, False)
     if budget:
-        micro = _rows(budget, length, parallel)
+        micro = _rows(budget, length, max(1, parallel))
+    rows = _sequences(micro, caps, mark("sequences in the budget") if budget else mark("sequences in a micro-batch"))
     if micro is None and not caps:
-        assumed.note(say(_ONE_SEQUENCE[sharing.role]))
-        basis = "estimated"
-    sequences = max(1, int(min([*([micro] if micro else []), *caps], default=1)))
-    cap = round(sequences * length / parallel)
-    words = partial(_shared, parallel, partial(_counted, sequences, length, budget, micro))
-    whole = None if response is None else int(response)
-    if not sharing.unpadded:
-        low = cap if run.mechanics.trainer == "fsdp" else round(cap * SHORTEST_PADDED)
-        return Pass(low, cap, cap, sequences, length, whole, True, partial(_laid, words, _PADDED), basis)
+        assumed.note(say(_ONE_SEQUENCE[kind]))
+        rows = guess("sequences", 1)
+    sequences = int(rows.value)
+    cap = (rows * longest).rounded()
+    if not unpadded:
+        low = cap.value if run.mechanics.trainer == "fsdp" else round(cap.value * SHORTEST_PADDED)
+        return Pass(cap.within(low=low), sequences, length, whole, True)
     if run.algorithm in GIVEN_ANSWERS:
-        words = partial(_laid, words, _GIVEN, FILL_GIVEN)
-        real = round(cap * FILL_GIVEN)
-        return Pass(round(cap * FILL_GIVEN_LOW), real, cap, sequences, length, whole, False, words, basis)
-    real = round(cap * (1 + FILL * (sequences - 1)) / sequences)
-    if sequences > 1:
-        words = partial(_laid, words, _UNPADDED, FILL)
-    return Pass(round(cap * FILL_LOW), real, cap, sequences, length, whole, False, words, basis)
+        real, low = (cap * quantity("of the longest on average", FILL_GIVEN, "%")).rounded(), FILL_GIVEN_LOW
+    elif sequences == 1:
+        real, low = cap, FILL_LOW
+    else:
+        real, low = ((1 + quantity("", FILL, "%") * (rows - 1)) * longest).rounded(), FILL_LOW
+    return Pass(real.within(round(cap.value * low), cap), sequences, length, whole, False)
 
 
-def _budgeted(budget: float, length: int, parallel: int, response: float | None, basis: Basis) -> Pass:
-    """A pass filled with real tokens up to the budget, at least one sequence."""
-    tokens = round(max(budget, length / parallel))
-    words = partial(say, _BUDGET if tokens <= budget else _RAISED, budget=budget, length=length)
-    sequences = max(1, round(tokens * parallel / length))
-    whole = None if response is None else int(response)
-    low, high = round(tokens * SHORTEST_PADDED), round(tokens * BALANCE_SLACK)
-    return Pass(low, tokens, high, sequences, length, whole, False, words, basis)
+def _sequences(micro: float | None, caps: list[int], name: str) -> Amount:
+    """Sequences of a pass: those that are asked for, as far as the GPU holds so many."""
+    asked = None if not micro else max(1, int(micro))
+    held = min(caps, default=None)
+    if held is None or (asked is not None and asked <= held):
+        return quantity(name, asked or 1)
+    of_gpu = quantity("sequences that the GPU holds", max(1, held))
+    return of_gpu if asked is None else least(quantity(name, asked), of_gpu)
 
 
 def _rows(budget: float, length: int, parallel: int) -> float:
@@ -223,32 +206,10 @@ def _rows(budget: float, length: int, parallel: int) -> float:
     return max(1.0, 1 + (budget * parallel / length - 1) / FILL)
 
 
-def without_padding(run: Run, role: Role) -> bool:
+def without_padding(run: Run, role: TrainedRole) -> bool:
     """Whether the role's model sees real tokens only. A token budget alone does not say so where the role's own key
     for padding says otherwise."""
     own = setting_of(run, role, "remove_padding")
     if isinstance(own, bool):
         return own
     return run.mechanics.lays_end_to_end or setting_of(run, role, "dynamic_batch") is True
-
-
-def _counted(sequences: int, length: int, budget: float | None, micro: float | None) -> str:
-    """Sequences times length, and what decided how many sequences they are."""
-    capped = bool(micro) and (micro or 0) > sequences
-    texts = (_BUDGET_ROWS, _BUDGET_CAPPED) if budget else (_ROWS, _MICRO_CAPPED)
-    return say(texts[capped], sequences=sequences, length=length, budget=budget or 0, micro=micro or 0)
-
-
-def _shared(parallel: int, what: Words) -> str:
-    return (
-        say("{tokens} / {parallel} (sequence parallel)", tokens=what(), parallel=parallel) if parallel > 1 else what()
-    )
-
-
-def _laid(what: Words, how: str, fill: float = 1.0) -> str:
-    return say(how, tokens=what(), fill=fill)
-
-
-def tokens_words(what: Words, step: Pass) -> str:
-    """Bytes a token, times the tokens of a pass."""
-    return say("{what} x {tokens} tokens ({step})", what=what(), tokens=step.tokens, step=step.formula)

@@ -1,4 +1,4 @@
-"""What the crash measured corrects what the ledger predicted: the difference becomes a cell, "unexplained"."""
+"""Corrects what the ledger predicted by what the crash measured: the difference becomes a cell, "unexplained"."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from msgspec.structs import replace
 
 from advisor.crash.evidence import Crash, Reading
 from advisor.language import mark, say, sentences
-from advisor.memory.cells import Cell, Ledger, PhaseSum, Place
-from advisor.memory.constants import DOUBTFUL_SHARE
+from advisor.memory.amount import Amount, in_bytes
+from advisor.memory.cells import ENGINE, Cell, Ledger, Note, PhaseSum, Place, note
+from advisor.memory.constants import DOUBTFUL_SHARE, STAYED_SHARE
 from advisor.units import show_bytes
 from advisor.words import PHASE_TITLES, Phase
 
@@ -32,9 +33,6 @@ _ENGINE_STAYED = mark(
     "This run's own rollout engine ({name}) still held {held} of the card in {phase}, {over} more than it leaves there "
     "by the settings: it had not given its memory back."
 )
-_ENGINE_OWNERS = ("engine_weights", "kv_cache", "engine_rest")
-_STAYED_SHARE = 0.1
-"""Part of the card from which an engine's surplus is told: libraries and graphs alone are less (judgement)."""
 
 
 class Correction(Struct, frozen=True):
@@ -42,13 +40,18 @@ class Correction(Struct, frozen=True):
 
     place: Place
     phase: Phase
-    extra: int
-    formula: str
+    amount: Amount
     measured: int
     """Bytes that were needed (GPU) or used (host) when it died."""
+    note: Note | None = None
     every_phase: bool = False
     doubt: str = ""
     """What a rest this large says about script and log, in a sentence; "" where it is an ordinary rest."""
+
+    @property
+    def extra(self) -> int:
+        """Bytes beyond the prediction."""
+        return round(self.amount.value)
 
 
 def corrections(ledger: Ledger, crash: Crash) -> tuple[Correction, ...]:
@@ -65,7 +68,7 @@ def corrections(ledger: Ledger, crash: Crash) -> tuple[Correction, ...]:
 
 
 def _in_use(ledger: Ledger, crash: Crash) -> tuple[Correction, ...]:
-    """Phases that went well with more of the card in use than is predicted, by lines printed at their ends."""
+    """Phases that went well with more of the GPU in use than is predicted, by lines printed at their ends."""
     died = ledger.phase("gpu", crash.phase) or ledger.peak("gpu")
     most: dict[Phase, Reading] = {}
     for reading in crash.readings:
@@ -77,12 +80,9 @@ def _in_use(ledger: Ledger, crash: Crash) -> tuple[Correction, ...]:
         over = predicted is not None and reading.bytes > predicted.expected
         if predicted is None or not over or (died is not None and died.phase == phase and crash.memory == "gpu"):
             continue
-        words = say(
-            "{used} in use by the log, {where}, less what is predicted",
-            used=show_bytes(reading.bytes),
-            where=f"{reading.file}:{reading.line}",
-        )
-        found.append(Correction("gpu", phase, reading.bytes - predicted.expected, words, reading.bytes))
+        words = note(mark("the log, {where}"), where=f"{reading.file}:{reading.line}")
+        amount = _read(mark("in use by the log"), reading.bytes) - _predicted(predicted)
+        found.append(Correction("gpu", phase, amount, reading.bytes, words))
     return tuple(found)
 
 
@@ -93,28 +93,31 @@ def _gpu(ledger: Ledger, crash: Crash) -> tuple[Correction, ...]:
         return ()
     fields = crash.evidence[0].fields
     total, free, tried = (fields.get(name) for name in ("total_bytes", "free_bytes", "tried_bytes"))
+    words = None
     if isinstance(total, int) and isinstance(free, int) and isinstance(tried, int) and free <= tried:
-        needed = total - free + tried
-        formula = say(
-            "{total} - {free} free + {tried} asked for, less what is predicted",
-            total=show_bytes(total),
-            free=show_bytes(free),
-            tried=show_bytes(tried),
-        )
+        needed = _read(mark("of the card"), total) - _read(mark("free"), free) + _read(mark("asked for"), tried)
     else:
-        needed = ledger.gpu_capacity
-        formula = say("it did not fit, so at least the whole card, less what is predicted")
-    extra = needed - phase.expected
+        needed = _read(mark("of the card"), ledger.gpu_capacity)
+        words = Note(mark("it did not fit, so at least the whole card"))
+    amount = needed - _predicted(phase)
+    extra, size = round(amount.value), round(needed.value)
     if extra <= 0:
         return ()
     if died is None:  # which phase it corrects is not known: the rest is told, and added to none
-        doubt = _told_of_none(extra, needed) if _is_doubtful(extra, needed, phase) else ""
-        return (Correction("gpu", "unknown", extra, formula, needed, doubt=doubt),)
-    return (Correction("gpu", died.phase, extra, formula, needed, doubt=_doubt(extra, needed, died, fields)),)
+        told = say(_DOUBT_OF_NO_PHASE, extra=show_bytes(extra), needed=show_bytes(size))
+        doubt = told if _is_doubtful(extra, size, phase) else ""
+        return (Correction("gpu", "unknown", amount, size, words, doubt=doubt),)
+    return (Correction("gpu", died.phase, amount, size, words, doubt=_doubt(extra, size, died, fields)),)
 
 
-def _told_of_none(extra: int, needed: int) -> str:
-    return say(_DOUBT_OF_NO_PHASE, extra=show_bytes(extra), needed=show_bytes(needed))
+def _read(name: str, size: int) -> Amount:
+    """What was read; `name` is marked."""
+    return in_bytes(name, size, basis="measured")
+
+
+def _predicted(phase: PhaseSum) -> Amount:
+    """The prediction that a rest is what lies above."""
+    return _read(mark("predicted"), phase.expected)
 
 
 def _doubt(extra: int, needed: int, phase: PhaseSum, fields: Mapping[str, int | float | str]) -> str:
@@ -125,9 +128,9 @@ def _doubt(extra: int, needed: int, phase: PhaseSum, fields: Mapping[str, int | 
     if not _is_doubtful(extra, needed, phase):
         return ""
     held, others = _bytes(fields, "engine_process_bytes"), _bytes(fields, "other_process_bytes")
-    over = held - sum(cell.expected for cell in phase.cells if cell.owner in _ENGINE_OWNERS)
+    over = held - phase.of(*ENGINE)
     stayed, rest = "", extra
-    if over > needed * _STAYED_SHARE:
+    if over > needed * STAYED_SHARE:
         name, size = fields.get("engine_process", ""), show_bytes(held)
         stayed = say(_ENGINE_STAYED, name=name, held=size, phase=PHASE_TITLES[phase.phase], over=show_bytes(over))
         rest = extra - over
@@ -156,22 +159,24 @@ def _host(ledger: Ledger, crash: Crash) -> tuple[Correction, ...]:
     phase = ledger.phase("host", crash.phase) or ledger.peak("host")
     if phase is None:
         return ()
-    used = crash.evidence[0].fields.get("node_used_bytes")
+    used, words = crash.evidence[0].fields.get("node_used_bytes"), None
     if isinstance(used, int):
-        measured, formula = used, say("{used} in use on the node, less what is predicted", used=show_bytes(used))
+        measured = _read(mark("in use on the node"), used)
     elif ledger.host_limit is not None:
-        measured = ledger.host_limit
-        formula = say("it was killed, so at least the limit, less what is predicted")
+        measured = _read(mark("of the limit"), ledger.host_limit)
+        words = Note(mark("it was killed, so at least the limit"))
     else:
         return ()
-    extra = measured - phase.expected
-    return (Correction("host", phase.phase, extra, formula, measured, every_phase=True),) if extra > 0 else ()
+    amount = measured - _predicted(phase)
+    if amount.value <= 0:
+        return ()
+    return (Correction("host", phase.phase, amount, round(measured.value), words, every_phase=True),)
 
 
 def corrected(ledger: Ledger, found: tuple[Correction, ...]) -> Ledger:
     """The ledger with an "unexplained" cell for each correction; it stays when settings change."""
     for correction in found:
-        sums = ledger.gpu if correction.place == "gpu" else ledger.host
+        sums = ledger.sums(correction.place)
         fixed = tuple(_with(s, correction) for s in sums)
         ledger = replace(ledger, gpu=fixed) if correction.place == "gpu" else replace(ledger, host=fixed)
         if correction.doubt:
@@ -182,6 +187,4 @@ def corrected(ledger: Ledger, found: tuple[Correction, ...]) -> Ledger:
 def _with(phase: PhaseSum, correction: Correction) -> PhaseSum:
     if phase.phase != correction.phase and (phase.measured or not correction.every_phase):
         return phase
-    size = correction.extra
-    cell = Cell(phase.phase, phase.place, "unexplained", size, size, size, correction.formula, "measured")
-    return replace(phase, cells=(*phase.cells, cell))
+    return replace(phase, cells=(*phase.cells, Cell("unexplained", correction.amount, correction.note)))

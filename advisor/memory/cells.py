@@ -1,13 +1,16 @@
-"""The ledger's nouns: a cell (phase x place x owner), a phase's sum, and the whole ledger."""
+"""Holds the ledger's nouns: the owners of memory, a cell (what one owner holds), a phase's sum, the whole ledger."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal
 
 from msgspec import Struct
-from msgspec.structs import force_setattr
+from msgspec.structs import force_setattr, replace
 
-from advisor.memory.formula import Words, read
+from advisor.language import Sayings, mark, say
+from advisor.memory.amount import Amount, add_up, in_bytes
+from advisor.memory.constants import FRAGMENTATION
 from advisor.words import Basis, Phase
 
 Place = Literal["gpu", "host"]
@@ -38,67 +41,155 @@ Owner = Literal[
     "driver",
     "checkpoint",
 ]
-LETTERS: dict[Owner, str] = {
-    "weights": "W",
-    "gradients": "G",
-    "optimizer": "O",
-    "gathered": "U",
-    "activations": "A",
-    "logits": "L",
-    "reference": "R",
-    "critic": "C",
-    "engine_weights": "E",
-    "kv_cache": "K",
-    "engine_rest": "e",
-    "context": "x",
-    "buffers": "b",
-    "fragmentation": "f",
-    "offloaded_weights": "W",
-    "offloaded_optimizer": "O",
-    "offloaded_activations": "A",
-    "engine_copy": "E",
-    "processes": "p",
-    "object_store": "s",
-    "swap": "w",
-    "loading": "l",
-    "unexplained": "?",
-    "driver": "d",
-    "checkpoint": "k",
+OwnerGroup = Literal["states", "gathered", "batch", "models", "engine", "rest"]
+"""The actor's own states; what is whole beside them; what a batch brings; other models; the rollout engine."""
+
+
+class OwnerRow(Struct, frozen=True):
+    """One owner. `place`: None where it may be on the GPU and in host RAM."""
+
+    letter: str
+    title: str
+    group: OwnerGroup
+    place: Place | None
+
+
+OWNERS: dict[Owner, OwnerRow] = {
+    "weights": OwnerRow("W", mark("weights"), "states", "gpu"),
+    "gradients": OwnerRow("G", mark("gradients"), "states", "gpu"),
+    "optimizer": OwnerRow("O", mark("optimizer"), "states", "gpu"),
+    "gathered": OwnerRow("U", mark("gathered weights"), "gathered", "gpu"),
+    "activations": OwnerRow("A", mark("activations"), "batch", "gpu"),
+    "logits": OwnerRow("L", mark("logits"), "batch", "gpu"),
+    "reference": OwnerRow("R", mark("reference"), "models", None),
+    "critic": OwnerRow("C", mark("critic"), "models", "gpu"),
+    "engine_weights": OwnerRow("E", mark("engine weights"), "engine", "gpu"),
+    "kv_cache": OwnerRow("K", mark("KV cache"), "engine", "gpu"),
+    "engine_rest": OwnerRow("e", mark("engine rest"), "engine", "gpu"),
+    "context": OwnerRow("x", mark("CUDA contexts"), "rest", "gpu"),
+    "buffers": OwnerRow("b", mark("buffers"), "rest", "gpu"),
+    "fragmentation": OwnerRow("f", mark("fragmentation"), "rest", "gpu"),
+    "offloaded_weights": OwnerRow("W", mark("offloaded weights"), "states", "host"),
+    "offloaded_optimizer": OwnerRow("O", mark("offloaded optimizer"), "states", "host"),
+    "offloaded_activations": OwnerRow("A", mark("offloaded activations"), "batch", "host"),
+    "engine_copy": OwnerRow("E", mark("sleeping engine"), "engine", "host"),
+    "processes": OwnerRow("p", mark("processes"), "rest", "host"),
+    "object_store": OwnerRow("s", mark("object store"), "rest", "host"),
+    "swap": OwnerRow("w", mark("swap space"), "engine", "host"),
+    "loading": OwnerRow("l", mark("loading"), "rest", None),
+    "unexplained": OwnerRow("?", mark("unexplained"), "rest", None),
+    "driver": OwnerRow("d", mark("driver"), "rest", "host"),
+    "checkpoint": OwnerRow("k", mark("checkpoint"), "rest", "host"),
 }
+TITLES: Sayings[Owner] = Sayings({owner: row.title for owner, row in OWNERS.items()})
 
-Kind = Literal["", "graphs", "asleep", "cannot_start"]
+
+def owners_of(*groups: OwnerGroup) -> tuple[Owner, ...]:
+    """The owners of these groups on a GPU."""
+    return tuple(owner for owner, row in OWNERS.items() if row.group in groups and row.place != "host")
+
+
+ENGINE = owners_of("engine")
+TRAINER = owners_of("states", "gathered", "batch")
+
+CellKind = Literal["", "graphs", "asleep", "cannot_start"]
 """Which of an owner's cells: the engine's CUDA graphs, what it leaves asleep, a cache without room."""
-_TRAINERS = ("weights", "gradients", "optimizer", "activations", "logits", "gathered")
+Bounds = tuple[tuple[float, float], tuple[float, float]]
 
 
-class Cell(Struct, frozen=True, eq=False):
-    """Bytes that one owner holds in one phase on one GPU (or one node), with the arithmetic that gave them."""
+class Note(Struct, frozen=True):
+    """Words beside a formula that are no arithmetic, said when they are read. Fields are words, numbers, Amounts or
+    other notes."""
 
-    phase: Phase
-    place: Place
+    text: str
+    fields: tuple[tuple[str, object], ...] = ()
+
+    def read(self) -> str:
+        """The words in the language in force."""
+        return say(self.text, **{name: _read(field) for name, field in self.fields})
+
+
+def note(text: str, **fields: object) -> Note:
+    """A note of a marked text."""
+    return Note(text, tuple(fields.items()))
+
+
+def _read(field: object) -> object:
+    if isinstance(field, Note):
+        return field.read()
+    return field.text() if isinstance(field, Amount) else field
+
+
+class Cell(Struct, frozen=True):
+    """Bytes that one owner holds on one GPU (or one node), with the arithmetic that gave them."""
+
     owner: Owner
-    low: int
-    expected: int
-    high: int
-    words: str | Words
-    """The arithmetic, said when it is read (`formula`)."""
-    basis: Basis = "computed"
-    kind: Kind = ""
+    amount: Amount
+    note: Note | None = None
+    pooled: bool = False
+    """Allocated by torch's caching allocator, which fragments."""
+    kind: CellKind = ""
+
+    @property
+    def expected(self) -> int:
+        """Bytes; nothing is ever negative."""
+        return max(0, round(self.amount.value))
+
+    @property
+    def low(self) -> int:
+        """Bytes."""
+        return max(0, round(self.amount.low))
+
+    @property
+    def high(self) -> int:
+        """Bytes."""
+        return max(0, round(self.amount.high))
+
+    @property
+    def basis(self) -> Basis:
+        """The weakest of what it is computed from."""
+        return self.amount.basis
 
     @property
     def formula(self) -> str:
-        """In words and numbers: "4 B x 7.62B parameters / 8 GPUs"."""
-        return read(self.words)
+        """In words and numbers: "frozen base: 4 bytes × 7.6156e9 parameters ÷ 8 GPUs; at most 28.37 GiB"."""
+        text, bounds = self.amount.text(), self.amount.bounds()
+        if bounds:
+            text = say("{formula}; {bounds}", formula=text, bounds=bounds)
+        return say("{note}: {formula}", note=self.note.read(), formula=text) if self.note is not None else text
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Cell) and self._counted() == other._counted() and self.formula == other.formula
 
-    def __hash__(self) -> int:
-        return hash(self._counted())
+def cell(
+    owner: Owner, amount: Amount, words: str | Note | None = None, *, pooled: bool = True, kind: CellKind = ""
+) -> Cell:
+    """A cell; `words`: a marked text or a note."""
+    return Cell(owner, amount, Note(words) if isinstance(words, str) else words, pooled, kind)
 
-    def _counted(self) -> tuple[object, ...]:
-        """Everything but the words, which are equal where they say the same."""
-        return (self.phase, self.place, self.owner, self.low, self.expected, self.high, self.basis, self.kind)
+
+def total(cells: Iterable[Cell]) -> int:
+    """Expected bytes of all cells."""
+    return sum(each.expected for each in cells)
+
+
+Instant = Literal["loss", "backward", "end"]
+"""A moment of a pass, in which some tensors live that live in no other."""
+_AS_IN: dict[Instant, str] = {
+    "loss": mark("with all that lives in the loss"),
+    "backward": mark("with all that lives in the backward"),
+    "end": mark("with all that lives at the end of the backward"),
+}
+
+
+def fullest(instants: dict[Instant, list[Cell]]) -> list[Cell]:
+    """The cells of the instant that is expected to be fullest; its high covers what any other instant might reach."""
+    cells = list(max(instants.values(), key=total))
+    most: Instant = max(instants, key=lambda name: sum(each.high for each in instants[name]))
+    beyond = sum(each.high for each in instants[most]) - sum(each.high for each in cells)
+    if beyond > 0:
+        last = cells[-1]
+        ceiling = in_bytes(_AS_IN[most], last.amount.high + beyond)
+        cells[-1] = replace(last, amount=last.amount.within(high=ceiling))
+    return cells
 
 
 class PhaseSum(Struct, frozen=True):
@@ -107,40 +198,54 @@ class PhaseSum(Struct, frozen=True):
     phase: Phase
     place: Place
     cells: tuple[Cell, ...]
-    bounds: tuple[tuple[float, float], tuple[float, float]] | None = None
+    bounds: Bounds | None = None
     """Narrowest and widest part of the predicted sum that the interval reaches below it, and above; None: the owners'
     own intervals are added up."""
-    expected: int = 0
-    """Bytes; the sum of the cells, whatever is given here."""
     measured: str = ""
     """Where the sum was measured, in words; "": it is predicted."""
     predicted: int = 0
     """Bytes that were predicted, where the sum is measured."""
+    expected: int = 0
+    """Bytes; the sum of the cells, whatever is given here."""
 
     def __post_init__(self) -> None:
         # Summed once: a plan compares phases by it many thousand times.
-        force_setattr(self, "expected", sum(cell.expected for cell in self.cells))
+        force_setattr(self, "expected", total(self.cells))
 
     @property
     def low(self) -> int:
         """Bytes."""
-        below = self.expected - sum(cell.low for cell in self.cells)
+        below = self.expected - sum(each.low for each in self.cells)
         return self.expected - (below if self.bounds is None else self._within(below, self.bounds[0]))
 
     @property
     def high(self) -> int:
         """Bytes."""
-        above = sum(cell.high for cell in self.cells) - self.expected
+        above = sum(each.high for each in self.cells) - self.expected
         return self.expected + (above if self.bounds is None else self._within(above, self.bounds[1]))
 
     @property
     def has_trainer(self) -> bool:
-        """Whether the trainer holds anything here; not so where an engine has cards of its own."""
-        return any(cell.owner in _TRAINERS for cell in self.cells)
+        """Whether the trainer holds anything here; not so where an engine has GPUs of its own."""
+        return any(each.owner in TRAINER for each in self.cells)
+
+    def of(self, *owners: Owner) -> int:
+        """Expected bytes of these owners."""
+        return sum(each.expected for each in self.cells if each.owner in owners)
 
     def _within(self, reach: int, bounds: tuple[float, float]) -> int:
-        predicted = sum(cell.expected for cell in self.cells if cell.owner != "unexplained")
+        predicted = self.expected - self.of("unexplained")
         return min(max(reach, round(bounds[0] * predicted)), round(bounds[1] * predicted))
+
+
+def phase_sum(phase: Phase, place: Place, cells: Iterable[Cell], bounds: Bounds | None = None) -> PhaseSum:
+    """The cells of one phase; empty ones are dropped, and on the GPU the allocator's own loss is added."""
+    kept = [each for each in cells if each.high > 0 or each.kind == "cannot_start"]
+    counted = any(each.owner == "fragmentation" and not each.pooled for each in kept)
+    if place == "gpu" and not counted and any(each.pooled and each.expected for each in kept):
+        allocated = add_up(each.amount for each in kept if each.pooled).called("allocated by torch")
+        kept.append(Cell("fragmentation", FRAGMENTATION * allocated))
+    return PhaseSum(phase, place, tuple(kept), bounds)
 
 
 class Match(Struct, frozen=True):
@@ -170,17 +275,19 @@ class Ledger(Struct, frozen=True):
     doubts: tuple[str, ...] = ()
     """Sentences on script, log and machine that do not go together: what rests on the ledger is then an estimate."""
 
+    def sums(self, place: Place) -> tuple[PhaseSum, ...]:
+        """The phases of one place."""
+        return self.gpu if place == "gpu" else self.host
+
     def phase(self, place: Place, phase: Phase) -> PhaseSum | None:
         """The sum of one phase, None where the run has no such phase."""
-        return next((s for s in (self.gpu if place == "gpu" else self.host) if s.phase == phase), None)
+        return next((each for each in self.sums(place) if each.phase == phase), None)
 
     def peak(self, place: Place) -> PhaseSum | None:
         """The fullest phase by expected bytes."""
-        sums = self.gpu if place == "gpu" else self.host
-        return max(sums, key=lambda s: s.expected, default=None)
+        return max(self.sums(place), key=lambda each: each.expected, default=None)
 
     def crowded(self, place: Place) -> PhaseSum | None:
-        """The fullest phase that the trainer is part of: an engine on cards of its own fills them by design."""
-        sums = self.gpu if place == "gpu" else self.host
-        own = [s for s in sums if s.has_trainer] if place == "gpu" else []
-        return max(own or sums, key=lambda s: s.expected, default=None)
+        """The fullest phase that the trainer is part of: an engine on GPUs of its own fills them by design."""
+        own = [each for each in self.gpu if each.has_trainer] if place == "gpu" else []
+        return max(own or self.sums(place), key=lambda each: each.expected, default=None)

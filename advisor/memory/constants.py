@@ -1,4 +1,4 @@
-"""Every constant of the ledger: unit, reason, source. None belongs to one framework (that is `Mechanics`) or model.
+"""Holds every constant of the ledger: unit, reason, source. None belongs to one framework (that is `Mechanics`).
 
 Sources named "torch", "deepspeed", "vllm", "verl", "OpenRLHF" are those projects' own code; "judgement" says that no
 source gives the number and names what it rests on.
@@ -6,18 +6,20 @@ source gives the number and names what it rests on.
 
 from __future__ import annotations
 
+from advisor.memory.amount import in_bytes, quantity
 from advisor.units import GIB, KIB, MIB
 
 # --- bytes of an element ------------------------------------------------------------------------------------------
-BF16 = 2
-FP32 = 4
+BF16, FP32 = 2, 4
+IN_BF16, IN_FP32 = in_bytes("", BF16), in_bytes("", FP32)
+"""The same as leaves of a formula."""
 
 # --- what every CUDA process holds --------------------------------------------------------------------------------
 CONTEXT_LOW, CONTEXT_HIGH = 0.7, 1.5
 """Factors on Mechanics.context_bytes: a context is 0.2-0.8 GiB by card and driver (226 MiB L4, 501 MiB A100)."""
-NCCL_LOW, NCCL, NCCL_HIGH = 256 * MIB, 512 * MIB, GIB
+NCCL = in_bytes("of NCCL communicators", 512 * MIB, low=256 * MIB, high=GIB, basis="estimated")
 """Bytes per GPU of communicators in a job of several GPUs: 0.2-0.6 GiB each (NCCL's default buffers)."""
-FRAGMENTATION_LOW, FRAGMENTATION, FRAGMENTATION_HIGH = 0.02, 0.04, 0.10
+FRAGMENTATION = quantity("", 0.04, "%", low=0.02, high=0.10, basis="estimated")
 """Part of what torch allocated that its allocator holds beside it: 3-6 % usual, 10-15 % with variable lengths and no
 expandable segments (judgement over torch's reserved-minus-allocated readings)."""
 
@@ -40,15 +42,20 @@ CHECKPOINT_PIECES = 4
 """Inputs that a layer keeps whose two norms, attention and MLP are checkpointed apart (NVIDIA-NeMo/RL@v0.5.0
 nemo_rl/models/dtensor/parallelize.py:659-681)."""
 OFFLOADED_LAYERS = 2
-"""Layers whose inputs are on the card at a time where activations are offloaded: one in use, one on its way (verl,
-utils/activation_offload.py). Pinned blocks may take twice their size."""
+"""Layers whose inputs are on the GPU at a time where activations are offloaded: one in use, one on its way (verl,
+utils/activation_offload.py)."""
+PINNED_HIGH = 2
+"""Factor on what is pinned tensor by tensor: torch rounds each block to a power of two."""
+ROOT_COPIES = 4
+"""Copies of FSDP's root unit at its reduction, in the unsharded precision: tied weights have a gradient each, and their
+sum; as many on a single rank (judgement)."""
 LAST_NORM = 8
 """Per hidden element, once: the last norm, and the head's input."""
 BACKWARD_MLP = 4
 """Per element of the MLP's width: gradients beside what a recomputed layer keeps, at their fullest."""
 FORWARD_HIDDEN, FORWARD_MLP = 6, 6
 """Without gradients: layer input, stream and norm's output; silu(gate), up and their product."""
-EXPERT_COPY_FACTOR = 3
+EXPERT_COPIES = 3
 """Copies of [tokens * experts per token, hidden] in bf16 for dispatch and return (2-4; judgement, low confidence)."""
 RECOMPUTE_FACTOR = 1.4
 """Working set of one checkpointed layer in backward, relative to what it keeps: kept tensors and their gradients
@@ -65,6 +72,8 @@ PATCH_BYTES = 1176 * FP32
 """A patch of 14 x 14 pixels, and its pixel values: 1176 floats in fp32 (Qwen2-VL's image processor)."""
 PATCHES_OF_TOKEN = 4
 """Patches that a token of the language model stands for: 2 x 2 are merged (Qwen2-VL to Qwen3-VL)."""
+IMAGE_PART = 0.5
+"""Part of a packed row's tokens that are of images (judgement: between none and all)."""
 TYPICAL_IMAGE_PIXELS = 512 * 512
 """An image of the usual vision data sets (geo3k, clevr): below half a megapixel; EasyR1's min_pixels (judgement)."""
 
@@ -97,10 +106,12 @@ gradients the logits, which an evaluation returns, their fp32 copy, and the log-
 EAGER_WHOLE = {True: 3, False: 0}
 LOGITS_LOW, LOGITS_HIGH = 0.85, 1.34
 """At most one copy more than Mechanics says (16 against 12 bytes), or a part of one less (12 against 14)."""
-SHORTER_PASSES, SHORTER_PASSES_HIGH = 0.05, 1.6
+SHORTER_PASSES = quantity("of one pass", 0.05, "%", low=0, high=1.6, basis="estimated")
 """Logits' blocks of earlier, shorter passes that stay reserved, in logits of one pass at the cap: torch's allocator
 replayed on 400 passes of log-normal lengths reserves 1.2 to 4.7 times what the longest pass holds, 2.6 in the middle;
 and that pass is 0.4 of the cap or so."""
+HEAD_COPIES_OF_FUSED_LOSS = 2
+"""Copies of the head's matrix in bf16 that a fused loss holds in an update: its gradient, and a cast (judgement)."""
 FUSED_CHUNK_TOKENS, FUSED_CHUNK_BYTES, FUSED_CHUNK_FORWARD_BYTES = 512, 10, 14
 """A loss without full logits holds one chunk: tokens, and bytes per token x vocabulary entry (verl's fused kernels:
 512 to 2048 tokens, 2 + 4 + 4 bytes; 4 more without gradients, where nothing is overwritten)."""
@@ -112,7 +123,8 @@ PREFETCH_PARAMETERS = 50_000_000
 """Elements: stage3_prefetch_bucket_size (same file)."""
 SUB_GROUP = 1_000_000_000
 """Elements: sub_group_size (same file); the optimizer step upcasts the gradients of one group at a time."""
-CPU_ADAM_LOW, CPU_ADAM, CPU_ADAM_MARGIN = 16, 18, 1.5
+CPU_ADAM = in_bytes("of a master", 4) + in_bytes("of moments", 8) + in_bytes("of gradients", 6, low=4)
+CPU_ADAM_MARGIN = 1.5
 """Bytes per parameter of CPU Adam: 4 master + 8 moments + 4 gradients (+ 2 bf16 gradients, pinned); DeepSpeed's
 estimator multiplies by 1.5 for buffers (stage3.py, additional_buffer_factor)."""
 SHARD_FILE = 5_000_000_000
@@ -122,16 +134,19 @@ ASSUMED_STAGE = 2
 """ZeRO stage where a DeepSpeed file is named but could not be read: between 0 and 3, which are the interval's ends
 (judgement)."""
 
-BROADCAST_BUCKET = 250 * MIB
+BROADCAST_BUCKET = in_bytes("in a bucket", 250 * MIB, basis="estimated")
 """DDP's broadcast_bucket_size (torch/nn/parallel/distributed.py); a tensor that is larger is a bucket of its own."""
 RECORDS_STREAMS = "<2.8"
 """torch whose NCCL process group hands tensors to its stream by record_stream (pytorch#147168; removed by #150398)."""
-BROADCAST_IN_FLIGHT = 0.85
+BROADCAST_IN_FLIGHT = quantity("", 0.85, "%", basis="estimated")
 """Part of those copies that is alive at once there: the host runs ahead of the link, not at its very start. Between the
 two buckets that DDP means to keep and all; two published readings leave 0.82 and 0.87 (ms-swift@3602360
 examples/train/multi-gpu/ddp and ddp_device_map; judgement). meta-pytorch/torchtune#843 saw 78 GB instead of 23."""
 GIVEN_BACK_ABOVE = 0.8
-"""Part of the card up to which segments that nobody uses are counted: torch gives them back before it fails."""
+"""Part of the GPU up to which segments that nobody uses are counted: torch gives them back before it fails."""
+UNFILLED = 0.5
+"""Part of an update's activations whose blocks the optimizer's temporaries do not fill (judgement: between none and
+all)."""
 STEP_LOW = 0.7
 """Part of the optimizer step's temporaries that is there at the least, where the optimizer is not a fused one
 (torch frees them tensor by tensor; judgement)."""
@@ -142,10 +157,10 @@ MEGATRON_HIDDEN, MEGATRON_MLP = 8, 6
 MEGATRON_PAIR_HIDDEN = 2
 """A token's copy for each chosen expert that grouped kernels keep, in bf16; dispatch is in the allowance below.
 verl's run_qwen3moe-30b_megatron_96gb.sh, which recomputes nothing and was run on 96 GB, holds no more than this."""
-MEGATRON_LOW, MEGATRON, MEGATRON_HIGH = GIB, 5 * GIB // 2, 8 * GIB
+MEGATRON = in_bytes("of communicators and workspaces", 5 * GIB // 2, low=GIB, high=8 * GIB, basis="estimated")
 """Communicators of all groups beyond the first, Transformer Engine's workspaces, gathered sequences and gradients on
 their way: what measured dense Megatron runs hold beyond states and activations (1 to 6 GiB; judgement)."""
-MEGATRON_EXPERTS_LOW, MEGATRON_EXPERTS, MEGATRON_EXPERTS_HIGH = 2 * GIB, 7 * GIB, 15 * GIB
+MEGATRON_EXPERTS = in_bytes("of dispatch to experts", 7 * GIB, low=2 * GIB, high=15 * GIB, basis="estimated")
 """The same of a mixture of experts: a rank whose experts are chosen twice as often as the average receives, permutes
 and sends back twice the tokens, and grouped kernels have workspaces (judgement, low confidence)."""
 
@@ -210,18 +225,25 @@ SCORES_WIDEST_FLASH = 256
 TILE_BYTES, TILE_ROWS_LOW, TILE_ROWS_HIGH = 6, 128, 4096
 """A tile of logits in bf16 and in fp32; rows of a tile at least and at most (AgileRL, memory/formulas.py)."""
 ADAPTER_LAYER_LOW, ADAPTER_LAYER_HIGH = 0.92, 1.12
+"""Factors on a counted layer: kernels and versions differ by so much (judgement over those recordings)."""
+TILE_LOW = 0.7
+"""Part of a tile that is there at the least: the last one is shorter (judgement)."""
+SCORES_LOW, SCORES_HIGH = 0.5, 2
+"""Factors on score matrices, whose number is a judgement."""
 
 # --- what torch's segments lose (c10/cuda/CUDACachingAllocator replayed on those recorded passes) ---------------------
-LOST_OF_INPUTS, LOST_OF_ADAPTERS = 0.43, 0.8
+LOST_OF_INPUTS = quantity("", 0.43, "%", basis="estimated")
+LOST_OF_ADAPTERS = quantity("of one adapter", 0.8, "%", basis="estimated")
 """Layer inputs are cut out of segments that larger temporaries then cannot use: bytes lost per byte kept; the same of
 small adapter matrices, per byte of one fp32 copy of them (least squares over 53 replayed runs, mean error 1.6 % of the
 reserved bytes, worst 7 %)."""
 LOST_LOW, LOST_HIGH = 0.4, 1.7
+"""Factors on all of it (judgement over those runs)."""
 
 # --- vLLM that counts its graphs inside its share (>= 0.21) -----------------------------------------------------------
-CARD_CONTEXT = 450 * MIB
+GPU_CONTEXT = 450 * MIB
 """CUDA context of a card that gpus.yaml does not know (226 MiB on L4, 501 MiB on A100)."""
-CARD_CONTEXT_LOW, CARD_CONTEXT_HIGH = 0.9, 1.2
+GPU_CONTEXT_LOW, GPU_CONTEXT_HIGH = 0.9, 1.2
 """Factors on the context of a card that gpus.yaml does know."""
 KERNELS_LOADED = 0.35
 """Part of a context that kernels loaded later add beside it (torch, vLLM, compiled graphs): 80 MiB L4, 175 MiB A100."""
@@ -242,6 +264,24 @@ OUTSIDE_SHARE = 0.3 * GIB
 OUTSIDE_LESS, OUTSIDE_MORE = 300 * MIB, 500 * MIB
 """Bytes by which equal settings differed from run to run in the measured generations (1.5B on A100: 0.4 GiB)."""
 ASLEEP_LOW, ASLEEP_HIGH = 0.85, 1.45
+"""Factors on what a sleeping engine leaves: libraries differ by card and version (judgement)."""
+CACHE_LOW = 0.97
+"""Part of the computed cache that is there at the least: whole blocks, and graphs that differ (judgement)."""
+PASS_GIVEN_BACK = 0.1
+"""Part of the start-up pass by which the cache may be larger: a pass is measured, not computed (judgement)."""
+RUNNING_LOW = 0.5
+"""Part of the tokens in flight that the fullest step has at the least: prompts come one by one (judgement)."""
+PROFILE_MLP, PROFILE_HIDDEN = 3, 4
+"""bf16 tensors of the MLP's width (gate, up, product) and of the stream's that a token of it needs (judgement)."""
+SAMPLED_COPIES = 2
+"""fp32 copies of the logits that are sampled from at its end (judgement)."""
+PROFILE_LOW, PROFILE_HIGH = 0.5, 2
+"""Factors on a profiling pass that is counted from the model's widths alone: kernels fuse some of its tensors, or keep
+more (judgement)."""
+OWN_CACHE_LOW = 0.5
+"""Part of the cache at full length where the trainer itself generates: sequences end early (judgement)."""
+COPY_ROUNDING = 1.1
+"""Factor on the pinned copy of a sleeping engine: blocks are rounded (judgement)."""
 
 # --- intervals -----------------------------------------------------------------------------------------------------
 NARROWEST_BELOW, NARROWEST_ABOVE = 0.08, 0.15
@@ -255,35 +295,40 @@ ASSUMED_SHARE = 0.9
 """vLLM's own gpu_memory_utilization."""
 BATCHED_TOKENS, SEQUENCES = 8192, 256
 """Tokens and sequences of the engine's profiling pass where nothing sets them (vLLM)."""
-GRAPHS_LOW, GRAPHS, GRAPHS_HIGH = 300 * MIB, 700 * MIB, 3 * GIB // 2
-"""Bytes of CUDA graphs outside the engine's share: 0.36-0.64 GiB in vLLM logs, 1-3 GiB with many capture sizes."""
-RESIDUE_HIGH = 1.6
-"""Factor on Mechanics.sleep_residue_bytes: 1.1-1.2 GiB (4B), up to 3 GiB with graphs of large models (vLLM issues)."""
-SYNC_BUCKET = 512 * MIB
-"""Bytes of the transfer buffer between separate trainer and engine (NCCL broadcast of one tensor or bucket)."""
+GRAPHS = in_bytes("of CUDA graphs", 700 * MIB, low=300 * MIB, high=3 * GIB // 2, basis="estimated")
+"""Outside the engine's share: 0.36-0.64 GiB in vLLM logs, 1-3 GiB with many capture sizes."""
+RESIDUE_LOW, RESIDUE_HIGH = 0.5, 1.6
+"""Factors on Mechanics.sleep_residue_bytes: half where nothing was captured (judgement); 1.1-1.2 GiB (4B), up to 3 GiB
+with graphs of large models (vLLM issues)."""
+SYNC_BUCKET = in_bytes("of a bucket", 512 * MIB)
+"""The transfer buffer between separate trainer and engine (NCCL broadcast of one tensor or bucket)."""
 
 # --- host --------------------------------------------------------------------------------------------------------
 PROCESS_LOW, PROCESS_HIGH = 0.6, 1.5
 """Factors on Mechanics.host_process_bytes: a worker with CUDA, torch and an engine holds 2-6 GB."""
-DRIVER_BYTES = 4_000_000_000
-"""Bytes of the driver (trainer loop, tokenizer, data set): one more process of that kind (judgement)."""
+DRIVER = in_bytes("of the driver", 4_000_000_000, basis="estimated")
+"""The driver (trainer loop, tokenizer, data set): one more process of that kind (judgement)."""
 TOKEN_BYTES, RESPONSE_TOKEN_BYTES = 24, 48
 """Bytes per token and per response token of a sample in the driver's batch: ids, mask, positions (int64); log-probs,
 advantages, returns, scores (verl, DataProto)."""
-BATCH_COPIES_LOW, BATCH_COPIES, BATCH_COPIES_HIGH = 1, 2, 4
+BATCH_COPIES = quantity("copies", 2, low=1, high=4, basis="estimated")
 """Copies of the batch in the driver and in Ray's object store while it is put and got."""
 STORE_PART = 0.30
 """Part of the RAM that Ray's object store may grow to by default: a ceiling, not a use (docs.ray.io)."""
-SWAP_BYTES_PER_GPU = 4 * GIB
+V0_ENGINE = "<0.8"
+"""vLLM that runs its V0 engine unless it is told otherwise (vllm/envs.py, VLLM_USE_V1)."""
+SWAP_BYTES = 4 * GIB
 """vLLM's swap_space of the V0 engine (vllm/config.py)."""
-WORKER_PROCESS_BYTES = 1_000_000_000
-"""Bytes of a data loader, agent or reward worker: python, tokenizer, its share of pages it wrote (judgement)."""
+HELPER = in_bytes("", 1_000_000_000, basis="estimated")
+"""A data loader, agent or reward worker: python, tokenizer, its share of pages it wrote (judgement)."""
 
 # --- what the crash measured ----------------------------------------------------------------------------------------
 DOUBTFUL_SHARE = 0.25
-"""Part of the card from which an unexplained rest says that script and log do not go together: the ledger's own error
+"""Part of the GPU from which an unexplained rest says that script and log do not go together: the ledger's own error
 over measured peaks is below 15 %, and what it leaves out (fragmentation, contexts) below 10 % (judgement)."""
-SAME_CARD = 0.1
+STAYED_SHARE = 0.1
+"""Part of the GPU from which an engine's surplus is told: libraries and graphs alone are less (judgement)."""
+SAME_GPU = 0.1
 """Relative difference up to which two sizes mean the same card: drivers differ by a few hundred MiB."""
 
 # --- torch's CUDA allocator (c10/cuda/CUDACachingAllocator) -------------------------------------------------------

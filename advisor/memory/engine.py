@@ -1,137 +1,35 @@
-"""The rollout engine's budget on one card: its share (weights, profiling pass, KV cache), and what lies outside."""
+"""Counts the rollout engine on one GPU: its share (weights, profiling pass, KV cache), what lies outside, what sleep
+leaves.
+
+Where CUDA graphs count inside the share (vLLM from 0.21), the start-up pass over a whole step of tokens is taken out of
+the share and given back: what stays of it is the tokens really in flight.
+"""
 
 from __future__ import annotations
 
-from functools import partial
-
 from msgspec import Struct
 
-from advisor.language import mark, say
+from advisor.language import mark
 from advisor.memory import constants as c
-from advisor.memory.formula import Words
-from advisor.memory.inputs import Inputs
+from advisor.memory.adapters import adapter_parameters, targets_of
+from advisor.memory.amount import Amount, add_up, as_amount, in_bytes, least, most, quantity
+from advisor.memory.cells import Cell, cell, note
+from advisor.memory.gathered import of_table
+from advisor.memory.inputs import Inputs, per_ledger
+from advisor.memory.layer import kv_of_token, mlp_width, of_each
 from advisor.memory.megatron import expert_parameters
-from advisor.memory.parts import Part, part
-from advisor.memory.share import asleep_part, cache_part, rest_parts, weights_bytes
-from advisor.units import show_bytes, show_params
-from advisor.words import Basis
-
-_ALL_GATHERED = mark("all weights gathered for generation: 2 B x {count}")
 
 
 class Engine(Struct, frozen=True):
-    """One awake engine's parts on one card."""
+    """One awake engine's cells on one GPU."""
 
-    weights: Part
-    cache: Part
-    rest: tuple[Part, ...]
+    weights: Cell
+    cache: Cell
+    rest: tuple[Cell, ...]
 
-    def awake(self) -> list[Part]:
+    def awake(self) -> list[Cell]:
         """Everything an awake engine holds."""
         return [self.weights, self.cache, *self.rest]
-
-
-def share_of(inputs: Inputs) -> tuple[float, Basis, Words]:
-    """The engine's share of the card, how it is known, and in words."""
-    known = inputs.run.number("rollout.memory_share")
-    if known is None:
-        return c.ASSUMED_SHARE, "estimated", _assumed_share
-    knob = inputs.run.knobs["rollout.memory_share"]
-    return known, knob.basis, lambda: say("share {share:g}", share=known)
-
-
-def _assumed_share() -> str:
-    return say("share {share:g} (vLLM's own default, assumed)", share=c.ASSUMED_SHARE)
-
-
-def engine_of(inputs: Inputs, beside: int) -> Engine:
-    """The engine when it starts or is awake; `beside` is what others hold on the card when it measures free memory."""
-    share, basis, words = share_of(inputs)
-    if inputs.mechanics.engine_outside_bytes and inputs.gpu_bytes is not None:
-        return _counted(inputs, inputs.gpu_bytes, share, words)
-    parallel = max(1, inputs.run.topology.tensor_parallel)
-    weights = weights_part(inputs, parallel)
-    graphs = _graphs(inputs)
-    if inputs.gpu_bytes is None:
-        return Engine(weights, _one_sequence(inputs), (graphs,))
-    card = inputs.gpu_bytes
-    if inputs.mechanics.engine_share_of == "free":
-        free = max(0, card - beside - weights.expected)
-        of_free = _of_free(words, free)
-        cache = _cache(inputs, share * free, of_free, basis, 0)
-        return Engine(weights, cache, (graphs,))
-    profile = _profile(inputs, parallel)
-    static = str(inputs.run.value("rollout.engine") or "").lower() == "sglang"
-    budget = share * card
-    room = budget - weights.expected - (0 if static else profile.expected)
-    # vLLM charges what else is on the card at start to its own share, so the cache may be smaller by that
-    charged = min(beside, max(0, round(room)))
-    cache = _cache(inputs, room, _of_card(words, card, None if static else profile.expected), basis, charged)
-    return Engine(weights, cache, (profile, graphs))
-
-
-def _of_free(share: Words, free: int) -> Words:
-    return lambda: say("{share} of {free} free", share=share(), free=show_bytes(free))
-
-
-def _of_card(share: Words, card: int, profile: int | None) -> Words:
-    """The share less what is taken out of it; `profile`: bytes of the profiling pass, None where it takes none."""
-    if profile is None:
-        return lambda: say("{share} of {card} - engine weights", share=share(), card=show_bytes(card))
-    return lambda: say(
-        "{share} of {card} - engine weights - {profile} activations of its profiling pass",
-        share=share(),
-        card=show_bytes(card),
-        profile=show_bytes(profile),
-    )
-
-
-def weights_part(inputs: Inputs, parallel: int) -> Part:
-    """The engine's weights on one card: over its tensor-parallel ranks, experts over its expert-parallel ones."""
-    experts = expert_parameters(inputs.shape)
-    wide = max(parallel, int(inputs.run.number("rollout.expert_parallel") or 1))
-    size = c.BF16 * ((inputs.parameters - experts) / parallel + experts / wide)
-    apart = wide if experts and wide > parallel else None
-    words = partial(_weights_words, inputs.parameters, parallel, apart)
-    return part("engine_weights", size, words, basis=inputs.basis, pooled=False)
-
-
-def _weights_words(parameters: int, parallel: int, experts: int | None) -> str:
-    if experts is None:
-        return say("2 B x {count} parameters / TP {parallel}", count=show_params(parameters), parallel=parallel)
-    return say(
-        "2 B x {count} parameters / TP {parallel}, experts / EP {experts}",
-        count=show_params(parameters),
-        parallel=parallel,
-        experts=experts,
-    )
-
-
-def _counted(inputs: Inputs, card: int, share: float, words: Words) -> Engine:
-    """An engine whose graphs count inside its share."""
-    size, said = weights_bytes(inputs)
-    weights = part("engine_weights", size, said, basis=inputs.basis, pooled=False)
-    cache = cache_part(inputs, card, share, words)
-    return Engine(weights, cache, tuple(rest_parts(inputs, cache.expected, cache_bytes_per_token(inputs))))
-
-
-def sleeping(inputs: Inputs) -> list[Part]:
-    """What a sleeping engine leaves on the card."""
-    if inputs.mechanics.engine_asleep_bytes:
-        return [asleep_part(inputs, inputs.mechanics.context_bytes or inputs.card_context)]
-    residue = inputs.mechanics.sleep_residue_bytes
-    return [
-        part(
-            "engine_rest",
-            residue,
-            lambda: say("left by the sleeping engine: context, CUDA graphs, buffers"),
-            low=residue * 0.5,
-            high=residue * c.RESIDUE_HIGH,
-            basis="estimated",
-            pooled=False,
-            kind="asleep",
-        )
-    ]
 
 
 def sleeps(inputs: Inputs) -> bool:
@@ -139,103 +37,210 @@ def sleeps(inputs: Inputs) -> bool:
     return inputs.run.is_on("rollout.sleeps", inputs.mechanics.engine_sleeps)
 
 
-def cache_bytes_per_token(inputs: Inputs) -> int:
-    """KV bytes of one token on one card of the engine; heads are repeated where TP exceeds them, MLA is not divided."""
-    shape, parallel = inputs.shape, max(1, inputs.run.topology.tensor_parallel)
-    whole = 2 * c.BF16 * shape.layers * shape.kv_heads * shape.head_dim
-    if shape.kv_bytes_per_token and shape.kv_bytes_per_token < whole // 2:
-        return shape.kv_bytes_per_token
-    return (shape.kv_bytes_per_token or whole) // min(parallel, max(1, shape.kv_heads))
+def cache_of_token(inputs: Inputs) -> Amount:
+    """Bytes of one token in the KV cache on one GPU of the engine. Everything that has a KV cache asks here."""
+    return kv_of_token(inputs.shape, max(1, inputs.run.topology.tensor_parallel))
 
 
-def _cache(inputs: Inputs, room: float, budget: Words, basis: Basis, charged: int) -> Part:
-    if room <= 0:
-        need = cache_bytes_per_token(inputs) * inputs.update.length
-        return part(
-            "kv_cache",
-            0,
-            lambda: say(
-                "{budget} = {room}: the engine cannot start, there is no room for KV blocks",
-                budget=budget(),
-                room=show_bytes(room),
-            ),
-            high=need,
-            basis=basis,
-            pooled=False,
-            kind="cannot_start",
-        )
-    tokens = room / max(1, cache_bytes_per_token(inputs))
-    return part(
-        "kv_cache",
-        room,
-        lambda: say("{budget}: {tokens:,.0f} tokens of cache", budget=budget(), tokens=tokens),
-        low=room - charged,
-        basis=basis,
-        pooled=False,
-    )
+@per_ledger
+def engine_of(inputs: Inputs, beside: int) -> Engine:
+    """The engine when it starts or is awake; `beside` is what others hold on the GPU when it measures free memory."""
+    if inputs.gpu_bytes is None:
+        return Engine(weights_cell(inputs), _one_sequence(inputs), _graphs(inputs))
+    gpu = in_bytes("of the GPU", inputs.gpu_bytes)
+    name = mark("share") if inputs.run.number("rollout.memory_share") is not None else mark("share by vLLM's default")
+    share = inputs.knob("rollout.memory_share", name, c.ASSUMED_SHARE, "%")
+    if inputs.mechanics.graphs_inside_share:
+        return _with_graphs_inside(inputs, share * gpu)
+    weights = weights_cell(inputs)
+    taken = weights.amount.called("of engine weights")
+    if inputs.mechanics.engine_share_of == "free":
+        room = share * most(0, gpu - in_bytes("held by others", beside) - taken)
+        return Engine(weights, _cache(inputs, room, 0), _graphs(inputs))
+    profile = _profile(inputs)
+    room = share * gpu - taken
+    if str(inputs.run.value("rollout.engine") or "").lower() != "sglang":
+        room = room - profile.amount.called("of its profiling pass")
+    # vLLM charges what else is on the GPU at start to its own share, so the cache may be smaller by that
+    return Engine(weights, _cache(inputs, room, min(beside, max(0, round(room.value)))), (profile, *_graphs(inputs)))
 
 
-def _one_sequence(inputs: Inputs) -> Part:
-    size = cache_bytes_per_token(inputs) * inputs.update.length
-    return part(
-        "kv_cache",
-        size,
-        lambda: say(
-            "cache of one sequence of {length} tokens; the card's size is unknown", length=inputs.update.length
-        ),
-        basis="estimated",
-        pooled=False,
-    )
+@per_ledger
+def weights_cell(inputs: Inputs) -> Cell:
+    """The engine's weights on one GPU: over its tensor-parallel ranks, experts over its expert-parallel ones."""
+    parallel = max(1, inputs.run.topology.tensor_parallel)
+    wide = max(parallel, int(inputs.run.number("rollout.expert_parallel") or 1))
+    experts = expert_parameters(inputs.shape)
+    here, ways = inputs.parameters, quantity("tensor-parallel GPUs", parallel)
+    if not experts or wide == parallel:
+        return cell("engine_weights", c.IN_BF16 * here / ways, pooled=False)
+    routed = quantity("in experts", experts)
+    spread = (here - routed) / ways + routed / quantity("expert-parallel GPUs", wide)
+    return cell("engine_weights", c.IN_BF16 * spread, pooled=False)
 
 
-def _profile(inputs: Inputs, parallel: int) -> Part:
+def _cache(inputs: Inputs, room: Amount, charged: int) -> Cell:
+    """The KV cache in `room` bytes, of which it may lose those that were `charged` to it."""
+    per_token = cache_of_token(inputs)
+    if room.value <= 0:
+        return _no_room(room, (per_token * inputs.update.length).value)
+    words = note(mark("room for {tokens}"), tokens=quantity("tokens of cache", room.value // max(1, per_token.value)))
+    return cell("kv_cache", room.within(room.value - charged, room.value), words, pooled=False)
+
+
+def _no_room(room: Amount, need: float) -> Cell:
+    words = mark("the engine cannot start, there is no room for KV blocks")
+    amount = most(0, room).within(0, in_bytes("for one sequence", need) if need else 0)
+    return cell("kv_cache", amount, words, pooled=False, kind="cannot_start")
+
+
+def _one_sequence(inputs: Inputs) -> Cell:
+    size = cache_of_token(inputs) * quantity("tokens", inputs.update.length, basis="estimated")
+    return cell("kv_cache", size, mark("cache of one sequence; the GPU's size is unknown"), pooled=False)
+
+
+def _profile(inputs: Inputs) -> Cell:
     """Activations of the engine's largest step: gate and up, the residual stream, and sampled logits in fp32."""
-    tokens = inputs.run.number("rollout.max_batched_tokens") or c.BATCHED_TOKENS
-    sequences = inputs.run.number("rollout.max_sequences") or c.SEQUENCES
-    shape = inputs.shape
-    width = max(shape.intermediate, shape.experts_per_token * shape.expert_intermediate)
-    per_token = c.BF16 * (3 * width / parallel + 4 * shape.hidden)
-    size = tokens * per_token + min(sequences, tokens) * shape.vocab * 2 * c.FP32 / parallel
-    return part(
-        "engine_rest",
-        size,
-        lambda: say(
-            "profiling pass of {tokens:.0f} tokens, {sequences:.0f} sequences", tokens=tokens, sequences=sequences
-        ),
-        low=size * 0.5,
-        high=size * 2,
-        basis="estimated",
-        pooled=False,
-    )
+    tokens = inputs.knob("rollout.max_batched_tokens", "tokens", c.BATCHED_TOKENS)
+    tokens = as_amount(0) if tokens < 0 else tokens
+    sequences = inputs.knob("rollout.max_sequences", "sequences", c.SEQUENCES)
+    shape, ways = inputs.shape, quantity("tensor-parallel GPUs", max(1, inputs.run.topology.tensor_parallel))
+    width = max(shape.intermediate, mlp_width(shape))
+    wide = of_each(c.BF16 * c.PROFILE_MLP, "MLP width", width) / ways
+    passing = tokens * (wide + of_each(c.BF16 * c.PROFILE_HIDDEN, "hidden", shape.hidden))
+    sampled = least(sequences, tokens) * of_each(c.SAMPLED_COPIES * c.FP32, "vocabulary", shape.vocab) / ways
+    size = (passing + sampled).spread(c.PROFILE_LOW, c.PROFILE_HIGH).rests_on("estimated")
+    return cell("engine_rest", size, mark("profiling pass"), pooled=False)
 
 
-def _graphs(inputs: Inputs) -> Part:
+def _graphs(inputs: Inputs) -> tuple[Cell, ...]:
     eager = inputs.run.value("rollout.eager")
     if eager is True:
-        return part("engine_rest", 0, lambda: say("eager: no CUDA graphs"))
-    low = 0 if eager is None else c.GRAPHS_LOW
-    return part(
-        "engine_rest",
-        c.GRAPHS,
-        lambda: say("CUDA graphs, outside the share"),
-        low=low,
-        high=c.GRAPHS_HIGH,
-        basis="estimated",
-        pooled=False,
-        kind="graphs",
+        return ()
+    size = c.GRAPHS if eager is False else c.GRAPHS.within(low=0)
+    return (cell("engine_rest", size, mark("outside the share"), pooled=False, kind="graphs"),)
+
+
+class EngineStep(Struct, frozen=True):
+    """An engine step: tokens at most, bytes a token takes while it runs, and bytes a token keeps reserved for good."""
+
+    tokens: Amount
+    passing: Amount
+    staying: Amount
+    inputs: Amount
+    """Buffers for its inputs, made before the weights are loaded: outside the share, awake and asleep."""
+    graphs: Amount
+    """CUDA graphs of all captured sizes."""
+    sequences: int
+
+
+@per_ledger
+def _step_of(inputs: Inputs) -> EngineStep:
+    """The largest step of the engine, the framework's own rule where no setting says."""
+    shape, length = inputs.shape, inputs.update.length
+    sequences = int(inputs.run.number("rollout.max_sequences") or c.SEQUENCES)
+    each = inputs.mechanics.engine_tokens_a_sequence
+    ruled = min(sequences * length, max(length, sequences * each)) if each else c.BATCHED_TOKENS
+    tokens = quantity("tokens", int(inputs.run.number("rollout.max_batched_tokens") or ruled))
+    hidden = quantity("hidden", shape.hidden)
+    if shape.experts:
+        chosen, width = quantity("experts of a token", shape.experts_per_token), shape.expert_intermediate
+        passing = (c.IN_BF16 * chosen + c.PREFILL_HIDDEN) * hidden
+        staying = c.IN_BF16 * chosen * quantity("buffer width", max(2 * width, shape.hidden) + max(width, shape.hidden))
+    else:
+        wide = of_each(c.PREFILL_MLP, "MLP width", shape.intermediate * (2 if shape.wide_layers else 1))
+        tables = of_each(c.BF16, "per-layer width", shape.layers * shape.per_layer_input)
+        passing, staying = add_up([wide, of_each(c.PREFILL_HIDDEN, "hidden", shape.hidden), tables]), as_amount(0)
+    rows = tokens * (c.IN_BF16 * hidden + c.INPUT_BYTES)
+    return EngineStep(tokens, passing, staying, rows, _captured(inputs, sequences), sequences)
+
+
+def _captured(inputs: Inputs, sequences: int) -> Amount:
+    if inputs.run.value("rollout.eager") is True:
+        return as_amount(0)
+    largest = min(2 * sequences, c.GRAPH_MOST)
+    sizes = sum(1 for size in c.GRAPH_SIZES if size <= largest) + largest // c.GRAPH_STEP
+    return in_bytes("of a graph", c.GRAPH_BYTES) * quantity("layers", inputs.shape.layers) * quantity("sizes", sizes)
+
+
+def _with_graphs_inside(inputs: Inputs, budget: Amount) -> Engine:
+    step = _step_of(inputs)
+    weights = c.IN_BF16 * inputs.parameters
+    rank = inputs.run.number("actor.lora_rank")
+    if inputs.adapters and rank:  # the slot of one adapter
+        targets = targets_of(inputs.run, experts_are_linear=inputs.mechanics.experts_are_linear)
+        slot = quantity("of one adapter", adapter_parameters(inputs.shape, rank, targets))
+        weights = c.IN_BF16 * (inputs.parameters + slot)
+    start_up = (step.tokens * (step.passing + step.staying)).called("of its start-up pass")
+    room = budget - weights.called("of engine weights") - start_up - step.graphs.called("of graphs")
+    if room.value <= 0:
+        cache = _no_room(room, 0)
+    else:
+        ends = room.value * c.CACHE_LOW, room.value + start_up.value * c.PASS_GIVEN_BACK
+        cache = cell("kv_cache", room.within(*ends), pooled=False)
+    flight, why = _in_flight(inputs, step, cache.expected)
+    running = (quantity("tokens", flight, basis="estimated") * step.passing).spread(c.RUNNING_LOW)
+    rest = (
+        cell("engine_rest", running, why, pooled=False),
+        cell("engine_rest", step.tokens * step.staying, mark("buffers of the experts' kernels"), pooled=False),
+        cell("engine_rest", step.graphs, mark("CUDA graphs, inside the share"), pooled=False, kind="graphs"),
+        _outside(inputs, step),
     )
+    return Engine(cell("engine_weights", weights, pooled=False), cache, rest)
 
 
-def hf_cache(inputs: Inputs, rows: int) -> list[Part]:
+def _in_flight(inputs: Inputs, step: EngineStep, room: float) -> tuple[int, str]:
+    """Tokens computed in the fullest step: the prompts (samples of one share its cache), or, where the cache is too
+    small for all sequences, whole sequences computed again after they were set aside. And which of the two."""
+    length, tokens = inputs.update.length, int(step.tokens.value)
+    prompts = int(inputs.run.number("data.train_batch") or 1)
+    prompt = int(inputs.run.number("data.prompt_tokens") or length * c.PROMPT_PART)
+    samples = int(inputs.run.number("rollout.samples_per_prompt") or 1)
+    asked = min(step.sequences, prompts * samples) * length
+    held = int((room - c.OUTSIDE_SHARE) // max(1, cache_of_token(inputs).value))
+    if asked > held > 0:
+        return min(tokens, held), mark("sequences computed again, the cache holds too few")
+    return min(tokens, prompts * prompt), mark("prompts in flight")
+
+
+def _outside(inputs: Inputs, step: EngineStep) -> Cell:
+    """Outside the share: libraries, the buffers of a step's inputs, heads that loading dropped and the pool keeps."""
+    heads = c.IN_BF16 * quantity("heads made and dropped", inputs.shape.engine_heads_dropped) * of_table(inputs.shape)
+    libraries = inputs.mechanic("engine_outside_bytes", mark("of libraries"))
+    size = add_up([libraries, step.inputs.called("of input buffers"), heads]).rests_on("estimated")
+    size = size.within(size.value - c.OUTSIDE_LESS, size.value + c.OUTSIDE_MORE)
+    return cell("engine_rest", size, mark("outside the share"), pooled=False)
+
+
+def sleeping(inputs: Inputs) -> list[Cell]:
+    """What a sleeping engine leaves on the GPU: libraries and their workspaces, graphs, the experts' buffers."""
+    words = mark("left by the sleeping engine")
+    if not inputs.mechanics.graphs_inside_share:
+        residue = inputs.mechanic("sleep_residue_bytes", mark("of context and CUDA graphs"))
+        size = residue.spread(c.RESIDUE_LOW, c.RESIDUE_HIGH)
+    else:
+        step = _step_of(inputs)
+        context = in_bytes("of a context", inputs.mechanics.context_bytes or inputs.gpu_context)
+        parts = [
+            inputs.mechanic("engine_asleep_bytes", mark("of libraries")),
+            quantity("loaded as kernels", c.KERNELS_LOADED, "%") * context,
+            step.graphs.called("of graphs"),
+            (step.tokens * step.staying).called("of expert buffers"),
+            step.inputs.called("of input buffers"),
+        ]
+        size = add_up(part for part in parts if part).spread(c.ASLEEP_LOW, c.ASLEEP_HIGH)
+    return [cell("engine_rest", size.rests_on("estimated"), words, pooled=False, kind="asleep")]
+
+
+def own_generation(inputs: Inputs, rows: int) -> list[Cell]:
     """Generation by the training framework itself: the KV cache of all sequences of a pass, at full length."""
-    length = inputs.update.length
-    size = cache_bytes_per_token(inputs) * rows * length
-    words = partial(_own_cache, rows, length)
-    cache = part("kv_cache", size, words, low=size * 0.5, basis=inputs.scoring.basis)
-    return [cache, *_left_by_growth(inputs, rows * length), *_gathered_to_generate(inputs)]
+    length = quantity("tokens", inputs.update.length, basis=inputs.scoring.tokens.basis)
+    size = cache_of_token(inputs) * quantity("sequences", rows) * length
+    cache = cell("kv_cache", size.spread(c.OWN_CACHE_LOW), mark("in the training process"))
+    return [cache, *_left_by_growth(inputs, rows * inputs.update.length), *_gathered_to_generate(inputs)]
 
 
-def _left_by_growth(inputs: Inputs, tokens: int) -> list[Part]:
+def _left_by_growth(inputs: Inputs, tokens: int) -> list[Cell]:
     """Segments behind a cache that is copied for every token (transformers' DynamicCache): above 10 MiB a layer each
     2 MiB step leaves one that the next is too large for. Nothing of it is needed: torch gives it back before it fails.
     """
@@ -244,27 +249,18 @@ def _left_by_growth(inputs: Inputs, tokens: int) -> list[Part]:
     if inputs.expandable or one <= c.LARGE_FROM:
         return []
     left = 2 * shape.layers * (one**2 - c.LARGE_FROM**2) / (2 * c.LARGE_ROUND)
-    most = left if inputs.gpu_bytes is None else min(left, inputs.gpu_bytes)
-    return [part("fragmentation", 0, partial(_growth_words, one), high=most, basis="estimated", pooled=True)]
-
-
-def _growth_words(one: int) -> str:
-    return say(
-        "torch's segments: a layer's cache that grows to {size} leaves one at every 2 MiB; they are given back before "
-        "the card is full, but count as used until then",
-        size=show_bytes(one),
+    high = left if inputs.gpu_bytes is None else min(left, inputs.gpu_bytes)
+    words = mark(
+        "torch's segments: a layer's growing cache leaves one at every 2 MiB; they are given back before the GPU is "
+        "full, but count as used until then"
     )
+    none = in_bytes("of segments", 0, basis="estimated")
+    return [cell("fragmentation", none.within(high=in_bytes("of segments", high)), words)]
 
 
-def _gathered_to_generate(inputs: Inputs) -> list[Part]:
-    """All weights on every card while ZeRO-3's own model generates (TRL, unwrap_model_for_generation)."""
+def _gathered_to_generate(inputs: Inputs) -> list[Cell]:
+    """All weights on every GPU while ZeRO-3's own model generates (TRL, unwrap_model_for_generation)."""
     sharded = inputs.trainer == "deepspeed" and inputs.stage == 3 and inputs.shards > 1
     if not sharded or not inputs.mechanics.gathers_to_generate:
         return []
-    count = show_params(inputs.parameters)
-    words = partial(say, _ALL_GATHERED, count=count)
-    return [part("gathered", c.BF16 * inputs.parameters, words, basis=inputs.basis)]
-
-
-def _own_cache(rows: int, length: int) -> str:
-    return say("cache of {rows} sequences of {length} tokens, in the training process", rows=rows, length=length)
+    return [cell("gathered", c.IN_BF16 * inputs.parameters, mark("all weights gathered for generation"))]

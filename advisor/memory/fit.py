@@ -11,11 +11,11 @@ from typing import Literal
 from msgspec import Struct
 
 from advisor.language import say
-from advisor.memory.cells import Ledger, Owner, PhaseSum, Place
+from advisor.memory.cells import TITLES, Ledger, Owner, PhaseSum, Place
 from advisor.memory.constants import ASSUMED_SHARE
 from advisor.run.run import Run
 from advisor.units import show_bytes
-from advisor.words import OWNER_TITLES, PHASE_TITLES, PHASES, Phase
+from advisor.words import PHASE_TABLE, PHASE_TITLES, PHASES, Phase
 
 FitVerdict = Literal["fits", "may_not_fit", "does_not_fit", "cannot_be_said"]
 Standing = Literal["fits", "over", "engine", "lived_through", "set_aside"]
@@ -24,19 +24,6 @@ Reason = Literal["over", "engine", "gpus", "high", "set_aside", "inputs", "capac
 """Why it does not fit (the first three), may not (the next two), or why nobody can say (the last three)."""
 
 PLACES: tuple[Place, ...] = ("gpu", "host")
-_ORDER: tuple[Phase, ...] = (
-    "model_load",
-    "rollout_init",
-    "weight_sync",
-    "rollout_generate",
-    "validation",
-    "log_prob",
-    "critic_update",
-    "actor_update",
-    "optimizer_step",
-    "checkpoint",
-)
-"""Phases as a first step passes them."""
 ASIDE: dict[Place, tuple[Phase, ...]] = {"gpu": (), "host": ("model_load", "checkpoint")}
 """Short peaks outside the step: what a log measured in the step beyond the prediction is not known to be there too."""
 
@@ -197,7 +184,7 @@ def finding_clause(finding: FitFinding) -> str:
         "phase": PHASE_TITLES[finding.phase],
         "high": show_bytes(finding.high),
         "capacity": show_bytes(finding.capacity),
-        "owner": OWNER_TITLES[finding.decides] if finding.decides is not None else "",
+        "owner": TITLES[finding.decides] if finding.decides is not None else "",
     }
     on_gpu = finding.place == "gpu"
     match finding.reason:
@@ -299,7 +286,8 @@ def _lived(now: PhaseSum, walls: Walls) -> bool:
 
 
 def _rank(phase: Phase) -> int:
-    return _ORDER.index(phase) if phase in _ORDER else len(PHASES)
+    place = PHASE_TABLE[phase].first_step
+    return len(PHASES) if place is None else place
 
 
 def _unexplained(walls: Walls) -> bool:

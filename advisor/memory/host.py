@@ -1,73 +1,86 @@
-"""Host RAM of one node, phase by phase: offloaded states, engine copies, processes, the driver's batch, loading."""
+"""Counts host RAM of one node, phase by phase: offloaded states, engine copies, processes, the batch, loading."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Literal
 
-from advisor.language import say
+from advisor.language import mark
 from advisor.memory import constants as c
-from advisor.memory import host_words as said
 from advisor.memory.activations import offloaded_activations
-from advisor.memory.cells import Owner
-from advisor.memory.engine import sleeps, weights_part
-from advisor.memory.formula import Words
-from advisor.memory.inputs import Inputs
-from advisor.memory.parts import Part, part, total
+from advisor.memory.amount import Amount, in_bytes, least, quantity
+from advisor.memory.batches import TrainedRole
+from advisor.memory.cells import Cell, Note, Owner, cell, note, total
+from advisor.memory.engine import sleeps
+from advisor.memory.engine import weights_cell as engine_weights
+from advisor.memory.inputs import Inputs, per_ledger
+from advisor.memory.lora import adapter_count
 from advisor.memory.per_parameter import embedding_parameters, layer_parameters
-from advisor.memory.states import Offload, Role, masters_stay, offload_of
-from advisor.memory.training import reference_on_host, reward_parts
-from advisor.words import Basis, Phase
+from advisor.memory.states import Offload, masters_stay, offload_of
+from advisor.memory.training import reference_on_host, reward_cells
+from advisor.run.dialect import version_in
+from advisor.units import GIB
+from advisor.words import Phase
 
 _HELPERS = ("host.agent_workers", "data.loader_workers", "host.reward_workers")
 _BEFORE_UPDATES: tuple[Phase, ...] = ("model_load", "rollout_init")
-_ON_CARD: tuple[Phase, ...] = ("actor_update", "optimizer_step")
+_ON_GPU: tuple[Phase, ...] = ("actor_update", "optimizer_step")
+_OFF_GPU: dict[tuple[TrainedRole, str], str] = {
+    ("actor", "weights"): mark("actor weights off the GPU"),
+    ("actor", "optimizer"): mark("actor optimizer off the GPU"),
+    ("critic", "weights"): mark("critic weights off the GPU"),
+    ("critic", "optimizer"): mark("critic optimizer off the GPU"),
+}
+_CPU_ADAM: dict[TrainedRole, str] = {"actor": mark("actor CPU Adam"), "critic": mark("critic CPU Adam")}
+_WEIGHTS: dict[TrainedRole, str] = {"actor": mark("actor weights"), "critic": mark("critic weights")}
+_PINNED = mark("with pinned blocks rounded to powers of two")
 
 
-def host_parts(inputs: Inputs, phases: Sequence[Phase]) -> list[list[Part]]:
+def host_cells(inputs: Inputs, phases: Sequence[Phase]) -> list[list[Cell]]:
     """Everything on one node in each of the phases."""
-    always, batch = process_parts(inputs), batch_parts(inputs)
+    always, batch = process_cells(inputs), batch_cells(inputs)
     engine = [*_engine_copies(inputs), *_swap(inputs)]
-    return [[*always, *_role_states(inputs, phase), *_own_parts(inputs, phase, engine, batch)] for phase in phases]
+    return [[*always, *_role_states(inputs, phase), *_own_cells(inputs, phase, engine, batch)] for phase in phases]
 
 
-def _own_parts(inputs: Inputs, phase: Phase, engine: list[Part], batch: list[Part]) -> list[Part]:
+def _own_cells(inputs: Inputs, phase: Phase, engine: list[Cell], batch: list[Cell]) -> list[Cell]:
     """What is there in some phases only."""
     if phase == "model_load":
-        return loading_parts(inputs)
+        return loading_cells(inputs)
     if phase == "rollout_init":
         return engine
-    parts = [*engine, *(batch_parts(inputs, validating=True) if phase == "validation" else batch)]
+    cells = [*engine, *(batch_cells(inputs, validating=True) if phase == "validation" else batch)]
     if phase == "actor_update":
-        parts.append(offloaded_activations(inputs, "actor"))
+        cells += offloaded_activations(inputs, "actor")
     if phase == "critic_update":
-        parts.append(offloaded_activations(inputs, "critic"))
-    if phase == "checkpoint":
-        parts += _checkpoint(inputs)
-    return parts
+        cells += offloaded_activations(inputs, "critic")
+    return [*cells, *_checkpoint(inputs)] if phase == "checkpoint" else cells
 
 
-def _role_states(inputs: Inputs, phase: Phase) -> list[Part]:
+def _role_states(inputs: Inputs, phase: Phase) -> list[Cell]:
     """States of all roles that one node holds; roles with nodes of their own are not added up: the fullest counts."""
-    actor, reference = _states(inputs, "actor", phase) + _paged_out(inputs), _reference(inputs.of("reference"))
+    topology = inputs.run.topology
+    actor = [*_states(inputs, "actor", phase), *_paged_out(inputs)]
+    reference = _reference(inputs.of("reference"))
     critic = _states(inputs, "critic", phase) if inputs.run.has_critic else []
-    if _roles_meet(inputs):
-        return [*actor, *reference, *critic, *reward_parts(inputs, "host")]
-    if inputs.run.topology.reference_beside_actor:
+    # Roles share nodes where they share GPUs, or a node has GPUs for two of them.
+    if topology.roles_share_cards or 2 * inputs.node_gpus <= topology.gpus_per_node:
+        return [*actor, *reference, *critic, *reward_cells(inputs, "host")]
+    if topology.reference_beside_actor:
         actor, reference = [*actor, *reference], []
     return max(actor, critic, reference, key=total)
 
 
-def _paged_out(inputs: Inputs) -> list[Part]:
-    """Moments in unified memory, which come to the host where the cards are full."""
+def _paged_out(inputs: Inputs) -> list[Cell]:
+    """Moments in unified memory, which come to the host where the GPUs are full."""
     if not inputs.per.paged or inputs.adapters:
         return []
-    most = inputs.per.paged * inputs.trained * inputs.node_part
-    return [part("offloaded_optimizer", 0, partial(said.paged, most), high=most, basis="estimated")]
+    none = in_bytes("of moments", 0, basis="estimated")
+    size = none.within(high=inputs.state("paged") * inputs.trained * inputs.node_part)
+    return [cell("offloaded_optimizer", size, mark("moments in unified memory, where the GPUs are full"))]
 
 
-def states_on_node(inputs: Inputs, role: Role | Literal["reference"]) -> int:
+def states_on_node(inputs: Inputs, role: TrainedRole | Literal["reference"]) -> int:
     """Bytes of one role's states that one of its nodes holds while engines generate: what rests, or always lives there.
 
     `inputs`: those of the role (`Inputs.of`).
@@ -75,19 +88,14 @@ def states_on_node(inputs: Inputs, role: Role | Literal["reference"]) -> int:
     return total(_reference(inputs) if role == "reference" else _states(inputs, role, "rollout_generate"))
 
 
-def _roles_meet(inputs: Inputs) -> bool:
-    """Whether roles share nodes: they share cards, or a node has cards for two of them."""
-    topology = inputs.run.topology
-    return topology.roles_share_cards or 2 * inputs.node_gpus <= topology.gpus_per_node
-
-
+@per_ledger
 def pinned_rounding(inputs: Inputs) -> float:
     """How much larger pinned copies are than the states: torch rounds each block to a power of two and keeps it.
 
     FSDP moves one shard a unit (decoder layers, then embedding and head); DeepSpeed pins large flat buffers.
     """
     if inputs.trainer == "deepspeed":
-        block = max(1, round(c.FP32 * min(inputs.parameters / inputs.shards, c.SUB_GROUP)))
+        block = max(1, round(c.FP32 * min(inputs.shape.parameters / inputs.shards, c.SUB_GROUP)))
         return _power_of_two(block) / block
     layer = max(1, layer_parameters(inputs.shape) * c.FP32 // inputs.shards)
     root = max(1, embedding_parameters(inputs.shape) * c.FP32 // inputs.shards)
@@ -99,232 +107,187 @@ def _power_of_two(size: int) -> int:
     return 1 << (size - 1).bit_length()
 
 
-def process_parts(inputs: Inputs) -> list[Part]:
+def _pinned(inputs: Inputs, size: Amount, least_factor: float = 1) -> Amount:
+    """`size` in pinned memory."""
+    factor = max(least_factor, pinned_rounding(inputs))
+    return size.within(low=size.low, high=in_bytes(_PINNED, size.value * factor)) if factor > 1 else size
+
+
+def process_cells(inputs: Inputs) -> list[Cell]:
     """Worker processes of every GPU on the node, the driver, and the named helpers (agents, loaders)."""
     gpus = max(inputs.node_gpus, inputs.engine_gpus)
-    count = gpus * inputs.mechanics.processes_per_gpu
-    each = inputs.mechanics.host_process_bytes
-    helpers = int(sum(inputs.run.number(knob) or 0 for knob in _HELPERS))
-    size = count * each + c.DRIVER_BYTES + helpers * c.WORKER_PROCESS_BYTES
-    words = partial(
-        say,
-        said.PROCESSES_AND_HELPERS if helpers else said.PROCESSES,
-        count=count,
-        each=each / 1e9,
-        driver=c.DRIVER_BYTES / 1e9,
-        helpers=helpers,
-        helper=c.WORKER_PROCESS_BYTES / 1e9,
-    )
-    return [part("processes", size, words, low=size * c.PROCESS_LOW, high=size * c.PROCESS_HIGH, basis="estimated")]
+    count = quantity("worker processes with", gpus * inputs.mechanics.processes_per_gpu)
+    helpers = quantity("helper processes with", int(sum(inputs.run.number(knob) or 0 for knob in _HELPERS)))
+    size = count * inputs.mechanic("host_process_bytes") + c.DRIVER
+    size = size + helpers * c.HELPER if helpers else size
+    return [cell("processes", size.spread(c.PROCESS_LOW, c.PROCESS_HIGH))]
 
 
-def _states(inputs: Inputs, role: Role, phase: Phase) -> list[Part]:
+@per_ledger
+def _states(inputs: Inputs, role: TrainedRole, phase: Phase) -> list[Cell]:
     """States of one role that rest, or are updated, in host RAM."""
     inputs = inputs.of(role)
     offload = offload_of(inputs, role)
     if inputs.mechanics.offload_lowers_update or offload.everything:
         return _cpu_adam(inputs, role, offload)
-    parts: list[Part] = []
-    rounding = pinned_rounding(inputs)
-    back = phase in _ON_CARD
+    cells: list[Cell] = []
+    back = phase in _ON_GPU
     if offload.weights and phase != "model_load":
-        parts.append(_rested(inputs, role, "weights", inputs.per.weights, rounding, back))
-    if (offload.optimizer or offload.sleeps) and not _not_yet(inputs, phase) and not inputs.adapters:
-        parts.append(_rested(inputs, role, "optimizer", inputs.per.optimizer, rounding, back))
-    return [*parts, *_stepping_on_cpu(inputs, role, rounding)]
+        cells.append(_rested(inputs, role, "weights", inputs.state("weights"), back))
+    # Torch's moments appear at the first step; DeepSpeed's at initialisation.
+    not_yet = phase == "model_load" or (phase in _BEFORE_UPDATES and inputs.mechanics.lazy_optimizer)
+    if (offload.optimizer or offload.sleeps) and not not_yet and not inputs.adapters:
+        cells.append(_rested(inputs, role, "optimizer", inputs.state("optimizer"), back))
+    return [*cells, *_stepping_on_cpu(inputs, role)]
 
 
-def _stepping_on_cpu(inputs: Inputs, role: Role, rounding: float) -> list[Part]:
+def _stepping_on_cpu(inputs: Inputs, role: TrainedRole) -> list[Cell]:
     """The part of Megatron's optimizer that lives and steps on the CPU, with the gradients copied to it."""
     fraction = min(1.0, inputs.run.number("actor.optimizer_cpu_part") or 0.0)
     if inputs.split is None or role != "actor" or fraction <= 0 or inputs.adapters:
         return []
-    per = inputs.per.optimizer + c.FP32
-    size = fraction * per * inputs.split.optimizer * inputs.node_gpus
-    words = partial(said.stepping, inputs, inputs.split, fraction, per)
-    return [part("offloaded_optimizer", size, words, high=size * rounding, basis=inputs.basis)]
+    per = inputs.state("optimizer") + c.IN_FP32
+    size = quantity("of the optimizer", fraction, "%") * per * _of_rank(inputs, "optimizer") * inputs.here
+    return [cell("offloaded_optimizer", _pinned(inputs, size), inputs.split.note(mark("on the CPU, {split}")))]
 
 
-def _not_yet(inputs: Inputs, phase: Phase) -> bool:
-    """Torch's moments appear at the first step; DeepSpeed's at initialisation."""
-    return phase == "model_load" or (phase in _BEFORE_UPDATES and inputs.mechanics.lazy_optimizer)
+def _of_rank(inputs: Inputs, what: str) -> Amount:
+    """Parameters whose weights, or optimizer, a rank of Megatron has."""
+    assert inputs.split is not None
+    count = inputs.split.parameters if what == "weights" else inputs.split.optimizer
+    return quantity("parameters of a rank", count, basis="estimated")
 
 
-def _rested(inputs: Inputs, role: Role, what: str, per: float, rounding: float, back: bool) -> Part:
-    """States resting in pinned host memory; torch keeps the pinned blocks while the states are on the card."""
-    size = per * inputs.parameters * inputs.node_part
-    each: float | None = None
+def _rested(inputs: Inputs, role: TrainedRole, what: str, per: Amount, back: bool) -> Cell:
+    """States resting in pinned host memory; torch keeps the pinned blocks while the states are on the GPU."""
     if inputs.split is not None:
-        each = inputs.split.parameters if what == "weights" else inputs.split.optimizer
-        size = per * each * inputs.node_gpus
-
-    def words() -> str:
-        counted = said.per_node(inputs, per) if each is None else said.per_rank(inputs, per, each)
-        states = say(said.OFF_CARD[role, what], size=counted)
-        return say(said.ROUNDED_BACK if back else said.ROUNDED, states=states, most=rounding)
-
+        size = per * _of_rank(inputs, what) * inputs.here
+    else:
+        size = per * inputs.parameters * inputs.node_part
     owner: Owner = "offloaded_weights" if what == "weights" else "offloaded_optimizer"
-    return part(owner, size, words, high=size * rounding, basis=inputs.basis)
+    words = Note(_OFF_GPU[role, what])
+    if back:
+        words = note(mark("{states}; on the GPU now, torch keeps the pinned blocks"), states=words)
+    return cell(owner, _pinned(inputs, size), words)
 
 
-def _cpu_adam(inputs: Inputs, role: Role, offload: Offload) -> list[Part]:
+def _cpu_adam(inputs: Inputs, role: TrainedRole, offload: Offload) -> list[Cell]:
     """DeepSpeed's CPU Adam (or FSDP's CPU offload): the states live on the host all the time."""
-    parts: list[Part] = []
-    rounding = pinned_rounding(inputs)
+    cells: list[Cell] = []
     nominal = inputs.parameters * inputs.node_part
     if offload.adam_on_host and not inputs.adapters:
-        parts.append(
-            part(
-                "offloaded_optimizer",
-                c.CPU_ADAM * nominal,
-                lambda: say(said.CPU_ADAM[role], size=said.per_node(inputs, c.CPU_ADAM)),
-                low=c.CPU_ADAM_LOW * nominal,
-                high=c.CPU_ADAM * nominal * max(c.CPU_ADAM_MARGIN, rounding),
-                basis=inputs.basis,
-            )
-        )
+        states = _pinned(inputs, c.CPU_ADAM * nominal, c.CPU_ADAM_MARGIN)
+        cells.append(cell("offloaded_optimizer", states, _CPU_ADAM[role]))
     elif offload.sleeps and not inputs.adapters:
-        leaves = inputs.per.optimizer - (inputs.per.master if masters_stay(inputs) else 0)
-        parts.append(_rested(inputs, role, "optimizer", leaves, rounding, back=False))
+        leaves = inputs.state("optimizer") - (inputs.state("master") if masters_stay(inputs) else 0)
+        cells.append(_rested(inputs, role, "optimizer", leaves, back=False))
     if offload.weights or offload.weights_sleep or offload.everything:
-        size = c.BF16 * nominal
-        words = partial(said.weights, inputs, role)
-        parts.append(part("offloaded_weights", size, words, high=size * rounding, basis=inputs.basis))
-    return parts
+        cells.append(cell("offloaded_weights", _pinned(inputs, c.IN_BF16 * nominal), _WEIGHTS[role]))
+    return cells
 
 
-def _reference(inputs: Inputs) -> list[Part]:
+@per_ledger
+def _reference(inputs: Inputs) -> list[Cell]:
     if not inputs.has_reference or not reference_on_host(inputs):
         return []
-    per = inputs.mechanics.reference_bytes
-    size = per * inputs.parameters * inputs.node_part
-    return [
-        part(
-            "reference",
-            size,
-            lambda: said.reference(inputs, per),
-            high=size * pinned_rounding(inputs),
-            basis=inputs.basis,
-        )
-    ]
+    size = inputs.mechanic("reference_bytes") * inputs.parameters * inputs.node_part
+    return [cell("reference", _pinned(inputs, size))]
 
 
-def _engine_copies(inputs: Inputs) -> list[Part]:
+def _engine_copies(inputs: Inputs) -> list[Cell]:
     """Weights that sleeping engines keep in pinned host memory (sleep level 1), one copy an engine."""
     level = inputs.run.number("rollout.sleep_level")
     level = inputs.mechanics.sleep_level if level is None else level
     if not inputs.has_engine or not inputs.run.topology.colocated or not sleeps(inputs) or level != 1:
         return []
-    parallel = max(1, inputs.run.topology.tensor_parallel)
-    each = weights_part(inputs, parallel)
-    size = float(each.expected * inputs.engine_gpus)
-    words = partial(said.engine_copies, each, inputs.engine_gpus)
-    return [part("engine_copy", size, words, high=size * 1.1, basis=inputs.basis)]
+    size = engine_weights(inputs).amount * quantity("GPUs of a node", inputs.engine_gpus)
+    return [cell("engine_copy", size.spread(high=c.COPY_ROUNDING), mark("sleeping engines"))]
 
 
-def _swap(inputs: Inputs) -> list[Part]:
+def _swap(inputs: Inputs) -> list[Cell]:
     """The engine's swap space, which vLLM's V0 engine pins at start; V1 has none."""
     if not inputs.has_engine:
         return []
     known = inputs.run.number("host.swap_space")
-    each = c.SWAP_BYTES_PER_GPU if known is None else known * 2**30
     version = inputs.run.libraries.get("vllm")
-    old = None if version is None else _is_v0(version)
-    expected = each * inputs.engine_gpus if old or (known is not None and old is None) else 0
-    high = 0 if old is False else each * inputs.engine_gpus
-    words = partial(said.swap, each, inputs.engine_gpus)
-    basis: Basis = "computed" if old is not None else "estimated"
-    return [part("swap", expected, words, low=expected if old else 0, high=high, basis=basis)]
+    old = None if version is None else version_in(c.V0_ENGINE, version)
+    if old is False:
+        return []
+    each = in_bytes("of swap space", c.SWAP_BYTES if known is None else known * GIB)
+    whole = each * quantity("GPUs of a node", inputs.engine_gpus)
+    words = mark("vLLM's V0 engine")
+    if old:
+        return [cell("swap", whole, words)]
+    expected = whole if known is not None else in_bytes("of swap space", 0)
+    return [cell("swap", expected.within(low=0, high=whole).rests_on("estimated"), words)]
 
 
-def _is_v0(version: str) -> bool:
-    """vLLM before 0.8 runs its V0 engine."""
-    from packaging.version import InvalidVersion, Version
+def _batch_of(inputs: Inputs, prompts: float, samples: float) -> Amount:
+    """Bytes of one step's batch: expected, and up to the cap of an image."""
+    run, length = inputs.run, inputs.update.length
+    per_token = in_bytes("", c.TOKEN_BYTES) * quantity("tokens", length)
+    response = quantity("tokens of a response", inputs.update.response or length)
+    text = quantity("samples", prompts * samples) * (per_token + in_bytes("", c.RESPONSE_TOKEN_BYTES) * response)
+    if not inputs.shape.vision_parameters:
+        return text
+    cap = run.number("data.max_pixels") or c.TYPICAL_IMAGE_PIXELS
+    pixels = quantity("pixels", min(cap, c.TYPICAL_IMAGE_PIXELS), high=cap)
+    per_pixel = in_bytes("of a patch", c.PATCH_BYTES) / quantity("pixels a patch", c.PATCH_PIXELS)
+    return text + quantity("prompts", prompts) * pixels * per_pixel
 
-    try:
-        return Version(version) < Version("0.8.0")
-    except InvalidVersion:
-        return False
 
-
-def batch_bytes(inputs: Inputs, *, validating: bool = False) -> tuple[int, int, Words]:
-    """Bytes of one step's batch: expected, and at the caps; and in words.
+def batch_cells(inputs: Inputs, *, validating: bool = False) -> list[Cell]:
+    """The step's batch in the driver, and what of it lies in Ray's object store.
 
     A validation answers each prompt once. Frameworks that take the whole set at once do not tell its size: no less than
     a step's batch is counted.
     """
     run = inputs.run
-    step = _batch_of(inputs, run.number("data.train_batch") or 0, run.number("rollout.samples_per_prompt") or 1)
+    batch = _batch_of(inputs, run.number("data.train_batch") or 0, run.number("rollout.samples_per_prompt") or 1)
     validated = run.number("data.val_batch") if validating else None
-    if validated is None:
-        return step
-    return max(step, _batch_of(inputs, max(0, validated), 1), key=lambda batch: batch[:2])
-
-
-def _batch_of(inputs: Inputs, prompts: float, samples: float) -> tuple[int, int, Words]:
-    run = inputs.run
-    count, length = prompts * samples, inputs.update.length
-    text = count * (c.TOKEN_BYTES * length + c.RESPONSE_TOKEN_BYTES * (inputs.update.response or length))
-    if not inputs.shape.vision_parameters:
-        return round(text), round(text), partial(say, said.SAMPLES, count=count, length=length)
-    cap = run.number("data.max_pixels") or c.TYPICAL_IMAGE_PIXELS
-    per_pixel = c.PATCH_BYTES / c.PATCH_PIXELS
-    image = min(cap, c.TYPICAL_IMAGE_PIXELS) * per_pixel
-    words = partial(say, said.SAMPLES_AND_IMAGES, count=count, length=length, image=image / 1e6)
-    return round(text + prompts * image), round(text + prompts * cap * per_pixel), words
-
-
-def batch_parts(inputs: Inputs, *, validating: bool = False) -> list[Part]:
-    """The step's batch in the driver, and what of it lies in Ray's object store."""
-    expected, most, words = batch_bytes(inputs, validating=validating)
-    driver = part(
-        "driver",
-        c.BATCH_COPIES * expected,
-        lambda: say("the step's batch in the driver: {batch}, {copies} copies", batch=words(), copies=c.BATCH_COPIES),
-        low=c.BATCH_COPIES_LOW * expected,
-        high=c.BATCH_COPIES_HIGH * most,
-        basis="estimated",
-    )
-    ceiling = inputs.run.number("host.object_store") or (inputs.ram_bytes * c.STORE_PART if inputs.ram_bytes else None)
-    used = float(expected) if ceiling is None else min(expected, ceiling)
-    top = float(c.BATCH_COPIES * most) if ceiling is None else min(c.BATCH_COPIES * most, ceiling)
-    return [
-        driver,
-        part("object_store", used, partial(said.stored, words, ceiling), low=0, high=top, basis="estimated"),
-    ]
-
-
-def loading_parts(inputs: Inputs) -> list[Part]:
-    """Checkpoint tensors in host RAM while roles load, one role after the other."""
-    size = inputs.parameters
-    per = c.FP32 if inputs.trainer == "fsdp" and inputs.per.weights > c.BF16 else c.BF16
-    whole = per * size
-    if inputs.mechanics.loads_full_model_per_rank or (inputs.trainer == "fsdp" and inputs.shape.tied):
-        loading = part(
-            "loading", whole * inputs.node_gpus, partial(said.loaded_by_all, inputs, per), low=whole, basis=inputs.basis
-        )
-    elif inputs.trainer == "fsdp":
-        loading = part("loading", whole, partial(said.loaded_by_first, per, size), basis=inputs.basis)
+    if validated is not None:
+        batch = max(batch, _batch_of(inputs, max(0, validated), 1))
+    driver = cell("driver", c.BATCH_COPIES * batch, mark("the step's batch in the driver"))
+    ceiling = run.number("host.object_store") or (inputs.ram_bytes * c.STORE_PART if inputs.ram_bytes else None)
+    used, top = batch.rests_on("estimated"), c.BATCH_COPIES.value * batch.high
+    if ceiling is not None:
+        store = in_bytes("of the object store", ceiling)
+        used, top = least(used, store), min(top, ceiling)
+        bounded = used.within(low=0, high=in_bytes(mark("of what it may grow to"), top))
     else:
-        each = min(c.BF16 * size, c.SHARD_FILE)
-        words = partial(said.loaded_by_file, each, inputs.node_gpus)
-        least = each if inputs.stage == 3 else c.BF16 * size
-        high = c.BF16 * size * inputs.node_gpus if inputs.stage < 3 else each * inputs.node_gpus
-        loading = part("loading", each * inputs.node_gpus, words, low=least, high=high, basis="estimated")
-    cache = part("loading", 0, partial(said.page_cache, size), high=c.BF16 * size)
-    return [loading, cache]
+        bounded = used.within(low=0, high=top)
+    return [driver, cell("object_store", bounded, mark("the batch in Ray's object store"))]
 
 
-def _checkpoint(inputs: Inputs) -> list[Part]:
+def loading_cells(inputs: Inputs) -> list[Cell]:
+    """Checkpoint tensors in host RAM while roles load, one role after the other."""
+    model, ranks = c.IN_BF16 * inputs.parameters, inputs.here
+    whole = c.IN_FP32 * inputs.parameters if inputs.trainer == "fsdp" and inputs.per.weights > c.BF16 else model
+    by_all = inputs.mechanics.loads_full_model_per_rank
+    if by_all or (inputs.trainer == "fsdp" and inputs.shape.tied):
+        words = mark("every rank loads the model, tied embeddings cannot be built on the meta device")
+        words = words if inputs.shape.tied else mark("every rank loads the model, no sharded loading")
+        loading = cell("loading", (whole * ranks).within(low=whole.value), words)
+    elif inputs.trainer == "fsdp":
+        loading = cell("loading", whole, mark("rank 0 loads the model"))
+    else:
+        file = least(model, in_bytes("of one checkpoint file", c.SHARD_FILE, basis="estimated"))
+        ends = (file.value, file.value * ranks.value) if inputs.stage == 3 else (model.value, model * ranks)
+        size = (file * ranks).rests_on("estimated").within(*ends)
+        loading = cell("loading", size, mark("each rank reads one checkpoint file"))
+    cache = in_bytes("of page cache", 0).within(high=model)
+    return [loading, cell("loading", cache, mark("page cache of the checkpoint"))]
+
+
+def _checkpoint(inputs: Inputs) -> list[Cell]:
     """Saving: the node's shards copied to the host, and one full copy where rank 0 writes a Hugging Face model."""
     if inputs.adapters:
-        size = float(c.FP32 * inputs.adapters)
-        return [part("checkpoint", size, lambda: say("adapters only"))]
+        return [cell("checkpoint", c.IN_FP32 * adapter_count(inputs))]
     if inputs.trainer == "fsdp":
-        per = inputs.per.weights + inputs.per.optimizer
-        size = per * inputs.parameters * inputs.node_part
-        words = partial(said.shards_to_disk, inputs, per)
-        low = inputs.per.weights * inputs.parameters * inputs.node_part
-        return [part("checkpoint", size, words, low=low, high=size + c.FP32 * inputs.parameters, basis=inputs.basis)]
-    size = float(c.BF16 * inputs.parameters)
-    return [part("checkpoint", size, partial(said.collected, inputs.parameters), high=2 * size, basis=inputs.basis)]
+        weights = inputs.state("weights")
+        nominal = inputs.parameters * inputs.node_part
+        size = (weights + inputs.state("optimizer")) * nominal
+        bounded = size.within(low=(weights * nominal).value, high=size + c.IN_FP32 * inputs.parameters)
+        return [cell("checkpoint", bounded, mark("shards of weights and optimizer on their way to disk"))]
+    size = c.IN_BF16 * inputs.parameters
+    return [cell("checkpoint", size.spread(high=2), mark("rank 0 collects the model"))]

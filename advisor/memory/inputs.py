@@ -1,8 +1,9 @@
-"""What the formulas need of a run and a machine, resolved once: trainer kind, shards, bytes per parameter, passes."""
+"""Resolves what the formulas need of a run and a machine: trainer kind, shards, bytes per parameter, passes."""
 
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -13,20 +14,17 @@ from advisor.knowledge.schema import Mechanics
 from advisor.language import mark, say
 from advisor.machine.inventory import Machine
 from advisor.memory.adapters import adapter_parameters, targets_of
+from advisor.memory.amount import Amount, Unit, as_amount, in_bytes, quantity
 from advisor.memory.batches import Assumptions, Pass, critic_pass, evaluation_pass, scoring_pass, update_pass
 from advisor.memory.constants import (
-    ADAPTER_STATE_BYTES,
     ASSUMED_RANK,
     ASSUMED_STAGE,
     BF16,
-    CARD_CONTEXT,
-    FP32,
-    MEGATRON_ADAPTER_BYTES,
-    SAME_CARD,
+    GPU_CONTEXT,
+    SAME_GPU,
 )
 from advisor.memory.megatron import Split, split_of
-from advisor.memory.optimizers import is_low_rank
-from advisor.memory.per_parameter import Bytes, Trainer, bytes_of
+from advisor.memory.per_parameter import Bytes, Trainer, bytes_of, is_low_rank
 from advisor.run.derive import GIVEN_ANSWERS
 from advisor.run.run import ModelShape, Run
 from advisor.units import show_bytes
@@ -35,7 +33,21 @@ from advisor.words import Basis, weakest
 _NO_ENGINE = ("false", "hf", "transformers", "huggingface", "none", "native")
 
 
-class Inputs(Struct, frozen=True):
+per_ledger = lru_cache(maxsize=64)
+"""Keeps what a formula gave for the last inputs, which are compared by identity: a cell stands in several phases, so
+what is given is not to be changed."""
+_STATE_FIELDS = {
+    "weights": ("weight_bytes",),
+    "gradients": ("gradient_bytes",),
+    "optimizer": ("master_bytes", "moment_bytes"),
+    "master": ("master_bytes",),
+    "paged": ("moment_bytes",),
+    "step_extra": ("step_extra_bytes",),
+}
+StateKind = Literal["weights", "gradients", "optimizer", "master", "paged", "step_extra"]
+
+
+class Inputs(Struct, frozen=True, eq=False):
     """Resolved inputs of one ledger. Counts of GPUs are of the whole job unless they say otherwise."""
 
     run: Run
@@ -64,7 +76,7 @@ class Inputs(Struct, frozen=True):
     """False: the DeepSpeed file that says the stage could not be read, so `stage` is a guess."""
     split: Split | None = None
     """Megatron's shares; None: another trainer, or no parallel size is known."""
-    card_context: int = CARD_CONTEXT
+    gpu_context: int = GPU_CONTEXT
     """Bytes of a CUDA context on this card."""
     evaluation: Pass | None = None
     """The pass that scores an evaluation batch; None: nothing is evaluated, or only by a rollout."""
@@ -72,11 +84,45 @@ class Inputs(Struct, frozen=True):
     """GPUs that split every matrix of an FSDP trainer (Megatron's are in `split`)."""
     stream: int = 1
     """Of these, GPUs that split the stream between the layers and its norms, too."""
+    assumed_mechanics: frozenset[str] = frozenset()
+    """Fields of the mechanics that nobody stated."""
 
     @property
-    def parameters(self) -> int:
+    def parameters(self) -> Amount:
         """Of the policy, text and vision."""
-        return self.shape.parameters
+        return quantity("parameters", self.shape.parameters, basis=self.shape.basis)
+
+    @property
+    def over(self) -> Amount:
+        """GPUs over which one copy of the training states is spread."""
+        return quantity("GPUs", self.shards, basis=self._spread_basis)
+
+    @property
+    def here(self) -> Amount:
+        """Training GPUs on one node."""
+        return quantity("GPUs", self.node_gpus, basis=self._spread_basis)
+
+    @property
+    def _spread_basis(self) -> Basis:
+        sure = self.run.topology.known and self.stage_known and self.trainer != "megatron"
+        return "computed" if sure else "estimated"
+
+    def state(self, kind: StateKind) -> Amount:
+        """Bytes per parameter that the trainer keeps of one kind of state."""
+        unknown = not self.assumed_mechanics.isdisjoint(_STATE_FIELDS[kind])
+        return in_bytes("", getattr(self.per, kind), basis="estimated" if unknown else "computed")
+
+    def mechanic(self, field: str, name: str = "", unit: Unit = "bytes") -> Amount:
+        """A number of the mechanics, estimated where nobody stated it; `name` is marked for translation."""
+        basis: Basis = "estimated" if field in self.assumed_mechanics else "computed"
+        return quantity(name, getattr(self.mechanics, field), unit, basis=basis)
+
+    def knob(self, knob: str, name: str, usual: float, unit: Unit = "") -> Amount:
+        """A knob's number, or the usual one as an assumption."""
+        value = self.run.number(knob)
+        if value is None:
+            return quantity(name, usual, unit, basis="estimated")
+        return quantity(name, value, unit, basis=self.run.knobs[knob].basis)
 
     @property
     def by_tensor(self) -> bool:
@@ -93,10 +139,12 @@ class Inputs(Struct, frozen=True):
         return self.run.algorithm in GIVEN_ANSWERS
 
     @property
-    def trained(self) -> int:
+    def trained(self) -> Amount:
         """Parameters with gradients and optimizer states where all weights are trained: without a frozen tower."""
-        frozen = self.run.is_on("actor.freeze_vision")
-        return self.shape.parameters - (self.shape.vision_parameters if frozen else 0)
+        if not self.run.is_on("actor.freeze_vision") or not self.shape.vision_parameters:
+            return self.parameters
+        count = self.shape.parameters - self.shape.vision_parameters
+        return quantity("trained parameters", count, basis=self.shape.basis)
 
     @property
     def expandable(self) -> bool:
@@ -105,9 +153,11 @@ class Inputs(Struct, frozen=True):
         return "expandable_segments:true" in said
 
     @property
-    def node_part(self) -> float:
+    def node_part(self) -> Amount:
         """Copies of the sharded states that one node holds: a part of one, or several where every GPU has its own."""
-        return self.node_gpus / self.shards if self.stage else float(self.node_gpus)
+        if self.stage and self.node_gpus == self.shards:
+            return as_amount(1).rests_on(self._spread_basis)
+        return self.here / self.over if self.stage else self.here
 
     @property
     def spans(self) -> int:
@@ -119,20 +169,42 @@ class Inputs(Struct, frozen=True):
         """Copies of them in the whole job: more than one where shards stay within a group of GPUs (HSDP)."""
         return max(1, self.run.topology.actor_gpus // self.shards)
 
+    @per_ledger
     def of(self, role: str) -> Inputs:
-        """The same for a role whose cards are other ones, and not as many, as the actor's."""
+        """The same for a role whose GPUs are other ones, and not as many, as the actor's."""
         topology = self.run.topology
         count = {"critic": topology.critic_gpus, "reference": topology.reference_gpus}.get(role)
         if count is None or count == topology.actor_gpus or self.split is not None:
             return self
         run = replace(self.run, topology=replace(topology, actor_gpus=count))
-        per_node = max(1, min(topology.gpus_per_node, count))
-        return replace(self, run=run, shards=shards_of(run), node_gpus=per_node)
+        return replace(self, run=run, shards=shards_of(run), node_gpus=max(1, min(topology.gpus_per_node, count)))
 
     @property
     def has_reference(self) -> bool:
         """A reference model of its own (with LoRA the adapter is switched off instead)."""
         return self.run.has_reference and not self.adapters
+
+
+@per_ledger
+def of_rank(inputs: Inputs) -> Inputs:
+    """The same inputs with the matrices of one tensor-parallel rank of an FSDP trainer; they themselves where nothing
+    splits matrices. States are not concerned: FSDP spreads them over both dimensions of the mesh alike."""
+    return inputs if inputs.tensor == 1 else replace(inputs, shape=shape_of_rank(inputs.shape, inputs.tensor))
+
+
+def shape_of_rank(shape: ModelShape, ways: int) -> ModelShape:
+    """Heads, MLP, experts and vocabulary split `ways` ways, the stream whole; its parameters are those that FSDP then
+    gathers (torch's ColwiseParallel and RowwiseParallel: every matrix has one dimension cut)."""
+    return replace(
+        shape,
+        heads=-(-shape.heads // ways),
+        kv_heads=-(-shape.kv_heads // ways),
+        intermediate=-(-shape.intermediate // ways),
+        expert_intermediate=-(-shape.expert_intermediate // ways),
+        vocab=-(-shape.vocab // ways),
+        parameters=-(-shape.parameters // ways),
+        vision_parameters=-(-shape.vision_parameters // ways),
+    )
 
 
 def missing_inputs(run: Run, machine: Machine, crash: Crash | None) -> tuple[str, ...]:
@@ -150,10 +222,10 @@ def missing_inputs(run: Run, machine: Machine, crash: Crash | None) -> tuple[str
     return tuple(missing)
 
 
-def card_of(machine: Machine, crash: Crash | None) -> tuple[int | None, tuple[str, ...]]:
-    """Bytes of one card (None: unknown), and what does not go together: the card that the run died on counts."""
+def gpu_of(machine: Machine, crash: Crash | None) -> tuple[int | None, tuple[str, ...]]:
+    """Bytes of one GPU (None: unknown), and what does not go together: the GPU that the run died on counts."""
     known, printed = machine.gpu_bytes, crash.gpu_total_bytes if crash is not None else None
-    if known is None or printed is None or abs(known - printed) <= SAME_CARD * printed:
+    if known is None or printed is None or abs(known - printed) <= SAME_GPU * printed:
         return known or printed, ()
     doubt = say(
         "The log's card has {printed}, the machine's {known}: memory is counted for the card of the log, on which the "
@@ -181,7 +253,7 @@ def read_inputs(run: Run, machine: Machine, crash: Crash | None = None) -> Input
                 unread=unread,
             )
         )
-    capacity, _ = card_of(machine, crash)
+    capacity, _ = gpu_of(machine, crash)
     if capacity is None:
         assumed.note(say("the card's size is unknown: the rollout engine's share is left out"))
     if not topology.known:
@@ -193,6 +265,8 @@ def read_inputs(run: Run, machine: Machine, crash: Crash | None = None) -> Input
         assumed.note(say("Megatron: states spread evenly over all training GPUs"))
     _note_guesses(run, trainer, assumed)
     per_node = max(1, topology.gpus_per_node)
+    splits = run.is_on("actor.tensor_splits_stream", run.mechanics.tensor_splits_stream)
+    rolls_out = run.algorithm not in GIVEN_ANSWERS
     guessed = bool(unread) or (run.unread is not None and run.unread.told_by in ("name", "nothing"))
     sure = topology.known and not guessed and trainer != "megatron"
     return Inputs(
@@ -208,23 +282,19 @@ def read_inputs(run: Run, machine: Machine, crash: Crash | None = None) -> Input
         adapters=_adapters(run, run.model, assumed),
         gpu_bytes=capacity,
         ram_bytes=machine.host.total_bytes or machine.host.ceiling_bytes,
-        has_engine=topology.rollout_gpus > 0 and _engine_name(run) not in _NO_ENGINE and _rolls_out(run),
+        has_engine=topology.rollout_gpus > 0 and rolls_out and _engine_name(run) not in _NO_ENGINE,
         update=update_pass(run, assumed),
         scoring=scoring_pass(run, assumed),
         critic=critic_pass(run, assumed),
         evaluation=evaluation_pass(run, assumed),
         tensor=tensor_ways(run) if trainer == "fsdp" else 1,
-        stream=tensor_ways(run) if trainer == "fsdp" and _splits_stream(run) else 1,
+        stream=tensor_ways(run) if trainer == "fsdp" and splits else 1,
         basis=weakest(run.model.basis, "computed" if sure else "estimated"),
         assumed=tuple(assumed.said),
         stage_known=not guessed,
         split=split,
-        card_context=_context(machine),
+        gpu_context=_context(machine),
     )
-
-
-def _rolls_out(run: Run) -> bool:
-    return run.algorithm not in GIVEN_ANSWERS
 
 
 def _engine_name(run: Run) -> str:
@@ -248,10 +318,6 @@ def tensor_ways(run: Run) -> int:
     if run.mechanics.trainer != "fsdp":
         return 1
     return max(1, int(run.number("actor.tensor_parallel") or run.topology.actor_tensor_parallel))
-
-
-def _splits_stream(run: Run) -> bool:
-    return run.is_on("actor.tensor_splits_stream", run.mechanics.tensor_splits_stream)
 
 
 _LIKE: dict[Trainer, str] = {
@@ -328,8 +394,8 @@ def _adapters(run: Run, shape: ModelShape, assumed: Assumptions) -> int:
 
 
 def _context(machine: Machine) -> int:
-    """CUDA context of the machine's card by its name; a usual one where the card is not known."""
-    return _contexts().get(_plain(machine.usable[0].name), CARD_CONTEXT) if machine.gpus else CARD_CONTEXT
+    """CUDA context of the machine's card by its name; a usual one where the GPU is not known."""
+    return _contexts().get(_plain(machine.usable[0].name), GPU_CONTEXT) if machine.gpus else GPU_CONTEXT
 
 
 @lru_cache(maxsize=1)
@@ -342,13 +408,3 @@ def _contexts() -> dict[str, int]:
 def _plain(name: str) -> str:
     """ "NVIDIA A100-SXM4-40GB" and "a100 sxm4 40gb" are one name."""
     return name.lower().removeprefix("nvidia ").replace(" ", "-")
-
-
-def adapter_bytes(inputs: Inputs) -> int:
-    """Weights, gradients and moments of the adapters on one GPU; weights alone where the others are counted apart."""
-    if inputs.by_tensor:
-        return FP32 * inputs.mechanics.adapter_copies * inputs.adapters
-    if inputs.split is not None:
-        part_here = inputs.split.parameters / inputs.parameters
-        return round(MEGATRON_ADAPTER_BYTES * inputs.adapters * part_here)
-    return round(ADAPTER_STATE_BYTES * inputs.adapters / (inputs.shards if inputs.stage == 3 else 1))

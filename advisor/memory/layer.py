@@ -1,36 +1,98 @@
-"""What one decoder layer keeps for its backward, per token: all of it, or what selective checkpointing saves."""
+"""Counts the bytes that one decoder layer keeps or needs of one token, in forward and backward."""
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from advisor.memory import constants as c
+from advisor.memory.amount import Amount, add_up, in_bytes, quantity
 from advisor.run.run import ModelShape
 
+per_shape = lru_cache(maxsize=64)
+"""Keeps what a formula gave for the last shapes."""
 
-def kept_bytes_per_token(shape: ModelShape, stream: int = 1, *, fused: bool = False) -> int:
+
+def of_each(size: float, name: str, count: float) -> Amount:
+    """`size` bytes for each of `count` of what `name` (marked) says."""
+    return in_bytes("", size) * quantity(name, count)
+
+
+def mlp_width(shape: ModelShape) -> int:
+    """Width of the MLP that a token passes: of all experts that are chosen for it."""
+    return shape.experts_per_token * shape.expert_intermediate if shape.experts else shape.intermediate
+
+
+@per_shape
+def kept_of_token(shape: ModelShape, stream: int = 1, fused: bool = False) -> Amount:
     """Bytes one token keeps for the backward of one decoder layer, not checkpointed (FlashAttention, eager norms).
 
     `stream`: GPUs that split the stream; the two norms' outputs are then gathered for the matrices behind them.
     `fused`: norms and MLP are Liger's kernels (dense models, whose classes the library knows).
     """
     fused = fused and not shape.experts
-    mlp = (c.FUSED_MLP_COPIES if fused else c.MLP_COPIES) * shape.intermediate
-    if shape.experts:
-        width = shape.experts_per_token * shape.expert_intermediate
-        mlp = c.MLP_COPIES * width + c.EXPERT_COPY_FACTOR * c.BF16 * shape.experts_per_token * shape.hidden
-    heads = c.HEAD_COPIES * shape.heads * shape.head_dim + c.KV_COPIES * shape.kv_heads * shape.head_dim
-    if shape.head_norm:
-        heads += (c.BF16 if fused else c.HEAD_NORM_COPIES) * (shape.heads + shape.kv_heads) * shape.head_dim
     copies = c.FUSED_HIDDEN_COPIES if fused else c.HIDDEN_COPIES
     if stream > 1:
         copies = c.GATHERED_COPIES + -(-(copies - c.GATHERED_COPIES) // stream)
-    return copies * shape.hidden + heads + mlp + c.FP32 * shape.heads
+    parts = [
+        of_each(copies, "hidden", shape.hidden),
+        of_each(c.HEAD_COPIES, "query width", shape.heads * shape.head_dim),
+        of_each(c.KV_COPIES, "key width", shape.kv_heads * shape.head_dim),
+        of_each(c.FUSED_MLP_COPIES if fused else c.MLP_COPIES, "MLP width", mlp_width(shape)),
+        of_each(c.FP32, "heads", shape.heads),
+    ]
+    if shape.experts:
+        routed = of_each(c.EXPERT_COPIES * c.BF16, "hidden", shape.hidden)
+        parts.append(routed * quantity("experts of a token", shape.experts_per_token))
+    if shape.head_norm:
+        width = (shape.heads + shape.kv_heads) * shape.head_dim
+        parts.append(of_each(c.BF16 if fused else c.HEAD_NORM_COPIES, "normed width", width))
+    return add_up(parts).called("of a token in a layer").rests_on(shape.basis)
 
 
-def selective_bytes_per_token(shape: ModelShape) -> int:
+@per_shape
+def selective_of_token(shape: ModelShape) -> Amount:
     """Bytes one token keeps of a layer whose recomputation is selective: its input, the attention's output with its
     log-sums, and every other matrix product's output (torchtitan, distributed/activation_checkpoint.py): the 1st, 3rd,
     5th and 7th of q, k, v, o, gate, up, down."""
     queries, keys = shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim
-    width = shape.experts_per_token * shape.expert_intermediate if shape.experts else shape.intermediate
-    products = queries + keys + width + shape.hidden
-    return c.BF16 * (shape.hidden + queries + products) + c.FP32 * shape.heads
+    widths = [
+        quantity("hidden", 2 * shape.hidden),
+        quantity("query width", 2 * queries),
+        quantity("key width", keys),
+        quantity("MLP width", mlp_width(shape)),
+    ]
+    return (
+        (c.IN_BF16 * add_up(widths) + of_each(c.FP32, "heads", shape.heads))
+        .called("of a token in a layer")
+        .rests_on(shape.basis)
+    )
+
+
+@per_shape
+def backward_of_token(shape: ModelShape) -> Amount:
+    """Gradients beside the kept tensors of one recomputed layer, per token: the MLP's backward is the fullest."""
+    both = of_each(c.BACKWARD_MLP, "MLP width", mlp_width(shape)) + of_each(c.BF16, "hidden", shape.hidden)
+    return both.rests_on(shape.basis)
+
+
+@per_shape
+def forward_of_token(shape: ModelShape, stream_bytes: int, ways: int) -> Amount:
+    """Bytes of one token in one layer without gradients, the stream split `ways` ways."""
+    hidden = of_each(c.FORWARD_HIDDEN * stream_bytes / c.BF16, "hidden", shape.hidden) / quantity("GPUs", ways)
+    return (hidden.rounded() + of_each(c.FORWARD_MLP, "MLP width", mlp_width(shape))).rests_on(shape.basis)
+
+
+@per_shape
+def kv_of_token(shape: ModelShape, ranks: int = 1, element: int = c.BF16) -> Amount:
+    """Bytes of one token in the KV cache of one of `ranks` tensor-parallel GPUs, `element` bytes a number.
+
+    Heads are repeated where there are more ranks than heads; a latent cache (MLA) is not divided.
+    """
+    whole = of_each(element, "keys and values of a head", 2 * shape.head_dim) * quantity("KV heads", shape.kv_heads)
+    whole = whole * quantity("layers", shape.layers)
+    stated = shape.kv_bytes_per_token * element // c.BF16
+    if stated and stated < whole.value // 2:
+        return in_bytes("of a token in the cache", stated, basis=shape.basis)
+    if stated:
+        whole = in_bytes("of a token in the cache", stated, basis=shape.basis)
+    return (whole / quantity("tensor-parallel GPUs", min(ranks, max(1, shape.kv_heads)))).rests_on(shape.basis)

@@ -1,4 +1,4 @@
-"""The whole ledger of a run on a machine, and comparisons of two of them."""
+"""Builds the whole ledger of a run on a machine, and compares two of them."""
 
 from __future__ import annotations
 
@@ -8,25 +8,23 @@ from advisor.crash.evidence import Crash
 from advisor.machine.inventory import Machine
 from advisor.memory import constants as c
 from advisor.memory import rollout, training
-from advisor.memory.cells import Ledger, Place
-from advisor.memory.host import host_parts
-from advisor.memory.inputs import Inputs, card_of, missing_inputs, read_inputs
-from advisor.memory.parts import Part, phase_sum, weaker
-from advisor.memory.validation import validation_parts
+from advisor.memory.cells import Bounds, Cell, Ledger, Place, phase_sum
+from advisor.memory.host import host_cells
+from advisor.memory.inputs import Inputs, gpu_of, missing_inputs, read_inputs
 from advisor.run.run import Run
-from advisor.words import PHASES, Basis, Phase, weakest
+from advisor.words import PHASES, Phase, weakest
 
-_GPU: dict[Phase, Callable[[Inputs], list[Part]]] = {
-    "model_load": training.load_parts,
-    "rollout_init": rollout.init_parts,
-    "rollout_generate": rollout.generate_parts,
-    "weight_sync": rollout.sync_parts,
-    "log_prob": training.log_prob_parts,
-    "actor_update": training.actor_parts,
-    "critic_update": training.critic_parts,
-    "optimizer_step": training.step_parts,
-    "checkpoint": training.checkpoint_parts,
-    "validation": validation_parts,
+_GPU: dict[Phase, Callable[[Inputs], list[Cell]]] = {
+    "model_load": training.load_cells,
+    "rollout_init": rollout.init_cells,
+    "rollout_generate": rollout.generate_cells,
+    "weight_sync": rollout.sync_cells,
+    "log_prob": training.log_prob_cells,
+    "actor_update": training.actor_cells,
+    "critic_update": training.critic_cells,
+    "optimizer_step": training.step_phase_cells,
+    "checkpoint": training.checkpoint_cells,
+    "validation": rollout.validation_cells,
 }
 
 
@@ -35,7 +33,7 @@ def build_ledger(run: Run, machine: Machine, crash: Crash | None = None) -> Ledg
 
     Without the model's shape or any count of GPUs the sums are empty and `missing` says what to give.
     """
-    capacity, of_card = card_of(machine, crash)
+    capacity, of_card = gpu_of(machine, crash)
     doubts = (*run.doubts, *of_card)
     limit = machine.host.ceiling_bytes
     missing = missing_inputs(run, machine, crash)
@@ -44,15 +42,14 @@ def build_ledger(run: Run, machine: Machine, crash: Crash | None = None) -> Ledg
     inputs = read_inputs(run, machine, crash)
     phases = phases_of(inputs)
     bounds = _bounds(inputs)
-    made = {of: weaker(of(inputs), inputs.basis) for of in {_GPU[phase] for phase in phases}}
-    gpu = tuple(phase_sum(p, "gpu", made[_GPU[p]], bounds) for p in phases)
-    on_host = zip(phases, host_parts(inputs, phases), strict=True)
-    host = tuple(phase_sum(p, "host", weaker(parts, inputs.basis)) for p, parts in on_host)
-    basis = weakest(_basis(inputs), "estimated" if doubts else "computed")
+    gpu = tuple(phase_sum(phase, "gpu", _GPU[phase](inputs), bounds) for phase in phases)
+    on_host = zip(phases, host_cells(inputs, phases), strict=True)
+    host = tuple(phase_sum(phase, "host", cells) for phase, cells in on_host)
+    basis = weakest(inputs.basis, "estimated" if doubts or inputs.assumed else "computed")
     return Ledger(capacity, limit, gpu, host, basis, inputs.assumed, doubts=doubts)
 
 
-def _bounds(inputs: Inputs) -> tuple[tuple[float, float], tuple[float, float]] | None:
+def _bounds(inputs: Inputs) -> Bounds | None:
     """How narrow and how wide a phase's interval may be; any width where a guess decides which states a GPU holds, the
     widest where no dialect says how the framework holds them."""
     if not inputs.stage_known:
@@ -61,12 +58,6 @@ def _bounds(inputs: Inputs) -> tuple[tuple[float, float], tuple[float, float]] |
     if inputs.run.framework == "unknown":
         return (c.WIDEST_BELOW, c.WIDEST_BELOW), (above, above)
     return (c.NARROWEST_BELOW, c.WIDEST_BELOW), (c.NARROWEST_ABOVE, above)
-
-
-def _saves(run: Run) -> bool:
-    """Whether the run writes checkpoints at all: an interval of -1 or 0 switches them off."""
-    every = run.number("checkpoint.every")
-    return every is None or every > 0
 
 
 def phases_of(inputs: Inputs) -> tuple[Phase, ...]:
@@ -79,22 +70,18 @@ def phases_of(inputs: Inputs) -> tuple[Phase, ...]:
         absent |= {"rollout_init", "rollout_generate", "weight_sync"}
         absent |= set() if inputs.evaluation is not None and inputs.answers_given else {"validation"}
         absent |= set() if inputs.has_reference else {"log_prob"}
-    if not _saves(inputs.run):
+    every = inputs.run.number("checkpoint.every")
+    if every is not None and every <= 0:  # -1 and 0 switch checkpoints off
         absent.add("checkpoint")
     if not inputs.run.has_critic:
         absent.add("critic_update")
     return tuple(p for p in PHASES if p in _GPU and p not in absent)
 
 
-def _basis(inputs: Inputs) -> Basis:
-    """A ledger with guessed inputs is an estimate, whatever its cells say."""
-    return weakest(inputs.basis, "estimated" if inputs.assumed else "computed")
-
-
 def difference(before: Ledger, after: Ledger, place: Place) -> dict[Phase, int]:
     """Expected bytes saved per phase (negative where `after` needs more), for phases that both have."""
     saved: dict[Phase, int] = {}
-    for was in before.gpu if place == "gpu" else before.host:
+    for was in before.sums(place):
         now = after.phase(place, was.phase)
         if now is not None:
             saved[was.phase] = was.expected - now.expected

@@ -1,22 +1,20 @@
-"""Megatron's shares: parameters of the fullest rank by tensor, pipeline, context and expert parallel sizes, the
+"""Counts Megatron's shares: parameters of the fullest rank by tensor, pipeline, context and expert parallel sizes, the
 distributed optimizer, and a pass in sequence-parallel layers."""
 
 from __future__ import annotations
 
-from functools import partial
+from functools import lru_cache
 
 from msgspec import Struct
 
-from advisor.language import mark, say
+from advisor.language import mark
 from advisor.memory import constants as c
+from advisor.memory.amount import Amount, add_up, quantity
 from advisor.memory.batches import Pass
-from advisor.memory.formula import Words
-from advisor.memory.parts import Part, part
+from advisor.memory.cells import Cell, Note, cell, note
+from advisor.memory.layer import mlp_width, of_each
 from advisor.run.run import ModelShape, Run
-from advisor.units import show_params
 
-_BUFFERS = mark("Megatron's communicators, workspaces, buckets")
-_BUFFERS_OF_EXPERTS = mark("Megatron's communicators, workspaces, buckets, dispatch of tokens to experts")
 _SIZES = ("tensor", "pipeline", "context", "expert", "expert_tensor")
 
 
@@ -30,10 +28,10 @@ class Split(Struct, frozen=True):
     parameters: float
     optimizer: float
 
-    @property
-    def words(self) -> str:
-        """ "TP 4, PP 1, CP 1, EP 4"."""
-        return f"TP {self.tensor}, PP {self.pipeline}, CP {self.context}, EP {self.expert}"
+    def note(self, words: str) -> Note:
+        """`words` (marked), and the sizes as `split`: "TP 4, PP 1, CP 1, EP 4"."""
+        sizes = f"TP {self.tensor}, PP {self.pipeline}, CP {self.context}, EP {self.expert}"
+        return note(words, split=sizes)
 
 
 def split_of(run: Run, shape: ModelShape) -> Split | None:
@@ -62,106 +60,66 @@ def expert_parameters(shape: ModelShape) -> int:
     return shape.layers * shape.experts * 3 * shape.hidden * shape.expert_intermediate
 
 
-def layer_bytes(shape: ModelShape, split: Split) -> float:
+@lru_cache(maxsize=16)
+def _layer_of_token(shape: ModelShape, tensor: int) -> Amount:
     """Bytes per token that one layer keeps for backward on one rank; sequence parallelism divides the stream, too."""
-    heads = c.HEAD_COPIES * shape.heads * shape.head_dim + c.KV_COPIES * shape.kv_heads * shape.head_dim
+    parts = [
+        of_each(c.MEGATRON_HIDDEN, "hidden", shape.hidden),
+        of_each(c.HEAD_COPIES, "query width", shape.heads * shape.head_dim),
+        of_each(c.KV_COPIES, "key width", shape.kv_heads * shape.head_dim),
+        of_each(c.MEGATRON_MLP, "MLP width", mlp_width(shape)),
+    ]
     if shape.experts:
-        pair = c.MEGATRON_MLP * shape.expert_intermediate + c.MEGATRON_PAIR_HIDDEN * shape.hidden
-        mlp = float(shape.experts_per_token * pair)
-    else:
-        mlp = float(c.MEGATRON_MLP * shape.intermediate)
-    return (c.MEGATRON_HIDDEN * shape.hidden + heads + mlp) / split.tensor
+        pairs = of_each(c.MEGATRON_PAIR_HIDDEN, "hidden", shape.hidden)
+        parts.append(pairs * quantity("experts of a token", shape.experts_per_token))
+    return (
+        (add_up(parts) / quantity("tensor-parallel GPUs", tensor)).called("of a token in a layer").rests_on(shape.basis)
+    )
 
 
-def update_activations(run: Run, shape: ModelShape, split: Split, step: Pass) -> tuple[Part, Part]:
+def update_activations(run: Run, shape: ModelShape, split: Split, step: Pass) -> tuple[list[Cell], list[Cell]]:
     """Kept activations, and the layer that is recomputed.
 
     Under 1F1B the first stage keeps as many micro-batches as there are stages, so the layers of all stages count.
     """
-    layer = layer_bytes(shape, split)
-    tokens = step.tokens / _context(run, split)
-    full = str(run.value("actor.recompute_granularity") or "").lower() == "full" or run.is_on(
-        "actor.gradient_checkpointing"
-    )
-    if full:
-        per = c.BF16 * shape.hidden / split.tensor
-        kept = _tokens(per * shape.layers, tokens, step, partial(_layer_inputs, shape))
-        return kept, _tokens(c.RECOMPUTE_FACTOR * layer, tokens, step, lambda: say("one layer recomputed"))
-    return _tokens(
-        layer * shape.layers, tokens, step, lambda: say("{count} layers without full recompute", count=shape.layers)
-    ), part("activations", 0, lambda: say("nothing recomputed"))
+    layer = _layer_of_token(shape, split.tensor)
+    tokens, layers = _tokens(run, split, step), quantity("layers", shape.layers)
+    granularity = str(run.value("actor.recompute_granularity") or "").lower()
+    if granularity == "full" or run.is_on("actor.gradient_checkpointing"):
+        each = of_each(c.BF16, "hidden", shape.hidden) / quantity("tensor-parallel GPUs", split.tensor)
+        again = quantity("of what it keeps", c.RECOMPUTE_FACTOR, "%") * layer
+        return [_activations(each * layers * tokens, mark("layer inputs"))], [
+            _activations(again * tokens, mark("one layer recomputed"))
+        ]
+    return [_activations(layer * layers * tokens, mark("layers without full recompute"))], []
 
 
-def _layer_inputs(shape: ModelShape) -> str:
-    return say("layer inputs: 2 B x {hidden} x {layers} layers", hidden=shape.hidden, layers=shape.layers)
+def _activations(size: Amount, words: str) -> Cell:
+    return cell("activations", size.spread(c.ACTIVATION_LOW, c.ACTIVATION_HIGH), words)
 
 
-def scoring_activations(run: Run, shape: ModelShape, split: Split, step: Pass) -> Part:
+def scoring_activations(run: Run, shape: ModelShape, split: Split, step: Pass) -> Cell:
     """One layer without gradients."""
-    tokens = step.tokens / _context(run, split)
-    return _tokens(c.FORWARD_FACTOR * layer_bytes(shape, split), tokens, step, lambda: say("one layer forward"))
+    part = quantity("of what it keeps", c.FORWARD_FACTOR, "%")
+    layer = _layer_of_token(shape, split.tensor)
+    return _activations(part * layer * _tokens(run, split, step), mark("one layer forward"))
 
 
-def logits_part(shape: ModelShape, split: Split, step: Pass, per: float, run: Run) -> Part:
+def logits_cell(shape: ModelShape, split: Split, step: Pass, per: Amount, run: Run) -> Cell:
     """Logits of this rank's part of the vocabulary."""
-    tokens = step.tokens / _context(run, split)
-    size = per * shape.vocab / split.tensor * tokens
-
-    def words() -> str:
-        return say(
-            "{per:g} B x {vocab} / TP {tensor} x {tokens:.0f} tokens ({step})",
-            per=per,
-            vocab=shape.vocab,
-            tensor=split.tensor,
-            tokens=tokens,
-            step=step.formula,
-        )
-
-    return part("logits", size, words, low=size * c.LOGITS_LOW, high=size * c.LOGITS_HIGH, basis=step.basis)
+    vocab = quantity("vocabulary", shape.vocab, basis=shape.basis) / quantity("tensor-parallel GPUs", split.tensor)
+    tokens = quantity("tokens", _tokens(run, split, step).value, basis=step.tokens.basis)
+    return cell("logits", (per * vocab * tokens).spread(c.LOGITS_LOW, c.LOGITS_HIGH))
 
 
-def buffers_part(shape: ModelShape) -> Part:
+def buffers_cell(shape: ModelShape) -> Cell:
     """What Megatron holds beside states and activations."""
-    words, size, low, high = _BUFFERS, c.MEGATRON, c.MEGATRON_LOW, c.MEGATRON_HIGH
-    if shape.experts:
-        words = _BUFFERS_OF_EXPERTS
-        size, low, high = (
-            size + c.MEGATRON_EXPERTS,
-            low + c.MEGATRON_EXPERTS_LOW,
-            high + c.MEGATRON_EXPERTS_HIGH,
-        )
-    return part("buffers", size, partial(say, words), low=low, high=high, basis="estimated", pooled=False)
+    size = c.MEGATRON + c.MEGATRON_EXPERTS if shape.experts else c.MEGATRON
+    return cell("buffers", size, mark("Megatron's communicators, workspaces, buckets"), pooled=False)
 
 
-def share_words(per: float, split: Split, *, optimizer: bool) -> str:
-    """The arithmetic of a state's share."""
-    return say(
-        "{per:g} B x {count} parameters, its part of the distributed optimizer ({split})"
-        if optimizer
-        else "{per:g} B x {count} parameters, the fullest rank ({split})",
-        per=per,
-        count=show_params(round(split.optimizer if optimizer else split.parameters)),
-        split=split.words,
-    )
-
-
-def _context(run: Run, split: Split) -> int:
-    """Ranks that share a sequence; a token budget already counts one rank's tokens (verl multiplies it by CP)."""
-    return 1 if run.is_on("actor.dynamic_batch") else split.context
-
-
-def _tokens(per_token: float, tokens: float, step: Pass, words: Words) -> Part:
-    size = per_token * tokens
-    scale = step.low / max(1, step.tokens), step.high / max(1, step.tokens)
-    low, high = size * scale[0] * c.ACTIVATION_LOW, size * scale[1] * c.ACTIVATION_HIGH
-
-    def said() -> str:
-        return say(
-            "{what}: {each:.0f} kB x {tokens:.0f} tokens ({step})",
-            what=words(),
-            each=per_token / 1000,
-            tokens=tokens,
-            step=step.formula,
-        )
-
-    return part("activations", size, said, low=low, high=high, basis=step.basis)
+def _tokens(run: Run, split: Split, step: Pass) -> Amount:
+    """Tokens of a rank: ranks may share a sequence; a token budget already counts one rank's (verl multiplies it)."""
+    if run.is_on("actor.dynamic_batch"):
+        return step.tokens
+    return step.tokens / quantity("context-parallel GPUs", split.context)

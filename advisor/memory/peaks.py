@@ -1,4 +1,4 @@
-"""What a watched run held at most in each phase: the measured sum replaces the predicted one.
+"""Puts what a watched run held at most in each phase in place of the predicted sum.
 
 Where less was held than predicted, the cells shrink, first within their own intervals; where it was more, the rest is
 "unexplained", as it is after a crash. After a change the difference that was measured moves along.
@@ -7,15 +7,14 @@ Where less was held than predicted, the cells shrink, first within their own int
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import partial
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.language import say
-from advisor.memory.cells import Cell, Ledger, PhaseSum, Place
-from advisor.memory.readings import ENGINE, PLAUSIBLE
-from advisor.units import show_bytes
+from advisor.language import mark
+from advisor.memory.amount import in_bytes
+from advisor.memory.cells import ENGINE, Cell, Ledger, PhaseSum, Place, note
+from advisor.memory.readings import PLAUSIBLE
 from advisor.words import Basis, Phase
 
 _EXACT = ((0.0, 0.0), (0.0, 0.0))
@@ -60,7 +59,7 @@ def proven_by(ledger: Ledger, found: Sequence[Peak]) -> tuple[Peak, ...]:
         phase = ledger.phase(peak.place, peak.phase)
         if phase is None or not _is_of_this_run(peak, phase):
             continue
-        hidden = [each.expected for each in _sums(ledger, peak.place) if (peak.place, each.phase) not in shown]
+        hidden = [each.expected for each in ledger.sums(peak.place) if (peak.place, each.phase) not in shown]
         if peak.measured < phase.expected and not peak.whole:
             continue
         if peak.measured > phase.expected and peak.measured <= _NEAR * max(hidden, default=0):
@@ -71,24 +70,16 @@ def proven_by(ledger: Ledger, found: Sequence[Peak]) -> tuple[Peak, ...]:
 
 def _beside_engine(peak: Peak, phase: PhaseSum) -> Peak:
     """With what is predicted of the engine; without its part where that is another engine's, or none is predicted."""
-    whole = _engine_bytes(phase)
+    whole = phase.of(*ENGINE)
     if peak.engine is None or not whole / PLAUSIBLE <= peak.engine <= whole * PLAUSIBLE or not whole:
         return replace(peak, engine=None)
     return replace(peak, engine_predicted=whole)
-
-
-def _engine_bytes(phase: PhaseSum) -> int:
-    return sum(cell.expected for cell in phase.cells if cell.owner in ENGINE)
 
 
 def _is_of_this_run(peak: Peak, phase: PhaseSum) -> bool:
     """On the host much is held by nobody the settings know, so there only too little is strange."""
     below, above = phase.expected / PLAUSIBLE, phase.expected * PLAUSIBLE
     return below <= peak.measured and (peak.place == "host" or peak.measured <= above)
-
-
-def _sums(ledger: Ledger, place: Place) -> tuple[PhaseSum, ...]:
-    return ledger.gpu if place == "gpu" else ledger.host
 
 
 def with_peaks(ledger: Ledger, proven: Iterable[Peak]) -> Ledger:
@@ -109,8 +100,11 @@ def _in_phase(phase: PhaseSum, peak: Peak | None) -> PhaseSum:
     extra, known = peak.measured - peak.rest_predicted, _with_engine(phase, peak)
     cells: tuple[Cell, ...] | None
     if extra > 0:
-        words = partial(_beyond, peak)
-        cells = (*known.cells, Cell(phase.phase, phase.place, "unexplained", extra, extra, extra, words, "measured"))
+        beyond = in_bytes("in use", peak.measured, basis="measured") - in_bytes(
+            "predicted", peak.rest_predicted, basis="measured"
+        )
+        words = note(mark("measured by {source}"), source=peak.source)
+        cells = (*known.cells, Cell("unexplained", beyond, words))
     else:
         cells = _shrunk(known.cells, round(-extra * known.expected / peak.rest_predicted), peak)
     if cells is None:
@@ -122,15 +116,20 @@ def _in_phase(phase: PhaseSum, peak: Peak | None) -> PhaseSum:
 
 def _with_engine(phase: PhaseSum, peak: Peak) -> PhaseSum:
     """The engine's cells as large, together, as its processes were; after a change, in the same proportion."""
-    whole = _engine_bytes(phase)
+    whole = phase.of(*ENGINE)
     if peak.engine is None or not whole:
         return phase
     places = {place: cell.expected for place, cell in enumerate(phase.cells) if cell.owner in ENGINE}
     parts = _shared(round(peak.engine * whole / peak.engine_predicted), places)
     basis: Basis = "measured" if whole == peak.engine_predicted else "estimated"
-    words = partial(_of_engine, peak)
+    words = note(
+        mark("part of {measured} that the engine's own processes held by {source}; predicted {predicted}"),
+        measured=in_bytes("", peak.engine),
+        source=peak.source,
+        predicted=in_bytes("", peak.engine_predicted),
+    )
     cells = tuple(
-        replace(cell, low=parts[place], expected=parts[place], high=parts[place], words=words, basis=basis)
+        replace(cell, amount=in_bytes("of the engine", parts[place], basis=basis), note=words)
         if place in parts
         else cell
         for place, cell in enumerate(phase.cells)
@@ -172,35 +171,13 @@ def _shared(size: int, weights: dict[int, int]) -> dict[int, int]:
 def _less(cell: Cell, cut: int, peak: Peak) -> Cell:
     if not cut:
         return cell
-    size = cell.expected - cut
-    words = partial(_cut, cell, cut, peak)
-    return replace(cell, low=min(cell.low, size), expected=size, words=words, basis="estimated")
-
-
-def _of_engine(peak: Peak) -> str:
-    return say(
-        "part of {measured} that the engine's own processes held by {source}; predicted {predicted}",
-        measured=show_bytes(peak.engine),
+    less = cell.amount - in_bytes("less by what was measured", cut, basis="estimated")
+    words = note(
+        mark("{measured} were in use in all by {source}, {predicted} predicted"),
+        measured=in_bytes("", peak.measured),
         source=peak.source,
-        predicted=show_bytes(peak.engine_predicted),
+        predicted=in_bytes("", peak.predicted),
     )
-
-
-def _beyond(peak: Peak) -> str:
-    return say(
-        "{measured} in use by {source}, less the {predicted} predicted",
-        measured=show_bytes(peak.measured),
-        source=peak.source,
-        predicted=show_bytes(peak.rest_predicted),
-    )
-
-
-def _cut(cell: Cell, cut: int, peak: Peak) -> str:
-    return say(
-        "{formula}; less {cut}, since {measured} were in use in all by {source} and {predicted} predicted",
-        formula=cell.formula,
-        cut=show_bytes(cut),
-        measured=show_bytes(peak.measured),
-        source=peak.source,
-        predicted=show_bytes(peak.predicted),
-    )
+    if cell.note is not None:
+        words = note(mark("{words}; {more}"), words=cell.note, more=words)
+    return replace(cell, amount=less.within(min(cell.low, less.value), cell.high), note=words)

@@ -1,4 +1,4 @@
-"""What the run itself printed of its memory: a reading replaces the prediction of the same quantity.
+"""Puts what the run itself printed of its memory in place of the prediction of the same quantity.
 
 Read before a change, a reading also tells by how much the prediction of the changed run is off.
 """
@@ -6,18 +6,17 @@ Read before a change, a reading also tells by how much the prediction of the cha
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import partial
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.crash.evidence import Crash, Reading, ReadingKind
 from advisor.language import Sayings, mark, say
-from advisor.memory.cells import Cell, Kind, Ledger, Owner, PhaseSum
+from advisor.memory.amount import in_bytes, most
+from advisor.memory.cells import ENGINE, Cell, CellKind, Ledger, Owner, PhaseSum, note
 from advisor.units import show_bytes
 from advisor.words import Phase
 
-ENGINE: tuple[Owner, ...] = ("engine_weights", "kv_cache", "engine_rest")
 _KINDS: Sayings[ReadingKind] = Sayings(
     {
         "kv_cache": "the engine's KV cache",
@@ -38,14 +37,14 @@ class Replaced(Struct, frozen=True):
     predicted: int
     measured: int
     source: str
-    kind: Kind = ""
+    kind: CellKind = ""
     phase: Phase | None = None
     """None: in all phases."""
 
 
 def replaced_by(ledger: Ledger, crash: Crash) -> tuple[Replaced, ...]:
     """The quantities of this ledger that the log measured."""
-    found = [*_engine(ledger, crash.readings), *_asleep(ledger, crash.readings), *_torn(ledger, crash)]
+    found = [*_engine(ledger, crash.readings), *_asleep(ledger, crash.readings), *_fragmentation(ledger, crash)]
     return tuple(each for each in found if each is not None)
 
 
@@ -63,12 +62,12 @@ def _engine(ledger: Ledger, readings: Iterable[Reading]) -> list[Replaced | None
 
 
 def _asleep(ledger: Ledger, readings: Iterable[Reading]) -> list[Replaced | None]:
-    """What a sleeping engine left: what was still in use then, less what the trainer has on the card in a rollout."""
+    """What a sleeping engine left: what was still in use then, less what the trainer has on the GPU in a rollout."""
     left = next((reading for reading in reversed(tuple(readings)) if reading.kind == "still_used"), None)
     beside = ledger.phase("gpu", "rollout_generate")
     if left is None or beside is None:
         return []
-    trainer = sum(cell.expected for cell in beside.cells if cell.owner not in ENGINE)
+    trainer = beside.expected - beside.of(*ENGINE)
     source = say(
         "{where}: {used} in use asleep, less the trainer's {trainer}",
         where=_where(left),
@@ -78,7 +77,7 @@ def _asleep(ledger: Ledger, readings: Iterable[Reading]) -> list[Replaced | None
     return [_replaced(ledger, "engine_rest", left.bytes - trainer, source, "asleep")]
 
 
-def _torn(ledger: Ledger, crash: Crash) -> list[Replaced | None]:
+def _fragmentation(ledger: Ledger, crash: Crash) -> list[Replaced | None]:
     """What torch's message says it keeps beside what it gave out."""
     if crash.verdict != "oom" or crash.memory != "gpu" or not crash.evidence:
         return []
@@ -86,23 +85,23 @@ def _torn(ledger: Ledger, crash: Crash) -> list[Replaced | None]:
     size = cause.fields.get("reserved_unallocated_bytes")
     if died is None or not isinstance(size, int):
         return []
-    predicted = sum(cell.expected for cell in died.cells if cell.owner == "fragmentation")
+    predicted = died.of("fragmentation")
     where = say("{place}: reserved by torch but unallocated", place=f"{cause.file}:{cause.line}")
     return [Replaced("fragmentation", predicted, size, where, phase=died.phase)]
 
 
-def _read(ledger: Ledger, owner: Owner, reading: Reading | None, kind: Kind = "") -> Replaced | None:
+def _read(ledger: Ledger, owner: Owner, reading: Reading | None, kind: CellKind = "") -> Replaced | None:
     return None if reading is None else _replaced(ledger, owner, reading.bytes, _where(reading), kind)
 
 
-def _replaced(ledger: Ledger, owner: Owner, measured: int, source: str, kind: Kind = "") -> Replaced | None:
+def _replaced(ledger: Ledger, owner: Owner, measured: int, source: str, kind: CellKind = "") -> Replaced | None:
     predicted = _cell_bytes(ledger, owner, kind)
     if not predicted or not predicted / PLAUSIBLE <= measured <= predicted * PLAUSIBLE:
         return None
     return Replaced(owner, predicted, measured, source, kind)
 
 
-def _cell_bytes(ledger: Ledger, owner: Owner, kind: Kind = "") -> int:
+def _cell_bytes(ledger: Ledger, owner: Owner, kind: CellKind = "") -> int:
     cells = (cell for each in ledger.gpu for cell in each.cells)
     return next((c.expected for c in cells if c.owner == owner and kind in ("", c.kind)), 0)
 
@@ -127,50 +126,32 @@ def _in_phase(phase: PhaseSum, found: Replaced) -> PhaseSum:
     if found.phase is not None and phase.phase != found.phase:
         return phase
     if found.owner == "fragmentation":
-        return _with_torn(phase, found)
-    return replace(phase, cells=tuple(_cell(cell, found) if _fits(cell, found) else cell for cell in phase.cells))
+        return _with_fragmentation(phase, found)
+    return replace(phase, cells=tuple(_read_cell(cell, found) if _fits(cell, found) else cell for cell in phase.cells))
 
 
 def _fits(cell: Cell, found: Replaced) -> bool:
     return cell.owner == found.owner and found.kind in ("", cell.kind)
 
 
-def _cell(cell: Cell, found: Replaced) -> Cell:
+def _read_cell(cell: Cell, found: Replaced) -> Cell:
     extra = found.measured - found.predicted
     if cell.expected == found.predicted:
-        size = found.measured
-        read = partial(_measured, found)
-        return replace(cell, low=size, expected=size, high=size, words=read, basis="measured", kind="")
-    low, expected, high = (max(0, end + extra) for end in (cell.low, cell.expected, cell.high))
-    return replace(cell, low=low, expected=expected, high=high, words=partial(_moved, cell, extra), basis="estimated")
+        size = in_bytes("by the log", found.measured, basis="measured")
+        predicted = in_bytes("", found.predicted)
+        words = note(mark("{source}; predicted {predicted}"), source=found.source, predicted=predicted)
+        return replace(cell, amount=size, note=words, kind="")
+    if extra > 0:
+        moved = cell.amount + in_bytes("more than predicted by the log", extra, basis="estimated")
+    else:
+        moved = cell.amount - in_bytes("less than predicted by the log", -extra, basis="estimated")
+    return replace(cell, amount=moved if moved.value >= 0 else most(0, moved))
 
 
-def _measured(found: Replaced) -> str:
-    return say(
-        "{measured} by the log, {source}; predicted {predicted}",
-        measured=show_bytes(found.measured),
-        source=found.source,
-        predicted=show_bytes(found.predicted),
-    )
-
-
-def _moved(cell: Cell, extra: int) -> str:
-    more = extra > 0
-    return say(
-        "{formula}; the log showed {extra} more than predicted"
-        if more
-        else "{formula}; the log showed {extra} less than predicted",
-        formula=cell.formula,
-        extra=show_bytes(abs(extra)),
-    )
-
-
-def _with_torn(phase: PhaseSum, found: Replaced) -> PhaseSum:
-    """One cell of torn memory in place of all predicted ones."""
-    torn = [cell for cell in phase.cells if cell.owner == "fragmentation"]
-    whole = sum(cell.expected for cell in torn)
-    low, high = sum(cell.low for cell in torn), sum(cell.high for cell in torn)
-    words = partial(say, mark("predicted torn memory"))
-    one = Cell(phase.phase, phase.place, "fragmentation", low, whole, high, words, "estimated")
+def _with_fragmentation(phase: PhaseSum, found: Replaced) -> PhaseSum:
+    """One cell of fragmentation in place of all predicted ones."""
+    lost = [cell for cell in phase.cells if cell.owner == "fragmentation"]
+    low, whole, high = (sum(getattr(cell, end) for cell in lost) for end in ("low", "expected", "high"))
+    predicted = in_bytes("of predicted fragmentation", whole, low=low, high=high, basis="estimated")
     rest = tuple(cell for cell in phase.cells if cell.owner != "fragmentation")
-    return replace(phase, cells=(*rest, _cell(one, found)))
+    return replace(phase, cells=(*rest, _read_cell(Cell("fragmentation", predicted), found)))

@@ -1,117 +1,109 @@
-"""The phases in which the rollout engine works: its start, generating, and the weight sync with its wake-up."""
+"""Lists what a GPU holds in the phases in which the rollout engine works: its start, generating, the weight sync with
+its wake-up, and evaluation during training."""
 
 from __future__ import annotations
 
-from advisor.language import say
+from advisor.language import mark
 from advisor.memory import constants as c
-from advisor.memory.engine import engine_of, hf_cache, sleeps
-from advisor.memory.inputs import Inputs
-from advisor.memory.parts import Part, part, total
-from advisor.memory.per_parameter import embedding_parameters, layer_parameters
-from advisor.memory.training import at_start, between_updates, process_parts, states_in
-from advisor.units import show_params
+from advisor.memory.amount import ceil, in_bytes, most, quantity
+from advisor.memory.cells import Cell, cell, total
+from advisor.memory.engine import engine_of, own_generation, sleeps
+from advisor.memory.gathered import of_layer, of_root, of_table, of_unit
+from advisor.memory.inputs import Inputs, per_ledger
+from advisor.memory.training import at_start, between_updates, log_prob_cells, process_cells, states_in
 
 
-def init_parts(inputs: Inputs) -> list[Part]:
+def init_cells(inputs: Inputs) -> list[Cell]:
     """The engine's start: what the trainer holds by then, and the whole share."""
     if not inputs.run.topology.colocated:
-        return [*engine_of(inputs, 0).awake(), *process_parts(inputs, processes=1)]
+        return [*engine_of(inputs, 0).awake(), *process_cells(inputs, 1)]
     engine = engine_of(inputs, at_start(inputs)).awake()
-    return [*states_in(inputs, "rollout_init"), *engine, *process_parts(inputs)]
+    return [*states_in(inputs, "rollout_init"), *engine, *process_cells(inputs)]
 
 
-def generate_parts(inputs: Inputs, rows: int | None = None) -> list[Part]:
+def generate_cells(inputs: Inputs, rows: int | None = None) -> list[Cell]:
     """Generating: the awake engine, and the trainer's states that were not moved away. `rows`: sequences at once, where
     the trainer itself generates; None: those of a scoring pass."""
-    if not inputs.has_engine:
-        return [
-            *states_in(inputs, "rollout_generate"),
-            *between_updates(inputs),
-            *hf_cache(inputs, rows or inputs.scoring.sequences),
-            *process_parts(inputs),
-        ]
-    if not inputs.run.topology.colocated:
-        return [*engine_of(inputs, 0).awake(), *process_parts(inputs, processes=1)]
-    engine = engine_of(inputs, at_start(inputs)).awake()
+    if inputs.has_engine and not inputs.run.topology.colocated:
+        return [*engine_of(inputs, 0).awake(), *process_cells(inputs, 1)]
+    if inputs.has_engine:
+        generating = engine_of(inputs, at_start(inputs)).awake()
+    else:
+        generating = own_generation(inputs, rows or inputs.scoring.sequences)
     states = [*states_in(inputs, "rollout_generate"), *between_updates(inputs)]
-    return [*states, *engine, *process_parts(inputs)]
+    return [*states, *generating, *process_cells(inputs)]
 
 
-def sync_parts(inputs: Inputs) -> list[Part]:
+def sync_cells(inputs: Inputs) -> list[Cell]:
     """Weight sync and wake-up: the fuller of copying (states, engine weights, gather) and the whole engine awake."""
     if inputs.mechanics.sync_adapters and inputs.adapters and inputs.run.topology.colocated:
-        return generate_parts(inputs)
-    gathered = gather_part(inputs)
+        return generate_cells(inputs)
+    gathered = sync_gathers(inputs)
     states = states_in(inputs, "weight_sync")
     if not inputs.run.topology.colocated:
-        trainer = [*states, gathered, *process_parts(inputs)]
-        bucket = part("buffers", c.SYNC_BUCKET, lambda: say("transfer buffer"))
-        rollout = [*engine_of(inputs, 0).awake(), bucket, *process_parts(inputs, processes=1)]
-        return max(trainer, rollout, key=total)
+        trainer = [*states, *gathered, *process_cells(inputs)]
+        bucket = cell("buffers", c.SYNC_BUCKET, mark("transfer buffer"))
+        return max(trainer, [*engine_of(inputs, 0).awake(), bucket, *process_cells(inputs, 1)], key=total)
     engine = engine_of(inputs, at_start(inputs))
     mechanics = inputs.mechanics
     at_once = mechanics.sync_wakes == "all"
     whole = not sleeps(inputs) or (at_once and "weights" in mechanics.wakes_beside)
-    copying = [*states, gathered, *(engine.awake() if whole else [engine.weights]), *process_parts(inputs)]
-    awake = [*states_in(inputs, "wake" if at_once else "rollout_generate"), *engine.awake(), *process_parts(inputs)]
+    copying = [*states, *gathered, *(engine.awake() if whole else [engine.weights]), *process_cells(inputs)]
+    awake = [*states_in(inputs, "wake" if at_once else "rollout_generate"), *engine.awake(), *process_cells(inputs)]
     return max(copying, awake, key=total)
 
 
-def gather_part(inputs: Inputs) -> Part:
+@per_ledger
+def sync_gathers(inputs: Inputs) -> list[Cell]:
     """What the sync gathers beside the shards: one tensor at a time, one layer, or the whole model in pieces."""
     kind = inputs.mechanics.sync_gathers
     if kind == "full_to_merge":
         kind = "full" if inputs.adapters else "tensor"
-    per = inputs.per.weights if inputs.trainer == "fsdp" else c.BF16
-    shape = inputs.shape
     if kind == "full":
-        return _whole_part(inputs)
+        return _whole_model(inputs)
+    per = inputs.state("weights") if inputs.trainer == "fsdp" else c.IN_BF16
+    shape = inputs.shape
     if kind == "unit":
-        unit = max(layer_parameters(shape), shape.vocab * shape.hidden)
-        return part(
-            "gathered",
-            per * unit,
-            lambda: say("one unit gathered: {per:g} B x {count}", per=per, count=show_params(unit)),
-        )
-    tensor = max(shape.vocab * shape.hidden, shape.hidden * shape.intermediate)
-    copy = inputs.per.weights * inputs.parameters / inputs.shards if inputs.trainer == "fsdp" else 0
-    return part(
-        "gathered",
-        (per + c.BF16) * tensor,
-        lambda: say(
-            "the largest tensor gathered and cast: ({per:g} + 2) B x {count}", per=per, count=show_params(tensor)
-        ),
-        low=per * tensor,
-        high=(per + c.BF16) * tensor + copy,
-    )
+        return [cell("gathered", per * of_unit(shape), mark("one unit gathered"))]
+    tensor = most(of_table(shape), quantity("in an MLP matrix", shape.hidden * shape.intermediate))
+    size = (per + c.IN_BF16) * tensor
+    copy = inputs.state("weights") * inputs.parameters / inputs.over if inputs.trainer == "fsdp" else 0
+    bounded = size.within(low=per.value * tensor.value, high=size + copy)
+    return [cell("gathered", bounded, mark("the largest tensor gathered and cast"))]
 
 
-def _whole_part(inputs: Inputs) -> Part:
-    """The whole model gathered at once, or the largest of `sync.batches` pieces; below ZeRO-3 every card has it.
+def _whole_model(inputs: Inputs) -> list[Cell]:
+    """The whole model gathered at once, or the largest of `sync.batches` pieces; below ZeRO-3 every GPU has it.
 
     The pieces are runs of decoder layers, then embedding and head together, then the vision tower.
     """
     shape, batches = inputs.shape, int(inputs.run.number("sync.batches") or 0)
-    whole = c.BF16 * shape.parameters
+    whole = c.IN_BF16 * inputs.parameters
     if inputs.stage < 3:
-        high = 0 if inputs.stage_known else whole
-        return part(
-            "gathered", 0, lambda: say("nothing gathered: below ZeRO-3 every card holds all weights"), high=high
-        )
+        if inputs.stage_known:
+            return []
+        none = in_bytes("gathered", 0, basis="estimated").within(high=whole)
+        return [cell("gathered", none, mark("below ZeRO-3 every GPU holds all weights"))]
     if batches < 1:
-        return part(
-            "gathered",
-            whole,
-            lambda: say("the whole model gathered: 2 B x {count}", count=show_params(shape.parameters)),
-        )
-    layers = -(-shape.layers // batches)
-    piece = max(layers * layer_parameters(shape), embedding_parameters(shape), shape.vision_parameters)
-    return part(
-        "gathered",
-        c.BF16 * piece,
-        lambda: say(
-            "the largest of {batches} pieces of layers, of embedding and head: 2 B x {count}",
-            batches=batches,
-            count=show_params(piece),
-        ),
-    )
+        return [cell("gathered", whole, mark("the whole model gathered"))]
+    layers = ceil(quantity("layers", shape.layers) / quantity("pieces", batches)) * of_layer(shape)
+    piece = most(layers, of_root(shape), quantity("in the vision tower", shape.vision_parameters))
+    return [cell("gathered", c.IN_BF16 * piece, mark("the largest of the pieces that are gathered"))]
+
+
+def validation_cells(inputs: Inputs) -> list[Cell]:
+    """Evaluation during training: the fuller of generating and scoring an evaluation batch.
+
+    An engine holds its share however many sequences it is given; generation in the trainer, and its forward pass
+    without gradients, take all rows of per_device_eval_batch_size at once.
+    """
+    scored = inputs.evaluation
+    scoring = [] if scored is None else log_prob_cells(inputs, scored)
+    if inputs.answers_given:
+        return scoring
+    rows: int | None = None  # as many as while training
+    if scored is not None:
+        rows = scored.sequences
+    elif prompts := inputs.run.number("data.val_batch"):
+        rows = max(inputs.scoring.sequences, round(prompts / inputs.run.topology.data_parallel))
+    return max(generate_cells(inputs, rows), scoring, key=total)

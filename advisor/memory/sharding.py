@@ -1,4 +1,4 @@
-"""How the roles of a run lie over nodes, and what one GPU holds of each role's states."""
+"""Says how the roles of a run lie over nodes, and what one GPU holds of each role's states."""
 
 from __future__ import annotations
 
@@ -9,15 +9,18 @@ from msgspec.structs import replace
 
 from advisor.crash.evidence import Crash
 from advisor.machine.inventory import Machine
+from advisor.memory.batches import TrainedRole
+from advisor.memory.cells import total
+from advisor.memory.constants import BF16
 from advisor.memory.host import states_on_node
 from advisor.memory.inputs import Inputs, missing_inputs, read_inputs
-from advisor.memory.states import Role, gradients_part, offload_of, optimizer_part, sharded_part, weights_part
+from advisor.memory.states import gradients_cells, offload_of, optimizer_cells, sharded_cell, weights_cell
 from advisor.run.run import Run
 
 GroupRole = Literal["actor", "critic", "reference", "rollout"]
 
 
-class Group(Struct, frozen=True):
+class RoleGroup(Struct, frozen=True):
     """One role's GPUs. Bytes are of one GPU; None: the role holds no such states."""
 
     role: GroupRole
@@ -36,10 +39,10 @@ class Group(Struct, frozen=True):
     on_node: int = 0
     """Bytes of the role's states in the host RAM of one of its nodes, between updates or always."""
     steps_on_host: bool = False
-    """The optimizer lives there and never comes to the card."""
+    """The optimizer lives there and never comes to the GPU."""
 
 
-def groups_of(run: Run, machine: Machine, crash: Crash | None = None) -> tuple[Group, ...]:
+def groups_of(run: Run, machine: Machine, crash: Crash | None = None) -> tuple[RoleGroup, ...]:
     """The roles of a run on several nodes, the actor first; () on one node, or where the ledger lacks an input."""
     if run.topology.nodes < 2 or missing_inputs(run, machine, crash):
         return ()
@@ -54,44 +57,44 @@ def groups_of(run: Run, machine: Machine, crash: Crash | None = None) -> tuple[G
     return tuple(found)
 
 
-def _trained(inputs: Inputs, role: GroupRole) -> Group:
+def _trained(inputs: Inputs, role: GroupRole) -> RoleGroup:
     apart = role == "critic" and not inputs.run.topology.roles_share_cards
-    held: Role = "critic" if role == "critic" else "actor"
+    held: TrainedRole = "critic" if role == "critic" else "actor"
     return replace(
         _spread(inputs, role, beside="" if role == "actor" or apart else "actor"),
         on_node=states_on_node(inputs, held),
         steps_on_host=offload_of(inputs, held).adam_on_host,
-        weights=weights_part(inputs).expected,
-        gradients=gradients_part(inputs).expected or None,
-        optimizer=optimizer_part(inputs).expected or None,
+        weights=weights_cell(inputs).expected,
+        gradients=total(gradients_cells(inputs)) or None,
+        optimizer=total(optimizer_cells(inputs)) or None,
     )
 
 
-def _spread(inputs: Inputs, role: GroupRole, beside: str) -> Group:
+def _spread(inputs: Inputs, role: GroupRole, beside: str) -> RoleGroup:
     gpus = inputs.run.topology.actor_gpus
     nodes = -(-gpus // inputs.node_gpus)
     if inputs.split is not None:
         model = inputs.split.tensor * inputs.split.pipeline
-        return Group(role, gpus, nodes, model, -(-model // inputs.node_gpus), max(1, gpus // model), beside)
+        return RoleGroup(role, gpus, nodes, model, -(-model // inputs.node_gpus), max(1, gpus // model), beside)
     if not inputs.stage:
-        return Group(role, gpus, nodes, 1, 1, gpus, beside)
-    return Group(role, gpus, nodes, inputs.shards, inputs.spans, inputs.copies, beside)
+        return RoleGroup(role, gpus, nodes, 1, 1, gpus, beside)
+    return RoleGroup(role, gpus, nodes, inputs.shards, inputs.spans, inputs.copies, beside)
 
 
-def _reference(inputs: Inputs) -> Group:
+def _reference(inputs: Inputs) -> RoleGroup:
     topology = inputs.run.topology
     beside = "actor" if topology.roles_share_cards or topology.reference_beside_actor else ""
     own = inputs.of("reference")
-    size = sharded_part(own, "reference", own.mechanics.reference_bytes, from_stage=3).expected
+    size = sharded_cell(own, "reference", own.mechanic("reference_bytes"), from_stage=3).expected
     return replace(_spread(own, "reference", beside), weights=size, on_node=states_on_node(own, "reference"))
 
 
-def _engines(inputs: Inputs) -> Group:
+def _engines(inputs: Inputs) -> RoleGroup:
     """Each engine holds a copy in bf16, split over its tensor-parallel GPUs."""
     topology = inputs.run.topology
     per_node, parallel = max(1, topology.gpus_per_node), max(1, topology.tensor_parallel)
     nodes, spans = -(-topology.rollout_gpus // per_node), -(-parallel // per_node)
     beside = "actor" if topology.colocated else ""
-    weights = 2 * inputs.parameters // parallel
+    weights = BF16 * inputs.shape.parameters // parallel
     copies = max(1, topology.rollout_gpus // parallel)
-    return Group("rollout", topology.rollout_gpus, nodes, parallel, spans, copies, beside, weights)
+    return RoleGroup("rollout", topology.rollout_gpus, nodes, parallel, spans, copies, beside, weights)

@@ -304,6 +304,7 @@ def _item(cell: Cell) -> dict[str, Any]:
         "low_bytes": cell.low,
         "high_bytes": cell.high,
         "formula": cell.formula,
+        "tree": cell.amount.as_tree(),
         "basis": cell.basis,
     }
 

@@ -7,7 +7,7 @@ from typing import Any
 from advisor.crash.evidence import Crash
 from advisor.language import Sayings, say
 from advisor.machine.inventory import Machine
-from advisor.memory.sharding import Group, GroupRole, groups_of
+from advisor.memory.sharding import GroupRole, RoleGroup, groups_of
 from advisor.report.layout import section, table, wrap
 from advisor.run.run import Run
 from advisor.units import show_gib
@@ -28,7 +28,7 @@ def sharding_section(run: Run, machine: Machine, crash: Crash | None = None) -> 
     return section(say("Across nodes, GiB a GPU (host: GiB of the role's states in the RAM of a node)"), lines)
 
 
-def _row(group: Group) -> list[str]:
+def _row(group: RoleGroup) -> list[str]:
     optimizer = show_gib(group.optimizer) if group.optimizer is not None else ""
     return [
         _ROLES[group.role],
@@ -41,7 +41,7 @@ def _row(group: Group) -> list[str]:
     ]
 
 
-def _over(group: Group) -> str:
+def _over(group: RoleGroup) -> str:
     told = {"gpus": group.over, "nodes": group.spans, "copies": group.copies}
     if group.over == 1:
         return say("each GPU its own")
@@ -52,7 +52,7 @@ def _over(group: Group) -> str:
     return say("{gpus} GPUs", **told)
 
 
-def _said(groups: tuple[Group, ...]) -> list[str]:
+def _said(groups: tuple[RoleGroup, ...]) -> list[str]:
     """What follows for a change of nodes."""
     found = []
     for group in groups:

@@ -9,7 +9,7 @@ from advisor.crash.evidence import Crash, Evidence
 from advisor.diagnosis.diagnosis import UNKNOWN, CaseMatch, Diagnosis, QuestionStep, RuledOut
 from advisor.language import Sayings, listed, mark, say, say_count, sentences
 from advisor.machine.inventory import Machine
-from advisor.memory.cells import Ledger, PhaseSum, Place
+from advisor.memory.cells import TITLES, Ledger, PhaseSum, Place
 from advisor.memory.fit import capacity_of, sums_of
 from advisor.plan.plan import NotProposed, Plan, PlanStep
 from advisor.report import phrases
@@ -21,7 +21,6 @@ from advisor.run.run import Run
 from advisor.units import show_bytes, show_gib
 from advisor.words import (
     BASIS_TITLES,
-    OWNER_TITLES,
     PHASE_NAMES,
     PHASE_TITLES,
     Memory,
@@ -271,7 +270,7 @@ def _phase_lines(each: PhaseSum) -> list[str]:
     else:
         head = "  " + say("{phase}: {size} ({low}–{high})", phase=PHASE_TITLES[each.phase], **sizes)
     rows = [
-        [OWNER_TITLES[cell.owner], show_gib(cell.expected, 2), cut(cell.formula, 50)]
+        [TITLES[cell.owner], show_gib(cell.expected, 2), cut(cell.formula, 50)]
         for cell in sorted(each.cells, key=lambda cell: -cell.expected)
     ]
     return [head, *(cut(line, WIDTH) for line in table(rows, indent=4, right=frozenset({1})))]

@@ -10,11 +10,11 @@ from textual.binding import Binding, BindingType
 from advisor.diagnosis.diagnosis import CaseMatch
 from advisor.hostile import cells
 from advisor.language import clauses, listed, mark, say
-from advisor.memory.cells import LETTERS, Cell, Ledger, PhaseSum, Place
+from advisor.memory.cells import OWNERS, TITLES, Cell, Ledger, PhaseSum, Place
 from advisor.plan.plan import PlanStep, grouped
 from advisor.report.explain_report import UnknownIdError, explain_report
 from advisor.tui.facts import briefly
-from advisor.tui.memory_bars import OWNER_WORDS, phases_of
+from advisor.tui.memory_bars import phases_of
 from advisor.tui.screen import Overlay
 from advisor.tui.ui_state import UiState
 from advisor.tui.ui_text import (
@@ -143,7 +143,7 @@ def _named(of: PhaseSum) -> dict[tuple[str, int], Cell]:
 def _cell_rows(cell: Cell, width: int, word: str = "") -> list[Row]:
     spread = f" ({show_bytes(cell.low)} – {show_bytes(cell.high)})" if cell.low != cell.high else ""
     number = f"{show_bytes(cell.expected)}{spread}"
-    name = f"{LETTERS[cell.owner]} {OWNER_WORDS[cell.owner]}" if not word else f"  {word}"
+    name = f"{OWNERS[cell.owner].letter} {TITLES[cell.owner]}" if not word else f"  {word}"
     room = max(12, width - cells(number) - 1)
     head = Row(line(Toned(pad(name, room) + " ", "mark" if word else "plain"), span(number)))
     return [

@@ -5,9 +5,8 @@ from __future__ import annotations
 from textual.binding import Binding
 
 from advisor.language import Sayings, mark, say
-from advisor.memory.cells import LETTERS
+from advisor.memory.cells import OWNERS, TITLES
 from advisor.tui.keys import Hint, hints
-from advisor.tui.memory_bars import OWNER_WORDS
 from advisor.tui.page import Page
 from advisor.tui.proof import LEGEND
 from advisor.tui.screen import Overlay, keys_of_every_screen
@@ -43,7 +42,7 @@ def help_rows(title: str, own: list[Hint], moving: list[Hint], everywhere: list[
     for basis in _BASES:
         out += labelled(f"  {BASIS_TITLES[basis]}", _BASES[basis], width, _LABEL)
     letters = dict.fromkeys(
-        f"{LETTERS[owner]} {OWNER_WORDS[owner]}" for owner in OWNER_WORDS if not owner.startswith("offloaded")
+        f"{row.letter} {TITLES[owner]}" for owner, row in OWNERS.items() if not owner.startswith("offloaded")
     )
     out += [BLANK, heading(say("Letters of the memory bars")), *flow(letters, width, 2)]
     out += [*flow([say("· free"), say("| the limit")], width, 2)]

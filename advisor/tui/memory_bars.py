@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from advisor.language import Sayings, clauses, say, say_count
-from advisor.memory.cells import LETTERS, Ledger, Owner, PhaseSum, Place
+from advisor.memory.cells import OWNERS, TITLES, Ledger, PhaseSum, Place
 from advisor.memory.fit import ASIDE, cannot_start
 from advisor.plan.plan import Plan
 from advisor.run.run import Run
@@ -13,36 +13,6 @@ from advisor.units import GIB
 from advisor.words import PHASE_TITLES, Phase
 
 FREE, LIMIT = "·", "|"
-OWNER_WORDS: Sayings[Owner] = Sayings(
-    {
-        "weights": "weights",
-        "gradients": "gradients",
-        "optimizer": "optimizer",
-        "gathered": "gathered weights",
-        "activations": "activations",
-        "logits": "logits",
-        "reference": "reference",
-        "critic": "critic",
-        "engine_weights": "engine weights",
-        "kv_cache": "KV cache",
-        "engine_rest": "engine rest",
-        "context": "CUDA contexts",
-        "buffers": "buffers",
-        "fragmentation": "fragmentation",
-        "offloaded_weights": "offloaded weights",
-        "offloaded_optimizer": "offloaded optimizer",
-        "offloaded_activations": "offloaded activations",
-        "engine_copy": "sleeping engine",
-        "processes": "processes",
-        "object_store": "object store",
-        "swap": "swap space",
-        "loading": "loading",
-        "unexplained": "unproven",
-        "driver": "driver",
-        "checkpoint": "checkpoint",
-    }
-)
-
 PLACE_WORDS: Sayings[Place] = Sayings({"gpu": "GPU", "host": "host"})
 
 
@@ -57,7 +27,7 @@ def stacked(of: PhaseSum | None, capacity: int | None, scale: int, width: int) -
         for cell in of.cells:
             start, reached = reached, reached + max(cell.expected, 0)
             for column in range(_column(start, scale, width), _column(reached, scale, width)):
-                drawn[column] = LETTERS[cell.owner]
+                drawn[column] = OWNERS[cell.owner].letter
     if capacity is not None and scale > 0:
         at = min(_column(capacity, scale, width), width - 1)
         drawn[at] = LIMIT
@@ -204,7 +174,7 @@ def legend(plan: Plan, phases: list[Phase], width: int) -> list[Row]:
         for of in (*ledger.gpu, *ledger.host) if ledger else ():
             for cell in of.cells:
                 if of.phase in phases and cell.expected > 0:
-                    words.setdefault(LETTERS[cell.owner], OWNER_WORDS[cell.owner])
+                    words.setdefault(OWNERS[cell.owner].letter, TITLES[cell.owner])
     return flow((f"{letter} {word}" for letter, word in words.items()), width, tone="dim")
 
 

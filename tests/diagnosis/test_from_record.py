@@ -8,7 +8,7 @@ import pytest
 
 from advisor.crash.evidence import NOTHING, Crash, Evidence
 from advisor.diagnosis.from_record import peaks_in
-from advisor.memory.constants import CARD_CONTEXT
+from advisor.memory.constants import GPU_CONTEXT
 from advisor.memory.ledger import build_ledger
 from advisor.report.json_report import diagnose_json
 from advisor.report.text_report import text_report
@@ -142,4 +142,4 @@ def test_processes_of_an_engine_are_told_from_the_trainers(tmp_path: Path) -> No
     peaks = tuple(replace(one, bytes=awake.expected - GIB, owners=owners) for one in measured.peaks[:1])
     (found,) = peaks_in(replace(measured, peaks=peaks), ledger, run, NOTHING)
     assert found.phase == "rollout_generate"
-    assert found.engine == 50 * GIB - CARD_CONTEXT
+    assert found.engine == 50 * GIB - GPU_CONTEXT

@@ -9,6 +9,7 @@ import pytest
 from advisor import session
 from advisor.diagnosis.diagnosis import UNKNOWN, QuestionStep
 from advisor.diagnosis.likely_phase import by_likelihood
+from advisor.memory.amount import in_bytes
 from advisor.memory.cells import Cell, Ledger, PhaseSum
 from advisor.report.json_report import diagnose_json
 from advisor.report.text_report import text_report
@@ -87,7 +88,7 @@ def test_i_do_not_know_leaves_it_open(state: State) -> None:
 
 
 def counted(phase: Phase, size: int) -> PhaseSum:
-    return PhaseSum(phase, "gpu", (Cell(phase, "gpu", "logits", *(size * GIB,) * 3, words=""),))
+    return PhaseSum(phase, "gpu", (Cell("logits", in_bytes("", size * GIB)),))
 
 
 def ledger(log_prob: int, update: int) -> Ledger:

@@ -112,10 +112,10 @@ class Spoken:
 
 
 def prose(value: object) -> Iterator[str]:
-    """The texts of a JSON value."""
+    """The texts of a JSON value; the names in a formula's tree are for programs."""
     if isinstance(value, dict):
-        for inner in value.values():
-            yield from prose(inner)
+        for key, inner in value.items():
+            yield from prose(inner) if key != "tree" else ()
     elif isinstance(value, list):
         for inner in value:
             yield from prose(inner)

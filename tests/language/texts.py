@@ -12,7 +12,18 @@ from advisor.folders import knowledge_folder
 from advisor.knowledge.translation import PROSE, kind_of, prose
 
 ADVISOR = Path(__file__).parents[2] / "advisor"
-SAYERS = {"say": (0,), "mark": (0,), "say_count": (1,), "Binding": (2,)}
+SAYERS = {
+    "say": (0,),
+    "mark": (0,),
+    "say_count": (1,),
+    "Binding": (2,),
+    "quantity": (0,),
+    "in_bytes": (0,),
+    "assumed": (0,),
+    "called": (0,),
+    "of_each": (1,),
+    "knob": (1,),
+}
 """Name of a function → which of its arguments are texts. The words of a key are said where the key is shown."""
 NAMED = {"tooltip"}
 """Arguments by name that are texts too."""
@@ -29,7 +40,7 @@ def program_texts() -> dict[str, dict[str, str]]:
     found: dict[str, dict[str, str]] = {}
     for file in sorted(ADVISOR.rglob("*.py")):
         source = file.read_text("utf-8")
-        speaks = "from advisor.language import" in source or file.name == "language.py"
+        speaks = "from advisor.language import" in source or "amount import" in source or file.name == "language.py"
         for text, line in said_in(source) if speaks else ():
             found.setdefault(room_of(file), {}).setdefault(text, f"{file.relative_to(ADVISOR.parent)}:{line}")
     return found
@@ -41,6 +52,8 @@ def said_in(source: str) -> Iterator[tuple[str, int]]:
         if not isinstance(node, ast.Call):
             continue
         name = node.func.id if isinstance(node.func, ast.Name) else ""
+        if isinstance(node.func, ast.Attribute) and node.func.attr in ("called", "knob"):
+            name = node.func.attr
         texts = [node.args[at] for at in SAYERS.get(name, ()) if at < len(node.args)]
         for text in (*texts, *(one.value for one in node.keywords if name in SAYERS and one.arg in NAMED)):
             yield from _literals(text)
@@ -57,7 +70,7 @@ def said_in(source: str) -> Iterator[tuple[str, int]]:
 
 def _literals(node: ast.expr) -> Iterator[tuple[str, int]]:
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
-        yield node.value, node.lineno
+        yield from [(node.value, node.lineno)] if node.value else []
     elif isinstance(node, ast.IfExp):
         yield from _literals(node.body)
         yield from _literals(node.orelse)

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from advisor.crash.evidence import NOTHING
 from advisor.memory.allocator import can_mean, segment_request
-from advisor.memory.attribution import MATCHES_KEPT, attribute, candidates
-from advisor.memory.sub_groups import sub_groups
+from advisor.memory.attribution import MATCHES_KEPT, attribute, candidates, sub_groups
 from advisor.run.run import KnobValue, Run, Topology
 from advisor.units import GIB, MIB, parse_size, show_bytes
 from advisor.words import Phase

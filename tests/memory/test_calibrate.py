@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from advisor.crash.evidence import Crash, Evidence
+from advisor.memory.amount import in_bytes
 from advisor.memory.calibrate import corrected, corrections
 from advisor.memory.cells import Cell, Ledger, PhaseSum
 from advisor.units import GIB
@@ -10,7 +11,7 @@ from advisor.units import GIB
 
 def ledger(expected: int) -> Ledger:
     def phase(name: str, place: str) -> PhaseSum:
-        cell = Cell(name, place, "weights", expected, expected, expected, "made up")  # type: ignore[arg-type]
+        cell = Cell("weights", in_bytes("made up", expected))  # type: ignore[arg-type]
         return PhaseSum(name, place, (cell,))  # type: ignore[arg-type]
 
     return Ledger(

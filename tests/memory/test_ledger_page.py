@@ -1,10 +1,7 @@
 """docs/ledger.md names every owner, and every constant with its source."""
 
-from typing import get_args
-
 from advisor.memory import constants
-from advisor.memory.cells import LETTERS, Owner
-from advisor.tui.memory_bars import OWNER_WORDS
+from advisor.memory.cells import OWNERS
 
 from . import ledger_page
 
@@ -23,7 +20,7 @@ def test_every_constant_is_told() -> None:
 def test_every_owner_has_its_line() -> None:
     page = ledger_page.FILE.read_text(encoding="utf-8").lower()
     lines = [line for line in page.splitlines() if line.startswith("| ")]
-    for owner in get_args(Owner):
-        words = OWNER_WORDS.get(owner, owner.replace("_", " ")).replace("’", "'").lower()
+    for owner, row in OWNERS.items():
+        words = row.title.lower()
         assert any(words in line or owner.replace("_", " ") in line for line in lines), (owner, words)
-        assert any(f"{LETTERS[owner].lower()}" in line for line in lines), owner
+        assert any(f"{row.letter.lower()}" in line for line in lines), owner

@@ -41,9 +41,9 @@ def held(run: Run, phase: Phase) -> int:
 
 
 def test_the_critics_pass_is_as_long_as_the_critics_budget() -> None:
-    assert critic_pass(ppo(), Assumptions()).tokens == 98304
-    assert critic_pass(ppo(actor__tokens_per_gpu=8192), Assumptions()).tokens == 98304
-    assert critic_pass(ppo(critic__tokens_per_gpu=16384), Assumptions()).tokens == 16384
+    assert critic_pass(ppo(), Assumptions()).tokens.value == 98304
+    assert critic_pass(ppo(actor__tokens_per_gpu=8192), Assumptions()).tokens.value == 98304
+    assert critic_pass(ppo(critic__tokens_per_gpu=16384), Assumptions()).tokens.value == 16384
 
 
 @pytest.mark.parametrize(
@@ -65,22 +65,22 @@ def test_a_setting_of_the_actor_moves_only_the_actors_update(actors: str, critic
 def test_where_the_critic_has_no_settings_of_its_own_the_actors_serve_both() -> None:
     shared = {name: None for name in PPO if name.startswith("critic.")}
     run = make_run("Qwen/Qwen2-7B-Instruct", FSDP, EIGHT, {**PPO, **shared}, "ppo")
-    assert critic_pass(run, Assumptions()).tokens == update_pass(run, Assumptions()).tokens == 24000
+    assert critic_pass(run, Assumptions()).tokens.value == update_pass(run, Assumptions()).tokens.value == 24000
 
 
 def test_a_token_budget_over_padded_rows_counts_whole_rows_and_never_more_than_the_gpu_holds() -> None:
     padded = critic_pass(ppo(critic__remove_padding=False), Assumptions())
     assert padded.padded
-    assert padded.tokens > 98304
-    assert padded.tokens % 8192 == 0
+    assert padded.tokens.value > 98304
+    assert padded.tokens.value % 8192 == 0
     few = critic_pass(ppo(critic__remove_padding=False, critic__mini_batch=8), Assumptions())
-    assert few.tokens == 8 * 8192
+    assert few.tokens.value == 8 * 8192
 
 
 def test_the_critics_own_sequence_parallel_size_splits_its_sequences() -> None:
     knobs = {"critic__dynamic_batch": False, "actor__dynamic_batch": False, "critic__micro_batch": 8}
     whole, split = (critic_pass(ppo(**knobs, critic__sequence_parallel=n), Assumptions()) for n in (1, 4))
-    assert split.tokens == round(whole.tokens / 4)
+    assert split.tokens.value == round(whole.tokens.value / 4)
 
 
 def test_a_fused_loss_saves_in_the_scoring_pass_only_where_the_framework_uses_it_there() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from advisor.memory.amount import in_bytes
 from advisor.memory.calibrate import Correction, corrected
 from advisor.memory.cells import Ledger
 from advisor.memory.ledger import build_ledger
@@ -62,7 +63,7 @@ def test_what_is_beyond_the_prediction_is_unexplained_and_measured() -> None:
     before = ledger()
     after = with_peaks(before, proven_by(before, shown(before, peak_of(predicted(before) + 7 * GIB))))
     cells = [c for each in after.gpu for c in each.cells if c.owner == "unexplained"]
-    assert [(c.phase, c.expected, c.basis) for c in cells] == [("actor_update", 7 * GIB, "measured")]
+    assert [(c.expected, c.basis) for c in cells] == [(7 * GIB, "measured")]
     assert WHERE in cells[0].formula
 
 
@@ -140,7 +141,7 @@ def test_processes_far_from_the_predicted_engine_are_another_one() -> None:
 def test_what_a_death_proves_of_every_phase_is_not_added_to_one_that_was_measured() -> None:
     before = ledger()
     host = tuple(replace(each, measured=WHERE if each.phase == "log_prob" else "") for each in before.host)
-    rest = Correction("host", "actor_update", 9 * GIB, "killed", 900 * GIB, every_phase=True)
+    rest = Correction("host", "actor_update", in_bytes("killed", 9 * GIB), 900 * GIB, every_phase=True)
     after = corrected(replace(before, host=host), (rest,))
     held = {each.phase: sum(c.expected for c in each.cells if c.owner == "unexplained") for each in after.host}
     assert held["log_prob"] == 0

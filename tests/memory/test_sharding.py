@@ -8,7 +8,7 @@ import pytest
 
 from advisor.machine.inventory import Machine
 from advisor.memory.ledger import build_ledger
-from advisor.memory.sharding import Group, groups_of
+from advisor.memory.sharding import RoleGroup, groups_of
 from advisor.run.run import KnobValue, Run, Topology
 from advisor.session import SessionRequest, open_session
 from tests.memory.runs import DEEPSPEED, FSDP, box, make_run, shape
@@ -23,7 +23,7 @@ def verl(topology: Topology = TWO, **knobs: KnobValue) -> Run:
     return make_run(MODEL, FSDP, topology, {**BATCH, **{name.replace("__", "."): v for name, v in knobs.items()}})
 
 
-def group(run: Run, role: str, machine: Machine | None = None) -> Group:
+def group(run: Run, role: str, machine: Machine | None = None) -> RoleGroup:
     return next(one for one in groups_of(run, machine or box(8, 80, 1000, nodes=2)) if one.role == role)
 
 
@@ -38,7 +38,7 @@ def test_fsdp_spreads_one_copy_over_all_nodes() -> None:
     assert (actor.gpus, actor.nodes, actor.over, actor.spans, actor.copies) == (16, 2, 16, 2, 1)
     assert actor.weights == pytest.approx(4 * PARAMETERS / 16, abs=1)
     assert actor.optimizer == pytest.approx(8 * PARAMETERS / 16, abs=1)
-    assert "/ 16 GPUs on 2 nodes" in formula(verl())
+    assert formula(verl()) == "one copy on 2 nodes: 4 bytes × 7.6156e9 parameters ÷ 16 GPUs"
 
 
 def test_a_shard_size_of_one_node_keeps_a_copy_on_each() -> None:
@@ -46,7 +46,7 @@ def test_a_shard_size_of_one_node_keeps_a_copy_on_each() -> None:
     actor = group(run, "actor")
     assert (actor.over, actor.spans, actor.copies) == (8, 1, 2)
     assert actor.weights == pytest.approx(4 * PARAMETERS / 8, abs=1)
-    assert "/ 8 GPUs of one node, 2 copies in all" in formula(run)
+    assert formula(run) == "one node, 2 copies in all: 4 bytes × 7.6156e9 parameters ÷ 8 GPUs"
 
 
 def test_on_one_node_nothing_is_said_of_nodes() -> None:
@@ -93,7 +93,7 @@ def test_a_second_shard_within_the_node_is_held_beside_the_one_over_all_nodes() 
     assert one is not None
     assert two is not None
     assert two.expected - one.expected == pytest.approx(2 * PARAMETERS / 8, rel=0.05)  # and its torn memory
-    assert any("/ 8 GPUs" in cell.formula for cell in two.cells if cell.owner == "gathered")
+    assert any("÷ 8 GPUs" in cell.formula for cell in two.cells if cell.owner == "gathered")
 
 
 VERL = """python3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo \\

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from advisor.knowledge.schema import Mechanics
-from advisor.memory.cells import Ledger, Owner
+from advisor.memory.cells import Ledger, Owner, total
 from advisor.memory.fit import Walls, unfit
 from advisor.memory.inputs import read_inputs
 from advisor.memory.ledger import build_ledger
-from advisor.memory.rollout import gather_part
+from advisor.memory.rollout import sync_gathers
 from advisor.run.run import KnobValue, Topology
 from advisor.units import GIB
 from advisor.words import Phase
@@ -48,7 +48,7 @@ def owned(found: Ledger, phase: Phase, owner: Owner, place: str = "gpu") -> int:
 
 def gathered(batches: int | None) -> int:
     knobs: dict[str, KnobValue | None] = {"actor.zero_stage": 3, "sync.batches": batches}
-    return gather_part(read_inputs(make_run("Qwen2.5-72B-Instruct", FULL, ALL, knobs), box(8, 79.15))).expected
+    return total(sync_gathers(read_inputs(make_run("Qwen2.5-72B-Instruct", FULL, ALL, knobs), box(8, 79.15))))
 
 
 def test_a_sync_in_one_piece_gathers_the_whole_model() -> None:

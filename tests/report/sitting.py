@@ -31,14 +31,14 @@ from advisor.knowledge.schema import (
     Tree,
 )
 from advisor.machine.inventory import Gpu, Host, Machine
-from advisor.memory.cells import Cell, Ledger, Match, Owner, PhaseSum, Place
+from advisor.memory.amount import in_bytes
+from advisor.memory.cells import Cell, Ledger, Match, Owner, PhaseSum
 from advisor.memory.fit import Fit
 from advisor.plan.plan import Change, NotProposed, Plan, PlanStep
 from advisor.run.run import Knob, ModelShape, Run, Topology
 from advisor.script.document import Setting, Span
 from advisor.session import SessionRequest, State
 from advisor.units import GIB
-from advisor.words import Phase
 from tests.replacing import replace
 
 OFFLOAD = "worker.actor.offload.offload_optimizer"
@@ -162,10 +162,10 @@ KNOWLEDGE = Knowledge(
 )
 
 
-def cell(phase: Phase, place: Place, owner: Owner, gib: float, formula: str) -> Cell:
+def cell(owner: Owner, gib: float) -> Cell:
     """A cell with a range of a tenth either way."""
     size = int(gib * GIB)
-    return Cell(phase, place, owner, int(size * 0.9), size, int(size * 1.1), formula)
+    return Cell(owner, in_bytes("", size, low=int(size * 0.9), high=int(size * 1.1)))
 
 
 def ledger(optimizer_on_gpu: bool) -> Ledger:
@@ -179,21 +179,19 @@ def ledger(optimizer_on_gpu: bool) -> Ledger:
                 "rollout_generate",
                 "gpu",
                 (
-                    cell("rollout_generate", "gpu", "kv_cache", 12, "0.6 x 40 GiB less weights"),
-                    cell(
-                        "rollout_generate", "gpu", "optimizer", moved if optimizer_on_gpu else 0, "8 B x 8.29B / 8 GPUs"
-                    ),
+                    cell("kv_cache", 12),
+                    cell("optimizer", moved if optimizer_on_gpu else 0),
                 ),
             ),
-            PhaseSum("actor_update", "gpu", (cell("actor_update", "gpu", "weights", 4, "4 B x 8.29B / 8 GPUs"),)),
+            PhaseSum("actor_update", "gpu", (cell("weights", 4),)),
         ),
         host=(
             PhaseSum(
                 "actor_update",
                 "host",
                 (
-                    cell("actor_update", "host", "offloaded_optimizer", 0 if optimizer_on_gpu else 64, "8 B x 8.29B"),
-                    cell("actor_update", "host", "unexplained", 416, "printed less explained"),
+                    cell("offloaded_optimizer", 0 if optimizer_on_gpu else 64),
+                    cell("unexplained", 416),
                 ),
             ),
         ),

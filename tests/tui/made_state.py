@@ -12,6 +12,7 @@ from advisor.diagnosis.diagnosis import UNKNOWN, CaseMatch, Choice, Diagnosis, Q
 from advisor.knowledge.schema import Knowledge, Mechanics, Signatures, Tree
 from advisor.machine.inventory import Gpu, GpuProcess, Host, Machine
 from advisor.machine.live import GaugeSnapshot, GpuGauge
+from advisor.memory.amount import in_bytes
 from advisor.memory.cells import Cell, Ledger, Owner, PhaseSum, Place
 from advisor.memory.fit import Fit
 from advisor.plan.plan import Change, NotProposed, Plan, PlanStep
@@ -72,15 +73,7 @@ def snapshot(gpus: int = 8, at: float = 1.0) -> GaugeSnapshot:
 def cells(phase: Phase, place: Place, **sizes: float) -> PhaseSum:
     """A phase's sum from owner=GiB."""
     made = [
-        Cell(
-            phase,
-            place,
-            owner,
-            round(size * 0.8 * G),
-            round(size * G),
-            round(size * 1.3 * G),
-            f"{size} GiB by the book",
-        )
+        Cell(owner, in_bytes("by the book", round(size * G), low=round(size * 0.8 * G), high=round(size * 1.3 * G)))
         for owner, size in sizes.items()
         if owner in Owner.__args__
     ]

@@ -3,10 +3,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.memory.cells import LETTERS, Cell, PhaseSum
+from advisor.memory.amount import in_bytes
+from advisor.memory.cells import OWNERS, TITLES, Cell, PhaseSum
 from advisor.memory.fit import Fit
 from advisor.tui.memory_bars import (
-    OWNER_WORDS,
     first_phase,
     fit_words,
     legend,
@@ -21,20 +21,20 @@ from tests.replacing import replace
 
 from .made_state import G, cells, ledger, plan_of, steps
 
-OWNERS = st.sampled_from(sorted(LETTERS))
-SIZES = st.lists(st.tuples(OWNERS, st.integers(0, 200 * G)), max_size=8)
+DRAWN = st.sampled_from(sorted(OWNERS))
+SIZES = st.lists(st.tuples(DRAWN, st.integers(0, 200 * G)), max_size=8)
 
 
 def made(parts: list[tuple[str, int]]) -> PhaseSum:
     return PhaseSum(
         "actor_update",
         "gpu",
-        tuple(Cell("actor_update", "gpu", owner, n, n, n, "") for owner, n in parts),  # type: ignore[arg-type]
+        tuple(Cell(owner, in_bytes("", n)) for owner, n in parts),  # type: ignore[arg-type]
     )
 
 
 def test_every_owner_of_the_ledger_has_a_name() -> None:
-    assert set(OWNER_WORDS) == set(LETTERS)
+    assert all(TITLES[owner] for owner in OWNERS)
 
 
 def test_a_bar_shows_each_owner_in_proportion() -> None:
@@ -56,7 +56,7 @@ def test_a_bar_always_has_its_width_and_never_draws_an_absent_owner(
     bar = stacked(of, capacity, scale_of(of, None, capacity), width)
     assert len(bar) == width
     assert "|" in bar
-    assert set(bar) <= {LETTERS[cell.owner] for cell in of.cells} | set("·| ")
+    assert set(bar) <= {OWNERS[cell.owner].letter for cell in of.cells} | set("·| ")
 
 
 @given(SIZES, st.integers(1, 300 * G))
@@ -93,7 +93,7 @@ def test_an_unknown_capacity_draws_no_limit_and_judges_nothing() -> None:
 def test_the_legend_names_only_letters_that_are_drawn() -> None:
     shown = texts(legend(plan_of(steps()), ["actor_update"], 78))
     assert "W weights" in shown
-    assert "? unproven" in shown
+    assert "? unexplained" in shown
     assert "KV cache" not in shown
 
 

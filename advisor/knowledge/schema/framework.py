@@ -184,9 +184,11 @@ class Mechanics(Strict, frozen=True):
     """Log-probabilities from hidden states in chunks: bytes of one fp32 tile of logits; 0: full logits."""
     moments_after_first_pass: bool = False
     """A step after every pass, moments made by the first: an update of one pass meets none the first time."""
+    graphs_inside_share: bool = False
+    """CUDA graphs count inside the engine's share (vLLM from 0.21), and a sleeping engine's rest is counted from the
+    card, its graphs and its workspaces."""
     engine_outside_bytes: int = 0
-    """Bytes an awake engine holds outside its share beside its CUDA context. Not 0: CUDA graphs count inside the share
-    (vLLM from 0.21), and a sleeping engine's rest is counted from the card, its graphs and its workspaces."""
+    """Bytes an awake engine holds outside its share beside its CUDA context."""
     engine_asleep_bytes: int = 0
     """The same of a sleeping engine."""
     lays_end_to_end: bool = False
