@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from math import prod
+from typing import Any
 
-import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from advisor.knowledge.schema import Framework, Mechanics, ModelFact, Rule, SettingFact
+from advisor.knowledge.schema import Framework, ModelFact, Rule, SettingFact
 from advisor.language import say
 from advisor.machine.inventory import Machine
 from advisor.run.bound import EnvironmentPrefix, Native, Natives, bind_natives
 from advisor.run.derive import derive_knobs
 from advisor.run.dialect import Recognised, elsewhere
-from advisor.run.implied import stated_topology, usual_mechanics
+from advisor.run.implied import stated_topology
+from advisor.run.mechanics import FilledMechanics, assumed_mechanics, mechanics_of, usual_trainer
 from advisor.run.normalise import Around, becomes
 from advisor.run.run import Knob, ModelShape, Run, Topology, Unread
 from advisor.run.shape import find_shape
@@ -72,9 +73,8 @@ def build_run(inputs: RunInputs) -> BuiltRun:
     topology = read_topology(natives, launch.launcher if launch else {}, inputs.machine, inputs.sized)
     told = inputs.knobs.get("algorithm.estimator")
     algorithm = str(told.value) if told else _algorithm(framework, natives, _shows_all(inputs.recognised, launch))
-    mechanics = _mechanics(framework, inputs.recognised.era, natives, algorithm)
-    if framework is None and inputs.sized:
-        mechanics = usual_mechanics(inputs.knobs)
+    filled = _mechanics(framework, inputs, natives, algorithm)
+    mechanics = filled.mechanics
     if mechanics.trainer == "megatron":
         topology = replace(topology, model_parallel=_model_parallel(natives, inputs.knobs))
     elif mechanics.trainer == "fsdp" and (ways := _sizes(natives, inputs.knobs, ("tensor",))) > 1:
@@ -110,6 +110,7 @@ def build_run(inputs: RunInputs) -> BuiltRun:
         libraries=inputs.machine.libraries,
         era_assumed=inputs.recognised.era_told_by == "nothing",
         unread=unread,
+        assumed_mechanics=filled.assumed,
         doubts=doubts_of(launch.not_found if launch else (), unread),
     )
     return BuiltRun(run, natives)
@@ -155,16 +156,14 @@ def _backends(framework: Framework | None, natives: Natives, algorithm: str) -> 
     return [r for r in chosen if (natives.value(str(r["key"])) == r["is"] if "key" in r else natives.runs(r))]
 
 
-def _mechanics(framework: Framework | None, era: str, natives: Natives, algorithm: str) -> Mechanics:
+def _mechanics(framework: Framework | None, inputs: RunInputs, natives: Natives, algorithm: str) -> FilledMechanics:
+    """How the run holds memory; without a dialect as the knobs of a run file imply."""
     if framework is None:
-        return Mechanics()
-    changed: dict[str, object] = dict(framework.per_era.get(era) or {})
+        return FilledMechanics(assumed_mechanics(usual_trainer(inputs.knobs) if inputs.sized else "fsdp"))
+    changed: dict[str, Any] = dict(framework.per_era.get(natives.era) or {})
     for rule in _backends(framework, natives, algorithm):
         changed.update(rule.get("set", {}))
-    if not changed:
-        return framework.mechanics
-    merged = {**msgspec.structs.asdict(framework.mechanics), **changed}
-    return msgspec.convert(merged, Mechanics)
+    return mechanics_of(framework, changed)
 
 
 def _algorithm(framework: Framework | None, natives: Natives, has_launch: bool) -> str:

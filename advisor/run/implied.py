@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from advisor.knowledge.schema import Framework, Mechanics, SettingFact
+from advisor.knowledge.schema import Framework, SettingFact
 from advisor.run.bound import in_era
 from advisor.run.run import Knob, Topology
-
-_MEGATRON_SIZES = tuple(f"actor.{kind}_parallel" for kind in ("tensor", "pipeline", "context", "expert"))
 
 
 class Implied(Struct, frozen=True):
@@ -88,33 +85,3 @@ _COUNTS = (
 
 def _count(knob: Knob) -> int | None:
     return knob.value if isinstance(knob.value, int) and not isinstance(knob.value, bool) else None
-
-
-_STATES = {"weight_bytes": 2, "gradient_bytes": 2, "master_bytes": 4, "moment_bytes": 8, "lazy_optimizer": False}
-_ACCELERATE = Mechanics(
-    trainer="deepspeed",
-    logits_update_bytes=12,
-    logits_forward_bytes=8,
-    adapter_casts=True,
-    transformers_optimizer=True,
-    reference_when="kl_full",
-    offload_lowers_update=True,
-    source="huggingface/accelerate@v1.2.0 src/accelerate/accelerator.py: DeepSpeed by its stage, else plain DDP",
-    **_STATES,  # type: ignore[arg-type]
-)
-_MEGATRON = msgspec.structs.replace(
-    _ACCELERATE, trainer="megatron", gradient_bytes=4, step_extra_bytes=0, logits_update_bytes=6, logits_forward_bytes=6
-)
-_FSDP = Mechanics(logits_update_bytes=12, logits_forward_bytes=8, engine_sleeps=False)
-
-
-def usual_mechanics(knobs: Mapping[str, Knob]) -> Mechanics:
-    """How a framework that no dialect describes holds memory, by the knobs that are given.
-
-    Megatron with a parallel size, FSDP with a shard size (and tensor parallelism beside it, as torchtitan has), else
-    transformers' Trainer: DeepSpeed with a stage, plain data parallelism without.
-    """
-    sizes = [name for name in _MEGATRON_SIZES if name in knobs]
-    if sizes and not (sizes == ["actor.tensor_parallel"] and "actor.shard_size" in knobs):
-        return _MEGATRON
-    return _FSDP if "actor.shard_size" in knobs else _ACCELERATE

@@ -168,6 +168,8 @@ class Run(Struct, frozen=True):
     """Nothing told the era: neither a version nor the settings."""
     unread: Unread | None = None
     """A missing file that alone would say how the states are sharded, and what is taken for it."""
+    assumed_mechanics: tuple[str, ...] = ()
+    """Fields of `mechanics` that nobody states: they are what is usual for this kind of trainer."""
     doubts: tuple[str, ...] = ()
     """What missing files leave in doubt, a sentence each."""
 

@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.knowledge.schema import Mechanics
 from advisor.plan.candidates import MOST, candidates
 from advisor.run.bound import Native, Natives
 from advisor.run.build import BuiltRun
 from advisor.run.run import Knob, Run, Topology
+from tests.made_mechanics import made_mechanics
 
 
 def run(total: int | None = 2448) -> BuiltRun:
     knobs = {} if total is None else {"data.total_tokens": Knob("data.total_tokens", total, "script")}
-    return BuiltRun(Run("verl", "verl", "", "grpo", None, "", Topology(), knobs, Mechanics()), Natives(None, ""))
+    return BuiltRun(Run("verl", "verl", "", "grpo", None, "", Topology(), knobs, made_mechanics()), Natives(None, ""))
 
 
 def values(rule: dict[str, Any], old: Any, total: int | None = 2448) -> list[Any]:

@@ -6,10 +6,10 @@ import msgspec
 import pytest
 
 from advisor.knowledge import load_knowledge
-from advisor.knowledge.schema import Mechanics
 from advisor.run.build import BuiltRun
 from advisor.run.constraints import violations
 from advisor.run.noops import no_effect
+from tests.made_mechanics import made_mechanics
 from tests.run.test_binding import built, gpus, launch, logic_rl
 
 A = "actor_rollout_ref."
@@ -98,7 +98,7 @@ def test_keys_of_fsdp_are_not_offered_to_megatron_and_the_run_says_what_is_an_al
 
 
 def test_what_a_backend_decides_speaks_of_keys_and_fields_that_exist() -> None:
-    fields = set(msgspec.structs.asdict(Mechanics()))
+    fields = set(msgspec.structs.asdict(made_mechanics()))
     for framework in load_knowledge().frameworks:
         given = [fact.only_with for fact in framework.settings.values() if fact.only_with is not None]
         chosen = [term for rule in given for term in rule.get("all", [rule])]

@@ -22,7 +22,15 @@ from advisor.knowledge.schema.advice import (
 from advisor.knowledge.schema.base import OWN_MARK, Grade, Rule, Scalar, Strict
 from advisor.knowledge.schema.crash import FrameRule, FrameworkMark, Progress, Signature, Signatures, VersionMark
 from advisor.knowledge.schema.facts import GpuFact, KnobFact, ModelFact
-from advisor.knowledge.schema.framework import EnvironmentFact, Era, Framework, Mechanics, Recognition, SettingFact
+from advisor.knowledge.schema.framework import (
+    EnvironmentFact,
+    Era,
+    Framework,
+    Mechanics,
+    Recognition,
+    SettingFact,
+    StatedMechanics,
+)
 
 __all__ = [
     "OWN_MARK",
@@ -54,6 +62,7 @@ __all__ = [
     "Sharding",
     "Signature",
     "Signatures",
+    "StatedMechanics",
     "Strict",
     "Tree",
     "VersionMark",

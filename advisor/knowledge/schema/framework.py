@@ -96,34 +96,12 @@ class EnvironmentFact(SettingFact, frozen=True):
     """Where it has to be set so that the workers see it."""
 
 
-class Mechanics(Strict, frozen=True):
-    """How this framework holds memory: what the ledger needs and no setting says. Bytes are per parameter.
+class Peculiarities(Strict, frozen=True, kw_only=True):
+    """What few frameworks do: a field that is left out says that this one does not, or names what all processes have.
 
-    Each field is one value; `per_era` of the dialect overrides fields by era id.
+    Bytes are per parameter unless a unit says otherwise.
     """
 
-    trainer: Literal["fsdp", "deepspeed", "megatron", "ddp"] = "fsdp"
-    weight_bytes: float = 4
-    """Sharded weights kept by the trainer (FSDP holds fp32; DeepSpeed bf16)."""
-    gradient_bytes: float = 4
-    master_bytes: float = 0
-    moment_bytes: float = 8
-    step_extra_bytes: float = 4
-    """Temporaries of the optimizer step (torch foreach 1x fp32 shard; fused 0; ZeRO-3 one sub-group)."""
-    lazy_optimizer: bool = True
-    """Moments appear at the first step (torch); DeepSpeed allocates them at initialisation."""
-    unsharded_bytes: float = 2
-    """Gathered copy of a unit in forward and backward."""
-    reference_bytes: float = 2
-    reference_on: Literal["gpu", "host"] = "gpu"
-    """host: streamed layer by layer (FSDP CPUOffload)."""
-    reference_when: Literal["always", "kl", "kl_full"] = "kl"
-    """Built always, only with a KL term, or only with a KL term and full (not LoRA) training."""
-    logits_scope: Literal["prompt_and_response", "response"] = "prompt_and_response"
-    logits_update_bytes: float = 8
-    """Live bytes per token x vocabulary entry at the peak of forward + backward."""
-    logits_forward_bytes: float = 4
-    """The same in a no-grad pass."""
     logits_update_row_bytes: float = 0
     """Copies of one row beside bf16 logits, where log-probabilities are taken row by row: in passes of few rows they
     decide."""
@@ -137,32 +115,18 @@ class Mechanics(Strict, frozen=True):
     """True: the fused loss also serves the passes that only score (verl); elsewhere those still hold full logits."""
     logits_factor_without_deepspeed: float = 1
     """Times both where a run of a `deepspeed` trainer goes without it: accelerate then hands out the logits in fp32."""
-    engine_share_of: Literal["total", "free"] = "total"
-    engine_sleeps: bool = True
     engine_pool: bool = True
     """It sleeps in an allocator's pool of its own (vLLM from 0.7, SGLang), which refuses expandable segments."""
-    sleep_level: int = 1
-    """1 keeps a pinned host copy of the engine's weights, 2 does not, 0: no sleep."""
     sleep_residue_bytes: int = 2_000_000_000
     """Left on the card by a sleeping engine (context, graphs)."""
-    wakes_beside: tuple[str, ...] = ()
-    """What of the trainer is still on the card when the engine wakes: weights, gradients, master, moments."""
-    sync_gathers: Literal["tensor", "unit", "full", "full_to_merge"] = "tensor"
-    """What ZeRO-3 gathers at once for the weight sync. full: the whole model, or one of `sync.batches` pieces.
-    full_to_merge: so only where adapters are merged for it, else one tensor."""
     sync_wakes: Literal["all", "weights"] = "all"
     """What of a sleeping engine is awake during the weight sync: its whole share, or its weights only."""
     states_sleep: bool = False
     """Optimizer states always leave the card between updates; elsewhere `actor.state_sleep` says."""
     masters_stay: bool = False
     """Of the optimizer's state only the moments leave; DeepSpeed's fp32 masters stay on the card."""
-    colocated: bool = True
-    offload_lowers_update: bool = False
-    """True: offload is CPU Adam. False (verl): states return to the card for the update."""
     context_bytes: int = 600_000_000
     """CUDA context of one process; 0: the card's own (gpus.yaml)."""
-    processes_per_gpu: int = 1
-    """Processes with a CUDA context on each card (OpenRLHF colocated: one a role)."""
     loads_full_model_per_rank: bool = False
     fixed_buffer_bytes: int = 0
     """Buckets and live-parameter allowances held all the time."""
@@ -211,6 +175,75 @@ class Mechanics(Strict, frozen=True):
     """Tokens of an engine step where nothing sets them: so many a sequence, at least one whole context."""
 
 
+class Mechanics(Peculiarities, frozen=True, kw_only=True):
+    """How a framework holds memory: what the ledger needs and no setting says. Bytes are per parameter."""
+
+    trainer: Literal["fsdp", "deepspeed", "megatron", "ddp"]
+    weight_bytes: float
+    """Sharded weights kept by the trainer (FSDP holds fp32; DeepSpeed bf16)."""
+    gradient_bytes: float
+    master_bytes: float
+    moment_bytes: float
+    step_extra_bytes: float
+    """Temporaries of the optimizer step (torch foreach 1x fp32 shard; fused 0; ZeRO-3 one sub-group)."""
+    lazy_optimizer: bool
+    """Moments appear at the first step (torch); DeepSpeed allocates them at initialisation."""
+    unsharded_bytes: float
+    """Gathered copy of a unit in forward and backward."""
+    reference_bytes: float
+    reference_on: Literal["gpu", "host"]
+    """host: streamed layer by layer (FSDP CPUOffload)."""
+    reference_when: Literal["always", "kl", "kl_full"]
+    """Built always, only with a KL term, or only with a KL term and full (not LoRA) training."""
+    logits_scope: Literal["prompt_and_response", "response"]
+    logits_update_bytes: float
+    """Live bytes per token x vocabulary entry at the peak of forward + backward."""
+    logits_forward_bytes: float
+    """The same in a no-grad pass."""
+    engine_share_of: Literal["total", "free"]
+    engine_sleeps: bool
+    sleep_level: int
+    """1 keeps a pinned host copy of the engine's weights, 2 does not, 0: no sleep."""
+    wakes_beside: tuple[str, ...]
+    """What of the trainer is still on the card when the engine wakes: weights, gradients, master, moments."""
+    sync_gathers: Literal["tensor", "unit", "full", "full_to_merge"]
+    """What ZeRO-3 gathers at once for the weight sync. full: the whole model, or one of `sync.batches` pieces.
+    full_to_merge: so only where adapters are merged for it, else one tensor."""
+    offload_lowers_update: bool
+    """True: offload is CPU Adam. False (verl): states return to the card for the update."""
+    processes_per_gpu: int
+    """Processes with a CUDA context on each card (OpenRLHF colocated: one a role)."""
+
+
+class StatedMechanics(Peculiarities, frozen=True, kw_only=True):
+    """The same as a dialect states it: None where it does not say; run/mechanics.py fills that and says so.
+
+    `per_era` and `mechanics_when` of the dialect override fields.
+    """
+
+    trainer: Literal["fsdp", "deepspeed", "megatron", "ddp"] | None = None
+    weight_bytes: float | None = None
+    gradient_bytes: float | None = None
+    master_bytes: float | None = None
+    moment_bytes: float | None = None
+    step_extra_bytes: float | None = None
+    lazy_optimizer: bool | None = None
+    unsharded_bytes: float | None = None
+    reference_bytes: float | None = None
+    reference_on: Literal["gpu", "host"] | None = None
+    reference_when: Literal["always", "kl", "kl_full"] | None = None
+    logits_scope: Literal["prompt_and_response", "response"] | None = None
+    logits_update_bytes: float | None = None
+    logits_forward_bytes: float | None = None
+    engine_share_of: Literal["total", "free"] | None = None
+    engine_sleeps: bool | None = None
+    sleep_level: int | None = None
+    wakes_beside: tuple[str, ...] | None = None
+    sync_gathers: Literal["tensor", "unit", "full", "full_to_merge"] | None = None
+    offload_lowers_update: bool | None = None
+    processes_per_gpu: int | None = None
+
+
 class Framework(Strict, frozen=True):
     """One dialect: frameworks/*.yaml"""
 
@@ -232,9 +265,9 @@ class Framework(Strict, frozen=True):
     """Constraints over several keys."""
     topology: Rule = {}
     """{rule: NAME, …}: how nodes, GPUs per node and roles are read from settings and environment."""
-    mechanics: Mechanics = Mechanics()
+    mechanics: StatedMechanics = StatedMechanics()
     per_era: dict[str, dict[str, Scalar | list[str]]] = {}
-    """era id → fields of Mechanics that differ."""
+    """era id → fields of StatedMechanics that differ."""
     config_defaults: dict[str, dict[str, Scalar]] = {}
     """Name of a configuration of the framework's own (fnmatch, as in --config-name) → key → its default there."""
     mechanics_when: tuple[Rule, ...] = ()
