@@ -86,9 +86,12 @@ class Finding(Struct, frozen=True, order=True):
     file: Path
     line: int
     says: str
+    column: int = 0
+    """From 1; 0: the line as a whole."""
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}: {self.says}"
+        place = f"{self.line}:{self.column}" if self.column else str(self.line)
+        return f"{self.file}:{place}: {self.says}"
 
 
 _LISTS: dict[str, tuple[Kind, Any]] = {
@@ -127,7 +130,7 @@ def _read(path: Path, name: Path) -> tuple[list[Entry], list[Finding]]:
         ]
         return _entries(file, name), twice
     except BadFile as bad:
-        return [], [Finding(path, bad.line, bad.says)]
+        return [], [Finding(path, bad.line, bad.says, bad.column)]
     except OSError as error:
         return [], [Finding(path, 1, say("cannot be read: {why}", why=error.strerror or error))]
 

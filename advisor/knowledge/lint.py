@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from advisor.knowledge.checks.conditions import check_conditions
 from advisor.knowledge.checks.dialects import check_dialects
+from advisor.knowledge.checks.expressions import check_expressions
 from advisor.knowledge.checks.patterns import check_patterns
 from advisor.knowledge.checks.references import check_references, check_remedies_applied
 from advisor.knowledge.checks.shelf import Shelf
@@ -21,7 +21,7 @@ CHECKS: tuple[Callable[[Shelf], Iterator[Finding]], ...] = (
     check_dialects,
     check_references,
     check_remedies_applied,
-    check_conditions,
+    check_expressions,
     check_tree,
     check_versions,
 )

@@ -15,6 +15,7 @@ from advisor.knowledge.entries import Entry, Finding, Kind, LinesPart, entries_i
 from advisor.knowledge.lint import lint_entries
 from advisor.knowledge.schema import OWN_MARK, Framework, Knowledge, Signatures, Tree
 from advisor.language import say
+from advisor.rules.expression import encode
 
 T = TypeVar("T")
 
@@ -132,7 +133,7 @@ def _theirs(entry: Entry, source: str) -> str:
 def _digest(entries: Sequence[Entry]) -> str:
     digest = hashlib.sha256()
     for entry in entries:
-        digest.update(msgspec.json.encode((entry.kind, entry.id, entry.value)))
+        digest.update(msgspec.json.encode((entry.kind, entry.id, entry.value), enc_hook=encode))
     return digest.hexdigest()[:12]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 from advisor.knowledge.schema import Mechanics
 from advisor.language import Sayings, say
+from advisor.rules.expression import Compare, Name, Sum, walk
 from advisor.run.bound import Natives
 from advisor.run.run import Knob, KnobValue, Topology
 
@@ -93,10 +94,11 @@ def _from_deepspeed_file(natives: Natives) -> dict[str, Knob]:
 def _idle_sleep(natives: Natives) -> str:
     """Why the switch that puts optimizer states to sleep does nothing under ZeRO-3 in this era; "" where it works."""
     carrier = natives.carrier("actor.state_sleep")
-    rule = carrier.fact.no_effect_when if carrier is not None and carrier.fact is not None else None
-    if rule is None or rule["rule"] != "zero3" or natives.era not in rule.get("eras", [natives.era]):
-        return ""
-    return str(rule["because"])
+    for idle in carrier.fact.no_effect_when if carrier is not None and carrier.fact is not None else ():
+        by_stage = idle.when is not None and idle.when.names() == ["actor.zero_stage"]
+        if by_stage and (not idle.eras or natives.era in idle.eras):
+            return idle.because
+    return ""
 
 
 def _samples_limit(natives: Natives) -> str:
@@ -105,10 +107,12 @@ def _samples_limit(natives: Natives) -> str:
     if samples is None or micro is None or micro.fact is None:
         return ""
     for rule in micro.fact.must:
-        eras = rule.get("eras")
-        if samples.key in rule.get("by", []) and (not eras or natives.era in eras):
-            keys = {"product": micro.key, "divisor": samples.key}
-            return str(rule.get("says") or say("{product} must be a multiple of {divisor}", **keys))
+        tree = rule.holds.tree
+        divided = tree.left if isinstance(tree, Compare) and isinstance(tree.left, Sum) else None
+        if divided is None or divided.sign != "%" or (rule.eras and natives.era not in rule.eras):
+            continue
+        if Name(samples.key) in walk(divided.right):
+            return rule.says
     return ""
 
 

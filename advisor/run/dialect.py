@@ -1,18 +1,16 @@
-"""Which framework is this, and of which era? From the launch, else from the log, else unknown."""
+"""Recognises the framework and its era: from the launch, else from the log, else unknown."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Literal
 
 from msgspec import Struct
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
-from packaging.version import InvalidVersion, Version
 
 from advisor.knowledge.schema import Era, Framework, Recognition
 from advisor.language import listed, say
+from advisor.rules.functions import version_in
 from advisor.run.bound import any_key, in_era, native
 from advisor.run.run import RecognisedFrom
 from advisor.script.launch import Launch
@@ -180,7 +178,7 @@ def told_era(
     """The era, and what told it. Keys: first the eras that have the most of them, then those whose marks are set."""
     if version is not None:
         for era in framework.eras:
-            if era.versions and _contains(era.versions, version):
+            if era.versions and version_in(era.versions, version):
                 return era.id, "version"
     strangers = {era.id: len(absent(framework, era.id, keys)) for era in framework.eras}
     fewest = min(strangers.values(), default=0)
@@ -221,16 +219,3 @@ def _marks_fit(era: Era, keys: set[str]) -> bool:
     if era.has and any_key(era.has, keys) is None:
         return False
     return not (era.lacks and any_key(era.lacks, keys) is not None)
-
-
-def _contains(specifier: str, version: str) -> bool:
-    number = re.match(r"v?(\d[\w.]*)", version)
-    try:
-        return number is not None and SpecifierSet(specifier, prereleases=True).contains(Version(number.group(1)))
-    except (InvalidSpecifier, InvalidVersion):
-        return False
-
-
-def version_in(specifier: str, version: str) -> bool:
-    """Whether a library version lies in a packaging specifier; local parts (+cu124) and pre-releases are tolerated."""
-    return _contains(specifier, version.split("+", 1)[0])

@@ -8,6 +8,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from advisor.knowledge.schema import Framework, SettingFact
+from advisor.rules.expression import Both, Call, Compare, Name, Node, Not
 from advisor.run.bound import in_era
 from advisor.run.run import Knob, Topology
 
@@ -28,14 +29,21 @@ def implied_by(framework: Framework, era: str, keys: Iterable[str], knobs: Itera
             facts.append(carriers[0])
     program = ""
     settings: dict[str, str] = {}
-    for fact in facts:
-        whole = fact.only_with or {}
-        for rule in whole.get("all", [whole]):
-            if "program" in rule:
-                program = program or str(rule["program"][0])
-            if "key" in rule and "is" in rule:
-                settings.setdefault(str(rule["key"]), str(rule["is"]))
+    for part in (part for fact in facts if fact.only_with is not None for part in _demands(fact.only_with.tree)):
+        if isinstance(part, Call) and part.function == "like" and part.arguments[0] == Name("program"):
+            program = program or str(part.arguments[1]).strip('"')
+        elif isinstance(part, Name):
+            settings.setdefault(part.name, "True")
+        elif isinstance(part, Not) and isinstance(part.part, Name):
+            settings.setdefault(part.part.name, "False")
+        elif isinstance(part, Compare) and part.sign == "==" and isinstance(part.left, Name):
+            settings.setdefault(part.left.name, str(part.right).strip('"'))
     return Implied(program, settings)
+
+
+def _demands(tree: Node) -> tuple[Node, ...]:
+    """What must hold, all of it."""
+    return tree.all if isinstance(tree, Both) else (tree,)
 
 
 def _carries(fact: SettingFact, knob: str) -> bool:

@@ -73,6 +73,12 @@ def assumed_mechanics(trainer: str) -> Mechanics:
     return msgspec.convert(USUAL[trainer], Mechanics)
 
 
+UNKNOWN = msgspec.structs.replace(
+    assumed_mechanics("fsdp"), logits_update_bytes=8, logits_forward_bytes=4, engine_sleeps=True
+)
+"""Of a launch of which no dialect is known: its memory is not counted, and its engine may be one that sleeps."""
+
+
 def mechanics_of(framework: Framework, changes: Mapping[str, Scalar | list[str]]) -> FilledMechanics:
     """What the dialect states, with `changes` (of its era, backend and command), filled up by the kind of trainer.
 

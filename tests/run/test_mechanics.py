@@ -17,7 +17,7 @@ syntax: argparse
 source: "example/foo@0 train.py"
 recognised_by: [{programs: ["foo.train"]}]
 algorithm: {fixed: grpo}
-topology: {rule: processes, processes: ["--nproc_per_node"], processes_default: all_gpus}
+topology: {nodes: 1, gpus_per_node: --nproc_per_node, known: known(--nproc_per_node)}
 settings:
   model: {knob: model.path, source: "example/foo@0 train.py"}
   rows: {knob: actor.micro_batch, type: int, default: 8, source: "example/foo@0 train.py"}

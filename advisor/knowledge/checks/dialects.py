@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from advisor.knowledge.checks.patterns import problem_of
-from advisor.knowledge.checks.shelf import Setting, Shelf, found, settings
+from advisor.knowledge.checks.shelf import DialectKey, Shelf, found, settings
 from advisor.knowledge.entries import Entry, Finding
 from advisor.knowledge.schema import Framework
 from advisor.words import PHASES
@@ -31,7 +31,7 @@ def check_dialects(shelf: Shelf) -> Iterator[Finding]:
         yield from _regexes(entry)
 
 
-def _moves(setting: Setting) -> Iterator[Finding]:
+def _moves(setting: DialectKey) -> Iterator[Finding]:
     for phase, place in setting.fact.moves.items():
         if phase not in (*PHASES, EVERY_PHASE):
             yield from setting.found(f"there is no phase {phase}", "moves", phase)
@@ -39,7 +39,7 @@ def _moves(setting: Setting) -> Iterator[Finding]:
             yield from setting.found(f"{place!r} is none of {', '.join(PLACES)}", "moves", phase)
 
 
-def _defaults(setting: Setting) -> Iterator[Finding]:
+def _defaults(setting: DialectKey) -> Iterator[Finding]:
     default, wanted = setting.fact.default, setting.fact.type
     for value in default.values() if isinstance(default, dict) else (default,):
         follows = isinstance(value, str) and "${" in value

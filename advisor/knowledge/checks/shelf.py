@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from msgspec import Struct
 
 from advisor.knowledge.entries import Entry, Finding, Kind
-from advisor.knowledge.schema import Framework, Rule, SettingFact
+from advisor.knowledge.schema import Framework, SettingFact
 
 
 class Shelf(Struct, frozen=True):
@@ -24,7 +23,7 @@ class Shelf(Struct, frozen=True):
         return {entry.id for entry in self.entries if entry.kind == kind}
 
 
-class Setting(Struct, frozen=True):
+class DialectKey(Struct, frozen=True):
     """One native key of a dialect, with its place."""
 
     entry: Entry
@@ -40,31 +39,19 @@ class Setting(Struct, frozen=True):
         return found(self.entry, f"{self.key}: {says}", self.group, self.key, *more)
 
 
-def settings(shelf: Shelf) -> Iterator[Setting]:
+def settings(shelf: Shelf) -> Iterator[DialectKey]:
     """Every setting and environment variable of every dialect."""
     for entry in shelf.of("framework"):
         dialect: Framework = entry.value
         for key, fact in dialect.settings.items():
-            yield Setting(entry, "settings", key, fact)
+            yield DialectKey(entry, "settings", key, fact)
             if fact.before is not None:
-                yield Setting(entry, "settings", key, fact.before)
+                yield DialectKey(entry, "settings", key, fact.before)
         for key, variable in dialect.environment.items():
-            yield Setting(entry, "environment", key, variable)
+            yield DialectKey(entry, "environment", key, variable)
 
 
 def found(entry: Entry, says: str, *more: str | int) -> Iterator[Finding]:
     """A finding at a part of the entry; none where the entry comes with the program."""
     if entry.file is not None:
         yield Finding(entry.file.path, entry.line(*more), says)
-
-
-def named_rules(rule: Any) -> Iterator[Rule]:
-    """Every {rule: NAME, …} in it, however deep."""
-    if isinstance(rule, dict):
-        if "rule" in rule:
-            yield rule
-        for part in rule.values():
-            yield from named_rules(part)
-    elif isinstance(rule, (list, tuple)):
-        for part in rule:
-            yield from named_rules(part)

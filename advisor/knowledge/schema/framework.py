@@ -1,11 +1,15 @@
-"""frameworks/*.yaml: how a framework names its settings, runs its phases and checks its numbers."""
+"""Types frameworks/*.yaml: how a framework names its settings, runs its phases and checks its numbers.
+
+docs/rules.md says which names the expressions know.
+"""
 
 from __future__ import annotations
 
 from typing import Literal
 
-from advisor.knowledge.schema.base import Rule, Scalar, Strict
+from advisor.knowledge.schema.base import Scalar, Strict
 from advisor.knowledge.schema.crash import FrameRule, Progress
+from advisor.rules.expression import Expression
 from advisor.words import Results
 
 
@@ -49,6 +53,42 @@ class Era(Strict, frozen=True):
     """Folders of forks that were cut in this era, as a traceback's paths name them."""
 
 
+class Constraint(Strict, frozen=True):
+    """What a framework demands of its settings."""
+
+    holds: Expression
+    says: str = ""
+    """The sentence for the user where it does not hold; "": made of the expression."""
+    eras: tuple[str, ...] = ()
+    """Eras that check it; () = all."""
+    source: str = ""
+
+
+class Idle(Strict, frozen=True):
+    """When a key does nothing, and why."""
+
+    when: Expression | None = None
+    """None: always."""
+    because: str = ""
+    eras: tuple[str, ...] = ()
+
+
+class Partners(Strict, frozen=True):
+    """Keys that move along with another one; expressions know its `old` and its `new` value."""
+
+    when: Expression | None = None
+    sets: dict[str, Expression] = {}
+    """Each must come to a whole number from 1 on, or a word; else this form of the change is not possible."""
+    given: dict[str, Expression] = {}
+    """The same of keys that are left alone where they are not set."""
+    keeps_product: bool = False
+    """What the key alone would change in the results stays (batch times accumulation)."""
+    required: bool = False
+    """The key may move only with its partners."""
+    says: str = ""
+    eras: tuple[str, ...] = ()
+
+
 class SettingFact(Strict, frozen=True):
     """A native key of one dialect."""
 
@@ -62,21 +102,23 @@ class SettingFact(Strict, frozen=True):
     """A value, or era id → value ("*" for the others). None: the framework demands or derives it."""
     eras: tuple[str, ...] = ()
     """Eras in which the key exists; () = all."""
-    becomes: Rule | None = None
-    """How the framework turns the value into the knob's unit; None: as it is."""
-    must: tuple[Rule, ...] = ()
+    to_knob: Expression | None = None
+    """The knob's value by the key's own, `value`: `value * samples // dp`; None: as it is."""
+    from_knob: Expression | None = None
+    """The key's value by the knob's; left out where it follows from `to_knob`."""
+    must: tuple[Constraint, ...] = ()
     """Divisibility and bounds, checked before a value is proposed."""
-    with_it: tuple[Rule, ...] = ()
-    """Keys that move along when this one does: {rule: keeps_product | same_difference | needs, …}."""
-    no_effect_when: Rule | None = None
-    also: dict[str, Rule] = {}
-    """Further knobs the same key carries → how the value becomes each (swift's --deepspeed: stage and offload)."""
+    with_it: tuple[Partners, ...] = ()
+    """Keys that move along when this one does."""
+    no_effect_when: tuple[Idle, ...] = ()
+    """Reasons why the key does nothing here; the first that holds is told."""
+    also: dict[str, Expression] = {}
+    """Further knobs the same key carries, as by `to_knob` (swift's --deepspeed: stage and offload)."""
     moves: dict[str, str] = {}
     """phase → gpu, gpu-, host, host-, none (a minus: raising the value lowers it there)."""
     results: Results = "unchanged"
-    only_with: Rule | None = None
-    """{key: K, is: x} or {key: K, is_not: x}: another backend of the framework does not read this key;
-    {program: [patterns]} or {program_not: [patterns]}: another command of it does not; {all: [terms]}: both."""
+    only_with: Expression | None = None
+    """Where this is false, another backend or command of the framework runs, which does not read this key."""
     caveat: str = ""
     false_friend: str = ""
     """What its name leads people to try, and why that does nothing here: said under "not proposed"."""
@@ -244,6 +286,62 @@ class StatedMechanics(Peculiarities, frozen=True, kw_only=True):
     processes_per_gpu: int | None = None
 
 
+class AlgorithmFact(Strict, frozen=True):
+    """Where the algorithm is said: by the program, always the same, or in a key."""
+
+    programs: dict[str, str] = {}
+    """Program (fnmatch) → algorithm."""
+    fixed: str = ""
+    key: str | tuple[str, ...] = ()
+    values: dict[str, str] = {}
+    """The framework's word → ours; a word that is not here stands for itself."""
+    default: str = "unknown"
+    """Where the key is not set."""
+
+
+class TopologyFact(Strict, frozen=True):
+    """How nodes, GPUs and roles are read from settings, variables and launcher options: an expression a field.
+
+    Expressions know each other by name, what `let` defines, `machine.nodes` and `machine.gpus` (of one node).
+    """
+
+    let: dict[str, Expression] = {}
+    counted_by: tuple[str, ...] = ()
+    """Keys, options (--nnodes) and variables ($NNODES) that count GPUs."""
+    unread_is_all: bool = False
+    """Where one of them is set and cannot be read, all GPUs of the machine are taken; said as an assumption."""
+    nodes: Expression | None = None
+    gpus_per_node: Expression | None = None
+    actor_gpus: Expression | None = None
+    """None: nodes * gpus_per_node."""
+    rollout_gpus: Expression | None = None
+    """None: as many as the actor's."""
+    tensor_parallel: Expression | None = None
+    sequence_parallel: Expression | None = None
+    model_parallel: Expression | None = None
+    actor_tensor_parallel: Expression | None = None
+    critic_gpus: Expression | None = None
+    reference_gpus: Expression | None = None
+    asked: Expression | None = None
+    asked_per_node: Expression | None = None
+    colocated: Expression | None = None
+    roles_share_cards: Expression | None = None
+    reference_beside_actor: Expression | None = None
+    known: Expression | None = None
+    reward_on: Expression | None = None
+    """none, actor, critic, own or host."""
+
+
+class MechanicsWhen(Strict, frozen=True):
+    """What holds of memory while a backend, a command or an algorithm is chosen."""
+
+    when: Expression
+    set: dict[str, Scalar | list[str]] = {}
+    """Fields of StatedMechanics."""
+    note: str = ""
+    source: str = ""
+
+
 class Framework(Strict, frozen=True):
     """One dialect: frameworks/*.yaml"""
 
@@ -254,25 +352,22 @@ class Framework(Strict, frozen=True):
     """Distribution whose version gives the era."""
     syntax: Literal["hydra", "dotlist", "argparse", "dataclass", "yaml"]
     recognised_by: tuple[Recognition, ...]
-    algorithm: Rule | None = None
-    """{key: native key, values: {native: canonical}} or {fixed: "ppo"}."""
+    algorithm: AlgorithmFact = AlgorithmFact()
     eras: tuple[Era, ...] = ()
     settings: dict[str, SettingFact] = {}
     renamed: dict[str, str] = {}
     """Older key → its newer name; read both ways, for a setting that the era in force does not have."""
     environment: dict[str, EnvironmentFact] = {}
-    must: tuple[Rule, ...] = ()
+    must: tuple[Constraint, ...] = ()
     """Constraints over several keys."""
-    topology: Rule = {}
-    """{rule: NAME, …}: how nodes, GPUs per node and roles are read from settings and environment."""
+    topology: TopologyFact | None = None
+    """None: all GPUs of the machine train together."""
     mechanics: StatedMechanics = StatedMechanics()
     per_era: dict[str, dict[str, Scalar | list[str]]] = {}
     """era id → fields of StatedMechanics that differ."""
     config_defaults: dict[str, dict[str, Scalar]] = {}
     """Name of a configuration of the framework's own (fnmatch, as in --config-name) → key → its default there."""
-    mechanics_when: tuple[Rule, ...] = ()
-    """{key: K, is: x, set: {fields of Mechanics}, note: sentence}: what holds while a key has that value, or
-    {program: [patterns], set, note}: for one command of the framework."""
+    mechanics_when: tuple[MechanicsWhen, ...] = ()
     frames: tuple[FrameRule, ...] = ()
     progress: tuple[Progress, ...] = ()
     notes: tuple[str, ...] = ()

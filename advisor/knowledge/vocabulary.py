@@ -1,51 +1,33 @@
-"""The names that the files may use for what the code computes. Tests hold these lists against the code's tables."""
+"""Lists the names that expressions may use: facts of a diagnosis, and what a run knows beside its own settings."""
 
 from __future__ import annotations
 
-CONDITION_KEYS = frozenset({"fact", "is", "is_not", "at_least", "below", "version", "any", "none_of", "absent", "all"})
-"""Comparisons of `when`, `shown_by`, `applies_when`, `proved_by`, `ruled_out_by`."""
-
-BECOMES_RULES = frozenset(
+COUNTS = {
+    "gpus": "actor_gpus",
+    "actor_gpus": "actor_gpus",
+    "processes": "actor_gpus",
+    "dp": "data_parallel",
+    "nodes": "nodes",
+    "gpus_per_node": "gpus_per_node",
+    "tensor_parallel": "tensor_parallel",
+    "sequence_parallel": "sequence_parallel",
+}
+"""Name → the count of the topology."""
+RUN_NAMES = frozenset(
     {
-        "as_is",
-        "by_era",
-        "divide_by_dp",
-        "divide_then_times_n",
-        "negated",
-        "reset",
-        "times",
-        "times_n_then_divide",
-        "when_on",
-        "words",
+        *COUNTS,
+        "algorithm",
+        "era",
+        "machine.gpus",
+        "machine.nodes",
+        "model.heads",
+        "model.kv_heads",
+        "model.vision",
+        "program",
+        "samples",
     }
 )
-MUST_RULES = frozenset(
-    {
-        "at_least",
-        "at_least_key",
-        "at_most_key",
-        "divides",
-        "equal",
-        "excludes_key",
-        "fixed",
-        "fixed_while",
-        "heads_divide",
-        "must_not_hold",
-        "normalised_divides",
-        "normalised_equal",
-        "not_together",
-        "text_only",
-    }
-)
-NO_EFFECT_RULES = frozenset(
-    {"always", "any_of", "at_least_batch_per_gpu", "key_is", "key_is_not", "not_zero3", "zero3"}
-)
-WITH_IT_RULES = frozenset({"keeps_product", "needs", "same_difference"})
-TOPOLOGY_RULES = frozenset(
-    {"allocations", "device_lists", "nodes_times_gpus", "processes", "role_groups", "role_groups_of_gpus"}
-)
-VALUE_RULES = frozenset({"library_version", "lower", "no_higher", "raise", "sequence_tokens", "set"})
-
+"""What every expression of a dialect knows beside the dialect's keys, $VARIABLES, --options and the knobs."""
 FACTS = frozenset(
     {
         "advisory.checked",

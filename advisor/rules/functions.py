@@ -1,0 +1,192 @@
+"""Holds the functions that expressions may call: choosing among unknowns, rounding, and reading counts out of texts."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from fnmatch import fnmatchcase
+from math import prod
+
+from msgspec import Struct
+
+from advisor.rules.expression import Branch, Name, Scope, Value, as_number, truth
+
+_RANGE = re.compile(r"list\(range\((?:(\d{1,6}),)?(\d{1,6})(?:,(\d{1,6}))?\)\)\Z")
+_NUMBERS = re.compile(r"\[?\d{1,6}(?:,\d{1,6})*\]?\Z")
+_SIZES = re.compile(r"(?:[a-z]+[.:])?((?:[a-z]\d{1,5})+)\Z")
+_SIZE = re.compile(r"([a-z])(\d+)")
+_LARGEST_DEVICE = 100_000
+"""Ids of one list; a longer one is a mistake."""
+
+
+class Function(Struct, frozen=True):
+    """A function, how it is written, and how many arguments it takes."""
+
+    form: str
+    made: Callable[[Scope, tuple[Branch, ...]], Value | None]
+    least: int = 1
+    most: int = 1
+
+
+def _first(scope: Scope, arguments: tuple[Branch, ...]) -> Value | None:
+    return next((value for one in arguments if (value := one.of(scope)) is not None), None)
+
+
+def _on(scope: Scope, arguments: tuple[Branch, ...]) -> bool:
+    return any(one.of(scope) is True for one in arguments)
+
+
+def _given(scope: Scope, arguments: tuple[Branch, ...]) -> Value | None:
+    names = [one.name for one in arguments if isinstance(one, Name)]
+    return next((value for name in names if (value := scope.given(name)) is not None), None)
+
+
+def _known(scope: Scope, arguments: tuple[Branch, ...]) -> bool:
+    return arguments[0].of(scope) is not None
+
+
+def _extreme(choose: Callable[[list[int | float]], int | float]) -> Callable[..., Value | None]:
+    def made(scope: Scope, arguments: tuple[Branch, ...]) -> Value | None:
+        numbers = [as_number(one.of(scope)) for one in arguments]
+        known = [number for number in numbers if number is not None]
+        return choose(known) if len(known) == len(numbers) else None
+
+    return made
+
+
+def _rounded(how: Callable[[int | float], int]) -> Callable[..., Value | None]:
+    def made(scope: Scope, arguments: tuple[Branch, ...]) -> Value | None:
+        number = as_number(arguments[0].of(scope))
+        return None if number is None else how(number)
+
+    return made
+
+
+def _below(scope: Scope, arguments: tuple[Branch, ...]) -> Value | None:
+    """In tens of thousandths, so that 0.55 is a multiple of 0.05."""
+    number, step = (as_number(one.of(scope)) for one in arguments)
+    if number is None or not step:
+        return None
+    return round((math.ceil(round(number / step, 6)) - 1) * step, 4)
+
+
+def _divides(scope: Scope, arguments: tuple[Branch, ...]) -> bool | None:
+    by, of = (as_number(one.of(scope)) for one in arguments)
+    return None if by is None or of is None else bool(by) and of % by == 0
+
+
+def _heads_divide(scope: Scope, arguments: tuple[Branch, ...]) -> bool | None:
+    """Query heads are split evenly; key-value heads, too, or each is copied evenly (`copies` false: they are not)."""
+    size, heads, kv_heads = (as_number(v) for v in (arguments[0].of(scope), *map(scope.value, _HEADS)))
+    if size is None or heads is None or kv_heads is None or size < 1:
+        return None
+    size = int(size)
+    copied = (len(arguments) < 2 or truth(arguments[1].of(scope)) is not False) and size % max(1, kv_heads) == 0
+    return heads % size == 0 and (kv_heads < 1 or kv_heads % size == 0 or copied)
+
+
+_HEADS = ("model.heads", "model.kv_heads")
+
+
+def _version(scope: Scope, arguments: tuple[Branch, ...]) -> bool | None:
+    version, specifier = (one.of(scope) for one in arguments)
+    return None if version is None or specifier is None else version_in(str(specifier), str(version))
+
+
+def _like(scope: Scope, arguments: tuple[Branch, ...]) -> bool | None:
+    text = arguments[0].of(scope)
+    patterns = [one.of(scope) for one in arguments[1:]]
+    return None if text is None else any(fnmatchcase(str(text), str(pattern)) for pattern in patterns)
+
+
+def _items(scope: Scope, arguments: tuple[Branch, ...]) -> int | None:
+    text = arguments[0].of(scope)
+    return None if text is None else len([part for part in str(text).split(",") if part.strip()])
+
+
+def _devices(scope: Scope, arguments: tuple[Branch, ...]) -> int | None:
+    lists = [device_ids(one.of(scope)) for one in arguments]
+    return None if lists[0] is None else len(frozenset().union(*(ids for ids in lists if ids is not None)))
+
+
+def _meet(scope: Scope, arguments: tuple[Branch, ...]) -> bool | None:
+    one, other = (device_ids(argument.of(scope)) for argument in arguments)
+    return None if one is None or other is None else bool(one & other)
+
+
+def _cut(side: int) -> Callable[..., Value | None]:
+    def made(scope: Scope, arguments: tuple[Branch, ...]) -> Value | None:
+        text, sign = (one.of(scope) for one in arguments)
+        return None if text is None or not sign else str(text).split(str(sign))[side]
+
+    return made
+
+
+def _size(scope: Scope, arguments: tuple[Branch, ...]) -> int | None:
+    sizes = parallel_sizes(arguments[0].of(scope))
+    return None if sizes is None else sizes.get(str(arguments[1].of(scope)), 1)
+
+
+def _ranks(scope: Scope, arguments: tuple[Branch, ...]) -> int | None:
+    """Experts (e) share the other ranks."""
+    sizes = parallel_sizes(arguments[0].of(scope))
+    return None if sizes is None else prod(size for letter, size in sizes.items() if letter in "dtpc")
+
+
+_MANY = 99
+FUNCTIONS: dict[str, Function] = {
+    "first": Function("first(a, b, …): the first that is known", _first, 1, _MANY),
+    "on": Function("on(a, b, …): true where one is known to be true, else false", _on, 1, _MANY),
+    "given": Function("given(NAME, …): the first that the user's files or the log set", _given, 1, _MANY),
+    "known": Function("known(a): whether it is", _known),
+    "min": Function("min(a, b, …)", _extreme(min), 2, _MANY),
+    "max": Function("max(a, b, …)", _extreme(max), 2, _MANY),
+    "ceil": Function("ceil(a)", _rounded(math.ceil)),
+    "floor": Function("floor(a)", _rounded(math.floor)),
+    "below": Function("below(a, step): the next lower multiple of the step", _below, 2, 2),
+    "divides": Function("divides(a, b): a divides b, and is not 0", _divides, 2, 2),
+    "heads_divide": Function("heads_divide(a): the model's attention heads divide by it", _heads_divide, 1, 2),
+    "version": Function('version(a, ">=1,<2"): a version lies in a range', _version, 2, 2),
+    "like": Function('like(a, "pattern*", …): a text fits one of the patterns', _like, 2, _MANY),
+    "items": Function("items(a): how many a list with commas has", _items),
+    "devices": Function('devices(a, b, …): how many ids "list(range(0,8))" and "[8, 9]" name', _devices, 1, _MANY),
+    "meet": Function("meet(a, b): two such lists have an id in common", _meet, 2, 2),
+    "before": Function('before(a, "+"): the text before the first such sign', _cut(0), 2, 2),
+    "after": Function('after(a, "+"): the text after the last such sign', _cut(-1), 2, 2),
+    "size": Function('size(a, "t"): 2 of "sglang:d4t2"; 1 where it is not named', _size, 2, 2),
+    "ranks": Function('ranks(a): 8 of "sglang:d4t2"', _ranks),
+}
+
+
+def device_ids(text: object) -> frozenset[int] | None:
+    """The ids of "list(range(0,8))" (sums of such), "[0,1,2]" or "0,1"; None where it is anything else."""
+    bare = "".join(str("" if text is None else text).split())
+    found: set[int] = set()
+    for part in bare.split("+") if bare else ():
+        spread = _RANGE.match(part)
+        if spread is not None and int(spread[3] or 1) and int(spread[2]) <= _LARGEST_DEVICE:
+            found |= set(range(int(spread[1] or 0), int(spread[2]), int(spread[3] or 1)))
+        elif _NUMBERS.match(part):
+            found |= {int(number) for number in part.strip("[]").split(",")}
+        else:
+            return None
+    return frozenset(found) or None
+
+
+def parallel_sizes(text: object) -> dict[str, int] | None:
+    """Letter → size of "sglang:d4p1t2" or "fsdp:d8"; None where it is not such."""
+    match = _SIZES.match("".join(str(text or "").split()))
+    return None if match is None else {letter: int(size) for letter, size in _SIZE.findall(match[1])}
+
+
+def version_in(specifier: str, version: str) -> bool:
+    """Whether a library version lies in a packaging specifier; local parts (+cu124) and pre-releases are tolerated."""
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet
+    from packaging.version import InvalidVersion, Version
+
+    number = re.match(r"v?(\d[\w.]*)", version.split("+", 1)[0])
+    try:
+        return number is not None and SpecifierSet(specifier, prereleases=True).contains(Version(number[1]))
+    except (InvalidSpecifier, InvalidVersion):
+        return False
