@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from advisor.diagnosis.fact import Fact, Facts
 from advisor.language import clauses, say
-from advisor.rules.expression import Both, Call, Either, Expression, Name, Node, Not, Value, truth, walk
+from advisor.rules.expression import Call, Expression, Joint, Name, Node, Not, RuleValue, joined, truth, walk
 
 
 class FactScope:
@@ -15,7 +15,7 @@ class FactScope:
     def __init__(self, facts: Facts) -> None:
         self.facts = facts
 
-    def value(self, name: str) -> Value | None:
+    def value(self, name: str) -> RuleValue | None:
         """The fact's value; None where nobody knows it."""
         fact = self.facts.get(name)
         return None if fact is None else fact.value
@@ -48,16 +48,13 @@ def all_hold(rules: Iterable[Expression], facts: Facts) -> list[Fact] | None:
 def every(rule: Expression, facts: Facts) -> list[Fact] | None:
     """The same of the parts of one condition that joins them by `and`."""
     scope = FactScope(facts)
-    parts = rule.tree.all if isinstance(rule.tree, Both) else (rule.tree,)
-    return [_witness(part, scope) for part in parts] if rule.holds(scope) is True else None
+    return [_witness(part, scope) for part in joined("and", rule.tree)] if rule.holds(scope) is True else None
 
 
 def _witness(node: Node, scope: FactScope) -> Fact:
     """The fact behind a part that holds: of `or` the first that does, of `and` the first part."""
-    if isinstance(node, Either):
-        return _witness(next(part for part in node.any if truth(part.of(scope)) is True), scope)
-    if isinstance(node, Both):
-        return _witness(node.all[0], scope)
+    if isinstance(node, Joint):
+        return _witness(next(part for part in node.parts if truth(part.of(scope)) is True), scope)
     names = dict.fromkeys(part.name for part in walk(node) if isinstance(part, Name))
     known = [scope.facts[name] for name in names if name in scope.facts]
     if isinstance(node, Not) and isinstance(node.part, Call) and not known:

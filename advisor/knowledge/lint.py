@@ -13,7 +13,7 @@ from advisor.knowledge.checks.shelf import Shelf
 from advisor.knowledge.checks.sources import check_sources
 from advisor.knowledge.checks.tree import check_tree
 from advisor.knowledge.checks.versions import check_versions
-from advisor.knowledge.entries import Entry, Finding, entries_in
+from advisor.knowledge.entries import Finding, KnowledgeEntry, entries_in
 
 CHECKS: tuple[Callable[[Shelf], Iterator[Finding]], ...] = (
     check_sources,
@@ -27,13 +27,13 @@ CHECKS: tuple[Callable[[Shelf], Iterator[Finding]], ...] = (
 )
 
 
-def lint_folder(folder: Path, under: Sequence[Entry] = ()) -> list[Finding]:
+def lint_folder(folder: Path, under: Sequence[KnowledgeEntry] = ()) -> list[Finding]:
     """Findings in `folder`, sorted by place. `under`: knowledge that it is merged over and may refer to."""
     entries, findings = entries_in(folder)
     return sorted({*findings, *lint_entries([*under, *entries])})
 
 
-def lint_entries(entries: Sequence[Entry]) -> list[Finding]:
+def lint_entries(entries: Sequence[KnowledgeEntry]) -> list[Finding]:
     """What the checks find in the entries that have a place."""
     shelf = Shelf(entries)
     return sorted({finding for check in CHECKS for finding in check(shelf)})

@@ -22,7 +22,7 @@ At = tuple[str | int, ...]
 """Keys and indices from the top of the file down."""
 Position = tuple[int, int]
 """Line and column, from 1."""
-_Part = tuple[At, int, str, int]
+_YamlPart = tuple[At, int, str, int]
 """A part, its line, the key that stands there for the second time or "", and the column of a text or 0."""
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the one in C where there is one
 _PART = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]|(\[\.\.\.\])")
@@ -184,7 +184,7 @@ def _only(data: Any, at: At, key: Any) -> Any:
     return {**data, at[0]: inner}
 
 
-def _counted(places: Iterator[_Part]) -> list[_Part]:
+def _counted(places: Iterator[_YamlPart]) -> list[_YamlPart]:
     """All of them. Raises BadFile where there are more than a file of knowledge can have."""
     found = list(islice(places, _MOST_PARTS))
     if len(found) == _MOST_PARTS:
@@ -192,7 +192,7 @@ def _counted(places: Iterator[_Part]) -> list[_Part]:
     return found
 
 
-def _places(node: Any, at: At) -> Iterator[_Part]:
+def _places(node: Any, at: At) -> Iterator[_YamlPart]:
     """Every part, outermost first. Raises BadFile."""
     column = node.start_mark.column + 1 if isinstance(node, yaml.ScalarNode) else 0
     yield at, node.start_mark.line + 1, "", column

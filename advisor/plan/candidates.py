@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from advisor.diagnosis.fact import Facts
 from advisor.knowledge.schema import NewValue
-from advisor.rules.expression import Expression, Literal, as_number
+from advisor.rules.expression import Constant, Expression, as_number
 from advisor.run.bound import Native, RunScope
 from advisor.run.build import BuiltRun
 from advisor.run.constraints import scope_of
@@ -73,7 +73,7 @@ def _taken(native: Native, to: object, built: BuiltRun) -> bool:
 def least(rule: NewValue) -> int | None:
     """The floor that a row of values has whatever the run is; None where it has none."""
     fixed = rule.floor.tree if rule.floor is not None else None
-    return fixed.literal if isinstance(fixed, Literal) and type(fixed.literal) is int else None
+    return fixed.value if isinstance(fixed, Constant) and type(fixed.value) is int else None
 
 
 def printed_now(rule: NewValue, native: Native, facts: Facts) -> Native:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from advisor.knowledge.schema import Partners
-from advisor.rules.expression import Expression, Value, as_number
+from advisor.rules.expression import Expression, RuleValue, as_number
 from advisor.run.bound import Native, Natives, RunScope
 from advisor.run.values import parse_value
 
@@ -58,7 +58,7 @@ def _with(rule: Partners, joined: Joined, scope: RunScope) -> list[Joined]:
 
 def _moved(rule: Expression, scope: RunScope) -> str | None:
     """A partner's new value as text; None where it is neither a word nor a whole number from 1 on."""
-    value: Value | None = rule.of(scope)
+    value: RuleValue | None = rule.of(scope)
     if isinstance(value, bool):
         return str(value).lower()
     number = as_number(value)

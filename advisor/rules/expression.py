@@ -13,14 +13,15 @@ import math
 import operator
 import re
 from collections.abc import Callable, Iterator
-from typing import Any, Protocol
+from contextlib import contextmanager, suppress
+from typing import Any, Literal, Protocol
 
 import msgspec
 from msgspec import Struct
 
 from advisor.language import say
 
-Value = int | float | str | bool
+RuleValue = int | float | str | bool
 KEYWORDS = frozenset({"and", "or", "not", "in", "if", "else", "true", "false", "none"})
 _TOKEN = re.compile(
     r"""(?P<number>\d[\d_]*(?:\.\d+)?(?:[eE][+-]?\d+)?)(?![\w.])
@@ -61,10 +62,10 @@ class ExpressionError(ValueError):
 class Scope(Protocol):
     """What the names of an expression stand for."""
 
-    def value(self, name: str) -> Value | None:
+    def value(self, name: str) -> RuleValue | None:
         """The value of a name; None where it is unknown."""
 
-    def given(self, name: str) -> Value | None:
+    def given(self, name: str) -> RuleValue | None:
         """The same where the user's files or the log say it, None where it is a default."""
 
 
@@ -73,31 +74,27 @@ class Node(Struct, frozen=True, array_like=True):
 
     rank = 9
 
-    def of(self, scope: Scope) -> Value | None:
+    def of(self, scope: Scope) -> RuleValue | None:
         """Its value; None: unknown."""
         raise NotImplementedError
-
-    def parts(self) -> tuple[Node, ...]:
-        """What it is made of."""
-        return ()
 
     def within(self, rank: int) -> str:
         """Its text, in brackets where it binds less tightly than what is around it."""
         return str(self) if self.rank >= rank else f"({self})"
 
 
-class Literal(Node, frozen=True, array_like=True, tag="literal"):
+class Constant(Node, frozen=True, array_like=True, tag="is"):
     """A number, a text, true, false, or none (unknown)."""
 
-    literal: Value | None
+    value: RuleValue | None
 
-    def of(self, scope: Scope) -> Value | None:
-        return self.literal
+    def of(self, scope: Scope) -> RuleValue | None:
+        return self.value
 
     def __str__(self) -> str:
-        if isinstance(self.literal, str):
-            return f"'{self.literal}'" if '"' in self.literal else f'"{self.literal}"'
-        return str(self.literal).lower()
+        if isinstance(self.value, str):
+            return f"'{self.value}'" if '"' in self.value else f'"{self.value}"'
+        return str(self.value).lower()
 
 
 class Name(Node, frozen=True, array_like=True, tag="name"):
@@ -105,7 +102,7 @@ class Name(Node, frozen=True, array_like=True, tag="name"):
 
     name: str
 
-    def of(self, scope: Scope) -> Value | None:
+    def of(self, scope: Scope) -> RuleValue | None:
         return scope.value(self.name)
 
     def __str__(self) -> str:
@@ -118,34 +115,12 @@ class Not(Node, frozen=True, array_like=True, tag="not"):
     part: Branch
     rank = 3
 
-    def of(self, scope: Scope) -> Value | None:
+    def of(self, scope: Scope) -> RuleValue | None:
         held = truth(self.part.of(scope))
         return None if held is None else not held
 
-    def parts(self) -> tuple[Node, ...]:
-        return (self.part,)
-
     def __str__(self) -> str:
-        if isinstance(self.part, Among):
-            return self.part.text("not in")
-        return f"not {self.part.within(3)}"
-
-
-class Minus(Node, frozen=True, array_like=True, tag="minus"):
-    """A number with its sign turned round."""
-
-    part: Branch
-    rank = 7
-
-    def of(self, scope: Scope) -> Value | None:
-        number = as_number(self.part.of(scope))
-        return None if number is None else -number
-
-    def parts(self) -> tuple[Node, ...]:
-        return (self.part,)
-
-    def __str__(self) -> str:
-        return f"- {self.part.within(7)}"
+        return self.part.text("not in") if isinstance(self.part, Among) else f"not {self.part.within(3)}"
 
 
 class Sum(Node, frozen=True, array_like=True, tag="sum"):
@@ -159,7 +134,7 @@ class Sum(Node, frozen=True, array_like=True, tag="sum"):
     def rank(self) -> int:  # type: ignore[override]
         return 5 if self.sign in "+-" else 6
 
-    def of(self, scope: Scope) -> Value | None:
+    def of(self, scope: Scope) -> RuleValue | None:
         left, right = as_number(self.left.of(scope)), as_number(self.right.of(scope))
         if left is None or right is None:
             return None
@@ -168,9 +143,6 @@ class Sum(Node, frozen=True, array_like=True, tag="sum"):
         except ArithmeticError:
             return None
         return made if isinstance(made, int) or math.isfinite(made) else None
-
-    def parts(self) -> tuple[Node, ...]:
-        return (self.left, self.right)
 
     def __str__(self) -> str:
         rounds = isinstance(self.left, Sum) and self.sign == "*" and self.left.sign in ("/", "//", "%")
@@ -185,7 +157,7 @@ class Compare(Node, frozen=True, array_like=True, tag="compare"):
     right: Branch
     rank = 4
 
-    def of(self, scope: Scope) -> Value | None:
+    def of(self, scope: Scope) -> RuleValue | None:
         left, right = self.left.of(scope), self.right.of(scope)
         if left is None or right is None:
             return None
@@ -193,9 +165,6 @@ class Compare(Node, frozen=True, array_like=True, tag="compare"):
             one, other = as_number(left), as_number(right)
             return None if one is None or other is None else _ORDERS[self.sign](one, other)
         return same(left, right) == (self.sign == "==")
-
-    def parts(self) -> tuple[Node, ...]:
-        return (self.left, self.right)
 
     def __str__(self) -> str:
         return f"{self.left.within(5)} {self.sign} {self.right.within(5)}"
@@ -209,18 +178,13 @@ class Among(Node, frozen=True, array_like=True, tag="among"):
     in_text: bool = False
     rank = 4
 
-    def of(self, scope: Scope) -> Value | None:
+    def of(self, scope: Scope) -> RuleValue | None:
         item, options = self.item.of(scope), [option.of(scope) for option in self.options]
         if item is None:
             return None
         if self.in_text:
             return None if options[0] is None else str(item) in str(options[0])
-        if any(option is not None and same(item, option) for option in options):
-            return True
-        return None if None in options else False
-
-    def parts(self) -> tuple[Node, ...]:
-        return (self.item, *self.options)
+        return _settled((None if option is None else same(item, option) for option in options), by=True)
 
     def text(self, word: str = "in") -> str:
         """`word`: in, or not in."""
@@ -232,39 +196,24 @@ class Among(Node, frozen=True, array_like=True, tag="among"):
         return self.text()
 
 
-class Both(Node, frozen=True, array_like=True, tag="and"):
-    """Kleene's and: false where one is, true where all are."""
+class Joint(Node, frozen=True, array_like=True, tag="joint"):
+    """Kleene's and: false where one is, true where all are; or: true where one is, false where all are."""
 
-    all: tuple[Branch, ...]
-    rank = 2
+    word: Literal["and", "or"]
+    parts: tuple[Branch, ...]
 
-    def of(self, scope: Scope) -> Value | None:
-        return _settled((truth(part.of(scope)) for part in self.all), by=False)
+    @property
+    def rank(self) -> int:  # type: ignore[override]
+        return 2 if self.word == "and" else 1
 
-    def parts(self) -> tuple[Node, ...]:
-        return self.all
-
-    def __str__(self) -> str:
-        return " and ".join(part.within(3) for part in self.all)
-
-
-class Either(Node, frozen=True, array_like=True, tag="or"):
-    """Kleene's or: true where one is, false where all are."""
-
-    any: tuple[Branch, ...]
-    rank = 1
-
-    def of(self, scope: Scope) -> Value | None:
-        return _settled((truth(part.of(scope)) for part in self.any), by=True)
-
-    def parts(self) -> tuple[Node, ...]:
-        return self.any
+    def of(self, scope: Scope) -> RuleValue | None:
+        return _settled((truth(part.of(scope)) for part in self.parts), by=self.word == "or")
 
     def __str__(self) -> str:
-        return " or ".join(part.within(2) for part in self.any)
+        return f" {self.word} ".join(part.within(self.rank + 1) for part in self.parts)
 
 
-class Choice(Node, frozen=True, array_like=True, tag="if"):
+class Conditional(Node, frozen=True, array_like=True, tag="if"):
     """`x if c else y`; unknown where c is, unless x and y are the same."""
 
     then: Branch
@@ -272,15 +221,12 @@ class Choice(Node, frozen=True, array_like=True, tag="if"):
     otherwise: Branch
     rank = 0
 
-    def of(self, scope: Scope) -> Value | None:
+    def of(self, scope: Scope) -> RuleValue | None:
         held = truth(self.when.of(scope))
         if held is not None:
             return (self.then if held else self.otherwise).of(scope)
         then, otherwise = self.then.of(scope), self.otherwise.of(scope)
         return then if then == otherwise and type(then) is type(otherwise) else None
-
-    def parts(self) -> tuple[Node, ...]:
-        return (self.then, self.when, self.otherwise)
 
     def __str__(self) -> str:
         return f"{self.then.within(1)} if {self.when.within(1)} else {self.otherwise}"
@@ -292,19 +238,16 @@ class Call(Node, frozen=True, array_like=True, tag="call"):
     function: str
     arguments: tuple[Branch, ...]
 
-    def of(self, scope: Scope) -> Value | None:
+    def of(self, scope: Scope) -> RuleValue | None:
         from advisor.rules.functions import FUNCTIONS
 
         return FUNCTIONS[self.function].made(scope, self.arguments)
-
-    def parts(self) -> tuple[Node, ...]:
-        return self.arguments
 
     def __str__(self) -> str:
         return f"{self.function}({', '.join(map(str, self.arguments))})"
 
 
-Branch = Literal | Name | Not | Minus | Sum | Compare | Among | Both | Either | Choice | Call
+Branch = Constant | Name | Not | Sum | Compare | Among | Joint | Conditional | Call
 
 
 class Expression:
@@ -318,13 +261,15 @@ class Expression:
 
     @property
     def tree(self) -> Branch:
-        """The parsed tree; of compiled knowledge it is typed when first read."""
+        """The parsed tree; of compiled knowledge typed when first read, parsed again where it is another version's."""
+        if self._tree is None and self._compiled is not None:
+            with suppress(msgspec.ValidationError):
+                self._tree = msgspec.convert(self._compiled, Branch)
         if self._tree is None:
-            compiled = self._compiled
-            self._tree = parse(self.text) if compiled is None else msgspec.convert(compiled, Branch)
+            self._tree = parse(self.text)
         return self._tree
 
-    def of(self, scope: Scope) -> Value | None:
+    def of(self, scope: Scope) -> RuleValue | None:
         """Its value; None: unknown."""
         return self.tree.of(scope)
 
@@ -352,8 +297,16 @@ class Expression:
 def walk(node: Node) -> Iterator[Node]:
     """The node and everything in it, outermost first."""
     yield node
-    for part in node.parts():
-        yield from walk(part)
+    for field in node.__struct_fields__:
+        part = getattr(node, field)
+        for one in part if isinstance(part, tuple) else (part,):
+            if isinstance(one, Node):
+                yield from walk(one)
+
+
+def joined(word: Literal["and", "or"], tree: Node) -> tuple[Node, ...]:
+    """The parts that `and` (or `or`) joins; the tree itself where it is no such chain."""
+    return tree.parts if isinstance(tree, Joint) and tree.word == word else (tree,)
 
 
 def decode(kind: type, data: Any) -> Any:
@@ -364,7 +317,7 @@ def decode(kind: type, data: Any) -> Any:
         return Expression(*data)
     if data is None or isinstance(data, (dict, list)):
         raise ExpressionError(say("an expression is one line of text, a number, true or false"), 0)
-    made = Expression(data if isinstance(data, str) else str(Literal(data)))
+    made = Expression(data if isinstance(data, str) else str(Constant(data)))
     made.tree  # noqa: B018 - parsed here, where the file that it stands in is known
     return made
 
@@ -383,17 +336,17 @@ def json_schema(kind: type) -> dict[str, Any]:
     raise NotImplementedError(kind)
 
 
-def truth(value: Value | None) -> bool | None:
+def truth(value: RuleValue | None) -> bool | None:
     """Whether a value is true; what is neither true nor unknown is false."""
     return None if value is None else value is True
 
 
-def as_number(value: Value | None) -> int | float | None:
+def as_number(value: RuleValue | None) -> int | float | None:
     """A number that is not true or false; None where it is none."""
     return None if value is None or isinstance(value, (bool, str)) else value
 
 
-def same(left: Value, right: Value) -> bool:
+def same(left: RuleValue, right: RuleValue) -> bool:
     """Equal as people read: true is "True", 1 is "1", "A" is "a"."""
     if left == right or str(left).lower() == str(right).lower():
         return True
@@ -433,10 +386,10 @@ def tokens(text: str) -> list[tuple[str, str, int]]:
 
 def parse(text: str) -> Branch:
     """The tree of an expression. Raises ExpressionError."""
-    return _Parser(text).whole()
+    return _ExpressionParser(text).whole()
 
 
-class _Parser:
+class _ExpressionParser:
     """Recursive descent, one method a level of binding."""
 
     def __init__(self, text: str) -> None:
@@ -466,40 +419,37 @@ class _Parser:
         if not self.taken(word):
             raise self.wrong()
 
-    def choice(self) -> Branch:
+    @contextmanager
+    def deeper(self) -> Iterator[None]:
         self.depth += 1
         if self.depth > _DEEPEST:
             raise ExpressionError(say("nested too deeply"), self.tokens[self.place][2])
-        then = self.either()
-        if self.taken("if"):
+        yield
+        self.depth -= 1
+
+    def choice(self) -> Branch:
+        with self.deeper():
+            then = self.either()
+            if not self.taken("if"):
+                return then
             when = self.either()
             self.needed("else")
-            then = Choice(then, when, self.choice())
-        self.depth -= 1
-        return then
+            return Conditional(then, when, self.choice())
+
+    def joint(self, word: Literal["and", "or"], part: Callable[[], Branch]) -> Branch:
+        parts = [part()]
+        while self.taken(word):
+            parts.append(part())
+        return parts[0] if len(parts) == 1 else Joint(word, tuple(parts))
 
     def either(self) -> Branch:
-        parts = [self.both()]
-        while self.taken("or"):
-            parts.append(self.both())
-        return parts[0] if len(parts) == 1 else Either(tuple(parts))
-
-    def both(self) -> Branch:
-        parts = [self.negation()]
-        while self.taken("and"):
-            parts.append(self.negation())
-        return parts[0] if len(parts) == 1 else Both(tuple(parts))
+        return self.joint("or", lambda: self.joint("and", self.negation))
 
     def negation(self) -> Branch:
-        turned = 0
-        while self.taken("not"):
-            turned += 1
-        if turned > _DEEPEST:
-            raise ExpressionError(say("nested too deeply"), self.tokens[self.place][2])
-        part = self.comparison()
-        for _ in range(turned):
-            part = Not(part)
-        return part
+        if not self.taken("not"):
+            return self.comparison()
+        with self.deeper():
+            return Not(self.negation())
 
     def comparison(self) -> Branch:
         left = self.sums()
@@ -515,7 +465,7 @@ class _Parser:
                 self.needed("in")
                 links.append(Not(self.among(left)))
             else:
-                return left if not links else links[0] if len(links) == 1 else Both(tuple(links))
+                return left if not links else links[0] if len(links) == 1 else Joint("and", tuple(links))
 
     def among(self, item: Branch) -> Among:
         start = self.place
@@ -545,15 +495,14 @@ class _Parser:
         return left
 
     def signed(self) -> Branch:
-        turned = 0
-        while self.taken("-"):
-            turned += 1
-        if turned > _DEEPEST:
-            raise ExpressionError(say("nested too deeply"), self.tokens[self.place][2])
-        part = self.primary()
-        for _ in range(turned):
-            part = Minus(part)
-        return part
+        """A negative number is one; the negative of anything else is written `0 - x`."""
+        if not self.taken("-"):
+            return self.primary()
+        kind, word, _ = self.tokens[self.place]
+        if kind != "number":
+            raise self.wrong()
+        self.place += 1
+        return Constant(-self.number(word))
 
     def primary(self) -> Branch:
         kind, word, _ = self.tokens[self.place]
@@ -562,13 +511,13 @@ class _Parser:
             self.needed(")")
             return inner
         if self.taken("true", "false", "none"):
-            return Literal({"true": True, "false": False, "none": None}[word])
+            return Constant({"true": True, "false": False, "none": None}[word])
         if kind in ("name", "quoted"):
             self.place += 1
             return self.call(word) if kind == "name" and self.taken("(") else Name(word)
         if kind in ("number", "text"):
             self.place += 1
-            return Literal(word[1:-1] if kind == "text" else self.number(word))
+            return Constant(word[1:-1] if kind == "text" else self.number(word))
         raise self.wrong()
 
     def number(self, word: str) -> int | float:

@@ -10,7 +10,7 @@ from math import prod
 
 from msgspec import Struct
 
-from advisor.rules.expression import Branch, Name, Scope, Value, as_number, truth
+from advisor.rules.expression import Branch, Name, RuleValue, Scope, as_number, truth
 
 _RANGE = re.compile(r"list\(range\((?:(\d{1,6}),)?(\d{1,6})(?:,(\d{1,6}))?\)\)\Z")
 _NUMBERS = re.compile(r"\[?\d{1,6}(?:,\d{1,6})*\]?\Z")
@@ -20,16 +20,16 @@ _LARGEST_DEVICE = 100_000
 """Ids of one list; a longer one is a mistake."""
 
 
-class Function(Struct, frozen=True):
+class RuleFunction(Struct, frozen=True):
     """A function, how it is written, and how many arguments it takes."""
 
     form: str
-    made: Callable[[Scope, tuple[Branch, ...]], Value | None]
+    made: Callable[[Scope, tuple[Branch, ...]], RuleValue | None]
     least: int = 1
     most: int = 1
 
 
-def _first(scope: Scope, arguments: tuple[Branch, ...]) -> Value | None:
+def _first(scope: Scope, arguments: tuple[Branch, ...]) -> RuleValue | None:
     return next((value for one in arguments if (value := one.of(scope)) is not None), None)
 
 
@@ -37,7 +37,7 @@ def _on(scope: Scope, arguments: tuple[Branch, ...]) -> bool:
     return any(one.of(scope) is True for one in arguments)
 
 
-def _given(scope: Scope, arguments: tuple[Branch, ...]) -> Value | None:
+def _given(scope: Scope, arguments: tuple[Branch, ...]) -> RuleValue | None:
     names = [one.name for one in arguments if isinstance(one, Name)]
     return next((value for name in names if (value := scope.given(name)) is not None), None)
 
@@ -46,8 +46,8 @@ def _known(scope: Scope, arguments: tuple[Branch, ...]) -> bool:
     return arguments[0].of(scope) is not None
 
 
-def _extreme(choose: Callable[[list[int | float]], int | float]) -> Callable[..., Value | None]:
-    def made(scope: Scope, arguments: tuple[Branch, ...]) -> Value | None:
+def _extreme(choose: Callable[[list[int | float]], int | float]) -> Callable[..., RuleValue | None]:
+    def made(scope: Scope, arguments: tuple[Branch, ...]) -> RuleValue | None:
         numbers = [as_number(one.of(scope)) for one in arguments]
         known = [number for number in numbers if number is not None]
         return choose(known) if len(known) == len(numbers) else None
@@ -55,15 +55,15 @@ def _extreme(choose: Callable[[list[int | float]], int | float]) -> Callable[...
     return made
 
 
-def _rounded(how: Callable[[int | float], int]) -> Callable[..., Value | None]:
-    def made(scope: Scope, arguments: tuple[Branch, ...]) -> Value | None:
+def _rounded(how: Callable[[int | float], int]) -> Callable[..., RuleValue | None]:
+    def made(scope: Scope, arguments: tuple[Branch, ...]) -> RuleValue | None:
         number = as_number(arguments[0].of(scope))
         return None if number is None else how(number)
 
     return made
 
 
-def _below(scope: Scope, arguments: tuple[Branch, ...]) -> Value | None:
+def _below(scope: Scope, arguments: tuple[Branch, ...]) -> RuleValue | None:
     """In tens of thousandths, so that 0.55 is a multiple of 0.05."""
     number, step = (as_number(one.of(scope)) for one in arguments)
     if number is None or not step:
@@ -115,8 +115,8 @@ def _meet(scope: Scope, arguments: tuple[Branch, ...]) -> bool | None:
     return None if one is None or other is None else bool(one & other)
 
 
-def _cut(side: int) -> Callable[..., Value | None]:
-    def made(scope: Scope, arguments: tuple[Branch, ...]) -> Value | None:
+def _cut(side: int) -> Callable[..., RuleValue | None]:
+    def made(scope: Scope, arguments: tuple[Branch, ...]) -> RuleValue | None:
         text, sign = (one.of(scope) for one in arguments)
         return None if text is None or not sign else str(text).split(str(sign))[side]
 
@@ -135,27 +135,27 @@ def _ranks(scope: Scope, arguments: tuple[Branch, ...]) -> int | None:
 
 
 _MANY = 99
-FUNCTIONS: dict[str, Function] = {
-    "first": Function("first(a, b, …): the first that is known", _first, 1, _MANY),
-    "on": Function("on(a, b, …): true where one is known to be true, else false", _on, 1, _MANY),
-    "given": Function("given(NAME, …): the first that the user's files or the log set", _given, 1, _MANY),
-    "known": Function("known(a): whether it is", _known),
-    "min": Function("min(a, b, …)", _extreme(min), 2, _MANY),
-    "max": Function("max(a, b, …)", _extreme(max), 2, _MANY),
-    "ceil": Function("ceil(a)", _rounded(math.ceil)),
-    "floor": Function("floor(a)", _rounded(math.floor)),
-    "below": Function("below(a, step): the next lower multiple of the step", _below, 2, 2),
-    "divides": Function("divides(a, b): a divides b, and is not 0", _divides, 2, 2),
-    "heads_divide": Function("heads_divide(a): the model's attention heads divide by it", _heads_divide, 1, 2),
-    "version": Function('version(a, ">=1,<2"): a version lies in a range', _version, 2, 2),
-    "like": Function('like(a, "pattern*", …): a text fits one of the patterns', _like, 2, _MANY),
-    "items": Function("items(a): how many a list with commas has", _items),
-    "devices": Function('devices(a, b, …): how many ids "list(range(0,8))" and "[8, 9]" name', _devices, 1, _MANY),
-    "meet": Function("meet(a, b): two such lists have an id in common", _meet, 2, 2),
-    "before": Function('before(a, "+"): the text before the first such sign', _cut(0), 2, 2),
-    "after": Function('after(a, "+"): the text after the last such sign', _cut(-1), 2, 2),
-    "size": Function('size(a, "t"): 2 of "sglang:d4t2"; 1 where it is not named', _size, 2, 2),
-    "ranks": Function('ranks(a): 8 of "sglang:d4t2"', _ranks),
+FUNCTIONS: dict[str, RuleFunction] = {
+    "first": RuleFunction("first(a, b, …): the first that is known", _first, 1, _MANY),
+    "on": RuleFunction("on(a, b, …): true where one is known to be true, else false", _on, 1, _MANY),
+    "given": RuleFunction("given(NAME, …): the first that the user's files or the log set", _given, 1, _MANY),
+    "known": RuleFunction("known(a): whether it is", _known),
+    "min": RuleFunction("min(a, b, …)", _extreme(min), 2, _MANY),
+    "max": RuleFunction("max(a, b, …)", _extreme(max), 2, _MANY),
+    "ceil": RuleFunction("ceil(a)", _rounded(math.ceil)),
+    "floor": RuleFunction("floor(a)", _rounded(math.floor)),
+    "below": RuleFunction("below(a, step): the next lower multiple of the step", _below, 2, 2),
+    "divides": RuleFunction("divides(a, b): a divides b, and is not 0", _divides, 2, 2),
+    "heads_divide": RuleFunction("heads_divide(a): the model's attention heads divide by it", _heads_divide, 1, 2),
+    "version": RuleFunction('version(a, ">=1,<2"): a version lies in a range', _version, 2, 2),
+    "like": RuleFunction('like(a, "pattern*", …): a text fits one of the patterns', _like, 2, _MANY),
+    "items": RuleFunction("items(a): how many a list with commas has", _items),
+    "devices": RuleFunction('devices(a, b, …): how many ids "list(range(0,8))" and "[8, 9]" name', _devices, 1, _MANY),
+    "meet": RuleFunction("meet(a, b): two such lists have an id in common", _meet, 2, 2),
+    "before": RuleFunction('before(a, "+"): the text before the first such sign', _cut(0), 2, 2),
+    "after": RuleFunction('after(a, "+"): the text after the last such sign', _cut(-1), 2, 2),
+    "size": RuleFunction('size(a, "t"): 2 of "sglang:d4t2"; 1 where it is not named', _size, 2, 2),
+    "ranks": RuleFunction('ranks(a): 8 of "sglang:d4t2"', _ranks),
 }
 
 

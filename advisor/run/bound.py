@@ -12,7 +12,7 @@ from msgspec import Struct, field
 from advisor.knowledge.schema import Framework, Scalar, SettingFact
 from advisor.knowledge.vocabulary import COUNTS
 from advisor.machine.inventory import Machine
-from advisor.rules.expression import Value, as_number
+from advisor.rules.expression import RuleValue, as_number
 from advisor.run.run import Knob, KnobSource, KnobValue, ModelShape, Topology
 from advisor.run.values import parse_value
 from advisor.script.document import Setting
@@ -108,16 +108,16 @@ class RunScope:
         self.natives, self.topology, self.knobs, self.model = natives, topology, knobs or {}, model
         self.machine, self.algorithm, self.own = machine, algorithm, own or {}
 
-    def with_own(self, **own: Value | None) -> RunScope:
+    def with_own(self, **own: RuleValue | None) -> RunScope:
         """The same run with names of one expression."""
         return RunScope(
             self.natives, self.topology, self.knobs, self.model, self.machine, self.algorithm, {**self.own, **own}
         )
 
-    def value(self, name: str) -> Value | None:
+    def value(self, name: str) -> RuleValue | None:
         """An own name, else a setting, a variable or an option, else a count of the run, else a knob."""
         if name in self.own:
-            own: Value | None = self.own[name]
+            own: RuleValue | None = self.own[name]
             return own
         native = self.natives.values.get(name)
         if native is not None:
@@ -131,14 +131,14 @@ class RunScope:
             return self.knobs[name].value
         return self._of_run(name)
 
-    def given(self, name: str) -> Value | None:
+    def given(self, name: str) -> RuleValue | None:
         """The value of a setting or variable that is no default, or of a launcher option."""
         native = self.natives.values.get(name)
         if native is None:
             return self.value(name) if name.startswith(LauncherPrefix) else None
         return _plain(native) if native.given else None
 
-    def _of_run(self, name: str) -> Value | None:
+    def _of_run(self, name: str) -> RuleValue | None:
         if name == "samples":
             return self._samples()
         if name == "era":
@@ -173,12 +173,12 @@ def gpus_of(machine: Machine) -> int:
     return 0 if machine.sources.get("gpus") == "log" else len(machine.usable)
 
 
-def _plain(native: Native) -> Value | None:
+def _plain(native: Native) -> RuleValue | None:
     """Of a key that the dialect does not describe, a text that is a number is meant as one."""
     return _number_or_text(native.text) if native.fact is None else native.value
 
 
-def _number_or_text(text: str | None) -> Value | None:
+def _number_or_text(text: str | None) -> RuleValue | None:
     if text is None:
         return None
     number = parse_value(text, "float")

@@ -6,7 +6,7 @@ from collections.abc import Container, Iterator, Sequence
 
 from advisor.knowledge.schema import Constraint
 from advisor.language import say
-from advisor.rules.expression import Call, Compare, Either, Expression, Literal, Name, Not, Sum, as_number, walk
+from advisor.rules.expression import Call, Compare, Constant, Expression, Name, Not, Sum, as_number, joined, walk
 from advisor.run.bound import RunScope
 from advisor.run.build import BuiltRun
 
@@ -65,7 +65,7 @@ def _divisors(rule: Expression) -> list[str]:
 def _remainder(rule: Expression) -> Sum | None:
     """`a % b` of `a % b == 0`; None where it is no such constraint."""
     tree = rule.tree
-    divides = isinstance(tree, Compare) and tree.sign == "==" and tree.right == Literal(0)
+    divides = isinstance(tree, Compare) and tree.sign == "==" and tree.right == Constant(0)
     return tree.left if divides and isinstance(tree.left, Sum) and tree.left.sign == "%" else None  # type: ignore[union-attr]
 
 
@@ -98,7 +98,7 @@ def broken(key: str, rule: Constraint, built: BuiltRun) -> str:
 
 def _in_words(rule: Expression, key: str, scope: RunScope) -> str:
     """What a constraint without a sentence of its own demands."""
-    tree = rule.tree.any[0] if isinstance(rule.tree, Either) else rule.tree
+    tree = joined("or", rule.tree)[0]
     if (divided := _remainder(rule)) is not None:
         return say("{product} must be a multiple of {divisor}", product=divided.left, divisor=divided.right)
     if isinstance(tree, Compare) and tree.left == Name("value") and tree.sign in ("<=", ">="):
@@ -145,6 +145,6 @@ def _why_idle(when: Expression | None, key: str, scope: RunScope, built: BuiltRu
     name = when.names()[0] if when.names() else str(when)
     if isinstance(other, Call):
         wanted = other.arguments[0]
-        value = wanted.right if isinstance(wanted, Compare) else Literal(True)
+        value = wanted.right if isinstance(wanted, Compare) else Constant(True)
         return say("has no effect unless {key} is {value}", key=name, value=value.of(scope))
     return say("ignored while {key} is {value}", key=name, value=scope.value(name))

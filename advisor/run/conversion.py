@@ -9,7 +9,18 @@ from msgspec import Struct
 
 from advisor.knowledge.schema import SettingFact
 from advisor.language import say
-from advisor.rules.expression import Call, Choice, Expression, Literal, Minus, Name, Node, Sum, Value, as_number, truth
+from advisor.rules.expression import (
+    Call,
+    Conditional,
+    Constant,
+    Expression,
+    Name,
+    Node,
+    RuleValue,
+    Sum,
+    as_number,
+    truth,
+)
 from advisor.rules.expression import walk as walk_tree
 from advisor.run.bound import Natives, RunScope
 from advisor.run.run import KnobValue
@@ -51,7 +62,7 @@ def to_knob(value: KnobValue, rule: Expression | None, scope: RunScope) -> Conve
 def _chosen(tree: Node, scope: RunScope) -> tuple[Node, str]:
     """The branch that holds here, and the switch that chose it; "" where the value or the era did."""
     switch = ""
-    while isinstance(tree, Choice) and (held := truth(tree.when.of(scope))) is not None:
+    while isinstance(tree, Conditional) and (held := truth(tree.when.of(scope))) is not None:
         names = [node.name for node in walk_tree(tree.when) if isinstance(node, Name)]
         switch = next((name for name in names if name not in ("value", "era")), "")
         tree = tree.then if held else tree.otherwise
@@ -91,7 +102,7 @@ def speaks_in_words(rule: Expression | None) -> bool:
     return not any(isinstance(node, Sum) or node == Name("era") for node in nodes)
 
 
-def meaning(rule: Expression, word: str | None, fact: SettingFact, natives: Natives) -> Value | None:
+def meaning(rule: Expression, word: str | None, fact: SettingFact, natives: Natives) -> RuleValue | None:
     """What the knob is under a word of the framework."""
     return rule.of(RunScope(natives).with_own(value=None if word is None else _typed(word, fact)))
 
@@ -118,12 +129,12 @@ def from_knob(fact: SettingFact, knob: str, target: KnobValue, natives: Natives,
 
 def words_of(rule: Expression, fact: SettingFact) -> list[str]:
     """Texts that the expression tells apart, in its order; true and false of a switch."""
-    named = [str(node) if not isinstance(node.literal, str) else node.literal for node in walk_tree(rule.tree)
-             if isinstance(node, Literal) and node.literal is not None]  # fmt: skip
+    named = [str(node) if not isinstance(node.value, str) else node.value for node in walk_tree(rule.tree)
+             if isinstance(node, Constant) and node.value is not None]  # fmt: skip
     return [*named, *(("true", "false") if fact.type in ("bool", "flag") else ())]
 
 
-def _typed(word: str, fact: SettingFact) -> Value | None:
+def _typed(word: str, fact: SettingFact) -> RuleValue | None:
     return parse_value(word, fact.type)
 
 
@@ -140,9 +151,6 @@ def _solved(rule: Expression, target: KnobValue, natives: Natives) -> list[str]:
     if sum(isinstance(one, Name) and one.name == "value" for one in walk_tree(node)) != 1:
         return []
     while not isinstance(node, Name):
-        if isinstance(node, Minus) and as_number(wanted) is not None:
-            node, wanted = node.part, -wanted  # type: ignore[operator]
-            continue
         if not isinstance(node, Sum) or node.sign == "%":
             return []
         on_left = any(isinstance(one, Name) and one.name == "value" for one in walk_tree(node.left))
@@ -154,15 +162,15 @@ def _solved(rule: Expression, target: KnobValue, natives: Natives) -> list[str]:
     return [str(int(wanted)) if isinstance(wanted, float) and wanted == int(wanted) else str(wanted)]
 
 
-def _undone(sign: str, on_left: bool, wanted: Value, known: Value | None) -> Value | None:
+def _undone(sign: str, on_left: bool, wanted: RuleValue, known: RuleValue | None) -> RuleValue | None:
     """x of `x SIGN known == wanted`, or of `known SIGN x == wanted`; of a division rounded down the least one."""
     back: dict[tuple[str, bool], str] = {
         ("+", True): "-", ("+", False): "-", ("-", True): "+", ("*", True): "/", ("*", False): "/",
         ("/", True): "*", ("//", True): "*",
     }  # fmt: skip
     if (sign, on_left) in back:
-        return Sum(back[sign, on_left], Literal(wanted), Literal(known)).of(_NOTHING)
-    return Sum("-" if sign == "-" else "/", Literal(known), Literal(wanted)).of(_NOTHING) if sign != "//" else None
+        return Sum(back[sign, on_left], Constant(wanted), Constant(known)).of(_NOTHING)
+    return Sum("-" if sign == "-" else "/", Constant(known), Constant(wanted)).of(_NOTHING) if sign != "//" else None
 
 
 _NOTHING = RunScope(Natives(None, ""))

@@ -8,7 +8,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from advisor.knowledge.schema import Framework, SettingFact
-from advisor.rules.expression import Both, Call, Compare, Name, Node, Not
+from advisor.rules.expression import Call, Compare, Name, Not, joined
 from advisor.run.bound import in_era
 from advisor.run.run import Knob, Topology
 
@@ -29,7 +29,7 @@ def implied_by(framework: Framework, era: str, keys: Iterable[str], knobs: Itera
             facts.append(carriers[0])
     program = ""
     settings: dict[str, str] = {}
-    for part in (part for fact in facts if fact.only_with is not None for part in _demands(fact.only_with.tree)):
+    for part in (part for fact in facts if fact.only_with is not None for part in joined("and", fact.only_with.tree)):
         if isinstance(part, Call) and part.function == "like" and part.arguments[0] == Name("program"):
             program = program or str(part.arguments[1]).strip('"')
         elif isinstance(part, Name):
@@ -39,11 +39,6 @@ def implied_by(framework: Framework, era: str, keys: Iterable[str], knobs: Itera
         elif isinstance(part, Compare) and part.sign == "==" and isinstance(part.left, Name):
             settings.setdefault(part.left.name, str(part.right).strip('"'))
     return Implied(program, settings)
-
-
-def _demands(tree: Node) -> tuple[Node, ...]:
-    """What must hold, all of it."""
-    return tree.all if isinstance(tree, Both) else (tree,)
 
 
 def _carries(fact: SettingFact, knob: str) -> bool:

@@ -21,10 +21,10 @@ _MIXTURE = re.compile(r"(?<![a-z0-9.])(\d+)x(\d+(?:\.\d+)?)b(?![a-z0-9])")
 _FAMILY = re.compile(r"[a-z]+")
 SHARED_PART_OF_EXPERTS = 0.84
 """An "8x7B" has fewer than 56B parameters because attention is shared: Mixtral-8x7B 46.7 of 56, 8x22B 141 of 176."""
-Lookup = Callable[[str], "Path | None"]
+FindConfig = Callable[[str], "Path | None"]
 
 
-def find_shape(name: str, models: Sequence[ModelFact], lookup: Lookup = local_config) -> ModelShape | None:
+def find_shape(name: str, models: Sequence[ModelFact], lookup: FindConfig = local_config) -> ModelShape | None:
     """The shape of the model a run names; None where neither a config.json, models.yaml nor the name tells it.
 
     `lookup` finds a config.json for a name or path (default: the folder itself, then the Hugging Face cache).

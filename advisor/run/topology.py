@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from advisor.knowledge.schema import TopologyFact
 from advisor.language import say
 from advisor.machine.inventory import Machine
-from advisor.rules.expression import Expression, Value, as_number
+from advisor.rules.expression import Expression, RuleValue, as_number
 from advisor.run.bound import EnvironmentPrefix, LauncherPrefix, Natives, RunScope, gpus_of
 from advisor.run.run import RewardPlace, Topology
 from advisor.run.values import LARGEST
@@ -22,11 +22,11 @@ _REWARD: dict[object, RewardPlace] = {place: place for place in ("actor", "criti
 class _TopologyScope:
     """The run's names, and each field of the topology by its own; a field that speaks of itself means the setting."""
 
-    def __init__(self, fact: TopologyFact, below: RunScope, known: dict[str, Value | None]) -> None:
+    def __init__(self, fact: TopologyFact, below: RunScope, known: dict[str, RuleValue | None]) -> None:
         self.fact, self.below, self.known = fact, below, known
         self.asking: set[str] = set()
 
-    def value(self, name: str) -> Value | None:
+    def value(self, name: str) -> RuleValue | None:
         if name in self.known:
             return self.known[name]
         own = self.expression(name)
@@ -40,7 +40,7 @@ class _TopologyScope:
         self.known[name] = made
         return made
 
-    def given(self, name: str) -> Value | None:
+    def given(self, name: str) -> RuleValue | None:
         return self.below.given(name)
 
     def expression(self, name: str) -> Expression | None:
@@ -58,7 +58,7 @@ class _TopologyScope:
         return self.whole(self.value(name))
 
     @staticmethod
-    def whole(value: Value | None) -> int | None:
+    def whole(value: RuleValue | None) -> int | None:
         number = as_number(value)
         return int(number) if number is not None and 1 <= number < LARGEST else None
 

@@ -13,7 +13,7 @@ from packaging.specifiers import SpecifierSet
 
 from advisor.knowledge.schema import Advisory, Constraint, Framework, KnobFact, SettingFact
 from advisor.knowledge.vocabulary import RUN_NAMES
-from advisor.rules.expression import Either, Name, Not, decode
+from advisor.rules.expression import Name, Not, decode, joined
 from tests.plain_yaml import plain_yaml
 
 KNOWLEDGE = Path(__file__).resolve().parents[2] / "knowledge"
@@ -99,8 +99,7 @@ def test_rules_of_a_setting_speak_of_keys_that_exist_beside_it(framework: Framew
 
 def switches(rule: Constraint) -> list[str]:
     """Switches that may be absent: `not SWITCH or …` asks nothing where the era has none."""
-    tree = rule.holds.tree
-    parts = [part.part for part in tree.any if isinstance(part, Not)] if isinstance(tree, Either) else []
+    parts = [part.part for part in joined("or", rule.holds.tree) if isinstance(part, Not)]
     return [part.name for part in parts if isinstance(part, Name)]
 
 

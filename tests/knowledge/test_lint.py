@@ -14,7 +14,7 @@ from advisor.folders import knowledge_folder
 from advisor.knowledge import entries, vocabulary
 from advisor.knowledge.__main__ import main
 from advisor.knowledge.checks.versions import common
-from advisor.knowledge.entries import Entry, Finding
+from advisor.knowledge.entries import Finding, KnowledgeEntry
 from advisor.knowledge.lint import lint_folder
 
 OURS = knowledge_folder()
@@ -34,11 +34,11 @@ def test_every_fact_that_a_file_may_ask_is_stated_somewhere_in_the_code() -> Non
 
 
 @cache
-def ours(name: Path) -> tuple[list[Entry], list[Finding]]:
+def ours(name: Path) -> tuple[list[KnowledgeEntry], list[Finding]]:
     return READ(OURS / name, name)
 
 
-def read(path: Path, name: Path) -> tuple[list[Entry], list[Finding]]:
+def read(path: Path, name: Path) -> tuple[list[KnowledgeEntry], list[Finding]]:
     """Files that a test did not change are read once for all tests."""
     mine = OURS / name
     return ours(name) if mine.is_file() and mine.read_bytes() == path.read_bytes() else READ(path, name)

@@ -13,7 +13,7 @@ from advisor.knowledge.schema import Cause, Constraint, Framework
 from advisor.plan.options import options
 from advisor.plan.solve import make_plan, overrides_of
 from advisor.plan.what_if import Overrides, Situation
-from advisor.rules.expression import Both, Compare, Either, Literal, Name, Node, Not
+from advisor.rules.expression import Compare, Constant, Joint, Name, Node, Not, joined
 from advisor.run.bound import fact_in
 from advisor.run.constraints import violations
 from tests.knowledge.test_every_remedy import ERAS, IDS, KNOWLEDGE, SETTINGS, few_values_and_one_ledger, folder, opened
@@ -46,21 +46,21 @@ def rules_of(framework: Framework, era: str) -> Iterator[tuple[str, Constraint]]
 def terms(tree: Node) -> dict[str, tuple[str, str | None]]:
     """Key → a text for which its part of a refusal holds, and one for which it does not, where that is known."""
     found: dict[str, tuple[str, str | None]] = {}
-    for part in tree.all if isinstance(tree, Both) else (tree,):
+    for part in joined("and", tree):
         if isinstance(part, Name):
             found[part.name] = ("True", "False")
         elif isinstance(part, Not) and isinstance(part.part, Name):
             found[part.part.name] = ("False", "True")
-        elif isinstance(part, Compare) and isinstance(part.left, Name) and isinstance(part.right, Literal):
-            number = part.sign == ">" and isinstance(part.right.literal, int)
-            found[part.left.name] = (str(int(part.right.literal or 0) + 1 if number else part.right.literal), None)
+        elif isinstance(part, Compare) and isinstance(part.left, Name) and isinstance(part.right, Constant):
+            number = part.sign == ">" and isinstance(part.right.value, int)
+            found[part.left.name] = (str(int(part.right.value or 0) + 1 if number else part.right.value), None)
     return found
 
 
 def refused(rule: Constraint) -> Node | None:
     """What must not hold together: of `not (a and b)`."""
     tree = rule.holds.tree
-    return tree.part if isinstance(tree, Not) and isinstance(tree.part, Both) else None
+    return tree.part if isinstance(tree, Not) and isinstance(tree.part, Joint) else None
 
 
 def one_switch_before(key: str, rule: Constraint) -> Iterator[Mapping[str, str]]:
@@ -71,9 +71,9 @@ def one_switch_before(key: str, rule: Constraint) -> Iterator[Mapping[str, str]]
         for last, (_, otherwise) in known.items():
             rest = {name: text for name, (text, _) in known.items() if name != last}
             yield {**rest, **({last: otherwise} if otherwise is not None else {})}
-    if isinstance(tree, Either) and len(tree.any) == 2:  # value == x or other != y: pinned while the other is y
-        pinned, while_ = tree.any
-        value = pinned.right if isinstance(pinned, Compare) else Literal(not isinstance(pinned, Not))
+    if len(joined("or", tree)) == 2:  # value == x or other != y: pinned while the other is y
+        pinned, while_ = joined("or", tree)
+        value = pinned.right if isinstance(pinned, Compare) else Constant(not isinstance(pinned, Not))
         if isinstance(while_, Compare) and while_.sign == "!=" and isinstance(while_.left, Name):
             yield {while_.left.name: str(while_.right).strip('"')}
         elif isinstance(while_, (Name, Not)):
@@ -115,8 +115,8 @@ def test_nothing_is_offered_that_a_rule_written_at_another_key_refuses(
         named = {
             name
             for key, rule in rules_of(framework, era)
-            for name in (key, *terms(refused(rule) or Literal(None)))
-            if set(situation.inputs.overrides) & {key, *terms(refused(rule) or Literal(None))}
+            for name in (key, *terms(refused(rule) or Constant(None)))
+            if set(situation.inputs.overrides) & {key, *terms(refused(rule) or Constant(None))}
         }
         for remedy in SETTINGS:
             carrier = natives.carrier(remedy.knob or "")

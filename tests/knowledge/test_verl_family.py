@@ -12,7 +12,7 @@ import pytest
 
 from advisor.folders import knowledge_folder
 from advisor.knowledge.schema import Constraint, Era, Framework, Idle, KnobFact, SettingFact, StatedMechanics
-from advisor.rules.expression import Call, Compare, Either, Expression, Node, Value, decode
+from advisor.rules.expression import Call, Compare, Expression, Node, RuleValue, decode, joined
 from advisor.words import Phase
 from tests.plain_yaml import plain_yaml
 
@@ -82,7 +82,7 @@ def test_every_setting_a_default_speaks_of_is_known(dialect: Framework) -> None:
 def test_every_constraint_says_in_words_what_it_asks(dialect: Framework) -> None:
     assert constraints(dialect)
     silent = [rule.holds for rule in constraints(dialect) if not rule.says]
-    plain = [rule.tree.any[0] if isinstance(rule.tree, Either) else rule.tree for rule in silent]
+    plain = [joined("or", rule.tree)[0] for rule in silent]
     assert all(isinstance(tree, Compare) and tree.sign == "<=" for tree in plain)
 
 
@@ -255,10 +255,10 @@ def sequences(rule: Expression | Node | None, value: int, gpus: int, n: int, era
     """What a native value comes to on `gpus` data-parallel ranks, with `n` samples per prompt."""
 
     class Scope:
-        def value(self, name: str) -> Value | None:
+        def value(self, name: str) -> RuleValue | None:
             return {"dp": gpus, "samples": n, "era": era}.get(name, value)
 
-        def given(self, name: str) -> Value | None:
+        def given(self, name: str) -> RuleValue | None:
             return None
 
     found = value if rule is None else rule.of(Scope())

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from advisor.knowledge.checks.patterns import problem_of
 from advisor.knowledge.checks.shelf import DialectKey, Shelf, found, settings
-from advisor.knowledge.entries import Entry, Finding
+from advisor.knowledge.entries import Finding, KnowledgeEntry
 from advisor.knowledge.schema import Framework
 from advisor.words import PHASES
 
@@ -50,7 +50,7 @@ def _defaults(setting: DialectKey) -> Iterator[Finding]:
             yield from setting.found(f"its default {value!r} is no {wanted}", "default")
 
 
-def _regexes(entry: Entry) -> Iterator[Finding]:
+def _regexes(entry: KnowledgeEntry) -> Iterator[Finding]:
     dialect: Framework = entry.value
     lines = [("recognised_by", pattern) for known in dialect.recognised_by for pattern in known.log]
     frames = [("frames", pattern) for rule in dialect.frames for pattern in (rule.frame, rule.under)]

@@ -8,13 +8,13 @@ from typing import Any
 import msgspec
 
 from advisor.knowledge.checks.shelf import Shelf, found
-from advisor.knowledge.entries import Entry, Finding, Kind
+from advisor.knowledge.entries import EntryKind, Finding, KnowledgeEntry
 from advisor.knowledge.schema import Framework, TopologyFact
 from advisor.knowledge.vocabulary import FACTS, NAMING_FACTS, RUN_NAMES, SITUATION_WORDS
 from advisor.knowledge.yaml_file import At
-from advisor.rules.expression import Both, Choice, Either, Expression, Name, Node, Not, tokens
+from advisor.rules.expression import Conditional, Expression, Joint, Name, Node, Not, tokens
 
-_SPEAKING: tuple[Kind, ...] = ("framework", "remedy", "advisory", "cause", "question")
+_SPEAKING: tuple[EntryKind, ...] = ("framework", "remedy", "advisory", "cause", "question")
 _OWN = {"settings": ("value", "knob"), "environment": ("value", "knob"), "with_it": ("old", "new")}
 """Part of a dialect → names that only its expressions know."""
 
@@ -45,7 +45,7 @@ def expressions_of(part: Any, at: At = ()) -> Iterator[tuple[At, Expression]]:
             yield from expressions_of(value, (*at, index))
 
 
-def _names(entry: Entry, at: At, expression: Expression, shelf: Shelf) -> Iterator[Finding]:
+def _names(entry: KnowledgeEntry, at: At, expression: Expression, shelf: Shelf) -> Iterator[Finding]:
     about_facts = entry.kind != "framework" and at[0] not in ("value", "also")
     known = () if about_facts else _names_of_run(entry, at, shelf)
     for name in expression.names():
@@ -60,7 +60,7 @@ def _names(entry: Entry, at: At, expression: Expression, shelf: Shelf) -> Iterat
             yield from _found_in(entry, at, expression, name, says)
 
 
-def _names_of_run(entry: Entry, at: At, shelf: Shelf) -> Collection[str]:
+def _names_of_run(entry: KnowledgeEntry, at: At, shelf: Shelf) -> Collection[str]:
     known = {*RUN_NAMES, *shelf.ids("knob"), *(name for part in at for name in _OWN.get(str(part), ()))}
     if entry.kind != "framework":
         return {*known, "value", "new"}
@@ -74,14 +74,14 @@ def _held(tree: Node) -> Iterator[str]:
     """Names that stand for true or false."""
     if isinstance(tree, Name):
         yield tree.name
-    elif isinstance(tree, (Both, Either, Not)):
-        for part in tree.parts():
+    elif isinstance(tree, (Joint, Not)):
+        for part in (tree.part,) if isinstance(tree, Not) else tree.parts:
             yield from _held(part)
-    elif isinstance(tree, Choice):
+    elif isinstance(tree, Conditional):
         yield from _held(tree.when)
 
 
-def _found_in(entry: Entry, at: At, expression: Expression, name: str, says: str) -> Iterator[Finding]:
+def _found_in(entry: KnowledgeEntry, at: At, expression: Expression, name: str, says: str) -> Iterator[Finding]:
     """A finding at the word of the expression that is meant."""
     if entry.file is not None:
         offset = next((place for _, word, place in tokens(expression.text) if word == name), 0)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from advisor.knowledge.checks.shelf import Shelf, found, settings
-from advisor.knowledge.entries import Entry, Finding
+from advisor.knowledge.entries import Finding, KnowledgeEntry
 from advisor.knowledge.schema import Cause, Framework, Remedy
 
 APPLIED_BY_KEY = ("setting", "data")
@@ -51,7 +51,7 @@ def check_remedies_applied(shelf: Shelf) -> Iterator[Finding]:
             yield from found(entry, f"remedy {entry.id}: no cause and no case names it")
 
 
-def _cause(entry: Entry, shelf: Shelf) -> Iterator[Finding]:
+def _cause(entry: KnowledgeEntry, shelf: Shelf) -> Iterator[Finding]:
     cause: Cause = entry.value
     remedies = shelf.ids("remedy")
     yield from _missing(entry, cause.remedies, remedies, "remedy", "remedies")
@@ -64,7 +64,7 @@ def _cause(entry: Entry, shelf: Shelf) -> Iterator[Finding]:
         yield from found(entry, f"cause {cause.id}: {name} is both a remedy and folklore", "folklore")
 
 
-def _remedy(entry: Entry, shelf: Shelf) -> Iterator[Finding]:
+def _remedy(entry: KnowledgeEntry, shelf: Shelf) -> Iterator[Finding]:
     remedy: Remedy = entry.value
     yield from _missing(entry, [e.case for e in remedy.evidence], shelf.ids("case"), "case", "evidence")
     known = shelf.ids("cause") | shelf.ids("signature")
@@ -83,7 +83,7 @@ def _knobs(shelf: Shelf) -> Iterator[Finding]:
         yield from _missing(entry, named, knobs, "knob", "knob")
 
 
-def _eras(entry: Entry) -> Iterator[Finding]:
+def _eras(entry: KnowledgeEntry) -> Iterator[Finding]:
     dialect: Framework = entry.value
     eras = {era.id for era in dialect.eras}
     for group, facts in (("settings", dialect.settings), ("environment", dialect.environment)):
@@ -96,7 +96,7 @@ def _eras(entry: Entry) -> Iterator[Finding]:
         yield from found(entry, f"per_era: {dialect.framework} has no era {era}", "per_era", era)
 
 
-def _missing(entry: Entry, named: Iterable[str], known: set[str], what: str, field: str) -> Iterator[Finding]:
+def _missing(entry: KnowledgeEntry, named: Iterable[str], known: set[str], what: str, field: str) -> Iterator[Finding]:
     for name in sorted(set(named) - known):
         yield from found(entry, f"{entry.kind} {entry.id}: there is no {what} {name}", field)
 

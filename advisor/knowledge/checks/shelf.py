@@ -6,27 +6,27 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from advisor.knowledge.entries import Entry, Finding, Kind
+from advisor.knowledge.entries import EntryKind, Finding, KnowledgeEntry
 from advisor.knowledge.schema import Framework, SettingFact
 
 
 class Shelf(Struct, frozen=True):
     """Later entries of one id replace earlier ones, as own knowledge replaces ours."""
 
-    entries: Sequence[Entry]
+    entries: Sequence[KnowledgeEntry]
 
-    def of(self, kind: Kind) -> list[Entry]:
+    def of(self, kind: EntryKind) -> list[KnowledgeEntry]:
         """The entries of one kind that hold, in order."""
         return list({entry.id: entry for entry in self.entries if entry.kind == kind}.values())
 
-    def ids(self, kind: Kind) -> set[str]:
+    def ids(self, kind: EntryKind) -> set[str]:
         return {entry.id for entry in self.entries if entry.kind == kind}
 
 
 class DialectKey(Struct, frozen=True):
     """One native key of a dialect, with its place."""
 
-    entry: Entry
+    entry: KnowledgeEntry
     group: str
     key: str
     fact: SettingFact
@@ -51,7 +51,7 @@ def settings(shelf: Shelf) -> Iterator[DialectKey]:
             yield DialectKey(entry, "environment", key, variable)
 
 
-def found(entry: Entry, says: str, *more: str | int) -> Iterator[Finding]:
+def found(entry: KnowledgeEntry, says: str, *more: str | int) -> Iterator[Finding]:
     """A finding at a part of the entry; none where the entry comes with the program."""
     if entry.file is not None:
         yield Finding(entry.file.path, entry.line(*more), says)

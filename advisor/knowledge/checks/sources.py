@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from advisor.knowledge.checks.shelf import Shelf, found, settings
-from advisor.knowledge.entries import Finding, Kind
+from advisor.knowledge.entries import EntryKind, Finding
 
-_WITH_SOURCE: tuple[Kind, ...] = ("remedy", "advisory", "case", "signature", "gpu", "model")
+_WITH_SOURCE: tuple[EntryKind, ...] = ("remedy", "advisory", "case", "signature", "gpu", "model")
 
 
 def check_sources(shelf: Shelf) -> Iterator[Finding]:
