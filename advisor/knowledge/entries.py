@@ -1,4 +1,4 @@
-"""Everything the knowledge files say, one entry at a time, with the place where it is said."""
+"""Lists everything the knowledge files say, one entry at a time, with its place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON Schema files of knowledge/, made from the same types that read them, so that editors complete and complain."""
+"""Writes the JSON Schema files of knowledge/ from the types that read them, so that editors complete and complain."""
 
 from __future__ import annotations
 

@@ -1,13 +1,12 @@
-"""The linter: what is wrong with a folder of knowledge, one line a finding."""
+"""Lints a folder of knowledge, one line a finding."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from advisor.knowledge.checks.dialects import check_dialects
+from advisor.knowledge.checks.dialects import check_dialects, check_patterns
 from advisor.knowledge.checks.expressions import check_expressions
-from advisor.knowledge.checks.patterns import check_patterns
 from advisor.knowledge.checks.references import check_references, check_remedies_applied
 from advisor.knowledge.checks.shelf import Shelf
 from advisor.knowledge.checks.sources import check_sources

@@ -1,4 +1,4 @@
-"""Find, read and cache knowledge/*.yaml. YAML is what people edit; the program loads one JSON compiled from it."""
+"""Finds, reads and caches knowledge/*.yaml. YAML is what people edit; the program loads one JSON compiled from it."""
 
 from __future__ import annotations
 

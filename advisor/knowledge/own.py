@@ -1,4 +1,4 @@
-"""Knowledge of a user or a lab: linted, merged over ours, marked as theirs; a bad file is left out, the rest works."""
+"""Merges knowledge of a user or a lab over ours: linted, marked as theirs; a bad file is left out, the rest works."""
 
 from __future__ import annotations
 

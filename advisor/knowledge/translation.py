@@ -1,4 +1,4 @@
-"""Knowledge in another language: which fields are prose, and the same data with its prose translated.
+"""Translates knowledge: says which fields are prose, and gives the same data with its prose in another language.
 
 Translations stand in knowledge/LANGUAGE/KIND.json, English to translation, KIND being a file or folder of the YAML.
 """

@@ -1,4 +1,4 @@
-"""A YAML file with the line of everything in it, so that a complaint can name the place."""
+"""Reads a YAML file with the line and column of everything in it, so that a complaint can name the place."""
 
 from __future__ import annotations
 

@@ -92,11 +92,5 @@ def at_most(rule: NewValue, values: list[KnobValue], facts: Facts) -> list[KnobV
     return [v for v in values if isinstance(v, (bool, str)) or v <= fact.value]
 
 
-def sequence_tokens(built: BuiltRun) -> int | None:
-    """Tokens of one longest prompt and response; None where a length is not known."""
-    total = built.run.number("data.total_tokens")
-    return None if total is None else int(total)
-
-
 def _like(old: KnobValue, value: float) -> KnobValue:
     return int(value) if isinstance(old, int) else round(value, ROUNDING)

@@ -55,12 +55,9 @@ def _extreme(choose: Callable[[list[int | float]], int | float]) -> Callable[...
     return made
 
 
-def _rounded(how: Callable[[int | float], int]) -> Callable[..., RuleValue | None]:
-    def made(scope: Scope, arguments: tuple[Branch, ...]) -> RuleValue | None:
-        number = as_number(arguments[0].of(scope))
-        return None if number is None else how(number)
-
-    return made
+def _ceil(scope: Scope, arguments: tuple[Branch, ...]) -> RuleValue | None:
+    number = as_number(arguments[0].of(scope))
+    return None if number is None else math.ceil(number)
 
 
 def _below(scope: Scope, arguments: tuple[Branch, ...]) -> RuleValue | None:
@@ -142,8 +139,7 @@ FUNCTIONS: dict[str, RuleFunction] = {
     "known": RuleFunction("known(a): whether it is", _known),
     "min": RuleFunction("min(a, b, …)", _extreme(min), 2, _MANY),
     "max": RuleFunction("max(a, b, …)", _extreme(max), 2, _MANY),
-    "ceil": RuleFunction("ceil(a)", _rounded(math.ceil)),
-    "floor": RuleFunction("floor(a)", _rounded(math.floor)),
+    "ceil": RuleFunction("ceil(a)", _ceil),
     "below": RuleFunction("below(a, step): the next lower multiple of the step", _below, 2, 2),
     "divides": RuleFunction("divides(a, b): a divides b, and is not 0", _divides, 2, 2),
     "heads_divide": RuleFunction("heads_divide(a): the model's attention heads divide by it", _heads_divide, 1, 2),

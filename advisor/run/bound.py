@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from fnmatch import fnmatchcase
-from functools import cached_property
-from typing import Any
+from functools import cached_property, partial
+from typing import Any, TypeVar
 
 from msgspec import Struct, field
 
@@ -17,6 +17,7 @@ from advisor.run.run import Knob, KnobSource, KnobValue, ModelShape, Topology
 from advisor.run.values import parse_value
 from advisor.script.document import Setting
 
+T = TypeVar("T")
 LauncherPrefix = "--"
 EnvironmentPrefix = "$"
 """Environment variables stand in the same table as settings, with this before the name."""
@@ -224,7 +225,10 @@ def bind_natives(
     `with_defaults` False: there is no launch to look at, so what is not set is not known to be at its default.
     """
     tables = Tables() if tables is None else tables
-    values = dict(tables.defaults(framework, era, with_defaults)) if framework is not None else {}
+    values: dict[str, Native] = {}
+    if framework is not None:
+        rows = partial(_default_rows, framework, era, with_defaults)
+        values = dict(tables.once((framework.framework, era, with_defaults), rows))
     settings = tuple(settings)
     for key, default in _of_named_config(framework, settings).items():
         values[key] = _native(key, str(default), "default", _fact(framework, key, values))
@@ -250,27 +254,30 @@ def bind_natives(
 
 
 class Tables:
-    """The defaults of a dialect, made once for all runs of one sitting: a search binds hundreds."""
+    """What the runs of one sitting share: a search binds the same dialect and model hundreds of times."""
 
     def __init__(self) -> None:
-        self._made: dict[tuple[str, str, bool], dict[str, Native]] = {}
+        self._made: dict[Hashable, Any] = {}
 
-    def defaults(self, framework: Framework, era: str, with_defaults: bool) -> dict[str, Native]:
-        """Every key of the era at its default, or unset."""
-        key = (framework.framework, era, with_defaults)
+    def once(self, key: Hashable, make: Callable[[], T]) -> T:
+        """What `make` gives, made once for a key; the key names all that decides it."""
         if key not in self._made:
-            self._made[key] = dict(_default_rows(framework, era, with_defaults))
-        return self._made[key]
+            self._made[key] = make()
+        made: T = self._made[key]
+        return made
 
 
-def _default_rows(framework: Framework, era: str, with_defaults: bool) -> Iterator[tuple[str, Native]]:
+def _default_rows(framework: Framework, era: str, with_defaults: bool) -> dict[str, Native]:
+    """Every key of the era at its default, or unset."""
+    rows: dict[str, Native] = {}
     for table, prefix in ((framework.settings, ""), (framework.environment, EnvironmentPrefix)):
         for key, known_as in table.items():
             fact = fact_in(known_as, era)
             if fact is not None:
                 default = default_of(fact, era) if with_defaults else None
                 text = None if default is None else str(default)
-                yield prefix + key, _native(prefix + key, text, "default", fact)
+                rows[prefix + key] = _native(prefix + key, text, "default", fact)
+    return rows
 
 
 def _of_named_config(framework: Framework | None, settings: Iterable[Setting]) -> dict[str, Scalar]:

@@ -16,14 +16,13 @@ from advisor.machine.inventory import Machine
 from advisor.run.bound import EnvironmentPrefix, Native, Natives, RunScope, Tables, bind_natives
 from advisor.run.conversion import conversions, to_knob
 from advisor.run.derive import derive_knobs
-from advisor.run.dialect import Recognised, elsewhere
+from advisor.run.dialect import Recognised, elsewhere, version_notes
 from advisor.run.implied import stated_topology
 from advisor.run.mechanics import UNKNOWN, FilledMechanics, assumed_mechanics, mechanics_of, usual_trainer
 from advisor.run.run import Knob, ModelShape, Run, Topology, Unread
 from advisor.run.shape import find_shape
 from advisor.run.topology import read_topology, too_few
 from advisor.run.unread import doubts_of, taken
-from advisor.run.versions import version_notes
 from advisor.script.launch import Launch
 
 ANY_SWITCH = frozenset({"algorithm.kl"})
@@ -84,7 +83,7 @@ def build_run(inputs: RunInputs) -> BuiltRun:
     elif mechanics.trainer == "fsdp" and (ways := _sizes(natives, inputs.knobs, ("tensor",))) > 1:
         topology = replace(topology, model_parallel=ways)
     name = inputs.model_name or _text(natives, "model.path") or _path_ending(natives, "model.path")
-    shape = find_shape(name, inputs.models) if name else None
+    shape = inputs.tables.once(("shape", name), lambda: find_shape(name or "", inputs.models)) if name else None
     if inputs.sized:
         topology = stated_topology(topology, inputs.knobs)
     knobs = {**_knobs(natives, topology), **inputs.knobs}

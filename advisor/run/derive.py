@@ -1,4 +1,4 @@
-"""Knobs that no single setting carries: they follow from the algorithm, other knobs, or the framework's own habits."""
+"""Derives the knobs that no single setting carries: from the algorithm, other knobs, the framework's own habits."""
 
 from __future__ import annotations
 

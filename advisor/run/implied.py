@@ -1,4 +1,4 @@
-"""What the settings and knobs of a run file imply where no launch tells it: the command, a backend, the trainer."""
+"""Infers what a run file implies where no launch says it: the command, a backend, the topology."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The run as ledger, tree and remedies see it: canonical knobs bound to the native settings that set them."""
+"""Defines the run as ledger, tree and remedies see it: canonical knobs bound to the native settings that set them."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Words of a dialect that its types leave free: phases and places, defaults of another type, regexes."""
+"""Checks what types leave free: phases, places and defaults of a dialect, and every regex."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
-from advisor.knowledge.checks.patterns import problem_of
 from advisor.knowledge.checks.shelf import DialectKey, Shelf, found, settings
 from advisor.knowledge.entries import Finding, KnowledgeEntry
 from advisor.knowledge.schema import Framework
@@ -12,6 +12,7 @@ from advisor.words import PHASES
 
 PLACES = ("gpu", "gpu-", "host", "host-", "none")
 EVERY_PHASE = "all"
+_BEHIND = re.compile(r"\(\?<[=!]")
 _TYPES: dict[str, tuple[type, ...]] = {
     "int": (int,),
     "float": (int, float),
@@ -58,3 +59,25 @@ def _regexes(entry: KnowledgeEntry) -> Iterator[Finding]:
     for field, pattern in (*lines, *frames, *progress):
         if problem := problem_of(pattern):
             yield from found(entry, f"{field}: {pattern!r}: {problem}", field)
+
+
+def check_patterns(shelf: Shelf) -> Iterator[Finding]:
+    """Where an entry may cover several lines, each space of its pattern matches up to nine characters."""
+    for entry in shelf.of("signature"):
+        pattern = entry.value.pattern.replace("{size}", r"\d").replace("{num}", r"\d")
+        if problem := problem_of(pattern):
+            yield from found(entry, f"signature {entry.id}: {problem}", "pattern")
+        elif entry.value.span_lines > 1 and _BEHIND.search(pattern):
+            yield from found(entry, f"signature {entry.id}: a message that may wrap cannot look behind", "pattern")
+    for entry in shelf.of("sharding"):
+        for problem in filter(None, map(problem_of, entry.value.named)):
+            yield from found(entry, f"sharding {entry.id}: {problem}", "named")
+
+
+def problem_of(pattern: str) -> str:
+    """Why it cannot be compiled; "": it can."""
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        return f"its pattern is no regex ({error.msg})"
+    return ""

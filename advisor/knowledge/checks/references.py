@@ -1,4 +1,4 @@
-"""Ids that point nowhere, causes that nothing relieves, remedies that nobody can apply."""
+"""Checks ids: those that point nowhere, causes that nothing relieves, remedies that nobody can apply."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All entries by kind and id, as the checks look at them."""
+"""Holds all entries by kind and id, as the checks look at them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Facts that do not say where they come from, and questions that do not say why or how."""
+"""Checks that facts say where they come from, and questions why they are asked and how they are answered."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The decision tree: where its answers lead, what cannot be reached, how long it gets."""
+"""Checks the decision tree: where its answers lead, what cannot be reached, how long it gets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Version ranges: unreadable ones, eras that overlap, neighbours called safe that are among the bad."""
+"""Checks version ranges: unreadable ones, eras that overlap, neighbours called safe that are among the bad."""
 
 from __future__ import annotations
 
