@@ -33,6 +33,8 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 _PLAIN_NAME = re.compile(r"(?:--)?\$?[A-Za-z_]\w*(?:[.:-][A-Za-z0-9_]\w*)*\Z")
+_COMPILED = "\0"
+"""Between an expression and its tree in compiled knowledge; no file has it (see hostile.clean)."""
 _DEEPEST = 40
 """Brackets and signs within one another; the knowledge files have five."""
 _SUMS: dict[str, Callable[[Any, Any], Any]] = {
@@ -253,20 +255,24 @@ Branch = Constant | Name | Not | Sum | Compare | Among | Joint | Conditional | C
 class Expression:
     """One expression of a knowledge file: its text, and its tree, parsed when the knowledge is compiled."""
 
-    __slots__ = ("_compiled", "_tree", "text")
+    __slots__ = ("_source", "_tree")
 
-    def __init__(self, text: str, compiled: Any = None) -> None:
-        self.text, self._compiled = text, compiled
-        self._tree: Branch | None = None
+    def __init__(self, source: str) -> None:
+        self._source, self._tree = source, None if _COMPILED in source else parse(source)
+
+    @property
+    def text(self) -> str:
+        """As the file has it."""
+        return self._source.partition(_COMPILED)[0]
 
     @property
     def tree(self) -> Branch:
-        """The parsed tree; of compiled knowledge typed when first read, parsed again where it is another version's."""
-        if self._tree is None and self._compiled is not None:
-            with suppress(msgspec.ValidationError):
-                self._tree = msgspec.convert(self._compiled, Branch)
+        """The parsed tree; of compiled knowledge it is decoded when first read, or parsed again where it is none."""
         if self._tree is None:
-            self._tree = parse(self.text)
+            text, _, compiled = self._source.partition(_COMPILED)
+            with suppress(msgspec.MsgspecError):
+                self._tree = msgspec.json.decode(compiled, type=Branch)
+            self._tree = self._tree or parse(text)
         return self._tree
 
     def of(self, scope: Scope) -> RuleValue | None:
@@ -310,22 +316,18 @@ def joined(word: Literal["and", "or"], tree: Node) -> tuple[Node, ...]:
 
 
 def decode(kind: type, data: Any) -> Any:
-    """msgspec's dec_hook: an expression from a YAML scalar, or from [text, tree] as `encode` wrote it."""
+    """msgspec's dec_hook: an expression from a YAML scalar, or from what `encode` wrote."""
     if kind is not Expression:
         raise NotImplementedError(kind)
-    if isinstance(data, list) and len(data) == 2:
-        return Expression(*data)
     if data is None or isinstance(data, (dict, list)):
         raise ExpressionError(say("an expression is one line of text, a number, true or false"), 0)
-    made = Expression(data if isinstance(data, str) else str(Constant(data)))
-    made.tree  # noqa: B018 - parsed here, where the file that it stands in is known
-    return made
+    return Expression(data if isinstance(data, str) else str(Constant(data)))
 
 
 def encode(value: Any) -> Any:
     """msgspec's enc_hook: text and tree, so that compiled knowledge need not be parsed again."""
     if isinstance(value, Expression):
-        return [value.text, value.tree]
+        return f"{value.text}{_COMPILED}{msgspec.json.encode(value.tree).decode()}"
     raise NotImplementedError(type(value))
 
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from fnmatch import fnmatchcase
 from math import prod
+from typing import Literal
 
 from msgspec import Struct
 
@@ -24,9 +25,23 @@ class RuleFunction(Struct, frozen=True):
     """A function, how it is written, and how many arguments it takes."""
 
     form: str
-    made: Callable[[Scope, tuple[Branch, ...]], RuleValue | None]
+    of: Callable[..., RuleValue | None]
     least: int = 1
     most: int = 1
+    takes: Literal["values", "numbers", "parts"] = "values"
+    """parts: the scope and the arguments themselves; else their values, and it is unknown where one of them is."""
+
+    def made(self, scope: Scope, arguments: tuple[Branch, ...]) -> RuleValue | None:
+        """What it comes to; what it cannot make something of is unknown."""
+        if self.takes == "parts":
+            return self.of(scope, arguments)
+        values = [one.of(scope) if self.takes == "values" else as_number(one.of(scope)) for one in arguments]
+        if any(value is None for value in values):
+            return None
+        try:
+            return self.of(*values)
+        except (ArithmeticError, ValueError):
+            return None
 
 
 def _first(scope: Scope, arguments: tuple[Branch, ...]) -> RuleValue | None:
@@ -46,31 +61,9 @@ def _known(scope: Scope, arguments: tuple[Branch, ...]) -> bool:
     return arguments[0].of(scope) is not None
 
 
-def _extreme(choose: Callable[[list[int | float]], int | float]) -> Callable[..., RuleValue | None]:
-    def made(scope: Scope, arguments: tuple[Branch, ...]) -> RuleValue | None:
-        numbers = [as_number(one.of(scope)) for one in arguments]
-        known = [number for number in numbers if number is not None]
-        return choose(known) if len(known) == len(numbers) else None
-
-    return made
-
-
-def _ceil(scope: Scope, arguments: tuple[Branch, ...]) -> RuleValue | None:
-    number = as_number(arguments[0].of(scope))
-    return None if number is None else math.ceil(number)
-
-
-def _below(scope: Scope, arguments: tuple[Branch, ...]) -> RuleValue | None:
-    """In tens of thousandths, so that 0.55 is a multiple of 0.05."""
-    number, step = (as_number(one.of(scope)) for one in arguments)
-    if number is None or not step:
-        return None
+def _below(number: float, step: float) -> float:
+    """Rounded, so that 0.55 is a multiple of 0.05."""
     return round((math.ceil(round(number / step, 6)) - 1) * step, 4)
-
-
-def _divides(scope: Scope, arguments: tuple[Branch, ...]) -> bool | None:
-    by, of = (as_number(one.of(scope)) for one in arguments)
-    return None if by is None or of is None else bool(by) and of % by == 0
 
 
 def _heads_divide(scope: Scope, arguments: tuple[Branch, ...]) -> bool | None:
@@ -86,70 +79,65 @@ def _heads_divide(scope: Scope, arguments: tuple[Branch, ...]) -> bool | None:
 _HEADS = ("model.heads", "model.kv_heads")
 
 
-def _version(scope: Scope, arguments: tuple[Branch, ...]) -> bool | None:
-    version, specifier = (one.of(scope) for one in arguments)
-    return None if version is None or specifier is None else version_in(str(specifier), str(version))
-
-
-def _like(scope: Scope, arguments: tuple[Branch, ...]) -> bool | None:
-    text = arguments[0].of(scope)
-    patterns = [one.of(scope) for one in arguments[1:]]
-    return None if text is None else any(fnmatchcase(str(text), str(pattern)) for pattern in patterns)
-
-
-def _items(scope: Scope, arguments: tuple[Branch, ...]) -> int | None:
-    text = arguments[0].of(scope)
-    return None if text is None else len([part for part in str(text).split(",") if part.strip()])
+def _like(text: object, *patterns: object) -> bool:
+    return any(fnmatchcase(str(text), str(pattern)) for pattern in patterns)
 
 
 def _devices(scope: Scope, arguments: tuple[Branch, ...]) -> int | None:
-    lists = [device_ids(one.of(scope)) for one in arguments]
-    return None if lists[0] is None else len(frozenset().union(*(ids for ids in lists if ids is not None)))
+    """Lists after the first that cannot be read count nothing."""
+    first, *more = (device_ids(one.of(scope)) for one in arguments)
+    return None if first is None else len(first.union(*(ids for ids in more if ids is not None)))
 
 
-def _meet(scope: Scope, arguments: tuple[Branch, ...]) -> bool | None:
-    one, other = (device_ids(argument.of(scope)) for argument in arguments)
-    return None if one is None or other is None else bool(one & other)
+def _meet(one: object, other: object) -> bool | None:
+    ids, others = device_ids(one), device_ids(other)
+    return None if ids is None or others is None else bool(ids & others)
 
 
-def _cut(side: int) -> Callable[..., RuleValue | None]:
-    def made(scope: Scope, arguments: tuple[Branch, ...]) -> RuleValue | None:
-        text, sign = (one.of(scope) for one in arguments)
-        return None if text is None or not sign else str(text).split(str(sign))[side]
-
-    return made
+def _size(text: object, letter: object) -> int | None:
+    sizes = parallel_sizes(text)
+    return None if sizes is None else sizes.get(str(letter), 1)
 
 
-def _size(scope: Scope, arguments: tuple[Branch, ...]) -> int | None:
-    sizes = parallel_sizes(arguments[0].of(scope))
-    return None if sizes is None else sizes.get(str(arguments[1].of(scope)), 1)
-
-
-def _ranks(scope: Scope, arguments: tuple[Branch, ...]) -> int | None:
+def _ranks(text: object) -> int | None:
     """Experts (e) share the other ranks."""
-    sizes = parallel_sizes(arguments[0].of(scope))
+    sizes = parallel_sizes(text)
     return None if sizes is None else prod(size for letter, size in sizes.items() if letter in "dtpc")
 
 
 _MANY = 99
 FUNCTIONS: dict[str, RuleFunction] = {
-    "first": RuleFunction("first(a, b, …): the first that is known", _first, 1, _MANY),
-    "on": RuleFunction("on(a, b, …): true where one is known to be true, else false", _on, 1, _MANY),
-    "given": RuleFunction("given(NAME, …): the first that the user's files or the log set", _given, 1, _MANY),
-    "known": RuleFunction("known(a): whether it is", _known),
-    "min": RuleFunction("min(a, b, …)", _extreme(min), 2, _MANY),
-    "max": RuleFunction("max(a, b, …)", _extreme(max), 2, _MANY),
-    "ceil": RuleFunction("ceil(a)", _ceil),
-    "below": RuleFunction("below(a, step): the next lower multiple of the step", _below, 2, 2),
-    "divides": RuleFunction("divides(a, b): a divides b, and is not 0", _divides, 2, 2),
-    "heads_divide": RuleFunction("heads_divide(a): the model's attention heads divide by it", _heads_divide, 1, 2),
-    "version": RuleFunction('version(a, ">=1,<2"): a version lies in a range', _version, 2, 2),
+    "first": RuleFunction("first(a, b, …): the first that is known", _first, 1, _MANY, "parts"),
+    "on": RuleFunction("on(a, b, …): true where one is known to be true, else false", _on, 1, _MANY, "parts"),
+    "given": RuleFunction("given(NAME, …): the first that the user's files or the log set", _given, 1, _MANY, "parts"),
+    "known": RuleFunction("known(a): whether it is", _known, takes="parts"),
+    "min": RuleFunction("min(a, b, …): the least", min, 2, _MANY, "numbers"),
+    "max": RuleFunction("max(a, b, …): the largest", max, 2, _MANY, "numbers"),
+    "ceil": RuleFunction("ceil(a): rounded up", math.ceil, takes="numbers"),
+    "below": RuleFunction("below(a, step): the next lower multiple of the step", _below, 2, 2, "numbers"),
+    "divides": RuleFunction(
+        "divides(a, b): a divides b, and is not 0", lambda by, of: bool(by) and of % by == 0, 2, 2, "numbers"
+    ),
+    "heads_divide": RuleFunction(
+        "heads_divide(a): the model's attention heads divide by it", _heads_divide, 1, 2, "parts"
+    ),
+    "version": RuleFunction(
+        'version(a, ">=1,<2"): a version lies in a range', lambda at, spec: version_in(str(spec), str(at)), 2, 2
+    ),
     "like": RuleFunction('like(a, "pattern*", …): a text fits one of the patterns', _like, 2, _MANY),
-    "items": RuleFunction("items(a): how many a list with commas has", _items),
-    "devices": RuleFunction('devices(a, b, …): how many ids "list(range(0,8))" and "[8, 9]" name', _devices, 1, _MANY),
+    "items": RuleFunction(
+        "items(a): how many a list with commas has", lambda text: sum(map(bool, map(str.strip, str(text).split(","))))
+    ),
+    "devices": RuleFunction(
+        'devices(a, b, …): how many ids "list(range(0,8))" and "[8, 9]" name', _devices, 1, _MANY, "parts"
+    ),
     "meet": RuleFunction("meet(a, b): two such lists have an id in common", _meet, 2, 2),
-    "before": RuleFunction('before(a, "+"): the text before the first such sign', _cut(0), 2, 2),
-    "after": RuleFunction('after(a, "+"): the text after the last such sign', _cut(-1), 2, 2),
+    "before": RuleFunction(
+        'before(a, "+"): the text before the first such sign', lambda text, sign: str(text).split(str(sign))[0], 2, 2
+    ),
+    "after": RuleFunction(
+        'after(a, "+"): the text after the last such sign', lambda text, sign: str(text).split(str(sign))[-1], 2, 2
+    ),
     "size": RuleFunction('size(a, "t"): 2 of "sglang:d4t2"; 1 where it is not named', _size, 2, 2),
     "ranks": RuleFunction('ranks(a): 8 of "sglang:d4t2"', _ranks),
 }
