@@ -30,7 +30,8 @@ def merged(ours: Knowledge, folders: Sequence[Path]) -> Knowledge:
     """Ours with theirs over it. `refused` holds one sentence a file that was left out: file, line and reason."""
     entries, refused = _readable(folders)
     shipped = entries_of(ours)
-    while bad := _findings(shipped, entries):  # a file left out may be what another one refers to
+    # In rounds: a file left out may be what another one refers to.
+    while bad := _first_of_each(lint_entries([*shipped, *entries])) if entries else []:
         refused += bad
         out = {finding.file for finding in bad}
         entries = [entry for entry in entries if entry.file is None or entry.file.path not in out]
@@ -50,10 +51,6 @@ def _readable(folders: Sequence[Path]) -> tuple[list[KnowledgeEntry], list[Findi
         out = {finding.file for finding in bad}
         entries += [entry for entry in found if entry.file is None or entry.file.path not in out]
     return entries, refused
-
-
-def _findings(shipped: Sequence[KnowledgeEntry], entries: Sequence[KnowledgeEntry]) -> list[Finding]:
-    return _first_of_each(lint_entries([*shipped, *entries])) if entries else []
 
 
 def _first_of_each(findings: Iterable[Finding]) -> list[Finding]:

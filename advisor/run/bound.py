@@ -141,7 +141,9 @@ class RunScope:
 
     def _of_run(self, name: str) -> RuleValue | None:
         if name == "samples":
-            return self._samples()
+            setting = self.natives.carrier("rollout.samples_per_prompt")
+            samples = as_number(setting.value) if setting is not None else None
+            return int(samples or 1)
         if name == "era":
             return self.natives.era
         if name == "program":
@@ -151,22 +153,13 @@ class RunScope:
         if name.startswith("model.") and self.model is not None:
             if name == "model.vision":
                 return bool(self.model.vision_parameters)
-            return None if self.model.basis == "estimated" else _heads(self.model, name)
+            heads = {"model.heads": self.model.heads, "model.kv_heads": self.model.kv_heads}.get(name)
+            return None if self.model.basis == "estimated" else heads
         if name == "machine.nodes" and self.machine is not None:
             return self.machine.nodes
         if name == "machine.gpus" and self.machine is not None:
             return gpus_of(self.machine) or None
         return None
-
-    def _samples(self) -> int:
-        """Samples per prompt; 1 where the run does not say."""
-        setting = self.natives.carrier("rollout.samples_per_prompt")
-        value = setting.value if setting is not None else None
-        return int(value) if isinstance(value, (int, float)) and value else 1
-
-
-def _heads(model: ModelShape, name: str) -> int | None:
-    return {"model.heads": model.heads, "model.kv_heads": model.kv_heads}.get(name)
 
 
 def gpus_of(machine: Machine) -> int:

@@ -79,10 +79,12 @@ def build_run(inputs: RunInputs) -> BuiltRun:
     filled = _mechanics(framework, inputs, natives, algorithm)
     mechanics = filled.mechanics
     if mechanics.trainer == "megatron":
-        topology = replace(topology, model_parallel=_model_parallel(natives, inputs.knobs))
+        topology = replace(topology, model_parallel=_sizes(natives, inputs.knobs, _MEGATRON))
     elif mechanics.trainer == "fsdp" and (ways := _sizes(natives, inputs.knobs, ("tensor",))) > 1:
         topology = replace(topology, model_parallel=ways)
-    name = inputs.model_name or _text(natives, "model.path") or _path_ending(natives, "model.path")
+    path = natives.carrier("model.path")
+    stated = None if path is None or path.value is None else str(path.value)
+    name = inputs.model_name or stated or _path_ending(natives, "model.path")
     shape = inputs.tables.once(("shape", name), lambda: find_shape(name or "", inputs.models)) if name else None
     if inputs.sized:
         topology = stated_topology(topology, inputs.knobs)
@@ -126,9 +128,8 @@ def _shows_all(recognised: Recognised, launch: Launch | None) -> bool:
     return not elsewhere(recognised.framework, launch)
 
 
-def _model_parallel(natives: Natives, knobs: Mapping[str, Knob]) -> int:
-    """GPUs over which Megatron spreads one copy of the model: tensor x pipeline x context parallel."""
-    return _sizes(natives, knobs, ("tensor", "pipeline", "context"))
+_MEGATRON = ("tensor", "pipeline", "context")
+"""Sizes over which Megatron spreads one copy of the model."""
 
 
 def _sizes(natives: Natives, knobs: Mapping[str, Knob], kinds: tuple[str, ...]) -> int:
@@ -136,11 +137,6 @@ def _sizes(natives: Natives, knobs: Mapping[str, Knob], kinds: tuple[str, ...]) 
     carriers = [knobs.get(name) or natives.carrier(name) for name in names]
     sizes = [c.value for c in carriers if c is not None]
     return prod(max(1, int(size)) for size in sizes if isinstance(size, (int, float)))
-
-
-def _text(natives: Natives, knob: str) -> str | None:
-    carrier = natives.carrier(knob)
-    return None if carrier is None or carrier.value is None else str(carrier.value)
 
 
 def _path_ending(natives: Natives, knob: str) -> str | None:

@@ -53,13 +53,9 @@ def _rules_of(built: BuiltRun, key: str) -> Iterator[tuple[int, Constraint]]:
 
 def divisors_of(built: BuiltRun, key: str) -> list[str]:
     """Other native keys that must divide the value of `key`, by constraints of the form `… % (…) == 0`."""
-    named = [name for _, rule in _rules_of(built, key) for name in _divisors(rule.holds)]
+    divided = [found for _, rule in _rules_of(built, key) if (found := _remainder(rule.holds)) is not None]
+    named = [node.name for one in divided for node in walk(one.right) if isinstance(node, Name)]
     return [name for name in named if name != key and name in built.natives.values]
-
-
-def _divisors(rule: Expression) -> list[str]:
-    divided = _remainder(rule)
-    return [] if divided is None else [node.name for node in walk(divided.right) if isinstance(node, Name)]
 
 
 def _remainder(rule: Expression) -> Sum | None:

@@ -104,7 +104,7 @@ def speaks_in_words(rule: Expression | None) -> bool:
 
 def meaning(rule: Expression, word: str | None, fact: SettingFact, natives: Natives) -> RuleValue | None:
     """What the knob is under a word of the framework."""
-    return rule.of(RunScope(natives).with_own(value=None if word is None else _typed(word, fact)))
+    return rule.of(RunScope(natives).with_own(value=None if word is None else parse_value(word, fact.type)))
 
 
 def from_knob(fact: SettingFact, knob: str, target: KnobValue, natives: Natives, key: str) -> str | None:
@@ -132,10 +132,6 @@ def words_of(rule: Expression, fact: SettingFact) -> list[str]:
     named = [str(node) if not isinstance(node.value, str) else node.value for node in walk_tree(rule.tree)
              if isinstance(node, Constant) and node.value is not None]  # fmt: skip
     return [*named, *(("true", "false") if fact.type in ("bool", "flag") else ())]
-
-
-def _typed(word: str, fact: SettingFact) -> RuleValue | None:
-    return parse_value(word, fact.type)
 
 
 def _stated(fact: SettingFact, knob: str, target: KnobValue, natives: Natives) -> list[str]:

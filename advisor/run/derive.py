@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from advisor.knowledge.schema import Mechanics
 from advisor.language import Sayings, say
-from advisor.rules.expression import Compare, Name, Sum, walk
+from advisor.rules.expression import Compare, Name, Sum, as_number, walk
 from advisor.run.bound import Natives
 from advisor.run.run import Knob, KnobValue, Topology
 
@@ -60,7 +60,7 @@ def derive_knobs(
     add("rollout.sleeps", mechanics.engine_sleeps, habit)
     add("rollout.sleep_level", mechanics.sleep_level, habit)
     add("reference.offload", mechanics.reference_on == "host", habit)
-    prompt, response = _number(value_of("data.prompt_tokens")), _number(value_of("data.response_tokens"))
+    prompt, response = as_number(value_of("data.prompt_tokens")), as_number(value_of("data.response_tokens"))
     if algorithm in GIVEN_ANSWERS:
         given = say("answers are in the data")
         derived["data.response_tokens"] = Knob("data.response_tokens", None, "derived", note=given)
@@ -116,10 +116,6 @@ def _samples_limit(natives: Natives) -> str:
     return ""
 
 
-def _number(value: KnobValue | None) -> float | None:
-    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
-
-
 def _reference(knobs: Mapping[str, Knob], mechanics: Mechanics) -> bool:
     """Whether a frozen reference is built: always, with a KL term, or with a KL term and full training."""
     if mechanics.reference_when == "always":
@@ -138,7 +134,7 @@ def _sequences(
     add: Callable[[str, KnobValue | None, str], None], value_of: Callable[[str], KnobValue | None], topology: Topology
 ) -> None:
     """Sequences of one step that one GPU holds: prompts x samples / data-parallel ranks."""
-    prompts, samples = _number(value_of("data.train_batch")), _number(value_of("rollout.samples_per_prompt")) or 1
+    prompts, samples = as_number(value_of("data.train_batch")), as_number(value_of("rollout.samples_per_prompt")) or 1
     if prompts:
         ranks = topology.data_parallel
         count = int(prompts * samples / ranks)

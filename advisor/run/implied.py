@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from advisor.knowledge.schema import Framework, SettingFact
+from advisor.knowledge.schema import Framework
 from advisor.rules.expression import Call, Compare, Name, Not, joined
 from advisor.run.bound import in_era
 from advisor.run.run import Knob, Topology
@@ -24,7 +24,7 @@ def implied_by(framework: Framework, era: str, keys: Iterable[str], knobs: Itera
     """The command or backend that alone reads one of these keys, or alone carries one of these knobs in this era."""
     facts = [fact for key in keys if (fact := framework.settings.get(key)) is not None]
     for knob in knobs:
-        carriers = [f for f in framework.settings.values() if _carries(f, knob) and in_era(f, era)]
+        carriers = [f for f in framework.settings.values() if knob in (f.knob, *f.also) and in_era(f, era)]
         if carriers and all(fact.only_with for fact in carriers):
             facts.append(carriers[0])
     program = ""
@@ -39,10 +39,6 @@ def implied_by(framework: Framework, era: str, keys: Iterable[str], knobs: Itera
         elif isinstance(part, Compare) and part.sign == "==" and isinstance(part.left, Name):
             settings.setdefault(part.left.name, str(part.right).strip('"'))
     return Implied(program, settings)
-
-
-def _carries(fact: SettingFact, knob: str) -> bool:
-    return fact.knob == knob or knob in fact.also
 
 
 def stated_topology(topology: Topology, knobs: Mapping[str, Knob]) -> Topology:

@@ -26,7 +26,8 @@ def check_expressions(shelf: Shelf) -> Iterator[Finding]:
             yield from _names(entry, at, expression, shelf)
     for entry in shelf.of("case"):
         for name in entry.value.situation:
-            if not _situation(name, shelf):
+            known = name in SITUATION_WORDS or name in shelf.ids("knob") or name.startswith("version ")
+            if not known and not _is_fact(name, shelf):
                 yield from found(entry, f"case {entry.id}: nothing here is called {name!r}", "situation", name)
 
 
@@ -101,7 +102,3 @@ def _is_fact(name: str, shelf: Shelf) -> bool:
         if name.startswith(prefix):
             return name.removeprefix(prefix) in known
     return name.startswith("library.")
-
-
-def _situation(name: str, shelf: Shelf) -> bool:
-    return name in SITUATION_WORDS or name.startswith("version ") or name in shelf.ids("knob") or _is_fact(name, shelf)
