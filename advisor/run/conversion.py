@@ -51,8 +51,8 @@ def to_knob(value: KnobValue, rule: Expression | None, scope: RunScope) -> Conve
         if as_number(value) is None:
             return Converted(value)
         made = tree.of(scope)
-        samples = any(isinstance(node, Name) and node.name == "samples" for node in walk_tree(tree))
-        return Converted(made, f"{_told(tree, scope)} = {made}", samples)
+        samples = Name("samples") in walk_tree(tree)
+        return Converted(made, "" if made is None else f"{_told(tree, scope)} = {made}", samples)
     made = tree.of(scope)
     if switch and as_number(value) is not None and made != value and made is not None:
         return Converted(made, say("{value:g} becomes {to:g} with {key}", value=value, to=made, key=switch))
