@@ -11,7 +11,7 @@ from advisor.diagnosis.diagnosis import Advice
 from advisor.diagnosis.fact import Fact, Facts
 from advisor.knowledge.schema import Advisory
 from advisor.language import clauses, say
-from advisor.run.dialect import version_in
+from advisor.rules.functions import version_in
 
 
 class Concern(Struct, frozen=True):
@@ -44,7 +44,7 @@ def concerns(
     """Advisories that no fact contradicts; facts named in `ignoring` are not asked about."""
     found: list[Concern] = []
     for advisory in advisories:
-        rules = [rule for rule in advisory.when if rule.get("fact") not in ignoring]
+        rules = [rule for rule in advisory.when if not ignoring.intersection(rule.names())]
         if any(contradicted(rule, facts) for rule in rules):
             continue
         fact = facts.get(f"library.{advisory.library}")

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
-from advisor.diagnosis.conditions import all_hold, holds
+from advisor.diagnosis.conditions import every, holds
 from advisor.diagnosis.diagnosis import UNKNOWN, AnsweredBy, Choice, QuestionStep, RuledOut
 from advisor.diagnosis.fact import Fact, Facts
 from advisor.knowledge.schema import Answer, Cause, Question, Tree
@@ -103,16 +103,12 @@ def _shown(question: Question, facts: Facts) -> tuple[str, Fact | None]:
     """The first answer that a fact gives by itself, and that fact."""
     for key, option in question.answers.items():
         for rule in option.shown_by:
-            fact = holds(rule, facts) if "all" not in rule else _every(rule["all"], facts)
-            if fact is not None:
-                return key, fact
+            if found := every(rule, facts):
+                return key, found[0] if len(found) == 1 else _joined(found)
     return "", None
 
 
-def _every(rules: list[dict[str, object]], facts: Facts) -> Fact | None:
-    found = all_hold(rules, facts)
-    if not found:
-        return None
+def _joined(found: list[Fact]) -> Fact:
     evidence = tuple(dict.fromkeys(index for fact in found for index in fact.evidence))
     return Fact(True, found[0].source, clauses(dict.fromkeys(fact.because for fact in found)), evidence)
 

@@ -1,4 +1,4 @@
-"""Typed reader of knowledge/: what a domain expert may correct without touching code."""
+"""Reads knowledge/ into types: what a domain expert may correct without touching code."""
 
 from advisor.folders import knowledge_folder
 from advisor.knowledge.load import KnowledgeError, load_knowledge, open_knowledge

@@ -1,4 +1,4 @@
-"""`python -m advisor.knowledge [--knowledge DIR]…`: lint the knowledge files; exit 1 where something is found."""
+"""Lints the knowledge files, `python -m advisor.knowledge [--knowledge DIR]…`; exit 1 where something is found."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Everything the knowledge files say, one entry at a time, with the place where it is said."""
+"""Lists everything the knowledge files say, one entry at a time, with its place."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from advisor.knowledge.schema import (
 from advisor.knowledge.yaml_file import At, BadFile, YamlFile, read_yaml, typed
 from advisor.language import listed, say
 
-Kind = Literal[
+EntryKind = Literal[
     "framework",
     "case",
     "advisory",
@@ -66,10 +66,10 @@ class LinesPart(Strict, frozen=True):
     framework_marks: tuple[FrameworkMark, ...] = ()
 
 
-class Entry(Struct, frozen=True):
+class KnowledgeEntry(Struct, frozen=True):
     """One thing with an id. `file` None: it comes with the program and was checked when the program was made."""
 
-    kind: Kind
+    kind: EntryKind
     id: str
     value: Any
     file: YamlFile | None = None
@@ -86,19 +86,22 @@ class Finding(Struct, frozen=True, order=True):
     file: Path
     line: int
     says: str
+    column: int = 0
+    """From 1; 0: the line as a whole."""
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}: {self.says}"
+        place = f"{self.line}:{self.column}" if self.column else str(self.line)
+        return f"{self.file}:{place}: {self.says}"
 
 
-_LISTS: dict[str, tuple[Kind, Any]] = {
+_LISTS: dict[str, tuple[EntryKind, Any]] = {
     "advisories.yaml": ("advisory", tuple[Advisory, ...]),
     "remedies.yaml": ("remedy", tuple[Remedy, ...]),
     "models.yaml": ("model", tuple[ModelFact, ...]),
     "gpus.yaml": ("gpu", tuple[GpuFact, ...]),
     "knobs.yaml": ("knob", tuple[KnobFact, ...]),
 }
-_FOLDERS: dict[str, tuple[Kind, Any, str]] = {
+_FOLDERS: dict[str, tuple[EntryKind, Any, str]] = {
     "frameworks": ("framework", Framework, "framework"),
     "cases": ("case", Case, "id"),
 }
@@ -107,9 +110,9 @@ _RECORDS = frozenset({"measured.yaml"})
 """What was measured, beside what the ledger says of it: no knowledge the program reads, but it has to be YAML."""
 
 
-def entries_in(folder: Path) -> tuple[list[Entry], list[Finding]]:
+def entries_in(folder: Path) -> tuple[list[KnowledgeEntry], list[Finding]]:
     """All entries of the YAML files below `folder`, and one finding for each file that cannot be read as what it is."""
-    entries: list[Entry] = []
+    entries: list[KnowledgeEntry] = []
     findings: list[Finding] = []
     for path in sorted(folder.rglob("*.y*ml")):
         found, wrong = _read(path, path.relative_to(folder))
@@ -118,7 +121,7 @@ def entries_in(folder: Path) -> tuple[list[Entry], list[Finding]]:
     return entries, findings
 
 
-def _read(path: Path, name: Path) -> tuple[list[Entry], list[Finding]]:
+def _read(path: Path, name: Path) -> tuple[list[KnowledgeEntry], list[Finding]]:
     try:
         file = read_yaml(path)
         twice = [
@@ -127,21 +130,21 @@ def _read(path: Path, name: Path) -> tuple[list[Entry], list[Finding]]:
         ]
         return _entries(file, name), twice
     except BadFile as bad:
-        return [], [Finding(path, bad.line, bad.says)]
+        return [], [Finding(path, bad.line, bad.says, bad.column)]
     except OSError as error:
         return [], [Finding(path, 1, say("cannot be read: {why}", why=error.strerror or error))]
 
 
-def _entries(file: YamlFile, name: Path) -> list[Entry]:
+def _entries(file: YamlFile, name: Path) -> list[KnowledgeEntry]:
     """Raises BadFile where the name is none of ours or the content is not what the name says."""
     if len(name.parts) == 2 and name.parts[0] in _FOLDERS:
         kind, struct, key = _FOLDERS[name.parts[0]]
         value = typed(file, struct)
-        return [Entry(kind, getattr(value, key), value, file)]
+        return [KnowledgeEntry(kind, getattr(value, key), value, file)]
     if str(name) in _LISTS:
         kind, several = _LISTS[str(name)]
         values = typed(file, several)
-        return [Entry(kind, _id(value), value, file, (index,)) for index, value in enumerate(values)]
+        return [KnowledgeEntry(kind, _id(value), value, file, (index,)) for index, value in enumerate(values)]
     if str(name) == "decision_tree.yaml":
         return list(_of_tree(typed(file, TreePart), file))
     if str(name) == "signatures.yaml":
@@ -152,30 +155,30 @@ def _entries(file: YamlFile, name: Path) -> list[Entry]:
     raise BadFile(1, say("no file of this name is read; files are {names}", names=listed(known)))
 
 
-def _of_tree(part: TreePart, file: YamlFile) -> Iterator[Entry]:
-    yield Entry("tree", "start", part.start, file, ("start",))
+def _of_tree(part: TreePart, file: YamlFile) -> Iterator[KnowledgeEntry]:
+    yield KnowledgeEntry("tree", "start", part.start, file, ("start",))
     for number, question in enumerate(part.questions):
-        yield Entry("question", question.id, question, file, ("questions", number))
+        yield KnowledgeEntry("question", question.id, question, file, ("questions", number))
     for number, cause in enumerate(part.causes):
-        yield Entry("cause", cause.id, cause, file, ("causes", number))
+        yield KnowledgeEntry("cause", cause.id, cause, file, ("causes", number))
     for number, sharding in enumerate(part.sharding):
-        yield Entry("sharding", sharding.id, sharding, file, ("sharding", number))
+        yield KnowledgeEntry("sharding", sharding.id, sharding, file, ("sharding", number))
 
 
-def _of_lines(part: LinesPart, file: YamlFile) -> Iterator[Entry]:
-    yield Entry("lines", "lines", part, file)
+def _of_lines(part: LinesPart, file: YamlFile) -> Iterator[KnowledgeEntry]:
+    yield KnowledgeEntry("lines", "lines", part, file)
     for number, signature in enumerate(part.signatures):
-        yield Entry("signature", signature.id, signature, file, ("signatures", number))
+        yield KnowledgeEntry("signature", signature.id, signature, file, ("signatures", number))
 
 
 def _id(value: Any) -> str:
     return str(getattr(value, "id", None) or value.name)
 
 
-def entries_of(knowledge: Knowledge) -> list[Entry]:
+def entries_of(knowledge: Knowledge) -> list[KnowledgeEntry]:
     """The entries of knowledge that is already loaded, without places."""
     tree, lines = knowledge.tree, knowledge.signatures
-    groups: Sequence[tuple[Kind, Sequence[Any]]] = (
+    groups: Sequence[tuple[EntryKind, Sequence[Any]]] = (
         ("case", knowledge.cases),
         ("advisory", knowledge.advisories),
         ("remedy", knowledge.remedies),
@@ -186,6 +189,6 @@ def entries_of(knowledge: Knowledge) -> list[Entry]:
         ("question", tree.questions),
         ("cause", tree.causes),
     )
-    found = [Entry(kind, _id(value), value) for kind, values in groups for value in values]
-    found += [Entry("framework", dialect.framework, dialect) for dialect in knowledge.frameworks]
-    return [*found, Entry("tree", "start", tree.start)]
+    found = [KnowledgeEntry(kind, _id(value), value) for kind, values in groups for value in values]
+    found += [KnowledgeEntry("framework", dialect.framework, dialect) for dialect in knowledge.frameworks]
+    return [*found, KnowledgeEntry("tree", "start", tree.start)]

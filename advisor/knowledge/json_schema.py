@@ -1,4 +1,4 @@
-"""JSON Schema files of knowledge/, made from the same types that read them, so that editors complete and complain."""
+"""Writes the JSON Schema files of knowledge/ from the types that read them, so that editors complete and complain."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import msgspec
 
 from advisor.knowledge.entries import LinesPart, TreePart
 from advisor.knowledge.schema import Advisory, Case, Framework, GpuFact, KnobFact, ModelFact, Remedy
+from advisor.rules.expression import json_schema
 
 FILES: dict[str, Any] = {
     "framework": Framework,
@@ -27,7 +28,7 @@ FILES: dict[str, Any] = {
 
 def schema_of(name: str) -> dict[str, Any]:
     """The JSON Schema (2020-12) of one kind of file; field docstrings of the types are not in it."""
-    made = msgspec.json.schema(FILES[name])
+    made = msgspec.json.schema(FILES[name], schema_hook=json_schema)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": f"knowledge: {name}", **made}
 
 

@@ -1,19 +1,17 @@
-"""The linter: what is wrong with a folder of knowledge, one line a finding."""
+"""Lints a folder of knowledge, one line a finding."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from advisor.knowledge.checks.conditions import check_conditions
-from advisor.knowledge.checks.dialects import check_dialects
-from advisor.knowledge.checks.patterns import check_patterns
-from advisor.knowledge.checks.references import check_references, check_remedies_applied
+from advisor.knowledge.checks.dialects import check_dialects, check_patterns
+from advisor.knowledge.checks.expressions import check_expressions
+from advisor.knowledge.checks.references import check_references, check_remedies_applied, check_sources
 from advisor.knowledge.checks.shelf import Shelf
-from advisor.knowledge.checks.sources import check_sources
 from advisor.knowledge.checks.tree import check_tree
 from advisor.knowledge.checks.versions import check_versions
-from advisor.knowledge.entries import Entry, Finding, entries_in
+from advisor.knowledge.entries import Finding, KnowledgeEntry, entries_in
 
 CHECKS: tuple[Callable[[Shelf], Iterator[Finding]], ...] = (
     check_sources,
@@ -21,19 +19,19 @@ CHECKS: tuple[Callable[[Shelf], Iterator[Finding]], ...] = (
     check_dialects,
     check_references,
     check_remedies_applied,
-    check_conditions,
+    check_expressions,
     check_tree,
     check_versions,
 )
 
 
-def lint_folder(folder: Path, under: Sequence[Entry] = ()) -> list[Finding]:
+def lint_folder(folder: Path, under: Sequence[KnowledgeEntry] = ()) -> list[Finding]:
     """Findings in `folder`, sorted by place. `under`: knowledge that it is merged over and may refer to."""
     entries, findings = entries_in(folder)
     return sorted({*findings, *lint_entries([*under, *entries])})
 
 
-def lint_entries(entries: Sequence[Entry]) -> list[Finding]:
+def lint_entries(entries: Sequence[KnowledgeEntry]) -> list[Finding]:
     """What the checks find in the entries that have a place."""
     shelf = Shelf(entries)
     return sorted({finding for check in CHECKS for finding in check(shelf)})

@@ -1,4 +1,4 @@
-"""What must stand in a text for a regex to match it: a test of some literals spares compiling regexes that cannot.
+"""Finds what must stand in a text for a regex to match it: a test of some literals spares compiling the regex.
 
 Most of a short diagnosis' patterns meet no text that they could match, and compiling a pattern costs more than a
 thousand searches for a literal.

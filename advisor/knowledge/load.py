@@ -1,4 +1,4 @@
-"""Find, read and cache knowledge/*.yaml. YAML is what people edit; the program loads one JSON compiled from it."""
+"""Finds, reads and caches knowledge/*.yaml. YAML is what people edit; the program loads one JSON compiled from it."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from advisor.knowledge.schema import (
 )
 from advisor.knowledge.translation import catalogue_of, kind_of, translated
 from advisor.language import ENGLISH, spoken
+from advisor.rules.expression import decode, encode
 
 T = TypeVar("T")
 H = TypeVar("H", Signatures, Framework)
@@ -61,12 +62,12 @@ def _loaded(folder: Path, language: str) -> Knowledge:
     cached = cache_file(f"knowledge-{stamp}.json")
     if cached is not None:
         try:
-            return msgspec.json.decode(own_bytes(cached), type=Knowledge)
+            return msgspec.json.decode(own_bytes(cached), type=Knowledge, dec_hook=decode)
         except (OSError, msgspec.MsgspecError):
             pass  # not there, written by another version or cut short: compile again
     knowledge = compile_knowledge(folder, language)
     if cached is not None:
-        keep(cached, msgspec.json.encode(knowledge))
+        keep(cached, msgspec.json.encode(knowledge, enc_hook=encode))
     return knowledge
 
 
@@ -112,7 +113,7 @@ def _typed(file: Path, words: Mapping[str, Mapping[str, str]], kind: type[T]) ->
     try:
         data: Any = yaml.load(file.read_bytes(), Loader=loader)  # noqa: S506 - a safe loader, in C where there is one
         said = translated(data, kind_of(file), words.get(kind_of(file), {})) if words else data
-        return msgspec.convert(said, kind)
+        return msgspec.convert(said, kind, dec_hook=decode)
     except FileNotFoundError:
         raise KnowledgeError(f"{file}: missing") from None
     except yaml.YAMLError as error:
@@ -122,9 +123,10 @@ def _typed(file: Path, words: Mapping[str, Mapping[str, str]], kind: type[T]) ->
 
 
 def _stamp(files: list[Path], language: str) -> str:
-    """Names, sizes and times of the files and of the schema: what decides whether the compiled JSON still holds."""
+    """Names, sizes and times of the files, the schema and the grammar: whether the compiled JSON still holds."""
     digest = hashlib.sha256(language.encode())
-    for file in [*files, *sorted((Path(__file__).parent / "schema").glob("*.py"))]:
+    ours = Path(__file__).parent
+    for file in [*files, *sorted((ours / "schema").glob("*.py")), *sorted((ours.parent / "rules").glob("*.py"))]:
         status = file.stat()
         digest.update(f"{file}\0{status.st_mtime_ns}\0{status.st_size}\n".encode())
     return digest.hexdigest()[:20]

@@ -1,4 +1,4 @@
-"""Knowledge of a user or a lab: linted, merged over ours, marked as theirs; a bad file is left out, the rest works."""
+"""Merges knowledge of a user or a lab over ours: linted, marked as theirs; a bad file is left out, the rest works."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ import msgspec
 
 from advisor.folders import own_knowledge
 from advisor.hostile import clean_line
-from advisor.knowledge.entries import Entry, Finding, Kind, LinesPart, entries_in, entries_of
+from advisor.knowledge.entries import EntryKind, Finding, KnowledgeEntry, LinesPart, entries_in, entries_of
 from advisor.knowledge.lint import lint_entries
 from advisor.knowledge.schema import OWN_MARK, Framework, Knowledge, Signatures, Tree
 from advisor.language import say
+from advisor.rules.expression import encode
 
 T = TypeVar("T")
 
@@ -29,7 +30,8 @@ def merged(ours: Knowledge, folders: Sequence[Path]) -> Knowledge:
     """Ours with theirs over it. `refused` holds one sentence a file that was left out: file, line and reason."""
     entries, refused = _readable(folders)
     shipped = entries_of(ours)
-    while bad := _findings(shipped, entries):  # a file left out may be what another one refers to
+    # In rounds: a file left out may be what another one refers to.
+    while bad := _first_of_each(lint_entries([*shipped, *entries])) if entries else []:
         refused += bad
         out = {finding.file for finding in bad}
         entries = [entry for entry in entries if entry.file is None or entry.file.path not in out]
@@ -37,8 +39,8 @@ def merged(ours: Knowledge, folders: Sequence[Path]) -> Knowledge:
     return msgspec.structs.replace(knowledge, refused=tuple(clean_line(str(finding), 400) for finding in refused))
 
 
-def _readable(folders: Sequence[Path]) -> tuple[list[Entry], list[Finding]]:
-    entries: list[Entry] = []
+def _readable(folders: Sequence[Path]) -> tuple[list[KnowledgeEntry], list[Finding]]:
+    entries: list[KnowledgeEntry] = []
     refused: list[Finding] = []
     for folder in folders:
         if not folder.is_dir():
@@ -51,10 +53,6 @@ def _readable(folders: Sequence[Path]) -> tuple[list[Entry], list[Finding]]:
     return entries, refused
 
 
-def _findings(shipped: Sequence[Entry], entries: Sequence[Entry]) -> list[Finding]:
-    return _first_of_each(lint_entries([*shipped, *entries])) if entries else []
-
-
 def _first_of_each(findings: Iterable[Finding]) -> list[Finding]:
     """One reason a file is enough to refuse it; `python -m advisor.knowledge` tells all."""
     first: dict[Path, Finding] = {}
@@ -63,8 +61,8 @@ def _first_of_each(findings: Iterable[Finding]) -> list[Finding]:
     return list(first.values())
 
 
-def _over(ours: Knowledge, entries: Sequence[Entry]) -> Knowledge:
-    def over(kind: Kind, values: Sequence[Any], name: Callable[[Any], str]) -> tuple[Any, ...]:
+def _over(ours: Knowledge, entries: Sequence[KnowledgeEntry]) -> Knowledge:
+    def over(kind: EntryKind, values: Sequence[Any], name: Callable[[Any], str]) -> tuple[Any, ...]:
         theirs = [_marked(entry) for entry in entries if entry.kind == kind]
         return tuple({name(value): value for value in [*values, *theirs]}.values())
 
@@ -90,7 +88,7 @@ def _over(ours: Knowledge, entries: Sequence[Entry]) -> Knowledge:
     )
 
 
-def _lines_over(ours: Signatures, entries: Sequence[Entry], signatures: tuple[Any, ...]) -> Signatures:
+def _lines_over(ours: Signatures, entries: Sequence[KnowledgeEntry], signatures: tuple[Any, ...]) -> Signatures:
     parts: list[LinesPart] = [entry.value for entry in entries if entry.kind == "lines"]
     return msgspec.structs.replace(
         ours,
@@ -102,7 +100,7 @@ def _lines_over(ours: Signatures, entries: Sequence[Entry], signatures: tuple[An
     )
 
 
-def _marked(entry: Entry) -> Any:
+def _marked(entry: KnowledgeEntry) -> Any:
     """The entry with OWN_MARK behind its title and its file at its source: it is known wherever it speaks."""
     value = entry.value
     changes: dict[str, Any] = {}
@@ -121,7 +119,7 @@ def _marked(entry: Entry) -> Any:
     return msgspec.structs.replace(value, **changes)
 
 
-def _theirs(entry: Entry, source: str) -> str:
+def _theirs(entry: KnowledgeEntry, source: str) -> str:
     """A link stays at the start, so that it can be followed."""
     file = say("your {file}", file=entry.file.path) if entry.file is not None else say("yours")
     if source.startswith("http"):
@@ -129,10 +127,10 @@ def _theirs(entry: Entry, source: str) -> str:
     return say("{whose}: {source}", whose=file, source=source)
 
 
-def _digest(entries: Sequence[Entry]) -> str:
+def _digest(entries: Sequence[KnowledgeEntry]) -> str:
     digest = hashlib.sha256()
     for entry in entries:
-        digest.update(msgspec.json.encode((entry.kind, entry.id, entry.value)))
+        digest.update(msgspec.json.encode((entry.kind, entry.id, entry.value), enc_hook=encode))
     return digest.hexdigest()[:12]
 
 

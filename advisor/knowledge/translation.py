@@ -1,4 +1,4 @@
-"""Knowledge in another language: which fields are prose, and the same data with its prose translated.
+"""Translates knowledge: says which fields are prose, and gives the same data with its prose in another language.
 
 Translations stand in knowledge/LANGUAGE/KIND.json, English to translation, KIND being a file or folder of the YAML.
 """
@@ -78,7 +78,7 @@ def prose(data: Any, kind: str) -> Iterator[str]:
     for key, value in _pairs(data):
         if key in keys and _is_text(value):
             texts = value if isinstance(value, list) else [value]
-            yield from (text.strip() for text in texts if isinstance(text, str) and _has_letters(text))
+            yield from (text.strip() for text in texts if isinstance(text, str) and any(map(str.isalpha, text)))
 
 
 def _pairs(data: Any) -> Iterator[tuple[str, Any]]:
@@ -90,10 +90,6 @@ def _pairs(data: Any) -> Iterator[tuple[str, Any]]:
             if key not in _NOT_PROSE:
                 yield str(key), value
                 yield from _pairs(value)
-
-
-def _has_letters(text: str) -> bool:
-    return any(character.isalpha() for character in text)
 
 
 @lru_cache(maxsize=2)

@@ -1,4 +1,4 @@
-"""A YAML file with the line of everything in it, so that a complaint can name the place."""
+"""Reads a YAML file with the line and column of everything in it, so that a complaint can name the place."""
 
 from __future__ import annotations
 
@@ -15,12 +15,15 @@ from msgspec import Struct
 from advisor.bounded_yaml import UnboundedYamlError, check_bounds
 from advisor.hostile import clean
 from advisor.language import mark, say
+from advisor.rules.expression import ExpressionError, decode
 
 T = TypeVar("T")
 At = tuple[str | int, ...]
 """Keys and indices from the top of the file down."""
-Place = tuple[At, int, str]
-"""A part, its line, and the key that stands there for the second time or ""."""
+Position = tuple[int, int]
+"""Line and column, from 1."""
+_YamlPart = tuple[At, int, str, int]
+"""A part, its line, the key that stands there for the second time or "", and the column of a text or 0."""
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the one in C where there is one
 _PART = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]|(\[\.\.\.\])")
 _UNKNOWN_FIELD = re.compile(r"unknown field `([^`]+)`")
@@ -38,11 +41,11 @@ _MOST_PARTS = 400_000
 
 
 class BadFile(Exception):  # noqa: N818 - it is the file that is bad
-    """What is wrong with a file, and in which line (from 1)."""
+    """What is wrong with a file, in which line, and at which column (from 1; 0: the whole line)."""
 
-    def __init__(self, line: int, says: str) -> None:
+    def __init__(self, line: int, says: str, column: int = 0) -> None:
         super().__init__(says)
-        self.line, self.says = line, says
+        self.line, self.says, self.column = line, says, column
 
 
 class YamlFile(Struct, frozen=True):
@@ -51,6 +54,10 @@ class YamlFile(Struct, frozen=True):
     path: Path
     data: Any
     lines: Mapping[At, int]
+    scalars: Mapping[At, Position]
+    """Where each text begins."""
+    text: tuple[str, ...]
+    """The lines of the file."""
     repeated: tuple[tuple[str, int], ...]
     """Keys that one mapping has twice, with the line of the second: YAML keeps the last and says nothing."""
 
@@ -59,6 +66,35 @@ class YamlFile(Struct, frozen=True):
         while at and at not in self.lines:
             at = at[:-1]
         return self.lines.get(at, 1)
+
+    def place(self, at: At, offset: int) -> Position:
+        """Line and column of a character of a text, whether it is plain, quoted or a block."""
+        if at not in self.scalars:
+            return self.line(at), 0
+        line, column = self.scalars[at]
+        wanted = len("".join(str(self._part(at))[:offset].split()))  # blanks are folded; the other signs stay
+        quote = self.text[line - 1][column - 1 : column]
+        if quote in "|>":
+            line, column = line + 1, 1
+        elif quote in "'\"":
+            column += 1
+        while line <= len(self.text):
+            row = self.text[line - 1]
+            for here in range(column - 1, len(row)):
+                escape = (quote == '"' and row[here] == "\\") or (quote == "'" and row[here : here + 2] == "''")
+                if row[here].isspace() or escape:
+                    continue
+                if wanted == 0:
+                    return line, here + 1
+                wanted -= 1
+            line, column = line + 1, 1
+        return self.scalars[at]
+
+    def _part(self, at: At) -> Any:
+        part = self.data
+        for step in at:
+            part = part[step]
+        return part
 
 
 def read_yaml(path: Path) -> YamlFile:
@@ -82,16 +118,20 @@ def read_yaml(path: Path) -> YamlFile:
         raise BadFile(1, say("not YAML: {why}", why=_one_line(error))) from error
     lines: dict[At, int] = {}
     repeated: list[tuple[str, int]] = []
-    for at, line, twice in places:
+    scalars: dict[At, Position] = {}
+    for at, line, twice, column in places:
         lines.setdefault(at, line)
+        if column:
+            scalars.setdefault(at, (line, column))
         repeated += [(twice, line)] if twice else []
-    return YamlFile(path, _cleaned(data), lines, tuple(repeated))
+    rows = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    return YamlFile(path, _cleaned(data), lines, scalars, tuple(rows), tuple(repeated))
 
 
 def typed(file: YamlFile, kind: type[T]) -> T:
     """The data as `kind`. Raises BadFile with the line of what does not fit."""
     try:
-        return msgspec.convert(file.data, kind)
+        return msgspec.convert(file.data, kind, dec_hook=decode)
     except msgspec.ValidationError as error:
         text = str(error)
         at = _where(file.data, text, kind)
@@ -101,7 +141,9 @@ def typed(file: YamlFile, kind: type[T]) -> T:
         says = _in_words(text.split(" - at `", 1)[0])
         if where:
             says = say("{problem} (in {where})", problem=says, where=where)
-        raise BadFile(file.line(place), says) from error
+        wrong = error.__cause__
+        line, column = file.place(at, wrong.offset) if isinstance(wrong, ExpressionError) else (file.line(place), 0)
+        raise BadFile(line, says, column) from error
 
 
 def _in_words(complaint: str) -> str:
@@ -126,7 +168,7 @@ def _where(data: Any, text: str, kind: type[Any]) -> At:
 
 def _fails_alike(data: Any, at: At, key: Any, text: str, kind: type[Any]) -> bool:
     try:
-        msgspec.convert(_only(data, at, key), kind)
+        msgspec.convert(_only(data, at, key), kind, dec_hook=decode)
     except msgspec.ValidationError as error:
         return str(error) == text
     return False
@@ -142,7 +184,7 @@ def _only(data: Any, at: At, key: Any) -> Any:
     return {**data, at[0]: inner}
 
 
-def _counted(places: Iterator[Place]) -> list[Place]:
+def _counted(places: Iterator[_YamlPart]) -> list[_YamlPart]:
     """All of them. Raises BadFile where there are more than a file of knowledge can have."""
     found = list(islice(places, _MOST_PARTS))
     if len(found) == _MOST_PARTS:
@@ -150,9 +192,10 @@ def _counted(places: Iterator[Place]) -> list[Place]:
     return found
 
 
-def _places(node: Any, at: At) -> Iterator[Place]:
+def _places(node: Any, at: At) -> Iterator[_YamlPart]:
     """Every part, outermost first. Raises BadFile."""
-    yield at, node.start_mark.line + 1, ""
+    column = node.start_mark.column + 1 if isinstance(node, yaml.ScalarNode) else 0
+    yield at, node.start_mark.line + 1, "", column
     if len(at) > _NESTED:
         raise BadFile(node.start_mark.line + 1, say("nested deeper than {most} levels", most=_NESTED))
     if isinstance(node, yaml.SequenceNode):
@@ -164,7 +207,7 @@ def _places(node: Any, at: At) -> Iterator[Place]:
             node.value, key=lambda pair: pair[0].value == "<<"
         ):  # what is written here comes first
             name = str(key.value)
-            yield (*at, name), key.start_mark.line + 1, name if name in seen and name != "<<" else ""
+            yield (*at, name), key.start_mark.line + 1, name if name in seen and name != "<<" else "", 0
             seen.add(name)
             yield from _places(value, at if name == "<<" else (*at, name))
 

@@ -13,7 +13,7 @@ from advisor.memory.cells import Cell, cell, total
 from advisor.memory.gathered import of_root
 from advisor.memory.inputs import Inputs
 from advisor.memory.lora import adapter_count
-from advisor.run.dialect import version_in
+from advisor.rules.functions import version_in
 from advisor.run.run import ModelShape
 from advisor.units import GIB
 

@@ -18,7 +18,7 @@ from advisor.memory.lora import adapter_count
 from advisor.memory.per_parameter import embedding_parameters, layer_parameters
 from advisor.memory.states import Offload, masters_stay, offload_of
 from advisor.memory.training import reference_on_host, reward_cells
-from advisor.run.dialect import version_in
+from advisor.rules.functions import version_in
 from advisor.units import GIB
 from advisor.words import Phase
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from advisor.crash.evidence import Crash
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.schema import Mechanics
-from advisor.language import mark, say
+from advisor.language import listed, mark, say
 from advisor.machine.inventory import Machine
 from advisor.memory.adapters import adapter_parameters, targets_of
 from advisor.memory.amount import Amount, Unit, as_amount, in_bytes, quantity
@@ -263,6 +263,9 @@ def read_inputs(run: Run, machine: Machine, crash: Crash | None = None) -> Input
     split = split_of(run, run.model) if trainer == "megatron" else None
     if trainer == "megatron" and split is None:
         assumed.note(say("Megatron: states spread evenly over all training GPUs"))
+    if run.assumed_mechanics:
+        told = {"trainer": run.mechanics.trainer, "fields": listed(run.assumed_mechanics)}
+        assumed.note(say("as is usual with {trainer}, for the dialect does not say it: {fields}", **told))
     _note_guesses(run, trainer, assumed)
     per_node = max(1, topology.gpus_per_node)
     splits = run.is_on("actor.tensor_splits_stream", run.mechanics.tensor_splits_stream)
@@ -294,6 +297,7 @@ def read_inputs(run: Run, machine: Machine, crash: Crash | None = None) -> Input
         stage_known=not guessed,
         split=split,
         gpu_context=_context(machine),
+        assumed_mechanics=frozenset(run.assumed_mechanics),
     )
 
 

@@ -16,7 +16,7 @@ from advisor.memory.constants import (
     MOMENT_BYTES_8BIT,
     NF4_BYTES,
 )
-from advisor.run.dialect import version_in
+from advisor.rules.functions import version_in
 from advisor.run.run import ModelShape, Run
 
 Trainer = Literal["fsdp", "deepspeed", "megatron", "ddp"]

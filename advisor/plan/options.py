@@ -13,14 +13,14 @@ from advisor.knowledge.schema import Case, Remedy, SettingFact
 from advisor.language import Sayings, mark, say
 from advisor.memory.fit import cannot_start, finding_clause
 from advisor.memory.predict import Overrides, Prediction
-from advisor.plan.candidates import at_most, candidates, printed_now
+from advisor.plan.candidates import at_most, candidates, least, printed_now
 from advisor.plan.partners import Joined, forms
 from advisor.plan.situation import Situation
-from advisor.run.bound import EnvironmentPrefix, Native, default_of
+from advisor.rules.expression import Expression
+from advisor.run.bound import EnvironmentPrefix, Native, Natives, default_of
 from advisor.run.build import BuiltRun
-from advisor.run.constraints import divisors_of, newly_broken, violations
-from advisor.run.noops import no_effect
-from advisor.run.normalise import unbecome
+from advisor.run.constraints import divisors_of, newly_broken, no_effect, violations
+from advisor.run.conversion import conversions, from_knob, meaning, speaks_in_words, words_of
 from advisor.run.run import KnobValue
 from advisor.run.values import parse_value, spell
 
@@ -94,25 +94,24 @@ def _assumed(native: Native, remedy: Remedy, situation: Situation) -> Native:
     """The key at the framework's default, where no launch shows it. Switches only where the default already is the aim:
     one that is on by itself needs no switching on.
     """
-    rule, fact = remedy.value or {}, native.fact
+    to, fact = remedy.value.to if remedy.value is not None else None, native.fact
     if fact is None or native.given or native.value is not None or not _no_launch(situation):
         return native
-    if fact.type == "flag" and rule.get("to") is False:
+    if fact.type == "flag" and to is False:
         return replace(native, text="true", value=True)  # what is to be left out can only be there
     default = default_of(fact, situation.predictor.inputs.recognised.era)
     number = isinstance(default, (int, float)) and not isinstance(default, bool)
-    if _speaks_in_words(native, remedy.knob) or not (number or (default is True and rule.get("to") is True)):
+    if _speaks_in_words(native, remedy.knob) or not (number or (default is True and to is True)):
         return native
     return replace(native, text=str(default), value=parse_value(str(default), fact.type))
 
 
 def _least(remedy: Remedy, native: Native, situation: Situation) -> list[KnobValue]:
     """Where nobody knows the present value: the least one, which cannot be above it."""
-    rule = remedy.value or {}
-    floor = rule.get("floor")
+    floor = least(remedy.value) if remedy.value is not None else None
     unknown = native.value is None and native.fact is not None and not native.given and _no_launch(situation)
     quiet = unknown and remedy.results == "unchanged"  # no shortest answer is asked for on no knowledge at all
-    return [floor] if quiet and rule["rule"] == "lower" and isinstance(floor, int) else []
+    return [floor] if quiet and floor is not None else []
 
 
 def _said_of_present(native: Native, seen: Native, situation: Situation) -> tuple[str, ...]:
@@ -135,8 +134,7 @@ def _speaks_in_words(native: Native, knob: str | None) -> bool:
     """Whether the key's text is a word or a negation that stands for the knob's value."""
     if native.fact is None or knob is None:
         return False
-    rule = native.fact.becomes if native.fact.knob == knob else native.fact.also.get(knob)
-    return rule is not None and rule["rule"] in ("words", "negated")
+    return speaks_in_words(conversions(native.fact).get(knob))
 
 
 def options(remedy: Remedy, situation: Situation, base: Overrides) -> tuple[list[Option], str] | None:
@@ -150,7 +148,7 @@ def options(remedy: Remedy, situation: Situation, base: Overrides) -> tuple[list
     if seen is None or remedy.value is None:
         return None
     native = _assumed(printed_now(remedy.value, seen, situation.facts), remedy, situation)
-    said = _said_of_present(native, seen, situation) if remedy.value["rule"] in ("lower", "raise") else ()
+    said = _said_of_present(native, seen, situation) if remedy.value.next is not None else ()
     documented = _documented(native, situation)
     tried: list[Option] = []
     broken = ""
@@ -207,7 +205,7 @@ def _option(
         _distance(native.value, value),
         documented.get(str(value)),
         found.kept,
-        (*_along(native, value, overrides, remedy), *found.caveats),
+        (*_along(native, value, overrides, remedy, situation.predictor.built(base).natives), *found.caveats),
         _facts(situation.predictor.built(base), native, overrides, found),
     )
 
@@ -308,8 +306,8 @@ def _is_number(text: str) -> bool:
 def _overrides(remedy: Remedy, native: Native, value: KnobValue, before: BuiltRun) -> dict[str, str | None] | None:
     """Native key → new text for the remedy's knob and those along with it; None where the key has no word for it."""
     if native.fact is not None and remedy.knob is not None and _speaks_in_words(native, remedy.knob):
-        word = unbecome(native.fact, remedy.knob, value, before.natives, native.key)
-        word = word if word is not None else _wider_word(native.fact, remedy.knob, value, native.text)
+        word = from_knob(native.fact, remedy.knob, value, before.natives, native.key)
+        word = word if word is not None else _wider_word(native, remedy.knob, value, before.natives)
         if word is None:
             return None
         overrides: dict[str, str | None] = {native.key: _respelled(word, native)}
@@ -318,7 +316,7 @@ def _overrides(remedy: Remedy, native: Native, value: KnobValue, before: BuiltRu
     for knob, rule in remedy.also.items():
         other = before.natives.carrier(knob)
         if other is not None and other.key != native.key:
-            for extra in candidates({"to": value, **rule}, other, before)[:1]:
+            for extra in candidates(rule, other, before, value)[:1]:
                 overrides[other.key] = _spelled(other, extra)
     return overrides
 
@@ -343,34 +341,45 @@ def _facts(before: BuiltRun, native: Native, asked: Mapping[str, str | None], fo
     return tuple(native.fact for native in known if native is not None and native.fact is not None)
 
 
-def _wider_word(fact: SettingFact, knob: str, target: KnobValue, present: str | None) -> str | None:
+def _wider_word(native: Native, knob: str, target: KnobValue, natives: Natives) -> str | None:
     """A word that gives the knob a switch's value and moves the key's other switches only in the same direction.
 
     "zero3" has no word for an optimizer in host RAM alone: "zero3_offload" moves the weights there, too.
     """
-    rules = {**fact.also, **({fact.knob: fact.becomes} if fact.knob is not None and fact.becomes else {})}
-    if not isinstance(target, bool) or present is None or rules[knob]["rule"] != "words":
+    fact = native.fact
+    rule = None if fact is None else conversions(fact).get(knob)
+    if fact is None or rule is None or not isinstance(target, bool) or native.text is None:
         return None
-    others = [rule for name, rule in rules.items() if name != knob and rule["rule"] == "words"]
-    for word, became in rules[knob]["words"].items():
-        moves = [(_meant(rule, present), _meant(rule, str(word))) for rule in others]
-        if became == target and all(old == new or (isinstance(old, bool) and new is target) for old, new in moves):
-            return str(word)
+    for word in words_of(rule, fact):
+        if meaning(rule, word, fact, natives) == target and all(
+            _goes_along(meaning(r, native.text, fact, natives), meaning(r, word, fact, natives), target)
+            for r in _other_words(fact, knob).values()
+        ):
+            return word
     return None
 
 
-def _meant(rule: Mapping[str, object], word: str) -> object:
-    words = rule.get("words")
-    return words.get(word, rule.get("otherwise")) if isinstance(words, dict) else None
+def _other_words(fact: SettingFact, knob: str) -> dict[str, Expression]:
+    """Knob → what a word of the key means for it, for the other knobs that the key chooses by words."""
+    rules = conversions(fact)
+    return {name: r for name, r in rules.items() if name != knob and r is not None and speaks_in_words(r)}
 
 
-def _along(native: Native, value: KnobValue, overrides: Mapping[str, str | None], remedy: Remedy) -> tuple[str, ...]:
+def _goes_along(old: object, new: object, target: bool) -> bool:
+    return old == new or (isinstance(old, bool) and new is target)
+
+
+def _along(
+    native: Native, value: KnobValue, overrides: Mapping[str, str | None], remedy: Remedy, natives: Natives
+) -> tuple[str, ...]:
     """Says which other switches a word moves along with the one that is meant."""
     word, fact = overrides.get(native.key), native.fact
     if fact is None or remedy.knob is None or word is None or not _speaks_in_words(native, remedy.knob):
         return ()
-    rules = {name: rule for name, rule in fact.also.items() if rule["rule"] == "words" and name != remedy.knob}
-    moved = [n for n, rule in rules.items() if _meant(rule, word) != _meant(rule, native.text or "")]
+    rules = {name: rule for name, rule in _other_words(fact, remedy.knob).items() if name != fact.knob}
+    moved = [
+        n for n, r in rules.items() if meaning(r, word, fact, natives) != meaning(r, native.text or "", fact, natives)
+    ]
     if not moved:
         return ()
     titles = (WEIGHTS.get(name, name) for name in moved)

@@ -1,13 +1,14 @@
-"""Keys that must move together with another one, by the dialect's `with_it`. Named rules."""
+"""Finds the keys that must move together with another one, by the `with_it` of its dialect."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from msgspec import Struct
 
-from advisor.knowledge.schema import Rule
-from advisor.run.bound import Native, Natives
+from advisor.knowledge.schema import Partners
+from advisor.rules.expression import Expression, RuleValue, as_number
+from advisor.run.bound import Native, Natives, RunScope
 from advisor.run.values import parse_value
 
 
@@ -20,69 +21,49 @@ class Joined(Struct, frozen=True):
     caveats: tuple[str, ...] = ()
 
 
-class Step(Struct, frozen=True):
-    """The move under scrutiny: a key, its old and its new value."""
-
-    key: str
-    old: object
-    new: object
-
-
 def forms(native: Native, overrides: Mapping[str, str | None], natives: Natives) -> list[Joined]:
     """The ways to make this change, best first; [] where the dialect demands a partner that cannot follow."""
+    found = [Joined(overrides)]
     if native.fact is None or not native.fact.with_it:
-        return [Joined(overrides)]
+        return found
     text = overrides.get(native.key)
     new = None if text is None else parse_value(text, native.fact.type)
-    found = [Joined(overrides)]
+    scope = RunScope(natives, own={"old": native.value, "new": new})
     for rule in native.fact.with_it:
-        if not rule.get("eras") or natives.era in rule["eras"]:
-            step = Step(native.key, native.value, new)
-            found = [form for joined in found for form in WITH_IT[str(rule["rule"])](rule, step, joined, natives)]
+        if not rule.eras or natives.era in rule.eras:
+            found = [form for joined in found for form in _with(rule, joined, scope)]
     return found
 
 
-def _keeps_product(rule: Rule, step: Step, joined: Joined, natives: Natives) -> list[Joined]:
-    """The `keys`, and those of `given` that are set, move by the inverse factor; `required`: only so."""
-    alone = [] if rule.get("required") else [joined]
-    old, new = _number(step.old), _number(step.new)
-    if not old or not new or old == new:
+def _with(rule: Partners, joined: Joined, scope: RunScope) -> list[Joined]:
+    """The change with these partners, and without them where they need not follow."""
+    old, new = scope.value("old"), scope.value("new")
+    counts = as_number(old) and as_number(new) and old != new
+    if (rule.keeps_product and not counts) or (rule.when is not None and rule.when.holds(scope) is not True):
         return [joined]
-    more: dict[str, str | None] = {}
-    for key in [*rule.get("keys", []), *(k for k in rule.get("given", []) if natives.given(k))]:
-        present = natives.number(str(key))
-        value = None if present is None else present * old / new
-        if value is None or value < 1 or value != int(value):
-            return alone
-        more[str(key)] = str(int(value))
-    caveats = (str(rule["says"]),) if rule.get("says") else ()
-    kept = Joined({**joined.overrides, **more}, True, (*joined.caveats, *caveats))
-    return [kept, *alone]
+    alone = [] if rule.required else [joined]
+    moved = {key: _moved(value, scope) for key, value in rule.sets.items()}
+    for key, value in rule.given.items():
+        if not rule.keeps_product:
+            if (text := _moved(value, scope)) is not None:
+                moved[key] = text
+        elif scope.given(key) is not None:
+            moved[key] = _moved(value, scope)
+    if None in moved.values():
+        return alone
+    caveats = (*joined.caveats, *([rule.says] if rule.says else []))
+    with_them = Joined({**joined.overrides, **moved}, joined.kept or rule.keeps_product, caveats)
+    return [with_them, *(alone if rule.keeps_product else [])]
 
 
-def _same_difference(rule: Rule, step: Step, joined: Joined, natives: Natives) -> list[Joined]:
-    """The `keys` that are set move by as much as this one: a packed row by what the responses lose."""
-    old, new = _number(step.old), _number(step.new)
-    if old is None or new is None:
-        return [joined]
-    present = {str(key): number for key in rule["keys"] if (number := natives.number(str(key))) is not None}
-    moved = {key: str(int(number + new - old)) for key, number in present.items() if number + new - old >= 1}
-    return [Joined({**joined.overrides, **moved}, joined.kept, joined.caveats)]
-
-
-def _needs(rule: Rule, step: Step, joined: Joined, natives: Natives) -> list[Joined]:
-    """While the new value is `when`, `key` must be one of `one_of`; it is set to `to` where it is not."""
-    if step.new != rule["when"] or natives.value(str(rule["key"])) in rule["one_of"]:
-        return [joined]
-    return [Joined({**joined.overrides, str(rule["key"]): str(rule["to"])}, joined.kept, joined.caveats)]
-
-
-WITH_IT: dict[str, Callable[[Rule, Step, Joined, Natives], list[Joined]]] = {
-    "keeps_product": _keeps_product,
-    "same_difference": _same_difference,
-    "needs": _needs,
-}
-
-
-def _number(value: object) -> float | None:
-    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+def _moved(rule: Expression, scope: RunScope) -> str | None:
+    """A partner's new value as text; None where it is neither a word nor a whole number from 1 on."""
+    value: RuleValue | None = rule.of(scope)
+    if isinstance(value, bool):
+        return str(value).lower()
+    number = as_number(value)
+    if number is None:
+        return value if isinstance(value, str) else None
+    if number < 1 or number != int(number):
+        return None
+    return str(number) if isinstance(number, int) else str(int(number))

@@ -59,7 +59,7 @@ def _sunk(proposals: Sequence[Proposal], facts: Facts) -> list[Proposal]:
 
 def _gives_little(proposal: Proposal, facts: Facts) -> bool:
     """A share of the card that is `low` already, or falls by less than what the message says was missing."""
-    low = (proposal.remedy.value or {}).get("low")
+    low = proposal.remedy.value.low if proposal.remedy.value is not None else None
     key = next(iter(proposal.overrides), "")
     old, new = (parse_value(side.get(key) or "", "float") for side in (proposal.old, proposal.overrides))
     if low is None or not isinstance(old, float) or not isinstance(new, float):

@@ -179,7 +179,7 @@ def _setting(framework: Framework, head: str, fact: SettingFact) -> TextBlock:
         lines += wrap(effect, 2, 4)
     lines += wrap(say("training results: {results} when it changes", results=RESULTS[fact.results]), 2)
     for rule in fact.must:
-        lines += wrap(say("must: {rule}", rule=rule["says"]) if rule.get("says") else "", 2, 4)
+        lines += wrap(say("must: {rule}", rule=rule.says) if rule.says else "", 2, 4)
     return lines + wrap(fact.caveat, 2) + _source(fact.source or framework.source)
 
 

@@ -1,1 +1,1 @@
-"""What the run is: dialect, model shape, topology, knobs."""
+"""Builds what a run is from its launch: dialect, model shape, topology, knobs, mechanics."""

@@ -1,4 +1,4 @@
-"""Whether a launch is the one whose configuration a log printed."""
+"""Compares a launch with the configuration that a log printed."""
 
 from __future__ import annotations
 

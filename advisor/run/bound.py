@@ -1,17 +1,24 @@
-"""The native values in force for a launch: default < file < command line, holes filled from the log, then what-ifs."""
+"""Binds a launch's native settings: default < file < command line, holes filled from the log, then what-ifs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from fnmatch import fnmatchcase
+from functools import cached_property, partial
+from typing import Any, TypeVar
 
 from msgspec import Struct, field
 
-from advisor.knowledge.schema import Framework, Rule, Scalar, SettingFact
-from advisor.run.run import KnobSource, KnobValue
+from advisor.knowledge.schema import Framework, Scalar, SettingFact
+from advisor.knowledge.vocabulary import COUNTS
+from advisor.machine.inventory import Machine
+from advisor.rules.expression import RuleValue, as_number
+from advisor.run.run import Knob, KnobSource, KnobValue, ModelShape, Topology
 from advisor.run.values import parse_value
 from advisor.script.document import Setting
 
+T = TypeVar("T")
+LauncherPrefix = "--"
 EnvironmentPrefix = "$"
 """Environment variables stand in the same table as settings, with this before the name."""
 
@@ -37,7 +44,7 @@ class Native(Struct, frozen=True):
         return self.source != "default"
 
 
-class Natives(Struct, frozen=True):
+class Natives(Struct, dict=True):
     """All native values of one launch, keyed as the dialect writes them; `$NAME` for environment variables."""
 
     framework: Framework | None
@@ -45,8 +52,8 @@ class Natives(Struct, frozen=True):
     values: Mapping[str, Native] = field(default_factory=dict)
     program: str = ""
     """What the launch runs; "" where that is not known."""
-    by_knob: dict[str, list[Native]] = field(default_factory=dict)
-    """The natives that carry each knob; filled when first asked for."""
+    launcher: Mapping[str, str] = field(default_factory=dict)
+    """Options of torchrun, accelerate and their like: "--nnodes"."""
 
     def value(self, key: str) -> KnobValue | None:
         """The typed value in force; None where unset."""
@@ -55,13 +62,8 @@ class Natives(Struct, frozen=True):
 
     def number(self, key: str) -> float | None:
         """The value as a number; None where unset or not one."""
-        found = self.value(key)
-        return float(found) if isinstance(found, (int, float)) and not isinstance(found, bool) else None
-
-    def given(self, key: str) -> bool:
-        """Whether the user's files or the log set this key."""
-        found = self.values.get(key)
-        return found is not None and found.given
+        found = as_number(self.value(key))
+        return None if found is None else float(found)
 
     def carrier(self, knob: str) -> Native | None:
         """The native key that carries a knob: one that is set if there is one, else the first the era has."""
@@ -71,39 +73,112 @@ class Natives(Struct, frozen=True):
 
     def carriers(self, knob: str) -> list[Native]:
         """Every native key of this era that carries a knob, in the dialect's order."""
-        return [n for n in self._index().get(knob, ()) if n.fact is not None and self.reads(n.fact)]
+        return [n for n in self.by_knob.get(knob, ()) if n.fact is not None and self.reads(n.fact)]
 
-    def _index(self) -> dict[str, list[Native]]:
-        if not self.by_knob:
-            for n in self.values.values():
-                for name in () if n.fact is None else {n.fact.knob, *n.fact.also}:
-                    self.by_knob.setdefault(name or "", []).append(n)
-        return self.by_knob
+    @cached_property
+    def by_knob(self) -> dict[str, list[Native]]:
+        """Knob → the natives that carry it."""
+        found: dict[str, list[Native]] = {}
+        for n in self.values.values():
+            for name in () if n.fact is None else {n.fact.knob, *n.fact.also}:
+                found.setdefault(name or "", []).append(n)
+        return found
 
     def reads(self, fact: SettingFact) -> bool:
         """Whether the backend that this launch chose reads the key at all; where that is not known, it does."""
-        rule = fact.only_with
-        return rule is None or all(self._chosen(part) for part in rule.get("all", [rule]))
-
-    def _chosen(self, rule: Rule) -> bool:
-        """One term of `only_with`: a program, or the value of the key that chooses the backend."""
-        if "key" not in rule:
-            return self.runs(rule)
-        chosen = self.value(str(rule["key"]))
-        if chosen is None:
-            return True
-        return bool(chosen == rule["is"] if "is" in rule else chosen != rule["is_not"])
-
-    def runs(self, rule: Rule) -> bool:
-        """Whether the program is one of the rule's `program`, or none of its `program_not` (fnmatch)."""
-        wanted, unwanted = rule.get("program", ()), rule.get("program_not", ())
-        if any(fnmatchcase(self.program, pattern) for pattern in unwanted):
-            return False
-        return not wanted or any(fnmatchcase(self.program, pattern) for pattern in wanted)
+        return fact.only_with is None or fact.only_with.holds(RunScope(self)) is not False
 
     def knobs(self) -> list[str]:
         """Every knob that a key of this era carries, sorted."""
-        return sorted(knob for knob in self._index() if knob)
+        return sorted(knob for knob in self.by_knob if knob)
+
+
+class RunScope:
+    """What a run knows, as far as it is built. `own`: names of this one expression (value, old, new)."""
+
+    def __init__(
+        self,
+        natives: Natives,
+        topology: Topology | None = None,
+        knobs: Mapping[str, Knob] | None = None,
+        model: ModelShape | None = None,
+        machine: Machine | None = None,
+        algorithm: str | None = None,
+        own: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.natives, self.topology, self.knobs, self.model = natives, topology, knobs or {}, model
+        self.machine, self.algorithm, self.own = machine, algorithm, own or {}
+
+    def with_own(self, **own: RuleValue | None) -> RunScope:
+        """The same run with names of one expression."""
+        return RunScope(
+            self.natives, self.topology, self.knobs, self.model, self.machine, self.algorithm, {**self.own, **own}
+        )
+
+    def value(self, name: str) -> RuleValue | None:
+        """An own name, else a setting, a variable or an option, else a count of the run, else a knob."""
+        if name in self.own:
+            own: RuleValue | None = self.own[name]
+            return own
+        native = self.natives.values.get(name)
+        if native is not None:
+            return _plain(native)
+        if name.startswith(LauncherPrefix):
+            return _number_or_text(self.natives.launcher.get(name))
+        if name in COUNTS:
+            count: int | None = None if self.topology is None else getattr(self.topology, COUNTS[name])
+            return count
+        if name in self.knobs:
+            return self.knobs[name].value
+        return self._of_run(name)
+
+    def given(self, name: str) -> RuleValue | None:
+        """The value of a setting or variable that is no default, or of a launcher option."""
+        native = self.natives.values.get(name)
+        if native is None:
+            return self.value(name) if name.startswith(LauncherPrefix) else None
+        return _plain(native) if native.given else None
+
+    def _of_run(self, name: str) -> RuleValue | None:
+        if name == "samples":
+            setting = self.natives.carrier("rollout.samples_per_prompt")
+            samples = as_number(setting.value) if setting is not None else None
+            return int(samples or 1)
+        if name == "era":
+            return self.natives.era
+        if name == "program":
+            return self.natives.program
+        if name == "algorithm":
+            return self.algorithm
+        if name.startswith("model.") and self.model is not None:
+            if name == "model.vision":
+                return bool(self.model.vision_parameters)
+            heads = {"model.heads": self.model.heads, "model.kv_heads": self.model.kv_heads}.get(name)
+            return None if self.model.basis == "estimated" else heads
+        if name == "machine.nodes" and self.machine is not None:
+            return self.machine.nodes
+        if name == "machine.gpus" and self.machine is not None:
+            return gpus_of(self.machine) or None
+        return None
+
+
+def gpus_of(machine: Machine) -> int:
+    """GPUs of one node, 0 where they were never counted: a log names one card, not how many there are."""
+    return 0 if machine.sources.get("gpus") == "log" else len(machine.usable)
+
+
+def _plain(native: Native) -> RuleValue | None:
+    """Of a key that the dialect does not describe, a text that is a number is meant as one."""
+    return _number_or_text(native.text) if native.fact is None else native.value
+
+
+def _number_or_text(text: str | None) -> RuleValue | None:
+    if text is None:
+        return None
+    number = parse_value(text, "float")
+    if isinstance(number, float):
+        return int(number) if number == int(number) else number
+    return parse_value(text, "str")
 
 
 def in_era(fact: SettingFact, era: str) -> bool:
@@ -134,13 +209,19 @@ def bind_natives(
     overrides: Mapping[str, str | None],
     with_defaults: bool = True,
     program: str = "",
+    launcher: Mapping[str, str] | None = None,
+    tables: Tables | None = None,
 ) -> Natives:
     """The table of native values. `overrides` are the plan's what-ifs: key (`$NAME` for variables) → text, None removes
     it.
 
     `with_defaults` False: there is no launch to look at, so what is not set is not known to be at its default.
     """
-    values = dict(_defaults(framework, era, with_defaults)) if framework is not None else {}
+    tables = Tables() if tables is None else tables
+    values: dict[str, Native] = {}
+    if framework is not None:
+        rows = partial(_default_rows, framework, era, with_defaults)
+        values = dict(tables.once((framework.framework, era, with_defaults), rows))
     settings = tuple(settings)
     for key, default in _of_named_config(framework, settings).items():
         values[key] = _native(key, str(default), "default", _fact(framework, key, values))
@@ -162,32 +243,34 @@ def bind_natives(
         values[key] = _native(key, override, "user", known.fact if known else None, setting_of)
     for key, known in list(values.items()):
         values[key] = _followed(known, values)
-    return Natives(framework, era, values, program)
+    return Natives(framework, era, values, program, launcher or {})
 
 
-_DEFAULTS: dict[tuple[int, str, bool], tuple[Framework, dict[str, Native]]] = {}
-"""Tables of defaults made before; the framework is kept, so that its identity stays its own."""
-_MOST_TABLES = 64
+class Tables:
+    """What the runs of one sitting share: a search binds the same dialect and model hundreds of times."""
+
+    def __init__(self) -> None:
+        self._made: dict[Hashable, Any] = {}
+
+    def once(self, key: Hashable, make: Callable[[], T]) -> T:
+        """What `make` gives, made once for a key; the key names all that decides it."""
+        if key not in self._made:
+            self._made[key] = make()
+        made: T = self._made[key]
+        return made
 
 
-def _defaults(framework: Framework, era: str, with_defaults: bool) -> dict[str, Native]:
-    """Every key of the era at its default, or unset; a search binds the same dialect hundreds of times."""
-    known = (id(framework), era, with_defaults)
-    if known not in _DEFAULTS:
-        if len(_DEFAULTS) >= _MOST_TABLES:
-            _DEFAULTS.clear()
-        _DEFAULTS[known] = framework, dict(_default_rows(framework, era, with_defaults))
-    return _DEFAULTS[known][1]
-
-
-def _default_rows(framework: Framework, era: str, with_defaults: bool) -> Iterator[tuple[str, Native]]:
+def _default_rows(framework: Framework, era: str, with_defaults: bool) -> dict[str, Native]:
+    """Every key of the era at its default, or unset."""
+    rows: dict[str, Native] = {}
     for table, prefix in ((framework.settings, ""), (framework.environment, EnvironmentPrefix)):
         for key, known_as in table.items():
             fact = fact_in(known_as, era)
             if fact is not None:
                 default = default_of(fact, era) if with_defaults else None
                 text = None if default is None else str(default)
-                yield prefix + key, _native(prefix + key, text, "default", fact)
+                rows[prefix + key] = _native(prefix + key, text, "default", fact)
+    return rows
 
 
 def _of_named_config(framework: Framework | None, settings: Iterable[Setting]) -> dict[str, Scalar]:

@@ -1,28 +1,28 @@
-"""Build the Run: bind native values, read the topology, fill the knobs, mark what was defaulted or assumed."""
+"""Builds the Run: binds native values, reads the topology, fills the knobs, marks what was defaulted or assumed."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from math import prod
+from typing import Any
 
-import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from advisor.knowledge.schema import Framework, Mechanics, ModelFact, Rule, SettingFact
+from advisor.knowledge.schema import Framework, MechanicsWhen, ModelFact
 from advisor.language import say
 from advisor.machine.inventory import Machine
-from advisor.run.bound import EnvironmentPrefix, Native, Natives, bind_natives
+from advisor.run.bound import EnvironmentPrefix, Native, Natives, RunScope, Tables, bind_natives
+from advisor.run.conversion import conversions, to_knob
 from advisor.run.derive import derive_knobs
-from advisor.run.dialect import Recognised, elsewhere
-from advisor.run.implied import stated_topology, usual_mechanics
-from advisor.run.normalise import Around, becomes
+from advisor.run.dialect import Recognised, elsewhere, version_notes
+from advisor.run.implied import stated_topology
+from advisor.run.mechanics import UNKNOWN, FilledMechanics, assumed_mechanics, mechanics_of, usual_trainer
 from advisor.run.run import Knob, ModelShape, Run, Topology, Unread
 from advisor.run.shape import find_shape
 from advisor.run.topology import read_topology, too_few
 from advisor.run.unread import doubts_of, taken
-from advisor.run.versions import version_notes
 from advisor.script.launch import Launch
 
 ANY_SWITCH = frozenset({"algorithm.kl"})
@@ -45,15 +45,17 @@ class RunInputs(Struct, frozen=True):
     """A run file: where its settings count no GPUs, all of the machine's train; its knobs may choose the trainer."""
     unread: Unread | None = None
     """A missing file that would say how the states are sharded, and what is taken where nothing else says it."""
+    tables: Tables = field(default_factory=Tables)
+    """Shared by the runs that vary it."""
 
 
-class BuiltRun(Struct, frozen=True):
+class BuiltRun(Struct):
     """The run and the native table it was bound from."""
 
     run: Run
     natives: Natives
-    broken: list[list[tuple[tuple[str, int], str]]] = field(default_factory=list)
-    """Rules that the values in force break; filled when first asked for (see constraints)."""
+    broken: list[tuple[tuple[str, int], str]] | None = None
+    """Constraints that the values in force break; None until somebody asks (see constraints)."""
 
 
 def build_run(inputs: RunInputs) -> BuiltRun:
@@ -68,19 +70,22 @@ def build_run(inputs: RunInputs) -> BuiltRun:
         inputs.overrides,
         with_defaults=_shows_all(inputs.recognised, launch),
         program=launch.program if launch else "",
+        launcher=launch.launcher if launch else {},
+        tables=inputs.tables,
     )
-    topology = read_topology(natives, launch.launcher if launch else {}, inputs.machine, inputs.sized)
+    topology = read_topology(natives, inputs.machine, inputs.sized)
     told = inputs.knobs.get("algorithm.estimator")
     algorithm = str(told.value) if told else _algorithm(framework, natives, _shows_all(inputs.recognised, launch))
-    mechanics = _mechanics(framework, inputs.recognised.era, natives, algorithm)
-    if framework is None and inputs.sized:
-        mechanics = usual_mechanics(inputs.knobs)
+    filled = _mechanics(framework, inputs, natives, algorithm)
+    mechanics = filled.mechanics
     if mechanics.trainer == "megatron":
-        topology = replace(topology, model_parallel=_model_parallel(natives, inputs.knobs))
+        topology = replace(topology, model_parallel=_sizes(natives, inputs.knobs, _MEGATRON))
     elif mechanics.trainer == "fsdp" and (ways := _sizes(natives, inputs.knobs, ("tensor",))) > 1:
         topology = replace(topology, model_parallel=ways)
-    name = inputs.model_name or _text(natives, "model.path") or _path_ending(natives, "model.path")
-    shape = find_shape(name, inputs.models) if name else None
+    path = natives.carrier("model.path")
+    stated = None if path is None or path.value is None else str(path.value)
+    name = inputs.model_name or stated or _path_ending(natives, "model.path")
+    shape = inputs.tables.once(("shape", name), lambda: find_shape(name or "", inputs.models)) if name else None
     if inputs.sized:
         topology = stated_topology(topology, inputs.knobs)
     knobs = {**_knobs(natives, topology), **inputs.knobs}
@@ -102,7 +107,7 @@ def build_run(inputs: RunInputs) -> BuiltRun:
         notes=(
             *version_notes(inputs.recognised, launch),
             *_notes(framework, launch, topology, inputs.machine, shape, name, sized=inputs.sized),
-            *(str(r["note"]) for r in _backends(framework, natives, algorithm) if "note" in r),
+            *(chosen.note for chosen in _chosen(framework, natives, algorithm) if chosen.note),
         ),
         recognised_by=inputs.recognised.because,
         recognised_from=inputs.recognised.told_by,
@@ -110,6 +115,7 @@ def build_run(inputs: RunInputs) -> BuiltRun:
         libraries=inputs.machine.libraries,
         era_assumed=inputs.recognised.era_told_by == "nothing",
         unread=unread,
+        assumed_mechanics=filled.assumed,
         doubts=doubts_of(launch.not_found if launch else (), unread),
     )
     return BuiltRun(run, natives)
@@ -122,9 +128,8 @@ def _shows_all(recognised: Recognised, launch: Launch | None) -> bool:
     return not elsewhere(recognised.framework, launch)
 
 
-def _model_parallel(natives: Natives, knobs: Mapping[str, Knob]) -> int:
-    """GPUs over which Megatron spreads one copy of the model: tensor x pipeline x context parallel."""
-    return _sizes(natives, knobs, ("tensor", "pipeline", "context"))
+_MEGATRON = ("tensor", "pipeline", "context")
+"""Sizes over which Megatron spreads one copy of the model."""
 
 
 def _sizes(natives: Natives, knobs: Mapping[str, Knob], kinds: tuple[str, ...]) -> int:
@@ -132,11 +137,6 @@ def _sizes(natives: Natives, knobs: Mapping[str, Knob], kinds: tuple[str, ...]) 
     carriers = [knobs.get(name) or natives.carrier(name) for name in names]
     sizes = [c.value for c in carriers if c is not None]
     return prod(max(1, int(size)) for size in sizes if isinstance(size, (int, float)))
-
-
-def _text(natives: Natives, knob: str) -> str | None:
-    carrier = natives.carrier(knob)
-    return None if carrier is None or carrier.value is None else str(carrier.value)
 
 
 def _path_ending(natives: Natives, knob: str) -> str | None:
@@ -148,50 +148,42 @@ def _path_ending(natives: Natives, knob: str) -> str | None:
     return None
 
 
-def _backends(framework: Framework | None, natives: Natives, algorithm: str) -> list[Rule]:
+def _chosen(framework: Framework | None, natives: Natives, algorithm: str) -> list[MechanicsWhen]:
     """What the dialect says of the backend, the command and the algorithm that the launch chose."""
-    rules = framework.mechanics_when if framework is not None else ()
-    chosen = [r for r in rules if algorithm in r.get("algorithms", (algorithm,))]
-    return [r for r in chosen if (natives.value(str(r["key"])) == r["is"] if "key" in r else natives.runs(r))]
+    scope = RunScope(natives, algorithm=algorithm)
+    return [one for one in (framework.mechanics_when if framework else ()) if one.when.holds(scope) is True]
 
 
-def _mechanics(framework: Framework | None, era: str, natives: Natives, algorithm: str) -> Mechanics:
+def _mechanics(framework: Framework | None, inputs: RunInputs, natives: Natives, algorithm: str) -> FilledMechanics:
+    """How the run holds memory; without a dialect as the knobs of a run file imply."""
     if framework is None:
-        return Mechanics()
-    changed: dict[str, object] = dict(framework.per_era.get(era) or {})
-    for rule in _backends(framework, natives, algorithm):
-        changed.update(rule.get("set", {}))
-    if not changed:
-        return framework.mechanics
-    merged = {**msgspec.structs.asdict(framework.mechanics), **changed}
-    return msgspec.convert(merged, Mechanics)
+        return FilledMechanics(assumed_mechanics(usual_trainer(inputs.knobs)) if inputs.sized else UNKNOWN)
+    changed: dict[str, Any] = dict(framework.per_era.get(natives.era) or {})
+    for chosen in _chosen(framework, natives, algorithm):
+        changed.update(chosen.set)
+    return mechanics_of(framework, changed)
 
 
 def _algorithm(framework: Framework | None, natives: Natives, has_launch: bool) -> str:
-    """The algorithm by the dialect's rule: by the program, a fixed word, or a native key and its words.
+    """The algorithm by the program, always the same, or by a native key and its words.
 
     A log alone has no defaults.
     """
-    rule: Rule = (framework.algorithm if framework else None) or {}
-    for pattern, word in rule.get("programs", {}).items():
-        if fnmatchcase(natives.program, pattern):
-            return str(word)
-    if "fixed" in rule:
-        return str(rule["fixed"])
-    for key in [*_listed(rule.get("key")), *_listed(rule.get("also"))]:
+    if framework is None:
+        return "unknown"
+    fact = framework.algorithm
+    by_program = next((word for pattern, word in fact.programs.items() if fnmatchcase(natives.program, pattern)), "")
+    if by_program or fact.fixed:
+        return by_program or fact.fixed
+    for key in (fact.key,) if isinstance(fact.key, str) else fact.key:
         value = natives.value(key)
         if value is not None:
-            words = rule.get("values", {})
-            return str(words.get(str(value).lower(), words.get(str(value), rule.get("otherwise", value))))
-    return str(rule.get("default", "unknown")) if has_launch else "unknown"
-
-
-def _listed(places: object) -> list[str]:
-    return [places] if isinstance(places, str) else [str(p) for p in places] if isinstance(places, list) else []
+            return fact.values.get(str(value).lower(), fact.values.get(str(value), str(value)))
+    return fact.default if has_launch else "unknown"
 
 
 def _knobs(natives: Natives, topology: Topology) -> dict[str, Knob]:
-    around = Around(natives, topology)
+    scope = RunScope(natives, topology)
     knobs: dict[str, Knob] = {}
     for name in natives.knobs():
         carrier = _switched_on(natives, name) or natives.carrier(name)
@@ -202,7 +194,7 @@ def _knobs(natives: Natives, topology: Topology) -> dict[str, Knob]:
                 unresolved = say("the value could not be resolved")
                 knobs[name] = Knob(name, None, carrier.source, carrier.key, unresolved)
             continue
-        became = becomes(carrier.value, _rule_for(name, carrier.fact), around)
+        became = to_knob(carrier.value, conversions(carrier.fact)[name], scope)
         knobs[name] = Knob(
             name,
             became.value,
@@ -219,13 +211,8 @@ def _switched_on(natives: Natives, knob: str) -> Native | None:
     if knob not in ANY_SWITCH:
         return None
     return next(
-        (n for n in natives.carriers(knob) if n.value is True and n.fact is not None and not n.fact.becomes), None
+        (n for n in natives.carriers(knob) if n.value is True and n.fact is not None and n.fact.to_knob is None), None
     )
-
-
-def _rule_for(knob: str, fact: SettingFact) -> Rule | None:
-    """How the value becomes this knob: a key may carry several."""
-    return fact.becomes if fact.knob == knob else fact.also[knob]
 
 
 def _notes(

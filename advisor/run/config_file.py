@@ -1,4 +1,4 @@
-"""A model's config.json on this machine: where it lies, and the shape it gives. Nothing is downloaded or executed."""
+"""Reads a model's config.json on this machine into a shape. Nothing is downloaded or executed."""
 
 from __future__ import annotations
 

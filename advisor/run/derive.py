@@ -1,4 +1,4 @@
-"""Knobs that no single setting carries: they follow from the algorithm, other knobs, or the framework's own habits."""
+"""Derives the knobs that no single setting carries: from the algorithm, other knobs, the framework's own habits."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 from advisor.knowledge.schema import Mechanics
 from advisor.language import Sayings, say
+from advisor.rules.expression import Compare, Name, Sum, as_number, walk
 from advisor.run.bound import Natives
 from advisor.run.run import Knob, KnobValue, Topology
 
@@ -59,7 +60,7 @@ def derive_knobs(
     add("rollout.sleeps", mechanics.engine_sleeps, habit)
     add("rollout.sleep_level", mechanics.sleep_level, habit)
     add("reference.offload", mechanics.reference_on == "host", habit)
-    prompt, response = _number(value_of("data.prompt_tokens")), _number(value_of("data.response_tokens"))
+    prompt, response = as_number(value_of("data.prompt_tokens")), as_number(value_of("data.response_tokens"))
     if algorithm in GIVEN_ANSWERS:
         given = say("answers are in the data")
         derived["data.response_tokens"] = Knob("data.response_tokens", None, "derived", note=given)
@@ -93,10 +94,11 @@ def _from_deepspeed_file(natives: Natives) -> dict[str, Knob]:
 def _idle_sleep(natives: Natives) -> str:
     """Why the switch that puts optimizer states to sleep does nothing under ZeRO-3 in this era; "" where it works."""
     carrier = natives.carrier("actor.state_sleep")
-    rule = carrier.fact.no_effect_when if carrier is not None and carrier.fact is not None else None
-    if rule is None or rule["rule"] != "zero3" or natives.era not in rule.get("eras", [natives.era]):
-        return ""
-    return str(rule["because"])
+    for idle in carrier.fact.no_effect_when if carrier is not None and carrier.fact is not None else ():
+        by_stage = idle.when is not None and idle.when.names() == ["actor.zero_stage"]
+        if by_stage and (not idle.eras or natives.era in idle.eras):
+            return idle.because
+    return ""
 
 
 def _samples_limit(natives: Natives) -> str:
@@ -105,15 +107,13 @@ def _samples_limit(natives: Natives) -> str:
     if samples is None or micro is None or micro.fact is None:
         return ""
     for rule in micro.fact.must:
-        eras = rule.get("eras")
-        if samples.key in rule.get("by", []) and (not eras or natives.era in eras):
-            keys = {"product": micro.key, "divisor": samples.key}
-            return str(rule.get("says") or say("{product} must be a multiple of {divisor}", **keys))
+        tree = rule.holds.tree
+        divided = tree.left if isinstance(tree, Compare) and isinstance(tree.left, Sum) else None
+        if divided is None or divided.sign != "%" or (rule.eras and natives.era not in rule.eras):
+            continue
+        if Name(samples.key) in walk(divided.right):
+            return rule.says
     return ""
-
-
-def _number(value: KnobValue | None) -> float | None:
-    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
 
 
 def _reference(knobs: Mapping[str, Knob], mechanics: Mechanics) -> bool:
@@ -134,7 +134,7 @@ def _sequences(
     add: Callable[[str, KnobValue | None, str], None], value_of: Callable[[str], KnobValue | None], topology: Topology
 ) -> None:
     """Sequences of one step that one GPU holds: prompts x samples / data-parallel ranks."""
-    prompts, samples = _number(value_of("data.train_batch")), _number(value_of("rollout.samples_per_prompt")) or 1
+    prompts, samples = as_number(value_of("data.train_batch")), as_number(value_of("rollout.samples_per_prompt")) or 1
     if prompts:
         ranks = topology.data_parallel
         count = int(prompts * samples / ranks)

@@ -1,18 +1,17 @@
-"""Which framework is this, and of which era? From the launch, else from the log, else unknown."""
+"""Recognises the framework and its era, from the launch or the log, and says what that version means for the launch."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Literal
 
 from msgspec import Struct
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
-from packaging.version import InvalidVersion, Version
 
+from advisor.hostile import clean_line
 from advisor.knowledge.schema import Era, Framework, Recognition
 from advisor.language import listed, say
+from advisor.rules.functions import version_in
 from advisor.run.bound import any_key, in_era, native
 from advisor.run.run import RecognisedFrom
 from advisor.script.launch import Launch
@@ -21,6 +20,8 @@ _CHOOSES_A_FILE = frozenset({"--config-path", "-cp", "--config-name", "-cn", "--
 """Hydra's own options; what it sets is key=value all the same."""
 
 
+MOST_NAMED = 4
+"""Settings named one by one; a launch for another version has dozens."""
 EraToldBy = Literal["version", "keys", "folders", "libraries", "user", "nothing"]
 """What told the era: the framework's version, the keys that are set, a fork's folder in the traceback, versions of
 other libraries, the user, or nothing at all."""
@@ -180,7 +181,7 @@ def told_era(
     """The era, and what told it. Keys: first the eras that have the most of them, then those whose marks are set."""
     if version is not None:
         for era in framework.eras:
-            if era.versions and _contains(era.versions, version):
+            if era.versions and version_in(era.versions, version):
                 return era.id, "version"
     strangers = {era.id: len(absent(framework, era.id, keys)) for era in framework.eras}
     fewest = min(strangers.values(), default=0)
@@ -223,14 +224,68 @@ def _marks_fit(era: Era, keys: set[str]) -> bool:
     return not (era.lacks and any_key(era.lacks, keys) is not None)
 
 
-def _contains(specifier: str, version: str) -> bool:
-    number = re.match(r"v?(\d[\w.]*)", version)
-    try:
-        return number is not None and SpecifierSet(specifier, prereleases=True).contains(Version(number.group(1)))
-    except (InvalidSpecifier, InvalidVersion):
-        return False
+def version_notes(recognised: Recognised, launch: Launch | None) -> tuple[str, ...]:
+    """Sentences for the run: settings that this era lacks with their names there, and an era that was assumed."""
+    framework = recognised.framework
+    if framework is None or launch is None:
+        return ()
+    set_here = dict.fromkeys(native(setting.key) for setting in launch.settings if setting.effective)
+    strangers = absent(framework, recognised.era, set_here)
+    notes = [_stranger(key, framework, recognised) for key in strangers[:MOST_NAMED]]
+    if len(strangers) > MOST_NAMED:
+        left = listed(strangers[MOST_NAMED : MOST_NAMED + 8])
+        era = _era(framework, recognised.era)
+        notes.append(say("Neither does {framework} have {settings}.", framework=era, settings=left))
+    for key in set_here:
+        fact = framework.settings.get(key)
+        if fact is not None and fact.elsewhere and not in_era(fact, recognised.era):
+            told = {"key": key, "framework": _era(framework, recognised.era), "where": fact.elsewhere}
+            notes.append(say("{key} in {framework}: {where}.", **told))
+    return (*notes, *_assumed(recognised))
 
 
-def version_in(specifier: str, version: str) -> bool:
-    """Whether a library version lies in a packaging specifier; local parts (+cu124) and pre-releases are tolerated."""
-    return _contains(specifier, version.split("+", 1)[0])
+def other_name(framework: Framework, key: str, era: str) -> str:
+    """What a setting is called in `era`, by the dialect's table of names, read both ways; "" where nothing says."""
+    older = {new: old for old, new in framework.renamed.items()}
+    for table in (framework.renamed, older):
+        name = table.get(key, "")
+        for _ in range(4):
+            fact = framework.settings.get(name)
+            if fact is not None and in_era(fact, era):
+                return name
+            name = table.get(name, "")
+    return ""
+
+
+def _stranger(key: str, framework: Framework, recognised: Recognised) -> str:
+    name, where = clean_line(key, 100), _era(framework, recognised.era)
+    called = other_name(framework, key, recognised.era)
+    if called:
+        return say(
+            "{key} is not a setting of {framework}: there it is called {name}.", key=name, framework=where, name=called
+        )
+    eras = framework.settings[key].eras
+    span = eras[0] if len(eras) == 1 else say("{first} to {last}", first=eras[0], last=eras[-1])
+    return say("{key} is not a setting of {framework}: it exists in {eras} only.", key=name, framework=where, eras=span)
+
+
+def _era(framework: Framework, era: str) -> str:
+    return f"{framework.title} {era}".strip()
+
+
+def _assumed(recognised: Recognised) -> tuple[str, ...]:
+    framework = recognised.framework
+    if framework is None or len(framework.eras) < 2 or recognised.era_told_by not in ("nothing", "libraries"):
+        return ()
+    return (
+        say(
+            "Nothing tells the version of {framework}: by the versions of its libraries, {era} is assumed. --lib "
+            "{package}=VERSION settles which settings and defaults hold."
+            if recognised.era_told_by == "libraries"
+            else "Nothing tells the version of {framework}: {era} is assumed. --lib {package}=VERSION settles which "
+            "settings and defaults hold.",
+            framework=framework.title,
+            era=recognised.era,
+            package=framework.package,
+        ),
+    )

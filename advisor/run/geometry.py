@@ -1,4 +1,4 @@
-"""Parameter counts from a model's geometry: Llama-like decoders, mixture of experts, MLA, Qwen's vision towers."""
+"""Counts parameters from a model's geometry: Llama-like decoders, mixture of experts, MLA, Qwen's vision towers."""
 
 from __future__ import annotations
 

@@ -1,18 +1,16 @@
-"""What the settings and knobs of a run file imply where no launch tells it: the command, a backend, the trainer."""
+"""Infers what a run file implies where no launch says it: the command, a backend, the topology."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from advisor.knowledge.schema import Framework, Mechanics, SettingFact
+from advisor.knowledge.schema import Framework
+from advisor.rules.expression import Call, Compare, Name, Not, joined
 from advisor.run.bound import in_era
 from advisor.run.run import Knob, Topology
-
-_MEGATRON_SIZES = tuple(f"actor.{kind}_parallel" for kind in ("tensor", "pipeline", "context", "expert"))
 
 
 class Implied(Struct, frozen=True):
@@ -26,23 +24,21 @@ def implied_by(framework: Framework, era: str, keys: Iterable[str], knobs: Itera
     """The command or backend that alone reads one of these keys, or alone carries one of these knobs in this era."""
     facts = [fact for key in keys if (fact := framework.settings.get(key)) is not None]
     for knob in knobs:
-        carriers = [f for f in framework.settings.values() if _carries(f, knob) and in_era(f, era)]
+        carriers = [f for f in framework.settings.values() if knob in (f.knob, *f.also) and in_era(f, era)]
         if carriers and all(fact.only_with for fact in carriers):
             facts.append(carriers[0])
     program = ""
     settings: dict[str, str] = {}
-    for fact in facts:
-        whole = fact.only_with or {}
-        for rule in whole.get("all", [whole]):
-            if "program" in rule:
-                program = program or str(rule["program"][0])
-            if "key" in rule and "is" in rule:
-                settings.setdefault(str(rule["key"]), str(rule["is"]))
+    for part in (part for fact in facts if fact.only_with is not None for part in joined("and", fact.only_with.tree)):
+        if isinstance(part, Call) and part.function == "like" and part.arguments[0] == Name("program"):
+            program = program or str(part.arguments[1]).strip('"')
+        elif isinstance(part, Name):
+            settings.setdefault(part.name, "True")
+        elif isinstance(part, Not) and isinstance(part.part, Name):
+            settings.setdefault(part.part.name, "False")
+        elif isinstance(part, Compare) and part.sign == "==" and isinstance(part.left, Name):
+            settings.setdefault(part.left.name, str(part.right).strip('"'))
     return Implied(program, settings)
-
-
-def _carries(fact: SettingFact, knob: str) -> bool:
-    return fact.knob == knob or knob in fact.also
 
 
 def stated_topology(topology: Topology, knobs: Mapping[str, Knob]) -> Topology:
@@ -88,33 +84,3 @@ _COUNTS = (
 
 def _count(knob: Knob) -> int | None:
     return knob.value if isinstance(knob.value, int) and not isinstance(knob.value, bool) else None
-
-
-_STATES = {"weight_bytes": 2, "gradient_bytes": 2, "master_bytes": 4, "moment_bytes": 8, "lazy_optimizer": False}
-_ACCELERATE = Mechanics(
-    trainer="deepspeed",
-    logits_update_bytes=12,
-    logits_forward_bytes=8,
-    adapter_casts=True,
-    transformers_optimizer=True,
-    reference_when="kl_full",
-    offload_lowers_update=True,
-    source="huggingface/accelerate@v1.2.0 src/accelerate/accelerator.py: DeepSpeed by its stage, else plain DDP",
-    **_STATES,  # type: ignore[arg-type]
-)
-_MEGATRON = msgspec.structs.replace(
-    _ACCELERATE, trainer="megatron", gradient_bytes=4, step_extra_bytes=0, logits_update_bytes=6, logits_forward_bytes=6
-)
-_FSDP = Mechanics(logits_update_bytes=12, logits_forward_bytes=8, engine_sleeps=False)
-
-
-def usual_mechanics(knobs: Mapping[str, Knob]) -> Mechanics:
-    """How a framework that no dialect describes holds memory, by the knobs that are given.
-
-    Megatron with a parallel size, FSDP with a shard size (and tensor parallelism beside it, as torchtitan has), else
-    transformers' Trainer: DeepSpeed with a stage, plain data parallelism without.
-    """
-    sizes = [name for name in _MEGATRON_SIZES if name in knobs]
-    if sizes and not (sizes == ["actor.tensor_parallel"] and "actor.shard_size" in knobs):
-        return _MEGATRON
-    return _FSDP if "actor.shard_size" in knobs else _ACCELERATE

@@ -1,4 +1,4 @@
-"""The run as ledger, tree and remedies see it: canonical knobs bound to the native settings that set them."""
+"""Defines the run as ledger, tree and remedies see it: canonical knobs bound to the native settings that set them."""
 
 from __future__ import annotations
 
@@ -168,6 +168,8 @@ class Run(Struct, frozen=True):
     """Nothing told the era: neither a version nor the settings."""
     unread: Unread | None = None
     """A missing file that alone would say how the states are sharded, and what is taken for it."""
+    assumed_mechanics: tuple[str, ...] = ()
+    """Fields of `mechanics` that nobody states: they are what is usual for this kind of trainer."""
     doubts: tuple[str, ...] = ()
     """What missing files leave in doubt, a sentence each."""
 

@@ -1,4 +1,4 @@
-"""From a model's name or path to its shape: a config.json at hand wins, then models.yaml, then the size in the name."""
+"""Finds a model's shape by its name or path: in a config.json at hand, in models.yaml, by the size in the name."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ _MIXTURE = re.compile(r"(?<![a-z0-9.])(\d+)x(\d+(?:\.\d+)?)b(?![a-z0-9])")
 _FAMILY = re.compile(r"[a-z]+")
 SHARED_PART_OF_EXPERTS = 0.84
 """An "8x7B" has fewer than 56B parameters because attention is shared: Mixtral-8x7B 46.7 of 56, 8x22B 141 of 176."""
-Lookup = Callable[[str], "Path | None"]
+_ALIKE = frozenset(ModelFact.__struct_fields__)
+FindConfig = Callable[[str], "Path | None"]
 
 
-def find_shape(name: str, models: Sequence[ModelFact], lookup: Lookup = local_config) -> ModelShape | None:
+def find_shape(name: str, models: Sequence[ModelFact], lookup: FindConfig = local_config) -> ModelShape | None:
     """The shape of the model a run names; None where neither a config.json, models.yaml nor the name tells it.
 
     `lookup` finds a config.json for a name or path (default: the folder itself, then the Hugging Face cache).
@@ -42,22 +43,8 @@ def find_shape(name: str, models: Sequence[ModelFact], lookup: Lookup = local_co
     return _estimated(name, models)
 
 
-_KNOWN: dict[tuple[str, int], tuple[Sequence[ModelFact], ModelFact | None]] = {}
-"""Names looked up before, by name and list of models (which is kept, so that its identity stays its own)."""
-_MOST_KNOWN = 64
-
-
 def match_alias(name: str, models: Sequence[ModelFact]) -> ModelFact | None:
     """The model whose most literal alias fits a component of `name`, the last component first."""
-    key = (name, id(models))
-    if key not in _KNOWN:
-        if len(_KNOWN) >= _MOST_KNOWN:
-            _KNOWN.clear()
-        _KNOWN[key] = models, _match_alias(name, models)
-    return _KNOWN[key][1]
-
-
-def _match_alias(name: str, models: Sequence[ModelFact]) -> ModelFact | None:
     for part in _components(name):
         fitting = [(len(alias.strip("*")), fact) for fact in models for alias in _aliases(fact) if _fits(part, alias)]
         if fitting:
@@ -86,33 +73,10 @@ def _plain(text: str) -> str:
 
 
 def _shape(fact: ModelFact, name: str, parameters: int, basis: Basis, note: str) -> ModelShape:
-    return ModelShape(
-        name=name,
-        parameters=parameters,
-        hidden=fact.hidden,
-        layers=fact.layers,
-        intermediate=fact.intermediate,
-        heads=fact.heads,
-        kv_heads=fact.kv_heads,
-        head_dim=fact.head_dim,
-        vocab=fact.vocab,
-        tied=fact.tied,
-        vision_parameters=fact.vision_parameters,
-        experts=fact.experts,
-        experts_per_token=fact.experts_per_token,
-        expert_intermediate=fact.expert_intermediate,
-        kv_bytes_per_token=kv_bytes_per_token(fact),
-        basis=basis,
-        note=note,
-        head_norm=fact.head_norm != "none",
-        per_layer_input=fact.per_layer_input,
-        global_layers=fact.global_layers,
-        global_head_dim=fact.global_head_dim,
-        shared_kv_layers=fact.shared_kv_layers,
-        shared_kv_globals=fact.shared_kv_globals,
-        wide_layers=fact.wide_layers,
-        engine_heads_dropped=fact.engine_heads_dropped,
-    )
+    alike = {field: getattr(fact, field) for field in ModelShape.__struct_fields__ if field in _ALIKE}
+    kv, head_norm = kv_bytes_per_token(fact), fact.head_norm != "none"
+    made = {"name": name, "parameters": parameters, "kv_bytes_per_token": kv, "head_norm": head_norm}
+    return ModelShape(**{**alike, **made}, basis=basis, note=note)
 
 
 def _estimated(name: str, models: Sequence[ModelFact]) -> ModelShape | None:

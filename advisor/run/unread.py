@@ -1,4 +1,4 @@
-"""Config files that a launch names and that were not found: what they would decide, and what is taken for it."""
+"""Handles config files that a launch names and that were not found: what they decide, what is taken for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Native texts to typed values and back, in the spelling the user's file already uses."""
+"""Parses native texts into typed values and spells them as the user's file does."""
 
 from __future__ import annotations
 

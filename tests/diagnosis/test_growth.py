@@ -8,6 +8,7 @@ from advisor.diagnosis.conditions import contradicted, holds
 from advisor.diagnosis.fact import Fact, Facts
 from advisor.diagnosis.tree import walk
 from advisor.knowledge import load_knowledge
+from advisor.rules.expression import Expression
 
 K = load_knowledge()
 
@@ -31,9 +32,10 @@ def test_what_had_room_for_many_steps_has_grown(steps: int, phase: str | None, c
 
 
 def test_groups_of_conditions_may_hold_groups() -> None:
-    rule = {"any": [{"fact": "sleep"}, {"all": [{"fact": "steps_done", "at_least": 10}, {"absent": "phase"}]}]}
+    inner = "steps_done >= 10 and not known(phase)"
+    rule = Expression(f"sleep or {inner}")
     assert holds(rule, facts_of(steps_done=12)) is not None
     assert holds(rule, facts_of(steps_done=9)) is None
     assert holds(rule, facts_of(steps_done=12, phase="validation")) is None
-    assert contradicted(rule["any"][1], facts_of(steps_done=9))
-    assert not contradicted(rule["any"][1], facts_of(sleep=True))
+    assert contradicted(Expression(inner), facts_of(steps_done=9))
+    assert not contradicted(Expression(inner), facts_of(sleep=True))

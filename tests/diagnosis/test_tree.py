@@ -11,6 +11,7 @@ from advisor.diagnosis.diagnosis import UNKNOWN
 from advisor.diagnosis.facts import Fact
 from advisor.diagnosis.tree import AnswerError, ruled_out, walk
 from advisor.knowledge import load_knowledge
+from advisor.rules.expression import Expression
 
 TREE = load_knowledge().tree
 
@@ -175,15 +176,15 @@ def test_every_combination_of_answers_ends_in_a_cause_within_seven_questions(ans
 
 def test_conditions_hold_only_on_what_is_known() -> None:
     facts = {"a": fact(True), "n": fact(0.3), "lib": fact("0.16.3"), "off": fact(False)}
-    assert holds({"fact": "a"}, facts)
-    assert holds({"fact": "off"}, facts) is None
-    assert holds({"fact": "missing", "is_not": 3}, facts) is None
-    assert holds({"fact": "n", "at_least": 0.3}, facts)
-    assert holds({"fact": "n", "below": 0.3}, facts) is None
-    assert holds({"fact": "lib", "version": ">=0.16,<0.16.8"}, facts)
-    assert holds({"any": [{"fact": "missing"}, {"fact": "a"}]}, facts)
-    assert holds({"none_of": [{"fact": "off"}]}, facts)
-    assert holds({"none_of": [{"fact": "missing"}]}, facts) is None
-    assert holds({"absent": "missing"}, facts)
-    assert all_hold([{"fact": "a"}, {"fact": "missing"}], facts) is None
+    assert holds(Expression("a"), facts)
+    assert holds(Expression("off"), facts) is None
+    assert holds(Expression("missing != 3"), facts) is None
+    assert holds(Expression("n >= 0.3"), facts)
+    assert holds(Expression("n < 0.3"), facts) is None
+    assert holds(Expression('version(lib, ">=0.16,<0.16.8")'), facts)
+    assert holds(Expression("missing or a"), facts)
+    assert holds(Expression("not off"), facts)
+    assert holds(Expression("not missing"), facts) is None
+    assert holds(Expression("not known(missing)"), facts)
+    assert all_hold([Expression("a"), Expression("missing")], facts) is None
     assert all_hold([], facts) == []

@@ -10,6 +10,7 @@ from packaging.version import Version
 
 from advisor.knowledge.schema import Framework, SettingFact
 from advisor.run.bound import in_era
+from advisor.run.conversion import speaks_in_words
 
 PROGRAMS = {
     "verl": "python3 -m verl.trainer.main_ppo",
@@ -112,12 +113,8 @@ def minimal_launch(dialect: Framework, era: str, versions: str) -> MinimalLaunch
 
 def _takes(fact: SettingFact, knob: str, era: str) -> bool:
     """Whether the key carries the knob as it is."""
-    rule = fact.becomes
-    while rule is not None and rule["rule"] == "by_era":
-        rule = rule["eras"].get(era, rule["eras"].get("*"))
-    idle = fact.no_effect_when or {}
-    dead = idle.get("rule") == "always" and (not idle.get("eras") or era in idle["eras"])
-    return fact.knob == knob and not dead and (rule is None or rule["rule"] not in ("words", "negated"))
+    dead = any(idle.when is None and (not idle.eras or era in idle.eras) for idle in fact.no_effect_when)
+    return fact.knob == knob and not dead and not speaks_in_words(fact.to_knob)
 
 
 def _written(dialect: Framework, values: dict[str, object]) -> tuple[str, str]:

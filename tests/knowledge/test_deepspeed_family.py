@@ -11,20 +11,19 @@ import msgspec
 import pytest
 from packaging.specifiers import SpecifierSet
 
-from advisor.knowledge.schema import Advisory, Framework, KnobFact, Rule, SettingFact
+from advisor.knowledge.schema import Advisory, Constraint, Framework, KnobFact, SettingFact
+from advisor.knowledge.vocabulary import RUN_NAMES
+from advisor.rules.expression import Name, Not, decode, joined
 from tests.plain_yaml import plain_yaml
 
 KNOWLEDGE = Path(__file__).resolve().parents[2] / "knowledge"
 DIALECTS = ("open_reasoner_zero", "openrlhf", "ms_swift", "trl")
-COUNTS = {"gpus", "dp", "actor_gpus", "processes", "nodes", "gpus_per_node", "tensor_parallel"}
-"""What a `must` may count beside native keys."""
-MUST = {"divides", "at_least", "at_most_key", "at_least_key", "fixed", "fixed_while", "equal", "heads_divide"}
 T = TypeVar("T")
 
 
 @cache
 def read(name: str, kind: type[T]) -> T:
-    return msgspec.convert(plain_yaml(KNOWLEDGE / name), kind)
+    return msgspec.convert(plain_yaml(KNOWLEDGE / name), kind, dec_hook=decode)
 
 
 def dialect(name: str) -> Framework:
@@ -65,9 +64,8 @@ def test_every_era_that_is_named_exists(framework: Framework) -> None:
     for _, fact in facts(framework):
         named |= set(fact.eras)
         named |= set(fact.default) - {"*"} if isinstance(fact.default, dict) else set()
-        for rule in (*fact.must, *fact.also.values(), fact.no_effect_when or {}, fact.becomes or {}):
-            named |= set(rule.get("eras", [])) - {"*"}
-    named |= set(framework.topology.get("engine", {}).get("separate_card_eras", []))
+        for rule in (*fact.must, *fact.no_effect_when, *fact.with_it):
+            named |= set(rule.eras)
     assert named - eras == set()
 
 
@@ -93,20 +91,16 @@ def test_rules_of_a_setting_speak_of_keys_that_exist_beside_it(framework: Framew
     wrong = []
     for key, fact in framework.settings.items():
         for rule in fact.must:
-            assert rule["rule"] in MUST
-            for era in rule.get("eras") or fact.eras or [e.id for e in framework.eras]:
-                wrong += [(key, era, name) for name in names_in(rule) if name not in living(framework, era)]
+            for era in rule.eras or fact.eras or [e.id for e in framework.eras]:
+                known = {*living(framework, era), *RUN_NAMES, *switches(rule), "value"}
+                wrong += [(key, era, name) for name in rule.holds.names() if name not in known]
     assert wrong == []
 
 
-def names_in(rule: Rule) -> set[str]:
-    listed = [
-        *rule.get("value_of", []),
-        *rule.get("by", []),
-        *rule.get("keys", []),
-        *([rule["key"]] if "key" in rule else []),
-    ]
-    return {part for name in listed for part in str(name).split("*")} - COUNTS
+def switches(rule: Constraint) -> list[str]:
+    """Switches that may be absent: `not SWITCH or …` asks nothing where the era has none."""
+    parts = [part.part for part in joined("or", rule.holds.tree) if isinstance(part, Not)]
+    return [part.name for part in parts if isinstance(part, Name)]
 
 
 def test_settings_whose_results_stay_never_name_a_length_or_a_batch_of_prompts(framework: Framework) -> None:
@@ -159,19 +153,18 @@ def test_openrlhf_booleans_are_bare_flags() -> None:
 def test_orz_pins_its_micro_batches_and_packs_at_least_one_sequence() -> None:
     settings = dialect("open_reasoner_zero").settings
     for key in ("micro_train_batch_size", "micro_forward_batch_size"):
-        assert [(rule["rule"], rule["value"]) for rule in settings[key].must] == [("fixed", 1)]
-    assert settings["packing_max_len"].must[0]["keys"] == ["prompt_max_len", "generate_max_len"]
+        assert [str(rule.holds) for rule in settings[key].must] == ["value == 1"]
+    assert str(settings["packing_max_len"].must[0].holds) == "value >= prompt_max_len + generate_max_len"
     assert settings["micro_rollout_batch_size"].knob == "rollout.max_sequences"
 
 
 def test_swift_3_1_counts_no_accumulation_in_the_multiple_of_generations() -> None:
     framework = dialect("ms_swift")
     era = era_for(framework, "3.1.1")
-    rules = [rule for rule in framework.settings["num_generations"].must if era in rule.get("eras", [])]
-    assert [(rule["value_of"], rule["by"]) for rule in rules] == [
-        (["per_device_train_batch_size", "processes"], ["num_generations"])
-    ]
-    assert era in framework.topology["engine"]["separate_card_eras"]
+    rules = [rule for rule in framework.settings["num_generations"].must if era in rule.eras]
+    assert [str(rule.holds) for rule in rules] == ["per_device_train_batch_size * processes % num_generations == 0"]
+    assert framework.topology is not None
+    assert f'"{era}"' in str(framework.topology.let["beside"])
 
 
 @pytest.mark.parametrize("bad", ["0.16.0", "0.16.1", "0.16.2", "0.16.3", "0.16.4", "0.16.5", "0.16.6", "0.16.7"])

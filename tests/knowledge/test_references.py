@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
-from advisor.diagnosis.conditions import COMPARISONS
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.schema import SettingFact
-from advisor.plan.candidates import CANDIDATES
-from advisor.run.constraints import MUST
-from advisor.run.noops import NO_EFFECT
-from advisor.run.normalise import BECOMES
-from advisor.run.topology import TOPOLOGY_RULES
 
 K = load_knowledge()
 REMEDIES = {remedy.id for remedy in K.remedies}
@@ -28,17 +21,6 @@ def facts() -> Iterator[tuple[str, str, SettingFact]]:
     for framework in K.frameworks:
         for key, fact in {**framework.settings, **framework.environment}.items():
             yield framework.framework, key, fact
-
-
-def nested(rule: Any) -> Iterator[dict[str, Any]]:
-    if isinstance(rule, dict):
-        if "rule" in rule:
-            yield rule
-        for part in rule.values():
-            yield from nested(part)
-    elif isinstance(rule, (list, tuple)):
-        for part in rule:
-            yield from nested(part)
 
 
 def test_every_framework_of_the_contract_has_a_dialect() -> None:
@@ -57,29 +39,6 @@ def test_every_knob_named_in_a_dialect_or_remedy_exists() -> None:
     named = {knob for _, _, fact in facts() for knob in (fact.knob, *fact.also) if knob is not None}
     named |= {knob for remedy in K.remedies for knob in (remedy.knob, *remedy.also) if knob is not None}
     assert named <= KNOBS
-
-
-def test_every_rule_of_a_dialect_is_known_to_the_code() -> None:
-    unknown: set[str] = set()
-    for framework, key, fact in facts():
-        for table, rules in ((BECOMES, fact.becomes), (MUST, list(fact.must)), (NO_EFFECT, fact.no_effect_when)):
-            unknown |= {f"{framework} {key}: {r['rule']}" for r in nested(rules) if r["rule"] not in table}
-        unknown |= {
-            f"{framework} {key}: {r['rule']}" for r in nested(list(fact.also.values())) if r["rule"] not in BECOMES
-        }
-    for framework_ in K.frameworks:
-        unknown |= {
-            f"{framework_.framework}: {r['rule']}" for r in nested(list(framework_.must)) if r["rule"] not in MUST
-        }
-        if framework_.topology:
-            assert framework_.topology["rule"] in TOPOLOGY_RULES
-    assert not unknown
-
-
-def test_every_value_rule_of_a_remedy_is_known_to_the_code() -> None:
-    for remedy in K.remedies:
-        if remedy.value is not None and remedy.kind != "version":
-            assert remedy.value["rule"] in CANDIDATES, remedy.id
 
 
 def test_every_era_named_in_a_setting_exists_in_its_dialect() -> None:
@@ -137,31 +96,15 @@ def test_every_cause_is_reached_by_some_path(cause: str) -> None:
     assert cause in leaves
 
 
-def test_conditions_use_only_the_comparisons_that_the_code_has() -> None:
-    def check(rule: dict[str, Any]) -> None:
-        assert set(rule) <= COMPARISONS | {"all"}, rule
-        for part in (*rule.get("any", []), *rule.get("none_of", []), *rule.get("all", [])):
-            check(part)
-
-    for question in K.tree.questions:
-        for answer in question.answers.values():
-            for rule in answer.shown_by:
-                check(rule)
-    for rules in ([c.proved_by + c.ruled_out_by for c in K.tree.causes], [r.applies_when for r in K.remedies]):
-        for group in rules:
-            for rule in group:
-                check(rule)
-
-
 def test_lines_and_signatures_named_in_the_tree_exist() -> None:
     known = {signature.id for signature in K.signatures.signatures}
     named = {
-        str(part.get("fact", ""))[5:]
+        name.removeprefix("line.")
         for question in K.tree.questions
         for answer in question.answers.values()
         for rule in answer.shown_by
-        for part in (rule, *rule.get("any", []), *rule.get("all", []))
-        if str(part.get("fact", "")).startswith("line.")
+        for name in rule.names()
+        if name.startswith("line.")
     }
     assert named
     assert named <= known

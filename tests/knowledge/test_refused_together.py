@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from advisor.knowledge.schema import Cause, Framework, Rule
+from advisor.knowledge.schema import Cause, Constraint, Framework
 from advisor.memory.predict import Overrides, Predictor
 from advisor.plan.options import options
 from advisor.plan.situation import Situation
 from advisor.plan.solve import make_plan, overrides_of
+from advisor.rules.expression import Compare, Constant, Joint, Name, Node, Not, joined
 from advisor.run.bound import fact_in
 from advisor.run.constraints import violations
 from tests.knowledge.test_every_remedy import ERAS, IDS, KNOWLEDGE, SETTINGS, few_values_and_one_ledger, folder, opened
@@ -33,27 +34,52 @@ def everything_broken(situation: Situation, overrides: Overrides) -> set[str]:
     return set(violations(built, list(built.natives.values)))
 
 
-def rules_of(framework: Framework, era: str) -> Iterator[tuple[str, Rule]]:
+def rules_of(framework: Framework, era: str) -> Iterator[tuple[str, Constraint]]:
     """Rules of the era about several keys, with the key that they are written at."""
     for key, known in framework.settings.items():
         fact = fact_in(known, era)
         for rule in fact.must if fact is not None else ():
-            if not rule.get("eras") or era in rule["eras"]:
+            if not rule.eras or era in rule.eras:
                 yield key, rule
-    yield from (("", rule) for rule in framework.must if not rule.get("eras") or era in rule["eras"])
+    yield from (("", rule) for rule in framework.must if not rule.eras or era in rule.eras)
 
 
-def one_switch_before(key: str, rule: Rule) -> Iterator[Mapping[str, str]]:
+def terms(tree: Node) -> dict[str, tuple[str, str | None]]:
+    """Key → a text for which its part of a refusal holds, and one for which it does not, where that is known."""
+    found: dict[str, tuple[str, str | None]] = {}
+    for part in joined("and", tree):
+        if isinstance(part, Name):
+            found[part.name] = ("True", "False")
+        elif isinstance(part, Not) and isinstance(part.part, Name):
+            found[part.part.name] = ("False", "True")
+        elif isinstance(part, Compare) and isinstance(part.left, Name) and isinstance(part.right, Constant):
+            number = part.sign == ">" and isinstance(part.right.value, int)
+            found[part.left.name] = (str(int(part.right.value or 0) + 1 if number else part.right.value), None)
+    return found
+
+
+def refused(rule: Constraint) -> Node | None:
+    """What must not hold together: of `not (a and b)`."""
+    tree = rule.holds.tree
+    return tree.part if isinstance(tree, Not) and isinstance(tree.part, Joint) else None
+
+
+def one_switch_before(key: str, rule: Constraint) -> Iterator[Mapping[str, str]]:
     """Settings with which one more of the rule's keys would bring the refusal."""
-    if rule["rule"] == "not_together":
-        terms = {str(t["key"]): str(t["is"]) if "is" in t else str(int(t["above"]) + 1) for t in rule["all"]}
-        held = {str(t["key"]): t["is"] for t in rule["all"] if isinstance(t.get("is"), bool)}
-        for last in terms:
-            other = {last: str(not held[last])} if last in held else {}
-            yield {**{name: text for name, text in terms.items() if name != last}, **other}
-    if rule["rule"] == "fixed_while":
-        yield {str(rule["key"]): str(rule["is"])}
-        yield {key: str(rule["value"]).lower() if rule["value"] is False else str(rule["value"])}
+    together, tree = refused(rule), rule.holds.tree
+    if together is not None:
+        known = terms(together)
+        for last, (_, otherwise) in known.items():
+            rest = {name: text for name, (text, _) in known.items() if name != last}
+            yield {**rest, **({last: otherwise} if otherwise is not None else {})}
+    if len(joined("or", tree)) == 2:  # value == x or other != y: pinned while the other is y
+        pinned, while_ = joined("or", tree)
+        value = pinned.right if isinstance(pinned, Compare) else Constant(not isinstance(pinned, Not))
+        if isinstance(while_, Compare) and while_.sign == "!=" and isinstance(while_.left, Name):
+            yield {while_.left.name: str(while_.right).strip('"')}
+        elif isinstance(while_, (Name, Not)):
+            yield {name: no for name, (_, no) in terms(while_).items() if no is not None}
+        yield {key: str(value).strip('"')}
 
 
 def with_settings(situation: Situation, found: Mapping[str, str]) -> Situation:
@@ -93,10 +119,10 @@ def test_nothing_is_offered_that_a_rule_written_at_another_key_refuses(
     for situation in near_refusals(framework, era, opened(framework.framework, era, versions, folder).situation)[1:]:
         natives = situation.now.built.natives
         named = {
-            str(term.get("key", ""))
+            name
             for key, rule in rules_of(framework, era)
-            for term in [*rule.get("all", []), {"key": key}]
-            if set(situation.predictor.inputs.overrides) & {key, *(str(t["key"]) for t in rule.get("all", []))}
+            for name in (key, *terms(refused(rule) or Constant(None)))
+            if set(situation.predictor.inputs.overrides) & {key, *terms(refused(rule) or Constant(None))}
         }
         for remedy in SETTINGS:
             carrier = natives.carrier(remedy.knob or "")

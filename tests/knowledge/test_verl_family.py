@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 import msgspec
 import pytest
 
 from advisor.folders import knowledge_folder
-from advisor.knowledge.schema import Era, FrameTier, Framework, KnobFact, Mechanics, Rule, SettingFact
+from advisor.knowledge.schema import Constraint, Era, FrameTier, Framework, Idle, KnobFact, SettingFact, StatedMechanics
+from advisor.rules.expression import Call, Compare, Expression, Node, RuleValue, decode, joined
 from advisor.words import Phase
 from tests.plain_yaml import plain_yaml
 
 FILES = ("verl", "easyr1", "logic_rl")
 WHERE = {"gpu", "gpu-", "host", "host-", "none"}
-DERIVED = {"gpus", "dp", "actor_gpus"}
 FOLDER: Path = knowledge_folder()
 
 
 def read(name: str) -> Framework:
-    return msgspec.convert(plain_yaml(FOLDER / "frameworks" / f"{name}.yaml"), Framework)
+    return msgspec.convert(plain_yaml(FOLDER / "frameworks" / f"{name}.yaml"), Framework, dec_hook=decode)
 
 
 FAMILY = {name: read(name) for name in FILES}
@@ -38,28 +37,9 @@ def facts(dialect: Framework) -> dict[str, SettingFact]:
     return {**dialect.settings, **dialect.environment}
 
 
-def rules(dialect: Framework) -> Iterator[Rule]:
-    """Every rule of the file, nested ones too."""
-    waiting: list[Any] = [*dialect.must]
-    for fact in facts(dialect).values():
-        waiting += [*fact.must, fact.becomes, fact.no_effect_when]
-    while waiting:
-        value = waiting.pop()
-        if isinstance(value, dict):
-            if "rule" in value:
-                yield value
-            waiting += value.values()
-        elif isinstance(value, list):
-            waiting += value
-
-
-def keys_of(rule: Rule) -> Iterator[str]:
-    """The settings a rule speaks of."""
-    for name in ("key", "keys", "value_of", "by", "to", "times"):
-        value = rule.get(name, [])
-        yield from [value["key"]] if isinstance(value, dict) else [value] if isinstance(value, str) else value
-    if "unless" in rule:
-        yield rule["unless"]["key"]
+def constraints(dialect: Framework) -> list[Constraint]:
+    """Every `must` of the file."""
+    return [*dialect.must, *(rule for fact in facts(dialect).values() for rule in fact.must)]
 
 
 def eras_of(fact: SettingFact) -> set[str]:
@@ -89,30 +69,21 @@ def test_every_era_named_exists(dialect: Framework) -> None:
     named = set(dialect.per_era)
     for fact in facts(dialect).values():
         named |= eras_of(fact)
-    for rule in rules(dialect):
-        named |= set(rule.get("eras", ())) - {"*"}
+    for rule in (*constraints(dialect), *(i for fact in facts(dialect).values() for i in fact.no_effect_when)):
+        named |= set(rule.eras)
     assert named <= eras
 
 
-def test_every_setting_a_rule_or_default_speaks_of_is_known(dialect: Framework) -> None:
-    known = set(dialect.settings) | DERIVED
-    assert {key for rule in rules(dialect) for key in keys_of(rule)} <= known
+def test_every_setting_a_default_speaks_of_is_known(dialect: Framework) -> None:
     followed = {d[2:-1] for f in facts(dialect).values() if isinstance(d := f.default, str) and d.startswith("${")}
-    assert followed <= known
-    topology = {value for name, value in dialect.topology.items() if name != "rule"}
-    assert topology <= known
+    assert followed <= set(dialect.settings)
 
 
 def test_every_constraint_says_in_words_what_it_asks(dialect: Framework) -> None:
-    silent = {"at_most_key"}
-    constraints = [*dialect.must, *(rule for fact in facts(dialect).values() for rule in fact.must)]
-    assert constraints
-    assert not [rule for rule in constraints if rule["rule"] not in silent and not rule.get("says")]
-
-
-def test_no_sentence_was_cut_at_a_comma(dialect: Framework) -> None:
-    """In a flow mapping an unquoted comma ends the value and starts a key without one."""
-    assert not [rule for rule in rules(dialect) if None in rule.values()]
+    assert constraints(dialect)
+    silent = [rule.holds for rule in constraints(dialect) if not rule.says]
+    plain = [joined("or", rule.tree)[0] for rule in silent]
+    assert all(isinstance(tree, Compare) and tree.sign == "<=" for tree in plain)
 
 
 def test_defaults_have_the_type_of_their_setting(dialect: Framework) -> None:
@@ -138,7 +109,7 @@ def test_moves_name_phases_and_places(dialect: Framework) -> None:
 def test_mechanics_of_every_era_are_valid(dialect: Framework) -> None:
     base = msgspec.to_builtins(dialect.mechanics)
     for fields in dialect.per_era.values():
-        changed = msgspec.convert({**base, **fields}, Mechanics)
+        changed = msgspec.convert({**base, **fields}, StatedMechanics)
         assert changed != dialect.mechanics
 
 
@@ -280,25 +251,25 @@ MICRO = {
 }
 
 
-def sequences(rule: Rule, value: int, dp: int, n: int) -> int:
-    """What upstream's integer arithmetic makes of a value."""
-    return {
-        "divide_then_times_n": (value // dp) * n,
-        "divide_by_dp": value // dp,
-        "times_n_then_divide": value * n // dp,
-        "as_is": value,
-    }[rule["rule"]]
+def sequences(rule: Expression | Node | None, value: int, gpus: int, n: int, era: str = "v0.1-fork") -> int:
+    """What a native value comes to on `gpus` data-parallel ranks, with `n` samples per prompt."""
+
+    class Scope:
+        def value(self, name: str) -> RuleValue | None:
+            return {"dp": gpus, "samples": n, "era": era}.get(name, value)
+
+        def given(self, name: str) -> RuleValue | None:
+            return None
+
+    found = value if rule is None else rule.of(Scope())
+    assert isinstance(found, int)
+    return found
 
 
-def becomes(fact: SettingFact, era: str) -> Rule:
-    rule = fact.becomes or {"rule": "as_is"}
-    return rule["eras"].get(era, rule["eras"]["*"]) if rule["rule"] == "by_era" else rule
-
-
-def normalised(dialect: Framework, era: str) -> Rule:
-    """The dialect's rule that the mini-batch of one GPU is a multiple of its micro-batch."""
-    found = [r for r in dialect.must if r["rule"] == "normalised_divides" and era in r.get("eras", [era])]
-    return found[-1]
+def normalised(dialect: Framework, era: str) -> Call:
+    """`divides(micro, mini)`: the dialect's rule that the mini-batch of one GPU is a multiple of its micro-batch."""
+    found = [r.holds.tree for r in dialect.must if not r.eras or era in r.eras]
+    return [tree for tree in found if isinstance(tree, Call) and tree.function == "divides"][-1]
 
 
 @pytest.mark.parametrize("name", ["logic_rl", "verl"])
@@ -320,36 +291,36 @@ def test_sequences_per_pass_of_the_january_forks(
     settings = FAMILY[name].settings
     per_gpu = batch * n // gpus
     values = {"update": micro, "scoring": scoring}
-    now = {key: sequences(becomes(settings[MICRO[key]], "v0.1-fork"), v, gpus, n) for key, v in values.items()}
-    now["mini"] = sequences({"rule": normalised(FAMILY[name], "v0.1-fork")["value_of"]["becomes"]}, mini, gpus, n)
+    now = {key: sequences(settings[MICRO[key]].to_knob, v, gpus, n) for key, v in values.items()}
+    now["mini"] = sequences(normalised(FAMILY[name], "v0.1-fork").arguments[1], mini, gpus, n)
     assert min(now["update"], now["mini"], per_gpu) == update_pass
     assert min(now["scoring"], per_gpu) == scoring_pass
 
 
 @pytest.mark.parametrize("name", ["logic_rl", "verl"])
 def test_the_critic_of_the_january_forks_is_not_multiplied_by_n(name: str) -> None:
-    assert becomes(FAMILY[name].settings[MICRO["critic"]], "v0.1-fork")["rule"] == "divide_by_dp"
+    assert sequences(FAMILY[name].settings[MICRO["critic"]].to_knob, 64, 8, 16) == 8
 
 
 def test_later_verl_divides_the_old_micro_batch_only_and_takes_the_new_one_as_it_is() -> None:
     settings = FAMILY["verl"].settings
-    assert sequences(becomes(settings[MICRO["update"]], "v0.4"), 64, 8, 16) == 8
+    assert sequences(settings[MICRO["update"]].to_knob, 64, 8, 16, "v0.4") == 8
     rule = normalised(FAMILY["verl"], "v0.4")
-    assert sequences({"rule": rule["value_of"]["becomes"]}, 64, 8, 5) == 40
-    assert sequences({"rule": rule["by"]["becomes"]}, 64, 8, 5) == 8
+    assert sequences(rule.arguments[1], 64, 8, 5) == 40
+    assert sequences(rule.arguments[0], 64, 8, 5) == 8
     per_gpu = settings["actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu"]
-    assert sequences(becomes(per_gpu, "v0.4"), 4, 8, 16) == 4
+    assert sequences(per_gpu.to_knob, 4, 8, 16) == 4
     assert "v0.1-fork" not in per_gpu.eras
 
 
 def test_easyr1_multiplies_the_mini_batch_and_leaves_the_micro_batches() -> None:
     settings = FAMILY["easyr1"].settings
-    mini = normalised(FAMILY["easyr1"], "v0.3.2")["value_of"]
-    assert mini["key"] == "worker.actor.global_batch_size"
-    assert sequences({"rule": mini["becomes"]}, 128, 8, 5) == 80
+    mini = normalised(FAMILY["easyr1"], "v0.3.2").arguments[1]
+    assert "worker.actor.global_batch_size" in str(mini)
+    assert sequences(mini, 128, 8, 5) == 80
     for key in ("update", "experience"):
         micro = settings[f"worker.actor.micro_batch_size_per_device_for_{key}"]
-        assert sequences(becomes(micro, ""), 4, 8, 5) == 4
+        assert sequences(micro.to_knob, 4, 8, 5) == 4
 
 
 def test_logic_rl_offers_a_token_budget_that_holds_a_whole_sequence() -> None:
@@ -357,7 +328,9 @@ def test_logic_rl_offers_a_token_budget_that_holds_a_whole_sequence() -> None:
     budget = settings["actor_rollout_ref.actor.ppo_max_token_len_per_gpu"]
     assert budget.knob == "actor.tokens_per_gpu"
     assert budget.results == "unchanged"
-    assert any(set(rule["keys"]) == {"data.max_prompt_length", "data.max_response_length"} for rule in budget.must)
+    assert any(
+        {"data.max_prompt_length", "data.max_response_length"} <= set(rule.holds.names()) for rule in budget.must
+    )
     dynamic = settings["actor_rollout_ref.actor.use_dynamic_bsz"]
     assert dynamic.default is False
     assert dynamic.results == "unchanged"
@@ -371,22 +344,22 @@ def test_batches_in_prompts_reach_the_ledger_as_prompts(name: str) -> None:
     for fact in FAMILY[name].settings.values():
         if fact.knob in ("actor.mini_batch", "data.train_batch"):
             assert fact.unit == "prompts, all GPUs"
-            assert fact.becomes is None
+            assert fact.to_knob is None
 
 
 def test_switches_that_do_nothing_are_marked() -> None:
-    def idle(name: str, key: str) -> Rule:
-        rule = FAMILY[name].settings[key].no_effect_when
-        assert rule is not None
-        assert rule.get("because")
+    def idle(name: str, key: str) -> Idle:
+        (rule,) = FAMILY[name].settings[key].no_effect_when
+        assert rule.when is None
+        assert rule.because
         return rule
 
-    assert idle("logic_rl", "actor_rollout_ref.rollout.max_num_seqs")["rule"] == "always"
-    assert idle("logic_rl", "actor_rollout_ref.actor.fsdp_config.grad_offload")["rule"] == "always"
+    assert not idle("logic_rl", "actor_rollout_ref.rollout.max_num_seqs").eras
+    assert not idle("logic_rl", "actor_rollout_ref.actor.fsdp_config.grad_offload").eras
     reference = idle("verl", "actor_rollout_ref.ref.fsdp_config.param_offload")
-    assert "v0.4" in reference["eras"]
-    assert "v0.1-fork" not in reference["eras"]
-    assert FAMILY["logic_rl"].settings["actor_rollout_ref.ref.fsdp_config.param_offload"].no_effect_when is None
+    assert "v0.4" in reference.eras
+    assert "v0.1-fork" not in reference.eras
+    assert FAMILY["logic_rl"].settings["actor_rollout_ref.ref.fsdp_config.param_offload"].no_effect_when == ()
 
 
 def test_offloads_move_bytes_to_the_host_and_do_not_relieve_the_update(dialect: Framework) -> None:

@@ -54,7 +54,7 @@ def given_texts() -> Iterator[str]:
     for file in (*RUNS.rglob("*"), demo.script, demo.log, demo.machine):
         if file.is_file() and not file.name.startswith("expected"):
             yield file.read_text("utf-8", "replace")
-    yield from quoted_by(msgspec.to_builtins(load_knowledge()))
+    yield from quoted_by(msgspec.to_builtins(load_knowledge(), enc_hook=str))
 
 
 @functools.lru_cache(maxsize=1)

@@ -15,12 +15,13 @@ from advisor.run.run import Knob, KnobValue, ModelShape, Run, Topology
 from advisor.run.shape import find_shape
 from advisor.units import GIB
 from advisor.words import Memory, Phase
+from tests.made_mechanics import made_mechanics
 from tests.plain_yaml import plain_yaml
 from tests.replacing import replace
 
-FSDP = Mechanics(trainer="fsdp", reference_on="host", sleep_level=1, logits_update_bytes=8, logits_forward_bytes=2)
+FSDP = made_mechanics(trainer="fsdp", reference_on="host", sleep_level=1, logits_update_bytes=8, logits_forward_bytes=2)
 """verl-like: fp32 shards, offload between phases."""
-DEEPSPEED = Mechanics(
+DEEPSPEED = made_mechanics(
     trainer="deepspeed",
     weight_bytes=2,
     gradient_bytes=2,

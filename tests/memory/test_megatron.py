@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from advisor.knowledge.schema import Mechanics
 from advisor.memory.cells import PhaseSum
 from advisor.memory.ledger import build_ledger
 from advisor.memory.megatron import split_of
 from advisor.run.run import KnobValue, Run, Topology
 from advisor.units import GIB
+from tests.made_mechanics import made_mechanics
 
 from .runs import box, make_run, shape
 
-MEGATRON = Mechanics(
+MEGATRON = made_mechanics(
     trainer="megatron",
     weight_bytes=2,
     gradient_bytes=4,

@@ -20,7 +20,6 @@ from advisor.knowledge.schema import (
     Framework,
     KnobFact,
     Knowledge,
-    Mechanics,
     Question,
     Recognition,
     Remedy,
@@ -39,6 +38,7 @@ from advisor.run.run import Knob, ModelShape, Run, Topology
 from advisor.script.document import Setting, Span
 from advisor.session import SessionRequest, State
 from advisor.units import GIB
+from tests.made_mechanics import made_mechanics
 from tests.replacing import replace
 
 OFFLOAD = "worker.actor.offload.offload_optimizer"
@@ -330,7 +330,7 @@ def run() -> Run:
         model_name="Qwen/Qwen2.5-VL-7B-Instruct",
         topology=Topology(gpus_per_node=8, actor_gpus=8, rollout_gpus=8, tensor_parallel=2),
         knobs={"actor.optimizer_offload": Knob("actor.optimizer_offload", True, "script", OFFLOAD)},
-        mechanics=Mechanics(),
+        mechanics=made_mechanics(),
         settings=(
             Setting(OFFLOAD, "true", "file", span=Span("conf/vl.yaml", 22, 610, 614)),
             Setting(
@@ -381,7 +381,7 @@ def unknown_sitting() -> State:
     return replace(
         known,
         machine=Machine(),
-        run=Run("unknown", "no dialect known", "", "unknown", None, "", Topology(known=False), {}, Mechanics()),
+        run=Run("unknown", "no dialect known", "", "unknown", None, "", Topology(known=False), {}, made_mechanics()),
         crash=replace(nothing, settle_by=("the worker's .err file",)),
         ledger=Ledger(None, None, (), (), missing=("the model is not known",)),
         attribution=(),

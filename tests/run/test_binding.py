@@ -6,11 +6,11 @@ import pytest
 
 from advisor.knowledge import load_knowledge
 from advisor.machine.inventory import Gpu, Machine
+from advisor.rules.functions import version_in
 from advisor.run.bound import bind_natives
 from advisor.run.build import BuiltRun, RunInputs, build_run
-from advisor.run.constraints import violations
-from advisor.run.dialect import recognise, version_in
-from advisor.run.noops import no_effect
+from advisor.run.constraints import no_effect, violations
+from advisor.run.dialect import recognise
 from advisor.run.values import parse_value
 from advisor.script.document import Setting
 from advisor.script.launch import Launch

@@ -7,11 +7,12 @@ import re
 import pytest
 
 from advisor.knowledge import load_knowledge
+from advisor.knowledge.schema import Constraint
 from advisor.language import CHINESE, speak
+from advisor.rules.expression import Expression
 from advisor.run.build import RunInputs, build_run
-from advisor.run.constraints import MUST, Place, violations
+from advisor.run.constraints import broken, no_effect, violations
 from advisor.run.dialect import recognise
-from advisor.run.noops import no_effect
 from advisor.run.topology import too_few
 from tests.run.test_binding import gpus, launch, logic_rl
 from tests.run.test_refusals import ROLLOUT_TP, verl
@@ -30,18 +31,17 @@ def test_a_refused_size_names_the_heads_that_refuse_it() -> None:
 @pytest.mark.parametrize(
     ("rule", "said"),
     [
-        ({"rule": "divides", "value_of": [TRAIN], "by": ["nodes", TRAIN, "gpus"]}, f"{TRAIN} 必须是 nodes x {TRAIN} x"),
-        ({"rule": "at_least", "value": 99}, f"{TRAIN} 不得小于 99"),
-        ({"rule": "at_most_key", "key": "nodes"}, f"{TRAIN} 不得大于 nodes（1）"),
-        ({"rule": "fixed", "value": 1}, f"{TRAIN} 被框架固定为 1"),
-        ({"rule": "excludes_key", "key": MICRO}, f"{TRAIN} 和 {MICRO} 不能同时设置"),
-        ({"rule": "equal", "keys": [TRAIN, MICRO]}, f"{TRAIN} 和 {MICRO} 必须相等"),
+        (f"{TRAIN} % (nodes * {TRAIN} * gpus) == 0", f"{TRAIN} 必须是 nodes * {TRAIN} * gpus 的整数倍"),
+        ("value >= 99", f"{TRAIN} 不得小于 99"),
+        ("value <= nodes", f"{TRAIN} 不得大于 nodes（1）"),
+        ("value >= 99 + nodes", f"{TRAIN} 不得小于 100"),
+        (f"value == {MICRO}", f"必须满足：{TRAIN} == {MICRO}"),
     ],
 )
-def test_a_rule_without_words_of_its_own_is_said_in_chinese(rule: dict[str, object], said: str) -> None:
+def test_a_rule_without_words_of_its_own_is_said_in_chinese(rule: str, said: str) -> None:
     run = logic_rl(64, 16, 16)
     speak(CHINESE)
-    assert MUST[str(rule["rule"])](rule, Place(run, TRAIN)).startswith(said)
+    assert broken(TRAIN, Constraint(holds=Expression(rule)), run).startswith(said)
 
 
 def test_a_setting_without_effect_says_how_many_sequences_it_allows() -> None:

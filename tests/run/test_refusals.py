@@ -6,10 +6,9 @@ import msgspec
 import pytest
 
 from advisor.knowledge import load_knowledge
-from advisor.knowledge.schema import Mechanics
 from advisor.run.build import BuiltRun
-from advisor.run.constraints import violations
-from advisor.run.noops import no_effect
+from advisor.run.constraints import no_effect, violations
+from tests.made_mechanics import made_mechanics
 from tests.run.test_binding import built, gpus, launch, logic_rl
 
 A = "actor_rollout_ref."
@@ -98,16 +97,12 @@ def test_keys_of_fsdp_are_not_offered_to_megatron_and_the_run_says_what_is_an_al
 
 
 def test_what_a_backend_decides_speaks_of_keys_and_fields_that_exist() -> None:
-    fields = set(msgspec.structs.asdict(Mechanics()))
+    fields = set(msgspec.structs.asdict(made_mechanics()))
     for framework in load_knowledge().frameworks:
-        given = [fact.only_with for fact in framework.settings.values() if fact.only_with is not None]
-        chosen = [term for rule in given for term in rule.get("all", [rule])]
-        keyed = [rule for rule in (*chosen, *framework.mechanics_when) if "key" in rule]
-        by_program = [rule for rule in (*chosen, *framework.mechanics_when) if "key" not in rule]
-        assert {rule["key"] for rule in keyed} <= set(framework.settings)
-        assert all(("is" in rule) != ("is_not" in rule) for rule in chosen if "key" in rule)
-        assert all(("program" in rule) != ("program_not" in rule) for rule in by_program)
-        assert all(set(rule.get("set", {})) <= fields for rule in framework.mechanics_when)
+        chosen = [fact.only_with for fact in framework.settings.values() if fact.only_with is not None]
+        for rule in (*chosen, *(one.when for one in framework.mechanics_when)):
+            assert set(rule.names()) <= {*framework.settings, "program", "algorithm"}
+        assert all(set(one.set) <= fields for one in framework.mechanics_when)
         assert {key for defaults in framework.config_defaults.values() for key in defaults} <= set(framework.settings)
 
 

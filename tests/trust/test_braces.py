@@ -30,7 +30,7 @@ REMEDY = """\
   kind: setting
   knob: actor.optimizer_offload
   memory: host
-  value: {rule: set, to: false}
+  value: {to: false}
   tier: free
   results: unchanged
   costs: "nothing {x.__class__}"

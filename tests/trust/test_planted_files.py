@@ -11,6 +11,7 @@ import pytest
 
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.load import forget_knowledge
+from advisor.rules.expression import encode
 from tests.replacing import replace
 
 
@@ -22,7 +23,7 @@ def compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     planted = replace(load_knowledge(), digest="planted")
     (file,) = tmp_path.rglob("knowledge-*.json")
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    file.write_bytes(msgspec.json.encode(planted))
+    file.write_bytes(msgspec.json.encode(planted, enc_hook=encode))
     forget_knowledge()
     yield file
     forget_knowledge()

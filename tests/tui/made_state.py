@@ -9,7 +9,7 @@ from pathlib import Path
 
 from advisor.crash.evidence import Crash, Evidence, TopUser
 from advisor.diagnosis.diagnosis import UNKNOWN, CaseMatch, Choice, Diagnosis, QuestionStep, RuledOut
-from advisor.knowledge.schema import Knowledge, Mechanics, Signatures, Tree
+from advisor.knowledge.schema import Knowledge, Signatures, Tree
 from advisor.machine.inventory import Gpu, GpuProcess, Host, Machine
 from advisor.machine.live import GaugeSnapshot, GpuGauge
 from advisor.memory.amount import in_bytes
@@ -22,6 +22,7 @@ from advisor.script.launch import Script
 from advisor.session import SessionRequest, State
 from advisor.tui.driver import Preview, Saved
 from advisor.words import Phase
+from tests.made_mechanics import made_mechanics
 from tests.replacing import replace
 
 G = 2**30
@@ -243,7 +244,8 @@ def run() -> Run:
     }
     return Run(
         "easyr1", "EasyR1", "0.3", "grpo", shape, "Qwen/Qwen2.5-VL-7B-Instruct",
-        Topology(1, 8, 8, 8, 1), knobs, Mechanics(), settings, recognised_by="program verl.trainer.main (run.sh:6)",
+        Topology(1, 8, 8, 8, 1), knobs, made_mechanics(), settings,
+        recognised_by="program verl.trainer.main (run.sh:6)",
     )  # fmt: skip
 
 

@@ -1,1 +1,1 @@
-"""What the linter asks of the knowledge beyond its types. Each module has one kind of question."""
+"""Checks the knowledge beyond its types; each module asks one kind of question."""

@@ -1,17 +1,18 @@
-"""Words of a dialect that its types leave free: phases and places, defaults of another type, regexes."""
+"""Checks what types leave free: phases, places and defaults of a dialect, and every regex."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
-from advisor.knowledge.checks.patterns import problem_of
-from advisor.knowledge.checks.shelf import Setting, Shelf, found, settings
-from advisor.knowledge.entries import Entry, Finding
+from advisor.knowledge.checks.shelf import DialectKey, Shelf, found, settings
+from advisor.knowledge.entries import Finding, KnowledgeEntry
 from advisor.knowledge.schema import Framework
 from advisor.words import PHASES
 
 PLACES = ("gpu", "gpu-", "host", "host-", "none")
 EVERY_PHASE = "all"
+_BEHIND = re.compile(r"\(\?<[=!]")
 _TYPES: dict[str, tuple[type, ...]] = {
     "int": (int,),
     "float": (int, float),
@@ -31,7 +32,7 @@ def check_dialects(shelf: Shelf) -> Iterator[Finding]:
         yield from _regexes(entry)
 
 
-def _moves(setting: Setting) -> Iterator[Finding]:
+def _moves(setting: DialectKey) -> Iterator[Finding]:
     for phase, place in setting.fact.moves.items():
         if phase not in (*PHASES, EVERY_PHASE):
             yield from setting.found(f"there is no phase {phase}", "moves", phase)
@@ -39,7 +40,7 @@ def _moves(setting: Setting) -> Iterator[Finding]:
             yield from setting.found(f"{place!r} is none of {', '.join(PLACES)}", "moves", phase)
 
 
-def _defaults(setting: Setting) -> Iterator[Finding]:
+def _defaults(setting: DialectKey) -> Iterator[Finding]:
     default, wanted = setting.fact.default, setting.fact.type
     for value in default.values() if isinstance(default, dict) else (default,):
         follows = isinstance(value, str) and "${" in value
@@ -50,7 +51,7 @@ def _defaults(setting: Setting) -> Iterator[Finding]:
             yield from setting.found(f"its default {value!r} is no {wanted}", "default")
 
 
-def _regexes(entry: Entry) -> Iterator[Finding]:
+def _regexes(entry: KnowledgeEntry) -> Iterator[Finding]:
     dialect: Framework = entry.value
     lines = [("recognised_by", pattern) for known in dialect.recognised_by for pattern in known.log]
     frames = [("frames", pattern) for rule in dialect.frames for pattern in (rule.frame, rule.under)]
@@ -58,3 +59,25 @@ def _regexes(entry: Entry) -> Iterator[Finding]:
     for field, pattern in (*lines, *frames, *progress):
         if problem := problem_of(pattern):
             yield from found(entry, f"{field}: {pattern!r}: {problem}", field)
+
+
+def check_patterns(shelf: Shelf) -> Iterator[Finding]:
+    """Where an entry may cover several lines, each space of its pattern matches up to nine characters."""
+    for entry in shelf.of("signature"):
+        pattern = entry.value.pattern.replace("{size}", r"\d").replace("{num}", r"\d")
+        if problem := problem_of(pattern):
+            yield from found(entry, f"signature {entry.id}: {problem}", "pattern")
+        elif entry.value.span_lines > 1 and _BEHIND.search(pattern):
+            yield from found(entry, f"signature {entry.id}: a message that may wrap cannot look behind", "pattern")
+    for entry in shelf.of("sharding"):
+        for problem in filter(None, map(problem_of, entry.value.named)):
+            yield from found(entry, f"sharding {entry.id}: {problem}", "named")
+
+
+def problem_of(pattern: str) -> str:
+    """Why it cannot be compiled; "": it can."""
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        return f"its pattern is no regex ({error.msg})"
+    return ""

@@ -1,4 +1,4 @@
-"""Ids that point nowhere, causes that nothing relieves, remedies that nobody can apply."""
+"""Checks ids that point nowhere, causes that nothing relieves, remedies that nobody can apply, and missing sources."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from advisor.knowledge.checks.shelf import Shelf, found, settings
-from advisor.knowledge.entries import Entry, Finding
+from advisor.knowledge.entries import EntryKind, Finding, KnowledgeEntry
 from advisor.knowledge.schema import Cause, Framework, Remedy
 
+_WITH_SOURCE: tuple[EntryKind, ...] = ("remedy", "advisory", "case", "signature", "gpu", "model")
 APPLIED_BY_KEY = ("setting", "data")
 """Kinds of remedies that need a native key; the others are done outside the script."""
 
@@ -51,7 +52,7 @@ def check_remedies_applied(shelf: Shelf) -> Iterator[Finding]:
             yield from found(entry, f"remedy {entry.id}: no cause and no case names it")
 
 
-def _cause(entry: Entry, shelf: Shelf) -> Iterator[Finding]:
+def _cause(entry: KnowledgeEntry, shelf: Shelf) -> Iterator[Finding]:
     cause: Cause = entry.value
     remedies = shelf.ids("remedy")
     yield from _missing(entry, cause.remedies, remedies, "remedy", "remedies")
@@ -64,7 +65,7 @@ def _cause(entry: Entry, shelf: Shelf) -> Iterator[Finding]:
         yield from found(entry, f"cause {cause.id}: {name} is both a remedy and folklore", "folklore")
 
 
-def _remedy(entry: Entry, shelf: Shelf) -> Iterator[Finding]:
+def _remedy(entry: KnowledgeEntry, shelf: Shelf) -> Iterator[Finding]:
     remedy: Remedy = entry.value
     yield from _missing(entry, [e.case for e in remedy.evidence], shelf.ids("case"), "case", "evidence")
     known = shelf.ids("cause") | shelf.ids("signature")
@@ -83,7 +84,7 @@ def _knobs(shelf: Shelf) -> Iterator[Finding]:
         yield from _missing(entry, named, knobs, "knob", "knob")
 
 
-def _eras(entry: Entry) -> Iterator[Finding]:
+def _eras(entry: KnowledgeEntry) -> Iterator[Finding]:
     dialect: Framework = entry.value
     eras = {era.id for era in dialect.eras}
     for group, facts in (("settings", dialect.settings), ("environment", dialect.environment)):
@@ -96,7 +97,7 @@ def _eras(entry: Entry) -> Iterator[Finding]:
         yield from found(entry, f"per_era: {dialect.framework} has no era {era}", "per_era", era)
 
 
-def _missing(entry: Entry, named: Iterable[str], known: set[str], what: str, field: str) -> Iterator[Finding]:
+def _missing(entry: KnowledgeEntry, named: Iterable[str], known: set[str], what: str, field: str) -> Iterator[Finding]:
     for name in sorted(set(named) - known):
         yield from found(entry, f"{entry.kind} {entry.id}: there is no {what} {name}", field)
 
@@ -111,3 +112,39 @@ def _same_id_twice(shelf: Shelf) -> Iterator[Finding]:
         if key in seen:
             yield from found(entry, f"there are two of {entry.kind} {entry.id}")
         seen.add(key)
+
+
+def check_sources(shelf: Shelf) -> Iterator[Finding]:
+    """Facts without source; texts that must not be empty."""
+    for kind in _WITH_SOURCE:
+        for entry in shelf.of(kind):
+            if not entry.value.source.strip():
+                yield from found(entry, f"{kind} {entry.id} has no source")
+    for setting in settings(shelf):
+        if not setting.fact.source.strip():
+            yield from setting.found("no source")
+    yield from _texts(shelf)
+
+
+def _texts(shelf: Shelf) -> Iterator[Finding]:
+    for entry in shelf.of("question"):
+        for field, says in (
+            ("asks", "asks nothing"),
+            ("why", "does not say why it is asked"),
+            ("if_unknown", "does not say how to find the answer"),
+        ):
+            if not getattr(entry.value, field).strip():
+                yield from found(entry, f"question {entry.id} {says}", field)
+    for entry in shelf.of("cause"):
+        for field, says in (
+            ("explains", "explains nothing"),
+            ("proof", "does not say what proves it"),
+            ("counter", "does not say what rules it out"),
+            ("record_next_time", "does not say what to record next time"),
+        ):
+            if not getattr(entry.value, field).strip():
+                yield from found(entry, f"cause {entry.id} {says}", field)
+    for entry in shelf.of("remedy"):
+        for field in ("says", "costs"):
+            if not getattr(entry.value, field).strip():
+                yield from found(entry, f"remedy {entry.id} has no {field!r}", field)

@@ -1,33 +1,32 @@
-"""All entries by kind and id, as the checks look at them."""
+"""Holds all entries by kind and id, as the checks look at them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from msgspec import Struct
 
-from advisor.knowledge.entries import Entry, Finding, Kind
-from advisor.knowledge.schema import Framework, Rule, SettingFact
+from advisor.knowledge.entries import EntryKind, Finding, KnowledgeEntry
+from advisor.knowledge.schema import Framework, SettingFact
 
 
 class Shelf(Struct, frozen=True):
     """Later entries of one id replace earlier ones, as own knowledge replaces ours."""
 
-    entries: Sequence[Entry]
+    entries: Sequence[KnowledgeEntry]
 
-    def of(self, kind: Kind) -> list[Entry]:
+    def of(self, kind: EntryKind) -> list[KnowledgeEntry]:
         """The entries of one kind that hold, in order."""
         return list({entry.id: entry for entry in self.entries if entry.kind == kind}.values())
 
-    def ids(self, kind: Kind) -> set[str]:
+    def ids(self, kind: EntryKind) -> set[str]:
         return {entry.id for entry in self.entries if entry.kind == kind}
 
 
-class Setting(Struct, frozen=True):
+class DialectKey(Struct, frozen=True):
     """One native key of a dialect, with its place."""
 
-    entry: Entry
+    entry: KnowledgeEntry
     group: str
     key: str
     fact: SettingFact
@@ -40,31 +39,19 @@ class Setting(Struct, frozen=True):
         return found(self.entry, f"{self.key}: {says}", self.group, self.key, *more)
 
 
-def settings(shelf: Shelf) -> Iterator[Setting]:
+def settings(shelf: Shelf) -> Iterator[DialectKey]:
     """Every setting and environment variable of every dialect."""
     for entry in shelf.of("framework"):
         dialect: Framework = entry.value
         for key, fact in dialect.settings.items():
-            yield Setting(entry, "settings", key, fact)
+            yield DialectKey(entry, "settings", key, fact)
             if fact.before is not None:
-                yield Setting(entry, "settings", key, fact.before)
+                yield DialectKey(entry, "settings", key, fact.before)
         for key, variable in dialect.environment.items():
-            yield Setting(entry, "environment", key, variable)
+            yield DialectKey(entry, "environment", key, variable)
 
 
-def found(entry: Entry, says: str, *more: str | int) -> Iterator[Finding]:
+def found(entry: KnowledgeEntry, says: str, *more: str | int) -> Iterator[Finding]:
     """A finding at a part of the entry; none where the entry comes with the program."""
     if entry.file is not None:
         yield Finding(entry.file.path, entry.line(*more), says)
-
-
-def named_rules(rule: Any) -> Iterator[Rule]:
-    """Every {rule: NAME, …} in it, however deep."""
-    if isinstance(rule, dict):
-        if "rule" in rule:
-            yield rule
-        for part in rule.values():
-            yield from named_rules(part)
-    elif isinstance(rule, (list, tuple)):
-        for part in rule:
-            yield from named_rules(part)

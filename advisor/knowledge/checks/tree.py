@@ -1,11 +1,11 @@
-"""The decision tree: where its answers lead, what cannot be reached, how long it gets."""
+"""Checks the decision tree: where its answers lead, what cannot be reached, how long it gets."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
 from advisor.knowledge.checks.shelf import Shelf, found
-from advisor.knowledge.entries import Entry, Finding
+from advisor.knowledge.entries import Finding, KnowledgeEntry
 from advisor.knowledge.schema import Question
 
 LONGEST = 7
@@ -36,7 +36,7 @@ def check_tree(shelf: Shelf) -> Iterator[Finding]:
     yield from _length(questions, entries, start)
 
 
-def _ways(entry: Entry, questions: set[str], causes: set[str]) -> Iterator[Finding]:
+def _ways(entry: KnowledgeEntry, questions: set[str], causes: set[str]) -> Iterator[Finding]:
     question: Question = entry.value
     ways: list[tuple[str, tuple[str, ...], str | None, str | None]]
     ways = [(f"answer {key}", ("answers", key), a.next, a.leads_to) for key, a in question.answers.items()]
@@ -72,7 +72,7 @@ def _reach(questions: Mapping[str, Question], start: str) -> tuple[set[str], set
     return reached, leaves
 
 
-def _length(questions: Mapping[str, Question], entries: Mapping[str, Entry], start: str) -> Iterator[Finding]:
+def _length(questions: Mapping[str, Question], entries: Mapping[str, KnowledgeEntry], start: str) -> Iterator[Finding]:
     longest: dict[str, int] = {}
     circles: set[str] = set()
 

@@ -1,4 +1,4 @@
-"""Version ranges: unreadable ones, eras that overlap, neighbours called safe that are among the bad."""
+"""Checks version ranges: unreadable ones, eras that overlap, neighbours called safe that are among the bad."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from advisor.knowledge.checks.shelf import Shelf, found
-from advisor.knowledge.entries import Entry, Finding
+from advisor.knowledge.entries import Finding, KnowledgeEntry
 from advisor.knowledge.schema import Advisory, Framework
 
 
@@ -25,7 +25,7 @@ def check_versions(shelf: Shelf) -> Iterator[Finding]:
                 yield from found(entry, f"case {entry.id}: {wanted!r} is no range of versions", "situation", name)
 
 
-def _eras(entry: Entry) -> Iterator[Finding]:
+def _eras(entry: KnowledgeEntry) -> Iterator[Finding]:
     dialect: Framework = entry.value
     ranges: list[tuple[str, int, SpecifierSet]] = []
     for number, era in enumerate(dialect.eras):
@@ -40,7 +40,7 @@ def _eras(entry: Entry) -> Iterator[Finding]:
             yield from found(entry, f"eras {one} and {other} both have version {shared}", "eras", number, "versions")
 
 
-def _advisory(entry: Entry) -> Iterator[Finding]:
+def _advisory(entry: KnowledgeEntry) -> Iterator[Finding]:
     advisory: Advisory = entry.value
     bad = _range(advisory.versions)
     if bad is None or not advisory.versions:

@@ -1,7 +1,6 @@
-"""What the files of knowledge/ may say, as types. msgspec decodes into these and refuses unknown keys.
+"""Types what the files of knowledge/ may say. msgspec decodes into these and refuses unknown keys.
 
-Facts are data. Whatever computes is a named rule in code (`divide_then_times_n`, `divides`, `lower`) that the
-files refer to by name with parameters; there is no expression language.
+Facts are data; whatever computes is an expression (advisor/rules/).
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ from advisor.knowledge.schema.advice import (
     Case,
     Cause,
     KnownAs,
+    NewValue,
     Provision,
     Question,
     Remedy,
@@ -19,7 +19,7 @@ from advisor.knowledge.schema.advice import (
     Sharding,
     Tree,
 )
-from advisor.knowledge.schema.base import OWN_MARK, Grade, Rule, Scalar, Strict
+from advisor.knowledge.schema.base import OWN_MARK, Grade, Scalar, Strict
 from advisor.knowledge.schema.crash import (
     FrameRule,
     FrameTier,
@@ -30,43 +30,29 @@ from advisor.knowledge.schema.crash import (
     VersionMark,
 )
 from advisor.knowledge.schema.facts import GpuFact, KnobFact, ModelFact
-from advisor.knowledge.schema.framework import EnvironmentFact, Era, Framework, Mechanics, Recognition, SettingFact
+from advisor.knowledge.schema.framework import (
+    AlgorithmFact,
+    Constraint,
+    EnvironmentFact,
+    Era,
+    Framework,
+    Idle,
+    Mechanics,
+    MechanicsWhen,
+    Partners,
+    Recognition,
+    SettingFact,
+    StatedMechanics,
+    TopologyFact,
+)
 
 __all__ = [
-    "OWN_MARK",
-    "Advisory",
-    "Answer",
-    "Case",
-    "Cause",
-    "EnvironmentFact",
-    "Era",
-    "FrameRule",
-    "FrameTier",
-    "Framework",
-    "FrameworkMark",
-    "GpuFact",
-    "Grade",
-    "KnobFact",
-    "Knowledge",
-    "KnownAs",
-    "Mechanics",
-    "ModelFact",
-    "Progress",
-    "Provision",
-    "Question",
-    "Recognition",
-    "Remedy",
-    "RemedyEvidence",
-    "Rule",
-    "Scalar",
-    "SettingFact",
-    "Sharding",
-    "Signature",
-    "Signatures",
-    "Strict",
-    "Tree",
-    "VersionMark",
-]
+    "OWN_MARK", "Advisory", "AlgorithmFact", "Answer", "Case", "Cause", "Constraint", "EnvironmentFact", "Era",
+    "FrameRule", "FrameTier", "Framework", "FrameworkMark", "GpuFact", "Grade", "Idle", "KnobFact", "Knowledge",
+    "KnownAs", "Mechanics", "MechanicsWhen", "ModelFact", "NewValue", "Partners", "Progress", "Provision",
+    "Question", "Recognition", "Remedy", "RemedyEvidence", "Scalar", "SettingFact", "Sharding", "Signature",
+    "Signatures", "StatedMechanics", "Strict", "TopologyFact", "Tree", "VersionMark",
+]  # fmt: skip
 
 
 class Knowledge(Strict, frozen=True):

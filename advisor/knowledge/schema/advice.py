@@ -1,10 +1,11 @@
-"""decision_tree.yaml, remedies.yaml, advisories.yaml and cases/*.yaml: what to ask, and what helps."""
+"""Types decision_tree.yaml, remedies.yaml, advisories.yaml and cases/*.yaml: what to ask, and what helps."""
 
 from __future__ import annotations
 
 from typing import Any, Literal
 
-from advisor.knowledge.schema.base import Grade, Rule, Scalar, Strict
+from advisor.knowledge.schema.base import Grade, Scalar, Strict
+from advisor.rules.expression import Expression
 from advisor.words import Memory, Phase, Results
 
 
@@ -12,8 +13,8 @@ class Answer(Strict, frozen=True):
     """One answer to a question."""
 
     title: str
-    shown_by: tuple[Rule, ...] = ()
-    """Facts that give this answer by themselves: {fact: NAME, …}; the first answer whose fact holds is taken."""
+    shown_by: tuple[Expression, ...] = ()
+    """What gives this answer by itself, as `memory == "gpu"`; the first answer of which one holds is taken."""
     next: str | None = None
     leads_to: str | None = None
     """A cause id."""
@@ -36,7 +37,7 @@ class Question(Strict, frozen=True):
 class Provision(Strict, frozen=True):
     """What may be done before the cause is known, because it costs nothing where it was something else."""
 
-    when: tuple[Rule, ...]
+    when: tuple[Expression, ...]
     condition: str
     """In words, after "only if": what has to be found true first, and where that is seen."""
     memory: Memory
@@ -51,8 +52,8 @@ class Cause(Strict, frozen=True):
     title: str
     explains: str
     memory: Memory
-    proved_by: tuple[Rule, ...] = ()
-    ruled_out_by: tuple[Rule, ...] = ()
+    proved_by: tuple[Expression, ...] = ()
+    ruled_out_by: tuple[Expression, ...] = ()
     remedies: tuple[str, ...] = ()
     """Remedy ids in order of preference."""
     folklore: tuple[str, ...] = ()
@@ -104,12 +105,38 @@ class RemedyEvidence(Strict, frozen=True):
 class KnownAs(Strict, frozen=True):
     """What a setting is called in a library below the framework, for a launch of which no dialect is known."""
 
-    when: tuple[Rule, ...]
+    when: tuple[Expression, ...]
     title: str
     """Of the library: "vLLM"."""
     key: str
     default: Scalar = None
     source: str = ""
+
+
+class NewValue(Strict, frozen=True):
+    """The values that a remedy may give a setting: one of `to`, `tries`, `next` or `safe_version`.
+
+    Expressions know `value` (the present one) and every knob.
+    """
+
+    to: Scalar = None
+    """This value."""
+    tries: tuple[Expression, ...] = ()
+    """Lower values, best first; those that are not known, or not below the present one, are left out."""
+    next: Expression | None = None
+    """The next value of a row that ends at `floor` (which is tried, too) or at `ceiling`."""
+    floor: Expression | None = None
+    ceiling: Expression | None = None
+    safe_version: bool = False
+    """The safe neighbours of the advisory."""
+    start: Scalar = None
+    """Where no value is set yet, or -1."""
+    low: float | None = None
+    """Already there, it comes last."""
+    now: str = ""
+    """The fact that says what the value is, as the log printed it."""
+    at_most: str = ""
+    """The fact above which no value can work."""
 
 
 class Remedy(Strict, frozen=True, kw_only=True):
@@ -124,17 +151,17 @@ class Remedy(Strict, frozen=True, kw_only=True):
     """Phases it relieves; () = all of that memory."""
     never_for: tuple[str, ...] = ()
     """Signature or cause ids where it harms."""
-    value: Rule | None = None
-    """How the new value is found: {rule: halve | set | largest_that_fits | …}."""
-    also: dict[str, Rule] = {}
-    """Other knobs that must be set along with it: knob → value rule."""
+    value: NewValue | None = None
+    """How the new value is found."""
+    also: dict[str, NewValue] = {}
+    """Other knobs that must be set along with it, and how; `new` is the remedy's own new value."""
     tier: Literal["free", "slower", "host_ram", "changes_results", "version", "hardware"]
     results: Results
     costs: str
     says: str
     """Two sentences for the user; {old}, {new}, {freed} and facts named in the code may be used."""
     caveats: tuple[str, ...] = ()
-    applies_when: tuple[Rule, ...] = ()
+    applies_when: tuple[Expression, ...] = ()
     environment: str = ""
     """The variable to set where no dialect carries the knob (kind environment)."""
     known_as: tuple[KnownAs, ...] = ()
@@ -151,7 +178,7 @@ class Advisory(Strict, frozen=True):
     """packaging specifier of the bad ones."""
     title: str
     says: str
-    when: tuple[Rule, ...] = ()
+    when: tuple[Expression, ...] = ()
     """Facts that must hold for it to matter."""
     cause: str | None = None
     safe: tuple[str, ...] = ()
@@ -160,7 +187,7 @@ class Advisory(Strict, frozen=True):
     """Knobs that hold while it applies (leak.gathered_weights)."""
     source: str = ""
     grade: Grade = "confirmed"
-    signs: tuple[Rule, ...] = ()
+    signs: tuple[Expression, ...] = ()
     """What a crash shows, beside `when`, for the version to be looked up first where nobody knows it."""
 
 

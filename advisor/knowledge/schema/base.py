@@ -1,16 +1,14 @@
-"""What every kind of fact shares: scalars, named rules, grades, and strictness."""
+"""Defines what every kind of fact shares: scalars, grades, and strictness."""
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
 from advisor.language import mark
 
 Scalar = str | int | float | bool | None
-Rule = dict[str, Any]
-"""{rule: NAME, parameter: value, …}"""
 Grade = Literal["confirmed", "plausible", "reported", "failed", "folklore"]
 """confirmed: someone ran it and it helped, and the mechanism supports it · plausible: the mechanism supports it
 · reported: only said · failed: tried without success · folklore: the mechanism contradicts it."""

@@ -1,4 +1,4 @@
-"""signatures.yaml: what crash lines look like and what they prove."""
+"""Types signatures.yaml: what crash lines look like and what they prove."""
 
 from __future__ import annotations
 

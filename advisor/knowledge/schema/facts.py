@@ -1,4 +1,4 @@
-"""models.yaml, gpus.yaml and knobs.yaml: shapes, cards, and the one vocabulary of settings."""
+"""Types models.yaml, gpus.yaml and knobs.yaml: shapes, GPUs, and the one vocabulary of settings."""
 
 from __future__ import annotations
 

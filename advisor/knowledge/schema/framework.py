@@ -1,11 +1,15 @@
-"""frameworks/*.yaml: how a framework names its settings, runs its phases and checks its numbers."""
+"""Types frameworks/*.yaml: how a framework names its settings, runs its phases and checks its numbers.
+
+docs/rules.md says which names the expressions know.
+"""
 
 from __future__ import annotations
 
 from typing import Literal
 
-from advisor.knowledge.schema.base import Rule, Scalar, Strict
+from advisor.knowledge.schema.base import Scalar, Strict
 from advisor.knowledge.schema.crash import FrameRule, Progress
+from advisor.rules.expression import Expression
 from advisor.words import Results
 
 
@@ -49,6 +53,42 @@ class Era(Strict, frozen=True):
     """Folders of forks that were cut in this era, as a traceback's paths name them."""
 
 
+class Constraint(Strict, frozen=True):
+    """What a framework demands of its settings."""
+
+    holds: Expression
+    says: str = ""
+    """The sentence for the user where it does not hold; "": made of the expression."""
+    eras: tuple[str, ...] = ()
+    """Eras that check it; () = all."""
+    source: str = ""
+
+
+class Idle(Strict, frozen=True):
+    """When a key does nothing, and why."""
+
+    when: Expression | None = None
+    """None: always."""
+    because: str = ""
+    eras: tuple[str, ...] = ()
+
+
+class Partners(Strict, frozen=True):
+    """Keys that move along with another one; expressions know its `old` and its `new` value."""
+
+    when: Expression | None = None
+    sets: dict[str, Expression] = {}
+    """Each must come to a whole number from 1 on, or a word; else this form of the change is not possible."""
+    given: dict[str, Expression] = {}
+    """The same of keys that are left alone where they are not set."""
+    keeps_product: bool = False
+    """What the key alone would change in the results stays (batch times accumulation)."""
+    required: bool = False
+    """The key may move only with its partners."""
+    says: str = ""
+    eras: tuple[str, ...] = ()
+
+
 class SettingFact(Strict, frozen=True):
     """A native key of one dialect."""
 
@@ -62,21 +102,23 @@ class SettingFact(Strict, frozen=True):
     """A value, or era id → value ("*" for the others). None: the framework demands or derives it."""
     eras: tuple[str, ...] = ()
     """Eras in which the key exists; () = all."""
-    becomes: Rule | None = None
-    """How the framework turns the value into the knob's unit; None: as it is."""
-    must: tuple[Rule, ...] = ()
+    to_knob: Expression | None = None
+    """The knob's value by the key's own, `value`: `value * samples // dp`; None: as it is."""
+    from_knob: Expression | None = None
+    """The key's value by the knob's; left out where it follows from `to_knob`."""
+    must: tuple[Constraint, ...] = ()
     """Divisibility and bounds, checked before a value is proposed."""
-    with_it: tuple[Rule, ...] = ()
-    """Keys that move along when this one does: {rule: keeps_product | same_difference | needs, …}."""
-    no_effect_when: Rule | None = None
-    also: dict[str, Rule] = {}
-    """Further knobs the same key carries → how the value becomes each (swift's --deepspeed: stage and offload)."""
+    with_it: tuple[Partners, ...] = ()
+    """Keys that move along when this one does."""
+    no_effect_when: tuple[Idle, ...] = ()
+    """Reasons why the key does nothing here; the first that holds is told."""
+    also: dict[str, Expression] = {}
+    """Further knobs the same key carries, as by `to_knob` (swift's --deepspeed: stage and offload)."""
     moves: dict[str, str] = {}
     """phase → gpu, gpu-, host, host-, none (a minus: raising the value lowers it there)."""
     results: Results = "unchanged"
-    only_with: Rule | None = None
-    """{key: K, is: x} or {key: K, is_not: x}: another backend of the framework does not read this key;
-    {program: [patterns]} or {program_not: [patterns]}: another command of it does not; {all: [terms]}: both."""
+    only_with: Expression | None = None
+    """Where this is false, another backend or command of the framework runs, which does not read this key."""
     caveat: str = ""
     false_friend: str = ""
     """What its name leads people to try, and why that does nothing here: said under "not proposed"."""
@@ -96,34 +138,12 @@ class EnvironmentFact(SettingFact, frozen=True):
     """Where it has to be set so that the workers see it."""
 
 
-class Mechanics(Strict, frozen=True):
-    """How this framework holds memory: what the ledger needs and no setting says. Bytes are per parameter.
+class Peculiarities(Strict, frozen=True, kw_only=True):
+    """What few frameworks do: a field that is left out says that this one does not, or names what all processes have.
 
-    Each field is one value; `per_era` of the dialect overrides fields by era id.
+    Bytes are per parameter unless a unit says otherwise.
     """
 
-    trainer: Literal["fsdp", "deepspeed", "megatron", "ddp"] = "fsdp"
-    weight_bytes: float = 4
-    """Sharded weights kept by the trainer (FSDP holds fp32; DeepSpeed bf16)."""
-    gradient_bytes: float = 4
-    master_bytes: float = 0
-    moment_bytes: float = 8
-    step_extra_bytes: float = 4
-    """Temporaries of the optimizer step (torch foreach 1x fp32 shard; fused 0; ZeRO-3 one sub-group)."""
-    lazy_optimizer: bool = True
-    """Moments appear at the first step (torch); DeepSpeed allocates them at initialisation."""
-    unsharded_bytes: float = 2
-    """Gathered copy of a unit in forward and backward."""
-    reference_bytes: float = 2
-    reference_on: Literal["gpu", "host"] = "gpu"
-    """host: streamed layer by layer (FSDP CPUOffload)."""
-    reference_when: Literal["always", "kl", "kl_full"] = "kl"
-    """Built always, only with a KL term, or only with a KL term and full (not LoRA) training."""
-    logits_scope: Literal["prompt_and_response", "response"] = "prompt_and_response"
-    logits_update_bytes: float = 8
-    """Live bytes per token x vocabulary entry at the peak of forward + backward."""
-    logits_forward_bytes: float = 4
-    """The same in a no-grad pass."""
     logits_update_row_bytes: float = 0
     """Copies of one row beside bf16 logits, where log-probabilities are taken row by row: in passes of few rows they
     decide."""
@@ -137,32 +157,18 @@ class Mechanics(Strict, frozen=True):
     """True: the fused loss also serves the passes that only score (verl); elsewhere those still hold full logits."""
     logits_factor_without_deepspeed: float = 1
     """Times both where a run of a `deepspeed` trainer goes without it: accelerate then hands out the logits in fp32."""
-    engine_share_of: Literal["total", "free"] = "total"
-    engine_sleeps: bool = True
     engine_pool: bool = True
     """It sleeps in an allocator's pool of its own (vLLM from 0.7, SGLang), which refuses expandable segments."""
-    sleep_level: int = 1
-    """1 keeps a pinned host copy of the engine's weights, 2 does not, 0: no sleep."""
     sleep_residue_bytes: int = 2_000_000_000
     """Left on the card by a sleeping engine (context, graphs)."""
-    wakes_beside: tuple[str, ...] = ()
-    """What of the trainer is still on the card when the engine wakes: weights, gradients, master, moments."""
-    sync_gathers: Literal["tensor", "unit", "full", "full_to_merge"] = "tensor"
-    """What ZeRO-3 gathers at once for the weight sync. full: the whole model, or one of `sync.batches` pieces.
-    full_to_merge: so only where adapters are merged for it, else one tensor."""
     sync_wakes: Literal["all", "weights"] = "all"
     """What of a sleeping engine is awake during the weight sync: its whole share, or its weights only."""
     states_sleep: bool = False
     """Optimizer states always leave the card between updates; elsewhere `actor.state_sleep` says."""
     masters_stay: bool = False
     """Of the optimizer's state only the moments leave; DeepSpeed's fp32 masters stay on the card."""
-    colocated: bool = True
-    offload_lowers_update: bool = False
-    """True: offload is CPU Adam. False (verl): states return to the card for the update."""
     context_bytes: int = 600_000_000
     """CUDA context of one process; 0: the card's own (gpus.yaml)."""
-    processes_per_gpu: int = 1
-    """Processes with a CUDA context on each card (OpenRLHF colocated: one a role)."""
     loads_full_model_per_rank: bool = False
     fixed_buffer_bytes: int = 0
     """Buckets and live-parameter allowances held all the time."""
@@ -213,6 +219,131 @@ class Mechanics(Strict, frozen=True):
     """Tokens of an engine step where nothing sets them: so many a sequence, at least one whole context."""
 
 
+class Mechanics(Peculiarities, frozen=True, kw_only=True):
+    """How a framework holds memory: what the ledger needs and no setting says. Bytes are per parameter."""
+
+    trainer: Literal["fsdp", "deepspeed", "megatron", "ddp"]
+    weight_bytes: float
+    """Sharded weights kept by the trainer (FSDP holds fp32; DeepSpeed bf16)."""
+    gradient_bytes: float
+    master_bytes: float
+    moment_bytes: float
+    step_extra_bytes: float
+    """Temporaries of the optimizer step (torch foreach 1x fp32 shard; fused 0; ZeRO-3 one sub-group)."""
+    lazy_optimizer: bool
+    """Moments appear at the first step (torch); DeepSpeed allocates them at initialisation."""
+    unsharded_bytes: float
+    """Gathered copy of a unit in forward and backward."""
+    reference_bytes: float
+    reference_on: Literal["gpu", "host"]
+    """host: streamed layer by layer (FSDP CPUOffload)."""
+    reference_when: Literal["always", "kl", "kl_full"]
+    """Built always, only with a KL term, or only with a KL term and full (not LoRA) training."""
+    logits_scope: Literal["prompt_and_response", "response"]
+    logits_update_bytes: float
+    """Live bytes per token x vocabulary entry at the peak of forward + backward."""
+    logits_forward_bytes: float
+    """The same in a no-grad pass."""
+    engine_share_of: Literal["total", "free"]
+    engine_sleeps: bool
+    sleep_level: int
+    """1 keeps a pinned host copy of the engine's weights, 2 does not, 0: no sleep."""
+    wakes_beside: tuple[str, ...]
+    """What of the trainer is still on the card when the engine wakes: weights, gradients, master, moments."""
+    sync_gathers: Literal["tensor", "unit", "full", "full_to_merge"]
+    """What ZeRO-3 gathers at once for the weight sync. full: the whole model, or one of `sync.batches` pieces.
+    full_to_merge: so only where adapters are merged for it, else one tensor."""
+    offload_lowers_update: bool
+    """True: offload is CPU Adam. False (verl): states return to the card for the update."""
+    processes_per_gpu: int
+    """Processes with a CUDA context on each card (OpenRLHF colocated: one a role)."""
+
+
+class StatedMechanics(Peculiarities, frozen=True, kw_only=True):
+    """The same as a dialect states it: None where it does not say; run/mechanics.py fills that and says so.
+
+    `per_era` and `mechanics_when` of the dialect override fields.
+    """
+
+    trainer: Literal["fsdp", "deepspeed", "megatron", "ddp"] | None = None
+    weight_bytes: float | None = None
+    gradient_bytes: float | None = None
+    master_bytes: float | None = None
+    moment_bytes: float | None = None
+    step_extra_bytes: float | None = None
+    lazy_optimizer: bool | None = None
+    unsharded_bytes: float | None = None
+    reference_bytes: float | None = None
+    reference_on: Literal["gpu", "host"] | None = None
+    reference_when: Literal["always", "kl", "kl_full"] | None = None
+    logits_scope: Literal["prompt_and_response", "response"] | None = None
+    logits_update_bytes: float | None = None
+    logits_forward_bytes: float | None = None
+    engine_share_of: Literal["total", "free"] | None = None
+    engine_sleeps: bool | None = None
+    sleep_level: int | None = None
+    wakes_beside: tuple[str, ...] | None = None
+    sync_gathers: Literal["tensor", "unit", "full", "full_to_merge"] | None = None
+    offload_lowers_update: bool | None = None
+    processes_per_gpu: int | None = None
+
+
+class AlgorithmFact(Strict, frozen=True):
+    """Where the algorithm is said: by the program, always the same, or in a key."""
+
+    programs: dict[str, str] = {}
+    """Program (fnmatch) → algorithm."""
+    fixed: str = ""
+    key: str | tuple[str, ...] = ()
+    values: dict[str, str] = {}
+    """The framework's word → ours; a word that is not here stands for itself."""
+    default: str = "unknown"
+    """Where the key is not set."""
+
+
+class TopologyFact(Strict, frozen=True):
+    """How nodes, GPUs and roles are read from settings, variables and launcher options: an expression a field.
+
+    Expressions know each other by name, what `let` defines, `machine.nodes` and `machine.gpus` (of one node).
+    """
+
+    let: dict[str, Expression] = {}
+    counted_by: tuple[str, ...] = ()
+    """Keys, options (--nnodes) and variables ($NNODES) that count GPUs."""
+    unread_is_all: bool = False
+    """Where one of them is set and cannot be read, all GPUs of the machine are taken; said as an assumption."""
+    nodes: Expression | None = None
+    gpus_per_node: Expression | None = None
+    actor_gpus: Expression | None = None
+    """None: nodes * gpus_per_node."""
+    rollout_gpus: Expression | None = None
+    """None: as many as the actor's."""
+    tensor_parallel: Expression | None = None
+    sequence_parallel: Expression | None = None
+    model_parallel: Expression | None = None
+    actor_tensor_parallel: Expression | None = None
+    critic_gpus: Expression | None = None
+    reference_gpus: Expression | None = None
+    asked: Expression | None = None
+    asked_per_node: Expression | None = None
+    colocated: Expression | None = None
+    roles_share_cards: Expression | None = None
+    reference_beside_actor: Expression | None = None
+    known: Expression | None = None
+    reward_on: Expression | None = None
+    """none, actor, critic, own or host."""
+
+
+class MechanicsWhen(Strict, frozen=True):
+    """What holds of memory while a backend, a command or an algorithm is chosen."""
+
+    when: Expression
+    set: dict[str, Scalar | list[str]] = {}
+    """Fields of StatedMechanics."""
+    note: str = ""
+    source: str = ""
+
+
 class Framework(Strict, frozen=True):
     """One dialect: frameworks/*.yaml"""
 
@@ -223,25 +354,22 @@ class Framework(Strict, frozen=True):
     """Distribution whose version gives the era."""
     syntax: Literal["hydra", "dotlist", "argparse", "dataclass", "yaml"]
     recognised_by: tuple[Recognition, ...]
-    algorithm: Rule | None = None
-    """{key: native key, values: {native: canonical}} or {fixed: "ppo"}."""
+    algorithm: AlgorithmFact = AlgorithmFact()
     eras: tuple[Era, ...] = ()
     settings: dict[str, SettingFact] = {}
     renamed: dict[str, str] = {}
     """Older key → its newer name; read both ways, for a setting that the era in force does not have."""
     environment: dict[str, EnvironmentFact] = {}
-    must: tuple[Rule, ...] = ()
+    must: tuple[Constraint, ...] = ()
     """Constraints over several keys."""
-    topology: Rule = {}
-    """{rule: NAME, …}: how nodes, GPUs per node and roles are read from settings and environment."""
-    mechanics: Mechanics = Mechanics()
+    topology: TopologyFact | None = None
+    """None: all GPUs of the machine train together."""
+    mechanics: StatedMechanics = StatedMechanics()
     per_era: dict[str, dict[str, Scalar | list[str]]] = {}
-    """era id → fields of Mechanics that differ."""
+    """era id → fields of StatedMechanics that differ."""
     config_defaults: dict[str, dict[str, Scalar]] = {}
     """Name of a configuration of the framework's own (fnmatch, as in --config-name) → key → its default there."""
-    mechanics_when: tuple[Rule, ...] = ()
-    """{key: K, is: x, set: {fields of Mechanics}, note: sentence}: what holds while a key has that value, or
-    {program: [patterns], set, note}: for one command of the framework."""
+    mechanics_when: tuple[MechanicsWhen, ...] = ()
     frames: tuple[FrameRule, ...] = ()
     progress: tuple[Progress, ...] = ()
     notes: tuple[str, ...] = ()

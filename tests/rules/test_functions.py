@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.run.placement import device_ids, parallel_sizes, ranks
+from advisor.rules.expression import Expression
+from advisor.rules.functions import device_ids, parallel_sizes
+from tests.rules.test_expression import Names
 
 
 @pytest.mark.parametrize(
@@ -33,9 +35,7 @@ def test_lists_of_devices_are_read_and_never_evaluated(text: str | None, ids: se
     [("sglang:d4p1t1", 4), ("sglang.d4t2", 8), ("fsdp:d4c2", 8), ("d8", 8), ("megatron:d2t2p2e4", 8)],
 )
 def test_parallel_sizes_multiply_and_experts_share_the_ranks(text: str, count: int) -> None:
-    sizes = parallel_sizes(text)
-    assert sizes is not None
-    assert ranks(sizes) == count
+    assert Expression("ranks(text)").of(Names({"text": text})) == count
 
 
 @given(st.text(max_size=40))

@@ -1,0 +1,41 @@
+"""Lists the names that expressions may use: facts of a diagnosis, and what a run knows beside its own settings."""
+
+from __future__ import annotations
+
+COUNTS = {
+    "gpus": "actor_gpus",
+    "actor_gpus": "actor_gpus",
+    "processes": "actor_gpus",
+    "dp": "data_parallel",
+    "nodes": "nodes",
+    "gpus_per_node": "gpus_per_node",
+    "tensor_parallel": "tensor_parallel",
+    "sequence_parallel": "sequence_parallel",
+}
+"""Name → the count of the topology."""
+RUN_NAMES = frozenset({
+    *COUNTS, "algorithm", "era", "machine.gpus", "machine.nodes", "model.heads", "model.kv_heads", "model.vision",
+    "program", "samples",
+})  # fmt: skip
+"""What every expression of a dialect knows beside the dialect's keys, $VARIABLES, --options and the knobs."""
+FACTS = frozenset({
+    "advisory.checked", "algorithm", "attribution", "batch.binds", "colocated", "cpu_adam", "era", "frame.gather",
+    "frame.engine", "frame.logits", "framework", "gathered_weights.share", "first_step", "gpu.fragmented",
+    "gpu.free_exceeds_request", "gpu.grows", "gpu.missing_share", "gpu.name", "engine.free_share", "engine.share",
+    "frame.logits_cast", "gpu.others_bytes", "gpu.others_dominate", "gpu.others_engine", "gpu.others_share",
+    "gpu.total_bytes", "gpu.tried_bytes", "gpus", "gradient_checkpointing", "host.driver_large", "host.grows",
+    "host.largest", "host.limit_below_ram", "host.top_user", "host.victim", "ledger.batch_share", "ledger.engine_share",
+    "ledger.gpu_fits", "ledger.largest", "ledger.logits_larger", "ledger.states_share", "images", "lora", "memory",
+    "model", "model.parameters", "nothing_given", "phase", "samples.bind", "shm.roomy", "signature", "sleep",
+    "sleep_copies", "sleeping_engine_in_process", "states.least_share", "steps_done", "trainer", "verdict", "failed",
+    "zero3",
+})  # fmt: skip
+"""Facts that a condition may ask; besides them knob.KNOB, library.NAME, line.SIGNATURE, advisory.cause.CAUSE and
+advisory.clear.CAUSE."""
+NAMING_FACTS = frozenset({
+    "algorithm", "attribution", "era", "frame.engine", "framework", "gpu.name", "host.largest", "host.top_user",
+    "ledger.largest", "memory", "model", "phase", "signature", "trainer", "verdict",
+})  # fmt: skip
+"""Facts that are a name, never true or false: a condition says what they are to be."""
+SITUATION_WORDS = frozenset({"model", "gpu"})
+"""What a case's situation may name beside facts, knobs and `version LIBRARY`."""

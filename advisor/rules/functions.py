@@ -1,0 +1,176 @@
+"""Holds the functions that expressions may call: choosing among unknowns, rounding, and reading counts out of texts."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from fnmatch import fnmatchcase
+from math import prod
+from typing import Literal
+
+from msgspec import Struct
+
+from advisor.rules.expression import Branch, Name, RuleValue, Scope, as_number, truth
+
+_RANGE = re.compile(r"list\(range\((?:(\d{1,6}),)?(\d{1,6})(?:,(\d{1,6}))?\)\)\Z")
+_NUMBERS = re.compile(r"\[?\d{1,6}(?:,\d{1,6})*\]?\Z")
+_SIZES = re.compile(r"(?:[a-z]+[.:])?((?:[a-z]\d{1,5})+)\Z")
+_SIZE = re.compile(r"([a-z])(\d+)")
+_LARGEST_DEVICE = 100_000
+"""Ids of one list; a longer one is a mistake."""
+
+
+class RuleFunction(Struct, frozen=True):
+    """A function, how it is written, and how many arguments it takes."""
+
+    form: str
+    of: Callable[..., RuleValue | None]
+    least: int = 1
+    most: int = 1
+    takes: Literal["values", "numbers", "parts"] = "values"
+    """parts: the scope and the arguments themselves; else their values, and it is unknown where one of them is."""
+
+    def made(self, scope: Scope, arguments: tuple[Branch, ...]) -> RuleValue | None:
+        """What it comes to; what it cannot make something of is unknown."""
+        if self.takes == "parts":
+            return self.of(scope, arguments)
+        values = [one.of(scope) if self.takes == "values" else as_number(one.of(scope)) for one in arguments]
+        if any(value is None for value in values):
+            return None
+        try:
+            return self.of(*values)
+        except (ArithmeticError, ValueError):
+            return None
+
+
+def _first(scope: Scope, arguments: tuple[Branch, ...]) -> RuleValue | None:
+    return next((value for one in arguments if (value := one.of(scope)) is not None), None)
+
+
+def _on(scope: Scope, arguments: tuple[Branch, ...]) -> bool:
+    return any(one.of(scope) is True for one in arguments)
+
+
+def _given(scope: Scope, arguments: tuple[Branch, ...]) -> RuleValue | None:
+    names = [one.name for one in arguments if isinstance(one, Name)]
+    return next((value for name in names if (value := scope.given(name)) is not None), None)
+
+
+def _known(scope: Scope, arguments: tuple[Branch, ...]) -> bool:
+    return arguments[0].of(scope) is not None
+
+
+def _below(number: float, step: float) -> float:
+    """Rounded, so that 0.55 is a multiple of 0.05."""
+    return round((math.ceil(round(number / step, 6)) - 1) * step, 4)
+
+
+def _heads_divide(scope: Scope, arguments: tuple[Branch, ...]) -> bool | None:
+    """Query heads are split evenly; key-value heads, too, or each is copied evenly (`copies` false: they are not)."""
+    size, heads, kv_heads = (as_number(v) for v in (arguments[0].of(scope), *map(scope.value, _HEADS)))
+    if size is None or heads is None or kv_heads is None or size < 1:
+        return None
+    size = int(size)
+    copied = (len(arguments) < 2 or truth(arguments[1].of(scope)) is not False) and size % max(1, kv_heads) == 0
+    return heads % size == 0 and (kv_heads < 1 or kv_heads % size == 0 or copied)
+
+
+_HEADS = ("model.heads", "model.kv_heads")
+
+
+def _like(text: object, *patterns: object) -> bool:
+    return any(fnmatchcase(str(text), str(pattern)) for pattern in patterns)
+
+
+def _devices(scope: Scope, arguments: tuple[Branch, ...]) -> int | None:
+    """Lists after the first that cannot be read count nothing."""
+    first, *more = (device_ids(one.of(scope)) for one in arguments)
+    return None if first is None else len(first.union(*(ids for ids in more if ids is not None)))
+
+
+def _meet(one: object, other: object) -> bool | None:
+    ids, others = device_ids(one), device_ids(other)
+    return None if ids is None or others is None else bool(ids & others)
+
+
+def _size(text: object, letter: object) -> int | None:
+    sizes = parallel_sizes(text)
+    return None if sizes is None else sizes.get(str(letter), 1)
+
+
+def _ranks(text: object) -> int | None:
+    """Experts (e) share the other ranks."""
+    sizes = parallel_sizes(text)
+    return None if sizes is None else prod(size for letter, size in sizes.items() if letter in "dtpc")
+
+
+_MANY = 99
+FUNCTIONS: dict[str, RuleFunction] = {
+    "first": RuleFunction("first(a, b, …): the first that is known", _first, 1, _MANY, "parts"),
+    "on": RuleFunction("on(a, b, …): true where one is known to be true, else false", _on, 1, _MANY, "parts"),
+    "given": RuleFunction("given(NAME, …): the first that the user's files or the log set", _given, 1, _MANY, "parts"),
+    "known": RuleFunction("known(a): whether it is", _known, takes="parts"),
+    "min": RuleFunction("min(a, b, …): the least", min, 2, _MANY, "numbers"),
+    "max": RuleFunction("max(a, b, …): the largest", max, 2, _MANY, "numbers"),
+    "ceil": RuleFunction("ceil(a): rounded up", math.ceil, takes="numbers"),
+    "below": RuleFunction("below(a, step): the next lower multiple of the step", _below, 2, 2, "numbers"),
+    "divides": RuleFunction(
+        "divides(a, b): a divides b, and is not 0", lambda by, of: bool(by) and of % by == 0, 2, 2, "numbers"
+    ),
+    "heads_divide": RuleFunction(
+        "heads_divide(a): the model's attention heads divide by it", _heads_divide, 1, 2, "parts"
+    ),
+    "version": RuleFunction(
+        'version(a, ">=1,<2"): a version lies in a range', lambda at, spec: version_in(str(spec), str(at)), 2, 2
+    ),
+    "like": RuleFunction('like(a, "pattern*", …): a text fits one of the patterns', _like, 2, _MANY),
+    "items": RuleFunction(
+        "items(a): how many a list with commas has", lambda text: sum(map(bool, map(str.strip, str(text).split(","))))
+    ),
+    "devices": RuleFunction(
+        'devices(a, b, …): how many ids "list(range(0,8))" and "[8, 9]" name', _devices, 1, _MANY, "parts"
+    ),
+    "meet": RuleFunction("meet(a, b): two such lists have an id in common", _meet, 2, 2),
+    "before": RuleFunction(
+        'before(a, "+"): the text before the first such sign', lambda text, sign: str(text).split(str(sign))[0], 2, 2
+    ),
+    "after": RuleFunction(
+        'after(a, "+"): the text after the last such sign', lambda text, sign: str(text).split(str(sign))[-1], 2, 2
+    ),
+    "size": RuleFunction('size(a, "t"): 2 of "sglang:d4t2"; 1 where it is not named', _size, 2, 2),
+    "ranks": RuleFunction('ranks(a): 8 of "sglang:d4t2"', _ranks),
+}
+
+
+def device_ids(text: object) -> frozenset[int] | None:
+    """The ids of "list(range(0,8))" (sums of such), "[0,1,2]" or "0,1"; None where it is anything else."""
+    bare = "".join(str("" if text is None else text).split())
+    found: set[int] = set()
+    for part in bare.split("+") if bare else ():
+        spread = _RANGE.match(part)
+        if spread is not None and int(spread[3] or 1) and int(spread[2]) <= _LARGEST_DEVICE:
+            found |= set(range(int(spread[1] or 0), int(spread[2]), int(spread[3] or 1)))
+        elif _NUMBERS.match(part):
+            found |= {int(number) for number in part.strip("[]").split(",")}
+        else:
+            return None
+    return frozenset(found) or None
+
+
+def parallel_sizes(text: object) -> dict[str, int] | None:
+    """Letter → size of "sglang:d4p1t2" or "fsdp:d8"; None where it is not such."""
+    match = _SIZES.match("".join(str(text or "").split()))
+    return None if match is None else {letter: int(size) for letter, size in _SIZE.findall(match[1])}
+
+
+def version_in(specifier: str, version: str) -> bool:
+    """Whether a library version lies in a packaging specifier; local parts (+cu124) and pre-releases are tolerated."""
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet
+    from packaging.version import InvalidVersion, Version
+
+    number = re.match(r"v?(\d[\w.]*)", version.split("+", 1)[0])
+    try:
+        return number is not None and SpecifierSet(specifier, prereleases=True).contains(Version(number[1]))
+    except (InvalidSpecifier, InvalidVersion):
+        return False
