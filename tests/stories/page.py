@@ -9,9 +9,10 @@ GIB = 2**30
 Answer = dict[str, Any]
 
 
-def page(answer: Answer) -> str:
-    """The page of one `diagnose --format json` answer; fewer than 100 lines for every story."""
-    return "\n".join([*_verdict(answer), "", *_plan(answer), "", *_memory(answer)]) + "\n"
+def page(answer: Answer, codes: dict[str, int]) -> str:
+    """The page of one `diagnose --format json` answer; `codes`: script → exit code of `estimate` on it."""
+    ends = [f"estimate {script}: exit {code}" for script, code in codes.items()]
+    return "\n".join([*_verdict(answer), "", *_plan(answer), "", *_memory(answer), "", *ends]) + "\n"
 
 
 def _verdict(answer: Answer) -> Iterator[str]:

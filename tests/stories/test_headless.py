@@ -35,8 +35,11 @@ def golden(name: str, folder: str, text: str) -> None:
 @pytest.mark.parametrize("name", STORIES)
 def test_the_story_reads_as_on_its_page(name: str, tmp_path: Path, monkeypatch: Patch, capsys: Capture) -> None:
     story = STORIES[name]
-    enter(story, tmp_path, monkeypatch)
-    golden(f"{name}.page.txt", story.folder, page(diagnosis(story, capsys)))
+    folder = enter(story, tmp_path, monkeypatch)
+    tell(story.words("fix"), capsys)
+    scripts = [script for script in (story.script, story.fits) if (folder / script).exists()]
+    codes = {script: tell(["estimate", script, "--log", story.log, *story.machine], capsys)[0] for script in scripts}
+    golden(f"{name}.page.txt", story.folder, page(diagnosis(story, capsys), codes))
 
 
 @pytest.mark.parametrize("name", DOCUMENTED)

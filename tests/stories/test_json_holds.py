@@ -65,13 +65,24 @@ def test_every_quoted_line_stands_in_its_file(answer: Answer) -> None:
         assert entry["text"].strip()[:40] in lines[entry["line"] - 1]
 
 
-def test_every_setting_in_force_stands_where_it_is_said_to(answer: Answer) -> None:
+def test_a_settings_line_and_bytes_are_where_its_value_is_written(answer: Answer) -> None:
     for setting in answer["run"]["settings"]:
-        if not setting.get("file") or setting.get("start") is None:
+        if setting["file"] is None:
+            assert setting["line"] is setting["start"] is setting["end"] is None, setting
             continue
-        there = Path(setting["file"]).read_bytes()[setting["start"] : setting["end"]].decode()
-        assert there, setting["key"]
-        assert setting["line"] <= Path(setting["file"]).read_bytes().count(b"\n") + 1
+        data = Path(setting["file"]).read_bytes()
+        assert data[: setting["start"]].count(b"\n") + 1 == setting["line"], setting
+        value = setting["value"]
+        there = data[setting["start"] : setting["end"]].decode().lower()
+        parts = value if isinstance(value, list) else str(value).strip("[]").split(",")
+        assert there, setting
+        assert all(str(part).lower() in there for part in parts), setting
+
+
+def test_before_and_after_have_the_same_phases(answer: Answer) -> None:
+    for place in ("gpu", "host"):
+        before, after = ([p["phase"] for p in answer[side][place]["phases"]] for side in ("memory", "after"))
+        assert before == after
 
 
 def test_changes_start_from_what_is_in_force(answer: Answer) -> None:
