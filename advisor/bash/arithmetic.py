@@ -54,14 +54,14 @@ def evaluate(expression: bytes, lookup: VariableLookup, store: Store) -> int:
         at = found.end()
     if not tokens:
         return 0
-    parser = _Expression(tokens, lookup, store)
+    parser = _Arithmetic(tokens, lookup, store)
     value = parser.comma()
     if parser.at != len(tokens):
         raise Undecided
     return value
 
 
-class _Expression:
+class _Arithmetic:
     """A recursive-descent evaluator over tokens."""
 
     def __init__(self, tokens: list[re.Match[bytes]], lookup: VariableLookup, store: Store) -> None:

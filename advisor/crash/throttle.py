@@ -1,4 +1,4 @@
-"""Decides which lines of a log are looked at no more, because so many alike were tried in vain or said the same."""
+"""Decides which lines of a log are looked at no more, after many alike that matched nothing or repeated one message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lists everything the knowledge files say, one entry at a time, with its place."""
+"""Lists every entry of the knowledge files with its place."""
 
 from __future__ import annotations
 

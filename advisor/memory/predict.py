@@ -32,7 +32,7 @@ Overrides = Mapping[str, str | None]
 """Native key (`$NAME` for a variable) → new text; None removes."""
 RAY_THRESHOLD = 0.95
 """Ray's default kill threshold (docs: out-of-memory prevention)."""
-_Question = tuple[frozenset[tuple[str, str | None]], bool, tuple[tuple[str, object], ...]]
+_PredictionKey = tuple[frozenset[tuple[str, str | None]], bool, tuple[tuple[str, object], ...]]
 
 
 class MeasuredEvidence(Struct, frozen=True):
@@ -114,8 +114,8 @@ class Predictor:
         self._peaks = peaks
         self._earlier = earlier or {}
         self._doubt = doubt
-        self._built: dict[_Question, BuiltRun] = {}
-        self._known: dict[_Question, Prediction] = {}
+        self._built: dict[_PredictionKey, BuiltRun] = {}
+        self._known: dict[_PredictionKey, Prediction] = {}
 
     @property
     def machine(self) -> Machine:
@@ -203,7 +203,7 @@ def _placed(crash: Crash, ledger: Ledger) -> Crash:
     return replace(crash, phase=max(among, key=lambda each: each.expected).phase)
 
 
-def _question(overrides: Overrides | None, fixed: bool, knobs: Mapping[str, Knob] | None) -> _Question:
+def _question(overrides: Overrides | None, fixed: bool, knobs: Mapping[str, Knob] | None) -> _PredictionKey:
     told = tuple((name, knob.value) for name, knob in (knobs or {}).items())
     return frozenset((overrides or {}).items()), fixed, told
 

@@ -1,4 +1,4 @@
-"""Writes a file whole or not at all, and never over one that nobody gave up.
+"""Writes a file whole or not at all, and never over an existing one without leave.
 
 The bytes go to a temporary file in the same folder, reach the disk, and only then get the name.
 """

@@ -12,7 +12,7 @@ import pytest
 
 from advisor.knowledge import open_knowledge
 from advisor.rules.functions import FUNCTIONS
-from advisor.session import Asked, State, open_session
+from advisor.session import SessionRequest, State, open_session
 from tests.plan.planned import Planned, changes, out_of_memory, planned
 
 __all__ = ["planned"]
@@ -35,7 +35,7 @@ def mine(tmp_path: Path) -> Path:
 def opened(mine: Path, world: int, learners: int, width: int) -> State:
     script = mine.parent / "run.sh"
     script.write_text(SCRIPT.format(world=world, learners=learners, width=width))
-    return open_session(Asked(script, gpus="8xA100-80GB", knowledge=(mine,)))
+    return open_session(SessionRequest(script, gpus="8xA100-80GB", knowledge=(mine,)))
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from typing import Any, get_args, get_type_hints
 from advisor.knowledge.schema import Mechanics
 from advisor.machine.inventory import Machine
 from advisor.run.run import KnobValue, Run, Topology
+from tests.made_mechanics import made_mechanics
 
 from .runs import box, make_run
 
@@ -103,7 +104,7 @@ def mechanics(random: Random) -> Mechanics:
         options = NUMBERS.get(name) or ((True, False) if kind is bool else get_args(kind))
         if options and all(not isinstance(each, type) for each in options) and random.random() < 0.4:
             fields[name] = random.choice(options)
-    return Mechanics(**fields)
+    return made_mechanics(**fields)
 
 
 def made_run(seed: int) -> tuple[Run, Machine]:

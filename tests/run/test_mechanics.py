@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from advisor.run.mechanics import USUAL, assumed_mechanics
-from advisor.session import Asked, State, open_session
+from advisor.session import SessionRequest, State, open_session
 
 DIALECT = """
 framework: foo
@@ -29,7 +29,7 @@ def sitting(folder: Path, mechanics: str = "") -> State:
     (folder / "mine" / "frameworks" / "foo.yaml").write_text(DIALECT + mechanics)
     script = folder / "run.sh"
     script.write_text("torchrun --nproc_per_node 8 -m foo.train --model Qwen/Qwen2.5-7B-Instruct --rows 4\n")
-    return open_session(Asked(script, gpus="8xA100-80GB", knowledge=(folder / "mine",)))
+    return open_session(SessionRequest(script, gpus="8xA100-80GB", knowledge=(folder / "mine",)))
 
 
 def test_a_dialect_without_mechanics_is_counted_by_assumptions_that_are_printed(tmp_path: Path) -> None:

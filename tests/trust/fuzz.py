@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from advisor import language, session, session_store
-from advisor.config import read_config, told
+from advisor.config import choices_in_force, read_config
 from advisor.crash.read import read_text
 from advisor.crash.snapshot import RefusedPickleError, plain_data
 from advisor.crash.sources import LogError
@@ -324,7 +324,7 @@ def _run_file(path: Path) -> None:
 def _config(folder: Path, data: bytes) -> None:
     (folder / "rl-oom-advisor").mkdir(exist_ok=True)
     (folder / "rl-oom-advisor" / "config").write_bytes(data)
-    for _, value, _ in told(read_config({"XDG_CONFIG_HOME": str(folder)})):
+    for _, value, _ in choices_in_force(read_config({"XDG_CONFIG_HOME": str(folder)})):
         assert isinstance(value, str)
 
 

@@ -1,4 +1,4 @@
-"""Checks ids that point nowhere, causes that nothing relieves, remedies that nobody can apply, and missing sources."""
+"""Checks ids that point nowhere, causes that nothing relieves, remedies without a key, missing sources."""
 
 from __future__ import annotations
 

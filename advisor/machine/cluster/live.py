@@ -1,4 +1,4 @@
-"""Reads the nodes of a Ray cluster again and again while somebody looks at them, and only then."""
+"""Reads the nodes of a Ray cluster at intervals, only while their screen is open."""
 
 from __future__ import annotations
 
