@@ -51,7 +51,7 @@ def find_launcher(words: Sequence[str]) -> LauncherMatch | None:
         if not name:  # not known: `$PYTHON -u train.py`, `$WRAPPER python train.py`
             python = _python(words, at) if "".join(words[at + 1 : at + 2]).startswith("-") else None
             if python is not None:
-                return replace(python, wrapped=wrapped, trains=is_training(python.program))
+                return replace(python, wrapped=wrapped, trains=python.kind == "program" and is_training(python.program))
             at += 1
         elif name == "env":
             at = past_env(words, at + 1, wrapped)
@@ -69,7 +69,7 @@ def find_launcher(words: Sequence[str]) -> LauncherMatch | None:
             found = _program(words, at)
             behind = _behind_dashes(words, found)
             if behind is None:
-                return found and replace(found, wrapped=wrapped, trains=is_training(found.program))
+                return found and replace(found, wrapped=wrapped, trains=found.kind == "program" and is_training(found.program))
             at = behind
     return None
 

@@ -44,3 +44,13 @@ def test_a_file_that_is_there_or_a_word_of_the_framework_is_not_missing(tmp_path
 def test_the_name_is_made_harmless(tmp_path: Path) -> None:
     found = launched(tmp_path, "torchrun train.py --deepspeed $'a\\e[31mb.json'").not_found
     assert [one.file for one in found] == ["ab.json"]
+
+
+def test_a_script_that_is_not_found_is_no_training_command_by_its_name(tmp_path):
+    script = tmp_path / "notes.sh"
+    script.write_text("bash examples/train_rl.sh\nactor_rollout_ref.rollout.gpu_memory_utilization=0.8\n")
+    found = read_script(script)
+    assert [launch.program for launch in found.launches] == [""]
+    assert [setting.key for setting in found.launches[0].settings] == [
+        "actor_rollout_ref.rollout.gpu_memory_utilization"
+    ]
