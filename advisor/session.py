@@ -19,6 +19,7 @@ from advisor.diagnosis.leaks import Faults
 from advisor.diagnosis.open_questions import (
     answered_sharding,
     tree_answers,
+    with_answered_framework,
     with_answered_version,
     with_sharding,
     with_version,
@@ -47,6 +48,7 @@ from advisor.request import (
     silent,
     stated_libraries,
 )
+from advisor.run.bound import native
 from advisor.run.build import RunInputs
 from advisor.run.dialect import Recognised, no_place
 from advisor.run.run import Run
@@ -224,7 +226,9 @@ def _think(
     measured = measured_in(asked.record) if asked.record is not None else None
     crash = with_phase(crash, measured)
     launch = script.launches[index] if script is not None and script.launches else None
-    recognised = with_answered_version(recognised, answers)
+    recognised = with_answered_version(
+        _answered_dialect(recognised, answers, knowledge, machine, launch, crash), answers
+    )
     shardings = knowledge.tree.sharding
     frames = [f"{frame.file}:{frame.function}" for frame in crash.frames]
     unread = unread_sharding(launch, shardings, answered_sharding(shardings, answers), frames)
@@ -271,6 +275,21 @@ def _think(
         situation,
     )
     return accept(replace(state, measured=measured), asked.accept)
+
+
+def _answered_dialect(
+    recognised: Recognised,
+    answers: Mapping[str, str],
+    knowledge: Knowledge,
+    machine: Machine,
+    launch: Launch | None,
+    crash: Crash,
+) -> Recognised:
+    """The dialect with which the run is read: what the user answered counts where the launch bears no marks."""
+    keys = {*crash.settings, *(native(setting.key) for setting in (launch.settings if launch is not None else ()))}
+    libraries = {**crash.libraries, **machine.libraries}
+    paths = [frame.file for frame in crash.frames]
+    return with_answered_framework(recognised, answers, knowledge.frameworks, keys, libraries, paths)
 
 
 def _with_answered_phase(crash: Crash, answers: Mapping[str, str]) -> Crash:

@@ -13,9 +13,8 @@ from advisor.diagnosis.fact import Fact
 from advisor.diagnosis.facts import DiagnosisInputs, gather_facts
 from advisor.diagnosis.likely_phase import narrowed, walk_likeliest
 from advisor.diagnosis.remarks import remarks
-from advisor.diagnosis.tree import Walk, check_answers, ruled_out, walk
+from advisor.diagnosis.tree import RETOLD, Walk, check_answers, retell, ruled_out, walk
 from advisor.knowledge.schema import Cause, Knowledge, Tree
-from advisor.language import say
 from advisor.memory.calibrate import Correction
 from advisor.memory.cells import Ledger
 from advisor.words import MEMORIES, PHASES, Basis, Memory, Phase
@@ -37,12 +36,14 @@ def diagnose(
     """Diagnose from what is known and what the user answered. Raises AnswerError for answers the tree does not have."""
     check_answers(knowledge.tree, answers)
     facts = gather_facts(known)
-    for name in ("memory", "phase", "framework"):
-        _told(facts, name, answers)
+    proved = dict(facts)
+    for name in RETOLD:
+        if name in answers:
+            retell(facts, name, answers[name])
     # where the phase is not known, an advisory is not dismissed for it
     worries = concerns(knowledge.advisories, facts, ignoring=frozenset({"phase"} - set(facts)))
     facts.update(concern_facts(worries))
-    walked = _walked(knowledge.tree, facts, answers, known)
+    walked = _walked(knowledge.tree, facts, answers, known, proved)
     matched = match_cases(knowledge.cases, facts, known.run, knowledge.own_cases)
     cause = walked.cause
     diagnosis = Diagnosis(
@@ -63,25 +64,17 @@ def diagnose(
     return Diagnosed(diagnosis, cause, facts, worries, matched)
 
 
-def _walked(tree: Tree, facts: dict[str, Fact], answers: Mapping[str, str], known: DiagnosisInputs) -> Walk:
+def _walked(
+    tree: Tree, facts: dict[str, Fact], answers: Mapping[str, str], known: DiagnosisInputs, proved: Mapping[str, Fact]
+) -> Walk:
     """The walk; where a frame without its caller leaves several phases, the likeliest of them is taken as a guess."""
     among = known.crash.phase_among
     if not among or "phase" in facts or known.crash.verdict != "oom":
-        walked = walk(tree, facts, answers)
+        walked = walk(tree, facts, answers, proved)
         return narrowed(walked, among) if among else walked
     if answers.get("phase") == UNKNOWN:
-        return narrowed(walk(tree, facts, answers), among)
-    return walk_likeliest(facts, known.crash, known.ledger, lambda assumed: walk(tree, assumed, answers))
-
-
-def _told(facts: dict[str, Fact], name: str, answers: Mapping[str, str]) -> None:
-    given = answers.get(name)
-    if given is None:
-        return
-    if given == UNKNOWN:
-        facts.pop(name, None)
-    else:
-        facts[name] = Fact(given, "user", say("you said so"))
+        return narrowed(walk(tree, facts, answers, proved), among)
+    return walk_likeliest(facts, known.crash, known.ledger, lambda assumed: walk(tree, assumed, answers, proved))
 
 
 def _basis(walked: Walk, ledger: Ledger) -> Basis:

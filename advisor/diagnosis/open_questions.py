@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 
 from msgspec.structs import replace
 
@@ -11,12 +11,36 @@ from advisor.diagnosis.diagnosis import UNKNOWN, AnsweredBy, Choice, Diagnosis, 
 from advisor.diagnosis.tree import AnswerError, not_an_answer
 from advisor.knowledge.schema import Era, Framework, Sharding
 from advisor.language import say
-from advisor.run.dialect import Recognised
+from advisor.run.dialect import Recognised, told_era
 from advisor.run.run import Unread
 
 VERSION, SHARDING = "version", "sharding"
+FRAMEWORKS = ("framework", "framework_host")
+"""Questions whose answer is a framework: asked on the way of GPU memory, and of host RAM."""
 AFTER = ("framework", "framework_host", "memory")
 """It stands behind the first of these on the path."""
+
+
+def with_answered_framework(
+    recognised: Recognised,
+    answers: Mapping[str, str],
+    frameworks: Sequence[Framework],
+    keys: Set[str],
+    libraries: Mapping[str, str],
+    paths: Sequence[str],
+) -> Recognised:
+    """The dialect that the user named, where the launch bears no marks of one.
+
+    A launch's own marks are proof and stay; lines of a log are not: packages share them, and forks print them.
+    `keys`: native settings of launch and log; `paths`: files of the traceback.
+    """
+    word = next((answers[name] for name in FRAMEWORKS if answers.get(name) not in (None, UNKNOWN)), None)
+    framework = next((each for each in frameworks if each.framework == word), None)
+    if framework is None or (recognised.framework is not None and recognised.told_by == "script"):
+        return recognised
+    version = libraries.get(framework.package)
+    era, era_told_by = told_era(framework, version, set(keys), libraries, paths)
+    return Recognised(framework, era, say("your answer"), version, "user", era_told_by)
 
 
 def with_answered_version(recognised: Recognised, answers: Mapping[str, str]) -> Recognised:

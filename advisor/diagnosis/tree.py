@@ -12,6 +12,8 @@ from advisor.diagnosis.fact import Fact, Facts
 from advisor.knowledge.schema import Answer, Cause, Question, Tree
 from advisor.language import clauses, listed, say
 
+RETOLD = ("memory", "phase", "framework")
+"""Questions whose answer is a fact for all that follows."""
 MOST_QUESTIONS = 12
 """A tree that loops is a mistake in the file; the linter finds it, this stops it."""
 UNSETTLED = "unclear"
@@ -33,8 +35,14 @@ class Walk(Struct, frozen=True):
     """Leaves that an answer led away from, in the order of the questions."""
 
 
-def walk(tree: Tree, facts: dict[str, Fact], answers: Mapping[str, str]) -> Walk:
-    """Walk from `start`. A user's answer about `memory`, `phase` or `framework` becomes a fact for what follows."""
+def walk(
+    tree: Tree, facts: dict[str, Fact], answers: Mapping[str, str], proved: Mapping[str, Fact] | None = None
+) -> Walk:
+    """Walk from `start`. A user's answer about `memory`, `phase` or `framework` becomes a fact for what follows.
+
+    `proved`: the same facts before any answer; what they say stands beside an answer that says otherwise.
+    """
+    before = dict(facts) if proved is None else proved
     questions = {question.id: question for question in tree.questions}
     causes = {cause.id: cause for cause in tree.causes}
     check_answers(tree, answers)
@@ -44,10 +52,10 @@ def walk(tree: Tree, facts: dict[str, Fact], answers: Mapping[str, str]) -> Walk
     leaf: str | None = None
     while at is not None and leaf is None and len(steps) < MOST_QUESTIONS:
         question = questions[at]
-        step = _ask(question, facts, answers)
+        step = _ask(question, before if question.id in answers else facts, answers)
         steps.append(step)
-        if step.source == "user" and question.id in ("memory", "phase", "framework"):
-            _retell(facts, question.id, step.answer)
+        if step.source == "user" and question.id in RETOLD:
+            retell(facts, question.id, step.answer)
         taken = question.answers.get(step.answer)
         rejected += _others(tree, question, taken, step)
         at, leaf = (taken.next, taken.leads_to) if taken else (question.unknown_next, question.unknown_leads_to)
@@ -113,7 +121,12 @@ def _joined(found: list[Fact]) -> Fact:
     return Fact(True, found[0].source, clauses(dict.fromkeys(fact.because for fact in found)), evidence)
 
 
-def _retell(facts: dict[str, Fact], name: str, answer: str) -> None:
+def retell(facts: dict[str, Fact], name: str, answer: str) -> None:
+    """Make a user's answer the fact `name`. The framework stays where a launch's own marks prove it: its settings are
+    read in that dialect, whatever the answer."""
+    known = facts.get(name)
+    if name == "framework" and known is not None and known.source == "script":
+        return
     if answer == UNKNOWN:
         facts.pop(name, None)
     else:

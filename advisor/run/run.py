@@ -120,7 +120,7 @@ class Topology(Struct, frozen=True):
         return max(1, self.actor_gpus // max(1, self.sequence_parallel * self.model_parallel))
 
 
-RecognisedFrom = Literal["script", "log"]
+RecognisedFrom = Literal["script", "log", "user"]
 
 
 class Unread(Struct, frozen=True):

@@ -69,7 +69,9 @@ def find_launcher(words: Sequence[str]) -> LauncherMatch | None:
             found = _program(words, at)
             behind = _behind_dashes(words, found)
             if behind is None:
-                return found and replace(found, wrapped=wrapped, trains=found.kind == "program" and is_training(found.program))
+                return found and replace(
+                    found, wrapped=wrapped, trains=found.kind == "program" and is_training(found.program)
+                )
             at = behind
     return None
 

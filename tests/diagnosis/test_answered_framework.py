@@ -1,0 +1,72 @@
+"""What the user answers of the framework is how a run without marks is read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from advisor.knowledge import load_knowledge
+from advisor.session import SessionRequest, State, answer, open_session
+
+LINE = (
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 3.10 GiB. GPU 2 has a total capacity of 79.11 GiB "
+    "of which 1.20 GiB is free. Process 9 has 77.90 GiB memory in use. Of the allocated memory 71.00 GiB is "
+    "allocated by PyTorch, and 1.10 GiB is reserved by PyTorch but unallocated.\n"
+)
+FRAMEWORKS = [each.framework for each in load_knowledge().frameworks]
+
+
+def opened(folder: Path, script: str = "", log: str = LINE, **answers: str) -> State:
+    (folder / "train.log").write_text(log)
+    given: dict[str, Path] = {}
+    if script:
+        (folder / "run.sh").write_text(script)
+        given = {"script": folder / "run.sh"}
+    asked = SessionRequest(**given, logs=(folder / "train.log",), gpus="8xA100-80GB", model="Qwen3-8B", answers=answers)
+    return open_session(asked)
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_a_log_without_marks_is_read_in_the_dialect_that_the_user_names(tmp_path: Path, framework: str) -> None:
+    state = opened(tmp_path, framework=framework, phase="actor_update")
+    assert (state.run.framework, state.run.recognised_from) == (framework, "user")
+    assert [change.key for step in state.plan.steps for change in step.changes if step.kind == "setting"]
+
+
+def test_the_answer_given_later_does_the_same_and_can_be_taken_back(tmp_path: Path) -> None:
+    state = opened(tmp_path)
+    assert state.run.framework == "unknown"
+    told = answer(state, "framework", "verl")
+    assert told.run.framework == "verl"
+    assert "version" in told.diagnosis.open_questions
+    assert answer(told, "framework", None).run.framework == "unknown"
+
+
+def test_the_answer_on_the_way_of_host_memory_counts_too(tmp_path: Path) -> None:
+    killed = "ray.exceptions.OutOfMemoryError: Task was killed due to the node running low on memory.\n"
+    state = opened(tmp_path, log=killed, framework_host="openrlhf", memory="host")
+    assert state.run.framework == "openrlhf"
+
+
+def test_a_version_that_the_user_names_counts_in_that_dialect(tmp_path: Path) -> None:
+    assert opened(tmp_path, framework="verl", version="v0.5").run.era == "v0.5"
+
+
+def test_an_answer_beats_lines_of_a_log_that_a_fork_prints_too(tmp_path: Path) -> None:
+    log = 'File "/opt/verl/single_controller/ray/base.py", line 10, in func\n' + LINE
+    assert opened(tmp_path, log=log, framework="easyr1").run.framework == "easyr1"
+
+
+def test_the_marks_of_a_launch_are_proof_and_the_report_shows_both(tmp_path: Path) -> None:
+    script = "python3 -m verl.trainer.main_ppo data.train_batch_size=64 trainer.n_gpus_per_node=8\n"
+    state = opened(tmp_path, script, framework="openrlhf")
+    assert state.run.framework == "verl"
+    step = next(step for step in state.diagnosis.path if step.question == "framework")
+    assert (step.answer, step.suggested) == ("openrlhf", "verl")
+
+
+def test_what_the_log_proves_stands_beside_an_answer_that_says_otherwise(tmp_path: Path) -> None:
+    state = opened(tmp_path, memory="host")
+    step = state.diagnosis.path[0]
+    assert (step.question, step.answer, step.suggested) == ("memory", "host", "gpu")
