@@ -55,6 +55,11 @@ _BY_FIRST = {
 _COLOUR = re.compile("\x1b\\[[0-9;]{0,16}m")
 _REPEATED = re.compile(r" *\[repeated (\d{1,6})x across cluster\](?: \(Ray deduplicates.*)?$")
 _VISIBLE_ESCAPE = re.compile(r"\^\[\[[0-9;]{0,12}m")
+_BAR = re.compile(
+    r"[^|]{0,80}?\b\d{1,3}%\|[^|]{0,300}\| {0,4}[\d.]{1,20}[kMG]?/[\d.]{1,20}[kMG]? "
+    r"\[[^][]{0,200}(?:/s|s/it)[^][]{0,200}\] ?(?=\S)"
+)
+"""A tqdm bar to which something is glued: it ends without a line break, so what comes next stands behind it."""
 _CODE = re.compile(rb"(?:\x1b|\^\[)\[[0-?]{0,32}[ -/]{0,4}[@-~]")
 _SPLIT = re.compile(rb"[\r\n]+")
 
@@ -92,6 +97,8 @@ def peel(printed: str, number: int = 1) -> LogLine:
     text, repeats = printed, 0
     if "[repeated " in printed and (again := _REPEATED.search(printed)):
         text, repeats = printed[: again.start()], int(again[1])
+    if "%|" in text and (bar := _BAR.match(text)):
+        text = text[bar.end() :]
     labels: list[str] = []
     stamp = ""
     for _ in range(_PEELS):

@@ -62,7 +62,16 @@ def judge(placed: Sequence[LogFind], finished: bool, going: bool, readings: Sequ
     other = next((one for one in refuted if one.id != OTHER_EXCEPTION and one.id not in _ASIDE), None)
     if other is None or other.place >= short.place:
         other = _pool_trouble(placed, short)
-    return Judgement("not_oom", "none", other) if other else Judgement("oom", short.memory, short)
+    return Judgement("not_oom", "none", other) if other else Judgement("oom", _memory_of(short, placed), short)
+
+
+def _memory_of(short: LogFind, placed: Sequence[LogFind]) -> Memory:
+    """Which memory was short. Ray wraps torch's and its own OutOfMemoryError alike: another line has to say which."""
+    if "wrapper" not in short.find.fields:
+        return short.memory
+    proofs = {one.memory for one in placed if one.verdict == "oom" and "wrapper" not in one.find.fields}
+    known = proofs & {"gpu", "host"}
+    return known.pop() if len(known) == 1 else "unknown"
 
 
 def _with_witness(judgement: Judgement, readings: Sequence[LogFind]) -> Judgement:

@@ -61,3 +61,13 @@ def test_redraws_and_literal_line_breaks_are_lines_of_their_own():
 @pytest.mark.parametrize("text", ["12 apples", "(not a prefix) x", "[INFO", "2025", "torch.Size([3])", ""])
 def test_ordinary_text_is_left_alone(text):
     assert peel(text).text == text
+
+
+@pytest.mark.parametrize(
+    "bar", [" 13%|▎  | 53/400 [00:13<01:17,  4.48it/s]", "Train:  8%|x | 3/9 [00:01<00:02, 1.2s/it, loss=2]"]
+)
+@pytest.mark.parametrize("glued", ["Killed", "x.sh: line 3: 4711 Killed    python train.py"])
+def test_what_is_glued_to_a_progress_bar_is_read_as_a_line_of_its_own(bar, glued):
+    line = peel(bar + glued)
+    assert (line.text, line.printed) == (glued, bar + glued)
+    assert peel(bar).text == bar

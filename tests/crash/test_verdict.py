@@ -56,9 +56,9 @@ def test_a_table_with_literal_tabs_and_line_breaks_is_read():
     assert (crash.memory, len(crash.top_users)) == ("host", 3)
 
 
-def test_the_same_class_name_behind_rays_wrapper_is_the_gpu():
+def test_rays_wrapper_alone_proves_neither_gpu_nor_host():
     crash = judge("ray.exceptions.RayTaskError(OutOfMemoryError): ray::WorkerDict.actor_rollout_update_actor() (pid=1)")
-    assert (crash.verdict, crash.memory, crash.phase) == ("oom", "gpu", "actor_update")
+    assert (crash.verdict, crash.memory, crash.phase) == ("oom", "unknown", "actor_update")
 
 
 @pytest.mark.parametrize(
