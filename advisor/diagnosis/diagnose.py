@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
+from advisor.crash.evidence import Crash
 from advisor.diagnosis.advise import Concern, advice_of, concern_facts, concerns
 from advisor.diagnosis.cases import MatchedCase, match_cases
 from advisor.diagnosis.diagnosis import UNKNOWN, Diagnosis
@@ -51,7 +52,7 @@ def diagnose(
         title=cause.title,
         explains=" ".join(cause.explains.split()),
         basis=_basis(walked, known.ledger),
-        memory=_memory(facts, cause),
+        memory=_memory(facts, walked, known.crash),
         phase=_phase(facts),
         path=walked.steps,
         ruled_out=ruled_out(knowledge.tree, walked, facts),
@@ -87,9 +88,12 @@ def _basis(walked: Walk, ledger: Ledger) -> Basis:
     return "measured" if sources == {"log"} else "computed"
 
 
-def _memory(facts: Mapping[str, Fact], cause: Cause) -> Memory:
+def _memory(facts: Mapping[str, Fact], walked: Walk, crash: Crash) -> Memory:
+    """Which memory ran out; unknown where a log proves that one did, but not which, and the user says nothing."""
     fact = facts.get("memory")
-    return next((word for word in MEMORIES if fact is not None and fact.value == word), cause.memory)
+    if fact is None and crash.verdict == "oom" and not any(step.source == "user" for step in walked.steps):
+        return "unknown"
+    return next((word for word in MEMORIES if fact is not None and fact.value == word), walked.cause.memory)
 
 
 def _phase(facts: Mapping[str, Fact]) -> Phase:

@@ -37,7 +37,10 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
     maybe = version_steps(situation, looks_like)[:1]
     healed = any(step.selected for step in steps)
     # first see which version it is, before results are given up
-    quiet = healed or cause.memory in ("unknown", "shm")  # no ledger of GPU or host counts what ran out there
+    predictor = situation.predictor
+    undecided = predictor.died is None and predictor.crash.verdict == "oom"  # which memory it was is still open
+    # no ledger of GPU or host counts what ran out there
+    quiet = healed or undecided or cause.memory in ("unknown", "shm")
     picked = Selected({}) if quiet else select(proposals, situation, cause, only_same_results=bool(maybe))
     against = exclusions(proposals, situation)
     for proposal in (picked.own.get(p.remedy.id, p) for p in proposals):

@@ -70,3 +70,18 @@ def test_what_the_log_proves_stands_beside_an_answer_that_says_otherwise(tmp_pat
     state = opened(tmp_path, memory="host")
     step = state.diagnosis.path[0]
     assert (step.question, step.answer, step.suggested) == ("memory", "host", "gpu")
+
+
+WRAPPER = "ray.exceptions.RayTaskError(OutOfMemoryError): ray::WorkerDict.actor_rollout_update_actor() (pid=12)\n"
+
+
+def test_a_shortage_of_which_the_log_does_not_say_the_memory_is_told_as_such_and_ticks_nothing(tmp_path: Path) -> None:
+    state = opened(tmp_path, log=WRAPPER)
+    assert (state.crash.verdict, state.diagnosis.memory) == ("oom", "unknown")
+    assert state.diagnosis.path[0].answer == "unknown"
+    assert not state.plan.selected()
+
+
+@pytest.mark.parametrize("memory", ["gpu", "host"])
+def test_the_users_word_on_the_memory_decides_which_it_was(tmp_path: Path, memory: str) -> None:
+    assert opened(tmp_path, log=WRAPPER, memory=memory).diagnosis.memory == memory
