@@ -62,7 +62,8 @@ class Finished(NamedTuple):
 
 def run(parsed: argparse.Namespace) -> Finished:
     """Run the command, or join one that runs. Raises Refusal."""
-    from advisor.watch.launcher import WatchRequest, default_folder
+    from advisor.watch.launcher import default_folder
+    from advisor.watch.request import WatchRequest
 
     argv = list(parsed.command[1:] if parsed.command[:1] == ["--"] else parsed.command)
     folder = Path(parsed.output) if parsed.output else default_folder()

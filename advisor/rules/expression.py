@@ -234,6 +234,33 @@ class Conditional(Node, frozen=True, array_like=True, tag="if"):
         return f"{self.then.within(1)} if {self.when.within(1)} else {self.otherwise}"
 
 
+class RuleFunction(Struct, frozen=True):
+    """A function, how it is written, and how many arguments it takes."""
+
+    form: str
+    of: Callable[..., RuleValue | None]
+    least: int = 1
+    most: int = 1
+    takes: Literal["values", "numbers", "parts"] = "values"
+    """parts: the scope and the arguments themselves; else their values, and it is unknown where one of them is."""
+
+    def made(self, scope: Scope, arguments: tuple[Branch, ...]) -> RuleValue | None:
+        """What it comes to; what it cannot make something of is unknown."""
+        if self.takes == "parts":
+            return self.of(scope, arguments)
+        values = [one.of(scope) if self.takes == "values" else as_number(one.of(scope)) for one in arguments]
+        if any(value is None for value in values):
+            return None
+        try:
+            return self.of(*values)
+        except (ArithmeticError, ValueError):
+            return None
+
+
+FUNCTIONS: dict[str, RuleFunction] = {}
+"""Name → function that an expression may call; advisor/rules/functions.py fills it."""
+
+
 class Call(Node, frozen=True, array_like=True, tag="call"):
     """A function of advisor/rules/functions.py."""
 
@@ -241,8 +268,6 @@ class Call(Node, frozen=True, array_like=True, tag="call"):
     arguments: tuple[Branch, ...]
 
     def of(self, scope: Scope) -> RuleValue | None:
-        from advisor.rules.functions import FUNCTIONS
-
         return FUNCTIONS[self.function].made(scope, self.arguments)
 
     def __str__(self) -> str:
@@ -530,8 +555,6 @@ class _ExpressionParser:
         return value
 
     def call(self, function: str) -> Branch:
-        from advisor.rules.functions import FUNCTIONS
-
         offset = self.tokens[self.place - 2][2]
         arguments: list[Branch] = []
         while not self.taken(")"):

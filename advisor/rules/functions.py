@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
 from fnmatch import fnmatchcase
 from math import prod
-from typing import Literal
 
-from msgspec import Struct
-
-from advisor.rules.expression import Branch, Name, RuleValue, Scope, as_number, truth
+from advisor.rules.expression import FUNCTIONS, Branch, Name, RuleFunction, RuleValue, Scope, as_number, truth
 
 _RANGE = re.compile(r"list\(range\((?:(\d{1,6}),)?(\d{1,6})(?:,(\d{1,6}))?\)\)\Z")
 _NUMBERS = re.compile(r"\[?\d{1,6}(?:,\d{1,6})*\]?\Z")
@@ -19,29 +15,6 @@ _SIZES = re.compile(r"(?:[a-z]+[.:])?((?:[a-z]\d{1,5})+)\Z")
 _SIZE = re.compile(r"([a-z])(\d+)")
 _LARGEST_DEVICE = 100_000
 """Ids of one list; a longer one is a mistake."""
-
-
-class RuleFunction(Struct, frozen=True):
-    """A function, how it is written, and how many arguments it takes."""
-
-    form: str
-    of: Callable[..., RuleValue | None]
-    least: int = 1
-    most: int = 1
-    takes: Literal["values", "numbers", "parts"] = "values"
-    """parts: the scope and the arguments themselves; else their values, and it is unknown where one of them is."""
-
-    def made(self, scope: Scope, arguments: tuple[Branch, ...]) -> RuleValue | None:
-        """What it comes to; what it cannot make something of is unknown."""
-        if self.takes == "parts":
-            return self.of(scope, arguments)
-        values = [one.of(scope) if self.takes == "values" else as_number(one.of(scope)) for one in arguments]
-        if any(value is None for value in values):
-            return None
-        try:
-            return self.of(*values)
-        except (ArithmeticError, ValueError):
-            return None
 
 
 def _first(scope: Scope, arguments: tuple[Branch, ...]) -> RuleValue | None:
@@ -106,41 +79,49 @@ def _ranks(text: object) -> int | None:
 
 
 _MANY = 99
-FUNCTIONS: dict[str, RuleFunction] = {
-    "first": RuleFunction("first(a, b, …): the first that is known", _first, 1, _MANY, "parts"),
-    "on": RuleFunction("on(a, b, …): true where one is known to be true, else false", _on, 1, _MANY, "parts"),
-    "given": RuleFunction("given(NAME, …): the first that the user's files or the log set", _given, 1, _MANY, "parts"),
-    "known": RuleFunction("known(a): whether it is", _known, takes="parts"),
-    "min": RuleFunction("min(a, b, …): the least", min, 2, _MANY, "numbers"),
-    "max": RuleFunction("max(a, b, …): the largest", max, 2, _MANY, "numbers"),
-    "ceil": RuleFunction("ceil(a): rounded up", math.ceil, takes="numbers"),
-    "below": RuleFunction("below(a, step): the next lower multiple of the step", _below, 2, 2, "numbers"),
-    "divides": RuleFunction(
-        "divides(a, b): a divides b, and is not 0", lambda by, of: bool(by) and of % by == 0, 2, 2, "numbers"
-    ),
-    "heads_divide": RuleFunction(
-        "heads_divide(a): the model's attention heads divide by it", _heads_divide, 1, 2, "parts"
-    ),
-    "version": RuleFunction(
-        'version(a, ">=1,<2"): a version lies in a range', lambda at, spec: version_in(str(spec), str(at)), 2, 2
-    ),
-    "like": RuleFunction('like(a, "pattern*", …): a text fits one of the patterns', _like, 2, _MANY),
-    "items": RuleFunction(
-        "items(a): how many a list with commas has", lambda text: sum(map(bool, map(str.strip, str(text).split(","))))
-    ),
-    "devices": RuleFunction(
-        'devices(a, b, …): how many ids "list(range(0,8))" and "[8, 9]" name', _devices, 1, _MANY, "parts"
-    ),
-    "meet": RuleFunction("meet(a, b): two such lists have an id in common", _meet, 2, 2),
-    "before": RuleFunction(
-        'before(a, "+"): the text before the first such sign', lambda text, sign: str(text).split(str(sign))[0], 2, 2
-    ),
-    "after": RuleFunction(
-        'after(a, "+"): the text after the last such sign', lambda text, sign: str(text).split(str(sign))[-1], 2, 2
-    ),
-    "size": RuleFunction('size(a, "t"): 2 of "sglang:d4t2"; 1 where it is not named', _size, 2, 2),
-    "ranks": RuleFunction('ranks(a): 8 of "sglang:d4t2"', _ranks),
-}
+FUNCTIONS.update(
+    {
+        "first": RuleFunction("first(a, b, …): the first that is known", _first, 1, _MANY, "parts"),
+        "on": RuleFunction("on(a, b, …): true where one is known to be true, else false", _on, 1, _MANY, "parts"),
+        "given": RuleFunction(
+            "given(NAME, …): the first that the user's files or the log set", _given, 1, _MANY, "parts"
+        ),
+        "known": RuleFunction("known(a): whether it is", _known, takes="parts"),
+        "min": RuleFunction("min(a, b, …): the least", min, 2, _MANY, "numbers"),
+        "max": RuleFunction("max(a, b, …): the largest", max, 2, _MANY, "numbers"),
+        "ceil": RuleFunction("ceil(a): rounded up", math.ceil, takes="numbers"),
+        "below": RuleFunction("below(a, step): the next lower multiple of the step", _below, 2, 2, "numbers"),
+        "divides": RuleFunction(
+            "divides(a, b): a divides b, and is not 0", lambda by, of: bool(by) and of % by == 0, 2, 2, "numbers"
+        ),
+        "heads_divide": RuleFunction(
+            "heads_divide(a): the model's attention heads divide by it", _heads_divide, 1, 2, "parts"
+        ),
+        "version": RuleFunction(
+            'version(a, ">=1,<2"): a version lies in a range', lambda at, spec: version_in(str(spec), str(at)), 2, 2
+        ),
+        "like": RuleFunction('like(a, "pattern*", …): a text fits one of the patterns', _like, 2, _MANY),
+        "items": RuleFunction(
+            "items(a): how many a list with commas has",
+            lambda text: sum(map(bool, map(str.strip, str(text).split(",")))),
+        ),
+        "devices": RuleFunction(
+            'devices(a, b, …): how many ids "list(range(0,8))" and "[8, 9]" name', _devices, 1, _MANY, "parts"
+        ),
+        "meet": RuleFunction("meet(a, b): two such lists have an id in common", _meet, 2, 2),
+        "before": RuleFunction(
+            'before(a, "+"): the text before the first such sign',
+            lambda text, sign: str(text).split(str(sign))[0],
+            2,
+            2,
+        ),
+        "after": RuleFunction(
+            'after(a, "+"): the text after the last such sign', lambda text, sign: str(text).split(str(sign))[-1], 2, 2
+        ),
+        "size": RuleFunction('size(a, "t"): 2 of "sglang:d4t2"; 1 where it is not named', _size, 2, 2),
+        "ranks": RuleFunction('ranks(a): 8 of "sglang:d4t2"', _ranks),
+    }
+)
 
 
 def device_ids(text: object) -> frozenset[int] | None:

@@ -10,56 +10,20 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from advisor.watch.kernel_log import KernelLog, KillCounts
-from advisor.watch.output_relay import OutputRelay, Stream, start_output_relay, wire_to
+from advisor.watch.output_relay import Stream, start_output_relay, wire_to
 from advisor.watch.record_files import ERRORS, OUTPUT, SAMPLES
+from advisor.watch.request import Notify, OpenedRecord, RunningCommand, WatchRequest
 from advisor.watch.spawn import catch_signals, ignored_signals, spawn
 
 if TYPE_CHECKING:
-    from advisor.watch.pty_relay import PtyRelay
+    pass
 
-Notify = Callable[[str], None]
-"""Shows one sentence to the user."""
 _APPEND = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND
-
-
-class WatchRequest(NamedTuple):
-    """What was asked for."""
-
-    argv: tuple[str, ...]
-    folder: Path
-    alert: float | None = None
-    knowledge: tuple[Path, ...] = ()
-
-
-class OpenedRecord(NamedTuple):
-    """What was opened before the command began."""
-
-    samples: int
-    """Descriptor of the record's file."""
-    kernel: KernelLog
-    before: KillCounts
-    begun: float
-    """Epoch seconds."""
-
-
-class RunningCommand(NamedTuple):
-    """The command under way."""
-
-    pid: int
-    signals: int
-    """Descriptor from which our signals are read."""
-    pty: PtyRelay | None = None
-    """Holds its pseudo-terminal."""
-    output: OutputRelay | None = None
-    """Holds those of its streams that are none."""
-    has_errors_file: bool = False
-    """Its standard error has a file of its own."""
 
 
 class WatchResult(NamedTuple):

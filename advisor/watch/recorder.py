@@ -31,7 +31,7 @@ from advisor.watch.supervisor import Supervisor
 from advisor.watch.terminal import Terminal
 
 if TYPE_CHECKING:
-    from advisor.watch.launcher import Notify, OpenedRecord, RunningCommand, WatchRequest
+    from advisor.watch.request import Notify, OpenedRecord, RunningCommand, WatchRequest
 
 
 def record_run(asked: WatchRequest, command: RunningCommand, opened: OpenedRecord, tell: Notify) -> int | None:

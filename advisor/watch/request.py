@@ -1,0 +1,51 @@
+"""Holds what `watch` was asked for and has opened and started, for the launcher and the recorder. Plain classes: the
+command starts before msgspec is loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from advisor.watch.kernel_log import KernelLog, KillCounts
+from advisor.watch.output_relay import OutputRelay
+
+if TYPE_CHECKING:
+    from advisor.watch.pty_relay import PtyRelay
+
+Notify = Callable[[str], None]
+"""Shows one sentence to the user."""
+
+
+class WatchRequest(NamedTuple):
+    """What was asked for."""
+
+    argv: tuple[str, ...]
+    folder: Path
+    alert: float | None = None
+    knowledge: tuple[Path, ...] = ()
+
+
+class OpenedRecord(NamedTuple):
+    """What was opened before the command began."""
+
+    samples: int
+    """Descriptor of the record's file."""
+    kernel: KernelLog
+    before: KillCounts
+    begun: float
+    """Epoch seconds."""
+
+
+class RunningCommand(NamedTuple):
+    """The command under way."""
+
+    pid: int
+    signals: int
+    """Descriptor from which our signals are read."""
+    pty: PtyRelay | None = None
+    """Holds its pseudo-terminal."""
+    output: OutputRelay | None = None
+    """Holds those of its streams that are none."""
+    has_errors_file: bool = False
+    """Its standard error has a file of its own."""
