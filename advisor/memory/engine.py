@@ -39,7 +39,8 @@ def sleeps(inputs: Inputs) -> bool:
 
 def cache_of_token(inputs: Inputs) -> Amount:
     """Bytes of one token in the KV cache on one GPU of the engine. Everything that has a KV cache asks here."""
-    return kv_of_token(inputs.shape, max(1, inputs.run.topology.tensor_parallel))
+    element = int(inputs.run.number("rollout.cache_bytes") or c.BF16)
+    return kv_of_token(inputs.shape, max(1, inputs.run.topology.tensor_parallel), element)
 
 
 @per_ledger
