@@ -10,6 +10,7 @@ from advisor.memory.batches import Pass
 from advisor.memory.formula import Words
 from advisor.memory.inputs import Inputs
 from advisor.memory.parts import Part, part
+from advisor.run.derive import NO_REFERENCE
 
 
 def logits_bytes(inputs: Inputs, step: Pass, *, updating: bool) -> tuple[float, Words]:
@@ -18,7 +19,7 @@ def logits_bytes(inputs: Inputs, step: Pass, *, updating: bool) -> tuple[float, 
     if run.is_on("logprob.entropy_in_chunks") and (not updating or run.is_on("actor.entropy")):
         chunk = c.ENTROPY_CHUNK_BYTES * min(c.ENTROPY_CHUNK_TOKENS, step.tokens) / max(1, step.tokens)
         return (c.CHUNKED_ENTROPY_UPDATE if updating else c.BF16) + chunk, partial(_chunks, updating)
-    if not updating and run.algorithm in ("sft", "pt"):
+    if not updating and run.algorithm in NO_REFERENCE:
         return c.FLOAT_LOSS_FORWARD, partial(say, mark("the loss of an evaluation pass"))
     base = mechanics.logits_update_bytes if updating else mechanics.logits_forward_bytes
     row = mechanics.logits_update_row_bytes if updating else mechanics.logits_forward_row_bytes

@@ -168,7 +168,7 @@ def _mechanics(framework: Framework | None, era: str, natives: Natives, algorith
 
 
 def _algorithm(framework: Framework | None, natives: Natives, has_launch: bool) -> str:
-    """The algorithm by the dialect's rule: by the program, a fixed word, or a native key and its words.
+    """The algorithm by the dialect's rule: by the program, a native key and its words (fnmatch), or a fixed word.
 
     A log alone has no defaults.
     """
@@ -176,13 +176,14 @@ def _algorithm(framework: Framework | None, natives: Natives, has_launch: bool) 
     for pattern, word in rule.get("programs", {}).items():
         if fnmatchcase(natives.program, pattern):
             return str(word)
-    if "fixed" in rule:
-        return str(rule["fixed"])
     for key in [*_listed(rule.get("key")), *_listed(rule.get("also"))]:
         value = natives.value(key)
         if value is not None:
             words = rule.get("values", {})
-            return str(words.get(str(value).lower(), words.get(str(value), rule.get("otherwise", value))))
+            named = next((word for pattern, word in words.items() if fnmatchcase(str(value), pattern)), None)
+            return str(named or words.get(str(value).lower(), rule.get("fixed", rule.get("otherwise", value))))
+    if "fixed" in rule:
+        return str(rule["fixed"])
     return str(rule.get("default", "unknown")) if has_launch else "unknown"
 
 

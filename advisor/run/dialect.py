@@ -82,10 +82,10 @@ def _fits(recognition: Recognition, launch: Launch, text: str) -> str:
             return ""
         reasons.append(say("program {program}", program=launch.program))
     if recognition.python_bases:
-        shared = set(recognition.python_bases) & set(launch.bases)
-        if not shared:
+        shared = any_key(recognition.python_bases, sorted(launch.bases))
+        if shared is None:
             return ""
-        reasons.append(say("class of {base}", base=min(shared)))
+        reasons.append(say("class of {base}", base=shared))
     if recognition.has_all:
         keyed = [any_key([pattern], sorted(keys)) for pattern in recognition.has_all]
         if None in keyed:
