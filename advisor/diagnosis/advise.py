@@ -11,7 +11,7 @@ from advisor.diagnosis.diagnosis import Advice
 from advisor.diagnosis.fact import Fact, Facts
 from advisor.knowledge.schema import Advisory
 from advisor.language import clauses, say
-from advisor.run.dialect import version_in
+from advisor.run.releases import version_in
 
 
 class Concern(Struct, frozen=True):

@@ -11,7 +11,7 @@ from advisor.diagnosis.diagnosis import CaseMatch
 from advisor.diagnosis.fact import Facts
 from advisor.knowledge.schema import Case
 from advisor.language import say
-from advisor.run.dialect import version_in
+from advisor.run.releases import version_in
 from advisor.run.run import Run
 
 GRADES = ("confirmed", "plausible", "failed", "reported", "folklore")

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from advisor.diagnosis.fact import Fact, Facts
 from advisor.knowledge.schema import Rule
 from advisor.language import clauses, say
-from advisor.run.dialect import version_in
+from advisor.run.releases import version_in
 
 COMPARISONS = frozenset({"fact", "is", "is_not", "at_least", "below", "version", "any", "all", "none_of", "absent"})
 

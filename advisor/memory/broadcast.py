@@ -10,7 +10,7 @@ from advisor.memory import constants as c
 from advisor.memory.inputs import Inputs
 from advisor.memory.parts import Part, part, total
 from advisor.memory.per_parameter import embedding_parameters
-from advisor.run.dialect import version_in
+from advisor.run.releases import version_in
 from advisor.units import show_bytes
 
 _SERVED = ("activations", "logits", "gradients", "optimizer", "buffers", "gathered", "fragmentation")

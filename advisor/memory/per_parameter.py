@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from advisor.memory.constants import BF16, FP32, FUSED_BY_TORCH, FUSED_BY_TRANSFORMERS, NF4_BYTES
 from advisor.memory.optimizers import is_paged, states_of, steps_in_backward
-from advisor.run.dialect import version_in
+from advisor.run.releases import version_in
 from advisor.run.run import ModelShape, Run
 
 Trainer = Literal["fsdp", "deepspeed", "megatron", "ddp"]

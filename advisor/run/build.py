@@ -107,12 +107,18 @@ def build_run(inputs: RunInputs) -> BuiltRun:
         recognised_by=inputs.recognised.because,
         recognised_from=inputs.recognised.told_by,
         missing_files=launch.missing if launch else (),
-        libraries=inputs.machine.libraries,
+        libraries={**_of_checkout(inputs.recognised), **inputs.machine.libraries},
         era_assumed=inputs.recognised.era_told_by == "nothing",
         unread=unread,
         doubts=doubts_of(launch.not_found if launch else (), unread),
     )
     return BuiltRun(run, natives)
+
+
+def _of_checkout(recognised: Recognised) -> dict[str, str]:
+    """The framework's version as a library's, where the checkout around the script states it."""
+    framework, version = recognised.framework, recognised.checkout
+    return {} if framework is None or version is None else {framework.package: version}
 
 
 def _shows_all(recognised: Recognised, launch: Launch | None) -> bool:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import Literal
 
 from msgspec import Struct
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
-from packaging.version import InvalidVersion, Version
 
 from advisor.knowledge.schema import Era, Framework, Recognition
 from advisor.language import listed, say
 from advisor.run.bound import any_key, in_era, native
+from advisor.run.checkout import checkout_version
+from advisor.run.releases import version_in
 from advisor.run.run import RecognisedFrom
 from advisor.script.launch import Launch
 
@@ -35,6 +35,8 @@ class Recognised(Struct, frozen=True):
     version: str | None = None
     told_by: RecognisedFrom = "script"
     era_told_by: EraToldBy = "version"
+    checkout: str | None = None
+    """The version that the source tree around the script states."""
 
 
 def recognise(
@@ -45,9 +47,10 @@ def recognise(
     libraries: Mapping[str, str],
     frameworks: Sequence[Framework],
     paths: Sequence[str] = (),
+    script: Path | None = None,
 ) -> Recognised:
     """The first dialect, most specific first, whose marks all agree. `log_marks`: framework words proven by the log,
-    `paths`: of the files that its traceback names.
+    `paths`: of the files that its traceback names, `script`: where the launch lies, for the source tree around it.
     """
     told_by: RecognisedFrom = "script"
     found = _by_launch(launch, source_text, frameworks) if launch is not None else None
@@ -56,12 +59,13 @@ def recognise(
     if found is None:
         return Recognised(None, "", say("no known framework's marks in the script or the log"))
     framework, because = found
-    version = libraries.get(framework.package)
+    checkout = checkout_version(framework, script) if script is not None else None
+    version = libraries.get(framework.package, checkout)
     keys = set(log_settings)
     if launch is not None:
         keys |= {native(setting.key) for setting in launch.settings}
     era, era_told_by = told_era(framework, version, keys, libraries, paths)
-    return Recognised(framework, era, because, version, told_by, era_told_by)
+    return Recognised(framework, era, because, version, told_by, era_told_by, checkout)
 
 
 def _by_launch(launch: Launch, text: str, frameworks: Sequence[Framework]) -> tuple[Framework, str] | None:
@@ -180,7 +184,7 @@ def told_era(
     """The era, and what told it. Keys: first the eras that have the most of them, then those whose marks are set."""
     if version is not None:
         for era in framework.eras:
-            if era.versions and _contains(era.versions, version):
+            if era.versions and version_in(era.versions, version):
                 return era.id, "version"
     strangers = {era.id: len(absent(framework, era.id, keys)) for era in framework.eras}
     fewest = min(strangers.values(), default=0)
@@ -221,16 +225,3 @@ def _marks_fit(era: Era, keys: set[str]) -> bool:
     if era.has and any_key(era.has, keys) is None:
         return False
     return not (era.lacks and any_key(era.lacks, keys) is not None)
-
-
-def _contains(specifier: str, version: str) -> bool:
-    number = re.match(r"v?(\d[\w.]*)", version)
-    try:
-        return number is not None and SpecifierSet(specifier, prereleases=True).contains(Version(number.group(1)))
-    except (InvalidSpecifier, InvalidVersion):
-        return False
-
-
-def version_in(specifier: str, version: str) -> bool:
-    """Whether a library version lies in a packaging specifier; local parts (+cu124) and pre-releases are tolerated."""
-    return _contains(specifier, version.split("+", 1)[0])

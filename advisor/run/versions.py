@@ -7,6 +7,7 @@ from advisor.knowledge.schema import Framework
 from advisor.language import listed, say
 from advisor.run.bound import in_era, native
 from advisor.run.dialect import Recognised, absent
+from advisor.run.releases import release_of
 from advisor.script.launch import Launch
 
 MOST_NAMED = 4
@@ -30,7 +31,22 @@ def version_notes(recognised: Recognised, launch: Launch | None) -> tuple[str, .
         if fact is not None and fact.elsewhere and not in_era(fact, recognised.era):
             told = {"key": key, "framework": _era(framework, recognised.era), "where": fact.elsewhere}
             notes.append(say("{key} in {framework}: {where}.", **told))
-    return (*notes, *_assumed(recognised))
+    return (*notes, *_of_checkout(recognised, framework), *_assumed(recognised))
+
+
+def _of_checkout(recognised: Recognised, framework: Framework) -> tuple[str, ...]:
+    """Which version the source tree around the script has, where that counts or where another is in force."""
+    here, counts = recognised.checkout, recognised.version
+    if here is None or counts is None:
+        return ()
+    told = {"framework": framework.title, "version": here}
+    if here == counts:
+        return (say("{framework} is {version} by the checkout that the script lies in.", **told),)
+    if release_of(here) == release_of(counts):
+        return ()
+    return (
+        say("The script lies in a checkout of {framework} {version}; what counts is {other}.", **told, other=counts),
+    )
 
 
 def other_name(framework: Framework, key: str, era: str) -> str:

@@ -243,4 +243,6 @@ class Framework(Strict, frozen=True):
     frames: tuple[FrameRule, ...] = ()
     progress: tuple[Progress, ...] = ()
     notes: tuple[str, ...] = ()
+    checkout: tuple[str, ...] = ()
+    """Files of its source tree, from the root, that state its version; pyproject.toml is looked at anyway."""
     source: str = ""
