@@ -10,7 +10,7 @@ from pathlib import Path
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from advisor.bash.state import LauncherMatch, ShellTrace, TracedCommand
+from advisor.bash.state import FindCommand, LauncherMatch, ShellTrace, TracedCommand
 from advisor.bash.syntax import Simple, scan_command
 from advisor.bash.text import ByteRange, ShellValue, Text, joined, known, line_at, line_starts, why_unknown
 from advisor.bash.trace import trace
@@ -23,12 +23,15 @@ from advisor.script.document import Setting, Span
 from advisor.script.files import Files
 from advisor.script.keyed import clean_value
 from advisor.script.launch import Launch
-from advisor.script.launcher import find_launcher
+from advisor.script.launcher import find_launcher, is_engine
 from advisor.script.literal import Target, Uses, target
 
 _LONGEST_VALUE = 100_000
 _MOST_NAMED = 8
 """Lost settings that a note names."""
+_NOTHING = re.compile(rb"[ \t]*(?:#[^\n]*)?\n")
+_IS_SETTING = re.compile(rb"[ \t]*(?:--[A-Za-z]|[+~]{0,2}[A-Za-z_]\w*\.[\w.]+=)")
+"""What no command begins with, even where an empty line stands before it."""
 _LOOKS_LIKE_SETTING = re.compile(rb"\s*(?:--?[A-Za-z]|[+~]{0,2}[A-Za-z_][\w.]*=)")
 
 
@@ -101,10 +104,19 @@ class ShellReading(Struct, dict=True):
         return target(pieces, self.data)
 
 
-def read_shell(files: Files, path: Path, positional: tuple[str, ...]) -> ShellReading:
-    """Follow the shell script `path`. Raises ScriptError for the file, Unterminated where its quotes do not match."""
+def read_shell(
+    files: Files,
+    path: Path,
+    positional: tuple[str, ...],
+    find: FindCommand = find_launcher,
+    instead: bytes | None = None,
+) -> ShellReading:
+    """Follow the shell script `path`. Raises ScriptError for the file, Unterminated where its quotes do not match.
+
+    `instead` is followed in place of the file's text, byte for byte as long.
+    """
     doc = files.add(path, "shell")
-    data = files.documents[doc].data
+    data = files.documents[doc].data if instead is None else instead
 
     def load(name: bytes, script: bytes) -> tuple[int, bytes] | None:
         number = files.find(name.decode("utf-8", "surrogateescape"), path.parent, "shell")
@@ -114,7 +126,7 @@ def read_shell(files: Files, path: Path, positional: tuple[str, ...]) -> ShellRe
 
     arguments = [text.encode("utf-8", "surrogateescape") for text in positional]
     name = str(path).encode("utf-8", "surrogateescape")
-    reading = ShellReading(files, trace(doc, data, name, arguments, load, find_launcher))
+    reading = ShellReading(files, trace(doc, data, name, arguments, load, find))
     _find_launches(reading, path.parent)
     return reading
 
@@ -123,10 +135,10 @@ def _find_launches(reading: ShellReading, base: Path) -> None:
     seen: dict[object, int] = {}
     rounds: dict[tuple[int, int], list[int]] = {}
     candidates: list[tuple[TracedCommand, LauncherMatch, tuple[Argument, ...]]] = []
-    for command in reading.trace.commands:
-        found = command.found
-        if found is None or not found.trains:
-            continue
+    found_in = [(command, command.found) for command in reading.trace.commands if command.found is not None]
+    training = [(command, found) for command, found in found_in if found.trains]
+    engines = [(command, found) for command, found in found_in if found.kind == "program" and is_engine(found.program)]
+    for command, found in training or engines:
         rounds.setdefault(_origin(command), []).append(command.number)
         environment = tuple(sorted((name, joined(value)) for name, value in command.environment.items()))
         identity = (_origin(command), tuple(shown(item) for item in command.fields), environment)
@@ -165,7 +177,7 @@ def _complete(reading: ShellReading, draft: ShellLaunch, base: Path) -> ShellLau
         _launcher(draft),
         found.interpreter,
         followed.files,
-        notes=(*_lost_settings(command.simple, command.text, reading), *unlisted, *followed.notes),
+        notes=(*_of_engine(found), *_lost_settings(command.simple, command.text, reading), *unlisted, *followed.notes),
         exports=_exports(reading, draft),
         missing=followed.missing,
         leaves_open=bool(unlisted) or bool(followed.not_found),
@@ -285,6 +297,14 @@ def _positional(draft: ShellLaunch) -> list[str]:
     return [text for pieces in _loose(draft) if (text := _text(pieces)) is not None]
 
 
+def _of_engine(found: LauncherMatch) -> tuple[str, ...]:
+    if found.trains:
+        return ()
+    return (
+        say("{program} runs the rollout engine alone; the training is another command.", program=clean(found.program)),
+    )
+
+
 def _unlisted(draft: ShellLaunch) -> list[str]:
     """Arguments of which nothing is known: they may be settings that are not listed."""
     reasons = dict.fromkeys(reason for pieces in _loose(draft) if (reason := why_unknown(pieces)))
@@ -316,9 +336,10 @@ def _lost_settings(simple: Simple, text: Text, reading: ShellReading) -> list[st
 def _settings_below(data: bytes, at: int) -> list[str]:
     """Names of the settings in the command that follows directly below; none where it is a command of its own."""
     at = at + 1 if data[at : at + 1] == b"\n" else at
-    while (line := re.compile(rb"[ \t]*#[^\n]*\n").match(data, at)) is not None:
-        at = line.end()
-    found = _LOOKS_LIKE_SETTING.match(data, at)
+    apart = False
+    while (line := _NOTHING.match(data, at)) is not None:
+        at, apart = line.end(), apart or b"#" not in line.group()
+    found = (_IS_SETTING if apart else _LOOKS_LIKE_SETTING).match(data, at)
     if not found or b"\n" in found.group():
         return []
     start = at + len(data[at : found.end()]) - len(data[at : found.end()].lstrip())
