@@ -69,7 +69,7 @@ def build_run(inputs: RunInputs) -> BuiltRun:
         with_defaults=_shows_all(inputs.recognised, launch),
         program=launch.program if launch else "",
     )
-    topology = read_topology(natives, launch.launcher if launch else {}, inputs.machine, inputs.sized)
+    topology = read_topology(natives, _counted(launch), inputs.machine, inputs.sized)
     told = inputs.knobs.get("algorithm.estimator")
     algorithm = str(told.value) if told else _algorithm(framework, natives, _shows_all(inputs.recognised, launch))
     mechanics = _mechanics(framework, inputs.recognised.era, natives, algorithm)
@@ -113,6 +113,14 @@ def build_run(inputs: RunInputs) -> BuiltRun:
         doubts=doubts_of(launch.not_found if launch else (), unread),
     )
     return BuiltRun(run, natives)
+
+
+def _counted(launch: Launch | None) -> dict[str, str]:
+    """Options of the launcher; "" for one, and for a variable of the environment, that is set to nothing known."""
+    if launch is None:
+        return {}
+    outside = (setting.key for setting in launch.exports if not setting.resolved)
+    return {**dict.fromkeys((*launch.launcher_unread, *outside), ""), **launch.launcher}
 
 
 def _of_checkout(recognised: Recognised) -> dict[str, str]:

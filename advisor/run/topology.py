@@ -32,7 +32,7 @@ class Counts(Struct, frozen=True):
             return places
         for place in [places] if isinstance(places, str) else places:
             found = self._at(str(place))
-            if found is not None:
+            if found is not None or self._set(str(place)):
                 return found
         return None
 
@@ -47,11 +47,19 @@ class Counts(Struct, frozen=True):
 
     def given(self, name: str) -> bool:
         """Whether the user's files or the log set the place of `name`."""
+        return self._place(name) is not None
+
+    def _place(self, name: str) -> str | None:
+        """The place of `name` that is set; "" where the launcher has options of which nothing is known."""
         places = self.rule.get(name)
         listed = [places] if isinstance(places, str) else places if isinstance(places, list) else []
-        return any(
-            self.natives.given(p) or self.natives.given(EnvironmentPrefix + p) or p in self.launcher for p in listed
-        )
+        for p in listed:
+            if self._set(str(p)):
+                return str(p)
+        return "" if "" in self.launcher and any(p.startswith("--") for p in listed) else None
+
+    def _set(self, place: str) -> bool:
+        return self.natives.given(place) or self.natives.given(EnvironmentPrefix + place) or place in self.launcher
 
     def told(self, name: str) -> bool:
         """Whether the place of `name` is set to a count that can be read: `$N_GPUS`, set elsewhere, tells nothing."""
@@ -61,8 +69,7 @@ class Counts(Struct, frozen=True):
         """The first place of `names` that is set to something unreadable; "" where there is none."""
         for name in names:
             if self.given(name) and not self.told(name):
-                places = self.rule[name]
-                return str(places if isinstance(places, str) else places[0])
+                return self._place(name) or say("what the launcher is given")
         return ""
 
     def names(self, name: str) -> bool:
@@ -96,6 +103,25 @@ def _all_cards(unread: str, machine: Machine) -> str:
     if not unread or not count:
         return ""
     return say("{place} could not be resolved: taken as all {count} GPUs of the machine", place=unread, count=count)
+
+
+def _stated(counts: Counts, machine: Machine, per_node: str) -> str:
+    """What of the machine is taken for counts that cannot be read, in words: `per_node` is the rule's name of GPUs or
+    processes of a node; "" where nothing is, or the machine tells neither.
+    """
+    clauses: list[str] = []
+    if (place := counts.unread(per_node)) and (cards := _cards(machine)):
+        clauses.append(
+            say("{place} could not be resolved: taken as the {count} GPUs of a node", place=place, count=cards)
+        )
+    if place := counts.unread("nodes"):
+        told = {"place": place, "count": machine.nodes or 1}
+        clauses.append(
+            say("{place} could not be resolved: taken as the machine's nodes, {count}", **told)
+            if machine.nodes
+            else say("{place} could not be resolved: one node is assumed (--nodes says how many)", place=place)
+        )
+    return "; ".join(clauses)
 
 
 def _whole(text: str | None) -> int | None:
@@ -138,7 +164,8 @@ def _nodes_times_gpus(counts: Counts, machine: Machine) -> Topology:
 
 def _role_groups(counts: Counts, machine: Machine) -> Topology:
     """OpenRLHF: every role its own group of nodes x GPUs unless colocated."""
-    nodes, per_node = counts.of("nodes") or 1, counts.of("gpus_per_node") or 1
+    nodes = counts.of("nodes") or (counts.unread("nodes") and machine.nodes) or 1
+    per_node = counts.of("gpus_per_node") or (counts.unread("gpus_per_node") and _cards(machine)) or 1
     engines, tensor_parallel = counts.of("engines"), counts.of("tensor_parallel") or 1
     together = counts.is_on("colocate_all") or counts.is_on("colocate_all_dotted")
     apart = counts.is_on("engines_apart_when")
@@ -154,7 +181,8 @@ def _role_groups(counts: Counts, machine: Machine) -> Topology:
         roles_share_cards=together,
         reference_beside_actor=counts.is_on("reference_beside_actor"),
         reward_on=_reward_place(counts, together),
-        known=counts.told("nodes"),
+        known=counts.told("nodes") or bool(counts.unread("nodes") and machine.nodes and _cards(machine)),
+        assumed=_stated(counts, machine, "gpus_per_node"),
         critic_gpus=None if together else _group(counts, "critic"),
         reference_gpus=None if together or counts.is_on("reference_beside_actor") else _group(counts, "reference"),
         asked=_asked_by_roles(counts, nodes * per_node, own_engines),
@@ -238,6 +266,8 @@ def _processes(counts: Counts, machine: Machine) -> Topology:
         trainers = per_node
     if processes is None and counts.rule.get("processes_default") == "one":
         trainers = 1
+    if counts.unread("processes") and not seen and _cards(machine):
+        trainers = per_node
     total = trainers * nodes
     return Topology(
         nodes=nodes,
@@ -248,7 +278,8 @@ def _processes(counts: Counts, machine: Machine) -> Topology:
         sequence_parallel=counts.of("sequence_parallel") or 1,
         colocated=True,
         known=processes is not None or seen is not None or _cards(machine) > 0,
-        asked=None if processes is None else processes * nodes,
+        assumed=_stated(counts, machine, "processes"),
+        asked=None if processes is None or counts.unread("nodes") else processes * nodes,
         asked_per_node=processes,
     )
 

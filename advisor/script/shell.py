@@ -183,6 +183,7 @@ def _complete(reading: ShellReading, draft: ShellLaunch, base: Path) -> ShellLau
         leaves_open=bool(unlisted) or bool(followed.not_found),
         not_found=followed.not_found,
         folder=command.folder.decode("utf-8", "surrogateescape"),
+        launcher_unread=_launcher_unread(draft),
     )
     return ShellLaunch(command, found, draft.arguments, launch, draft.group)
 
@@ -246,6 +247,15 @@ def _launcher(draft: ShellLaunch) -> dict[str, str]:
         if value is not None:
             out[argument.key] = value if isinstance(value, str) else " ".join(value) or "true"
     return out
+
+
+def _launcher_unread(draft: ShellLaunch) -> tuple[str, ...]:
+    """Options of the launcher that have no known value; "" where whole words are not known."""
+    start, end = draft.found.launcher
+    arguments = read_arguments(draft.command.fields[:end], start)
+    taken = {index for argument in arguments for index in argument.fields}
+    loose = any(why_unknown(draft.command.fields[index].pieces) for index in range(start, end) if index not in taken)
+    return (*(argument.key for argument in arguments if argument.value is None), *([""] * loose))
 
 
 def runtime_environment(draft: ShellLaunch) -> dict[str, str]:
