@@ -29,6 +29,12 @@ from advisor.script.literal import Target, Uses, target
 _LONGEST_VALUE = 100_000
 _MOST_NAMED = 8
 """Lost settings that a note names."""
+_FOR_LIBRARIES = re.compile(
+    rb"^[ \t]*((?:PYTORCH|TORCH|CUDA|NCCL|RAY|VLLM|SGLANG|HF|TRANSFORMERS|OMP|DS|ASCEND|NPROC_PER|NNODES)\w*)="
+    rb"(?:\"[^\"\n]*\"|'[^'\n]*'|[^\s\"';&|]*)[ \t]*(?:#[^\n]*)?\r?$",
+    re.MULTILINE,
+)
+"""A line that only sets a variable of a name that libraries look for in their environment."""
 _NOTHING = re.compile(rb"[ \t]*(?:#[^\n]*)?\n")
 _IS_SETTING = re.compile(rb"[ \t]*(?:--[A-Za-z]|[+~]{0,2}[A-Za-z_]\w*\.[\w.]+=)")
 """What no command begins with, even where an empty line stands before it."""
@@ -177,7 +183,13 @@ def _complete(reading: ShellReading, draft: ShellLaunch, base: Path) -> ShellLau
         _launcher(draft),
         found.interpreter,
         followed.files,
-        notes=(*_of_engine(found), *_lost_settings(command.simple, command.text, reading), *unlisted, *followed.notes),
+        notes=(
+            *_of_engine(found),
+            *_not_exported(reading, command),
+            *_lost_settings(command.simple, command.text, reading),
+            *unlisted,
+            *followed.notes,
+        ),
         exports=_exports(reading, draft),
         missing=followed.missing,
         leaves_open=bool(unlisted) or bool(followed.not_found),
@@ -305,6 +317,21 @@ def _loose(draft: ShellLaunch) -> list[ShellValue]:
 def _positional(draft: ShellLaunch) -> list[str]:
     """Arguments that belong to no setting, as far as they are known."""
     return [text for pieces in _loose(draft) if (text := _text(pieces)) is not None]
+
+
+def _not_exported(reading: ShellReading, command: TracedCommand) -> list[str]:
+    """Variables that libraries read, set on lines of their own, that the command does not get and nothing else uses."""
+    data = reading.data[0]
+    out: list[str] = []
+    for found in _FOR_LIBRARIES.finditer(data):
+        name = found.group(1)
+        used = re.search(rb"\$\{?" + name + rb"\b|\b(?:export|declare)\b[^\n]*\b" + name + rb"\b", data)
+        if used is None and name not in command.environment:
+            told = {"line": line_at(reading.starts[0], found.start(1)), "name": name.decode()}
+            out.append(
+                say("line {line}: {name} is set but not exported: the command gets it only from outside.", **told)
+            )
+    return out
 
 
 def _of_engine(found: LauncherMatch) -> tuple[str, ...]:

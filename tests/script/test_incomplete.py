@@ -91,3 +91,21 @@ def test_a_quote_that_never_closes_does_not_hide_the_flags_before_it(read: Read)
     script = read(FLAGS.replace("--d=2\n", "--d=2 \\\n    --name 'cut off her"))
     assert values(script.launches[0]) == {"--a": "1", "--b": (), "--c": ("x", "y"), "--d": "2"}
     assert "a single quote opens here and never closes" in script.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("NCCL_DEBUG=INFO\npython train.py --a 1\n", True),
+        ('PYTORCH_CUDA_ALLOC_CONF="a:b"  # why\npython train.py --a 1\n', True),
+        ("export NCCL_DEBUG=INFO\npython train.py --a 1\n", False),
+        ("NCCL_DEBUG=INFO\nexport NCCL_DEBUG\npython train.py --a 1\n", False),
+        ("set -a\nNCCL_DEBUG=INFO\npython train.py --a 1\n", False),
+        ("NCCL_DEBUG=INFO python train.py --a 1\n", False),
+        ("NNODES=2\ntorchrun --nnodes=$NNODES train.py --a 1\n", False),
+        ("MODEL=m\npython train.py --a 1\n", False),
+    ],
+)
+def test_a_variable_for_libraries_that_is_never_exported_is_remarked(read: Read, text: str, said: bool) -> None:
+    (launch,) = read(text).launches
+    assert bool([note for note in launch.notes if "is set but not exported" in note]) is said
