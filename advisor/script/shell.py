@@ -35,6 +35,8 @@ _FOR_LIBRARIES = re.compile(
     re.MULTILINE,
 )
 """A line that only sets a variable of a name that libraries look for in their environment."""
+_USED = re.compile(rb"\$\{?(\w+)")
+_EXPORTED = re.compile(rb"^[ \t]*(?:export|declare)\b([^\n]*)", re.MULTILINE)
 _NOTHING = re.compile(rb"[ \t]*(?:#[^\n]*)?\n")
 _IS_SETTING = re.compile(rb"[ \t]*(?:--[A-Za-z]|[+~]{0,2}[A-Za-z_]\w*\.[\w.]+=)")
 """What no command begins with, even where an empty line stands before it."""
@@ -75,6 +77,14 @@ class ShellReading(Struct, dict=True):
         out = Uses()
         out.add(self.trace.uses)
         return out
+
+    @cached_property
+    def for_libraries(self) -> dict[bytes, int]:
+        """Variables of names that libraries look for, set on lines of their own and used nowhere else → the line."""
+        data = self.data[0]
+        used = {*_USED.findall(data), *(name for line in _EXPORTED.findall(data) for name in re.findall(rb"\w+", line))}
+        found = ((item.group(1), item.start(1)) for item in _FOR_LIBRARIES.finditer(data))
+        return {name: line_at(self.starts[0], at) for name, at in found if name not in used}
 
     @cached_property
     def keys(self) -> dict[tuple[int, int], str]:
@@ -321,17 +331,9 @@ def _positional(draft: ShellLaunch) -> list[str]:
 
 def _not_exported(reading: ShellReading, command: TracedCommand) -> list[str]:
     """Variables that libraries read, set on lines of their own, that the command does not get and nothing else uses."""
-    data = reading.data[0]
-    out: list[str] = []
-    for found in _FOR_LIBRARIES.finditer(data):
-        name = found.group(1)
-        used = re.search(rb"\$\{?" + name + rb"\b|\b(?:export|declare)\b[^\n]*\b" + name + rb"\b", data)
-        if used is None and name not in command.environment:
-            told = {"line": line_at(reading.starts[0], found.start(1)), "name": name.decode()}
-            out.append(
-                say("line {line}: {name} is set but not exported: the command gets it only from outside.", **told)
-            )
-    return out
+    missed = {name: line for name, line in reading.for_libraries.items() if name not in command.environment}
+    told = mark("line {line}: {name} is set but not exported: the command gets it only from outside.")
+    return [say(told, line=line, name=name.decode()) for name, line in missed.items()]
 
 
 def _of_engine(found: LauncherMatch) -> tuple[str, ...]:
