@@ -154,7 +154,8 @@ def pick_launch(
     def told(launch: Launch | None) -> Recognised:
         merged = {**crash.libraries, **libraries}
         paths = [frame.file for frame in crash.frames]
-        return recognise(launch, text, crash.frameworks, crash.settings, merged, knowledge.frameworks, paths)
+        file = script.documents[0].path if script is not None else None
+        return recognise(launch, text, crash.frameworks, crash.settings, merged, knowledge.frameworks, paths, file)
 
     known = [(told(launches[index]), index) for index in order] if launches else []
     known = [(recognised, index) for recognised, index in known if recognised.framework is not None]

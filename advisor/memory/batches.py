@@ -19,7 +19,7 @@ from advisor.memory.constants import (
     SHORTEST_PACKED,
     SHORTEST_PADDED,
 )
-from advisor.run.derive import GIVEN_ANSWERS
+from advisor.run.derive import GIVEN_ANSWERS, PAIRS
 from advisor.run.run import KnobValue, Run
 from advisor.words import Basis
 
@@ -112,7 +112,7 @@ def update_pass(run: Run, assumed: Assumptions) -> Pass:
 
 def _rows_of(run: Run, micro: float | None) -> float | None:
     """Rows of a pass of `micro` samples: a preference pair has two."""
-    return 2 * micro if micro and run.algorithm == "dpo" else micro
+    return 2 * micro if micro and run.algorithm in PAIRS else micro
 
 
 def scoring_pass(run: Run, assumed: Assumptions) -> Pass:

@@ -9,6 +9,7 @@ from advisor.memory.batches import Pass
 from advisor.memory.cells import Cell, Note, cell, note
 from advisor.memory.gathered import of_table
 from advisor.memory.inputs import Inputs
+from advisor.run.derive import NO_REFERENCE
 
 
 def logits_bytes(inputs: Inputs, step: Pass, *, updating: bool) -> tuple[Amount, Note]:
@@ -21,7 +22,7 @@ def logits_bytes(inputs: Inputs, step: Pass, *, updating: bool) -> tuple[Amount,
         chunks = mark("entropy in chunks of {tokens} tokens")
         words = mark("entropy in chunks of {tokens} tokens, whose graphs are all kept") if updating else chunks
         return kept + in_bytes("", c.ENTROPY_CHUNK_BYTES) * part, note(words, tokens=c.ENTROPY_CHUNK_TOKENS)
-    if not updating and run.algorithm in ("sft", "pt"):
+    if not updating and run.algorithm in NO_REFERENCE:
         return in_bytes("", c.FLOAT_LOSS_FORWARD), Note(mark("the loss of an evaluation pass"))
     kind = "update" if updating else "forward"
     base = inputs.mechanic(f"logits_{kind}_bytes")

@@ -6,13 +6,18 @@ import math
 import re
 from fnmatch import fnmatchcase
 from math import prod
+from typing import TYPE_CHECKING
 
 from advisor.rules.expression import FUNCTIONS, Branch, Name, RuleFunction, RuleValue, Scope, as_number, truth
+
+if TYPE_CHECKING:
+    from packaging.version import Version
 
 _RANGE = re.compile(r"list\(range\((?:(\d{1,6}),)?(\d{1,6})(?:,(\d{1,6}))?\)\)\Z")
 _NUMBERS = re.compile(r"\[?\d{1,6}(?:,\d{1,6})*\]?\Z")
 _SIZES = re.compile(r"(?:[a-z]+[.:])?((?:[a-z]\d{1,5})+)\Z")
 _SIZE = re.compile(r"([a-z])(\d+)")
+_VERSION = re.compile(r"(?:^|[^\w.])v?(\d+(?:\.\w+)*(?:-?(?:dev|rc|post|a|b)\d*)?)(?!\w)", re.IGNORECASE)
 _LARGEST_DEVICE = 100_000
 """Ids of one list; a longer one is a mistake."""
 
@@ -145,13 +150,30 @@ def parallel_sizes(text: object) -> dict[str, int] | None:
     return None if match is None else {letter: int(size) for letter, size in _SIZE.findall(match[1])}
 
 
-def version_in(specifier: str, version: str) -> bool:
-    """Whether a library version lies in a packaging specifier; local parts (+cu124) and pre-releases are tolerated."""
-    from packaging.specifiers import InvalidSpecifier, SpecifierSet
+def release_of(text: str) -> Version | None:
+    """The release that a version people have belongs to: 0.17.0.dev0, 0.17.0rc1, v0.17.0+cu124 and the git describe
+    v0.17.0-12-gabc1234 all are 0.17.0. None where no number is in it.
+    """
     from packaging.version import InvalidVersion, Version
 
-    number = re.match(r"v?(\d[\w.]*)", version.split("+", 1)[0])
+    found = _VERSION.search(text.strip())
+    if found is None:
+        return None
+    for words in (found.group(1), re.split(r"\.?[^\d.]", found.group(1))[0]):
+        try:
+            version = Version(words)
+        except InvalidVersion:
+            continue
+        return Version(version.base_version if version.post is None else f"{version.base_version}.post{version.post}")
+    return None
+
+
+def version_in(specifier: str, version: str) -> bool:
+    """Whether a version lies in a packaging specifier; a pre-release counts as the release that it leads to."""
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
+    release = release_of(version)
     try:
-        return number is not None and SpecifierSet(specifier, prereleases=True).contains(Version(number[1]))
-    except (InvalidSpecifier, InvalidVersion):
+        return release is not None and SpecifierSet(specifier, prereleases=True).contains(release)
+    except InvalidSpecifier:
         return False

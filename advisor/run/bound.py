@@ -53,7 +53,7 @@ class Natives(Struct, dict=True):
     program: str = ""
     """What the launch runs; "" where that is not known."""
     launcher: Mapping[str, str] = field(default_factory=dict)
-    """Options of torchrun, accelerate and their like: "--nnodes"."""
+    """Options of torchrun, accelerate and their like: "--nnodes"; "" where one is set to nothing known."""
 
     def value(self, key: str) -> KnobValue | None:
         """The typed value in force; None where unset."""
@@ -124,7 +124,7 @@ class RunScope:
         if native is not None:
             return _plain(native)
         if name.startswith(LauncherPrefix):
-            return _number_or_text(self.natives.launcher.get(name))
+            return _number_or_text(self.natives.launcher.get(name) or None)
         if name in COUNTS:
             count: int | None = None if self.topology is None else getattr(self.topology, COUNTS[name])
             return count

@@ -70,7 +70,7 @@ def build_run(inputs: RunInputs) -> BuiltRun:
         inputs.overrides,
         with_defaults=_shows_all(inputs.recognised, launch),
         program=launch.program if launch else "",
-        launcher=launch.launcher if launch else {},
+        launcher=_counted(launch),
         tables=inputs.tables,
     )
     topology = read_topology(natives, inputs.machine, inputs.sized)
@@ -112,13 +112,27 @@ def build_run(inputs: RunInputs) -> BuiltRun:
         recognised_by=inputs.recognised.because,
         recognised_from=inputs.recognised.told_by,
         missing_files=launch.missing if launch else (),
-        libraries=inputs.machine.libraries,
+        libraries={**_of_checkout(inputs.recognised), **inputs.machine.libraries},
         era_assumed=inputs.recognised.era_told_by == "nothing",
         unread=unread,
         assumed_mechanics=filled.assumed,
         doubts=doubts_of(launch.not_found if launch else (), unread),
     )
     return BuiltRun(run, natives)
+
+
+def _counted(launch: Launch | None) -> dict[str, str]:
+    """Options of the launcher; "" for one, and for a variable of the environment, that is set to nothing known."""
+    if launch is None:
+        return {}
+    outside = (setting.key for setting in launch.exports if not setting.resolved)
+    return {**dict.fromkeys((*launch.launcher_unread, *outside), ""), **launch.launcher}
+
+
+def _of_checkout(recognised: Recognised) -> dict[str, str]:
+    """The framework's version as a library's, where the checkout around the script states it."""
+    framework, version = recognised.framework, recognised.checkout
+    return {} if framework is None or version is None else {framework.package: version}
 
 
 def _shows_all(recognised: Recognised, launch: Launch | None) -> bool:
@@ -165,7 +179,7 @@ def _mechanics(framework: Framework | None, inputs: RunInputs, natives: Natives,
 
 
 def _algorithm(framework: Framework | None, natives: Natives, has_launch: bool) -> str:
-    """The algorithm by the program, always the same, or by a native key and its words.
+    """The algorithm by the program, by a native key and its words, or always the same.
 
     A log alone has no defaults.
     """
@@ -173,12 +187,16 @@ def _algorithm(framework: Framework | None, natives: Natives, has_launch: bool) 
         return "unknown"
     fact = framework.algorithm
     by_program = next((word for pattern, word in fact.programs.items() if fnmatchcase(natives.program, pattern)), "")
-    if by_program or fact.fixed:
-        return by_program or fact.fixed
+    if by_program:
+        return by_program
     for key in (fact.key,) if isinstance(fact.key, str) else fact.key:
         value = natives.value(key)
         if value is not None:
-            return fact.values.get(str(value).lower(), fact.values.get(str(value), str(value)))
+            word = str(value)
+            named = next((ours for pattern, ours in fact.values.items() if fnmatchcase(word, pattern)), None)
+            return named or fact.values.get(word.lower(), fact.fixed or word)
+    if fact.fixed:
+        return fact.fixed
     return fact.default if has_launch else "unknown"
 
 

@@ -28,7 +28,11 @@ _DEEPSPEED_FILE = {
 
 
 _BUILT: Sayings[str] = Sayings({"always": "built always", "kl": "built kl", "kl_full": "built kl_full"})
-GIVEN_ANSWERS = frozenset({"sft", "pt", "dpo"})
+PAIRS = frozenset({"dpo", "orpo", "cpo", "rm"})
+"""Algorithms whose samples are two answers, a better and a worse one, in the same pass."""
+NO_REFERENCE = frozenset({"sft", "pt", "orpo", "cpo", "rm"})
+"""Algorithms that compare with no frozen model."""
+GIVEN_ANSWERS = PAIRS | NO_REFERENCE | {"kto"}
 """Algorithms that train on answers that the data hold: nothing is rolled out, and one length counts both."""
 
 
@@ -53,7 +57,7 @@ def derive_knobs(
         valued = algorithm == "ppo"
         note = say("{algorithm} has value model" if valued else "{algorithm} has no value model", algorithm=algorithm)
         add("critic.present", valued, note)
-    with_reference = algorithm not in ("sft", "pt") and _reference(knobs, mechanics)
+    with_reference = algorithm not in NO_REFERENCE and _reference(knobs, mechanics)
     habit = say("the framework's habit")
     add("reference.present", with_reference, _BUILT[mechanics.reference_when])
     add("rollout.colocated", topology.colocated, say("topology"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import Literal
 
 from msgspec import Struct
@@ -11,8 +12,9 @@ from msgspec import Struct
 from advisor.hostile import clean_line
 from advisor.knowledge.schema import Era, Framework, Recognition
 from advisor.language import listed, say
-from advisor.rules.functions import version_in
+from advisor.rules.functions import release_of, version_in
 from advisor.run.bound import any_key, in_era, native
+from advisor.run.checkout import checkout_version
 from advisor.run.run import RecognisedFrom
 from advisor.script.launch import Launch
 
@@ -36,6 +38,8 @@ class Recognised(Struct, frozen=True):
     version: str | None = None
     told_by: RecognisedFrom = "script"
     era_told_by: EraToldBy = "version"
+    checkout: str | None = None
+    """The version that the source tree around the script states."""
 
 
 def recognise(
@@ -46,9 +50,10 @@ def recognise(
     libraries: Mapping[str, str],
     frameworks: Sequence[Framework],
     paths: Sequence[str] = (),
+    script: Path | None = None,
 ) -> Recognised:
     """The first dialect, most specific first, whose marks all agree. `log_marks`: framework words proven by the log,
-    `paths`: of the files that its traceback names.
+    `paths`: of the files that its traceback names, `script`: where the launch lies, for the source tree around it.
     """
     told_by: RecognisedFrom = "script"
     found = _by_launch(launch, source_text, frameworks) if launch is not None else None
@@ -57,12 +62,13 @@ def recognise(
     if found is None:
         return Recognised(None, "", say("no known framework's marks in the script or the log"))
     framework, because = found
-    version = libraries.get(framework.package)
+    checkout = checkout_version(framework, script) if script is not None else None
+    version = libraries.get(framework.package, checkout)
     keys = set(log_settings)
     if launch is not None:
         keys |= {native(setting.key) for setting in launch.settings}
     era, era_told_by = told_era(framework, version, keys, libraries, paths)
-    return Recognised(framework, era, because, version, told_by, era_told_by)
+    return Recognised(framework, era, because, version, told_by, era_told_by, checkout)
 
 
 def _by_launch(launch: Launch, text: str, frameworks: Sequence[Framework]) -> tuple[Framework, str] | None:
@@ -83,10 +89,10 @@ def _fits(recognition: Recognition, launch: Launch, text: str) -> str:
             return ""
         reasons.append(say("program {program}", program=launch.program))
     if recognition.python_bases:
-        shared = set(recognition.python_bases) & set(launch.bases)
-        if not shared:
+        shared = any_key(recognition.python_bases, sorted(launch.bases))
+        if shared is None:
             return ""
-        reasons.append(say("class of {base}", base=min(shared)))
+        reasons.append(say("class of {base}", base=shared))
     if recognition.has_all:
         keyed = [any_key([pattern], sorted(keys)) for pattern in recognition.has_all]
         if None in keyed:
@@ -241,7 +247,22 @@ def version_notes(recognised: Recognised, launch: Launch | None) -> tuple[str, .
         if fact is not None and fact.elsewhere and not in_era(fact, recognised.era):
             told = {"key": key, "framework": _era(framework, recognised.era), "where": fact.elsewhere}
             notes.append(say("{key} in {framework}: {where}.", **told))
-    return (*notes, *_assumed(recognised))
+    return (*notes, *_of_checkout(recognised, framework), *_assumed(recognised))
+
+
+def _of_checkout(recognised: Recognised, framework: Framework) -> tuple[str, ...]:
+    """Which version the source tree around the script has, where that counts or where another is in force."""
+    here, counts = recognised.checkout, recognised.version
+    if here is None or counts is None:
+        return ()
+    told = {"framework": framework.title, "version": here}
+    if here == counts:
+        return (say("{framework} is {version} by the checkout that the script lies in.", **told),)
+    if release_of(here) == release_of(counts):
+        return ()
+    return (
+        say("The script lies in a checkout of {framework} {version}; what counts is {other}.", **told, other=counts),
+    )
 
 
 def other_name(framework: Framework, key: str, era: str) -> str:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
 
 from msgspec.structs import replace
 
 from advisor.knowledge.schema import TopologyFact
 from advisor.language import say
 from advisor.machine.inventory import Machine
-from advisor.rules.expression import Expression, RuleValue, as_number
+from advisor.rules.expression import Expression, Name, RuleValue, as_number, walk
 from advisor.run.bound import EnvironmentPrefix, LauncherPrefix, Natives, RunScope, gpus_of
 from advisor.run.run import RewardPlace, Topology
 from advisor.run.values import LARGEST
@@ -87,8 +88,13 @@ def read_topology(natives: Natives, machine: Machine, everyone: bool = False) ->
         return Topology(nodes, max(1, cards), count, count, known=cards > 0)
     of_all = everyone and cards > 0 and not any(_is_given(place, natives) for place in fact.counted_by)
     counted: dict[str, Any] = {"nodes": nodes, "gpus_per_node": cards, "actor_gpus": nodes * cards} if of_all else {}
-    scope = _TopologyScope(fact, RunScope(natives, machine=machine), counted)
-    unread = "" if of_all or not fact.unread_is_all else _unread(fact, natives, scope.below)
+    below = RunScope(natives, machine=machine)
+    unread = {} if of_all else _unread(fact, below)
+    stated: dict[str, RuleValue | None] = {}
+    if not fact.unread_is_all:
+        told = {"nodes": machine.nodes, "gpus": cards}
+        stated = {place: told[of] for place, of in unread.items() if told[of]}
+    scope = _TopologyScope(fact, below.with_own(**stated), counted)
     actor = scope.count("actor_gpus")
     topology = Topology(
         nodes=scope.count("nodes"),
@@ -101,10 +107,10 @@ def read_topology(natives: Natives, machine: Machine, everyone: bool = False) ->
         roles_share_cards=scope.on("roles_share_cards", True),
         reference_beside_actor=scope.on("reference_beside_actor"),
         reward_on=_REWARD.get(scope.value("reward_on"), "none"),
-        known=of_all or (scope.on("known") and not unread),
-        assumed=_all_cards(unread, machine),
-        asked=scope.count_or_none("asked"),
-        asked_per_node=scope.count_or_none("asked_per_node"),
+        known=of_all or (scope.on("known") and not (unread and fact.unread_is_all)) or 0 < len(stated) == len(unread),
+        assumed=_all_cards(unread, machine) if fact.unread_is_all else _as_stated(unread, natives, machine),
+        asked=None if unread else scope.count_or_none("asked"),
+        asked_per_node=None if "gpus" in unread.values() else scope.count_or_none("asked_per_node"),
         model_parallel=scope.count("model_parallel"),
         actor_tensor_parallel=scope.count("actor_tensor_parallel"),
         critic_gpus=scope.count_or_none("critic_gpus"),
@@ -118,21 +124,66 @@ def _is_given(place: str, natives: Natives) -> bool:
     if place.startswith(LauncherPrefix):
         return place in natives.launcher
     found = natives.values.get(place) or natives.values.get(EnvironmentPrefix + place)
-    return found is not None and found.given
+    return (found is not None and found.given) or place.removeprefix(EnvironmentPrefix) in natives.launcher
 
 
-def _unread(fact: TopologyFact, natives: Natives, scope: RunScope) -> str:
-    """The first place that is set to something unreadable (`$N_GPUS`, set elsewhere); "" where there is none."""
-    given = (place for place in fact.counted_by if _is_given(place, natives))
-    return next((place for place in given if scope.value(place) is None), "")
+def _unread(fact: TopologyFact, scope: RunScope) -> dict[str, Literal["nodes", "gpus"]]:
+    """Places that are set to something unreadable (`$N_GPUS`, set elsewhere), and what they count: GPUs are a node's.
+
+    A launcher with options of which nothing is known (`torchrun $ARGS`) may count anything that nothing else counts.
+    """
+    natives = scope.natives
+    of_nodes = _names(fact.nodes, fact)
+    found: dict[str, Literal["nodes", "gpus"]] = {}
+    for kind in _COUNTED:
+        places = [place for place in fact.counted_by if (place in of_nodes) == (kind == "nodes")]
+        given = [place for place in places if _is_given(place, natives)]
+        if not given and "" in natives.launcher:
+            given = [place for place in places if place.startswith(LauncherPrefix)][:1]
+        found |= {place: kind for place in given if scope.value(place) is None and _is_count(place, natives)}
+    return found
 
 
-def _all_cards(unread: str, machine: Machine) -> str:
+_COUNTED: tuple[Literal["gpus", "nodes"], ...] = ("gpus", "nodes")
+
+
+def _is_count(place: str, natives: Natives) -> bool:
+    """Whether it is a number: not a list of devices, nor a word for all sizes."""
+    fact = natives.framework.settings.get(place) if natives.framework is not None else None
+    return fact is None or fact.type == "int"
+
+
+def _names(expression: Expression | None, fact: TopologyFact) -> set[str]:
+    """Every name an expression speaks of, through those that `let` defines."""
+    names = {node.name for node in walk(expression.tree) if isinstance(node, Name)} if expression is not None else set()
+    return names.union(*(_names(fact.let[name], fact) for name in names & fact.let.keys()))
+
+
+def _as_stated(unread: Mapping[str, str], natives: Natives, machine: Machine) -> str:
+    """What of the machine is taken for counts that cannot be read, in words; "" where it tells none."""
+    clauses: list[str] = []
+    for place, of in unread.items():
+        name = place if _is_given(place, natives) else say("what the launcher is given")
+        told = {"place": name, "count": gpus_of(machine) if of == "gpus" else machine.nodes or 1}
+        if of == "gpus" and gpus_of(machine):
+            clauses.append(say("{place} could not be resolved: taken as the {count} GPUs of a node", **told))
+        elif of == "nodes" and machine.nodes:
+            clauses.append(say("{place} could not be resolved: taken as the machine's nodes, {count}", **told))
+        elif of == "nodes":
+            clauses.append(
+                say("{place} could not be resolved: one node is assumed (--nodes says how many)", place=name)
+            )
+    return "; ".join(clauses)
+
+
+def _all_cards(unread: Iterable[str], machine: Machine) -> str:
     """What is assumed where the launch's own count cannot be read, in words; "" where nothing is."""
     count = gpus_of(machine) * (machine.nodes or 1)
     if not unread or not count:
         return ""
-    return say("{place} could not be resolved: taken as all {count} GPUs of the machine", place=unread, count=count)
+    return say(
+        "{place} could not be resolved: taken as all {count} GPUs of the machine", place=next(iter(unread)), count=count
+    )
 
 
 def gpus_missing(topology: Topology, machine: Machine) -> tuple[int, int] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from advisor.bash.words import Exhausted
+from advisor.bash.words import Exhausted, Unterminated
 from advisor.hostile import clean_line
 from advisor.language import mark, say
 from advisor.script.document import Changes, Document, EditRefused, EditRequest, Rewrite, ScriptError
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
 _NO_LAUNCH = mark("{file} holds settings without the command they belong to, so there is no launch to write them into.")
 
 
-_NO_LAUNCH = mark("{file} holds settings without the command they belong to, so there is no launch to write them into.")
-
-
 def rewrite(script: Script, launch_index: int, wanted: Sequence[EditRequest]) -> tuple[Rewrite, ...]:
     """The documents with the wanted changes, for one launch of the script.
 
@@ -32,7 +29,10 @@ def rewrite(script: Script, launch_index: int, wanted: Sequence[EditRequest]) ->
     has been read again: raises EditRefused, in one sentence, where a change would move something else too.
     """
     if not 0 <= launch_index < len(script.launches):
-        raise EditRefused(say("The script has no launch number {index}.", index=launch_index))
+        file = clean_line(str(script.documents[0].path))
+        if script.launches:
+            raise EditRefused(say("{file} has no launch {number}.", file=file, number=launch_index + 1))
+        raise EditRefused(say("{file} starts no training itself: give the script or the config that does.", file=file))
     for item in wanted:
         values = item.value if isinstance(item.value, tuple) else (item.value or "",)
         if any("\0" in text for text in (item.key, *values)):
@@ -86,14 +86,16 @@ def _shell(script: Script, launch_index: int, wanted: Sequence[EditRequest], cha
     from advisor.script.shell import read_shell
     from advisor.script.shell_edit import ShellEditor, edit_environment
 
-    files = in_memory(script, {})
-    reading = read_shell(files, script.documents[0].path, script.positional)
+    files, file = in_memory(script, {}), clean_line(str(script.documents[0].path))
+    try:
+        reading = read_shell(files, script.documents[0].path, script.positional)
+    except Unterminated as error:
+        raise EditRefused(say(_NO_LAUNCH, file=file)) from error
     if not reading.trace.whole:
         raise EditRefused(
             say("The script is too long to be followed to its end; what else a change would move is not known.")
         )
     if launch_index >= len(reading.launches):
-        file = clean_line(str(script.documents[0].path))
         raise EditRefused(say(_NO_LAUNCH, file=file))
     launch = reading.launches[launch_index]
     editor = ShellEditor(reading, launch, changes)

@@ -1,4 +1,5 @@
-"""Reads settings pasted without the command they belong to: lines `a.b=c` or `--key value`, or a config call of Python.
+"""Reads settings pasted without the command they belong to: lines `a.b=c` or `--key value`, a heredoc of them whose
+command is cut off, or calls of Python.
 
 They can be diagnosed and sized; there is no launch to edit.
 """
@@ -6,56 +7,101 @@ They can be diagnosed and sized; there is no launch to edit.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
 
 from msgspec.structs import replace
 
-from advisor.bash.text import line_at, line_starts
-from advisor.hostile import clean_line
+from advisor.bash.state import LauncherMatch
+from advisor.bash.words import Unterminated
 from advisor.language import mark, say
-from advisor.script.document import Document, ScriptError, Setting, Span
+from advisor.script.document import Document, ScriptError
+from advisor.script.files import Files
 from advisor.script.launch import Launch
+from advisor.script.launcher import find_launcher, is_training
 
 NOTE = mark("No training command was found; lines that look like its settings are read as such.")
-_OVERRIDE = re.compile(
-    rb"^[ \t]*(?P<marker>\+{0,2})(?P<key>[A-Za-z_][\w-]*(?:\.[\w-]+)+)=(?P<value>[^\s\\]*)", re.MULTILINE
-)
-_OPTION = re.compile(
-    rb"^[ \t]*(?P<key>--[A-Za-z][\w.-]*)(?:(?:=|[ \t]+)(?P<value>[^\s\\-][^\s\\]*))?[ \t]*\\?$", re.MULTILINE
-)
-_OUTSIDE = (b"$", b"`")
+_SETTING = re.compile(rb"[ \t]*(?:--[A-Za-z][\w.-]*(?=[\s=]|$)|[+~]{0,2}[A-Za-z_][\w-]*(?:\.[\w-]+)+=)")
+_PROGRAM = re.compile(rb"[ \t]*[\w./ -]+\s(?:--[A-Za-z]|\\[ \t]*$)")
+_ASSIGNMENT = re.compile(rb"[ \t]*(?:export[ \t]+)?[A-Za-z_]\w*=")
+_MODULE = re.compile(r"[A-Za-z_]\w*(?:\.\w+)+\Z")
 
 
-def read_fragment(document: Document) -> Launch | None:
-    """The settings of a fragment as a launch without a program; None where nothing looks like one."""
-    called = _python(document)
+def read_fragment(files: Files, path: Path, positional: tuple[str, ...]) -> Launch | None:
+    """The settings of a fragment as a launch; None where nothing looks like one."""
+    called = _python(files.documents[0])
     if called is not None:
         return called
-    settings = [*_lines(document)]
-    if not settings:
+    data = files.documents[0].data
+    alone = _settings_alone(data)
+    if alone is None:
         return None
-    last = {setting.key: number for number, setting in enumerate(settings)}
-    in_force = tuple(replace(s, effective=last[s.key] == n) for n, s in enumerate(settings))
-    return Launch(0, "", (), {}, in_force, notes=(say(NOTE),))
+    launches = [one for text in (data, alone) for one in _launches(files, path, positional, text)]
+    launch = max(launches, key=lambda one: len(one.effective()), default=None)
+    if launch is None or not launch.settings:
+        return None
+    return replace(launch, index=0, argv=(), span=None, notes=(say(NOTE), *launch.notes))
 
 
-def _lines(document: Document) -> Iterator[Setting]:
-    found = [*_OVERRIDE.finditer(document.data), *_OPTION.finditer(document.data)]
-    for match in sorted(found, key=lambda m: m.start()):
-        raw = match.group("value")
-        key = clean_line(match.group("key").decode(errors="replace"))
-        marker = match.groupdict().get("marker") or b""
-        start = match.start("value") if raw is not None else match.end("key")
-        line = line_at(line_starts(document.data), start)
-        span = Span(str(document.path), line, start, match.end("value") if raw is not None else start)
-        if raw is None:
-            yield Setting(key, (), "command", span=span)
-        elif any(sign in raw for sign in _OUTSIDE):
-            why = say("a variable of a command not given")
-            yield Setting(key, None, "command", resolved=False, span=span, reason=why)
-        else:
-            text = clean_line(raw.decode(errors="replace")).strip("\"'")
-            yield Setting(key, text, "command", span=span, marker=marker.decode())
+def _launches(files: Files, path: Path, positional: tuple[str, ...], text: bytes) -> list[Launch]:
+    """What `text` would run in place of the file; a last line that was not pasted to its end is left out."""
+    from advisor.script.shell import read_shell
+
+    for _ in range(2):
+        try:
+            return [one.launch for one in read_shell(files, path, positional, find_pasted, text).launches]
+        except Unterminated as error:  # noqa: PERF203  (at most twice)
+            data = files.documents[0].data
+            if data[error.at :].strip().count(b"\n"):
+                break
+            text = text[: data.rfind(b"\n", 0, error.at) + 1].ljust(len(text))
+    return []
+
+
+def find_pasted(words: Sequence[str]) -> LauncherMatch | None:
+    """What settings belong to that any command, a bare module ("pkg.cli.train_ppo") or nothing at all begins."""
+    found = find_launcher(words)
+    if found is not None:
+        return replace(found, trains=True) if found.kind == "program" else found
+    at = next((number for number, word in enumerate(words) if word), len(words))  # behind a `$COMMAND` set elsewhere
+    first = words[at] if at < len(words) else ""
+    if _MODULE.match(first) and is_training(first):
+        return LauncherMatch("program", first, at + 1, trains=True)
+    pasted = _SETTING.match(first.encode("utf-8", "replace")) is not None
+    return LauncherMatch("program", "", at, trains=True) if pasted else None
+
+
+def _settings_alone(data: bytes) -> bytes | None:
+    """None where no line is one of settings; else the text with every byte in its place, where only settings and what
+    they rest on are left: lines of settings follow each other without a break, assignments stay, the rest is blank.
+    """
+    lines = data.splitlines(keepends=True)
+    settings = [_SETTING.match(line) is not None for line in lines]
+    for number, (line, below) in enumerate(pairwise(lines)):
+        goes_on = settings[number] and line.rstrip().endswith(b"\\") and not below.lstrip().startswith(b"#")
+        settings[number + 1] = settings[number + 1] or goes_on
+    if not any(settings):
+        return None
+    followed = [*settings[1:], False]
+    ours = [
+        setting or (_PROGRAM.match(line) is not None and (below or b" --" in line))
+        for line, setting, below in zip(lines, settings, followed, strict=True)
+    ]
+    numbers = [number for number, own in enumerate(ours) if own]
+    first, last = (numbers[0], numbers[-1]) if numbers else (len(lines), -1)
+    ends = {last, *(a for a, b in pairwise(numbers) if not settings[b])}
+    """Lines behind which another command begins."""
+    out: list[bytes] = []
+    for number, line in enumerate(lines):
+        body = line.rstrip(b"\r\n")
+        if not ours[number]:
+            kept = number < first and _ASSIGNMENT.match(line)
+            out.append(line if kept else b" " * (len(line) - 1) + (b"\n" if number < first else b" "))
+            continue
+        end = line[len(body) :] if number in ends else b" " * (len(line) - len(body))
+        out.append(body.rstrip().removesuffix(b"\\").ljust(len(body)) + end)
+    return b"".join(out)
 
 
 def _python(document: Document) -> Launch | None:

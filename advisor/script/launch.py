@@ -52,6 +52,9 @@ class Launch(Struct, frozen=True):
     folder: str = ""
     """Where the script has gone with `cd` before the command, as far as that can be guessed."""
 
+    launcher_unread: tuple[str, ...] = ()
+    """Options of the launcher whose value is not known: "--nproc_per_node" of `$WORKERS`; "" for words of which nothing
+    is known, which may be any options."""
     not_found: tuple[NotFound, ...] = ()
     """Every config file that the launch names and that is not there."""
 

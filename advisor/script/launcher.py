@@ -40,6 +40,14 @@ def is_training(program: str) -> bool:
     return bool(_TRAINS.search(program))
 
 
+_SERVES = re.compile(r"(^|[ ./_])(rollout|vllm[-_]serve)(\.py)?$")
+
+
+def is_engine(program: str) -> bool:
+    """Whether a program's name has the shape of a framework's own rollout server."""
+    return bool(_SERVES.search(program))
+
+
 def find_launcher(words: Sequence[str]) -> LauncherMatch | None:
     """What a command line runs, behind any wrappers; None where it runs nothing that we can name."""
     at: int | None = 0
@@ -140,13 +148,23 @@ def _module(words: Sequence[str], at: int, interpreter: str | None) -> LauncherM
 def _torchrun(words: Sequence[str], first: int, at: int) -> LauncherMatch | None:
     while at < len(words):
         word = words[at]
-        if word in ("-m", "--module"):
+        if word in ("-m", "--module") or (not word and _names_program(words, at + 1)):
             at += 1
         elif word.startswith("-"):
             at += 1 if "=" in word or word in _TORCHRUN_FLAGS else 2
         else:
             return LauncherMatch("program", word, at + 1, (first, at))
     return None
+
+
+def _names_program(words: Sequence[str], at: int) -> bool:
+    """Whether a program is named from `at` on: then an unknown word before it, `torchrun $ARGS train.py`, is none."""
+    for index in range(at, len(words)):
+        before = words[index - 1]
+        bare = not before.startswith("-") or "=" in before or before in _TORCHRUN_FLAGS
+        if words[index] in ("-m", "--module") or (words[index].endswith(".py") and bare):
+            return True
+    return False
 
 
 def _scan_for_script(words: Sequence[str], at: int, name: str) -> LauncherMatch | None:

@@ -54,16 +54,17 @@ class PythonEditor:
 
     def add(self, wanted: EditRequest, value: Value) -> None:
         """A new field behind the last one of the class, or a new argument of the call."""
-        if not wanted.key.isidentifier() or keyword.iskeyword(wanted.key):
+        part, dot, name = wanted.key.rpartition(".")
+        holder = self.reading.parts.get(part) if dot else self.reading.holder
+        if not name.isidentifier() or keyword.iskeyword(name):
             raise EditRefused(say("{key} is not the name of a field.", key=clean_line(wanted.key)))
         shown = literal(value, b"")
-        holder = self.reading.holder
         if isinstance(holder, ast.ClassDef):
             self.add_field(holder, wanted, shown)
         elif isinstance(holder, ast.Call) and holder.keywords:
             last = max(holder.keywords, key=lambda item: self.reading.end(item))
             at = self.reading.end(last)
-            head = b", " + encoded(wanted.key) + b"="
+            head = b", " + encoded(name) + b"="
             new = head + encoded(shown)
             self.changes.replace(0, at, at, new, wanted.key, (len(head), len(new)))
         else:

@@ -13,14 +13,14 @@ from advisor.hostile import clean, clean_line
 from advisor.language import say
 from advisor.script.document import Document, ScriptError, Setting, Span, Value
 from advisor.script.launch import Launch
+from advisor.script.python_calls import TRAINER, Setup, called, find_setup, once_set
 from advisor.script.python_value import Evaluated, Evaluator
 
 _NEWLINE = re.compile(rb"\r\n|\n|\r")
 _CONFIG_NAME = re.compile(r"(Config|Arguments|Args)$")
-_NOT_SETTINGS = {"ListConfig", "DictConfig"}
 
 
-FieldNode = ast.AnnAssign | ast.Assign | ast.keyword
+FieldNode = ast.AnnAssign | ast.Assign | ast.keyword | ast.expr
 
 
 class FieldSource(Struct, frozen=True):
@@ -44,6 +44,8 @@ class PythonReading(Struct):
     fields: list[FieldSource] = field(default_factory=list)
     bases: tuple[str, ...] = ()
     holder: ast.ClassDef | ast.Call | None = None
+    parts: dict[str, ast.Call] = field(default_factory=dict)
+    """Calls beside the run's own config, by what their settings' keys begin with: "LoraConfig"."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """Environment variables that the file is known to be run with."""
 
@@ -103,13 +105,16 @@ def _read_module(reading: PythonReading, tree: ast.Module) -> None:
         for key, value in _assignments(statement):
             names[key] = Evaluator(names, reading.environment).evaluate(value)
     candidates = [node for node in classes.values() if _is_config(node)]
+    setup = find_setup(tree)
     if candidates:
         holder = max(candidates, key=lambda node: (sum(1 for _ in _fields(node)), node.lineno))
         _read_class(reading, holder, classes, names)
-        return
-    calls = list(_config_calls(tree))
-    if calls:
-        _read_calls(reading, calls, names)
+        if not setup.trainer:
+            return
+    if setup.configs or setup.parts:
+        evaluator = Evaluator(names, reading.environment)
+        names = {**{key: evaluator.evaluate(value) for key, value in once_set(tree)}, **names}
+        _read_setup(reading, setup, names)
         return
     for statement in tree.body:  # a fragment of a config class
         if isinstance(statement, ast.AnnAssign):
@@ -177,26 +182,50 @@ def _taken(reading: PythonReading, node: ast.expr, scope: dict[str, Evaluated]) 
     return node
 
 
-def _config_calls(tree: ast.Module) -> Iterator[ast.Call]:
-    for node in ast.walk(tree):
-        if not isinstance(node, ast.Call) or not any(keyword.arg for keyword in node.keywords):
-            continue
-        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-        if _CONFIG_NAME.search(name) and name not in _NOT_SETTINGS:
-            yield node
-
-
-def _read_calls(reading: PythonReading, calls: list[ast.Call], names: dict[str, Evaluated]) -> None:
-    calls.sort(key=lambda call: len(call.keywords))
-    reading.holder = calls[-1]
-    called = [
-        call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "") for call in calls
-    ]
-    reading.bases = tuple(dict.fromkeys(clean(name, 200) for name in reversed(called)))
-    for call in calls:
+def _read_setup(reading: PythonReading, setup: Setup, names: dict[str, Evaluated]) -> None:
+    """Keywords of the run's own config under their names; those of other calls, as far as they are known, under the
+    call's, where the call itself counts as a switch.
+    """
+    reading.holder = setup.configs[-1] if setup.configs else reading.holder
+    classes = [called(call) for call in reversed(setup.configs)] + [setup.trainer] * bool(setup.trainer)
+    reading.bases = tuple(dict.fromkeys((*(clean(name, 200) for name in classes), *reading.bases)))
+    for prefix, call in setup.parts:
+        reading.parts[prefix] = call
+        what = setup.trainer if prefix == TRAINER else True
+        reading.fields.append(FieldSource(prefix, call.func, call.func, Evaluated(what, call.func, "", (call.func,))))
+        for number, value in enumerate(call.args):
+            _add_part(reading, f"{prefix}.{number}", value, value, names)
+        for keyword in call.keywords:
+            if keyword.arg:
+                _add_part(reading, f"{prefix}.{keyword.arg}", keyword, keyword.value, names)
+    for call in setup.configs:
         for keyword in call.keywords:
             if keyword.arg:
                 _add(reading, keyword.arg, keyword, keyword.value, names)
+                _add_part(reading, keyword.arg, keyword, keyword.value, names, inside_only=True)
+
+
+def _add_part(
+    reading: PythonReading,
+    key: str,
+    node: FieldNode,
+    value: ast.expr,
+    names: dict[str, Evaluated],
+    *,
+    inside_only: bool = False,
+) -> None:
+    """An argument that is known, or what a dictionary handed over as one holds. Objects of the program are none."""
+    pairs: list[tuple[str, FieldNode, ast.expr]] = []
+    if isinstance(value, ast.Dict):
+        keys = zip(value.keys, value.values, strict=True)
+        pairs = [(k.value, v, v) for k, v in keys if isinstance(k, ast.Constant) and isinstance(k.value, str)]
+    elif isinstance(value, ast.Call) and called(value) == "dict":
+        pairs = [(k.arg, k, k.value) for k in value.keywords if k.arg]
+    for name, inner, own in pairs:
+        if Evaluator(names, reading.environment).evaluate(own).known:
+            _add(reading, f"{key}.{name}", inner, own, names)
+    if not pairs and not inside_only and Evaluator(names, reading.environment).evaluate(value).known:
+        _add(reading, key, node, value, names)
 
 
 def python_launch(reading: PythonReading) -> Launch:

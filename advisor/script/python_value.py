@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import operator
+import re
 from collections.abc import Callable, Mapping
 
 from msgspec import Struct
@@ -16,6 +17,8 @@ _AS_TEXT = (-1, ord("s"))
 """Conversions of `{value}` and `{value!s}`."""
 _RUNS = mark("an expression that only running it would tell")
 _LONGEST = 100_000
+_DTYPE = re.compile(r"(?:b?float|u?int|half|double|bool)\d*(?:_\w+)?\Z")
+"""A type of torch's numbers: `torch.bfloat16` is as good as its name."""
 _ARITHMETIC: dict[type[ast.operator], Callable[[float, float], float]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
     ast.Div: operator.truediv, ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod,
@@ -70,6 +73,8 @@ class Evaluator:
                 return Evaluated(value, node, sources=(node,))
             case ast.Name(id=name):
                 return self.names.get(name, Evaluated(reason=say("{name} is not set in this file", name=name)))
+            case ast.Attribute(value=ast.Name(id="torch"), attr=name) if _DTYPE.match(name):
+                return Evaluated(name, node, sources=(node,))
             case ast.UnaryOp():
                 return self.unary(node, depth)
             case ast.IfExp():

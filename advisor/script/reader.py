@@ -60,6 +60,7 @@ def kind_of(document: Document) -> DocumentKind:
 
 def _shell(files: Files, path: Path, positional: tuple[str, ...]) -> Script:
     from advisor.bash.words import Unterminated
+    from advisor.script.fragment import read_fragment
     from advisor.script.shell import read_shell
 
     try:
@@ -67,17 +68,17 @@ def _shell(files: Files, path: Path, positional: tuple[str, ...]) -> Script:
     except Unterminated as error:
         line = files.documents[0].line_of(error.at)
         where = {"file": clean_line(str(path)), "line": line}
-        raise ScriptError(
-            say("{file}, line {line}: {what} opens here and never closes.", **where, what=say(error.what))
-        ) from error
+        problem = say("{file}, line {line}: {what} opens here and never closes.", **where, what=say(error.what))
+        pasted = read_fragment(files, path, positional)
+        if pasted is None:
+            raise ScriptError(problem) from error
+        return Script(tuple(files.documents), (pasted,), (problem,), positional)
     notes = [clean_line(note) for note in dict.fromkeys(reading.trace.notes)]
     if b"\r\n" in files.documents[0].data:
         notes.append(say("The file has Windows line endings; bash on Linux takes the carriage returns for text."))
     launches = tuple(item.launch for item in reading.launches)
     if not launches and reading.trace.whole:
-        from advisor.script.fragment import read_fragment
-
-        pasted = read_fragment(files.documents[0])
+        pasted = read_fragment(files, path, positional)
         launches = (pasted,) if pasted is not None else ()
     return Script(tuple(files.documents), launches, tuple(notes), positional)
 

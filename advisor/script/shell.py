@@ -10,7 +10,7 @@ from pathlib import Path
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from advisor.bash.state import LauncherMatch, ShellTrace, TracedCommand
+from advisor.bash.state import FindCommand, LauncherMatch, ShellTrace, TracedCommand
 from advisor.bash.syntax import Simple, scan_command
 from advisor.bash.text import ByteRange, ShellValue, Text, joined, known, line_at, line_starts, why_unknown
 from advisor.bash.trace import trace
@@ -23,12 +23,23 @@ from advisor.script.document import Setting, Span
 from advisor.script.files import Files
 from advisor.script.keyed import clean_value
 from advisor.script.launch import Launch
-from advisor.script.launcher import find_launcher
+from advisor.script.launcher import find_launcher, is_engine
 from advisor.script.literal import Target, Uses, target
 
 _LONGEST_VALUE = 100_000
 _MOST_NAMED = 8
 """Lost settings that a note names."""
+_FOR_LIBRARIES = re.compile(
+    rb"^[ \t]*((?:PYTORCH|TORCH|CUDA|NCCL|RAY|VLLM|SGLANG|HF|TRANSFORMERS|OMP|DS|ASCEND|NPROC_PER|NNODES)\w*)="
+    rb"(?:\"[^\"\n]*\"|'[^'\n]*'|[^\s\"';&|]*)[ \t]*(?:#[^\n]*)?\r?$",
+    re.MULTILINE,
+)
+"""A line that only sets a variable of a name that libraries look for in their environment."""
+_USED = re.compile(rb"\$\{?(\w+)")
+_EXPORTED = re.compile(rb"^[ \t]*(?:export|declare)\b([^\n]*)", re.MULTILINE)
+_NOTHING = re.compile(rb"[ \t]*(?:#[^\n]*)?\n")
+_IS_SETTING = re.compile(rb"[ \t]*(?:--[A-Za-z]|[+~]{0,2}[A-Za-z_]\w*\.[\w.]+=)")
+"""What no command begins with, even where an empty line stands before it."""
 _LOOKS_LIKE_SETTING = re.compile(rb"\s*(?:--?[A-Za-z]|[+~]{0,2}[A-Za-z_][\w.]*=)")
 
 
@@ -68,6 +79,14 @@ class ShellReading(Struct, dict=True):
         return out
 
     @cached_property
+    def for_libraries(self) -> dict[bytes, int]:
+        """Variables of names that libraries look for, set on lines of their own and used nowhere else → the line."""
+        data = self.data[0]
+        used = {*_USED.findall(data), *(name for line in _EXPORTED.findall(data) for name in re.findall(rb"\w+", line))}
+        found = ((item.group(1), item.start(1)) for item in _FOR_LIBRARIES.finditer(data))
+        return {name: line_at(self.starts[0], at) for name, at in found if name not in used}
+
+    @cached_property
     def keys(self) -> dict[tuple[int, int], str]:
         """(command, argument) → the key of the setting it belongs to."""
         return {(one.command.number, i): a.key for one in self.launches for a in one.arguments for i in a.fields}
@@ -101,10 +120,19 @@ class ShellReading(Struct, dict=True):
         return target(pieces, self.data)
 
 
-def read_shell(files: Files, path: Path, positional: tuple[str, ...]) -> ShellReading:
-    """Follow the shell script `path`. Raises ScriptError for the file, Unterminated where its quotes do not match."""
+def read_shell(
+    files: Files,
+    path: Path,
+    positional: tuple[str, ...],
+    find: FindCommand = find_launcher,
+    instead: bytes | None = None,
+) -> ShellReading:
+    """Follow the shell script `path`. Raises ScriptError for the file, Unterminated where its quotes do not match.
+
+    `instead` is followed in place of the file's text, byte for byte as long.
+    """
     doc = files.add(path, "shell")
-    data = files.documents[doc].data
+    data = files.documents[doc].data if instead is None else instead
 
     def load(name: bytes, script: bytes) -> tuple[int, bytes] | None:
         number = files.find(name.decode("utf-8", "surrogateescape"), path.parent, "shell")
@@ -114,7 +142,7 @@ def read_shell(files: Files, path: Path, positional: tuple[str, ...]) -> ShellRe
 
     arguments = [text.encode("utf-8", "surrogateescape") for text in positional]
     name = str(path).encode("utf-8", "surrogateescape")
-    reading = ShellReading(files, trace(doc, data, name, arguments, load, find_launcher))
+    reading = ShellReading(files, trace(doc, data, name, arguments, load, find))
     _find_launches(reading, path.parent)
     return reading
 
@@ -123,10 +151,10 @@ def _find_launches(reading: ShellReading, base: Path) -> None:
     seen: dict[object, int] = {}
     rounds: dict[tuple[int, int], list[int]] = {}
     candidates: list[tuple[TracedCommand, LauncherMatch, tuple[Argument, ...]]] = []
-    for command in reading.trace.commands:
-        found = command.found
-        if found is None or not found.trains:
-            continue
+    found_in = [(command, command.found) for command in reading.trace.commands if command.found is not None]
+    training = [(command, found) for command, found in found_in if found.trains]
+    engines = [(command, found) for command, found in found_in if found.kind == "program" and is_engine(found.program)]
+    for command, found in training or engines:
         rounds.setdefault(_origin(command), []).append(command.number)
         environment = tuple(sorted((name, joined(value)) for name, value in command.environment.items()))
         identity = (_origin(command), tuple(shown(item) for item in command.fields), environment)
@@ -165,12 +193,19 @@ def _complete(reading: ShellReading, draft: ShellLaunch, base: Path) -> ShellLau
         _launcher(draft),
         found.interpreter,
         followed.files,
-        notes=(*_lost_settings(command.simple, command.text, reading), *unlisted, *followed.notes),
+        notes=(
+            *_of_engine(found),
+            *_not_exported(reading, command),
+            *_lost_settings(command.simple, command.text, reading),
+            *unlisted,
+            *followed.notes,
+        ),
         exports=_exports(reading, draft),
         missing=followed.missing,
         leaves_open=bool(unlisted) or bool(followed.not_found),
         not_found=followed.not_found,
         folder=command.folder.decode("utf-8", "surrogateescape"),
+        launcher_unread=_launcher_unread(draft),
     )
     return ShellLaunch(command, found, draft.arguments, launch, draft.group)
 
@@ -236,6 +271,15 @@ def _launcher(draft: ShellLaunch) -> dict[str, str]:
     return out
 
 
+def _launcher_unread(draft: ShellLaunch) -> tuple[str, ...]:
+    """Options of the launcher that have no known value; "" where whole words are not known."""
+    start, end = draft.found.launcher
+    arguments = read_arguments(draft.command.fields[:end], start)
+    taken = {index for argument in arguments for index in argument.fields}
+    loose = any(why_unknown(draft.command.fields[index].pieces) for index in range(start, end) if index not in taken)
+    return (*(argument.key for argument in arguments if argument.value is None), *([""] * loose))
+
+
 def runtime_environment(draft: ShellLaunch) -> dict[str, str]:
     """What `--runtime-env-json` gives the workers; values that are not known stay out."""
     if draft.found.wrapped.runtime is None:
@@ -285,6 +329,21 @@ def _positional(draft: ShellLaunch) -> list[str]:
     return [text for pieces in _loose(draft) if (text := _text(pieces)) is not None]
 
 
+def _not_exported(reading: ShellReading, command: TracedCommand) -> list[str]:
+    """Variables that libraries read, set on lines of their own, that the command does not get and nothing else uses."""
+    missed = {name: line for name, line in reading.for_libraries.items() if name not in command.environment}
+    told = mark("line {line}: {name} is set but not exported: the command gets it only from outside.")
+    return [say(told, line=line, name=name.decode()) for name, line in missed.items()]
+
+
+def _of_engine(found: LauncherMatch) -> tuple[str, ...]:
+    if found.trains:
+        return ()
+    return (
+        say("{program} runs the rollout engine alone; the training is another command.", program=clean(found.program)),
+    )
+
+
 def _unlisted(draft: ShellLaunch) -> list[str]:
     """Arguments of which nothing is known: they may be settings that are not listed."""
     reasons = dict.fromkeys(reason for pieces in _loose(draft) if (reason := why_unknown(pieces)))
@@ -316,9 +375,10 @@ def _lost_settings(simple: Simple, text: Text, reading: ShellReading) -> list[st
 def _settings_below(data: bytes, at: int) -> list[str]:
     """Names of the settings in the command that follows directly below; none where it is a command of its own."""
     at = at + 1 if data[at : at + 1] == b"\n" else at
-    while (line := re.compile(rb"[ \t]*#[^\n]*\n").match(data, at)) is not None:
-        at = line.end()
-    found = _LOOKS_LIKE_SETTING.match(data, at)
+    apart = False
+    while (line := _NOTHING.match(data, at)) is not None:
+        at, apart = line.end(), apart or b"#" not in line.group()
+    found = (_IS_SETTING if apart else _LOOKS_LIKE_SETTING).match(data, at)
     if not found or b"\n" in found.group():
         return []
     start = at + len(data[at : found.end()]) - len(data[at : found.end()].lstrip())

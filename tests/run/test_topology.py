@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
 from advisor.run.build import BuiltRun
 from advisor.run.run import Topology
 from advisor.script.document import Setting
 from advisor.script.launch import Launch
+from advisor.script.reader import read_script
 
 from .test_binding import built, gpus
 
@@ -97,3 +101,33 @@ def test_ms_swift_3_2_takes_as_many_cards_as_engines_were_asked_for() -> None:
 def test_ms_swift_3_2_shares_the_cards_where_engines_processes_and_cards_are_as_many() -> None:
     topology = swift("3.2.2", 4, {"NPROC_PER_NODE": "4"}, num_infer_workers="4")
     assert (topology.actor_gpus, topology.colocated) == (4, True)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "torchrun --nproc_per_node=$ANY_GPU --nnodes=$ANY_NUM swift/cli/rlhf.py --rlhf_type grpo\n",
+        "torchrun $ANY_OPTIONS swift/cli/rlhf.py --rlhf_type grpo\n",
+        "export NPROC_PER_NODE=$ANY_GPU\nNNODES=$ANY_NUM swift rlhf --rlhf_type grpo\n",
+        "accelerate launch --num_processes $((ANY_NUM*8)) --num_machines $ANY_NUM -m trl.scripts.grpo --beta 0\n",
+        "python3 -m openrlhf.cli.train_ppo_ray --actor_num_nodes $ANY_NUM --actor_num_gpus_per_node $ANY_GPU\n",
+        "python3 -m verl.trainer.main_ppo trainer.nnodes=$ANY_NUM trainer.n_gpus_per_node=$ANY_GPU\n",
+    ],
+)
+def test_counts_of_the_cluster_that_cannot_be_read_are_those_of_the_machine(tmp_path: Path, text: str) -> None:
+    script = tmp_path / "run.sh"
+    script.write_text(text)
+    (launch,) = read_script(script).launches
+    run = built(launch, replace(gpus(8), nodes=2)).run
+    assert (run.topology.nodes, run.topology.gpus_per_node, run.topology.actor_gpus) == (2, 8, 16)
+    assert run.topology.asked is None
+    assert any("could not be resolved: taken as" in note for note in run.notes)
+
+
+def test_counts_that_are_written_out_stay_what_they_are(tmp_path: Path) -> None:
+    script = tmp_path / "run.sh"
+    script.write_text("torchrun --nproc_per_node=4 --nnodes=$N swift/cli/rlhf.py --rlhf_type grpo\n")
+    (launch,) = read_script(script).launches
+    run = built(launch, replace(gpus(8), nodes=None)).run
+    assert run.topology.actor_gpus == 4
+    assert any("--nnodes could not be resolved: one node is assumed" in note for note in run.notes)

@@ -128,7 +128,7 @@ def test_a_change_that_would_move_something_else_is_refused(read: Read) -> None:
     script = read("C='--flag --lr 1'\npython3 train_a.py $C\npython3 train_b.py $C\n")
     with pytest.raises(EditRefused, match="also decides"):
         rewrite(script, 0, [EditRequest("--flag", None)])
-    with pytest.raises(EditRefused, match="no launch number 7"):
+    with pytest.raises(EditRefused, match="has no launch 8"):
         rewrite(script, 7, [EditRequest("--lr", "2")])
 
 

@@ -289,14 +289,15 @@ class StatedMechanics(Peculiarities, frozen=True, kw_only=True):
 
 
 class AlgorithmFact(Strict, frozen=True):
-    """Where the algorithm is said: by the program, always the same, or in a key."""
+    """Where the algorithm is said: by the program, in a key, or always the same."""
 
     programs: dict[str, str] = {}
     """Program (fnmatch) → algorithm."""
     fixed: str = ""
+    """Where no program and no key says otherwise."""
     key: str | tuple[str, ...] = ()
     values: dict[str, str] = {}
-    """The framework's word → ours; a word that is not here stands for itself."""
+    """The framework's word (fnmatch) → ours; a word that is not here stands for itself, or for `fixed`."""
     default: str = "unknown"
     """Where the key is not set."""
 
@@ -373,4 +374,6 @@ class Framework(Strict, frozen=True):
     frames: tuple[FrameRule, ...] = ()
     progress: tuple[Progress, ...] = ()
     notes: tuple[str, ...] = ()
+    checkout: tuple[str, ...] = ()
+    """Files of its source tree, from the root, that state its version; pyproject.toml is looked at anyway."""
     source: str = ""

@@ -1,0 +1,111 @@
+"""What people paste: a command without its head or its tail, flags alone, a launcher's options in a variable."""
+
+from __future__ import annotations
+
+import pytest
+
+from advisor.script.document import EditRefused, EditRequest
+from advisor.script.edit import rewrite
+from tests.script.conftest import Read, values
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "torchrun $DIST pkg/cli/train.py --n 1",
+        "torchrun $DIST --standalone pkg/cli/train.py --n 1",
+        "torchrun --nnodes 2 ${DIST[@]} -m pkg.cli.train --n 1",
+        "python -m torch.distributed.run $DIST pkg/cli/train.py --n 1",
+    ],
+)
+def test_options_in_a_variable_that_is_not_set_do_not_hide_the_program(read: Read, line: str) -> None:
+    (launch,) = read(line + "\n").launches
+    assert launch.program.replace(".py", "").replace("/", ".") == "pkg.cli.train"
+    assert values(launch) == {"--n": "1"}
+
+
+def test_a_program_that_is_not_known_is_not_taken_for_a_file_among_its_arguments(read: Read) -> None:
+    assert not read("torchrun $SCRIPT --reward_file a/train.py\n").launches
+
+
+FLAGS = "    --a 1 --b \\\n    --c x y \\\n    --d=2\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "program"),
+    [
+        (FLAGS, ""),
+        (FLAGS.replace("\n", "\r\n"), ""),
+        (FLAGS.replace("\\", ""), ""),
+        ("This is what I ran, it doesn't work:\n" + FLAGS, ""),
+        ("set -x\nread -r -d '' command <<EOF\npkg.cli.train_ppo \\\n" + FLAGS, "pkg.cli.train_ppo"),
+        ("read -r -d '' command <<EOF\npkg.cli.train_ppo \\\n" + FLAGS + "EOF\n", "pkg.cli.train_ppo"),
+    ],
+)
+def test_a_block_of_flags_is_read_without_its_first_line_or_its_last(read: Read, text: str, program: str) -> None:
+    (launch,) = read(text).launches
+    assert (launch.program, values(launch)) == (program, {"--a": "1", "--b": (), "--c": ("x", "y"), "--d": "2"})
+    assert "No training command was found" in launch.notes[0]
+    span = launch.effective()["--d"].span
+    assert span is not None
+    assert text.encode()[span.start : span.end] == b"2"
+
+
+def test_pasted_settings_are_worth_what_the_lines_above_them_set(read: Read) -> None:
+    (launch,) = read("N=7\n\n  a.b=$N \\\n  # a remark\n  a.c=$OUTSIDE a.d='x y'\n").launches
+    assert values(launch) == {"a.b": "7", "a.c": None, "a.d": "x y"}
+
+
+@pytest.mark.parametrize("between", ["\n", "\n\n", "\n   \n# a remark\n\n", " \\ \n"])
+def test_settings_below_a_forgotten_backslash_are_named_however_far_they_stand(read: Read, between: str) -> None:
+    (launch,) = read("python train.py --a 1" + between + "    --b 2 \\\n    --c 3\n").launches
+    assert any("2 settings below it are lost: --b, --c." in note for note in launch.notes)
+
+
+def test_an_assignment_after_an_empty_line_is_no_lost_setting(read: Read) -> None:
+    assert not read("python train.py --a 1\n\n    B=2\n").launches[0].notes
+
+
+def test_a_rollout_server_alone_is_a_launch_and_is_said_to_be_one(read: Read) -> None:
+    for command in ("swift rollout", "trl vllm-serve", "python pkg/cli/rollout.py"):
+        (launch,) = read(f"{command} --model m\n").launches
+        assert values(launch) == {"--model": "m"}
+        assert "the training is another command" in launch.notes[0]
+    (launch,) = read("swift rollout --model m &\nswift rlhf --model m\n").launches
+    assert (launch.program, launch.notes) == ("swift rlhf", ())
+
+
+def test_a_script_that_only_calls_another_says_so_where_something_was_to_be_written(read: Read) -> None:
+    script = read("bash scripts/elsewhere.sh\n")
+    with pytest.raises(EditRefused, match="starts no training itself"):
+        rewrite(script, 0, [EditRequest("--a", "1")])
+
+
+def test_pasted_flags_are_not_written_into(read: Read) -> None:
+    for text in (FLAGS, "it doesn't work:\n" + FLAGS):
+        with pytest.raises(EditRefused, match="without the command they belong to"):
+            rewrite(read(text), 0, [EditRequest("--a", "2")])
+
+
+def test_a_quote_that_never_closes_does_not_hide_the_flags_before_it(read: Read) -> None:
+    script = read(FLAGS.replace("--d=2\n", "--d=2 \\\n    --name 'cut off her"))
+    assert values(script.launches[0]) == {"--a": "1", "--b": (), "--c": ("x", "y"), "--d": "2"}
+    assert "a single quote opens here and never closes" in script.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("NCCL_DEBUG=INFO\npython train.py --a 1\n", True),
+        ('PYTORCH_CUDA_ALLOC_CONF="a:b"  # why\npython train.py --a 1\n', True),
+        ("export NCCL_DEBUG=INFO\npython train.py --a 1\n", False),
+        ("NCCL_DEBUG=INFO\nexport NCCL_DEBUG\npython train.py --a 1\n", False),
+        ("set -a\nNCCL_DEBUG=INFO\npython train.py --a 1\n", False),
+        ("NCCL_DEBUG=INFO python train.py --a 1\n", False),
+        ("NNODES=2\ntorchrun --nnodes=$NNODES train.py --a 1\n", False),
+        ("MODEL=m\npython train.py --a 1\n", False),
+    ],
+)
+def test_a_variable_for_libraries_that_is_never_exported_is_remarked(read: Read, text: str, said: bool) -> None:
+    (launch,) = read(text).launches
+    assert bool([note for note in launch.notes if "is set but not exported" in note]) is said
