@@ -69,7 +69,8 @@ def _shell(files: Files, path: Path, positional: tuple[str, ...]) -> Script:
         line = files.documents[0].line_of(error.at)
         where = {"file": clean_line(str(path)), "line": line}
         problem = say("{file}, line {line}: {what} opens here and never closes.", **where, what=say(error.what))
-        pasted = read_fragment(files, path, positional)
+        cut_off = b"\n" not in files.documents[0].data[error.at :].strip()  # a paste that ends in its last line
+        pasted = read_fragment(files, path, positional) if cut_off else None
         if pasted is None:
             raise ScriptError(problem) from error
         return Script(tuple(files.documents), (pasted,), (problem,), positional)
