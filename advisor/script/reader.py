@@ -69,8 +69,10 @@ def _shell(files: Files, path: Path, positional: tuple[str, ...]) -> Script:
         line = files.documents[0].line_of(error.at)
         where = {"file": clean_line(str(path)), "line": line}
         problem = say("{file}, line {line}: {what} opens here and never closes.", **where, what=say(error.what))
-        cut_off = b"\n" not in files.documents[0].data[error.at :].strip()  # a paste that ends in its last line
-        pasted = read_fragment(files, path, positional) if cut_off else None
+        data, at = files.documents[0].data, error.at
+        apostrophe = data[at - 1 : at].isalpha() and data[at + 1 : at + 2].isalpha()  # prose: "it doesn't work"
+        cut_off = b"\n" not in data[at:].strip()  # a paste that ends in its last line
+        pasted = read_fragment(files, path, positional) if apostrophe or cut_off else None
         if pasted is None:
             raise ScriptError(problem) from error
         return Script(tuple(files.documents), (pasted,), (problem,), positional)
