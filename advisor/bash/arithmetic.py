@@ -146,7 +146,7 @@ class _Arithmetic:
             self.store(changed[0], value)
             return value
         sign = self.taken(*_UNARY)
-        return _UNARY[sign](self.deeper(self.unary)) if sign else self.primary()
+        return _in_64_bits(_UNARY[sign](self.deeper(self.unary))) if sign else self.primary()
 
     def primary(self) -> int:
         variable = self.variable()
@@ -189,7 +189,11 @@ def _apply(sign: bytes, left: int, right: int) -> int:
         raise Undecided
     if sign in (b"**", b"<<", b">>") and not (0 <= right <= _MAX_BITS and abs(left) <= 1 << _MAX_BITS):
         raise Undecided
-    result = int(_BINARY[sign](left, right))
-    if not -_LIMIT <= result < _LIMIT:
+    return _in_64_bits(int(_BINARY[sign](left, right)))
+
+
+def _in_64_bits(value: int) -> int:
+    """The value. Raises Undecided where bash would cut it."""
+    if not -_LIMIT <= value < _LIMIT:
         raise Undecided
-    return result
+    return value
