@@ -23,7 +23,7 @@ import pytest
 
 from advisor.exits import Exit
 from advisor.memory.cells import Ledger
-from advisor.memory.fit import PLACES, capacity_of, counted, sums_of
+from advisor.memory.fit import PLACES, capacity_of, counted
 from advisor.memory.ledger import difference
 from advisor.plan.plan import PlanStep
 from advisor.plan.situation import Situation
@@ -80,7 +80,7 @@ def test_json_has_the_bytes_of_the_ledgers(name: str) -> None:
         assert ledger is not None
         for place in PLACES:
             shown = [(p["phase"], p["low_bytes"], p["expected_bytes"], p["high_bytes"]) for p in block[place]["phases"]]
-            assert shown == [(p.phase, p.low, p.expected, p.high) for p in sums_of(ledger, place)]
+            assert shown == [(p.phase, p.low, p.expected, p.high) for p in ledger.sums(place)]
             for phase in block[place]["phases"]:
                 assert sum(item["bytes"] for item in phase["items"]) == phase["expected_bytes"]
 
@@ -94,7 +94,7 @@ def test_before_and_after_stand_against_the_same_walls(name: str) -> None:
     for place, wall in (("gpu", "capacity_bytes"), ("host", "limit_bytes")):
         assert told["memory"][place][wall] == capacity_of(state.ledger, place)  # type: ignore[arg-type]
         assert raised or told["memory"][place][wall] == told["after"][place][wall]
-    titles = {place: show_gib(capacity_of(state.ledger, place)) for place in PLACES if sums_of(state.ledger, place)}
+    titles = {place: show_gib(capacity_of(state.ledger, place)) for place in PLACES if state.ledger.sums(place)}
     text, markdown = flat(text_report(state)), markdown_report(state)
     for size in titles.values():
         assert f"(of {size})" in text
@@ -146,8 +146,8 @@ def test_the_selected_steps_together_give_the_ledger_after(name: str) -> None:
     found = situation(name).predictor.predict(overrides_of(state.plan.steps), fixed)
     assert state.plan.after is not None
     for place in PLACES:
-        now = [(p.phase, p.low, p.expected, p.high) for p in sums_of(found.ledger, place)]
-        assert now == [(p.phase, p.low, p.expected, p.high) for p in sums_of(state.plan.after, place)]
+        now = [(p.phase, p.low, p.expected, p.high) for p in found.ledger.sums(place)]
+        assert now == [(p.phase, p.low, p.expected, p.high) for p in state.plan.after.sums(place)]
     assert found.fit == state.plan.fit
 
 
@@ -182,7 +182,7 @@ def test_the_headline_names_a_sum_of_the_table(name: str) -> None:
     report = flat(estimate_report(sizing))
     worst = sizing.fit.worst
     if worst is not None and worst.reason == "over":
-        sums = {each.phase: each for each in sums_of(sizing.ledger, worst.place)}
+        sums = {each.phase: each for each in sizing.ledger.sums(worst.place)}
         assert worst.expected == sums[worst.phase].expected
         assert f"{PHASE_TITLES[worst.phase]}: {show_gib(worst.expected)} (" in report
     assert flat(fit_sentence(sizing.fit, sizing.ledger, sizing.margin)) in report
@@ -195,7 +195,7 @@ def test_a_size_is_what_the_ledger_holds(name: str) -> None:
         return
     walls = situation(name).predictor.walls
     for place, size in (("gpu", sizing.sizes.gpu_bytes), ("host", sizing.sizes.host_bytes)):
-        peak = max(counted(each, walls) for each in sums_of(state.ledger, place))  # type: ignore[arg-type]
+        peak = max(counted(each, walls) for each in state.ledger.sums(place))  # type: ignore[arg-type]
         assert size == int(peak / (1 - sizing.margin))
     told = estimate_json(sizing)["sizes"]
     assert [reach["most"] for reach in told["largest"]] == [reach.most for reach in sizing.sizes.reaches]

@@ -90,11 +90,6 @@ class Fit(Struct, frozen=True):
         return None if self.verdict == "cannot_be_said" else self.verdict != "does_not_fit"
 
 
-def sums_of(ledger: Ledger, place: Place) -> tuple[PhaseSum, ...]:
-    """The phases of one place."""
-    return ledger.gpu if place == "gpu" else ledger.host
-
-
 def capacity_of(ledger: Ledger, place: Place) -> int | None:
     """Bytes of one place; None where the machine is not known."""
     return ledger.gpu_capacity if place == "gpu" else ledger.host_limit
@@ -123,7 +118,7 @@ def standing(now: PhaseSum, capacity: int, walls: Walls) -> Standing:
 
 def unfit(ledger: Ledger, place: Place, walls: Walls) -> list[Phase] | None:
     """Phases of a place that do not fit; None where it cannot be computed."""
-    capacity, sums = capacity_of(ledger, place), sums_of(ledger, place)
+    capacity, sums = capacity_of(ledger, place), ledger.sums(place)
     if capacity is None or not sums:
         return None
     return [now.phase for now in sums if standing(now, capacity, walls) in ("over", "engine")]
@@ -143,10 +138,10 @@ def fit_of(ledger: Ledger, walls: Walls, run: Run, gpus: tuple[int, int] | None 
     for place in PLACES:
         capacity = capacity_of(ledger, place)
         if capacity is None:
-            grown = [now for now in sums_of(ledger, place) if not _lived(now, walls)]
+            grown = [now for now in ledger.sums(place) if not _lived(now, walls)]
             unknown += [FitFinding("capacity", place)] if grown else []
             continue
-        for now in sums_of(ledger, place):
+        for now in ledger.sums(place):
             stands = standing(now, capacity, walls)
             if stands in skipped:
                 skipped[stands].append((place, now.phase))

@@ -15,7 +15,7 @@ from typing import Literal
 from msgspec import Struct
 
 from advisor.memory.cells import Ledger, Place
-from advisor.memory.fit import PLACES, capacity_of, counted, limit_of, sums_of
+from advisor.memory.fit import PLACES, capacity_of, counted, limit_of
 from advisor.memory.predict import Overrides, Prediction
 from advisor.plan.options import Option
 from advisor.plan.plan import Tier
@@ -163,7 +163,7 @@ class Search:
             (place, each.phase): limit_of(each, capacity, walls) - counted(each, walls)
             for place in PLACES
             if (capacity := capacity_of(ledger, place)) is not None
-            for each in sums_of(ledger, place)
+            for each in ledger.sums(place)
         }
 
     def _mildest(self, subset: Sequence[Sequence[PricedOption]]) -> Chosen | None:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from advisor.knowledge.schema import GpuFact
 from advisor.memory.cells import Place
-from advisor.memory.fit import PLACES, FitFinding, counted, sums_of
+from advisor.memory.fit import PLACES, FitFinding, counted
 from advisor.memory.predict import Predictor
 from advisor.plan.partners import forms
 from advisor.run.bound import Native
@@ -68,7 +68,7 @@ def sizes_of(predictor: Predictor, cards: Sequence[GpuFact]) -> Sizes | None:
     if now.ledger.missing or not now.ledger.gpu:
         return None
     walls, left = predictor.walls, 1 - predictor.margin
-    peaks = {p: max((counted(each, walls) for each in sums_of(now.ledger, p)), default=0) for p in PLACES}
+    peaks = {p: max((counted(each, walls) for each in now.ledger.sums(p)), default=0) for p in PLACES}
     known = now.ledger.gpu_capacity is not None
     reaches = [r for knob in ASKED if (r := _reach(predictor, knob)) is not None] if known else []
     one_each = {reach.key: reach for reach in reversed(reaches)}  # a key that carries two knobs is told once

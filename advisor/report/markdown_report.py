@@ -12,7 +12,7 @@ from advisor.diagnosis.diagnosis import UNKNOWN, Advice, CaseMatch, Diagnosis, Q
 from advisor.hostile import clean_line
 from advisor.language import Sayings, clauses, listed, say, sentences
 from advisor.memory.cells import Ledger, Place
-from advisor.memory.fit import capacity_of, sums_of
+from advisor.memory.fit import capacity_of
 from advisor.plan.plan import Change, Plan, PlanStep
 from advisor.redact import redact
 from advisor.report import phrases
@@ -207,7 +207,7 @@ def _memory(ledger: Ledger, plan: Plan) -> str:
 
 
 def _table(place: Place, before: Ledger, after: Ledger | None) -> list[str]:
-    phases = sums_of(before, place)
+    phases = before.sums(place)
     if not phases:
         return []
     room = show_gib(capacity_of(before, place))

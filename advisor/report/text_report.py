@@ -10,7 +10,7 @@ from advisor.diagnosis.diagnosis import UNKNOWN, CaseMatch, Diagnosis, QuestionS
 from advisor.language import Sayings, listed, mark, say, say_count, sentences
 from advisor.machine.inventory import Machine
 from advisor.memory.cells import TITLES, Ledger, PhaseSum, Place
-from advisor.memory.fit import capacity_of, sums_of
+from advisor.memory.fit import capacity_of
 from advisor.plan.plan import NotProposed, Plan, PlanStep
 from advisor.report import phrases
 from advisor.report.cluster_report import nodes_section
@@ -230,7 +230,7 @@ def _memory(ledger: Ledger, plan: Plan) -> list[str]:
 
 def _before_after(title: str, before: Ledger, plan: Plan, place: Place) -> list[str]:
     """Expected GiB of every phase now and after, the range of the expectation now, and a word where room is short."""
-    phases = sums_of(before, place)
+    phases = before.sums(place)
     if not phases:
         return []
     room = capacity_of(before, place)
@@ -250,7 +250,7 @@ def _before_after(title: str, before: Ledger, plan: Plan, place: Place) -> list[
 
 
 def _ledger(ledger: Ledger, place: Place) -> list[str]:
-    phases = sums_of(ledger, place)
+    phases = ledger.sums(place)
     lines: list[str] = []
     for each in phases:
         lines += ["", *_phase_lines(each)]
