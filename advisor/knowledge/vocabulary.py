@@ -20,9 +20,9 @@ RUN_NAMES = frozenset({
 """What every expression of a dialect knows beside the dialect's keys, $VARIABLES, --options and the knobs."""
 FACTS = frozenset({
     "advisory.checked", "algorithm", "attribution", "batch.binds", "colocated", "cpu_adam", "era", "frame.gather",
-    "frame.engine", "frame.engine_weights", "frame.logits", "framework", "gathered_weights.share", "first_step", "gpu.fragmented",
+    "frame.engine", "frame.logits", "framework", "gathered_weights.share", "first_step", "gpu.fragmented",
     "gpu.free_exceeds_request", "gpu.grows", "gpu.missing_share", "gpu.name", "engine.free_share", "engine.share",
-    "frame.logits_cast", "gpu.others_bytes", "gpu.others_dominate", "gpu.others_engine", "gpu.others_share",
+    "frame.engine_weights", "frame.logits_cast", "gpu.others_bytes", "gpu.others_dominate", "gpu.others_engine", "gpu.others_share",
     "gpu.empty", "gpu.total_bytes", "gpu.tried_bytes", "gpus",
     "gradient_checkpointing", "host.driver_large", "host.grows",
     "host.largest", "host.limit_below_ram", "host.top_user", "host.victim", "ledger.batch_share", "ledger.engine_share",
