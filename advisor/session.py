@@ -10,7 +10,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.crash.evidence import Crash
-from advisor.crash.read import preview
 from advisor.diagnosis.diagnose import Diagnosed, diagnose
 from advisor.diagnosis.diagnosis import Diagnosis
 from advisor.diagnosis.facts import DiagnosisInputs
@@ -42,7 +41,6 @@ from advisor.request import (
     earlier_run,
     machine_for,
     other_launches,
-    phase_marks,
     pick_launch,
     read_crash_of,
     silent,
@@ -95,10 +93,15 @@ OnPreview = Callable[[State], None]
 """Given what the ends of long logs prove, while the rest of them is still to be read."""
 
 
-def open_session(asked: SessionRequest, notice: OnProgress | None = None, early: OnPreview | None = None) -> State:
+def open_session(
+    asked: SessionRequest,
+    notice: OnProgress | None = None,
+    early: OnPreview | None = None,
+    ends: Crash | None = None,
+) -> State:
     """Read everything that was asked for and diagnose it.
 
-    Where `early` is given and a log is long, a first State (its crash is `preliminary`) goes there within a second.
+    `ends`: what the ends of long logs prove; where given, `early` gets a first State of it before the rest is read.
     Raises ScriptError, LogError, KnowledgeError or AnswerError (one sentence each), OSError or ValueError.
     """
     tell = notice or silent
@@ -107,10 +110,8 @@ def open_session(asked: SessionRequest, notice: OnProgress | None = None, early:
     if asked.script is not None:
         tell(say("reading {file}", file=asked.script.name))
         script = read_script(asked.script)
-    if early is not None and asked.logs:
-        first = preview(asked.logs, knowledge.signatures, *phase_marks(knowledge))
-        if first is not None:
-            early(_diagnosed(replace(asked, ray=None), knowledge, script, first, tell))  # nodes that hang can wait
+    if early is not None and ends is not None:
+        early(_diagnosed(replace(asked, ray=None), knowledge, script, ends, tell))  # nodes that hang can wait
     return _diagnosed(asked, knowledge, script, read_crash_of(asked, knowledge, tell), tell)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +13,8 @@ from advisor.commands.settings import dialects_of
 from advisor.exits import Exit, Refusal
 from advisor.hostile import clean_line
 from advisor.language import listed, say
+
+_ELEMENT = re.compile(r"\[(\d+)\]")
 
 if TYPE_CHECKING:
     from advisor.knowledge import Knowledge
@@ -132,9 +135,9 @@ def _is_so(launch: Launch, wanted: EditRequest) -> bool:
 
 
 def _found(launch: Launch, key: str) -> Setting | None:
-    """The setting in force that goes by this key, with or without its dashes."""
-    name = key.lstrip("-")
-    return next((setting for own, setting in launch.effective().items() if own.lstrip("-") == name), None)
+    """The setting in force that goes by this key, with or without its dashes; `a[0].b` is `a.0.b`."""
+    names = {key.lstrip("-"), _ELEMENT.sub(r".\1", key)}
+    return next((setting for own, setting in launch.effective().items() if own.lstrip("-") in names), None)
 
 
 def _wanted(launch: Launch, key: str, value: str, flags: frozenset[str], *, everywhere: bool) -> EditRequest:

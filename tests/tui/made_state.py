@@ -312,7 +312,13 @@ class MadeDriver:
     rest: threading.Event = field(default_factory=threading.Event)
     """Set when the rest of the log has been read."""
 
-    def open(self, notice: Callable[[str], None], early: Callable[[State], None] | None = None) -> State:
+    def ends(self) -> Crash | None:
+        """What the early State was made of."""
+        return self.early.crash if self.early is not None else None
+
+    def open(
+        self, notice: Callable[[str], None], early: Callable[[State], None] | None = None, ends: Crash | None = None
+    ) -> State:
         """Give the state, or the trouble."""
         notice("reading train.log, 212 MB")
         if self.trouble is not None:
