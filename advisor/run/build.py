@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from advisor.knowledge.schema import Framework, MechanicsWhen, ModelFact
 from advisor.language import say
 from advisor.machine.inventory import Machine
-from advisor.run.bound import EnvironmentPrefix, Native, Natives, RunScope, Tables, bind_natives
+from advisor.run.bound import EnvironmentPrefix, Native, Natives, RunScope, Tables, bind_natives, shipped_files
 from advisor.run.conversion import conversions, to_knob
 from advisor.run.derive import derive_knobs
 from advisor.run.dialect import Recognised, elsewhere, version_notes
@@ -61,6 +61,8 @@ class BuiltRun(Struct):
 def build_run(inputs: RunInputs) -> BuiltRun:
     """Bind the dialect to the launch. Without a dialect the run is "unknown" with the machine's topology."""
     framework, launch = inputs.recognised.framework, inputs.launch
+    shipped = shipped_files(framework, launch.missing) if launch else ()
+    libraries = {**_of_framework(inputs.recognised), **inputs.machine.libraries}
     natives = bind_natives(
         framework,
         inputs.recognised.era,
@@ -72,6 +74,8 @@ def build_run(inputs: RunInputs) -> BuiltRun:
         program=launch.program if launch else "",
         launcher=_counted(launch),
         tables=inputs.tables,
+        libraries=libraries,
+        shipped=shipped,
     )
     topology = read_topology(natives, inputs.machine, inputs.sized)
     told = inputs.knobs.get("algorithm.estimator")
@@ -111,12 +115,15 @@ def build_run(inputs: RunInputs) -> BuiltRun:
         ),
         recognised_by=inputs.recognised.because,
         recognised_from=inputs.recognised.told_by,
-        missing_files=launch.missing if launch else (),
-        libraries={**_of_checkout(inputs.recognised), **inputs.machine.libraries},
+        missing_files=tuple(name for name in launch.missing if name not in shipped) if launch else (),
+        libraries=libraries,
         era_assumed=inputs.recognised.era_told_by == "nothing",
         unread=unread,
         assumed_mechanics=filled.assumed,
-        doubts=doubts_of(launch.not_found if launch else (), unread),
+        doubts=(
+            *(_of_its_own(name, inputs.recognised) for name in shipped),
+            *doubts_of([one for one in launch.not_found if one.file not in shipped] if launch else (), unread),
+        ),
     )
     return BuiltRun(run, natives)
 
@@ -129,17 +136,30 @@ def _counted(launch: Launch | None) -> dict[str, str]:
     return {**dict.fromkeys((*launch.launcher_unread, *outside), ""), **launch.launcher}
 
 
-def _of_checkout(recognised: Recognised) -> dict[str, str]:
-    """The framework's version as a library's, where the checkout around the script states it."""
-    framework, version = recognised.framework, recognised.checkout
+def _of_framework(recognised: Recognised) -> dict[str, str]:
+    """The framework's version as a library's, where the log or the checkout around the script states it."""
+    framework, version = recognised.framework, recognised.version or recognised.checkout
     return {} if framework is None or version is None else {framework.package: version}
 
 
 def _shows_all(recognised: Recognised, launch: Launch | None) -> bool:
     """Whether what the launch leaves out is at its default: not where a file is missing, or only the log speaks."""
-    if launch is None or launch.missing or recognised.told_by == "log":
+    if launch is None or recognised.told_by == "log":
+        return False
+    if set(launch.missing) - set(shipped_files(recognised.framework, launch.missing)):
         return False
     return not elsewhere(recognised.framework, launch)
+
+
+def _of_its_own(file: str, recognised: Recognised) -> str:
+    """Says that a file of the framework's own stands for one that was not found."""
+    assert recognised.framework is not None
+    return say(
+        "The file {file} was not found; {framework}'s own file of that name, as of {era}, counts for it.",
+        file=file,
+        framework=recognised.framework.title,
+        era=recognised.era,
+    )
 
 
 _MEGATRON = ("tensor", "pipeline", "context")
