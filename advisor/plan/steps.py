@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from advisor.diagnosis.conditions import all_hold
-from advisor.knowledge.schema import Advisory, Case, KnownAs, Remedy
+from advisor.knowledge.schema import Advisory, KnownAs, Remedy
 from advisor.language import ENGLISH, say, sentences, spoken
 from advisor.memory.ledger import difference
 from advisor.memory.predict import Overrides
@@ -215,40 +215,6 @@ def _version_step(
         documented=documented,
         selected=proven and first,
         group=f"version-{advisory.library}",
-    )
-
-
-def case_steps(situation: Situation) -> list[PlanStep]:
-    """Without a dialect: what the best matching documented case changed, for the reader who knows the framework."""
-    if situation.now.built.natives.framework is not None:
-        return []
-    return [_case_step(case, situation) for case in situation.cases[:1] if case.values]
-
-
-def _case_step(case: Case, situation: Situation) -> PlanStep:
-    framework = case.situation.get("framework") or say("that framework")
-    changes = tuple(Change(key, None, str(values[0])) for key, values in case.values.items())
-    return PlanStep(
-        id=f"as-in-{case.id}",
-        rank=0,
-        title=say("As in {case}", case=case.title),
-        kind="manual",
-        tier="free",
-        changes=changes,
-        results="unchanged",
-        basis="documented",
-        saves={},
-        place=situation.place,
-        why=" ".join(case.mechanism.split()),
-        costs=say("see the case"),
-        caveats=(
-            say(
-                "only if this is {framework}: give the launch script, and the plan is made for it", framework=framework
-            ),
-        ),
-        sources=(case.source,),
-        documented=reported_by(case),
-        group=f"as-in-{case.id}",
     )
 
 
