@@ -91,7 +91,7 @@ class Selected(Struct, frozen=True):
 
 
 def select(proposals: Sequence[Proposal], situation: Situation, cause: Cause, only_same_results: bool) -> Selected:
-    """The cure or what a case shows, then the cheapest set with which everything fits; where none does, whatever relieves, in order."""
+    """The cure or what a case shows, then the cheapest set that fits; where none does, whatever relieves, in order."""
     allowed = [p for p in proposals if p.remedy.id not in situation.barred]
     cures = [p for p in allowed if is_cure(p, cause, situation)] or _shown_together(allowed, situation)
     rest = [p for p in allowed if p not in cures]
