@@ -120,6 +120,7 @@ def build_run(inputs: RunInputs) -> BuiltRun:
         unread=unread,
         assumed_mechanics=filled.assumed,
         doubts=doubts_of(launch.not_found if launch else (), unread),
+        described=framework is not None or inputs.sized,
     )
     return BuiltRun(run, natives)
 
