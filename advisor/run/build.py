@@ -136,6 +136,7 @@ def build_run(inputs: RunInputs) -> BuiltRun:
             *(_of_its_own(name, inputs.recognised) for name in shipped),
             *doubts_of([one for one in launch.not_found if one.file not in shipped] if launch else (), unread),
         ),
+        described=framework is not None or inputs.sized,
     )
     return BuiltRun(run, natives)
 
