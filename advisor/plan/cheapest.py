@@ -27,8 +27,9 @@ from advisor.words import Phase
 Price = Tier | Literal["shown"]
 COUNTED: tuple[Price, ...] = ("changes_results", "host_ram", "slower", "free", "shown")
 """The dearest first. "shown": free, and a case of this kind shows that it helped."""
-EFFORT: Mapping[Price, int] = {"host_ram": 5, "slower": 3, "free": 2, "shown": 1}
-"""What a change costs whoever makes and watches it: two slower ones are more than one that takes host RAM."""
+EFFORT: Mapping[Price, int] = {"host_ram": 5, "slower": 3, "free": 2}
+"""What a change costs whoever makes and watches it: two slower ones are more than one that takes host RAM. What
+somebody ran with comes before what is only computed."""
 MOST_TOGETHER = 4
 """Changes in a set: a plan that needs more of them is another run, and is said to be."""
 MOST_LOOKED_AT = 150
