@@ -27,8 +27,8 @@ from advisor.knowledge import Knowledge, open_knowledge
 from advisor.language import listed, say
 from advisor.machine.inventory import Machine
 from advisor.memory.attribution import attribute
-from advisor.memory.cells import Ledger, Match
-from advisor.memory.fit import Died, Fit
+from advisor.memory.cells import Ledger, Match, Place
+from advisor.memory.fit import PLACES, Died, Fit
 from advisor.memory.predict import Predictor
 from advisor.plan.patch import Patch, make_patch, placed
 from advisor.plan.plan import Plan, PlanStep
@@ -246,6 +246,7 @@ def _think(
         limit=next((s.limit for s in known if s.id == crash.signature), "card"),
         earlier=earlier.overrides,
         doubt=earlier.said,
+        said=_said_place(crash, answers),
     )
     now = predictor.predict()
     refused = (say("Left out of your knowledge: {reason}", reason=sentence) for sentence in knowledge.refused)
@@ -258,7 +259,7 @@ def _think(
     asks = done.cause.memory != "none"
     versioned = with_version(done.diagnosis, recognised, wanted=asks)
     done = replace(done, diagnosis=with_sharding(versioned, run.unread, shardings, wanted=asks))
-    predictor.died = _died(died_at, done.diagnosis)
+    predictor.died = _died(died_at, done.diagnosis, _said_place(crash, answers))
     plan, situation = _planned(_situation(predictor, faults, knowledge, done), done, script, index)
     state = State(
         asked,
@@ -299,12 +300,19 @@ def _with_answered_phase(crash: Crash, answers: Mapping[str, str]) -> Crash:
     return crash if given is None else replace(crash, phase=given, phase_among=())
 
 
-def _died(crash: Crash, diagnosis: Diagnosis) -> Died | None:
-    """Where the run ran out; None where no log shows that it did, or nobody knows of which memory."""
-    if crash.verdict != "oom" or diagnosis.memory in ("none", "unknown"):
+def _said_place(crash: Crash, answers: Mapping[str, str]) -> Place | None:
+    """The memory that ran out by the user's answer; None where the log says that none did."""
+    given = answers.get("memory")
+    return next((place for place in PLACES if place == given and crash.verdict != "not_oom"), None)
+
+
+def _died(crash: Crash, diagnosis: Diagnosis, said: Place | None) -> Died | None:
+    """Where the run ran out; None where neither log nor user says that it did, or nobody knows of which memory."""
+    by_log = crash.verdict == "oom"
+    if not (by_log or said) or diagnosis.memory in ("none", "unknown"):
         return None
-    place = diagnosis.memory if diagnosis.memory in ("gpu", "host") else None
-    return Died(place, diagnosis.phase, crash.steps_done == 0)
+    place = next((place for place in PLACES if place == diagnosis.memory), None)
+    return Died(place, diagnosis.phase, crash.steps_done == 0, by_log, bool(crash.steps_done))
 
 
 def _situation(predictor: Predictor, faults: Faults, knowledge: Knowledge, done: Diagnosed) -> Situation:
@@ -315,7 +323,7 @@ def _situation(predictor: Predictor, faults: Faults, knowledge: Knowledge, done:
         done.cause.id,
         done.diagnosis.phase,
         "host" if done.diagnosis.memory == "host" else "gpu",
-        tuple(c.advisory for c in done.concerns if c.advisory.cause and (c.applies or c.possible)),
+        tuple(c.advisory for c in done.concerns if c.asks_for_a_step),
         tuple(m.case for m in done.matched if m.same),
         faults,
     )
