@@ -323,7 +323,7 @@ def _situation(predictor: Predictor, faults: Faults, knowledge: Knowledge, done:
         done.cause.id,
         done.diagnosis.phase,
         "host" if done.diagnosis.memory == "host" else "gpu",
-        tuple(c.advisory for c in done.concerns if c.advisory.cause and (c.applies or c.possible)),
+        tuple(c.advisory for c in done.concerns if c.asks_for_a_step),
         tuple(m.case for m in done.matched if m.same),
         faults,
     )

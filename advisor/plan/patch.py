@@ -114,9 +114,13 @@ def _brief(change: Change) -> str:
 def _by_hand(step: PlanStep) -> str:
     if step.kind == "version" and step.changes:
         change = step.changes[0]
-        pinned = change.new if change.new and change.new[0] in "<>=~!" else f"=={change.new}"
-        return say("{title}: {how}", title=step.title, how=f'pip install "{change.key}{pinned}"')
+        return say("{title}: {how}", title=step.title, how=pip_install(change.key, change.new or ""))
     return say("{title}: {how}", title=step.title, how=step.why)
+
+
+def pip_install(library: str, version: str) -> str:
+    """The command that installs a version, or one of a range."""
+    return f'pip install "{library}{version if version[:1] in tuple("<>=~!") else f"=={version}"}"'
 
 
 def placed(plan: Plan, script: Script | None, launch_index: int, no_place: str = "") -> Plan:

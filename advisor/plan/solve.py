@@ -11,11 +11,13 @@ from advisor.knowledge.schema import Advisory, Cause, Provision, Remedy
 from advisor.language import clauses, listed, say, sentences
 from advisor.memory.fit import finding_clause, worst_of_each_place
 from advisor.memory.predict import Prediction
+from advisor.memory.squeeze import squeeze_clause
+from advisor.plan.as_in_case import beside, case_steps
 from advisor.plan.plan import NotProposed, Plan, PlanStep
 from advisor.plan.propose import Proposal, propose
 from advisor.plan.select import TIERS, Selected, exclusions, ordered, select, tight, together
 from advisor.plan.situation import Situation
-from advisor.plan.steps import advice_step, case_steps, newly_triggered_steps, step_of, version_steps
+from advisor.plan.steps import advice_step, newly_triggered_steps, step_of, version_steps
 from advisor.run.bound import native
 from advisor.units import show_bytes
 from advisor.words import PHASE_TITLES
@@ -51,9 +53,12 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
     steps = _with_companions(steps, [step_of(c, situation, selected=True) for c in companions])
     steps = maybe + steps  # a version nobody named is worth one look before anything else is given up
     steps = _before_results(steps, version_steps(situation, possible)[:1] if not maybe else [])
-    steps += case_steps(situation)
+    if situation.now.built.natives.framework is None:
+        steps += case_steps(situation)
     steps = merged(steps, [advice_step(remedy, situation) for remedy in _advice(situation, cause)], cause)
     steps += provisional_steps(situation, cause)
+    if situation.now.built.natives.framework is not None and cause.memory not in ("unknown", "none"):
+        steps = beside(case_steps(situation), steps)
     return finish(awake, [*newly_triggered_steps(awake, chosen), *steps], refused)
 
 
@@ -278,7 +283,8 @@ def _shortfall(situation: Situation, after: Prediction) -> str:
         said = after.run.doubts  # each face tells these at the head of its plan
         doubts = (doubt for doubt in after.ledger.doubts if after.fit.fits is not None and doubt not in said)
         return sentences([*doubts, clauses(against)])
-    return clauses(against)
+    squeezed = [squeeze_clause(after.squeeze)] if after.squeeze is not None else []
+    return clauses([*squeezed, *against])
 
 
 def provisional_steps(situation: Situation, cause: Cause) -> list[PlanStep]:

@@ -13,7 +13,16 @@ from msgspec.structs import replace
 from advisor.knowledge.schema import Framework, MechanicsWhen, ModelFact
 from advisor.language import say
 from advisor.machine.inventory import Machine
-from advisor.run.bound import EnvironmentPrefix, Native, Natives, RunScope, Tables, bind_natives, default_of
+from advisor.run.bound import (
+    EnvironmentPrefix,
+    Native,
+    Natives,
+    RunScope,
+    Tables,
+    bind_natives,
+    default_of,
+    shipped_files,
+)
 from advisor.run.conversion import conversions, to_knob
 from advisor.run.derive import derive_knobs
 from advisor.run.dialect import Recognised, elsewhere, version_notes
@@ -63,6 +72,8 @@ class BuiltRun(Struct):
 def build_run(inputs: RunInputs) -> BuiltRun:
     """Bind the dialect to the launch. Without a dialect the run is "unknown" with the machine's topology."""
     framework, launch = inputs.recognised.framework, inputs.launch
+    shipped = shipped_files(framework, launch.missing) if launch else ()
+    libraries = {**_of_framework(inputs.recognised), **inputs.machine.libraries}
     natives = bind_natives(
         framework,
         inputs.recognised.era,
@@ -74,6 +85,8 @@ def build_run(inputs: RunInputs) -> BuiltRun:
         program=launch.program if launch else "",
         launcher=_counted(launch),
         tables=inputs.tables,
+        libraries=libraries,
+        shipped=shipped,
     )
     topology = read_topology(natives, inputs.machine, inputs.sized)
     told = inputs.knobs.get("algorithm.estimator")
@@ -115,11 +128,14 @@ def build_run(inputs: RunInputs) -> BuiltRun:
         recognised_by=inputs.recognised.because,
         recognised_from=inputs.recognised.told_by,
         missing_files=missing,
-        libraries={**_of_checkout(inputs.recognised), **inputs.machine.libraries},
+        libraries=libraries,
         era_assumed=inputs.recognised.era_told_by == "nothing",
         unread=unread,
         assumed_mechanics=filled.assumed,
-        doubts=doubts_of(launch.not_found if launch else (), unread),
+        doubts=(
+            *(_of_its_own(name, inputs.recognised) for name in shipped),
+            *doubts_of([one for one in launch.not_found if one.file not in shipped] if launch else (), unread),
+        ),
         described=framework is not None or inputs.sized,
     )
     return BuiltRun(run, natives)
@@ -133,9 +149,9 @@ def _counted(launch: Launch | None) -> dict[str, str]:
     return {**dict.fromkeys((*launch.launcher_unread, *outside), ""), **launch.launcher}
 
 
-def _of_checkout(recognised: Recognised) -> dict[str, str]:
-    """The framework's version as a library's, where the checkout around the script states it."""
-    framework, version = recognised.framework, recognised.checkout
+def _of_framework(recognised: Recognised) -> dict[str, str]:
+    """The framework's version as a library's, where the log or the checkout around the script states it."""
+    framework, version = recognised.framework, recognised.version or recognised.checkout
     return {} if framework is None or version is None else {framework.package: version}
 
 
@@ -143,13 +159,24 @@ def _missing(framework: Framework | None, launch: Launch | None) -> tuple[str, .
     """Files that hold the run's settings and were not found."""
     if launch is None:
         return ()
-    file = elsewhere(framework, launch)
-    return (*launch.missing, file) if file else launch.missing
+    shipped, file = shipped_files(framework, launch.missing), elsewhere(framework, launch)
+    return tuple(name for name in launch.missing if name not in shipped) + ((file,) if file else ())
 
 
 def _shows_all(recognised: Recognised, launch: Launch | None) -> bool:
     """Whether what the launch leaves out is at its default: not where a file is missing, or only the log speaks."""
     return launch is not None and recognised.told_by != "log" and not _missing(recognised.framework, launch)
+
+
+def _of_its_own(file: str, recognised: Recognised) -> str:
+    """Says that a file of the framework's own stands for one that was not found."""
+    assert recognised.framework is not None
+    return say(
+        "The file {file} was not found; {framework}'s own file of that name, as of {era}, counts for it.",
+        file=file,
+        framework=recognised.framework.title,
+        era=recognised.era,
+    )
 
 
 _MEGATRON = ("tensor", "pipeline", "context")

@@ -218,6 +218,7 @@ def diagnosis(memory: str = "host") -> Diagnosis:
         "host" if host else "unknown",
         "actor_update",
         path(memory),
+        (),
         (RuledOut("gpu-oom", "GPU memory", "no allocator message in 41 260 lines; 7 of 8 cards idle", "memory"),),
         (CaseMatch("easyr1-59", "EasyR1 on 8 × A100 40 GB, Qwen2.5-VL-7B", "github", 5, 5),),
         remarks=(
