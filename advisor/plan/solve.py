@@ -11,6 +11,7 @@ from advisor.knowledge.schema import Advisory, Cause, Provision, Remedy
 from advisor.language import clauses, listed, say, sentences
 from advisor.memory.fit import finding_clause, worst_of_each_place
 from advisor.memory.predict import Prediction
+from advisor.memory.squeeze import squeeze_clause
 from advisor.plan.as_in_case import beside, case_steps
 from advisor.plan.plan import NotProposed, Plan, PlanStep
 from advisor.plan.propose import Proposal, propose
@@ -302,7 +303,8 @@ def _shortfall(situation: Situation, after: Prediction) -> str:
         said = after.run.doubts  # each face tells these at the head of its plan
         doubts = (doubt for doubt in after.ledger.doubts if after.fit.fits is not None and doubt not in said)
         return sentences([*doubts, clauses(against)])
-    return clauses(against)
+    squeezed = [squeeze_clause(after.squeeze)] if after.squeeze is not None else []
+    return clauses([*squeezed, *against])
 
 
 def provisional_steps(situation: Situation, cause: Cause) -> list[PlanStep]:
