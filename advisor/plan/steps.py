@@ -7,13 +7,13 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from advisor.diagnosis.conditions import all_hold
-from advisor.knowledge.schema import Advisory, Case, KnownAs, Remedy
+from advisor.knowledge.schema import Advisory, KnownAs, Remedy
 from advisor.language import ENGLISH, say, sentences, spoken
 from advisor.memory.ledger import difference
 from advisor.memory.predict import Overrides
 from advisor.plan.candidates import at_most, candidates, printed_now
 from advisor.plan.options import reported_by
-from advisor.plan.patch import no_place_because, not_written
+from advisor.plan.patch import no_place_because, not_written, pip_install
 from advisor.plan.plan import Change, PlanStep, StepKind
 from advisor.plan.propose import Proposal
 from advisor.plan.situation import Situation
@@ -49,6 +49,7 @@ def step_of(proposal: Proposal, situation: Situation, selected: bool) -> PlanSte
         group=remedy.knob or remedy.id,
         host_saves={phase: size for phase, size in proposal.other_saves.items() if size},
         no_place=bool(elsewhere),
+        decides=situation.fullest,
     )
 
 
@@ -64,13 +65,13 @@ def change_of(key: str, old: str | None, new: str | None, situation: Situation) 
         return Change(known.setting.key, old, new, bare=bare)
     if known is not None and known.fact is not None and known.fact.only_in:
         return Change(key, old, new, how=not_written())
-    return Change(("--" if options and not _config_alone(situation) else "") + key, old, new, bare=bare)
+    return Change(("--" if options and not _no_command(situation) else "") + key, old, new, bare=bare)
 
 
-def _config_alone(situation: Situation) -> bool:
-    """A config file was given, no command: what is added goes into it, under a plain key."""
+def _no_command(situation: Situation) -> bool:
+    """A config file or a Python file was given, no command: what is added goes into it, under a plain name."""
     launch = situation.predictor.inputs.launch
-    return launch is not None and not launch.program and not any(s.key.startswith("-") for s in launch.settings)
+    return launch is not None and not launch.argv and not any(s.key.startswith("-") for s in launch.settings)
 
 
 def _in_another_file(keys: Iterable[str], situation: Situation) -> tuple[str, ...]:
@@ -134,7 +135,7 @@ def version_steps(situation: Situation, advisories: Iterable[Advisory]) -> list[
 
     Where one version is the way out of two faults, it is one step.
     """
-    remedy = next((r for r in situation.knowledge.remedies if r.kind == "version"), None)
+    remedy = _other_version(situation)
     if remedy is None:
         return []
     steps: dict[str, PlanStep] = {}
@@ -146,9 +147,13 @@ def version_steps(situation: Situation, advisories: Iterable[Advisory]) -> list[
     return list(steps.values())
 
 
+def _other_version(situation: Situation) -> Remedy | None:
+    return next((r for r in situation.knowledge.remedies if r.kind == "version" and r.memory == situation.place), None)
+
+
 def newly_triggered_steps(situation: Situation, chosen: Overrides) -> list[PlanStep]:
     """Ways out of a bad version whose fault the chosen changes would trigger: the first is selected with them."""
-    remedy = next((r for r in situation.knowledge.remedies if r.kind == "version"), None)
+    remedy = _other_version(situation)
     if remedy is None:
         return []
     return [
@@ -191,7 +196,8 @@ def _version_step(
         )
     )
     held, given_back = situation.predictor.predict(chosen or {}), situation.predictor.predict(chosen or {}, fixed=True)
-    healed = difference(held.ledger, given_back.ledger, "gpu")
+    healed = difference(held.ledger, given_back.ledger, situation.place)
+    how = say("To change it: {command}", command=f"`{pip_install(advisory.library, new)}`")
     return PlanStep(
         id=f"use-{advisory.library}-{new.lstrip('<>=~ ')}",
         rank=0,
@@ -202,48 +208,14 @@ def _version_step(
         results="unchanged",
         basis=basis,
         saves={phase: size for phase, size in healed.items() if size},
-        place="gpu",
-        why=sentences([" ".join(advisory.says.split()), filled(" ".join(remedy.says.split()), words)]),
+        place=situation.place,
+        why=sentences([" ".join(advisory.says.split()), filled(" ".join(remedy.says.split()), words), how]),
         costs=remedy.costs,
         caveats=caveats,
         sources=tuple(s for s in (advisory.source, remedy.source) if s),
         documented=documented,
         selected=proven and first,
         group=f"version-{advisory.library}",
-    )
-
-
-def case_steps(situation: Situation) -> list[PlanStep]:
-    """Without a dialect: what the best matching documented case changed, for the reader who knows the framework."""
-    if situation.now.built.natives.framework is not None:
-        return []
-    return [_case_step(case, situation) for case in situation.cases[:1] if case.values]
-
-
-def _case_step(case: Case, situation: Situation) -> PlanStep:
-    framework = case.situation.get("framework") or say("that framework")
-    changes = tuple(Change(key, None, str(values[0])) for key, values in case.values.items())
-    return PlanStep(
-        id=f"as-in-{case.id}",
-        rank=0,
-        title=say("As in {case}", case=case.title),
-        kind="manual",
-        tier="free",
-        changes=changes,
-        results="unchanged",
-        basis="documented",
-        saves={},
-        place=situation.place,
-        why=" ".join(case.mechanism.split()),
-        costs=say("see the case"),
-        caveats=(
-            say(
-                "only if this is {framework}: give the launch script, and the plan is made for it", framework=framework
-            ),
-        ),
-        sources=(case.source,),
-        documented=reported_by(case),
-        group=f"as-in-{case.id}",
     )
 
 

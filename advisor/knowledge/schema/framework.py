@@ -368,8 +368,9 @@ class Framework(Strict, frozen=True):
     mechanics: StatedMechanics = StatedMechanics()
     per_era: dict[str, dict[str, Scalar | list[str]]] = {}
     """era id → fields of StatedMechanics that differ."""
-    config_defaults: dict[str, dict[str, Scalar]] = {}
-    """Name of a configuration of the framework's own (fnmatch, as in --config-name) → key → its default there."""
+    config_defaults: dict[str, dict[str, Scalar | dict[str, Scalar]]] = {}
+    """Name of a configuration of the framework's own (fnmatch, as in --config-name), or of a YAML file of its source
+    tree that a launch may name → key → its value there, or era id → value. The file counts where it was not found."""
     mechanics_when: tuple[MechanicsWhen, ...] = ()
     frames: tuple[FrameRule, ...] = ()
     progress: tuple[Progress, ...] = ()
