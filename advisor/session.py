@@ -46,7 +46,7 @@ from advisor.request import (
     silent,
     stated_libraries,
 )
-from advisor.run.bound import native
+from advisor.run.bound import keys_of_knobs, native
 from advisor.run.build import RunInputs
 from advisor.run.dialect import Recognised, no_place
 from advisor.run.run import Run
@@ -237,8 +237,9 @@ def _think(
     died_at = _with_answered_phase(crash, answers)
     known = knowledge.signatures.signatures
     earlier = earlier_run(asked.logs, script, launch, crash, recognised)
+    printed = {**keys_of_knobs(recognised.framework, recognised.era, crash.engine_figures), **crash.settings}
     predictor = Predictor(
-        RunInputs(recognised, launch, machine, knowledge.models, crash.settings, asked.model, unread=unread),
+        RunInputs(recognised, launch, machine, knowledge.models, printed, asked.model, unread=unread),
         died_at,
         asked.margin,
         leaks=faults.knobs,

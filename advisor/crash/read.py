@@ -14,10 +14,12 @@ from advisor.crash.finds import FAILURES, Find, LogFind, as_evidence, deduplicat
 from advisor.crash.holders import with_holders
 from advisor.crash.lines import LogLine
 from advisor.crash.log_facts import (
+    engine_figures_in,
     engine_processes,
     frameworks_in,
     gpu_names_in,
     libraries_in,
+    listed_users,
     pip_lines,
     printed_tensor_bytes,
     readings_in,
@@ -139,7 +141,7 @@ class _CrashReader:
         self.text = "\n".join(line.printed for _, line in self._every_line())[:_FACT_CHARACTERS]
         self.frameworks = frameworks_in(self.text, signatures.framework_marks)
         self.every_rule, self.rules = rules, rules.of(self.frameworks)
-        self.versions = signatures.versions
+        self.versions, self.figures = signatures.versions, signatures.engine_figures
         marks = unanchored_finds(ready, self.lines)
         self.placed = self._ordered(marks)
         runs = runs_in(self.lines, [source.changed for source in sources])
@@ -190,6 +192,7 @@ class _CrashReader:
             gpu_names=gpu_names_in(self.text),
             gpu_total_bytes=_gpu_total(self.run.placed),
             settings=settings_in([line for _, line in own_first]),
+            engine_figures=engine_figures_in(self.text, self.figures),
             frameworks=self.frameworks,
             unclear_because=unclear_because,
             settle_by=settle_by,
@@ -222,7 +225,8 @@ class _CrashReader:
         if cause is None or self.run.judgement.memory != "host":
             return (), ()
         tables = ([cause.find.first, *cause.find.after], *self.lines)
-        return next((found for lines in tables if (found := top_users(lines))[0]), ((), ()))
+        listed = listed_users(one.find.fields for one in self.run.placed), ()
+        return next((found for lines in tables if (found := top_users(lines))[0]), listed)
 
     def _evidence(
         self, judgement: Judgement, users: Sequence[TopUser], rows: Sequence[LogLine], last: ProgressLine | None
