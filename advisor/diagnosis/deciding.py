@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from advisor.diagnosis.diagnosis import UNKNOWN, Choice, QuestionStep
 from advisor.diagnosis.fact import Facts
-from advisor.diagnosis.tree import NOTHING_FAILED, UNSETTLED, walk
+from advisor.diagnosis.tree import NO_SHORTAGE, UNSETTLED, walk
 from advisor.knowledge.schema import Cause, Tree
 
 
@@ -48,7 +48,7 @@ def _outcomes(step: QuestionStep, tree: Tree, facts: Facts, answers: Mapping[str
     choices: dict[str, list[Choice]] = {}
     for choice in step.choices:
         cause = walk(tree, dict(facts), {**answers, step.question: choice.id}).cause
-        if cause.id not in (UNSETTLED, NOTHING_FAILED) and not (proven and cause.memory == "none"):
+        if cause.id not in (UNSETTLED, *NO_SHORTAGE) and not (proven and cause.memory == "none"):
             causes[cause.id] = cause
             choices.setdefault(cause.id, []).append(choice)
     return tuple(Outcome(tuple(choices[cause]), causes[cause]) for cause in causes)

@@ -35,6 +35,11 @@ LOGITS = re.compile(
 LARGE_SHM_GB = 32
 """Loaders and NCCL of one node need some gigabytes: a /dev/shm of this size, mostly free, did not run out."""
 ENGINES = ("vllm", "sglang")
+ENGINE_WEIGHTS = re.compile(r"^(?:load_model|_?initialize_model|create_weights|get_model)$")
+ENGINE_MEASURES = re.compile(
+    r"profile|warm_?up|_dummy_\w*run|captur|initialize_kv_cache|determine_\w*available|wake_up"
+)
+"""Functions of an engine that make its weights; and what it does once they are there."""
 NEAREST = 2
 """Innermost frames among which one of them stands where it is what failed."""
 COURSE_ENOUGH = 4
@@ -125,6 +130,7 @@ def _crash_facts(crash: Crash) -> dict[str, Fact]:
         facts["frame.gather"] = Fact(bool(gathers), "log", _frame(last))
         facts.update(_scoring(crash.frames))
         facts.update(_engine(crash.frames))
+        facts.update(_engine_weights(crash.frames))
     if crash.top_users:
         top = crash.top_users[0]
         because = say(
@@ -155,6 +161,20 @@ def _engine(frames: Sequence[Frame]) -> dict[str, Fact]:
         name = next((engine for engine in ENGINES if engine in parts[:-1]), None)
         if name is not None:
             return {"frame.engine": Fact(name, "log", _frame(frame))}
+    return {}
+
+
+def _engine_weights(frames: Sequence[Frame]) -> dict[str, Fact]:
+    """Whether an engine failed while it made its weights, before it measured or captured anything."""
+    if any(ENGINE_MEASURES.search(frame.function) for frame in frames):
+        return {}
+    for frame in reversed(frames):
+        parts = frame.file.replace("\\", "/").split("/")
+        makes = ENGINE_WEIGHTS.match(frame.function) or (
+            frame.function.split(".")[-1] == "__init__" and {"models", "layers"} & set(parts)
+        )
+        if makes and any(engine in parts[:-1] for engine in ENGINES):
+            return {"frame.engine_weights": Fact(True, "log", _frame(frame))}
     return {}
 
 
