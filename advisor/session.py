@@ -233,12 +233,15 @@ def _think(
     shardings = knowledge.tree.sharding
     frames = [f"{frame.file}:{frame.function}" for frame in crash.frames]
     unread = unread_sharding(launch, shardings, answered_sharding(shardings, answers), frames)
+    paths = tuple(frame.file for frame in crash.frames)
     faults = Faults(knowledge.advisories, machine, crash, assumed=answers.get("regression") == "yes")
     died_at = _with_answered_phase(crash, answers)
     known = knowledge.signatures.signatures
     earlier = earlier_run(asked.logs, script, launch, crash, recognised)
     predictor = Predictor(
-        RunInputs(recognised, launch, machine, knowledge.models, crash.settings, asked.model, unread=unread),
+        RunInputs(
+            recognised, launch, machine, knowledge.models, crash.settings, asked.model, frames=paths, unread=unread
+        ),
         died_at,
         asked.margin,
         leaks=faults.knobs,

@@ -29,6 +29,10 @@ def native(key: str) -> str:
     return key.lstrip("-").removeprefix("accelerate:")
 
 
+OF_ROLLOUTS = ("rollout.", "sync.", "weight_sync.")
+"""Knobs of the rollout engine and of what feeds it."""
+
+
 class Native(Struct, frozen=True):
     """One native value in force. `text` None: unset; `given`: the user's files or the log set it."""
 
@@ -57,6 +61,8 @@ class Natives(Struct, dict=True):
     """Options of torchrun, accelerate and their like: "--nnodes"; "" where one is set to nothing known."""
     libraries: Mapping[str, str] = field(default_factory=dict)
     """Versions of the installed libraries, as far as they are known."""
+    rolls_out: bool = True
+    """False: the algorithm trains on given answers, so what says anything of a rollout engine is idle."""
 
     def value(self, key: str) -> KnobValue | None:
         """The typed value in force; None where unset."""
@@ -76,6 +82,8 @@ class Natives(Struct, dict=True):
 
     def carriers(self, knob: str) -> list[Native]:
         """Every native key of this era that carries a knob, in the dialect's order."""
+        if not self.rolls_out and knob.startswith(OF_ROLLOUTS):
+            return []
         return [n for n in self.by_knob.get(knob, ()) if n.fact is not None and self.reads(n.fact)]
 
     @cached_property
