@@ -9,6 +9,7 @@ from itertools import pairwise
 from msgspec import Struct
 
 from advisor.crash.evidence import Crash, Evidence, Frame, Reading, ReadingKind
+from advisor.diagnosis.backend_facts import backend_facts
 from advisor.diagnosis.diagnosis import AnsweredBy
 from advisor.diagnosis.fact import Fact
 from advisor.diagnosis.fact import Facts as Facts
@@ -124,6 +125,7 @@ def _crash_facts(crash: Crash) -> dict[str, Fact]:
         facts["frame.gather"] = Fact(bool(gathers), "log", _frame(last))
         facts.update(_scoring(crash.frames))
         facts.update(_engine(crash.frames))
+        facts.update(backend_facts(crash.frames))
     if crash.top_users:
         top = crash.top_users[0]
         because = say(

@@ -345,6 +345,16 @@ class MechanicsWhen(Strict, frozen=True):
     source: str = ""
 
 
+class ShownByFrame(Strict, frozen=True):
+    """What a frame of the traceback proves of settings: code of a backend runs only where that one was chosen."""
+
+    frame: str
+    """Regex over "path/file.py:function"."""
+    sets: dict[str, Scalar]
+    """Native key → the value it must have."""
+    source: str = ""
+
+
 class Framework(Strict, frozen=True):
     """One dialect: frameworks/*.yaml"""
 
@@ -373,6 +383,7 @@ class Framework(Strict, frozen=True):
     tree that a launch may name → key → its value there, or era id → value. The file counts where it was not found."""
     mechanics_when: tuple[MechanicsWhen, ...] = ()
     frames: tuple[FrameRule, ...] = ()
+    shown_by_frames: tuple[ShownByFrame, ...] = ()
     progress: tuple[Progress, ...] = ()
     notes: tuple[str, ...] = ()
     checkout: tuple[str, ...] = ()
