@@ -17,6 +17,7 @@ from advisor.plan.propose import Proposal, propose
 from advisor.plan.select import TIERS, Selected, exclusions, ordered, select, tight, together
 from advisor.plan.situation import Situation
 from advisor.plan.steps import advice_step, newly_triggered_steps, step_of, version_steps
+from advisor.plan.vendor import in_force, in_words_of, vendor_of
 from advisor.run.bound import native
 from advisor.units import show_bytes
 from advisor.words import PHASE_TITLES
@@ -63,7 +64,10 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
 
 def finish(situation: Situation, steps: list[PlanStep], refused: tuple[NotProposed, ...]) -> Plan:
     """Number the steps and compute the ledger before and after the selected ones."""
-    ranked = tuple(replace(step, rank=number) for number, step in enumerate(steps, 1))
+    vendor = vendor_of(situation)
+    named = (in_words_of(vendor, step) for step in steps)
+    kept = (step for step in named if not in_force(step, situation))
+    ranked = tuple(replace(step, rank=number) for number, step in enumerate(kept, 1))
     fixed = any(step.selected and step.kind == "version" for step in ranked)
     after = situation.predictor.predict(overrides_of(ranked), fixed)
     shortfall = _shortfall(situation, after)
