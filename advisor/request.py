@@ -12,7 +12,6 @@ from advisor.crash.evidence import Crash, no_log
 from advisor.crash.read import read_logs
 from advisor.hostile import clean, clean_line
 from advisor.knowledge import Knowledge
-from advisor.knowledge.schema import FrameRule, Progress
 from advisor.language import say
 from advisor.machine.describe import described, from_log, merge
 from advisor.machine.inventory import Machine
@@ -63,12 +62,6 @@ class SessionRequest(Struct, frozen=True):
     """Address of a running Ray cluster to be asked ("auto": the one of this node)."""
 
 
-def phase_marks(knowledge: Knowledge) -> tuple[list[FrameRule], list[Progress]]:
-    """What the frameworks' own files tell of phases."""
-    frames = [rule for framework in knowledge.frameworks for rule in framework.frames]
-    return frames, [mark for framework in knowledge.frameworks for mark in framework.progress]
-
-
 def silent(_: str) -> None:
     return
 
@@ -88,8 +81,7 @@ def read_crash(logs: Sequence[Path], knowledge: Knowledge, tell: OnProgress) -> 
             told = {"file": Path(name).name, "percent": percent, "size": show_bytes(size)}
             tell(say("reading {file}: {percent}% of {size}", **told))
 
-    frames, progress = phase_marks(knowledge)
-    return read_logs(logs, knowledge.signatures, frames, progress, at)
+    return read_logs(logs, knowledge.signatures, *knowledge.phase_marks(), at)
 
 
 def read_crash_of(asked: SessionRequest, knowledge: Knowledge, tell: OnProgress) -> Crash:

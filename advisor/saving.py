@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 from pathlib import Path
 
 from msgspec import Struct
@@ -13,7 +12,7 @@ from advisor.language import listed, say
 from advisor.plan.patch import Patch, fits_name, report_name
 from advisor.report.markdown_report import markdown_report
 from advisor.script.document import Rewrite
-from advisor.script.write import refuse_changed, write_file
+from advisor.script.write import refuse_changed, refuse_existing, write_file
 from advisor.session import State
 
 
@@ -63,12 +62,6 @@ def save_report(state: State, destination: Path, force: bool) -> Path:
     name = state.asked.script.name if state.asked.script is not None else destination.name
     write_file(destination, markdown_report(state, name).encode(), 0o644, force=force)
     return destination
-
-
-def refuse_existing(path: Path, force: bool) -> None:
-    """Raises FileExistsError unless `force`."""
-    if not force and (path.exists() or path.is_symlink()):
-        raise FileExistsError(errno.EEXIST, say("it is there already; --force overwrites it"), str(path))
 
 
 def next_command(script: Path | None) -> str:

@@ -10,7 +10,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.crash.evidence import Crash
-from advisor.crash.read import preview
 from advisor.diagnosis.diagnose import Diagnosed, diagnose
 from advisor.diagnosis.diagnosis import Diagnosis
 from advisor.diagnosis.facts import DiagnosisInputs
@@ -28,8 +27,8 @@ from advisor.knowledge import Knowledge, open_knowledge
 from advisor.language import listed, say
 from advisor.machine.inventory import Machine
 from advisor.memory.attribution import attribute
-from advisor.memory.cells import Ledger, Match
-from advisor.memory.fit import Died, Fit
+from advisor.memory.cells import Ledger, Match, Place
+from advisor.memory.fit import PLACES, Died, Fit
 from advisor.memory.predict import Predictor
 from advisor.plan.patch import Patch, make_patch, placed
 from advisor.plan.plan import Plan, PlanStep
@@ -42,7 +41,6 @@ from advisor.request import (
     earlier_run,
     machine_for,
     other_launches,
-    phase_marks,
     pick_launch,
     read_crash_of,
     silent,
@@ -96,10 +94,15 @@ OnPreview = Callable[[State], None]
 """Given what the ends of long logs prove, while the rest of them is still to be read."""
 
 
-def open_session(asked: SessionRequest, notice: OnProgress | None = None, early: OnPreview | None = None) -> State:
+def open_session(
+    asked: SessionRequest,
+    notice: OnProgress | None = None,
+    early: OnPreview | None = None,
+    ends: Crash | None = None,
+) -> State:
     """Read everything that was asked for and diagnose it.
 
-    Where `early` is given and a log is long, a first State (its crash is `preliminary`) goes there within a second.
+    `ends`: what the ends of long logs prove; where given, `early` gets a first State of it before the rest is read.
     Raises ScriptError, LogError, KnowledgeError or AnswerError (one sentence each), OSError or ValueError.
     """
     tell = notice or silent
@@ -108,10 +111,8 @@ def open_session(asked: SessionRequest, notice: OnProgress | None = None, early:
     if asked.script is not None:
         tell(say("reading {file}", file=asked.script.name))
         script = read_script(asked.script)
-    if early is not None and asked.logs:
-        first = preview(asked.logs, knowledge.signatures, *phase_marks(knowledge))
-        if first is not None:
-            early(_diagnosed(replace(asked, ray=None), knowledge, script, first, tell))  # nodes that hang can wait
+    if early is not None and ends is not None:
+        early(_diagnosed(replace(asked, ray=None), knowledge, script, ends, tell))  # nodes that hang can wait
     return _diagnosed(asked, knowledge, script, read_crash_of(asked, knowledge, tell), tell)
 
 
@@ -247,6 +248,7 @@ def _think(
         limit=next((s.limit for s in known if s.id == crash.signature), "card"),
         earlier=earlier.overrides,
         doubt=earlier.said,
+        said=_said_place(crash, answers),
     )
     now = predictor.predict()
     refused = (say("Left out of your knowledge: {reason}", reason=sentence) for sentence in knowledge.refused)
@@ -259,7 +261,7 @@ def _think(
     asks = done.cause.memory != "none"
     versioned = with_version(done.diagnosis, recognised, wanted=asks)
     done = replace(done, diagnosis=with_sharding(versioned, run.unread, shardings, wanted=asks))
-    predictor.died = _died(died_at, done.diagnosis)
+    predictor.died = _died(died_at, done.diagnosis, _said_place(crash, answers))
     plan, situation = _planned(_situation(predictor, faults, knowledge, done), done, script, index)
     state = State(
         asked,
@@ -300,12 +302,19 @@ def _with_answered_phase(crash: Crash, answers: Mapping[str, str]) -> Crash:
     return crash if given is None else replace(crash, phase=given, phase_among=())
 
 
-def _died(crash: Crash, diagnosis: Diagnosis) -> Died | None:
-    """Where the run ran out; None where no log shows that it did, or nobody knows of which memory."""
-    if crash.verdict != "oom" or diagnosis.memory in ("none", "unknown"):
+def _said_place(crash: Crash, answers: Mapping[str, str]) -> Place | None:
+    """The memory that ran out by the user's answer; None where the log says that none did."""
+    given = answers.get("memory")
+    return next((place for place in PLACES if place == given and crash.verdict != "not_oom"), None)
+
+
+def _died(crash: Crash, diagnosis: Diagnosis, said: Place | None) -> Died | None:
+    """Where the run ran out; None where neither log nor user says that it did, or nobody knows of which memory."""
+    by_log = crash.verdict == "oom"
+    if not (by_log or said) or diagnosis.memory in ("none", "unknown"):
         return None
-    place = diagnosis.memory if diagnosis.memory in ("gpu", "host") else None
-    return Died(place, diagnosis.phase, crash.steps_done == 0)
+    place = next((place for place in PLACES if place == diagnosis.memory), None)
+    return Died(place, diagnosis.phase, crash.steps_done == 0, by_log, bool(crash.steps_done))
 
 
 def _situation(predictor: Predictor, faults: Faults, knowledge: Knowledge, done: Diagnosed) -> Situation:

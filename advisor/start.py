@@ -127,6 +127,6 @@ def _keeper() -> Callable[[State, Any, str, int], None]:
 def _resumed(parsed: argparse.Namespace) -> Any:
     if parsed.resume is None:
         return None
-    from advisor.commands.requests import kept_session
+    from advisor.commands.sessions import kept_session
 
     return kept_session(parsed.resume)

@@ -5,6 +5,7 @@ import pytest
 from advisor.crash.sources import PREVIEW
 from advisor.demo import demo_files
 from advisor.session import SessionRequest, State, answer, carry_over, open_session, toggle
+from advisor.tui.driver import SessionDriver
 from tests.replacing import replace
 
 
@@ -20,18 +21,18 @@ def test_a_long_log_is_told_by_its_end_first_and_then_whole(tmp_path):
         file.write(b"a line\n" * 2_000)
         file.seek(PREVIEW + 100_000)
         file.write(b"\n" + demo_files().log.read_bytes())
-    early, told = [], []
-    whole = open_session(SessionRequest(logs=(log,)), told.append, early.append)
+    early, told, asked = [], [], SessionRequest(logs=(log,))
+    ends = SessionDriver(asked).ends()
+    whole = open_session(asked, told.append, early.append, ends)
     assert [state.crash.preliminary for state in (*early, whole)] == [True, False]
     assert early[0].crash.signature == whole.crash.signature
     assert whole.crash.evidence[0].line - early[0].crash.evidence[0].line >= 2_000
-    assert any("% of 3" in text for text in told)
+    assert any(text.startswith("reading run.log") for text in told)
 
 
-def test_a_short_log_has_no_early_state():
-    early = []
-    open_session(SessionRequest(logs=(demo_files().log,)), early=early.append)
-    assert early == []
+def test_a_short_log_is_read_as_a_whole():
+    assert SessionDriver(SessionRequest(logs=(demo_files().log,))).ends() is None
+    assert SessionDriver(SessionRequest()).ends() is None
 
 
 def test_answers_are_carried_over(demo):

@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> int:
     """Exit 4 where nothing was given or the logs prove nothing; what is known is printed all the same."""
-    from advisor.commands.requests import open_state
+    from advisor.commands.sessions import open_state
     from advisor.commands.streams import emit
     from advisor.report.json_report import diagnose_json, encode
     from advisor.report.markdown_report import markdown_report

@@ -23,7 +23,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> int:
     """Exit 3 where the run does not fit."""
-    from advisor.commands.requests import asked_from, open_state
+    from advisor.commands.requests import asked_from
+    from advisor.commands.sessions import open_state
     from advisor.commands.streams import emit, usable
     from advisor.report.json_report import encode, estimate_json
     from advisor.report.text_report import estimate_report

@@ -27,7 +27,7 @@ def run(parsed: argparse.Namespace) -> int:
     """Refuses where the crash was no shortage of memory, or where an edit cannot be made exactly."""
     from advisor import session
     from advisor.commands.diagnose import found_code
-    from advisor.commands.requests import open_state
+    from advisor.commands.sessions import open_state
     from advisor.commands.streams import emit, emit_file, tell, usable
     from advisor.report.diff_report import diff_report
     from advisor.report.phrases import change_line

@@ -1,4 +1,4 @@
-"""Turns parsed arguments into what the session is asked, and opens it."""
+"""Turns parsed arguments into what a session is asked."""
 
 from __future__ import annotations
 
@@ -6,16 +6,13 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from advisor import session
 from advisor.commands.streams import usable
 from advisor.config import read_config
 from advisor.exits import Refusal
 from advisor.hostile import clean_line
 from advisor.language import say
-from advisor.session import SessionRequest, State
-from advisor.session_store import SavedSession, latest, load, with_switches
+from advisor.request import SessionRequest
 from advisor.watch.recording import logs_in
-from advisor.words import os_words
 
 
 def asked_from(parsed: argparse.Namespace) -> SessionRequest:
@@ -66,27 +63,3 @@ def _answers(given: Sequence[str]) -> dict[str, str]:
             raise Refusal(say("--answer {given}: write it as QUESTION=ANSWER", given=clean_line(text, 80)))
         answers[question.strip()] = choice.strip()
     return answers
-
-
-def kept_session(name: str) -> SavedSession:
-    """The session kept in the file `name`, "" the last one. Raises Refusal where there is none."""
-    path = Path(name) if name else latest()
-    if path is None:
-        raise Refusal(say("no session was kept yet: there is nothing to resume"))
-    try:
-        return load(path)
-    except ValueError as error:
-        raise Refusal(str(error)) from error
-    except OSError as error:
-        raise Refusal(f"{path}: {os_words(error)}") from error
-
-
-def open_state(parsed: argparse.Namespace, needs_script: bool = False) -> State:
-    """The session on what was given, or the app's with the answers and switches made there. Raises Refusal."""
-    if getattr(parsed, "replay", None) is not None:
-        kept = kept_session(parsed.replay)
-        return usable(lambda: with_switches(session.open_session(kept.asked), kept.switched))
-    asked = asked_from(parsed)
-    if needs_script and asked.script is None:
-        raise Refusal(say("give the SCRIPT that starts the run, or --demo (diagnose takes a log alone)"))
-    return usable(lambda: session.open_session(asked))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +13,8 @@ from advisor.commands.settings import dialects_of
 from advisor.exits import Exit, Refusal
 from advisor.hostile import clean_line
 from advisor.language import listed, say
+
+_ELEMENT = re.compile(r"\[(\d+)\]")
 
 if TYPE_CHECKING:
     from advisor.knowledge import Knowledge
@@ -49,9 +52,18 @@ def run(parsed: argparse.Namespace) -> int:
     destination = Path(parsed.output) if parsed.output else fits_name(document.path)
     usable(lambda: refuse_changed(document))
     notes = usable(lambda: write_file(destination, new, document.mode, force=parsed.force, like=document.path))
-    for told in (say("written {file}", file=clean_line(str(destination))), *notes):
+    moved = _followers(script, given)
+    also = [say("{keys} follow by ${{…}}", keys=listed(moved))] if moved else []
+    for told in (say("written {file}", file=clean_line(str(destination))), *notes, *also):
         tell(told)
     return Exit.DONE
+
+
+def _followers(script: Script, given: Sequence[tuple[str, str]]) -> list[str]:
+    """Settings that take the value of one that was set."""
+    keys = {key for key, _ in given}
+    found = (s for launch in script.launches for s in launch.settings if keys & {*s.follows} and s.key not in keys)
+    return list(dict.fromkeys(clean_line(setting.key, 80) for setting in found if setting.effective))
 
 
 def _pair(text: str) -> tuple[str, str]:
@@ -132,9 +144,9 @@ def _is_so(launch: Launch, wanted: EditRequest) -> bool:
 
 
 def _found(launch: Launch, key: str) -> Setting | None:
-    """The setting in force that goes by this key, with or without its dashes."""
-    name = key.lstrip("-")
-    return next((setting for own, setting in launch.effective().items() if own.lstrip("-") == name), None)
+    """The setting in force that goes by this key, with or without its dashes; `a[0].b` is `a.0.b`."""
+    names = {key.lstrip("-"), _ELEMENT.sub(r".\1", key)}
+    return next((setting for own, setting in launch.effective().items() if own.lstrip("-") in names), None)
 
 
 def _wanted(launch: Launch, key: str, value: str, flags: frozenset[str], *, everywhere: bool) -> EditRequest:

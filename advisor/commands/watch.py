@@ -62,11 +62,10 @@ class Finished(NamedTuple):
 
 def run(parsed: argparse.Namespace) -> Finished:
     """Run the command, or join one that runs. Raises Refusal."""
-    from advisor.watch.launcher import default_folder
     from advisor.watch.request import WatchRequest
 
     argv = list(parsed.command[1:] if parsed.command[:1] == ["--"] else parsed.command)
-    folder = Path(parsed.output) if parsed.output else default_folder()
+    folder = Path(parsed.output) if parsed.output else None
     if bool(argv) == (parsed.attach is not None):
         raise Refusal(say("give a COMMAND behind --, or --attach PID"))
     knowledge = tuple(Path(own) for own in parsed.knowledge)
@@ -75,16 +74,11 @@ def run(parsed: argparse.Namespace) -> Finished:
     asked = WatchRequest(tuple(argv), folder, parsed.alert, knowledge)
     from advisor.watch.launcher import watch
 
-    try:
-        ended = watch(asked, _say)
-    except FileExistsError as error:
-        there = clean_line(str(error.filename or folder))
-        raise Refusal(say("{folder}: there is a record already; -o names another", folder=there)) from error
-    except OSError as error:
-        raise Refusal(_not_writable(folder, error)) from error
-    if ended.not_started:
+    ended = watch(asked, _say)
+    if ended.folder is None or ended.not_started:
         _say(clean_line(ended.not_started))
         return Finished(None, code=ended.code)
+    folder = ended.folder
     script = script_of(argv, folder)
     if ended.status == 0 or ended.was_sent_away:
         _say(say("record: {folder}", folder=clean_line(str(folder))))
@@ -92,20 +86,16 @@ def run(parsed: argparse.Namespace) -> Finished:
     return _diagnosed(Finished(ended.status, record=folder, script=script), knowledge)
 
 
-def _not_writable(folder: Path, error: OSError) -> str:
-    told = {"folder": clean_line(str(folder)), "error": os_words(error)}
-    return say("{folder}: no record can be written ({error})", **told)
-
-
-def _attached(pid: int, folder: Path, alert: float | None, knowledge: tuple[Path, ...]) -> Finished:
+def _attached(pid: int, wanted: Path | None, alert: float | None, knowledge: tuple[Path, ...]) -> Finished:
     from advisor.watch.recorder import attach
 
     try:
-        attach(pid, folder, alert, knowledge, _say)
+        folder = attach(pid, wanted, alert, knowledge, _say)
     except ProcessLookupError as error:
         raise Refusal(say("--attach {pid}: there is no such process", pid=pid)) from error
     except OSError as error:
-        raise Refusal(_not_writable(folder, error)) from error
+        told = {"folder": clean_line(str(wanted or Path.cwd())), "error": os_words(error)}
+        raise Refusal(say("{folder}: no record can be written ({error})", **told)) from error
     return _diagnosed(Finished(None, code=0, record=folder), knowledge)
 
 

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from advisor.crash.config_dump import settings_in
 from advisor.crash.evidence import Crash, Evidence, TopUser
 from advisor.crash.finds import FAILURES, LogFind, as_evidence, deduplicated, victims
+from advisor.crash.holders import with_holders
 from advisor.crash.lines import LogLine
 from advisor.crash.log_facts import (
     engine_processes,
@@ -29,7 +30,7 @@ from advisor.crash.scan import scan, unanchored_finds
 from advisor.crash.snapshot import readable
 from advisor.crash.sources import PREVIEW, LogSource, open_sources, tail_source, text_source, unwrapped
 from advisor.crash.tracebacks import Trace, trace_of
-from advisor.crash.verdict import ALLOCATOR_WARNING, Judgement, is_pinning, memory_by_frames, with_processes
+from advisor.crash.verdict import ALLOCATOR_WARNING, Judgement, is_pinning, memory_by_frames
 from advisor.knowledge.schema import FrameRule, Progress, Signatures
 from advisor.language import listed, mark, say
 from advisor.redact import redact
@@ -145,7 +146,7 @@ class _CrashReader:
         self.run, self.earlier = newest_crash(self.placed, marks, runs)
 
     def _ordered(self, marks: Sequence[LogFind]) -> list[LogFind]:
-        finds = [LogFind(i, with_processes(find)) for i, log in enumerate(self.logs) for find in log.finds]
+        finds = [LogFind(i, with_holders(find)) for i, log in enumerate(self.logs) for find in log.finds]
         finds += [one for one in marks if one.role in _JUDGED]
         stamped = len(self.logs) > 1 and all(one.find.first.stamp for one in finds if one.role == "cause")
         if stamped:  # several logs tell their order only by time; one log by position

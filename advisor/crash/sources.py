@@ -32,7 +32,7 @@ _AHEAD = 4 << 20
 """Bytes of a file the system is asked to have ready: 1.3 s for a gigabyte that no memory holds, against 2.0 to 2.9 s
 by its own measure."""
 _SAMPLE = 8192
-PREVIEW = 32 << 20
+PREVIEW = 8 << 20
 """Bytes at the end of a long log that are read first."""
 FILES_IN_FOLDER = 64
 PATIENCE = 5.0

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from msgspec import Struct
-from msgspec.structs import replace
 
-from advisor.crash.finds import FAILURES, Find, LogFind
-from advisor.crash.patterns import FieldValue
+from advisor.crash.finds import FAILURES, LogFind
+from advisor.crash.holders import contradicts
 from advisor.crash.tracebacks import TRACEBACK, Trace
-from advisor.units import MIB, read_size
 from advisor.words import Memory, Verdict
 
 KERNEL = frozenset(("kernel-oom", "cgroup-oom", "kernel-oom-constraint", "systemd-oom"))
@@ -155,17 +152,11 @@ def _fuller(one: LogFind, first: LogFind) -> bool:
     return alike and any(name in one.find.fields for name in _DETAILS)
 
 
-def contradiction(fields: dict[str, FieldValue]) -> bool:
-    """Whether torch printed clearly more free memory than it asked for (rounding and 2 MiB blocks allowed for)."""
-    tried, free = fields.get("tried_bytes"), fields.get("free_bytes")
-    return isinstance(tried, int) and isinstance(free, int) and free - tried > max(64 * MIB, tried // 20)
-
-
 def _pool_trouble(placed: Sequence[LogFind], short: LogFind) -> LogFind | None:
     """The driver's refusal before a torch message that shows plenty free: then the message is not to be believed."""
     fields = short.find.fields
     tried, free = fields.get("tried_bytes"), fields.get("free_bytes")
-    if not contradiction(fields) or not isinstance(tried, int) or not isinstance(free, int) or free < 4 * tried:
+    if not contradicts(fields) or not isinstance(tried, int) or not isinstance(free, int) or free < 4 * tried:
         return None
     return next((one for one in placed if one.id == POOL_TROUBLE and one.place < short.place), None)
 
@@ -187,32 +178,3 @@ def memory_by_frames(memory: Memory, signature: str, trace: Trace) -> Memory:
 def _shows(trace: Trace, words: Sequence[str]) -> bool:
     around = (*(frame.function for frame in trace.frames), *trace.texts)
     return any(word in text for text in around for word in words)
-
-
-def with_processes(find: Find) -> Find:
-    """torch's list of processes as `process_bytes` and `other_process_bytes`; a contradiction is named."""
-    fields = dict(find.fields)
-    rows = fields.pop("processes", None)
-    if isinstance(rows, str) and rows:
-        fields.update(_process_bytes(rows, fields))
-    if contradiction(fields):
-        fields["contradiction"] = "free exceeds request"
-    return replace(find, fields=fields)
-
-
-def _process_bytes(rows: str, fields: dict[str, FieldValue]) -> dict[str, int]:
-    """In a container torch lists itself among the others: it is the one that holds what it allocated."""
-    compact = re.sub(r"\s+", "", rows)
-    own = re.search(r"thisprocesshas(\d[\d.]*(?:bytes|[KMGTPE]iB))", compact)
-    listed = re.findall(r"Process\d+has(\d[\d.]*(?:bytes|[KMGTPE]iB))", compact)
-    sizes = [size for text in listed if (size := read_size(text)) is not None]
-    mine = read_size(own.group(1)) if own else None
-    if mine is None:
-        parts = (fields.get(name) for name in ("allocated_bytes", "reserved_unallocated_bytes", "private_bytes"))
-        pool = sum(part for part in parts if isinstance(part, int))
-        holders = [size for size in sizes if size >= pool > 0]
-        if not holders:  # the message was cut before it says what this process allocated
-            return {}
-        mine = min(holders)
-        sizes.remove(mine)
-    return {"process_bytes": mine, **({"other_process_bytes": sum(sizes)} if sizes else {})}

@@ -14,7 +14,7 @@ from advisor.diagnosis.fact import Fact
 from advisor.diagnosis.facts import DiagnosisInputs, gather_facts
 from advisor.diagnosis.likely_phase import narrowed, walk_likeliest
 from advisor.diagnosis.remarks import remarks
-from advisor.diagnosis.tree import RETOLD, Walk, check_answers, retell, ruled_out, walk
+from advisor.diagnosis.tree import RETOLD, Walk, check_answers, less_likely, retell, ruled_out, walk
 from advisor.knowledge.schema import Cause, Knowledge, Tree
 from advisor.memory.calibrate import Correction
 from advisor.memory.cells import Ledger
@@ -55,7 +55,8 @@ def diagnose(
         memory=_memory(facts, walked, known.crash),
         phase=_phase(facts),
         path=walked.steps,
-        ruled_out=ruled_out(knowledge.tree, walked, facts),
+        ruled_out=ruled_out(knowledge.tree, cause.id, facts),
+        less_likely=less_likely(knowledge.tree, walked, facts),
         cases=tuple(m.match for m in matched[:3]),
         advisories=advice_of(worries),
         remarks=remarks(known.crash, known.run, known.ledger, facts, found, cause.id),

@@ -41,13 +41,13 @@ class QuestionStep(Struct, frozen=True):
 
 
 class RuledOut(Struct, frozen=True):
-    """A cause that was considered, and the fact that excluded it."""
+    """A cause that was considered, and what speaks against it: a proof, or an answer that led away from it."""
 
     cause: str
     title: str
     because: str
     question: str = ""
-    """The question whose answer led away from it; "" where a fact excluded it by itself."""
+    """The question whose answer led away from it; "" where a proof excluded it by itself."""
 
 
 class CaseMatch(Struct, frozen=True):
@@ -83,6 +83,9 @@ class Diagnosis(Struct, frozen=True):
     phase: Phase
     path: tuple[QuestionStep, ...]
     ruled_out: tuple[RuledOut, ...] = ()
+    """Causes that a proof excludes."""
+    less_likely: tuple[RuledOut, ...] = ()
+    """Causes that only an answer led away from: they stay possible where the answer is mistaken."""
     cases: tuple[CaseMatch, ...] = ()
     advisories: tuple[Advice, ...] = ()
     remarks: tuple[str, ...] = ()

@@ -19,8 +19,8 @@ _GROUPS: Sayings[str] = Sayings({"states": "states", "batch": "batch", "engine":
 def ledger_facts(ledger: Ledger, run: Run, crash: Crash, attribution: Sequence[Match]) -> dict[str, Fact]:
     """The fullest group of owners, whether the GPUs hold the run, who holds host RAM, and what the failed tensor is."""
     facts: dict[str, Fact] = {}
-    if not run.settings and not crash.settings:
-        return facts  # a ledger of nothing but defaults says nothing of this run
+    if run.framework == "unknown" or not (run.settings or crash.settings):
+        return _tensor(attribution)  # a ledger of nothing but defaults says nothing of this run
     fullest = ledger.peak("gpu") if run.topology.colocated else ledger.crowded("gpu")
     phase = ledger.phase("gpu", crash.phase) or fullest
     if phase is not None:
@@ -30,6 +30,7 @@ def ledger_facts(ledger: Ledger, run: Run, crash: Crash, attribution: Sequence[M
         groups = {"states": owners_of("states", "models"), "batch": owners_of("batch"), "engine": ENGINE}
         sizes = {name: sum(share.get(owner, 0) for owner in owners) for name, owners in groups.items()}
         largest = max(sizes, key=lambda name: sizes[name])
+        dark = share.get("unexplained", 0)
         because = say(
             "the ledger of {phase}: {group} {size} of {total}",
             phase=PHASE_NAMES[phase.phase],
@@ -37,7 +38,8 @@ def ledger_facts(ledger: Ledger, run: Run, crash: Crash, attribution: Sequence[M
             size=show_bytes(sizes[largest]),
             total=show_bytes(phase.expected),
         )
-        facts["ledger.largest"] = Fact(largest, "script", because)
+        if dark < sizes[largest]:  # else what holds most is none of the owners that the ledger knows
+            facts["ledger.largest"] = Fact(largest, "script", because)
         for name, size in sizes.items() if ledger.gpu_capacity else ():
             facts[f"ledger.{name}_share"] = Fact(size / (ledger.gpu_capacity or 1), "script", because)
         logits, kept = share.get("logits", 0), share.get("activations", 0)
@@ -53,13 +55,17 @@ def ledger_facts(ledger: Ledger, run: Run, crash: Crash, attribution: Sequence[M
         size_sentences = {"size": show_bytes(fullest.expected), "total": show_bytes(ledger.gpu_capacity)}
         told = say("the ledger: up to {size} of {total}", **size_sentences)
         facts["ledger.gpu_fits"] = Fact(fullest.expected <= ledger.gpu_capacity, "script", told)
-    matches = [m for m in attribution if m.matches]
-    if matches:
-        best = matches[0]
-        kind = "logits" if best.of_logits else "tensor"
-        because = say("{size} is {tensor} {shape}", size=show_bytes(best.bytes), tensor=best.tensor, shape=best.shape)
-        facts["attribution"] = Fact(kind, "log", because, (0,))
+    facts.update(_tensor(attribution))
     return facts
+
+
+def _tensor(attribution: Sequence[Match]) -> dict[str, Fact]:
+    """Which tensor the size that was asked for is."""
+    best = next((match for match in attribution if match.matches), None)
+    if best is None:
+        return {}
+    because = say("{size} is {tensor} {shape}", size=show_bytes(best.bytes), tensor=best.tensor, shape=best.shape)
+    return {"attribution": Fact("logits" if best.of_logits else "tensor", "log", because, (0,))}
 
 
 def _host_holder(ledger: Ledger, crash: Crash) -> dict[str, Fact]:

@@ -18,8 +18,8 @@ MOST_QUESTIONS = 12
 """A tree that loops is a mistake in the file; the linter finds it, this stops it."""
 UNSETTLED = "unclear"
 """The cause where nothing is proved: it excludes nothing."""
-NOTHING_FAILED = "nothing-failed"
-"""The cause of a log without a failure: nobody has to be told of a crash that there was one."""
+NO_SHORTAGE = "nothing-failed", "not-memory"
+"""Causes without a shortage: who has one need not be told so once more."""
 
 
 class AnswerError(ValueError):
@@ -142,7 +142,7 @@ def _others(tree: Tree, question: Question, taken: Answer | None, step: Question
         return []
     titles = {cause.id: cause.title for cause in tree.causes}
     left = dict.fromkeys(
-        option.leads_to for option in question.answers.values() if option.leads_to not in (None, NOTHING_FAILED)
+        option.leads_to for option in question.answers.values() if option.leads_to not in (None, *NO_SHORTAGE)
     )
     why = _clause(step, taken)
     return [RuledOut(leaf, titles[leaf], why, question.id) for leaf in left if leaf and leaf not in possible]
@@ -179,12 +179,18 @@ def _clause(step: QuestionStep, taken: Answer) -> str:
     return say("{answer}, by {because}", **told)
 
 
-def ruled_out(tree: Tree, walked: Walk, facts: Facts) -> tuple[RuledOut, ...]:
-    """Causes of the same memory that a fact excludes, and leaves the path led away from."""
-    found = {one.cause: one for one in walked.rejected if one.cause != walked.cause.id}
-    for cause in tree.causes:
-        against = next((fact for rule in cause.ruled_out_by if (fact := holds(rule, facts)) is not None), None)
-        if against is not None and cause.id != walked.cause.id:
-            led = found.get(cause.id)
-            found[cause.id] = RuledOut(cause.id, cause.title, against.because, led.question if led else "")
-    return tuple(found.values())
+def ruled_out(tree: Tree, cause: str, facts: Facts) -> tuple[RuledOut, ...]:
+    """Causes beside `cause` that a proof excludes: a fact of log, script or machine, never an answer."""
+    found = []
+    for other in tree.causes:
+        against = next((fact for rule in other.ruled_out_by if (fact := holds(rule, facts)) is not None), None)
+        if against is not None and against.source != "user" and other.id != cause:
+            found.append(RuledOut(other.id, other.title, against.because))
+    return tuple(found)
+
+
+def less_likely(tree: Tree, walked: Walk, facts: Facts) -> tuple[RuledOut, ...]:
+    """Causes that an answer led away from and nothing excludes or proves."""
+    settled = {walked.cause.id, *(one.cause for one in ruled_out(tree, walked.cause.id, facts))}
+    settled |= {cause.id for cause in tree.causes if any(holds(rule, facts) for rule in cause.proved_by)}
+    return tuple({one.cause: one for one in walked.rejected if one.cause not in settled}.values())

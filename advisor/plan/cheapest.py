@@ -1,8 +1,8 @@
 """Searches the cheapest set of changes with which every phase fits on GPU and host: of all sets, not step by step.
 
-Costs are compared from the left: how many changes give up results, take host RAM, cost time, are free; how far those
-that change results move; the order the cause gives; how far all of them move. Free ones that a case of this kind shows
-to have helped are not counted: what somebody ran with comes before what is only computed.
+Costs are compared from the left: how many changes give up results; the effort of all of them, so that one decisive
+change comes before several small ones; how many take host RAM, cost time, are free; how far those that change results
+move; the order the cause gives; how far all of them move.
 """
 
 from __future__ import annotations
@@ -25,12 +25,18 @@ from advisor.run.constraints import newly_broken
 from advisor.words import Phase
 
 Price = Tier | Literal["shown"]
-COUNTED: tuple[Price, ...] = ("changes_results", "host_ram", "slower", "free")
-"""The dearest first."""
+COUNTED: tuple[Price, ...] = ("changes_results", "host_ram", "slower", "free", "shown")
+"""The dearest first. "shown": free, and a case of this kind shows that it helped."""
+EFFORT: Mapping[Price, int] = {"host_ram": 5, "slower": 3, "free": 2, "shown": 1}
+"""What a change costs whoever makes and watches it: two slower ones are more than one that takes host RAM."""
+MOST_TOGETHER = 4
+"""Changes in a set: a plan that needs more of them is another run, and is said to be."""
 MOST_LOOKED_AT = 150
 """Sets computed before the search gives up, and the plan is made step by step; where one was found, 40 were enough."""
 Corner = tuple[Place, Phase]
 Cost = tuple[tuple[int, ...], float, tuple[int, ...], float]
+Counts = tuple[int, ...]
+"""How many of each price, as in COUNTED."""
 
 
 class PricedOption(Struct, frozen=True):
@@ -53,9 +59,14 @@ Chosen = tuple[PricedOption, ...]
 
 def cost_of(chosen: Sequence[PricedOption]) -> Cost:
     """What a set costs; smaller is better."""
-    counts = tuple(sum(c.price == price for c in chosen) for price in COUNTED)
+    counts = _in_order(tuple(sum(c.price == price for c in chosen) for price in COUNTED))
     moved = sum(c.distance for c in chosen if c.price == "changes_results")
     return counts, moved, tuple(sorted(c.position for c in chosen)), sum(c.distance for c in chosen)
+
+
+def _in_order(counts: Counts) -> tuple[int, ...]:
+    """What puts counts in order, the cheapest first."""
+    return counts[0], sum(EFFORT.get(price, 0) * n for price, n in zip(COUNTED, counts, strict=True)), *counts
 
 
 def together(chosen: Sequence[PricedOption]) -> dict[str, str | None]:
@@ -80,7 +91,8 @@ class Search:
         remedies = self.choices(proposals)
         if not self._promising(remedies):
             return None  # not even all of them
-        for counts in product(*(range(len(_priced(remedies, price)) + 1) for price in COUNTED)):
+        every = product(*(range(len(_priced(remedies, price)) + 1) for price in COUNTED))
+        for counts in sorted((c for c in every if sum(c) <= MOST_TOGETHER), key=_in_order):
             best = self._best_of(remedies, counts) if self._so_many_could(remedies, counts) else None
             if best is not None or self.looked_at > MOST_LOOKED_AT:
                 return best
@@ -89,7 +101,7 @@ class Search:
     def _so_many_could(self, remedies: Sequence[Sequence[PricedOption]], counts: Sequence[int]) -> bool:
         """Whether as many of each price as are counted could be enough, each the best of its price in every corner."""
         beyond = self._beyond(remedies)
-        best: list[Mapping[Corner, int]] = [_most(choices) for choices in _priced(remedies, "shown")]
+        best: list[Mapping[Corner, int]] = []
         for price, count in zip(COUNTED, counts, strict=True):
             rooms = [_most(choices) for choices in _priced(remedies, price)]
             corners = {corner for room in rooms for corner in room}
@@ -101,7 +113,7 @@ class Search:
         """The cheapest of the sets with so many changes of each price, none of which would do with fewer of its own."""
         best: Chosen | None = None
         enough: list[set[int]] = []
-        settled = not counts[0] and not _priced(remedies, "shown")  # then the first in order is the best
+        settled = not counts[0]  # then the first in order is the best
         for subset in _subsets(remedies, counts):
             positions = {choices[0].position for choices in subset}
             if self.looked_at > MOST_LOOKED_AT or any(fewer <= positions for fewer in enough):
@@ -262,9 +274,7 @@ def _priced(remedies: Sequence[Sequence[PricedOption]], price: Price) -> list[tu
 def _subsets(
     remedies: Sequence[Sequence[PricedOption]], counts: Sequence[int]
 ) -> list[tuple[tuple[PricedOption, ...], ...]]:
-    """Every way to take so many remedies of each price and any of the uncounted; the fewer and the earlier first."""
+    """Every way to take so many remedies of each price, the earlier first."""
     counted = [combinations(_priced(remedies, price), n) for price, n in zip(COUNTED, counts, strict=True)]
-    shown = _priced(remedies, "shown")
-    uncounted = [way for n in range(len(shown) + 1) for way in combinations(shown, n)]
-    found = [tuple(choices for part in parts for choices in part) for parts in product(*counted, uncounted)]
-    return sorted(found, key=lambda subset: (len(subset), sorted(choices[0].position for choices in subset)))
+    found = [tuple(choices for part in parts for choices in part) for parts in product(*counted)]
+    return sorted(found, key=lambda subset: sorted(choices[0].position for choices in subset))

@@ -76,6 +76,13 @@ def is_cure(proposal: Proposal, cause: Cause, situation: Situation) -> bool:
     return first and uncounted and remedy.tier == "free" and proposal.results == "unchanged"
 
 
+def _shown_together(proposals: Sequence[Proposal], situation: Situation) -> list[Proposal]:
+    """What the best matching case confirms, taken together as it was there; [] where that costs anything."""
+    free = {p.remedy.id: p for p in proposals if p.remedy.tier == "free" and p.results == "unchanged" and p.overrides}
+    confirmed = (case.remedies for case in situation.cases if case.grade == "confirmed" and len(case.remedies) > 1)
+    return next(([free[one] for one in shown] for shown in confirmed if {*shown} <= {*free}), [])
+
+
 class Selected(Struct, frozen=True):
     """What is switched on: of the proposals by remedy id, and changes of other phases or places that they need."""
 
@@ -84,9 +91,9 @@ class Selected(Struct, frozen=True):
 
 
 def select(proposals: Sequence[Proposal], situation: Situation, cause: Cause, only_same_results: bool) -> Selected:
-    """The cure, then the cheapest set with which everything fits; where none does, whatever relieves, in order."""
+    """The cure or what a case shows, then the cheapest set that fits; where none does, whatever relieves, in order."""
     allowed = [p for p in proposals if p.remedy.id not in situation.barred]
-    cures = [p for p in allowed if is_cure(p, cause, situation)]
+    cures = [p for p in allowed if is_cure(p, cause, situation)] or _shown_together(allowed, situation)
     rest = [p for p in allowed if p not in cures]
     found = None
     if situation.now.enough is not None:

@@ -64,13 +64,13 @@ def change_of(key: str, old: str | None, new: str | None, situation: Situation) 
         return Change(known.setting.key, old, new, bare=bare)
     if known is not None and known.fact is not None and known.fact.only_in:
         return Change(key, old, new, how=not_written())
-    return Change(("--" if options and not _config_alone(situation) else "") + key, old, new, bare=bare)
+    return Change(("--" if options and not _no_command(situation) else "") + key, old, new, bare=bare)
 
 
-def _config_alone(situation: Situation) -> bool:
-    """A config file was given, no command: what is added goes into it, under a plain key."""
+def _no_command(situation: Situation) -> bool:
+    """A config file or a Python file was given, no command: what is added goes into it, under a plain name."""
     launch = situation.predictor.inputs.launch
-    return launch is not None and not launch.program and not any(s.key.startswith("-") for s in launch.settings)
+    return launch is not None and not launch.argv and not any(s.key.startswith("-") for s in launch.settings)
 
 
 def _in_another_file(keys: Iterable[str], situation: Situation) -> tuple[str, ...]:

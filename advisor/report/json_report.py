@@ -232,6 +232,7 @@ def _diagnosis(diagnosis: Diagnosis) -> dict[str, Any]:
         "basis": diagnosis.basis,
         "path": [_question(step) for step in diagnosis.path],
         "ruled_out": [{"cause": r.cause, "title": r.title, "because": r.because} for r in diagnosis.ruled_out],
+        "less_likely": [{"cause": r.cause, "title": r.title, "because": r.because} for r in diagnosis.less_likely],
         "cases": [case.id for case in diagnosis.cases],
         "explains": diagnosis.explains,
         "memory": diagnosis.memory,

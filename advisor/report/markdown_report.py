@@ -52,6 +52,7 @@ def markdown_report(state: State, wrote: str = "") -> str:
         _cause(state.diagnosis),
         _memory(state.ledger, state.plan),
         _section(say("Ruled out"), [_reason(one.title, one.because) for one in state.diagnosis.ruled_out]),
+        _section(say("Less likely"), [_reason(one.title, one.because) for one in state.diagnosis.less_likely]),
         _section(say("Not proposed"), [_reason(one.title, one.because) for one in state.plan.not_proposed]),
         _cases(state.diagnosis),
         _section(say("What to record next time"), [text(state.diagnosis.record_next_time)]),

@@ -295,11 +295,23 @@ _PROMISES: Sayings[FitVerdict] = Sayings(
     }
 )
 """Of the selected changes."""
+_ONE_SIDE: Sayings[Place] = Sayings(
+    {
+        "gpu": "With the selected changes the nodes' RAM suffices, {margin:.0%} of it free; whether the cards do "
+        "cannot be said.",
+        "host": "With the selected changes the cards suffice, {margin:.0%} of each free; whether the nodes' RAM does "
+        "cannot be said.",
+    }
+)
+"""The same where the size of one place is all that is not known."""
 
 
 def fits_words(plan: Plan) -> str:
     """What the plan promises, in a sentence or two; a caution of the plan's own follows."""
-    return sentences((_PROMISES[plan.fit.verdict].format(margin=plan.margin), sentence(plan.shortfall)))
+    promise = _PROMISES[plan.fit.verdict]
+    if (beside := plan.fit.fits_beside) is not None:
+        promise = _ONE_SIDE[beside]
+    return sentences((promise.format(margin=plan.margin), sentence(plan.shortfall)))
 
 
 def fit_sentence(fit: Fit, ledger: Ledger, margin: float) -> str:

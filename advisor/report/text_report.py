@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from advisor.crash.evidence import Crash, Evidence
 from advisor.diagnosis.diagnosis import UNKNOWN, CaseMatch, Diagnosis, QuestionStep, RuledOut
-from advisor.language import Sayings, listed, mark, say, say_count, sentences
+from advisor.language import Sayings, clauses, listed, mark, say, say_count, sentences
 from advisor.machine.inventory import Machine
 from advisor.memory.cells import TITLES, Ledger, PhaseSum, Place
 from advisor.memory.fit import capacity_of
@@ -64,6 +64,7 @@ def text_report(state: State) -> str:
             *section(say("What the watcher measured, GiB"), record_lines(state.measured, state.ledger)),
             *section(say("Not proposed"), _reasons(state.plan.not_proposed)),
             *section(say("Ruled out"), _reasons(state.diagnosis.ruled_out)),
+            *section(say("Less likely"), _reasons(state.diagnosis.less_likely)),
             *section(say("Documented cases"), [line for case in state.diagnosis.cases for line in _case(case)]),
             *section(say("To record next time"), wrap(state.diagnosis.record_next_time, 2)),
         ]
@@ -277,7 +278,11 @@ def _phase_lines(each: PhaseSum) -> list[str]:
 
 
 def _reasons(refused: Sequence[NotProposed | RuledOut]) -> list[str]:
-    told = (say("{title}: {because}", title=each.title, because=each.because) for each in refused)
+    """One line a reason, with all that it speaks against."""
+    titles: dict[str, list[str]] = {}
+    for each in refused:
+        titles.setdefault(each.because, []).append(each.title)
+    told = (say("{title}: {because}", title=clauses(names), because=because) for because, names in titles.items())
     return [line for text in told for line in wrap(text, 2, 4)]
 
 

@@ -251,7 +251,7 @@ def bind_natives(
     for setting in settings:
         if setting.effective:
             key = native(setting.key)
-            text = setting.text if setting.resolved else None
+            text = setting.text if setting.resolved else _leader(setting)
             source: KnobSource = "environment" if setting.origin == "environment" else "script"
             values[key] = _native(key, text, source, _fact(framework, key, values), setting)
     for name, text in environment.items():
@@ -325,15 +325,20 @@ def _is_named(name: str, pattern: str) -> bool:
 
 
 def _followed(known: Native, values: Mapping[str, Native], depth: int = 4) -> Native:
-    """A default "${a.b}" takes the value of key a.b, as the framework's own config interpolates it."""
+    """A value "${a.b}" is that of key a.b, as OmegaConf interpolates it in the framework's own config and in others."""
     text = known.text or ""
-    if known.given or not (text.startswith("${") and text.endswith("}")) or depth == 0:
+    if not (text.startswith("${") and text.endswith("}")) or depth == 0:
         return known
     leader = values.get(text[2:-1])
     if leader is None:
-        return Native(known.key, None, None, "default", known.fact)
+        return Native(known.key, None, None, known.source, known.fact, known.setting)
     leader = _followed(leader, values, depth - 1)
-    return _native(known.key, leader.text, "default", known.fact)
+    return _native(known.key, leader.text, known.source, known.fact, known.setting)
+
+
+def _leader(setting: Setting) -> str | None:
+    """What an unresolved setting follows that no file of the user's sets: the framework's default may."""
+    return f"${{{setting.follows[-1]}}}" if setting.follows else None
 
 
 def _fill_from_log(values: dict[str, Native], framework: Framework | None, key: str, text: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from fnmatch import fnmatchcase
 from math import prod
 from typing import Any
@@ -13,7 +13,16 @@ from msgspec.structs import replace
 from advisor.knowledge.schema import Framework, MechanicsWhen, ModelFact
 from advisor.language import say
 from advisor.machine.inventory import Machine
-from advisor.run.bound import EnvironmentPrefix, Native, Natives, RunScope, Tables, bind_natives, shipped_files
+from advisor.run.bound import (
+    EnvironmentPrefix,
+    Native,
+    Natives,
+    RunScope,
+    Tables,
+    bind_natives,
+    default_of,
+    shipped_files,
+)
 from advisor.run.conversion import conversions, to_knob
 from advisor.run.derive import derive_knobs
 from advisor.run.dialect import Recognised, elsewhere, version_notes
@@ -25,6 +34,8 @@ from advisor.run.topology import read_topology, too_few
 from advisor.run.unread import doubts_of, taken
 from advisor.script.launch import Launch
 
+_TAKEN_AT_DEFAULT = frozenset({"rollout.memory_share"})
+"""Knobs that some value must be taken for: the framework's own default before the engine's."""
 ANY_SWITCH = frozenset({"algorithm.kl"})
 """Knobs with several switches of which one is enough."""
 
@@ -92,7 +103,8 @@ def build_run(inputs: RunInputs) -> BuiltRun:
     shape = inputs.tables.once(("shape", name), lambda: find_shape(name or "", inputs.models)) if name else None
     if inputs.sized:
         topology = stated_topology(topology, inputs.knobs)
-    knobs = {**_knobs(natives, topology), **inputs.knobs}
+    missing = _missing(framework, launch)
+    knobs = {**_knobs(natives, topology, taken=() if missing else _TAKEN_AT_DEFAULT), **inputs.knobs}
     unread, of_file = taken(inputs.unread, knobs, natives, mechanics)
     knobs = {**knobs, **of_file}
     derived = derive_knobs(knobs, natives, topology, mechanics, algorithm)
@@ -115,7 +127,7 @@ def build_run(inputs: RunInputs) -> BuiltRun:
         ),
         recognised_by=inputs.recognised.because,
         recognised_from=inputs.recognised.told_by,
-        missing_files=tuple(name for name in launch.missing if name not in shipped) if launch else (),
+        missing_files=missing,
         libraries=libraries,
         era_assumed=inputs.recognised.era_told_by == "nothing",
         unread=unread,
@@ -124,6 +136,7 @@ def build_run(inputs: RunInputs) -> BuiltRun:
             *(_of_its_own(name, inputs.recognised) for name in shipped),
             *doubts_of([one for one in launch.not_found if one.file not in shipped] if launch else (), unread),
         ),
+        described=framework is not None or inputs.sized,
     )
     return BuiltRun(run, natives)
 
@@ -142,13 +155,17 @@ def _of_framework(recognised: Recognised) -> dict[str, str]:
     return {} if framework is None or version is None else {framework.package: version}
 
 
+def _missing(framework: Framework | None, launch: Launch | None) -> tuple[str, ...]:
+    """Files that hold the run's settings and were not found."""
+    if launch is None:
+        return ()
+    shipped, file = shipped_files(framework, launch.missing), elsewhere(framework, launch)
+    return tuple(name for name in launch.missing if name not in shipped) + ((file,) if file else ())
+
+
 def _shows_all(recognised: Recognised, launch: Launch | None) -> bool:
     """Whether what the launch leaves out is at its default: not where a file is missing, or only the log speaks."""
-    if launch is None or recognised.told_by == "log":
-        return False
-    if set(launch.missing) - set(shipped_files(recognised.framework, launch.missing)):
-        return False
-    return not elsewhere(recognised.framework, launch)
+    return launch is not None and recognised.told_by != "log" and not _missing(recognised.framework, launch)
 
 
 def _of_its_own(file: str, recognised: Recognised) -> str:
@@ -220,7 +237,8 @@ def _algorithm(framework: Framework | None, natives: Natives, has_launch: bool) 
     return fact.default if has_launch else "unknown"
 
 
-def _knobs(natives: Natives, topology: Topology) -> dict[str, Knob]:
+def _knobs(natives: Natives, topology: Topology, taken: Container[str]) -> dict[str, Knob]:
+    """The knobs that something sets. `taken`: those for which the framework's default is assumed where nothing does."""
     scope = RunScope(natives, topology)
     knobs: dict[str, Knob] = {}
     for name in natives.knobs():
@@ -231,6 +249,10 @@ def _knobs(natives: Natives, topology: Topology) -> dict[str, Knob]:
             if carrier.given:
                 unresolved = say("the value could not be resolved")
                 knobs[name] = Knob(name, None, carrier.source, carrier.key, unresolved)
+            elif name in taken and (usual := default_of(carrier.fact, natives.era)) is not None:
+                became = to_knob(usual, conversions(carrier.fact)[name], scope)
+                because = say("the framework's default; no launch shows it")
+                knobs[name] = Knob(name, became.value, "assumed", carrier.key, because)
             continue
         became = to_knob(carrier.value, conversions(carrier.fact)[name], scope)
         knobs[name] = Knob(

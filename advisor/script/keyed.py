@@ -75,6 +75,10 @@ class Keyed(Struct):
         """The entry in force for a key: the last one."""
         return next((entry for entry in reversed(self.entries) if entry.key == key), None)
 
+    def below(self, key: str) -> str:
+        """The first keys below a mapping or a list, separated by commas; "" where the key is none."""
+        return ", ".join([entry.key for entry in self.entries if entry.key.startswith(f"{key}.")][:3])
+
 
 def read_keyed(document: Document) -> Keyed:
     """A YAML or JSON document to the byte. Raises ScriptError."""

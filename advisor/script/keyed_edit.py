@@ -16,6 +16,7 @@ from advisor.script.keyed import Keyed, KeyedEntry, Table
 
 _JSON_BARE = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?\Z|true\Z|false\Z|null\Z")
 _LABEL = re.compile(rb"""(?:"(?:[^"\\]|\\.)*"|'[^'\n]*'|[\w.-]+)\s*:\s*""")
+_ELEMENT = re.compile(r"\[\d+\]")
 _TRUTH = {"True": "true", "False": "false", "None": "null"}
 
 
@@ -48,6 +49,9 @@ class KeyedEditor:
         """Set, add or remove one key."""
         key = wanted.key.removeprefix(self.prefix)
         entry = self.keyed.find(key)
+        if wanted.value is not None and entry is None and (inside := self.keyed.below(key)):
+            names = {"key": clean_line(wanted.key), "inside": clean_line(inside, 200)}
+            raise EditRefused(say("{key} holds further settings ({inside}): set one of them.", **names))
         if wanted.value is None:
             if entry is not None:
                 self.remove(entry, wanted)
@@ -105,6 +109,8 @@ class KeyedEditor:
 
     def add(self, key: str, wanted: EditRequest, value: Value) -> None:
         """A new key below the deepest table that exists on its way."""
+        if _ELEMENT.search(key):
+            raise EditRefused(say("{key} is an element that the file does not have.", key=clean_line(wanted.key)))
         parts = key.split(".")
         for depth in range(len(parts) - 1, -1, -1):
             table = self.keyed.tables.get(".".join(parts[:depth]))
@@ -115,8 +121,9 @@ class KeyedEditor:
         raise EditRefused(say("{file} has no table that {key} could stand in.", file=file, key=clean_line(key)))
 
     def insert(self, table: Table, names: list[str], wanted: EditRequest, value: Value) -> None:
-        if any(self.keyed.find(".".join(filter(None, (table.key, *names[:n])))) for n in range(1, len(names))):
-            raise EditRefused(say("A part of {key} is already a plain value.", key=clean_line(wanted.key)))
+        parts = [".".join(filter(None, (table.key, *names[:n]))) for n in range(1, len(names))]
+        if any(self.keyed.find(part) or self.keyed.below(part) for part in parts):
+            raise EditRefused(say("A part of {key} is already a plain value or a list.", key=clean_line(wanted.key)))
         shown = self.text(value, "plain", table.flow)
         if table.flow:
             self.insert_flow(table, names, wanted, shown)

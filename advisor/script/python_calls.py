@@ -89,6 +89,15 @@ def once_set(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
             yield name, values[0]
 
 
+def unchanged_dictionaries(tree: ast.Module) -> dict[str, ast.expr]:
+    """What names are set to that the file sets once and only hands over with `**`: nothing changes it between."""
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    handed = {id(keyword.value) for call in calls for keyword in call.keywords if keyword.arg is None}
+    loads = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)]
+    read = {node.id for node in loads if id(node) not in handed}
+    return {name: value for name, value in once_set(tree) if name not in read}
+
+
 def find_setup(tree: ast.Module) -> Setup:
     """The calls of a file that say what is trained and how."""
     bound = _Bound(tree)
@@ -115,8 +124,7 @@ def find_setup(tree: ast.Module) -> Setup:
 
 
 def _is_config(call: ast.Call) -> bool:
-    named = any(keyword.arg for keyword in call.keywords)
-    return named and _CONFIG_NAME.search(called(call)) is not None and called(call) not in _NOT_SETTINGS
+    return bool(call.keywords) and _CONFIG_NAME.search(called(call)) is not None and called(call) not in _NOT_SETTINGS
 
 
 def _handed_over(tree: ast.Module, calls: list[ast.Call]) -> Iterator[ast.expr]:

@@ -61,6 +61,9 @@ class PythonEditor:
         shown = literal(value, b"")
         if isinstance(holder, ast.ClassDef):
             self.add_field(holder, wanted, shown)
+        elif isinstance(holder, ast.Call) and (hidden := self.reading.spread.get(id(holder))):
+            key = clean_line(wanted.key)
+            raise EditRefused(say("{key} may be among **{name} already: set it there.", key=key, name=hidden))
         elif isinstance(holder, ast.Call) and holder.keywords:
             last = max(holder.keywords, key=lambda item: self.reading.end(item))
             at = self.reading.end(last)

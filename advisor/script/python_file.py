@@ -13,7 +13,7 @@ from advisor.hostile import clean, clean_line
 from advisor.language import say
 from advisor.script.document import Document, ScriptError, Setting, Span, Value
 from advisor.script.launch import Launch
-from advisor.script.python_calls import TRAINER, Setup, called, find_setup, once_set
+from advisor.script.python_calls import TRAINER, Setup, called, find_setup, once_set, unchanged_dictionaries
 from advisor.script.python_value import Evaluated, Evaluator
 
 _NEWLINE = re.compile(rb"\r\n|\n|\r")
@@ -46,6 +46,8 @@ class PythonReading(Struct):
     holder: ast.ClassDef | ast.Call | None = None
     parts: dict[str, ast.Call] = field(default_factory=dict)
     """Calls beside the run's own config, by what their settings' keys begin with: "LoraConfig"."""
+    spread: dict[int, str] = field(default_factory=dict)
+    """`id` of a call → what it is handed with `**` and nobody can read: any key may be among it."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """Environment variables that the file is known to be run with."""
 
@@ -114,7 +116,7 @@ def _read_module(reading: PythonReading, tree: ast.Module) -> None:
     if setup.configs or setup.parts:
         evaluator = Evaluator(names, reading.environment)
         names = {**{key: evaluator.evaluate(value) for key, value in once_set(tree)}, **names}
-        _read_setup(reading, setup, names)
+        _read_setup(reading, setup, names, unchanged_dictionaries(tree))
         return
     for statement in tree.body:  # a fragment of a config class
         if isinstance(statement, ast.AnnAssign):
@@ -182,10 +184,16 @@ def _taken(reading: PythonReading, node: ast.expr, scope: dict[str, Evaluated]) 
     return node
 
 
-def _read_setup(reading: PythonReading, setup: Setup, names: dict[str, Evaluated]) -> None:
+def _read_setup(
+    reading: PythonReading, setup: Setup, names: dict[str, Evaluated], dictionaries: Mapping[str, ast.expr]
+) -> None:
     """Keywords of the run's own config under their names; those of other calls, as far as they are known, under the
     call's, where the call itself counts as a switch.
     """
+    for call in (*setup.configs, *(call for _, call in setup.parts)):
+        for keyword in call.keywords:
+            if keyword.arg is None and _pairs(_behind(keyword.value, dictionaries)) is None:
+                reading.spread[id(call)] = clean_line(ast.unparse(keyword.value), 60)
     reading.holder = setup.configs[-1] if setup.configs else reading.holder
     classes = [called(call) for call in reversed(setup.configs)] + [setup.trainer] * bool(setup.trainer)
     reading.bases = tuple(dict.fromkeys((*(clean(name, 200) for name in classes), *reading.bases)))
@@ -203,6 +211,9 @@ def _read_setup(reading: PythonReading, setup: Setup, names: dict[str, Evaluated
             if keyword.arg:
                 _add(reading, keyword.arg, keyword, keyword.value, names)
                 _add_part(reading, keyword.arg, keyword, keyword.value, names, inside_only=True)
+                continue
+            for name, node, value in _pairs(_behind(keyword.value, dictionaries)) or ():
+                _add(reading, name, node, value, names)
 
 
 def _add_part(
@@ -215,17 +226,33 @@ def _add_part(
     inside_only: bool = False,
 ) -> None:
     """An argument that is known, or what a dictionary handed over as one holds. Objects of the program are none."""
-    pairs: list[tuple[str, FieldNode, ast.expr]] = []
-    if isinstance(value, ast.Dict):
-        keys = zip(value.keys, value.values, strict=True)
-        pairs = [(k.value, v, v) for k, v in keys if isinstance(k, ast.Constant) and isinstance(k.value, str)]
-    elif isinstance(value, ast.Call) and called(value) == "dict":
-        pairs = [(k.arg, k, k.value) for k in value.keywords if k.arg]
+    pairs = _pairs(value, partly=True) or []
     for name, inner, own in pairs:
         if Evaluator(names, reading.environment).evaluate(own).known:
             _add(reading, f"{key}.{name}", inner, own, names)
     if not pairs and not inside_only and Evaluator(names, reading.environment).evaluate(value).known:
         _add(reading, key, node, value, names)
+
+
+def _pairs(value: ast.expr, *, partly: bool = False) -> list[tuple[str, FieldNode, ast.expr]] | None:
+    """Key, node and expression of what a dictionary holds; None where a key cannot be read, or it is none.
+
+    `partly`: the keys that can be read.
+    """
+    if isinstance(value, ast.Dict):
+        keys = zip(value.keys, value.values, strict=True)
+        pairs: list[tuple[str, FieldNode, ast.expr]] = [
+            (k.value, v, v) for k, v in keys if isinstance(k, ast.Constant) and isinstance(k.value, str)
+        ]
+        return pairs if partly or len(pairs) == len(value.keys) else None
+    if isinstance(value, ast.Call) and called(value) == "dict":
+        pairs = [(k.arg, k, k.value) for k in value.keywords if k.arg]
+        return pairs if partly or (len(pairs) == len(value.keywords) and not value.args) else None
+    return None
+
+
+def _behind(value: ast.expr, dictionaries: Mapping[str, ast.expr]) -> ast.expr:
+    return dictionaries.get(value.id, value) if isinstance(value, ast.Name) else value
 
 
 def python_launch(reading: PythonReading) -> Launch:

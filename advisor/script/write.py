@@ -6,6 +6,7 @@ The bytes go to a temporary file in the same folder, reach the disk, and only th
 from __future__ import annotations
 
 import os
+import stat
 import tempfile
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -22,15 +23,17 @@ def write_file(path: Path, data: bytes, mode: int, *, force: bool, like: Path | 
     """Write `data` to `path` with permission bits `mode`, atomically; what is worth a word comes back as sentences.
 
     A file that is replaced keeps its owner, a new one gets that of `like`, as far as this user may give files away.
-    A link is followed to its end, which is said. Raises FileExistsError, in a sentence, where the file exists and
-    `force` is not given; OSError where the folder cannot be written. Nothing is left behind on failure.
+    A link is followed to its end, which is said. Raises as `refuse_existing`, and OSError with
+    the file's name where it cannot be written. Nothing is left behind on failure.
     """
     name = clean_line(str(path))
-    if not force and os.path.lexists(path):
-        raise _exists(name)
+    refuse_existing(path, force)
     target = Path(os.path.realpath(path)) if path.is_symlink() else path
     pattern = target if target.exists() else like
-    temporary = _temporary(target, data, mode, pattern)
+    try:
+        temporary = _temporary(target, data, mode, pattern)
+    except OSError as error:  # the user knows nothing of a temporary file
+        raise OSError(error.errno, error.strerror, str(path)) from error
     try:
         if force:
             os.replace(temporary, target)
@@ -42,6 +45,31 @@ def write_file(path: Path, data: bytes, mode: int, *, force: bool, like: Path | 
     written = {"link": name, "file": clean_line(str(target))}
     linked = (say("{link} is a link; {file} was written.", **written),) if target != path else ()
     return (*linked, *_not_kept(pattern, target))
+
+
+def refuse_existing(path: Path, force: bool) -> None:
+    """Raises FileExistsError, in a sentence, where a file is there and `force` is not given.
+
+    Raises EditRefused where something else is there: a device or a pipe would be replaced by a file.
+    """
+    name = clean_line(str(path))
+    if not os.path.lexists(path):
+        return
+    with suppress(FileNotFoundError):  # a link to nowhere
+        mode = os.stat(path).st_mode
+        if not stat.S_ISREG(mode):
+            told = {"file": name, "what": _kind(mode)}
+            raise EditRefused(say("{file} is {what}; only a regular file is overwritten.", **told))
+    if not force:
+        raise _exists(name)
+
+
+def _kind(mode: int) -> str:
+    if stat.S_ISDIR(mode):
+        return say("a directory")
+    if stat.S_ISFIFO(mode):
+        return say("a pipe")
+    return say("a socket") if stat.S_ISSOCK(mode) else say("a device")
 
 
 def refuse_changed(document: Document) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 
 if TYPE_CHECKING:
+    from advisor.crash.evidence import Crash
     from advisor.session import SessionRequest, State
 
 
@@ -66,15 +67,26 @@ class SessionDriver(Struct, frozen=True):
     switched: Mapping[str, bool] = field(default_factory=dict)
     """Steps to be switched once the plan is made: a session that is resumed."""
 
-    def open(self, notice: Callable[[str], None], early: Callable[[State], None] | None = None) -> State:
-        """Read and diagnose, telling `notice` what is being read; `early` gets what the ends of long logs prove."""
-        from advisor import session, session_store
-        from advisor.crash.sources import LogError
+    def ends(self) -> Crash | None:
+        """What the ends of long logs prove; None where no log is long. Loads nothing but what reads logs."""
+        from advisor.crash.read import preview
+        from advisor.knowledge import open_knowledge
 
-        try:
-            return session_store.with_switches(session.open_session(self.asked, notice, early), self.switched)
-        except LogError as error:
-            raise ValueError(str(error)) from error
+        if not self.asked.logs:
+            return None
+        knowledge = open_knowledge(self.asked.knowledge)
+        return preview(self.asked.logs, knowledge.signatures, *knowledge.phase_marks())
+
+    def open(
+        self,
+        notice: Callable[[str], None],
+        early: Callable[[State], None] | None = None,
+        ends: Crash | None = None,
+    ) -> State:
+        """Read and diagnose, telling `notice` what is being read; `early` gets a first State of what `ends` proves."""
+        from advisor import session, session_store
+
+        return session_store.with_switches(session.open_session(self.asked, notice, early, ends), self.switched)
 
     def carry_over(self, before: State, now: State) -> State:
         """`now` with the answers and switches that the user made in `before`."""

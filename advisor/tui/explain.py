@@ -160,12 +160,16 @@ def _sum_rows(now: PhaseSum, then: PhaseSum | None, width: int) -> list[Row]:
 
 
 def why_not_rows(state: State, width: int) -> list[Row]:
-    """Causes that were ruled out, and remedies that people try and the plan does not propose, each with the reason."""
+    """Causes ruled out or less likely, and remedies that people try and the plan does not propose, with the reasons."""
     out = [heading(say("Causes that were ruled out"))]
     for ruled in state.diagnosis.ruled_out:
         out += [Row(line(span(f"  {ruled.title}", "strong"))), *paragraph(briefly(state, ruled.because), width, 4)]
     if not state.diagnosis.ruled_out:
         out += paragraph(say("none: nothing in the log or the script excludes another cause"), width, 2)
+    if state.diagnosis.less_likely:
+        out += [BLANK, heading(say("Less likely"))]
+    for other in state.diagnosis.less_likely:
+        out += [Row(line(span(f"  {other.title}", "strong"))), *paragraph(briefly(state, other.because), width, 4)]
     out += [BLANK, heading(say("What the plan does not propose"))]
     for one in state.plan.not_proposed:
         out += [Row(line(span(f"  {one.title}", "strong"))), *paragraph(one.because, width, 4)]

@@ -20,8 +20,8 @@ from advisor.language import mark, say
 from advisor.machine.timeouts import ThreadResult, run_in_thread
 from advisor.tui.driver import expected_trouble
 from advisor.tui.screen import BaseScreen, load_screens
-from advisor.tui.ui_state import DemoAsked, FilesAsked, GaugesRead, MakeDriver, Noticed, UiState
-from advisor.tui.ui_text import Row, paragraph
+from advisor.tui.ui_state import DemoAsked, EndsRead, FilesAsked, GaugesRead, MakeDriver, Noticed, UiState
+from advisor.tui.ui_text import BLANK, Row, paragraph
 
 if TYPE_CHECKING:
     from advisor.machine.live import Gauges, GaugeSnapshot
@@ -41,8 +41,13 @@ class LoadingScreen(BaseScreen):
     ]
 
     def main_rows(self, width: int) -> list[Row]:
-        """What is being read."""
-        return paragraph(self.ui.reading or say("reading …"), width, tone="strong")
+        """The verdict of what was read so far, and what is being read."""
+        reading, ends = self.ui.reading or say("reading …"), self.ui.ends
+        if ends is None:
+            return paragraph(reading, width, tone="strong")
+        from advisor.tui.proof import first_verdict_rows
+
+        return [*first_verdict_rows(ends, width), BLANK, *paragraph(reading, width, tone="dim")]
 
 
 class NobodyWaitsError(Exception):
@@ -89,8 +94,6 @@ class OpeningApp(App[int]):
     @work(thread=True, exit_on_error=True, exclusive=True, group="open")
     def _open(self) -> None:
         worker = get_current_worker()
-        load_screens()
-        self.call_from_thread(self.bind_screens)
 
         def notice(text: str) -> None:
             if worker.is_cancelled:
@@ -103,7 +106,13 @@ class OpeningApp(App[int]):
             self.call_from_thread(self._opened, state)
 
         try:
-            state = self.ui.driver().open(notice, early)
+            driver = self.ui.driver()
+            ends = driver.ends()
+            if ends is not None:
+                self.post_message(EndsRead(ends))
+            load_screens()
+            self.call_from_thread(self.bind_screens)
+            state = driver.open(notice, early, ends)
         except NobodyWaitsError:
             return
         except expected_trouble() as error:
@@ -182,12 +191,17 @@ class OpeningApp(App[int]):
             make = partial(ui.offers.files, None, ())
         else:
             ui.note = ""
-        ui.driver, ui.state, ui.reading, ui.preview = cache(make), None, "", None
+        ui.driver, ui.state, ui.ends, ui.reading, ui.preview = cache(make), None, None, "", None
         ui.switched.clear()
         while len(self.screen_stack) > 2:
             self.pop_screen()
         self.switch_screen(LoadingScreen(ui))
         self._open()
+
+    @on(EndsRead)
+    def _ends_read(self, message: EndsRead) -> None:
+        self.ui.ends = message.crash
+        self._reload()
 
     @on(Noticed)
     def _notice(self, message: Noticed) -> None:

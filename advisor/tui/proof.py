@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from advisor.crash.evidence import Crash, Evidence, EvidenceRole, TopUser
 from advisor.language import listed, mark, say
-from advisor.tui.ui_text import Row, Tone, cut, cut_left, grouped, heading, line, span, spread
+from advisor.tui.ui_text import BLANK, Row, Tone, cut, cut_left, grouped, heading, line, paragraph, span, spread
 from advisor.units import GIB, show_bytes
 from advisor.words import MEMORY_TITLES, when, when_either
 
@@ -54,6 +54,12 @@ def headline(crash: Crash, logs: bool = True) -> str:
     if during:
         return say("The log does not prove what ran out {when}: {why}.", when=during, why=why)
     return say("The log does not prove what ran out: {why}.", why=why)
+
+
+def first_verdict_rows(crash: Crash, width: int) -> list[Row]:
+    """The headline and the line that proves it, before a session knows more."""
+    out = paragraph(headline(crash), width, tone="strong")
+    return [*out, BLANK, *paragraph(crash.evidence[0].text, width)] if crash.evidence else out
 
 
 def _ran_out(crash: Crash, during: str) -> str:

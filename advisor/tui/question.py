@@ -97,23 +97,23 @@ def _choice_line(state: State, step: QuestionStep, number: str, choice: Choice, 
 
 
 def because_rows(state: State, step: QuestionStep, width: int) -> list[Row]:
-    """Why it matters, what answered it, what it rules out, and what was answered before."""
+    """Why it matters, what answered it, what is less likely for it, and what was answered before."""
     out = labelled(say("Why this matters"), step.why, width, LABEL)
     if step.because:
         out += labelled(say("Answered by"), briefly(state, step.because), width, LABEL)
-    for reason, titles in ruled_out_here(state, step).items():
+    for reason, titles in less_likely_for(state, step).items():
         own = bool(step.because) and step.because in reason  # the answer itself, and that stands above
         told = clauses(titles)
         if not own:
             told = say("{titles}: {reason}", titles=told, reason=briefly(state, reason))
-        out += labelled(say("Rules out"), told, width, LABEL)
+        out += labelled(say("Less likely"), told, width, LABEL)
     return out
 
 
-def ruled_out_here(state: State, step: QuestionStep) -> dict[str, list[str]]:
+def less_likely_for(state: State, step: QuestionStep) -> dict[str, list[str]]:
     """Reason → the causes that this question's answer led away from."""
     found: dict[str, list[str]] = {}
-    for ruled in state.diagnosis.ruled_out:
+    for ruled in state.diagnosis.less_likely:
         if ruled.question == step.question:
             found.setdefault(ruled.because, []).append(ruled.title)
     return found

@@ -15,6 +15,7 @@ from advisor.tui.breadcrumb import Stage
 from advisor.tui.driver import Preview, Saved, SessionDriver
 
 if TYPE_CHECKING:
+    from advisor.crash.evidence import Crash
     from advisor.machine.cluster.live import ClusterGauges
     from advisor.machine.live import GaugeSnapshot
     from advisor.recent import Recent
@@ -54,6 +55,8 @@ class UiState(Struct):
     """Index into the diagnosis' path."""
     reading: str = ""
     """What is being read just now; "" once all of it is."""
+    ends: Crash | None = None
+    """What the ends of long logs prove, until a State says more."""
     note: str = ""
     """One line: what the last answer or toggle changed, or why something could not be done."""
     snapshot: GaugeSnapshot | None = None
@@ -93,6 +96,13 @@ class UiState(Struct):
         """The state, on screens that exist only once there is one."""
         assert self.state is not None
         return self.state
+
+
+@dataclass(eq=False)
+class EndsRead(Message):
+    """The ends of long logs have been read."""
+
+    crash: Crash
 
 
 class GoOn(Message):

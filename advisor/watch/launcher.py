@@ -11,25 +11,26 @@ import signal
 import sys
 import time
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from advisor.watch.kernel_log import KernelLog, KillCounts
 from advisor.watch.output_relay import Stream, start_output_relay, wire_to
 from advisor.watch.record_files import ERRORS, OUTPUT, SAMPLES
 from advisor.watch.request import Notify, OpenedRecord, RunningCommand, WatchRequest
-from advisor.watch.spawn import catch_signals, ignored_signals, spawn
-
-if TYPE_CHECKING:
-    pass
+from advisor.watch.spawn import become, catch_signals, ignored_signals, spawn
 
 _APPEND = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND
+_RANKS = ("SLURM_PROCID", "RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
+"""Variables in which launchers tell a process which of many it is."""
 
 
 class WatchResult(NamedTuple):
     """How the command went. `status` as waitpid gives it; None where only the relay knew and was killed."""
 
-    folder: Path
+    folder: Path | None
+    """None: there is no record."""
     status: int | None
     not_started: str = ""
     code: int = 0
@@ -42,41 +43,92 @@ class WatchResult(NamedTuple):
         return self.status is not None and os.WIFSIGNALED(self.status) and os.WTERMSIG(self.status) in sent
 
 
-def default_folder() -> Path:
-    """Where the record goes when none is given: a name with the time, here, or in the temporary folder."""
-    name = time.strftime("watch-%Y%m%d-%H%M%S")
-    if os.access(Path.cwd(), os.W_OK):
-        return Path.cwd() / name
+def default_name() -> str:
+    """The name of a record where none is given: the job's step under Slurm, else the time; and the rank of many."""
+    job, step = os.environ.get("SLURM_JOB_ID"), os.environ.get("SLURM_STEP_ID", "")
+    run = f"job{job}.{step}" if job else time.strftime("%Y%m%d-%H%M%S")
+    rank = next((value for name in _RANKS if (value := os.environ.get(name, "")).isdecimal()), None)
+    return "-".join(["watch", run.rstrip("."), *([f"rank{rank}"] if rank else [])])
+
+
+def claim(folder: Path | None) -> tuple[Path, int]:
+    """Make the record's folder, for its owner only, and open its samples: nobody else gets the same.
+
+    `folder` None: a name of its own, here or in the temporary folder. A name that is taken gets a number.
+    Raises OSError where none can be written.
+    """
     import tempfile
 
-    return Path(tempfile.gettempdir()) / name
+    wanted = [folder] if folder is not None else [Path.cwd() / default_name()]
+    with suppress(FileNotFoundError):  # not even there can anything be written
+        wanted += [] if folder is not None else [Path(tempfile.gettempdir()) / default_name()]
+    *others, last = wanted
+    for each in others:
+        with suppress(OSError):
+            return _claimed(each)
+    return _claimed(last)
+
+
+def _claimed(folder: Path) -> tuple[Path, int]:
+    for number in count(1):
+        free = folder if number == 1 else folder.with_name(f"{folder.name}-{number}")
+        with suppress(FileExistsError):
+            free.mkdir(mode=0o700, parents=True, exist_ok=True)
+            return free, os.open(free / SAMPLES, _APPEND, 0o600)
+    raise AssertionError  # the numbers do not end
 
 
 def watch(asked: WatchRequest, tell: Notify) -> WatchResult:
-    """Run the command and record it. Raises OSError where no record can be written; the command is not started then."""
+    """Run the command and record it. Where no record can be written, the command takes our place."""
     begun = time.time()
-    asked.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    samples = os.open(asked.folder / SAMPLES, _APPEND, 0o600)
-    log = os.open(asked.folder / OUTPUT, _APPEND, 0o600)
-    errors = None if _is_same_file(1, 2) else os.open(asked.folder / ERRORS, _APPEND, 0o600)
+    try:
+        folder, samples = claim(asked.folder)
+        log = os.open(folder / OUTPUT, _APPEND, 0o600)
+        errors = None if _is_same_file(1, 2) else os.open(folder / ERRORS, _APPEND, 0o600)
+    except OSError as error:
+        return _unrecorded(asked, error, tell)
+    if asked.folder is not None and folder != asked.folder:
+        from advisor.hostile import clean_line
+        from advisor.language import say
+
+        names = {"folder": clean_line(str(asked.folder)), "other": clean_line(str(folder))}
+        tell(say("{folder}: there is a record already; this one is {other}", **names))
     opened = OpenedRecord(samples, KernelLog.open(), KillCounts.now(), begun)
     try:
-        command = _start(asked, log, errors)
+        command = _start(asked, folder, log, errors)
     except OSError as error:
-        from advisor.language import say
-        from advisor.words import os_words
-
-        said = say("{command}: {why}", command=asked.argv[0], why=os_words(error))
-        return WatchResult(asked.folder, None, said, 127 if isinstance(error, FileNotFoundError) else 126)
+        return _not_started(asked, error)
     for fd in (log, errors):
         if fd is not None:
             os.close(fd)
     from advisor.watch.recorder import record_run
 
-    return WatchResult(asked.folder, record_run(asked, command, opened, tell))
+    return WatchResult(folder, record_run(asked, folder, command, opened, tell))
 
 
-def _start(asked: WatchRequest, log: int, errors: int | None) -> RunningCommand:
+def _unrecorded(asked: WatchRequest, error: OSError, tell: Notify) -> WatchResult:
+    """Become the command, since nothing of it can be recorded."""
+    from advisor.hostile import clean_line
+    from advisor.language import say
+    from advisor.words import os_words
+
+    told = {"folder": clean_line(str(asked.folder or Path.cwd())), "error": os_words(error)}
+    tell(say("{folder}: no record can be written ({error}); the command runs without one", **told))
+    try:
+        become(asked.argv)
+    except OSError as refused:
+        return _not_started(asked, refused)
+
+
+def _not_started(asked: WatchRequest, error: OSError) -> WatchResult:
+    from advisor.language import say
+    from advisor.words import os_words
+
+    said = say("{command}: {why}", command=asked.argv[0], why=os_words(error))
+    return WatchResult(asked.folder, None, said, 127 if isinstance(error, FileNotFoundError) else 126)
+
+
+def _start(asked: WatchRequest, folder: Path, log: int, errors: int | None) -> RunningCommand:
     """Start it, under a pseudo-terminal where standard output is a terminal. Raises OSError."""
     ignored = ignored_signals()
     signals = catch_signals(ignored)
@@ -91,7 +143,7 @@ def _start(asked: WatchRequest, log: int, errors: int | None) -> RunningCommand:
     from advisor.watch.pty_relay import Wiring, start_pty_relay
     from advisor.watch.terminal import attributes_of
 
-    wiring = Wiring(log, str(asked.folder / OUTPUT), os.isatty(0), None, 1, attributes_of(1))
+    wiring = Wiring(log, str(folder / OUTPUT), os.isatty(0), None, 1, attributes_of(1))
     if not relayed:
         pty = start_pty_relay(asked.argv, wiring, ignored)
         return RunningCommand(pty.pid, signals, pty)

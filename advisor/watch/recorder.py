@@ -14,12 +14,14 @@ from pathlib import Path
 from time import monotonic as clock
 from typing import TYPE_CHECKING, Any
 
+from advisor.hostile import clean_line
 from advisor.language import say
 from advisor.redact import readable, redact
 from advisor.watch.end_of_run_log import RunEnd, write_end_logs
 from advisor.watch.gauges import HostGauges, shown_name
 from advisor.watch.gpu_gauges import GpuGauges
 from advisor.watch.kernel_log import KernelLog, kills_of_the_node
+from advisor.watch.launcher import claim
 from advisor.watch.log_tail import LogTail
 from advisor.watch.process_tree import ProcessTree, role_of, stat_fields
 from advisor.watch.progress import OutputProgress
@@ -34,14 +36,16 @@ if TYPE_CHECKING:
     from advisor.watch.request import Notify, OpenedRecord, RunningCommand, WatchRequest
 
 
-def record_run(asked: WatchRequest, command: RunningCommand, opened: OpenedRecord, tell: Notify) -> int | None:
+def record_run(
+    asked: WatchRequest, folder: Path, command: RunningCommand, opened: OpenedRecord, tell: Notify
+) -> int | None:
     """Follow a command that was started to its end, and write its record. Returns its status, as waitpid has it."""
-    tails = [LogTail.follow(asked.folder / OUTPUT, 1)]
+    tails = [LogTail.follow(folder / OUTPUT, 1)]
     if command.has_errors_file:
-        tails.append(LogTail.follow(asked.folder / ERRORS, 2))
+        tails.append(LogTail.follow(folder / ERRORS, 2))
     terminal = Terminal(0) if os.isatty(0) else None
     supervisor = Supervisor(command.pid, command.signals, tails, command.pty, command.output, terminal)
-    sampler = _sampler(asked, supervisor, opened, tell)
+    sampler = _sampler(asked, folder, supervisor, opened, tell)
     gc.freeze()  # what is there now stays: no collection need look at it
     gc.set_threshold(50_000, 20, 20)
     supervisor.run(sampler)
@@ -49,7 +53,11 @@ def record_run(asked: WatchRequest, command: RunningCommand, opened: OpenedRecor
     end: dict[str, Any] = {"unknown": True}
     if status is not None:
         end = {"signal": os.WTERMSIG(status)} if os.WIFSIGNALED(status) else {"code": os.WEXITSTATUS(status)}
-    _close(sampler, status != 0, end, RunEnd(status, opened.kernel, opened.before.node), opened.begun)
+    try:
+        _close(sampler, status != 0, end, RunEnd(status, opened.kernel, opened.before.node), opened.begun)
+    except Exception as fault:  # noqa: BLE001 - the command's own end counts
+        error = clean_line(f"{type(fault).__name__}: {fault}", 200)
+        tell(say("the end of the record is missing ({error})", error=error))
     return status
 
 
@@ -66,7 +74,7 @@ def _close(sampler: Sampler, failed: bool, end: dict[str, Any], how: RunEnd, beg
         keep_ends(logs, folder / RAY_LOGS, begun)
 
 
-def _sampler(asked: WatchRequest, supervisor: Supervisor, opened: OpenedRecord, tell: Notify) -> Sampler:
+def _sampler(asked: WatchRequest, folder: Path, supervisor: Supervisor, opened: OpenedRecord, tell: Notify) -> Sampler:
     def tell_on_terminal(sentence: str) -> None:
         raw = supervisor.terminal is not None and supervisor.terminal.is_raw
         tell(f"\r{sentence}\r" if raw else sentence)
@@ -80,8 +88,8 @@ def _sampler(asked: WatchRequest, supervisor: Supervisor, opened: OpenedRecord, 
         "host": os.uname().nodename,
         "watcher": os.getpid(),
     }
-    record = Record.create(asked.folder, about, opened.samples)
-    with suppress(OSError), open(asked.folder / COMMAND, "w", encoding="utf-8", errors="replace") as file:
+    record = Record.create(folder, about, opened.samples)
+    with suppress(OSError), open(folder / COMMAND, "w", encoding="utf-8", errors="replace") as file:
         file.write(f"{redact(shlex.join(asked.argv))}\n")
     began = clock() - (time.time() - opened.begun)
     host, processes = HostGauges(supervisor.pid, groups=list(opened.before.in_groups)), ProcessTree(supervisor.pid)
@@ -95,18 +103,19 @@ def _sampler(asked: WatchRequest, supervisor: Supervisor, opened: OpenedRecord, 
 # --- a process that runs already -----------------------------------------------------------------------------------
 
 
-def attach(pid: int, folder: Path, alert: float | None, knowledge: tuple[Path, ...], tell: Notify) -> None:
+def attach(pid: int, wanted: Path | None, alert: float | None, knowledge: tuple[Path, ...], tell: Notify) -> Path:
     """Record until the process ends, or until we are told to stop (SIGINT, SIGTERM), which it does not notice.
 
-    Its output is read where it goes to a file. Raises ProcessLookupError where there is no such process, OSError where
-    no record can be written.
+    Its output is read where it goes to a file. Returns the record's folder. Raises ProcessLookupError where there is no
+    such process, OSError where no record can be written.
     """
     born = _born(pid)
     if born is None:
         raise ProcessLookupError(pid)
     begun = time.time()
     about = {"began": round(begun, 3), "command": [role_of(pid)], "host": os.uname().nodename, "attached": pid}
-    record = Record.create(folder, about)
+    folder, samples = claim(wanted)
+    record = Record.create(folder, about, samples)
     progress = OutputProgress.by(knowledge)
     tails = list(_output_files(pid, folder, progress))
     how = RunEnd(None, KernelLog.open(), kills_of_the_node())
@@ -119,6 +128,7 @@ def attach(pid: int, folder: Path, alert: float | None, knowledge: tuple[Path, .
         tell(say("joined process {pid} ({role}); its output goes to no file, so phases are not known", **joined))
     ended = _follow(pid, born, sampler, tails)
     _close(sampler, ended, {"unknown": True} if ended else {"left": True}, how, begun)
+    return folder
 
 
 def _follow(pid: int, born: int, sampler: Sampler, tails: list[LogTail]) -> bool:

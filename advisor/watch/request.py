@@ -21,7 +21,8 @@ class WatchRequest(NamedTuple):
     """What was asked for."""
 
     argv: tuple[str, ...]
-    folder: Path
+    folder: Path | None = None
+    """None: a name of its own is found for it."""
     alert: float | None = None
     knowledge: tuple[Path, ...] = ()
 

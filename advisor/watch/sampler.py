@@ -117,7 +117,7 @@ class Sampler(Struct):
         """Whatever is due at `now` (monotonic). A reading that fails costs readings, never the run."""
         try:
             self._tick(now)
-        except (OSError, ValueError, LookupError) as error:
+        except Exception as error:  # noqa: BLE001 - no fault of ours ends the run
             for pace in self._paces.values():
                 pace.due = max(pace.due, now + _TROUBLED * pace.every)
             if not self.trouble:

@@ -11,6 +11,7 @@ import shutil
 import signal
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from typing import NoReturn
 
 FORWARDED = tuple(
     getattr(signal, name)
@@ -72,17 +73,26 @@ def _become(argv: Sequence[str], wire: Callable[[], None], ignored: frozenset[in
     try:
         os.setpgid(0, 0)
         wire()
-        signal.set_wakeup_fd(-1)
-        for number in {*_TOUCHED, *_PYTHONS_OWN}:
-            signal.signal(number, signal.SIG_IGN if number in ignored else signal.SIG_DFL)
-        _execute(list(argv))
+        become(argv, ignored)
     except OSError as error:
         os.write(errors, str(error.errno or errno.EIO).encode())
     finally:
         os._exit(127)
 
 
-def _execute(argv: list[str]) -> None:
+def become(argv: Sequence[str], ignored: Iterable[int] | None = None) -> NoReturn:
+    """Put the command in the place of this process, with the signals it would have had. Raises OSError.
+
+    `ignored`: signals that it ignores; None: those that we were started with.
+    """
+    kept = ignored_signals() if ignored is None else frozenset(ignored)
+    signal.set_wakeup_fd(-1)
+    for number in {*_TOUCHED, *_PYTHONS_OWN}:
+        signal.signal(number, signal.SIG_IGN if number in kept else signal.SIG_DFL)
+    _execute(list(argv))
+
+
+def _execute(argv: list[str]) -> NoReturn:
     """Execute as a shell does: a script without an interpreter line is run by a shell. Raises OSError."""
     if not argv[0]:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))

@@ -35,14 +35,14 @@ def test_facts_have_the_same_values_and_reasons_of_their_own() -> None:
 
 
 def test_a_plain_no_is_told_with_its_question() -> None:
-    because = [one.because for one in diagnosed("zh").diagnosis.ruled_out]
+    because = [one.because for one in diagnosed("zh").diagnosis.less_likely]
     assert any(re.search(r"吗？ 否：", one) for one in because)
 
 
 def test_an_answer_of_the_users_is_quoted() -> None:
-    state = diagnosed("zh", memory="gpu")
-    because = [one.because for one in state.diagnosis.ruled_out]
-    assert "你的回答是“显存”" in because
+    state = diagnosed("zh", memory="gpu", phase="log_prob")
+    because = [one.because for one in state.diagnosis.less_likely]
+    assert "你的回答是“计算 log-prob”" in because
     assert state.diagnosis.path[0].because == "你的回答"
 
 

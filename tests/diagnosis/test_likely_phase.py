@@ -67,8 +67,8 @@ def test_nothing_claims_the_guess(state: State) -> None:
     assert "a guess: Frame grpo_trainer.py" in " ".join(text_report(state).split())
 
 
-def test_what_neither_phase_leads_to_is_ruled_out_by_the_frame(state: State) -> None:
-    ruled = next(one for one in state.diagnosis.ruled_out if one.cause == "checkpoint-gather")
+def test_what_neither_phase_leads_to_is_less_likely_for_the_frame(state: State) -> None:
+    ruled = next(one for one in state.diagnosis.less_likely if one.cause == "checkpoint-gather")
     assert "or while computing log-probabilities" in ruled.because
 
 

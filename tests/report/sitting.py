@@ -296,7 +296,7 @@ def diagnosis() -> Diagnosis:
                 if_unknown="Watch RSS over ten steps.",
             ),
         ),
-        ruled_out=(RuledOut("gpu-oom", "A card ran out", "no allocator message in 260 lines"),),
+        less_likely=(RuledOut("gpu-oom", "A card ran out", "no allocator message in 260 lines"),),
         cases=(
             CaseMatch("easyr1-59", "EasyR1 on 8 cards of 40 GB", "https://github.com/hiyouga/EasyR1/issues/59", 5, 5),
         ),

@@ -171,3 +171,12 @@ def test_any_value_reads_back_in_every_kind_of_file(read: Read, data: st.DataObj
     assert all(item.held for item in check(script, 0, wanted, rewrites))
     for item in rewrites:
         assert apply_edits(item.document.data, item.edits) == item.new
+
+
+NESTED = "worker:\n  actor:\n    mb: 8\n    model: {p: q}\nactors:\n  - mb: 4\n    x: 1\n"
+
+
+@pytest.mark.parametrize("key", ["worker.actor", "worker", "actors", "actors.foo", "actors.0"])
+def test_a_key_that_holds_others_is_neither_replaced_nor_written_twice(edited: Edited, key: str) -> None:
+    with pytest.raises(EditRefused):
+        edited(NESTED, EditRequest(key, "2"), name="a.yaml")

@@ -94,3 +94,27 @@ def test_an_argument_is_changed_and_added_where_its_call_stands(edited: Edited) 
 def test_a_call_that_is_not_there_gets_no_argument(edited: Edited) -> None:
     with pytest.raises(EditRefused):
         edited("GRPOTrainer(args=GRPOConfig(a=1))\n", EditRequest("LoraConfig.r", "8"), name="t.py")
+
+
+def test_keywords_handed_over_in_a_dictionary_are_read_and_changed_there(read: Read, edited: Edited) -> None:
+    text = "common = dict(a=8)\nc = GRPOConfig(out='x', **common, **{'b': 1})\nGRPOTrainer(model='m', args=c)\n"
+    found = values(read(text, "t.py").launches[0])
+    assert (found["out"], found["a"], found["b"]) == ("x", "8", "1")
+    assert "dict(a=2)" in edited(text, EditRequest("a", "2"), name="t.py")
+    assert "**{'b': 1}, n=2)" in edited(text, EditRequest("n", "2"), name="t.py")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "common = load()",
+        "common = dict(a=8)\ncommon['n'] = 4",
+        "common = dict(a=8)\ncommon.update(n=4)",
+        "import common",
+    ],
+)
+def test_a_key_that_a_dictionary_may_hold_already_is_not_added(edited: Edited, given: str) -> None:
+    text = given + "\nc = GRPOConfig(out='x', **common)\nGRPOTrainer(model='m', args=c)\n"
+    with pytest.raises(EditRefused, match=r"\*\*common"):
+        edited(text, EditRequest("n", "2"), name="t.py")
+    assert "out='y'" in edited(text, EditRequest("out", "y"), name="t.py")

@@ -6,6 +6,7 @@ import contextlib
 import errno
 import multiprocessing
 import os
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,7 @@ def test_a_failure_leaves_nothing_behind(tmp_path: Path) -> None:
     with pytest.raises(OSError, match=r"."):
         write_file(tmp_path / "nowhere" / "a.sh", b"x", 0o644, force=False)
     (tmp_path / "d").mkdir()
-    with pytest.raises(OSError, match=r"."):
+    with pytest.raises(EditRefused):
         write_file(tmp_path / "d", b"x", 0o644, force=True)
     assert [path.name for path in tmp_path.iterdir()] == ["d"]
 
@@ -142,3 +143,36 @@ def test_of_two_who_write_at_once_exactly_one_gets_the_name(tmp_path: Path) -> N
     assert won.empty()
     for number in range(60):
         assert (tmp_path / f"{number}.sh").read_text() == winners[number] * 1000
+
+
+@pytest.mark.parametrize("kind", ["a pipe", "a directory", "a socket", "a device"])
+def test_only_a_regular_file_is_overwritten_even_with_force(tmp_path, kind, monkeypatch):
+    there = tmp_path / "there"
+    if kind == "a pipe":
+        os.mkfifo(there)
+    elif kind == "a directory":
+        there.mkdir()
+    elif kind == "a socket":
+        monkeypatch.chdir(tmp_path)  # a socket's path is short
+        listening = socket.socket(socket.AF_UNIX)
+        listening.bind(there.name)
+        listening.close()
+    else:
+        there.symlink_to(os.devnull)
+    before = there.stat().st_mode
+    for force in (True, False):
+        with pytest.raises(EditRefused, match=kind):
+            write_file(there, b"x", 0o644, force=force)
+    assert there.stat().st_mode == before
+    assert [one.name for one in tmp_path.iterdir()] == ["there"]
+
+
+def test_a_full_disk_is_told_with_the_files_own_name(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left") as error:
+        write_file(tmp_path / "run.sh", b"x", 0o644, force=False)
+    assert error.value.filename == str(tmp_path / "run.sh")
+    assert list(tmp_path.iterdir()) == []

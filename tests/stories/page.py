@@ -24,6 +24,7 @@ def _verdict(answer: Answer) -> Iterator[str]:
     for step in diagnosis["path"]:
         yield f"  {step['question']}: {step['answer']} by {step['source']}, {step['because']}"[:118].rstrip(", ")
     yield f"excluded: {', '.join(one['cause'] for one in diagnosis['ruled_out']) or 'nothing'}"
+    yield f"less likely: {', '.join(one['cause'] for one in diagnosis['less_likely']) or 'nothing'}"
     yield f"cases: {', '.join(diagnosis['cases']) or 'none'}"
 
 

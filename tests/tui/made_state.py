@@ -218,6 +218,7 @@ def diagnosis(memory: str = "host") -> Diagnosis:
         "host" if host else "unknown",
         "actor_update",
         path(memory),
+        (),
         (RuledOut("gpu-oom", "GPU memory", "no allocator message in 41 260 lines; 7 of 8 cards idle", "memory"),),
         (CaseMatch("easyr1-59", "EasyR1 on 8 × A100 40 GB, Qwen2.5-VL-7B", "github", 5, 5),),
         remarks=(
@@ -312,7 +313,13 @@ class MadeDriver:
     rest: threading.Event = field(default_factory=threading.Event)
     """Set when the rest of the log has been read."""
 
-    def open(self, notice: Callable[[str], None], early: Callable[[State], None] | None = None) -> State:
+    def ends(self) -> Crash | None:
+        """What the early State was made of."""
+        return self.early.crash if self.early is not None else None
+
+    def open(
+        self, notice: Callable[[str], None], early: Callable[[State], None] | None = None, ends: Crash | None = None
+    ) -> State:
         """Give the state, or the trouble."""
         notice("reading train.log, 212 MB")
         if self.trouble is not None:

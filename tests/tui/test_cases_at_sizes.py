@@ -8,6 +8,7 @@ from textual.pilot import Pilot
 
 from advisor.commands import app_parser
 from advisor.commands.requests import asked_from
+from advisor.crash.evidence import Crash
 from advisor.hostile import cells
 from advisor.language import spoken
 from advisor.session import State
@@ -28,7 +29,12 @@ class Opened(SessionDriver, frozen=True):
 
     state: State | None = None
 
-    def open(self, notice: Callable[[str], None], early: Callable[[State], None] | None = None) -> State:
+    def ends(self) -> Crash | None:
+        return None
+
+    def open(
+        self, notice: Callable[[str], None], early: Callable[[State], None] | None = None, ends: Crash | None = None
+    ) -> State:
         assert self.state is not None
         return self.state
 

@@ -1,6 +1,7 @@
 """A log too long to wait for: its end is shown at once, the rest is read behind it, and what the user did stays."""
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
@@ -9,6 +10,7 @@ from textual.pilot import Pilot
 from advisor.session import State
 from advisor.tui.app import AdvisorApp
 from advisor.tui.evidence_view import EvidenceView
+from advisor.tui.opening import LoadingScreen
 from advisor.tui.question import QuestionScreen
 from advisor.tui.verdict import VerdictScreen
 from tests.replacing import replace
@@ -57,6 +59,20 @@ async def test_the_end_is_shown_with_a_quiet_line_until_the_rest_is_read() -> No
         await pilot.pause()
         assert BEHIND not in screen_text(pilot.app)
         assert pilot.app.ui.known.crash == whole.crash
+
+
+async def test_the_verdict_of_the_end_stands_before_the_session_is_open() -> None:
+    whole = host_crash()
+    driver = _Opening(whole, early=end_of(whole))
+    app = AdvisorApp(lambda: driver, MadeGauges(), no_color=False, plain_ascii=False)
+    async with app.run_test(size=(80, 24)) as pilot:
+        try:
+            await until(pilot, lambda: isinstance(app.screen, LoadingScreen) and "ran out" in screen_text(app))
+            assert whole.crash.evidence[0].text[:40] in screen_text(app)
+        finally:
+            driver.begun.set()
+        await settle(pilot)
+        assert app.ui.known.crash == whole.crash
 
 
 async def test_place_and_answers_stay_when_the_whole_log_arrives() -> None:
@@ -119,7 +135,7 @@ async def test_the_short_log_is_read_once_and_shown_as_ever() -> None:
 
 
 class _Breaking(MadeDriver):
-    def open(self, notice, early=None):
+    def open(self, notice, early=None, ends=None):
         super().open(notice, early)
         raise OSError("it is gone")
 
@@ -129,10 +145,22 @@ class _Telling(MadeDriver):
 
     told = 0
 
-    def open(self, notice, early=None):
+    def open(self, notice, early=None, ends=None):
         early(self.early)
         while self.told < 2_000:
             self.told += 1
             notice(f"reading train.log: 12% of 10.0 GiB {self.told}")
             self.rest.wait(0.01)
+        return self.state
+
+
+class _Opening(MadeDriver):
+    """Waits before the session is open."""
+
+    def __init__(self, state: State, early: State) -> None:
+        super().__init__(state, early=early)
+        self.begun = threading.Event()
+
+    def open(self, notice, early=None, ends=None):
+        self.begun.wait(20)
         return self.state

@@ -214,12 +214,12 @@ async def test_resizing_while_a_question_is_open_keeps_the_marked_answer() -> No
         assert "▸ 3   Shared memory" in screen_text(pilot.app)
 
 
-async def test_a_question_shows_what_its_own_answer_rules_out_and_no_other() -> None:
+async def test_a_question_shows_what_its_own_answer_makes_less_likely_and_no_other() -> None:
     async with opened(size=(120, 40)) as pilot:
         await press(pilot, "enter")
-        assert "Rules out         GPU memory: no allocator message" in screen_text(pilot.app)
+        assert "Less likely       GPU memory: no allocator message" in screen_text(pilot.app)
         await press(pilot, "enter")
-        assert "Rules out" not in screen_text(pilot.app)
+        assert "Less likely" not in screen_text(pilot.app)
 
 
 async def test_without_a_log_the_machine_comes_first_and_the_way_goes_on() -> None:

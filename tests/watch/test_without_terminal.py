@@ -126,13 +126,6 @@ def test_a_watcher_killed_by_force_leaves_the_command_writing_and_the_record_rea
     assert recording.of_kind("host")[0].peak
 
 
-def test_a_record_is_never_written_over(tmp_path):
-    assert finished(tmp_path, "true")[0] == 0
-    code, _, err = finished(tmp_path, "true")
-    assert code == 2
-    assert "-o names another" in err
-
-
 def test_an_alert_is_told_once_on_standard_error(tmp_path):
     process = started(tmp_path, "sleep", "0.6", options=("--alert", "0.1%"))
     _, err = process.communicate(timeout=20)
@@ -168,3 +161,32 @@ def test_joining_a_process_that_is_not_there_is_refused(tmp_path):
     )
     assert done.returncode == 2
     assert "no such process" in done.stderr
+
+
+def test_many_that_begin_at_once_have_a_record_each(tmp_path):
+    ranks = [
+        subprocess.Popen([*WATCH, "--", "bash", "-c", f"echo ran; exit {n}"], env={**HERE, "SLURM_JOB_ID": "77"},
+                         cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        for n in range(3)
+    ]  # fmt: skip
+    assert [(one.communicate(timeout=90)[0], one.returncode) for one in ranks] == [("ran\n", n) for n in range(3)]
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["watch-job77", "watch-job77-2", "watch-job77-3"]
+
+
+def test_a_record_that_is_there_is_left_alone_and_the_command_runs(tmp_path):
+    finished(tmp_path, "true")
+    before = (tmp_path / "record/samples.jsonl").read_bytes()
+    code, out, err = finished(tmp_path, "bash", "-c", "echo again; exit 4")
+    assert (code, out) == (4, "again\n")
+    assert "there is a record already" in err
+    assert (tmp_path / "record/samples.jsonl").read_bytes() == before
+
+
+def test_where_nothing_can_be_written_the_command_runs_without_a_record():
+    argv = [*WATCH, "-o", "/proc/nowhere/record", "--"]
+    ran = subprocess.run([*argv, "bash", "-c", "echo ran; kill -TERM $$"], env=HERE, capture_output=True, text=True,
+                         timeout=90, check=False)  # fmt: skip
+    assert (ran.stdout, ran.returncode) == ("ran\n", -signal.SIGTERM)
+    assert "no record can be written" in ran.stderr
+    missing = subprocess.run([*argv, "no-such-command"], env=HERE, capture_output=True, timeout=90, check=False)
+    assert missing.returncode == 127

@@ -73,3 +73,8 @@ class Knowledge(Strict, frozen=True):
     """Files of a user's own knowledge that were left out, one sentence each: file, line and reason."""
     own_cases: tuple[str, ...] = ()
     """Ids of the cases that a user's own knowledge brought."""
+
+    def phase_marks(self) -> tuple[list[FrameRule], list[Progress]]:
+        """What the frameworks' own files tell of phases."""
+        frames = [rule for framework in self.frameworks for rule in framework.frames]
+        return frames, [mark for framework in self.frameworks for mark in framework.progress]

@@ -1,0 +1,39 @@
+"""Opens the session that a command works on: what its arguments ask for, or one that was kept."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from advisor import session
+from advisor.commands.requests import asked_from
+from advisor.commands.streams import usable
+from advisor.exits import Refusal
+from advisor.language import say
+from advisor.session import State
+from advisor.session_store import SavedSession, latest, load, with_switches
+from advisor.words import os_words
+
+
+def kept_session(name: str) -> SavedSession:
+    """The session kept in the file `name`, "" the last one. Raises Refusal where there is none."""
+    path = Path(name) if name else latest()
+    if path is None:
+        raise Refusal(say("no session was kept yet: there is nothing to resume"))
+    try:
+        return load(path)
+    except ValueError as error:
+        raise Refusal(str(error)) from error
+    except OSError as error:
+        raise Refusal(f"{path}: {os_words(error)}") from error
+
+
+def open_state(parsed: argparse.Namespace, needs_script: bool = False) -> State:
+    """The session on what was given, or the app's with the answers and switches made there. Raises Refusal."""
+    if getattr(parsed, "replay", None) is not None:
+        kept = kept_session(parsed.replay)
+        return usable(lambda: with_switches(session.open_session(kept.asked), kept.switched))
+    asked = asked_from(parsed)
+    if needs_script and asked.script is None:
+        raise Refusal(say("give the SCRIPT that starts the run, or --demo (diagnose takes a log alone)"))
+    return usable(lambda: session.open_session(asked))
