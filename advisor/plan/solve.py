@@ -266,8 +266,19 @@ def _advice(situation: Situation, cause: Cause) -> list[Remedy]:
     wanted = [r for r in named if _may_apply(r, situation)]
     if natives.framework is None:
         concerning = [r for r in wanted if _concerns(r, situation) and not (r.environment and r.value is not None)]
+        concerning = [r for r in concerning if not _stands(r, situation)]
         return sorted(concerning, key=lambda r: r.results == "changed")[:MOST_BY_HAND]
     return [r for r in wanted if r.value is None or (r.kind == "data" and not natives.carriers(r.knob or ""))]
+
+
+def _stands(remedy: Remedy, situation: Situation) -> bool:
+    """Whether an unrecognised launch has a switch on that bears the setting's name: --actor_gradient_checkpointing."""
+    launch = situation.predictor.inputs.launch
+    if launch is None or remedy.knob is None or remedy.value is None or remedy.value.to is not True:
+        return False
+    name = remedy.knob.rpartition(".")[2]
+    named = (s for s in launch.settings if s.effective and native(s.key).replace("-", "_").endswith(name))
+    return any(s.text.lower() in ("true", "1") for s in named)
 
 
 def _may_apply(remedy: Remedy, situation: Situation) -> bool:

@@ -327,6 +327,8 @@ class TopologyFact(Strict, frozen=True):
     reference_gpus: Expression | None = None
     asked: Expression | None = None
     asked_per_node: Expression | None = None
+    reserved: Expression | None = None
+    """GPUs of all nodes that the launch says there are, where its roles count theirs apart."""
     colocated: Expression | None = None
     roles_share_cards: Expression | None = None
     reference_beside_actor: Expression | None = None
