@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from advisor.crash.evidence import Crash, Evidence, Frame, Reading, ReadingKind
 from advisor.crash.holders import contradicts, held_by_others, is_empty
+from advisor.diagnosis.backend_facts import backend_facts
 from advisor.diagnosis.diagnosis import AnsweredBy
 from advisor.diagnosis.fact import Fact
 from advisor.diagnosis.fact import Facts as Facts
@@ -131,6 +132,7 @@ def _crash_facts(crash: Crash) -> dict[str, Fact]:
         facts.update(_scoring(crash.frames))
         facts.update(_engine(crash.frames))
         facts.update(_engine_weights(crash.frames))
+        facts.update(backend_facts(crash.frames))
     if crash.top_users:
         top = crash.top_users[0]
         because = say(

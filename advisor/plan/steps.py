@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
@@ -43,7 +43,7 @@ def step_of(proposal: Proposal, situation: Situation, selected: bool) -> PlanSte
         place="host" if remedy.memory == "host" else "gpu",
         why=_why(proposal, situation, changes[0]),
         costs=remedy.costs,
-        caveats=(*_unseen(proposal, situation), *elsewhere, *proposal.caveats),
+        caveats=(*_dated(proposal.overrides, situation), *_unseen(proposal, situation), *elsewhere, *proposal.caveats),
         sources=tuple(dict.fromkeys([remedy.source, *(case.source for case in proposal.cases)])),
         documented=proposal.documented,
         selected=selected,
@@ -84,6 +84,33 @@ def _in_another_file(keys: Iterable[str], situation: Situation) -> tuple[str, ..
         no_place_because(say("it stands in {file}, and this launch names none that was read", file=file))
         for file in files
     )
+
+
+def _dated(keys: Iterable[str], situation: Situation) -> tuple[str, ...]:
+    """What is added and does not exist in every version, where nobody knows which one runs."""
+    recognised, natives = situation.predictor.inputs.recognised, situation.now.built.natives.values
+    framework = recognised.framework
+    if framework is None or recognised.era_told_by not in ("nothing", "libraries"):
+        return ()
+    known = [natives[key] for key in keys if key in natives]
+    added = {n.key: n.fact.eras for n in known if n.setting is None and n.fact is not None and n.fact.eras}
+    return tuple(
+        say(
+            "{key} exists {since}, and which version runs is not known: check with `pip show {package}`",
+            key=key,
+            since=_since(eras, framework.eras[0].id),
+            package=framework.package,
+        )
+        for key, eras in added.items()
+        if {era.id for era in framework.eras} - set(eras)
+    )
+
+
+def _since(eras: Sequence[str], newest: str) -> str:
+    """In which versions, in words; `eras` from the oldest on."""
+    if newest in eras:
+        return say("from {era} on", era=eras[0] if eras[0] != newest or len(eras) == 1 else eras[-1])
+    return say("in {era}", era=eras[0]) if len(eras) == 1 else say("in {first} to {last}", first=eras[0], last=eras[-1])
 
 
 def _unseen(proposal: Proposal, situation: Situation) -> tuple[str, ...]:
