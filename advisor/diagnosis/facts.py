@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from advisor.crash.evidence import Crash, Evidence, Frame, Reading, ReadingKind
 from advisor.crash.holders import contradicts, held_by_others, is_empty
+from advisor.diagnosis.backend_facts import backend_facts
 from advisor.diagnosis.diagnosis import AnsweredBy
 from advisor.diagnosis.fact import Fact
 from advisor.diagnosis.fact import Facts as Facts
@@ -131,6 +132,7 @@ def _crash_facts(crash: Crash) -> dict[str, Fact]:
         facts.update(_scoring(crash.frames))
         facts.update(_engine(crash.frames))
         facts.update(_engine_weights(crash.frames))
+        facts.update(backend_facts(crash.frames))
     if crash.top_users:
         top = crash.top_users[0]
         because = say(
@@ -208,6 +210,7 @@ def _printed(first: Evidence, where: str) -> dict[str, Fact]:
         because = say("{tried} asked for, {free} free of {total} ({line})", **sizes, line=where)
         facts["gpu.missing_share"] = Fact(max(0.0, (tried - free) / total), "log", because, (0,))
     if tried is not None and free is not None:
+        facts["gpu.free_bytes"] = Fact(free, "log", where, (0,))
         facts["gpu.free_exceeds_request"] = Fact(contradicts(fields), "log", where, (0,))
         facts["gpu.empty"] = Fact(is_empty(fields), "log", where, (0,))
     if idle is not None and total and tried is not None:

@@ -43,6 +43,7 @@ from advisor.knowledge.schema.framework import (
     Partners,
     Recognition,
     SettingFact,
+    ShownByFrame,
     StatedMechanics,
     TopologyFact,
 )
@@ -52,8 +53,8 @@ __all__ = [
     "Era",
     "FrameRule", "FrameTier", "Framework", "FrameworkMark", "GpuFact", "Grade", "Idle", "KnobFact", "Knowledge",
     "KnownAs", "Mechanics", "MechanicsWhen", "ModelFact", "NewValue", "Partners", "Progress", "Provision",
-    "Question", "Recognition", "Remedy", "RemedyEvidence", "Scalar", "SettingFact", "Sharding", "Signature",
-    "Signatures", "StatedMechanics", "Strict", "TopologyFact", "Tree", "VersionMark",
+    "Question", "Recognition", "Remedy", "RemedyEvidence", "Scalar", "SettingFact", "Sharding", "ShownByFrame",
+    "Signature", "Signatures", "StatedMechanics", "Strict", "TopologyFact", "Tree", "VersionMark",
 ]  # fmt: skip
 
 
