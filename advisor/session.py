@@ -27,8 +27,8 @@ from advisor.knowledge import Knowledge, open_knowledge
 from advisor.language import listed, say
 from advisor.machine.inventory import Machine
 from advisor.memory.attribution import attribute
-from advisor.memory.cells import Ledger, Match
-from advisor.memory.fit import Died, Fit
+from advisor.memory.cells import Ledger, Match, Place
+from advisor.memory.fit import PLACES, Died, Fit
 from advisor.memory.predict import Predictor
 from advisor.plan.patch import Patch, make_patch, placed
 from advisor.plan.plan import Plan, PlanStep
@@ -49,6 +49,7 @@ from advisor.request import (
 from advisor.run.bound import native
 from advisor.run.build import RunInputs
 from advisor.run.dialect import Recognised, no_place
+from advisor.run.implied import shown_by_frames
 from advisor.run.run import Run
 from advisor.run.unread import unread_sharding
 from advisor.script.launch import Launch, Script
@@ -232,13 +233,15 @@ def _think(
     )
     shardings = knowledge.tree.sharding
     frames = [f"{frame.file}:{frame.function}" for frame in crash.frames]
+    printed = {**shown_by_frames(recognised.framework, frames), **crash.settings}
     unread = unread_sharding(launch, shardings, answered_sharding(shardings, answers), frames)
+    paths = tuple(frame.file for frame in crash.frames)
     faults = Faults(knowledge.advisories, machine, crash, assumed=answers.get("regression") == "yes")
     died_at = _with_answered_phase(crash, answers)
     known = knowledge.signatures.signatures
     earlier = earlier_run(asked.logs, script, launch, crash, recognised)
     predictor = Predictor(
-        RunInputs(recognised, launch, machine, knowledge.models, crash.settings, asked.model, unread=unread),
+        RunInputs(recognised, launch, machine, knowledge.models, printed, asked.model, frames=paths, unread=unread),
         died_at,
         asked.margin,
         leaks=faults.knobs,
@@ -246,6 +249,7 @@ def _think(
         limit=next((s.limit for s in known if s.id == crash.signature), "card"),
         earlier=earlier.overrides,
         doubt=earlier.said,
+        said=_said_place(crash, answers),
     )
     now = predictor.predict()
     refused = (say("Left out of your knowledge: {reason}", reason=sentence) for sentence in knowledge.refused)
@@ -258,7 +262,7 @@ def _think(
     asks = done.cause.memory != "none"
     versioned = with_version(done.diagnosis, recognised, wanted=asks)
     done = replace(done, diagnosis=with_sharding(versioned, run.unread, shardings, wanted=asks))
-    predictor.died = _died(died_at, done.diagnosis)
+    predictor.died = _died(died_at, done.diagnosis, _said_place(crash, answers))
     plan, situation = _planned(_situation(predictor, faults, knowledge, done), done, script, index)
     state = State(
         asked,
@@ -299,12 +303,19 @@ def _with_answered_phase(crash: Crash, answers: Mapping[str, str]) -> Crash:
     return crash if given is None else replace(crash, phase=given, phase_among=())
 
 
-def _died(crash: Crash, diagnosis: Diagnosis) -> Died | None:
-    """Where the run ran out; None where no log shows that it did, or nobody knows of which memory."""
-    if crash.verdict != "oom" or diagnosis.memory in ("none", "unknown"):
+def _said_place(crash: Crash, answers: Mapping[str, str]) -> Place | None:
+    """The memory that ran out by the user's answer; None where the log says that none did."""
+    given = answers.get("memory")
+    return next((place for place in PLACES if place == given and crash.verdict != "not_oom"), None)
+
+
+def _died(crash: Crash, diagnosis: Diagnosis, said: Place | None) -> Died | None:
+    """Where the run ran out; None where neither log nor user says that it did, or nobody knows of which memory."""
+    by_log = crash.verdict == "oom"
+    if not (by_log or said) or diagnosis.memory in ("none", "unknown"):
         return None
-    place = diagnosis.memory if diagnosis.memory in ("gpu", "host") else None
-    return Died(place, diagnosis.phase, crash.steps_done == 0)
+    place = next((place for place in PLACES if place == diagnosis.memory), None)
+    return Died(place, diagnosis.phase, crash.steps_done == 0, by_log, bool(crash.steps_done))
 
 
 def _situation(predictor: Predictor, faults: Faults, knowledge: Knowledge, done: Diagnosed) -> Situation:
@@ -315,7 +326,7 @@ def _situation(predictor: Predictor, faults: Faults, knowledge: Knowledge, done:
         done.cause.id,
         done.diagnosis.phase,
         "host" if done.diagnosis.memory == "host" else "gpu",
-        tuple(c.advisory for c in done.concerns if c.advisory.cause and (c.applies or c.possible)),
+        tuple(c.advisory for c in done.concerns if c.asks_for_a_step),
         tuple(m.case for m in done.matched if m.same),
         faults,
     )
@@ -343,7 +354,7 @@ def _with_steps(state: State, selected: Mapping[str, bool]) -> State:
     if state.situation is None:
         return state
     steps = [replace(step, selected=selected[step.id]) for step in state.plan.steps]
-    plan = finish(state.situation, steps, state.plan.not_proposed)
+    plan = finish(state.situation, steps, state.plan.not_proposed, state.plan.beyond)
     return replace(state, plan=_settled(plan, state.situation, state.script, state.launch_index))
 
 
@@ -353,4 +364,4 @@ def _settled(plan: Plan, situation: Situation, script: Script | None, index: int
     now = placed(plan, script, index, because)
     if [step.selected for step in now.steps] == [step.selected for step in plan.steps]:
         return now
-    return placed(finish(situation, list(now.steps), plan.not_proposed), script, index, because)
+    return placed(finish(situation, list(now.steps), plan.not_proposed, plan.beyond), script, index, because)

@@ -135,3 +135,10 @@ def test_an_element_of_a_list_goes_by_either_spelling(tmp_path, capsys):
         assert cli.main(["set", str(file), f"{key}=2", "-o", "-"]) == 0
         assert "- mb: 2\n" in capsys.readouterr().out
     assert cli.main(["set", str(file), "actors[7].mb=2", "-o", "-"]) == 2
+
+
+def test_settings_that_follow_are_named(tmp_path, capsys):
+    file = tmp_path / "a.yaml"
+    file.write_text("mb: 8\nactor:\n  mb: ${mb}\n")
+    assert cli.main(["set", str(file), "mb=2"]) == 0
+    assert "actor.mb follow" in capsys.readouterr().err

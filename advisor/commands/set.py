@@ -52,9 +52,18 @@ def run(parsed: argparse.Namespace) -> int:
     destination = Path(parsed.output) if parsed.output else fits_name(document.path)
     usable(lambda: refuse_changed(document))
     notes = usable(lambda: write_file(destination, new, document.mode, force=parsed.force, like=document.path))
-    for told in (say("written {file}", file=clean_line(str(destination))), *notes):
+    moved = _followers(script, given)
+    also = [say("{keys} follow by ${{…}}", keys=listed(moved))] if moved else []
+    for told in (say("written {file}", file=clean_line(str(destination))), *notes, *also):
         tell(told)
     return Exit.DONE
+
+
+def _followers(script: Script, given: Sequence[tuple[str, str]]) -> list[str]:
+    """Settings that take the value of one that was set."""
+    keys = {key for key, _ in given}
+    found = (s for launch in script.launches for s in launch.settings if keys & {*s.follows} and s.key not in keys)
+    return list(dict.fromkeys(clean_line(setting.key, 80) for setting in found if setting.effective))
 
 
 def _pair(text: str) -> tuple[str, str]:

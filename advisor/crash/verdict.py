@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from msgspec import Struct
-from msgspec.structs import replace
 
-from advisor.crash.finds import FAILURES, Find, LogFind
-from advisor.crash.patterns import FieldValue
+from advisor.crash.finds import FAILURES, WRAPPER, LogFind
+from advisor.crash.holders import contradicts
 from advisor.crash.tracebacks import TRACEBACK, Trace
-from advisor.units import MIB, read_size
 from advisor.words import Memory, Verdict
 
-KERNEL = frozenset(("kernel-oom", "cgroup-oom", "kernel-oom-constraint", "systemd-oom"))
+KERNEL = frozenset(("kernel-oom", "cgroup-oom", "kernel-oom-constraint", "kernel-oom-cut", "systemd-oom"))
 """Witnesses from the system's own log: they confirm; an error the run printed itself comes first."""
 POOL_TROUBLE = "cumem-invalid"
 OTHER_EXCEPTION = "other-exception"
@@ -67,9 +64,9 @@ def judge(placed: Sequence[LogFind], finished: bool, going: bool, readings: Sequ
 
 def _memory_of(short: LogFind, placed: Sequence[LogFind]) -> Memory:
     """Which memory was short. Ray wraps torch's and its own OutOfMemoryError alike: another line has to say which."""
-    if "wrapper" not in short.find.fields:
+    if WRAPPER not in short.find.fields:
         return short.memory
-    proofs = {one.memory for one in placed if one.verdict == "oom" and "wrapper" not in one.find.fields}
+    proofs = {one.memory for one in placed if one.verdict == "oom" and WRAPPER not in one.find.fields}
     known = proofs & {"gpu", "host"}
     return known.pop() if len(known) == 1 else "unknown"
 
@@ -108,14 +105,14 @@ def _without_shortage(placed: Sequence[LogFind], finished: bool, going: bool) ->
         first = telling[0]
         return Judgement("not_oom", "none", first) if first.verdict == "not_oom" else _unclear(first)
     loose = [one for one in placed if one.role == "pointer" or one.id == TRACEBACK]
+    alone = [one for one in placed if one.id == OTHER_EXCEPTION]  # no traceback of its own, so maybe caught
     if loose and not finished:
-        return _unclear(loose[0])
+        pointers = [one for one in loose if one.role == "pointer"]
+        explained = pointers and alone and alone[0].place < pointers[-1].place
+        return Judgement("not_oom", "none", alone[0]) if explained else _unclear(loose[0])
     pressed = [one for one in placed if one.role == "warning" and one.find.signature.settle_by]
     if pressed and not finished and not going:
         return _unclear(pressed[-1])
-    alone = [
-        one for one in placed if one.id == OTHER_EXCEPTION and one.role == "warning"
-    ]  # no traceback, so maybe caught
     if alone and not finished and not going:
         return Judgement("not_oom", "none", alone[-1])
     warned = any(one.role == "warning" for one in placed)
@@ -148,24 +145,18 @@ def _fuller(one: LogFind, first: LogFind) -> bool:
     """Whether a find tells more of the shortage that `first` only names."""
     if one.log != first.log or one.number - first.number > _NEARBY:
         return False
-    if "wrapper" in first.find.fields:  # RayTaskError(OutOfMemoryError): torch's or Ray's, what stands under it decides
-        return "wrapper" not in one.find.fields
+    if WRAPPER in first.find.fields:  # RayTaskError(OutOfMemoryError): torch's or Ray's, what stands under it decides
+        return WRAPPER not in one.find.fields
     mine, its = one.find.signature, first.find.signature
     alike = mine.memory == its.memory and mine.phase == its.phase == "unknown"
     return alike and any(name in one.find.fields for name in _DETAILS)
-
-
-def contradiction(fields: dict[str, FieldValue]) -> bool:
-    """Whether torch printed clearly more free memory than it asked for (rounding and 2 MiB blocks allowed for)."""
-    tried, free = fields.get("tried_bytes"), fields.get("free_bytes")
-    return isinstance(tried, int) and isinstance(free, int) and free - tried > max(64 * MIB, tried // 20)
 
 
 def _pool_trouble(placed: Sequence[LogFind], short: LogFind) -> LogFind | None:
     """The driver's refusal before a torch message that shows plenty free: then the message is not to be believed."""
     fields = short.find.fields
     tried, free = fields.get("tried_bytes"), fields.get("free_bytes")
-    if not contradiction(fields) or not isinstance(tried, int) or not isinstance(free, int) or free < 4 * tried:
+    if not contradicts(fields) or not isinstance(tried, int) or not isinstance(free, int) or free < 4 * tried:
         return None
     return next((one for one in placed if one.id == POOL_TROUBLE and one.place < short.place), None)
 
@@ -187,32 +178,3 @@ def memory_by_frames(memory: Memory, signature: str, trace: Trace) -> Memory:
 def _shows(trace: Trace, words: Sequence[str]) -> bool:
     around = (*(frame.function for frame in trace.frames), *trace.texts)
     return any(word in text for text in around for word in words)
-
-
-def with_processes(find: Find) -> Find:
-    """torch's list of processes as `process_bytes` and `other_process_bytes`; a contradiction is named."""
-    fields = dict(find.fields)
-    rows = fields.pop("processes", None)
-    if isinstance(rows, str) and rows:
-        fields.update(_process_bytes(rows, fields))
-    if contradiction(fields):
-        fields["contradiction"] = "free exceeds request"
-    return replace(find, fields=fields)
-
-
-def _process_bytes(rows: str, fields: dict[str, FieldValue]) -> dict[str, int]:
-    """In a container torch lists itself among the others: it is the one that holds what it allocated."""
-    compact = re.sub(r"\s+", "", rows)
-    own = re.search(r"thisprocesshas(\d[\d.]*(?:bytes|[KMGTPE]iB))", compact)
-    listed = re.findall(r"Process\d+has(\d[\d.]*(?:bytes|[KMGTPE]iB))", compact)
-    sizes = [size for text in listed if (size := read_size(text)) is not None]
-    mine = read_size(own.group(1)) if own else None
-    if mine is None:
-        parts = (fields.get(name) for name in ("allocated_bytes", "reserved_unallocated_bytes", "private_bytes"))
-        pool = sum(part for part in parts if isinstance(part, int))
-        holders = [size for size in sizes if size >= pool > 0]
-        if not holders:  # the message was cut before it says what this process allocated
-            return {}
-        mine = min(holders)
-        sizes.remove(mine)
-    return {"process_bytes": mine, **({"other_process_bytes": sum(sizes)} if sizes else {})}

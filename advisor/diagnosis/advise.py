@@ -23,6 +23,8 @@ WORDS: Sayings[str] = Sayings(
     }
 )
 """What a condition asks of the run, in words."""
+_WHERE = frozenset({"phase", "memory"})
+"""Facts of the crash itself: an advisory that asks for none speaks of a fault that it need not have."""
 
 
 class Concern(Struct, frozen=True):
@@ -42,6 +44,13 @@ class Concern(Struct, frozen=True):
     def applies(self) -> bool:
         """The version is a bad one and the situation is the one it speaks of."""
         return self.bad and self.sure
+
+    @property
+    def asks_for_a_step(self) -> bool:
+        """Another version may be the way out: it explains a cause, or is in force and speaks of where this run died."""
+        if self.advisory.cause:
+            return self.applies or self.possible
+        return self.applies and any(_WHERE.intersection(rule.names()) for rule in self.advisory.when)
 
     @property
     def possible(self) -> bool:

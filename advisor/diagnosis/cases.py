@@ -76,12 +76,17 @@ def _match(case: Case, facts: Facts, run: Run) -> MatchedCase | None:
 
 def _enough(case: Case, facts: Facts, run: Run) -> tuple[int, float]:
     """How many facts must be known, and which share of them must agree: more where what decides is not known."""
-    unknown = [name for name in case.situation if _here(name, facts, run) is None]
+    unknown = open_words(case, facts, run)
     if "framework" in unknown:
         return LEAST_WITHOUT_FRAMEWORK, 1.0
     if "framework" not in case.situation or any(name.startswith("version ") for name in unknown):
         return LEAST_WITHOUT_FRAMEWORK, ENOUGH
     return LEAST, ENOUGH
+
+
+def open_words(case: Case, facts: Facts, run: Run) -> list[str]:
+    """Facts of a case of which nobody knows what they are here."""
+    return [name for name in case.situation if _here(name, facts, run) is None]
 
 
 def _here(name: str, facts: Facts, run: Run) -> str | None:

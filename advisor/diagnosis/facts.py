@@ -8,6 +8,8 @@ from itertools import pairwise
 from msgspec import Struct
 
 from advisor.crash.evidence import Crash, Evidence, Reading, ReadingKind
+from advisor.crash.holders import contradicts, held_by_others, is_empty
+from advisor.diagnosis.backend_facts import backend_facts
 from advisor.diagnosis.diagnosis import AnsweredBy
 from advisor.diagnosis.fact import Fact
 from advisor.diagnosis.fact import Facts as Facts
@@ -37,8 +39,6 @@ than what was asked for (judgement)."""
 DOMINATES, MINOR = 0.5, 0.1
 """Others dominate a card where they hold more than half of it and the process less than a tenth of that; a task is the
 victim that held less than a tenth of what was in use (judgement)."""
-MANY = 4
-"""A card of which half is free, and so many times the request, was not full (judgement)."""
 BELOW_RAM = 0.95
 """A limit so far below the RAM was set by somebody; less is what the kernel itself keeps (judgement)."""
 
@@ -106,6 +106,7 @@ def _crash_facts(crash: Crash) -> dict[str, Fact]:
     facts.update(_shared_memory(crash.evidence))
     if crash.frames:
         facts.update(frame_facts(crash.frames))
+        facts.update(backend_facts(crash.frames))
     facts.update(course_facts(crash))
     return facts
 
@@ -140,23 +141,22 @@ def _printed(first: Evidence, where: str) -> dict[str, Fact]:
         because = say("{tried} asked for, {free} free of {total} ({line})", **sizes, line=where)
         facts["gpu.missing_share"] = Fact(max(0.0, (tried - free) / total), "log", because, (0,))
     if tried is not None and free is not None:
-        facts["gpu.free_exceeds_request"] = Fact(free > tried, "log", where, (0,))
-        if total:
-            facts["gpu.empty"] = Fact(free >= MANY * tried and 2 * free >= total, "log", because, (0,))
+        facts["gpu.free_bytes"] = Fact(free, "log", where, (0,))
+        facts["gpu.free_exceeds_request"] = Fact(contradicts(fields), "log", where, (0,))
+        facts["gpu.empty"] = Fact(is_empty(fields), "log", where, (0,))
     if idle is not None and total and tried is not None:
         much = idle / total > MUCH_IDLE or (idle >= tried and idle / total > IDLE)
         fragmented = much and idle + (free or 0) >= tried  # joined, the pieces would have done
         sizes = {"idle": show_bytes(idle), "tried": show_bytes(tried)}
         because = say("{idle} reserved but unallocated, {tried} asked for ({line})", **sizes, line=where)
         facts["gpu.fragmented"] = Fact(fragmented, "log", because, (0,))
-    process = number("process_bytes")
-    if process is not None and free is not None and total:
-        others = max(0, total - free - process)
+    others = held_by_others(fields)
+    if others is not None and free is not None and total:
         sizes = {"size": show_bytes(others), "total": show_bytes(total)}
         because = say("{size} of {total} held by other processes ({line})", **sizes, line=where)
         facts["gpu.others_bytes"] = Fact(others, "log", because, (0,))
         facts["gpu.others_share"] = Fact(others / total, "log", because, (0,))
-        dominate = others / total > DOMINATES and process < others * MINOR
+        dominate = others / total > DOMINATES and total - free - others < others * MINOR
         facts["gpu.others_dominate"] = Fact(dominate, "log", because, (0,))
         facts.update(_engine_beside(fields.get("engine_process"), number("engine_process_bytes"), others, where))
     share = fields.get("share")

@@ -32,8 +32,11 @@ BUCKET_FUNCTION = re.compile(
 DEEPSPEED = "/deepspeed/runtime/zero/"
 WAKES = re.compile(r"^(?:wake_up|resume_memory\w*|_?resume_\w*|create_and_map)$")
 """Functions that take an engine's memory back (vLLM, SGLang)."""
-LOADS_WEIGHTS = re.compile(r"^(?:create_weights|load_model|get_model|initialize_model|_initialize_model|load_weights)$")
-"""Functions of vLLM and SGLang that lay the engine's weights on the card."""
+ENGINE_WEIGHTS = re.compile(r"^(?:load_model|_?initialize_model|create_weights|get_model)$")
+ENGINE_MEASURES = re.compile(
+    r"profile|warm_?up|_dummy_\w*run|captur|initialize_kv_cache|determine_\w*available|wake_up"
+)
+"""Functions of an engine that make its weights; and what it does once they are there."""
 ENGINES = ("vllm", "sglang")
 NEAREST = 2
 """Innermost frames among which one of them stands where it is what failed."""
@@ -48,7 +51,7 @@ def frame_facts(frames: Sequence[Frame]) -> dict[str, Fact]:
         "frame.gathers_all": _gathers_all(frames),
         "frame.bucket": next((frame for frame in near if _is_bucket(frame)), None),
         "frame.wakes": next((frame for frame in reversed(frames) if WAKES.match(frame.function)), None),
-        "frame.engine_weights": next((frame for frame in reversed(frames) if _loads_weights(frame)), None),
+        "frame.engine_weights": _makes_weights(frames),
     }.items():
         if found is not None:
             facts[name] = _true(found)
@@ -71,9 +74,18 @@ def _is_bucket(frame: Frame) -> bool:
     return BUCKET.search(frame.text) is not None or (ours and BUCKET_FUNCTION.search(frame.function) is not None)
 
 
-def _loads_weights(frame: Frame) -> bool:
-    in_engine = any(f"/{engine}/" in frame.file for engine in ENGINES)
-    return in_engine and LOADS_WEIGHTS.match(frame.function) is not None
+def _makes_weights(frames: Sequence[Frame]) -> Frame | None:
+    """Where an engine failed while it made its weights, before it measured or captured anything."""
+    if any(ENGINE_MEASURES.search(frame.function) for frame in frames):
+        return None
+    return next((frame for frame in reversed(frames) if _is_weight(frame)), None)
+
+
+def _is_weight(frame: Frame) -> bool:
+    parts = frame.file.replace("\\", "/").split("/")
+    layer = frame.function.split(".")[-1] == "__init__" and bool({"models", "layers"} & set(parts))
+    made = layer or ENGINE_WEIGHTS.match(frame.function) is not None
+    return made and any(engine in parts[:-1] for engine in ENGINES)
 
 
 def _engine(frames: Sequence[Frame]) -> dict[str, Fact]:

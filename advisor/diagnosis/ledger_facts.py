@@ -32,6 +32,7 @@ def ledger_facts(ledger: Ledger, run: Run, crash: Crash, attribution: Sequence[M
         groups = {"states": owners_of("states", "models"), "batch": owners_of("batch"), "engine": ENGINE}
         sizes = {name: sum(share.get(owner, 0) for owner in owners) for name, owners in groups.items()}
         largest = max(sizes, key=lambda name: sizes[name])
+        dark = share.get("unexplained", 0)
         because = say(
             "the ledger of {phase}: {group} {size} of {total}",
             phase=PHASE_NAMES[phase.phase],
@@ -39,7 +40,8 @@ def ledger_facts(ledger: Ledger, run: Run, crash: Crash, attribution: Sequence[M
             size=show_bytes(sizes[largest]),
             total=show_bytes(phase.expected),
         )
-        facts["ledger.largest"] = Fact(largest, "script", because)
+        if dark < sizes[largest]:  # else what holds most is none of the owners that the ledger knows
+            facts["ledger.largest"] = Fact(largest, "script", because)
         for name, size in sizes.items() if ledger.gpu_capacity else ():
             facts[f"ledger.{name}_share"] = Fact(size / (ledger.gpu_capacity or 1), "script", because)
         logits, kept = share.get("logits", 0), share.get("activations", 0)

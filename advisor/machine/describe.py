@@ -167,11 +167,13 @@ def _values(text: str) -> Iterator[object]:
 def merge(measured: Machine, description: Machine, log: Machine | None = None) -> Machine:
     """One machine from three sources: described over measured over the log, field by field.
 
-    Where the training ran elsewhere (this box has no such cards), the log counts before this box: its host memory is
-    not the run's and is left out, with a problem that says so; its libraries only fill what the log does not print.
+    `log`: what the log of a run says of it; None where no run is asked about. Where the training ran elsewhere (this
+    box has no such cards), the log counts before this box: its host memory is not the run's and is left out, with a
+    problem that says so; its libraries only fill what the log does not print.
     """
+    of_run = log is not None
     log = log or Machine()
-    elsewhere = _ran_elsewhere(measured, description, log)
+    elsewhere = _ran_elsewhere(measured, description, of_run)
     here = replace(measured, gpus=(), host=Host()) if elsewhere else measured
     if elsewhere or log.nodes is not None:  # a box can count no node but itself
         here = replace(here, nodes=None)
@@ -191,9 +193,10 @@ def merge(measured: Machine, description: Machine, log: Machine | None = None) -
     )
 
 
-def _ran_elsewhere(measured: Machine, description: Machine, log: Machine) -> bool:
+def _ran_elsewhere(measured: Machine, description: Machine, of_run: bool) -> bool:
+    """`of_run`: a run is asked about, which no box without GPUs can be the machine of."""
     if not measured.gpus:
-        return any(machine.gpus or machine.host.total_bytes is not None for machine in (description, log))
+        return of_run or bool(description.gpus) or description.host.total_bytes is not None
     if not description.gpus:
         return False
     return len(description.gpus) != len(measured.gpus) or not _alike(description.gpu_bytes, measured.gpu_bytes)

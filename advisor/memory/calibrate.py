@@ -10,8 +10,9 @@ from msgspec.structs import replace
 from advisor.crash.evidence import Crash, Reading
 from advisor.language import mark, say, sentences
 from advisor.memory.amount import Amount, in_bytes
-from advisor.memory.cells import ENGINE, Cell, Ledger, Note, PhaseSum, Place, note
+from advisor.memory.cells import ENGINE, Cell, Ledger, Note, Owner, PhaseSum, Place, note
 from advisor.memory.constants import DOUBTFUL_SHARE, STAYED_SHARE
+from advisor.memory.peaks import Peak
 from advisor.units import show_bytes
 from advisor.words import PHASE_TITLES, Phase
 
@@ -27,6 +28,11 @@ _DOUBT_OF_OTHERS = mark(
     "{extra} of the {needed} that the log proves in {phase} is explained by no setting of this script: script and log "
     "may not be of the same run, or something else held it, or it is what the other processes on the card held, "
     "{others} by the message."
+)
+_DOUBT_AS_SAID = mark(
+    "By the settings {phase} takes {predicted}, and you say that it ran out at {needed}: {extra} are explained by no "
+    "setting. An input may be seen wrong (the model, the lengths, a file that was not given), another process may hold "
+    "it, or it grows from step to step."
 )
 
 _ENGINE_STAYED = mark(
@@ -47,6 +53,13 @@ class Correction(Struct, frozen=True):
     every_phase: bool = False
     doubt: str = ""
     """What a rest this large says about script and log, in a sentence; "" where it is an ordinary rest."""
+    unexplained: int = 0
+    """Bytes of it that neither a setting nor a process of the message explains, where that is no ordinary rest."""
+
+    @property
+    def is_level(self) -> bool:
+        """Whether the log printed what was held when it died, and not only the peak's beginning or a limit passed."""
+        return self.place == "host" and self.note is None
 
     @property
     def extra(self) -> int:
@@ -54,16 +67,20 @@ class Correction(Struct, frozen=True):
         return round(self.amount.value)
 
 
-def corrections(ledger: Ledger, crash: Crash) -> tuple[Correction, ...]:
+def corrections(ledger: Ledger, crash: Crash, said: Place | None = None) -> tuple[Correction, ...]:
     """What the first cause proves: on the GPU, in use + asked for; on the host, in use. And what the log read in phases
-    that went well, where it is more than predicted."""
+    that went well, where it is more than predicted.
+
+    `said`: the memory that ran out by the user's word, where no log tells.
+    """
     read = _in_use(ledger, crash)
-    if crash.verdict != "oom" or not crash.evidence:
-        return read
-    if crash.memory == "gpu":
-        return (*_gpu(ledger, crash), *read)
-    if crash.memory == "host":
-        return (*_host(ledger, crash), *read)
+    proven = crash.verdict == "oom" and bool(crash.evidence)
+    memory = crash.memory if proven and crash.memory != "unknown" else said
+    fields = crash.evidence[0].fields if proven else {}
+    if memory == "gpu":
+        return (*_gpu(ledger, crash.phase, fields, proven), *read)
+    if memory == "host":
+        return (*_host(ledger, crash.phase, fields), *read)
     return read
 
 
@@ -86,28 +103,36 @@ def _in_use(ledger: Ledger, crash: Crash) -> tuple[Correction, ...]:
     return tuple(found)
 
 
-def _gpu(ledger: Ledger, crash: Crash) -> tuple[Correction, ...]:
-    died = ledger.phase("gpu", crash.phase)
-    phase = died or ledger.peak("gpu")
-    if phase is None or ledger.gpu_capacity is None:
-        return ()
-    fields = crash.evidence[0].fields
+Fields = Mapping[str, int | float | str]
+
+
+def needed_on_gpu(fields: Fields) -> Amount | None:
+    """Bytes of a card that were needed when it ran out: in use and asked for; None where no message tells."""
     total, free, tried = (fields.get(name) for name in ("total_bytes", "free_bytes", "tried_bytes"))
-    words = None
     if isinstance(total, int) and isinstance(free, int) and isinstance(tried, int) and free <= tried:
-        needed = _read(mark("of the card"), total) - _read(mark("free"), free) + _read(mark("asked for"), tried)
-    else:
+        return _read(mark("of the card"), total) - _read(mark("free"), free) + _read(mark("asked for"), tried)
+    return None
+
+
+def _gpu(ledger: Ledger, phase: Phase, fields: Fields, by_log: bool) -> tuple[Correction, ...]:
+    died = ledger.phase("gpu", phase)
+    fullest = died or ledger.peak("gpu")
+    if fullest is None or ledger.gpu_capacity is None:
+        return ()
+    needed, words = needed_on_gpu(fields), None
+    if needed is None:
         needed = _read(mark("of the card"), ledger.gpu_capacity)
         words = Note(mark("it did not fit, so at least the whole card"))
-    amount = needed - _predicted(phase)
-    extra, size = round(amount.value), round(needed.value)
-    if extra <= 0:
+    amount = needed - _predicted(fullest)
+    if round(amount.value) <= 0:
         return ()
+    found = Correction("gpu", died.phase if died else "unknown", amount, round(needed.value), words)
     if died is None:  # which phase it corrects is not known: the rest is told, and added to none
-        told = say(_DOUBT_OF_NO_PHASE, extra=show_bytes(extra), needed=show_bytes(size))
-        doubt = told if _is_doubtful(extra, size, phase) else ""
-        return (Correction("gpu", "unknown", amount, size, words, doubt=doubt),)
-    return (Correction("gpu", died.phase, amount, size, words, doubt=_doubt(extra, size, died, fields)),)
+        if not by_log or not _is_doubtful(found.extra, found.measured, fullest):
+            return (found,)
+        told = {"extra": show_bytes(found.extra), "needed": show_bytes(found.measured)}
+        return (replace(found, doubt=say(_DOUBT_OF_NO_PHASE, **told), unexplained=found.extra),)
+    return (_doubted(found, died, fields, by_log),)
 
 
 def _read(name: str, size: int) -> Amount:
@@ -120,20 +145,26 @@ def _predicted(phase: PhaseSum) -> Amount:
     return _read(mark("predicted"), phase.expected)
 
 
-def _doubt(extra: int, needed: int, phase: PhaseSum, fields: Mapping[str, int | float | str]) -> str:
-    """Why the script may not be the whole story; "" where the rest is within what a ledger leaves out.
+def _doubted(found: Correction, phase: PhaseSum, fields: Fields, by_log: bool) -> Correction:
+    """With why the script may not be the whole story; as it is where the rest is within what a ledger leaves out.
 
     What the run's own engine held beyond its due is told as such, and neither doubted nor counted a second time.
     """
-    if not _is_doubtful(extra, needed, phase):
-        return ""
+    needed = found.measured
+    if not _is_doubtful(found.extra, needed, phase):
+        return found
+    if not by_log:
+        sizes = {"predicted": phase.expected, "needed": needed, "extra": found.extra}
+        shown = {name: show_bytes(size) for name, size in sizes.items()}
+        doubt = say(_DOUBT_AS_SAID, phase=PHASE_TITLES[phase.phase], **shown)
+        return replace(found, doubt=doubt, unexplained=found.extra)
     held, others = _bytes(fields, "engine_process_bytes"), _bytes(fields, "other_process_bytes")
     over = held - phase.of(*ENGINE)
-    stayed, rest = "", extra
+    stayed, rest = "", found.extra
     if over > needed * STAYED_SHARE:
         name, size = fields.get("engine_process", ""), show_bytes(held)
         stayed = say(_ENGINE_STAYED, name=name, held=size, phase=PHASE_TITLES[phase.phase], over=show_bytes(over))
-        rest = extra - over
+        rest = found.extra - over
     foreign = max(0, others - held)
     told = say(
         _DOUBT_OF_OTHERS if foreign else _DOUBT,
@@ -142,24 +173,74 @@ def _doubt(extra: int, needed: int, phase: PhaseSum, fields: Mapping[str, int | 
         phase=PHASE_TITLES[phase.phase],
         others=show_bytes(foreign),
     )
-    return sentences((stayed, told if _is_doubtful(rest, needed, phase) else ""))
+    doubt = sentences((stayed, told if _is_doubtful(rest, needed, phase) else ""))
+    rest -= foreign
+    return replace(found, doubt=doubt, unexplained=rest if _is_doubtful(rest, needed, phase) else 0)
 
 
 def _is_doubtful(extra: int, needed: int, phase: PhaseSum) -> bool:
     return extra > needed * DOUBTFUL_SHARE or extra > phase.expected
 
 
-def _bytes(fields: Mapping[str, int | float | str], name: str) -> int:
+_IN_BACKWARD = ("backward", "_engine_run_backward")
+"""Functions of torch below which the whole forward pass is held."""
+_LASTING: tuple[Owner, ...] = ("weights", "reference", "critic", "engine_weights")
+"""Owners that are on a GPU from a phase's first moment, whatever has been computed."""
+_TOO_MUCH = mark(
+    "By the settings {phase} takes {predicted}, of which at least {held} must have been there when it failed, but only "
+    "{used} were in use: an input is seen too large (the model, the lengths, the sharding). That phase is scaled down "
+    "to what the message shows, and what a change saves there with it."
+)
+
+
+class Overcount(Struct, frozen=True):
+    """A prediction of the phase that died that is larger than what the message allows; `doubt` says why."""
+
+    peak: Peak
+    doubt: str
+
+
+def overcount(ledger: Ledger, crash: Crash, seen: bool) -> Overcount | None:
+    """Where the prediction of the phase that died exceeds what its message shows; None where it does not.
+
+    A pass that failed on its way would have gone on to need more, so only what must have been there by then counts
+    against the settings. `seen`: they are known; else what is above the message's sum is but a default.
+    """
+    phase = ledger.phase("gpu", crash.phase)
+    if phase is None or crash.verdict != "oom" or crash.memory != "gpu" or not crash.evidence or phase.measured:
+        return None
+    cause = crash.evidence[0]
+    needed, tried = needed_on_gpu(cause.fields), _bytes(cause.fields, "tried_bytes")
+    if needed is None or phase.expected <= needed.value:
+        return None
+    size, used = round(needed.value), round(needed.value) - tried
+    held = _held(phase, crash)
+    if seen and held <= used * (1 + DOUBTFUL_SHARE):
+        return None
+    where = say("the message, {place}", place=f"{cause.file}:{cause.line}")
+    sizes = {"predicted": phase.expected, "held": held, "used": used}
+    told = {name: show_bytes(bytes_) for name, bytes_ in sizes.items()}
+    doubt = say(_TOO_MUCH, phase=PHASE_TITLES[phase.phase], **told) if seen else ""
+    return Overcount(Peak("gpu", phase.phase, size, where, predicted=phase.expected), doubt)
+
+
+def _held(phase: PhaseSum, crash: Crash) -> int:
+    """The least that was on the card when the phase failed: all of it in a backward pass, or where steps went well."""
+    whole = bool(crash.steps_done) or any(frame.function in _IN_BACKWARD for frame in crash.frames)
+    return sum(cell.low for cell in phase.cells if whole or cell.owner in _LASTING)
+
+
+def _bytes(fields: Fields, name: str) -> int:
     """A printed size; 0 where the message does not list it."""
     found = fields.get(name)
     return found if isinstance(found, int) else 0
 
 
-def _host(ledger: Ledger, crash: Crash) -> tuple[Correction, ...]:
-    phase = ledger.phase("host", crash.phase) or ledger.peak("host")
+def _host(ledger: Ledger, died: Phase, fields: Fields) -> tuple[Correction, ...]:
+    phase = ledger.phase("host", died) or ledger.peak("host")
     if phase is None:
         return ()
-    used, words = crash.evidence[0].fields.get("node_used_bytes"), None
+    used, words = fields.get("node_used_bytes"), None
     if isinstance(used, int):
         measured = _read(mark("in use on the node"), used)
     elif ledger.host_limit is not None:
@@ -168,9 +249,11 @@ def _host(ledger: Ledger, crash: Crash) -> tuple[Correction, ...]:
     else:
         return ()
     amount = measured - _predicted(phase)
-    if amount.value <= 0:
+    extra = round(amount.value)
+    if extra <= 0:
         return ()
-    return (Correction("host", phase.phase, amount, round(measured.value), words, every_phase=True),)
+    rest = extra if extra > phase.expected else 0  # a node holds much that no setting names: more than half is too much
+    return (Correction("host", phase.phase, amount, round(measured.value), words, every_phase=True, unexplained=rest),)
 
 
 def corrected(ledger: Ledger, found: tuple[Correction, ...]) -> Ledger:

@@ -11,6 +11,7 @@ from typing import Literal
 from msgspec import Struct
 
 from advisor.language import say
+from advisor.memory.calibrate import Correction
 from advisor.memory.cells import TITLES, Ledger, Owner, PhaseSum, Place
 from advisor.memory.constants import ASSUMED_SHARE
 from advisor.run.run import Run
@@ -20,9 +21,23 @@ from advisor.words import PHASE_TABLE, PHASE_TITLES, PHASES, Phase
 FitVerdict = Literal["fits", "may_not_fit", "does_not_fit", "cannot_be_said"]
 Standing = Literal["fits", "over", "engine", "lived_through", "set_aside"]
 """Of one phase; "engine": its rollout engine cannot start, whatever room there is beside it."""
-Reason = Literal["over", "engine", "gpus", "high", "set_aside", "inputs", "capacity", "phase"]
-"""Why it does not fit (the first three), may not (the next two), or why nobody can say (the last three)."""
+Reason = Literal[
+    "over",
+    "engine",
+    "gpus",
+    "high",
+    "set_aside",
+    "inputs",
+    "capacity",
+    "phase",
+    "unexplained",
+    "contradicted",
+    "launch",
+]
+"""Why it does not fit (the first three), may not (the next two), or why nobody can say (the rest)."""
 
+_DOUBTS: dict[Reason, int] = {"unexplained": 0, "set_aside": 1}
+"""What is told first of a run that may not fit."""
 PLACES: tuple[Place, ...] = ("gpu", "host")
 ASIDE: dict[Place, tuple[Phase, ...]] = {"gpu": (), "host": ("model_load", "checkpoint")}
 """Short peaks outside the step: what a log measured in the step beyond the prediction is not known to be there too."""
@@ -37,6 +52,10 @@ class Died(Struct, frozen=True):
     """"unknown" where the log does not show it: then no phase of the place is proven."""
     first_step: bool = False
     """The optimizer had not made its state yet, so a phase that will hold it was not passed with it."""
+    by_log: bool = True
+    """False: only the user says so, which proves of no phase that the run passed it."""
+    stepped: bool = True
+    """A whole step was done before, so each of its phases was passed once."""
 
 
 class Walls(Struct, frozen=True):
@@ -48,6 +67,10 @@ class Walls(Struct, frozen=True):
     """Engine and trainer use the same cards; an engine on cards of its own takes its share without a margin."""
     died: Died | None = None
     lived: Ledger | None = None
+    unexplained: tuple[Correction, ...] = ()
+    """What the crash needed and no setting explains: with it in the dark, no change is known to be enough."""
+    seen: bool = True
+    """False: neither launch nor log shows a setting, so the ledger is one of defaults."""
 
 
 class FitFinding(Struct, frozen=True):
@@ -83,6 +106,14 @@ class Fit(Struct, frozen=True):
     def worst(self) -> FitFinding | None:
         """What decides."""
         return self.findings[0] if self.findings else None
+
+    @property
+    def fits_beside(self) -> Place | None:
+        """The place whose size is not known, where it fits the other one and nothing else stands in doubt."""
+        if self.verdict != "cannot_be_said" or {one.reason for one in self.findings} != {"capacity"}:
+            return None
+        places = {one.place for one in self.findings}
+        return places.pop() if len(places) == 1 else None
 
     @property
     def fits(self) -> bool | None:
@@ -128,23 +159,35 @@ def fit_of(ledger: Ledger, walls: Walls, run: Run, gpus: tuple[int, int] | None 
     """The verdict. `gpus`: how many are asked for and how many there are, where that is too few.
 
     Does not fit: the expected bytes of a phase leave less than the margin, the engine cannot start, GPUs are too few.
-    Cannot be said: a capacity is not known, or the log does not show in which phase it died and the prediction shows
-    none. May not fit: the upper end of a phase's interval is above what the place has.
+    Cannot be said: a capacity is not known, much of what the crash needed is explained by nothing, the run passed a
+    phase that cannot fit by prediction, or nothing shows in which phase it died and the prediction shows none. May not
+    fit: the upper end of a phase's interval is above what the place has.
     """
     against: list[FitFinding] = []
     perhaps: list[FitFinding] = []
     unknown: list[FitFinding] = [] if ledger.gpu else [FitFinding("inputs", "gpu")]
+    dark = {(one.place, one.phase) for one in walls.unexplained if not one.is_level}
+    for one in walls.unexplained:
+        found = FitFinding("unexplained", one.place, one.phase, short=one.unexplained)
+        (perhaps if one.is_level else unknown).append(found)
     skipped: dict[Standing, list[tuple[Place, Phase]]] = {"lived_through": [], "set_aside": []}
     for place in PLACES:
         capacity = capacity_of(ledger, place)
         if capacity is None:
             grown = [now for now in ledger.sums(place) if not _lived(now, walls)]
-            unknown += [FitFinding("capacity", place)] if grown else []
+            if grown:
+                most = max(grown, key=lambda now: now.expected)
+                need = int(most.expected / (1 - walls.margin))
+                unknown.append(FitFinding("capacity", place, most.phase, most.expected, most.high, short=need))
             continue
         for now in ledger.sums(place):
             stands = standing(now, capacity, walls)
             if stands in skipped:
                 skipped[stands].append((place, now.phase))
+            if stands == "lived_through" and now.low > capacity:
+                unknown.append(FitFinding("contradicted", place, now.phase, now.low, now.high, capacity))
+            if stands == "over" and (place, now.phase) in dark and _lies_in_the_dark(now, capacity, walls):
+                continue
             if stands in ("over", "engine"):
                 against.append(_finding("engine" if stands == "engine" else "over", now, capacity, walls, run))
             elif stands == "set_aside":
@@ -152,16 +195,18 @@ def fit_of(ledger: Ledger, walls: Walls, run: Run, gpus: tuple[int, int] | None 
             elif stands == "fits" and _highest(now, walls) > capacity and not _lived(now, walls):
                 perhaps.append(_finding("high", now, capacity, walls, run))
     against.sort(key=lambda one: (one.reason != "engine", -one.short))
-    perhaps.sort(key=lambda one: (one.reason != "set_aside", -one.short))
+    perhaps.sort(key=lambda one: (_DOUBTS.get(one.reason, len(_DOUBTS)), -one.short))
     if gpus is not None:
         against.insert(0, FitFinding("gpus", "gpu", expected=gpus[0], capacity=gpus[1], short=gpus[0] - gpus[1]))
     elif not against and not unknown and _unexplained(walls):
         unknown.append(FitFinding("phase", walls.died.place or "gpu" if walls.died is not None else "gpu"))
-    found = against or unknown or perhaps
+    if not walls.seen:
+        against, unknown = [], [FitFinding("launch", "gpu")]
+    decisive = against or unknown or perhaps
     verdict: FitVerdict = "does_not_fit" if against else "cannot_be_said" if unknown else "fits"
     return Fit(
-        "may_not_fit" if found and verdict == "fits" else verdict,
-        tuple(found),
+        "may_not_fit" if decisive and verdict == "fits" else verdict,
+        tuple(decisive),
         tuple(skipped["lived_through"]),
         tuple(skipped["set_aside"]),
     )
@@ -210,10 +255,33 @@ def finding_clause(finding: FitFinding) -> str:
             return say(
                 "the log does not show in which phase it ran out, and by the settings every phase fits: answer in which"
             )
+        case "launch":
+            return say("no setting of the run was seen, so its memory is counted by defaults: give the launch script")
+        case "unexplained":
+            return say(
+                "{size} of what {phase} needed are explained by no setting: check the model, the lengths, the files "
+                "that were seen, other processes, and whether it grows from step to step",
+                **told,
+            )
+        case "contradicted":
+            told["low"] = show_bytes(finding.expected)
+            return say(
+                "by the settings {phase} takes at least {low} of {capacity}, though the run passed it: one of its "
+                "inputs is seen wrong",
+                **told,
+            )
+    if not finding.short:
+        return (
+            say("how much memory a card has is not known (--gpus)")
+            if on_gpu
+            else say("how much RAM a node has is not known (--host-ram)")
+        )
     return (
-        say("how much memory a card has is not known (--gpus)")
+        say("it fits only on cards with at least {size}, and what a card has is not known (--gpus)", **told)
         if on_gpu
-        else say("how much RAM a node has is not known (--host-ram)")
+        else say(
+            "it fits only on nodes with at least {size} of RAM, and what a node has is not known (--host-ram)", **told
+        )
     )
 
 
@@ -241,6 +309,13 @@ def _finding(reason: Reason, now: PhaseSum, capacity: int, walls: Walls, run: Ru
     return FitFinding(reason, now.place, now.phase, now.expected, high, capacity, short, owner)
 
 
+def _lies_in_the_dark(now: PhaseSum, capacity: int, walls: Walls) -> bool:
+    """Whether a phase that holds less than when it died has room for all of it that settings explain."""
+    then = walls.lived.phase(now.place, now.phase) if walls.lived is not None else None
+    known = now.expected - now.of("unexplained")
+    return then is not None and now.expected < then.expected and known <= limit_of(now, capacity, walls)
+
+
 def _highest(now: PhaseSum, walls: Walls) -> int:
     return now.high - now.expected + counted(now, walls)
 
@@ -265,19 +340,19 @@ def _died_here(now: PhaseSum, walls: Walls) -> bool:
 
 
 def _lived(now: PhaseSum, walls: Walls) -> bool:
-    """Whether the run passed this phase with no less in it."""
+    """Whether a log shows that the run passed this phase with no less in it."""
     died = walls.died
     then = walls.lived.phase(now.place, now.phase) if walls.lived is not None else None
-    if died is None or then is None or now.expected > then.expected or (cannot_start(now) and not cannot_start(then)):
+    if died is None or not died.by_log or then is None or now.expected > then.expected:
+        return False
+    if cannot_start(now) and not cannot_start(then):
         return False
     if died.first_step and any(
         cell.owner in ("optimizer", "offloaded_optimizer") and cell.expected for cell in now.cells
     ):
         return False
-    if died.place != now.place:
-        return True
-    assert walls.lived is not None
-    return walls.lived.phase(now.place, died.phase) is not None and _rank(now.phase) < _rank(died.phase)
+    earlier = died.phase != "unknown" and _rank(now.phase) < _rank(died.phase)
+    return earlier or (died.place != now.place and died.stepped)
 
 
 def _rank(phase: Phase) -> int:

@@ -18,6 +18,7 @@ from advisor.memory.amount import Amount, Unit, as_amount, in_bytes, quantity
 from advisor.memory.batches import Assumptions, Pass, critic_pass, evaluation_pass, scoring_pass, update_pass
 from advisor.memory.constants import (
     ASSUMED_RANK,
+    ASSUMED_SHARE,
     ASSUMED_STAGE,
     BF16,
     GPU_CONTEXT,
@@ -209,7 +210,7 @@ def shape_of_rank(shape: ModelShape, ways: int) -> ModelShape:
 
 def missing_inputs(run: Run, machine: Machine, crash: Crash | None) -> tuple[str, ...]:
     """Inputs without which nothing can be computed, in words."""
-    missing = []
+    missing = [] if run.described else [say("how this launch holds memory, which no dialect describes")]
     missing += [say("the settings in {file}, which was not found", file=name) for name in run.missing_files]
     if run.model is None:
         missing.append(
@@ -218,7 +219,11 @@ def missing_inputs(run: Run, machine: Machine, crash: Crash | None) -> tuple[str
             else say("the shape of the model (--model NAME or a config.json)")
         )
     if not run.topology.known and not run.topology.assumed:
-        missing.append(say("the number of GPUs (--gpus 8xA100-80GB)"))
+        missing.append(
+            say("how many of the GPUs each role has (the launch script says it)")
+            if machine.gpus
+            else say("the number of GPUs (--gpus 8xA100-80GB)")
+        )
     return tuple(missing)
 
 
@@ -347,6 +352,11 @@ def _note_guesses(run: Run, trainer: Trainer, assumed: Assumptions) -> None:
         if knob.source == "assumed" and knob.value is not None:
             told = {"knob": knob.name, "value": knob.value, "note": knob.note}
             assumed.note(say("{knob} = {value} ({note})", **told) if knob.note else f"{knob.name} = {knob.value}")
+    engine = (
+        run.topology.rollout_gpus > 0 and run.algorithm not in GIVEN_ANSWERS and _engine_name(run) not in _NO_ENGINE
+    )
+    if engine and run.number("rollout.memory_share") is None:
+        assumed.note(say("the engine's share of the card: {share}, vLLM's own", share=ASSUMED_SHARE))
     _note_limits(run, trainer, assumed)
     if is_low_rank(str(run.value("actor.optimizer") or "").lower()):
         assumed.note(say("moments as large as AdamW's: the rank of the optimizer's projections is not known"))

@@ -17,12 +17,13 @@ from msgspec.structs import replace
 
 from advisor.crash.evidence import Crash
 from advisor.machine.inventory import Machine
-from advisor.memory.calibrate import Correction, corrected, corrections
+from advisor.memory.calibrate import Correction, corrected, corrections, overcount
 from advisor.memory.cells import Ledger, Place
 from advisor.memory.fit import Died, Fit, Walls, fit_of, unfit
 from advisor.memory.ledger import build_ledger
 from advisor.memory.peaks import Peak, with_peaks
 from advisor.memory.readings import Replaced, replaced_by, with_readings
+from advisor.memory.squeeze import Squeeze, squeeze_of
 from advisor.run.build import BuiltRun, RunInputs, build_run
 from advisor.run.run import Knob, Run
 from advisor.run.topology import gpus_missing
@@ -44,6 +45,8 @@ class MeasuredEvidence(Struct, frozen=True):
     """Phases whose peak a record measured."""
     corrections: tuple[Correction, ...] = ()
     """What the crash proves beyond the prediction."""
+    doubts: tuple[str, ...] = ()
+    """What in it contradicts the settings."""
 
 
 class Prediction:
@@ -64,9 +67,15 @@ class Prediction:
     def fit(self) -> Fit:
         """Whether it fits; what every face shows."""
         walls, machine = self._predictor.walls, self._predictor.machine
-        return fit_of(
-            self.ledger, walls, self.run, gpus_missing(self.run.topology, machine) if walls.died is None else None
-        )
+        ran = walls.died is not None and walls.died.by_log
+        return fit_of(self.ledger, walls, self.run, None if ran else gpus_missing(self.run.topology, machine))
+
+    @cached_property
+    def squeeze(self) -> Squeeze | None:
+        """That it fits neither with offload nor without; None where it fits, or one of them does."""
+        if self.fit.verdict != "does_not_fit":
+            return None
+        return squeeze_of(self.run, lambda run: self._predictor.ledger_of(run, self.built), self._predictor.walls)
 
     def unfit(self, place: Place) -> list[Phase] | None:
         """Phases of a place that do not fit; None where it cannot be computed."""
@@ -89,7 +98,7 @@ class Predictor:
     `leaks`: the knobs that bad library versions turn on in a form of the run. `peaks`: those of a record that speak of
     this ledger. `limit`: what was full; a full share proves nothing of the card. `earlier`: the settings that the run
     of the log had and this one has no more: what was measured counts for that run, and moves along from there.
-    `doubt`: a sentence on that.
+    `doubt`: a sentence on that. `said`: the memory that ran out, where only the user says so.
     """
 
     def __init__(
@@ -103,6 +112,7 @@ class Predictor:
         limit: Literal["card", "share"] = "card",
         earlier: Overrides | None = None,
         doubt: str = "",
+        said: Place | None = None,
     ) -> None:
         self.inputs = inputs
         self.crash = crash
@@ -114,6 +124,7 @@ class Predictor:
         self._peaks = peaks
         self._earlier = earlier or {}
         self._doubt = doubt
+        self._said = said
         self._built: dict[_PredictionKey, BuiltRun] = {}
         self._known: dict[_PredictionKey, Prediction] = {}
 
@@ -129,9 +140,12 @@ class Predictor:
         asked = _question(overrides, fixed, knobs)
         if asked not in self._known:
             built = self.built(overrides, fixed, knobs)
-            ledger = self._with_measured(build_ledger(built.run, self.machine, self.crash))
-            self._known[asked] = Prediction(built, _with_ray_wall(ledger, built), self)
+            self._known[asked] = Prediction(built, self.ledger_of(built.run, built), self)
         return self._known[asked]
+
+    def ledger_of(self, run: Run, built: BuiltRun) -> Ledger:
+        """The ledger of a run, with what was measured; `built`: what it was bound from."""
+        return _with_ray_wall(self._with_measured(build_ledger(run, self.machine, self.crash)), built)
 
     def built(
         self, overrides: Overrides | None = None, fixed: bool = False, knobs: Mapping[str, Knob] | None = None
@@ -157,15 +171,30 @@ class Predictor:
         read = with_readings(predicted, readings)
         peaks = self._peaks(read, run) if self._peaks is not None else ()
         raw = with_peaks(read, peaks)
-        found = corrections(raw, _placed(self.crash, raw)) if self.limit == "card" else ()
-        return MeasuredEvidence(readings, peaks, found)
+        if self.limit != "card":
+            return MeasuredEvidence(readings, peaks)
+        placed = _placed(self.crash, raw)
+        found = corrections(raw, placed, self._said)
+        if not self._seen(run):  # nothing was said of the settings that could be wrong
+            found = tuple(replace(one, doubt="") for one in found)
+        leaks = self._leaks is not None and self._leaks(run)  # what leaks is there only after some time
+        over = None if leaks else overcount(raw, placed, self._seen(run))
+        if over is None:
+            return MeasuredEvidence(readings, peaks, found)
+        return MeasuredEvidence(readings, (*peaks, over.peak), found, (over.doubt,) if over.doubt else ())
+
+    def _seen(self, run: Run) -> bool:
+        """Whether any setting of the run is known: a ledger of nothing but defaults says little of it."""
+        return bool(run.settings or self.crash.settings or self.inputs.sized)
 
     @cached_property
     def walls(self) -> Walls:
         """What ledgers are held against."""
         shared = self.predict().run.topology.colocated
         lived = self.predict(self._earlier).ledger if self.died is not None else None
-        return Walls(self.margin, shared, self.died, lived)
+        dark = tuple(one for one in self.measured.corrections if one.unexplained and one.phase != "unknown")
+        seen = self._seen(self.predict().run)
+        return Walls(self.margin, shared, self.died, lived, dark if lived is not None else (), seen)
 
     def without_latent_faults(self) -> Predictor:
         """The same without faults that only a change would trigger: those are answered by a version step beside it."""
@@ -177,6 +206,12 @@ class Predictor:
         """The same run on another machine: what was measured moves along, but nothing was lived through there."""
         crash = replace(self.crash, gpu_total_bytes=None, gpu_names=())
         return self._again(inputs=replace(self.inputs, machine=machine), crash=crash, died=None)
+
+    def of_model(self, name: str) -> Predictor:
+        """The same launch with another model on this machine: nothing that a log measured counts for it."""
+        other = self._again(inputs=replace(self.inputs, model_name=name), died=None)
+        other.measured = MeasuredEvidence()
+        return other
 
     def _again(self, **changes: object) -> Predictor:
         other = copy(self)
@@ -191,6 +226,7 @@ class Predictor:
         if self._doubt:
             ledger = replace(ledger, basis="estimated", doubts=(*ledger.doubts, self._doubt))
         found = self.measured
+        ledger = replace(ledger, doubts=(*ledger.doubts, *found.doubts)) if found.doubts else ledger
         read = with_peaks(with_readings(ledger, found.readings), found.peaks)
         return corrected(read, found.corrections)
 

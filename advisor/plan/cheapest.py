@@ -1,8 +1,8 @@
 """Searches the cheapest set of changes with which every phase fits on GPU and host: of all sets, not step by step.
 
-Costs are compared from the left: how many changes give up results, take host RAM, cost time, are free; how far those
-that change results move; the order the cause gives; how far all of them move. Free ones that a case of this kind shows
-to have helped are not counted: what somebody ran with comes before what is only computed.
+Costs are compared from the left: how many changes give up results; the effort of all of them, so that one decisive
+change comes before several small ones; how many take host RAM, cost time, are free; how far those that change results
+move; the order the cause gives; how far all of them move.
 """
 
 from __future__ import annotations
@@ -25,12 +25,19 @@ from advisor.run.constraints import newly_broken
 from advisor.words import Phase
 
 Price = Tier | Literal["shown"]
-COUNTED: tuple[Price, ...] = ("changes_results", "host_ram", "slower", "free")
-"""The dearest first."""
+COUNTED: tuple[Price, ...] = ("changes_results", "host_ram", "slower", "free", "shown")
+"""The dearest first. "shown": free, and a case of this kind shows that it helped."""
+EFFORT: Mapping[Price, int] = {"host_ram": 5, "slower": 3, "free": 2}
+"""What a change costs whoever makes and watches it: two slower ones are more than one that takes host RAM. What
+somebody ran with comes before what is only computed."""
+MOST_TOGETHER = 4
+"""Changes in a set: a plan that needs more of them is another run, and is said to be."""
 MOST_LOOKED_AT = 150
 """Sets computed before the search gives up, and the plan is made step by step; where one was found, 40 were enough."""
 Corner = tuple[Place, Phase]
 Cost = tuple[tuple[int, ...], float, tuple[int, ...], float]
+Counts = tuple[int, ...]
+"""How many of each price, as in COUNTED."""
 
 
 class PricedOption(Struct, frozen=True):
@@ -53,9 +60,14 @@ Chosen = tuple[PricedOption, ...]
 
 def cost_of(chosen: Sequence[PricedOption]) -> Cost:
     """What a set costs; smaller is better."""
-    counts = tuple(sum(c.price == price for c in chosen) for price in COUNTED)
+    counts = _in_order(tuple(sum(c.price == price for c in chosen) for price in COUNTED))
     moved = sum(c.distance for c in chosen if c.price == "changes_results")
     return counts, moved, tuple(sorted(c.position for c in chosen)), sum(c.distance for c in chosen)
+
+
+def _in_order(counts: Counts) -> tuple[int, ...]:
+    """What puts counts in order, the cheapest first."""
+    return counts[0], sum(EFFORT.get(price, 0) * n for price, n in zip(COUNTED, counts, strict=True)), *counts
 
 
 def together(chosen: Sequence[PricedOption]) -> dict[str, str | None]:
@@ -80,7 +92,8 @@ class Search:
         remedies = self.choices(proposals)
         if not self._promising(remedies):
             return None  # not even all of them
-        for counts in product(*(range(len(_priced(remedies, price)) + 1) for price in COUNTED)):
+        every = product(*(range(len(_priced(remedies, price)) + 1) for price in COUNTED))
+        for counts in sorted((c for c in every if sum(c) <= MOST_TOGETHER), key=_in_order):
             best = self._best_of(remedies, counts) if self._so_many_could(remedies, counts) else None
             if best is not None or self.looked_at > MOST_LOOKED_AT:
                 return best
@@ -89,7 +102,7 @@ class Search:
     def _so_many_could(self, remedies: Sequence[Sequence[PricedOption]], counts: Sequence[int]) -> bool:
         """Whether as many of each price as are counted could be enough, each the best of its price in every corner."""
         beyond = self._beyond(remedies)
-        best: list[Mapping[Corner, int]] = [_most(choices) for choices in _priced(remedies, "shown")]
+        best: list[Mapping[Corner, int]] = []
         for price, count in zip(COUNTED, counts, strict=True):
             rooms = [_most(choices) for choices in _priced(remedies, price)]
             corners = {corner for room in rooms for corner in room}
@@ -101,7 +114,7 @@ class Search:
         """The cheapest of the sets with so many changes of each price, none of which would do with fewer of its own."""
         best: Chosen | None = None
         enough: list[set[int]] = []
-        settled = not counts[0] and not _priced(remedies, "shown")  # then the first in order is the best
+        settled = not counts[0]  # then the first in order is the best
         for subset in _subsets(remedies, counts):
             positions = {choices[0].position for choices in subset}
             if self.looked_at > MOST_LOOKED_AT or any(fewer <= positions for fewer in enough):
@@ -121,10 +134,15 @@ class Search:
             [self._priced(proposal, option, number, needed) for option in proposal.options]
             for number, proposal in enumerate(proposals)
         ]
-        useful = [[c for c in choices if any(size > 0 for size in c.room.values())] for choices in found]
+        useful = [[c for c in choices if self._is_useful(c)] for choices in found]
         if self.only_same_results:
             useful = [[c for c in choices if c.price != "changes_results"] for choices in useful]
         return [sorted(choices, key=lambda c: c.distance) for choices in useful if choices]
+
+    def _is_useful(self, choice: PricedOption) -> bool:
+        """It gives room where that is or may be wanting, or lets an engine start."""
+        starts = self._at_start[1] - _unfit(self._with(choice.option))
+        return bool(starts) or any(size > 0 for size in choice.room.values())
 
     def fits(self, chosen: Sequence[PricedOption]) -> bool:
         """Whether these together break no rule of the framework and leave room everywhere."""
@@ -212,8 +230,8 @@ class Search:
         return self.pairs[key]
 
     def _strongest_do(self, subset: Sequence[Sequence[PricedOption]]) -> bool:
-        """Whether the strongest values together are enough where it is tight now; True where none is the strongest."""
-        tight = self._at_start[1]
+        """Whether the strongest values together are enough where room is wanting; True where none is the strongest."""
+        tight = frozenset(corner for corner in self._at_start[1] if self._at_start[0].get(corner, 0) < 0)
         leading = [_leading(choices, tight) for choices in subset]
         strongest = [choice for choice in leading if choice is not None]
         if len(strongest) < len(subset):
@@ -262,9 +280,7 @@ def _priced(remedies: Sequence[Sequence[PricedOption]], price: Price) -> list[tu
 def _subsets(
     remedies: Sequence[Sequence[PricedOption]], counts: Sequence[int]
 ) -> list[tuple[tuple[PricedOption, ...], ...]]:
-    """Every way to take so many remedies of each price and any of the uncounted; the fewer and the earlier first."""
+    """Every way to take so many remedies of each price, the earlier first."""
     counted = [combinations(_priced(remedies, price), n) for price, n in zip(COUNTED, counts, strict=True)]
-    shown = _priced(remedies, "shown")
-    uncounted = [way for n in range(len(shown) + 1) for way in combinations(shown, n)]
-    found = [tuple(choices for part in parts for choices in part) for parts in product(*counted, uncounted)]
-    return sorted(found, key=lambda subset: (len(subset), sorted(choices[0].position for choices in subset)))
+    found = [tuple(choices for part in parts for choices in part) for parts in product(*counted)]
+    return sorted(found, key=lambda subset: sorted(choices[0].position for choices in subset))

@@ -114,9 +114,13 @@ def _brief(change: Change) -> str:
 def _by_hand(step: PlanStep) -> str:
     if step.kind == "version" and step.changes:
         change = step.changes[0]
-        pinned = change.new if change.new and change.new[0] in "<>=~!" else f"=={change.new}"
-        return say("{title}: {how}", title=step.title, how=f'pip install "{change.key}{pinned}"')
+        return say("{title}: {how}", title=step.title, how=pip_install(change.key, change.new or ""))
     return say("{title}: {how}", title=step.title, how=step.why)
+
+
+def pip_install(library: str, version: str) -> str:
+    """The command that installs a version, or one of a range."""
+    return f'pip install "{library}{version if version[:1] in tuple("<>=~!") else f"=={version}"}"'
 
 
 def placed(plan: Plan, script: Script | None, launch_index: int, no_place: str = "") -> Plan:
@@ -124,10 +128,10 @@ def placed(plan: Plan, script: Script | None, launch_index: int, no_place: str =
 
     `no_place`: why a setting that the command does not have yet may not be added to it; "" where it may.
     """
-    if script is None:
-        return plan
+    if script is None or not script.launches:
+        return plan  # nothing is written, so nothing lacks a place
     plan = replace(plan, steps=tuple(replace(s, selected=s.selected and not s.no_place) for s in plan.steps))
-    if no_place and script.launches:
+    if no_place:
         launch = script.launches[launch_index]
         own = {bare(s.key) for s in launch.settings if s.origin == "command" or not launch.argv}
         plan = replace(plan, steps=tuple(_barred(step, own, no_place) for step in plan.steps))

@@ -19,6 +19,7 @@ from advisor.script.document import Setting
 
 T = TypeVar("T")
 LauncherPrefix = "--"
+LibraryPrefix = "library."
 EnvironmentPrefix = "$"
 """Environment variables stand in the same table as settings, with this before the name."""
 
@@ -26,6 +27,10 @@ EnvironmentPrefix = "$"
 def native(key: str) -> str:
     """A setting's key as the dialects write it: without the dashes of an option or the mark of accelerate's file."""
     return key.lstrip("-").removeprefix("accelerate:")
+
+
+OF_ROLLOUTS = ("rollout.", "sync.", "weight_sync.")
+"""Knobs of the rollout engine and of what feeds it."""
 
 
 class Native(Struct, frozen=True):
@@ -54,6 +59,10 @@ class Natives(Struct, dict=True):
     """What the launch runs; "" where that is not known."""
     launcher: Mapping[str, str] = field(default_factory=dict)
     """Options of torchrun, accelerate and their like: "--nnodes"; "" where one is set to nothing known."""
+    libraries: Mapping[str, str] = field(default_factory=dict)
+    """Versions of the installed libraries, as far as they are known."""
+    rolls_out: bool = True
+    """False: the algorithm trains on given answers, so what says anything of a rollout engine is idle."""
 
     def value(self, key: str) -> KnobValue | None:
         """The typed value in force; None where unset."""
@@ -73,6 +82,8 @@ class Natives(Struct, dict=True):
 
     def carriers(self, knob: str) -> list[Native]:
         """Every native key of this era that carries a knob, in the dialect's order."""
+        if not self.rolls_out and knob.startswith(OF_ROLLOUTS):
+            return []
         return [n for n in self.by_knob.get(knob, ()) if n.fact is not None and self.reads(n.fact)]
 
     @cached_property
@@ -86,7 +97,7 @@ class Natives(Struct, dict=True):
 
     def reads(self, fact: SettingFact) -> bool:
         """Whether the backend that this launch chose reads the key at all; where that is not known, it does."""
-        return fact.only_with is None or fact.only_with.holds(RunScope(self)) is not False
+        return fact.only_with is None or fact.only_with.holds(_Chosen(self)) is not False
 
     def knobs(self) -> list[str]:
         """Every knob that a key of this era carries, sorted."""
@@ -150,6 +161,8 @@ class RunScope:
             return self.natives.program
         if name == "algorithm":
             return self.algorithm
+        if name.startswith(LibraryPrefix):
+            return self.natives.libraries.get(name.removeprefix(LibraryPrefix))
         if name.startswith("model.") and self.model is not None:
             if name == "model.vision":
                 return bool(self.model.vision_parameters)
@@ -160,6 +173,18 @@ class RunScope:
         if name == "machine.gpus" and self.machine is not None:
             return gpus_of(self.machine) or None
         return None
+
+
+class _Chosen(RunScope):
+    """What chooses a backend: where neither launch nor log shows it, the framework's default does."""
+
+    def value(self, name: str) -> RuleValue | None:
+        """As of any run, but for a setting that nobody has seen its default."""
+        native = self.natives.values.get(name)
+        if native is None or native.fact is None or native.given or native.value is not None:
+            return super().value(name)
+        default = default_of(native.fact, self.natives.era)
+        return None if default is None else parse_value(str(default), native.fact.type)
 
 
 def gpus_of(machine: Machine) -> int:
@@ -195,9 +220,12 @@ def fact_in(fact: SettingFact, era: str) -> SettingFact | None:
 
 def default_of(fact: SettingFact, era: str) -> Scalar:
     """The era's default; None where the framework has none."""
-    if isinstance(fact.default, dict):
-        return fact.default.get(era, fact.default.get("*"))
-    return fact.default
+    return in_this_era(fact.default, era)
+
+
+def in_this_era(value: Scalar | Mapping[str, Scalar], era: str) -> Scalar:
+    """A value, or the one of several that the era has; None where it has none."""
+    return value.get(era, value.get("*")) if isinstance(value, Mapping) else value
 
 
 def bind_natives(
@@ -211,11 +239,14 @@ def bind_natives(
     program: str = "",
     launcher: Mapping[str, str] | None = None,
     tables: Tables | None = None,
+    libraries: Mapping[str, str] | None = None,
+    shipped: Iterable[str] = (),
 ) -> Natives:
     """The table of native values. `overrides` are the plan's what-ifs: key (`$NAME` for variables) → text, None removes
     it.
 
     `with_defaults` False: there is no launch to look at, so what is not set is not known to be at its default.
+    `shipped`: files of the framework's own that the launch names and that were not found.
     """
     tables = Tables() if tables is None else tables
     values: dict[str, Native] = {}
@@ -223,12 +254,12 @@ def bind_natives(
         rows = partial(_default_rows, framework, era, with_defaults)
         values = dict(tables.once((framework.framework, era, with_defaults), rows))
     settings = tuple(settings)
-    for key, default in _of_named_config(framework, settings).items():
-        values[key] = _native(key, str(default), "default", _fact(framework, key, values))
+    for key, default in _of_named_config(framework, era, settings, shipped).items():
+        values[key] = _native(key, None if default is None else str(default), "default", _fact(framework, key, values))
     for setting in settings:
         if setting.effective:
             key = native(setting.key)
-            text = setting.text if setting.resolved else None
+            text = setting.text if setting.resolved else _leader(setting)
             source: KnobSource = "environment" if setting.origin == "environment" else "script"
             values[key] = _native(key, text, source, _fact(framework, key, values), setting)
     for name, text in environment.items():
@@ -243,7 +274,7 @@ def bind_natives(
         values[key] = _native(key, override, "user", known.fact if known else None, setting_of)
     for key, known in list(values.items()):
         values[key] = _followed(known, values)
-    return Natives(framework, era, values, program, launcher or {})
+    return Natives(framework, era, values, program, launcher or {}, libraries or {})
 
 
 class Tables:
@@ -273,30 +304,49 @@ def _default_rows(framework: Framework, era: str, with_defaults: bool) -> dict[s
     return rows
 
 
-def _of_named_config(framework: Framework | None, settings: Iterable[Setting]) -> dict[str, Scalar]:
-    """Defaults of a configuration of the framework's own that the launch names; its file is inside the package."""
-    names = [s.text for s in settings if s.effective and s.resolved and native(s.key) in ("config-name", "cn")]
-    if framework is None or not names:
+def _of_named_config(
+    framework: Framework | None, era: str, settings: Iterable[Setting], shipped: Iterable[str]
+) -> dict[str, Scalar]:
+    """Defaults of a configuration of the framework's own: one inside the package, or a `shipped` file."""
+    if framework is None:
         return {}
-    named = names[-1].removesuffix(".yaml")
+    named = [s.text for s in settings if s.effective and s.resolved and native(s.key) in ("config-name", "cn")]
+    names = [*(name.removesuffix(".yaml") for name in named[-1:]), *shipped]
     return {
-        key: value
+        key: in_this_era(value, era)
         for pattern, defaults in framework.config_defaults.items()
-        if fnmatchcase(named, pattern)
+        if any(_is_named(name, pattern) for name in names)
         for key, value in defaults.items()
+        if (known := framework.settings.get(key)) is None or fact_in(known, era) is not None
     }
 
 
+def shipped_files(framework: Framework | None, missing: Iterable[str]) -> tuple[str, ...]:
+    """Of the files that were not found, those that the framework's source tree has under that name."""
+    patterns = [] if framework is None else [name for name in framework.config_defaults if name.endswith(".yaml")]
+    return tuple(name for name in missing if any(_is_named(name, pattern) for pattern in patterns))
+
+
+def _is_named(name: str, pattern: str) -> bool:
+    """A file of the framework's may be named from any folder above its source tree."""
+    return fnmatchcase(name, pattern) or (pattern.endswith(".yaml") and name.endswith("/" + pattern))
+
+
 def _followed(known: Native, values: Mapping[str, Native], depth: int = 4) -> Native:
-    """A default "${a.b}" takes the value of key a.b, as the framework's own config interpolates it."""
+    """A value "${a.b}" is that of key a.b, as OmegaConf interpolates it in the framework's own config and in others."""
     text = known.text or ""
-    if known.given or not (text.startswith("${") and text.endswith("}")) or depth == 0:
+    if not (text.startswith("${") and text.endswith("}")) or depth == 0:
         return known
     leader = values.get(text[2:-1])
     if leader is None:
-        return Native(known.key, None, None, "default", known.fact)
+        return Native(known.key, None, None, known.source, known.fact, known.setting)
     leader = _followed(leader, values, depth - 1)
-    return _native(known.key, leader.text, "default", known.fact)
+    return _native(known.key, leader.text, known.source, known.fact, known.setting)
+
+
+def _leader(setting: Setting) -> str | None:
+    """What an unresolved setting follows that no file of the user's sets: the framework's default may."""
+    return f"${{{setting.follows[-1]}}}" if setting.follows else None
 
 
 def _fill_from_log(values: dict[str, Native], framework: Framework | None, key: str, text: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from fnmatch import fnmatchcase
 from math import prod
 from typing import Any
@@ -13,9 +13,18 @@ from msgspec.structs import replace
 from advisor.knowledge.schema import Framework, MechanicsWhen, ModelFact
 from advisor.language import say
 from advisor.machine.inventory import Machine
-from advisor.run.bound import EnvironmentPrefix, Native, Natives, RunScope, Tables, bind_natives
+from advisor.run.bound import (
+    EnvironmentPrefix,
+    Native,
+    Natives,
+    RunScope,
+    Tables,
+    bind_natives,
+    default_of,
+    shipped_files,
+)
 from advisor.run.conversion import conversions, to_knob
-from advisor.run.derive import derive_knobs
+from advisor.run.derive import GIVEN_ANSWERS, derive_knobs
 from advisor.run.dialect import Recognised, elsewhere, version_notes
 from advisor.run.implied import stated_topology
 from advisor.run.mechanics import UNKNOWN, FilledMechanics, assumed_mechanics, mechanics_of, usual_trainer
@@ -25,6 +34,8 @@ from advisor.run.topology import read_topology, too_few
 from advisor.run.unread import doubts_of, taken
 from advisor.script.launch import Launch
 
+_TAKEN_AT_DEFAULT = frozenset({"rollout.memory_share"})
+"""Knobs that some value must be taken for: the framework's own default before the engine's."""
 ANY_SWITCH = frozenset({"algorithm.kl"})
 """Knobs with several switches of which one is enough."""
 
@@ -43,6 +54,8 @@ class RunInputs(Struct, frozen=True):
     """Knobs known from elsewhere (an advisory's leak); they win."""
     sized: bool = False
     """A run file: where its settings count no GPUs, all of the machine's train; its knobs may choose the trainer."""
+    frames: tuple[str, ...] = ()
+    """Files of the log's traceback, outermost first: where no launch is seen, one of them is the program."""
     unread: Unread | None = None
     """A missing file that would say how the states are sharded, and what is taken where nothing else says it."""
     tables: Tables = field(default_factory=Tables)
@@ -61,6 +74,8 @@ class BuiltRun(Struct):
 def build_run(inputs: RunInputs) -> BuiltRun:
     """Bind the dialect to the launch. Without a dialect the run is "unknown" with the machine's topology."""
     framework, launch = inputs.recognised.framework, inputs.launch
+    shipped = shipped_files(framework, launch.missing) if launch else ()
+    libraries = {**_of_framework(inputs.recognised), **inputs.machine.libraries}
     natives = bind_natives(
         framework,
         inputs.recognised.era,
@@ -72,10 +87,15 @@ def build_run(inputs: RunInputs) -> BuiltRun:
         program=launch.program if launch else "",
         launcher=_counted(launch),
         tables=inputs.tables,
+        libraries=libraries,
+        shipped=shipped,
     )
     topology = read_topology(natives, inputs.machine, inputs.sized)
     told = inputs.knobs.get("algorithm.estimator")
-    algorithm = str(told.value) if told else _algorithm(framework, natives, _shows_all(inputs.recognised, launch))
+    programs = (natives.program,) if natives.program else inputs.frames
+    shows_all = _shows_all(inputs.recognised, launch)
+    algorithm = str(told.value) if told else _algorithm(framework, natives, programs, shows_all)
+    natives = replace(natives, rolls_out=algorithm not in GIVEN_ANSWERS)
     filled = _mechanics(framework, inputs, natives, algorithm)
     mechanics = filled.mechanics
     if mechanics.trainer == "megatron":
@@ -88,7 +108,8 @@ def build_run(inputs: RunInputs) -> BuiltRun:
     shape = inputs.tables.once(("shape", name), lambda: find_shape(name or "", inputs.models)) if name else None
     if inputs.sized:
         topology = stated_topology(topology, inputs.knobs)
-    knobs = {**_knobs(natives, topology), **inputs.knobs}
+    missing = _missing(framework, launch)
+    knobs = {**_knobs(natives, topology, taken=() if missing else _TAKEN_AT_DEFAULT), **inputs.knobs}
     unread, of_file = taken(inputs.unread, knobs, natives, mechanics)
     knobs = {**knobs, **of_file}
     derived = derive_knobs(knobs, natives, topology, mechanics, algorithm)
@@ -111,12 +132,16 @@ def build_run(inputs: RunInputs) -> BuiltRun:
         ),
         recognised_by=inputs.recognised.because,
         recognised_from=inputs.recognised.told_by,
-        missing_files=launch.missing if launch else (),
-        libraries={**_of_checkout(inputs.recognised), **inputs.machine.libraries},
+        missing_files=missing,
+        libraries=libraries,
         era_assumed=inputs.recognised.era_told_by == "nothing",
         unread=unread,
         assumed_mechanics=filled.assumed,
-        doubts=doubts_of(launch.not_found if launch else (), unread),
+        doubts=(
+            *(_of_its_own(name, inputs.recognised) for name in shipped),
+            *doubts_of([one for one in launch.not_found if one.file not in shipped] if launch else (), unread),
+        ),
+        described=framework is not None or inputs.sized,
     )
     return BuiltRun(run, natives)
 
@@ -129,17 +154,34 @@ def _counted(launch: Launch | None) -> dict[str, str]:
     return {**dict.fromkeys((*launch.launcher_unread, *outside), ""), **launch.launcher}
 
 
-def _of_checkout(recognised: Recognised) -> dict[str, str]:
-    """The framework's version as a library's, where the checkout around the script states it."""
-    framework, version = recognised.framework, recognised.checkout
+def _of_framework(recognised: Recognised) -> dict[str, str]:
+    """The framework's version as a library's, where the log or the checkout around the script states it."""
+    framework, version = recognised.framework, recognised.version or recognised.checkout
     return {} if framework is None or version is None else {framework.package: version}
+
+
+def _missing(framework: Framework | None, launch: Launch | None) -> tuple[str, ...]:
+    """Files that hold the run's settings and were not found."""
+    if launch is None:
+        return ()
+    shipped, file = shipped_files(framework, launch.missing), elsewhere(framework, launch)
+    return tuple(name for name in launch.missing if name not in shipped) + ((file,) if file else ())
 
 
 def _shows_all(recognised: Recognised, launch: Launch | None) -> bool:
     """Whether what the launch leaves out is at its default: not where a file is missing, or only the log speaks."""
-    if launch is None or launch.missing or recognised.told_by == "log":
-        return False
-    return not elsewhere(recognised.framework, launch)
+    return launch is not None and recognised.told_by != "log" and not _missing(recognised.framework, launch)
+
+
+def _of_its_own(file: str, recognised: Recognised) -> str:
+    """Says that a file of the framework's own stands for one that was not found."""
+    assert recognised.framework is not None
+    return say(
+        "The file {file} was not found; {framework}'s own file of that name, as of {era}, counts for it.",
+        file=file,
+        framework=recognised.framework.title,
+        era=recognised.era,
+    )
 
 
 _MEGATRON = ("tensor", "pipeline", "context")
@@ -178,15 +220,16 @@ def _mechanics(framework: Framework | None, inputs: RunInputs, natives: Natives,
     return mechanics_of(framework, changed)
 
 
-def _algorithm(framework: Framework | None, natives: Natives, has_launch: bool) -> str:
-    """The algorithm by the program, by a native key and its words, or always the same.
+def _algorithm(framework: Framework | None, natives: Natives, programs: Sequence[str], has_launch: bool) -> str:
+    """The algorithm by the program (one of the files that may be it), by a key and its words, or always the same.
 
     A log alone has no defaults.
     """
     if framework is None:
         return "unknown"
     fact = framework.algorithm
-    by_program = next((word for pattern, word in fact.programs.items() if fnmatchcase(natives.program, pattern)), "")
+    known = ((program, *pair) for program in programs for pair in fact.programs.items())
+    by_program = next((word for program, pattern, word in known if fnmatchcase(program, pattern)), "")
     if by_program:
         return by_program
     for key in (fact.key,) if isinstance(fact.key, str) else fact.key:
@@ -200,7 +243,8 @@ def _algorithm(framework: Framework | None, natives: Natives, has_launch: bool) 
     return fact.default if has_launch else "unknown"
 
 
-def _knobs(natives: Natives, topology: Topology) -> dict[str, Knob]:
+def _knobs(natives: Natives, topology: Topology, taken: Container[str]) -> dict[str, Knob]:
+    """The knobs that something sets. `taken`: those for which the framework's default is assumed where nothing does."""
     scope = RunScope(natives, topology)
     knobs: dict[str, Knob] = {}
     for name in natives.knobs():
@@ -211,6 +255,10 @@ def _knobs(natives: Natives, topology: Topology) -> dict[str, Knob]:
             if carrier.given:
                 unresolved = say("the value could not be resolved")
                 knobs[name] = Knob(name, None, carrier.source, carrier.key, unresolved)
+            elif name in taken and (usual := default_of(carrier.fact, natives.era)) is not None:
+                became = to_knob(usual, conversions(carrier.fact)[name], scope)
+                because = say("the framework's default; no launch shows it")
+                knobs[name] = Knob(name, became.value, "assumed", carrier.key, because)
             continue
         became = to_knob(carrier.value, conversions(carrier.fact)[name], scope)
         knobs[name] = Knob(

@@ -116,9 +116,9 @@ def _read(files: Files, named: _Named, base: Path, folder: str, out: Followed) -
     if number is None:
         if named.key:
             where = {"key": named.key, "file": shown}
-            note = say("{key} names {file}, which was not found; its settings are not known.", **where)
+            note = say("{key} names {file}, which was not found.", **where)
         else:
-            note = say("The launch names {file}, which was not found; its settings are not known.", file=shown)
+            note = say("The launch names {file}, which was not found.", file=shown)
         out.notes += (note,)
         out.not_found += (NotFound(named.key, shown, named.prefix.rstrip(":")),)
         out.missing += (shown,) if named.whole else ()

@@ -68,6 +68,8 @@ class Setting(Struct, frozen=True):
     marker: str = ""
     ending: str = ""
     """The known text behind the last unknown part of an unresolved value: "/models/Qwen2.5-7B" of "$HOME/models/…"."""
+    follows: tuple[str, ...] = ()
+    """Keys whose values it takes by `${key}`, one through the other; of an unresolved one, the key that it equals."""
 
     @property
     def text(self) -> str:

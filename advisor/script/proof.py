@@ -169,6 +169,7 @@ def _expected(old: Launch, wanted: Sequence[EditRequest]) -> tuple[dict[str, Val
         if not old.argv and old.program:
             followers |= {_bare(k) for s in old.settings if _bare(s.key) == key for k in s.shared_with}
             followers |= {_bare(s.key) for s in old.settings if s.span is None}
+        followers |= {_bare(s.key) for s in old.settings if key in s.follows}
     return out, followers
 
 

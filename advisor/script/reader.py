@@ -13,6 +13,7 @@ from advisor.hostile import clean_line
 from advisor.language import say
 from advisor.script.document import Document, DocumentKind, Rewrite, ScriptError
 from advisor.script.files import Files, is_file, load
+from advisor.script.interpolation import interpolated
 from advisor.script.keyed import read_keyed, settings_of
 from advisor.script.launch import Launch, Script
 
@@ -92,7 +93,7 @@ def config_launch(document: Document, environment: Mapping[str, str] | None = No
         from advisor.script.python_file import python_launch, read_python
 
         return python_launch(read_python(document, environment))
-    settings = settings_of(document, read_keyed(document).entries)
+    settings = interpolated(settings_of(document, read_keyed(document).entries), environment or {})
     return Launch(0, "", (), {}, tuple(settings), files=(str(document.path),))
 
 

@@ -21,6 +21,7 @@ from advisor.script import config_files
 from advisor.script.arguments import Argument, read_arguments, shown
 from advisor.script.document import Setting, Span
 from advisor.script.files import Files
+from advisor.script.interpolation import interpolated
 from advisor.script.keyed import clean_value
 from advisor.script.launch import Launch
 from advisor.script.launcher import find_launcher, is_engine
@@ -182,6 +183,7 @@ def _complete(reading: ShellReading, draft: ShellLaunch, base: Path) -> ShellLau
     # a file's keys in the spelling of the command line, where that has dashes: `--lr` overrides `lr`
     options = {s.key.lstrip("-").replace("-", "_"): s.key for s in own if s.key.startswith("--")}
     settings = effective([*(replace(s, key=options.get(s.key, s.key)) for s in followed.settings), *own])
+    settings = interpolated(settings, environment(draft))
     command, found, unlisted = draft.command, draft.found, _unlisted(draft)
     launch = Launch(
         draft.launch.index,

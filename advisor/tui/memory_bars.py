@@ -195,6 +195,8 @@ def unexplained(plan: Plan, width: int) -> list[Row]:
 def fit_words(plan: Plan) -> Toned:
     """Whether the selected steps fit, in one clause."""
     chosen = say_count("{number} change on", "{number} changes on", len(plan.selected()))
+    if plan.fit.fits_beside == "host":
+        return Toned(say("{changes}: the cards suffice; the nodes' RAM is not known", changes=chosen), "warn")
     if plan.fits is None:
         return Toned(say("{changes}: whether that fits cannot be computed", changes=chosen), "warn")
     if plan.fit.verdict == "may_not_fit":

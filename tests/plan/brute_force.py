@@ -26,7 +26,8 @@ from advisor.run.constraints import violations
 from advisor.session import SessionRequest, State, open_session
 from tests.plan.generated import made_up
 
-DEAREST = ("changes_results", "host_ram", "slower", "free")
+DEAREST = ("changes_results", "host_ram", "slower", "free", "shown")
+EFFORTS = (0, 5, 3, 2, 0)
 MOST = 3
 """Members of the sets tried: whatever is cheaper than a larger one is found among its tiers first."""
 Pair = tuple[Proposal, Option]
@@ -104,14 +105,16 @@ def fits(tried: Sequence[Pair], asking: Asking) -> bool:
 
 
 def cost(tried: Sequence[Pair]) -> Cost:
-    """How many changes of each price, the dearest first, and how far those that change results move."""
+    """How many change results, the effort of all, how many there are of each price, and how far the former move."""
     prices = [price(*pair) for pair in tried]
+    counts = [prices.count(name) for name in DEAREST]
+    effort = sum(count * each for count, each in zip(counts, EFFORTS, strict=True))
     moved = sum(_moved(option) for (_, option), paid in zip(tried, prices, strict=True) if paid == DEAREST[0])
-    return tuple(prices.count(name) for name in DEAREST), round(moved, 9)
+    return (counts[0], effort, *counts), round(moved, 9)
 
 
 def price(proposal: Proposal, option: Option) -> str:
-    """Its tier; results that change cost most; what a case of this kind did for free is not counted."""
+    """Its tier; results that change cost most; what a case of this kind did for free costs least."""
     if proposal.remedy.results == "changed" or any(fact.results == "changed" for fact in option.facts):
         return DEAREST[0]
     return "shown" if proposal.cases and proposal.remedy.tier == "free" else proposal.remedy.tier

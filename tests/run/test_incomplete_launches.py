@@ -119,10 +119,29 @@ def test_a_config_file_is_found_where_the_script_went(tmp_path, go):
 
 
 def test_what_a_config_file_that_was_not_found_decides_is_not_at_its_default(tmp_path):
-    run = run_of(tmp_path, EASYR1, gpus(8))
-    assert run.missing_files == ("examples/config.yaml",)
+    run = run_of(tmp_path, EASYR1.replace("examples", "mine"), gpus(8))
+    assert run.missing_files == ("mine/config.yaml",)
     assert run.value("actor.optimizer_offload") is None
-    assert any("examples/config.yaml" in what for what in missing_inputs(run, gpus(8), None))
+    assert any("mine/config.yaml" in what for what in missing_inputs(run, gpus(8), None))
+
+
+def test_a_file_of_the_frameworks_own_counts_where_it_was_not_found(tmp_path):
+    run = run_of(tmp_path, EASYR1, gpus(8))
+    assert run.missing_files == ()
+    assert run.is_on("actor.optimizer_offload")  # the dataclass says false, upstream's file true
+    assert run.is_on("actor.gradient_checkpointing")  # and what the file leaves out is the framework's default
+    assert any("EasyR1's own file of that name" in doubt for doubt in run.doubts)
+
+
+def test_the_command_line_wins_over_a_file_of_the_frameworks_own(tmp_path):
+    run = run_of(tmp_path, f"{EASYR1} worker.actor.offload.offload_optimizer=false", gpus(8))
+    assert not run.is_on("actor.optimizer_offload")
+
+
+@pytest.mark.parametrize(("keys", "passes"), [("worker.actor.ulysses_sequence_parallel_size=1", 4), ("", 1)])
+def test_a_file_of_the_frameworks_own_is_the_one_of_the_version(tmp_path, keys, passes):
+    run = run_of(tmp_path, f"{EASYR1} {keys}", gpus(8))
+    assert run.number("actor.micro_batch") == passes
 
 
 def test_an_absolute_config_file_that_is_missing_is_named(tmp_path):

@@ -52,7 +52,7 @@ def _names(entry: KnowledgeEntry, at: At, expression: Expression, shelf: Shelf) 
     for name in expression.names():
         if about_facts and not _is_fact(name, shelf):
             yield from _found_in(entry, at, expression, name, f"nobody states the fact {name!r}")
-        elif not about_facts and name not in known and not name.startswith(("$", "--")):
+        elif not about_facts and name not in known and not name.startswith(("$", "--", "library.")):
             says = f'there is no setting, knob or count {name!r}; a text stands in quotes, "{name}"'
             yield from _found_in(entry, at, expression, name, says)
     for name in _held(expression.tree) if about_facts else ():

@@ -1,0 +1,91 @@
+"""Who held the card, from the numbers of one message: this process, others, and whether the message can be believed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from msgspec.structs import replace
+
+from advisor.crash.finds import Find
+from advisor.crash.patterns import FieldValue
+from advisor.units import MIB, read_size
+
+_POOL = ("allocated_bytes", "reserved_unallocated_bytes", "private_bytes")
+"""What torch's pool consists of where its sum is not printed."""
+_MANY = 4
+"""A card with so many times the request free was not full (judgement)."""
+
+
+def with_holders(find: Find) -> Find:
+    """torch's list of processes as `process_bytes` and `other_process_bytes`; a contradiction is named."""
+    fields = dict(find.fields)
+    rows = fields.pop("processes", None)
+    if isinstance(rows, str) and rows:
+        fields.update(_process_bytes(rows, fields))
+    if contradicts(fields):
+        fields["contradiction"] = "free exceeds request"
+    return replace(find, fields=fields)
+
+
+def contradicts(fields: Mapping[str, FieldValue]) -> bool:
+    """Whether torch printed clearly more free memory than it asked for (rounding and 2 MiB blocks allowed for)."""
+    tried, free = _bytes(fields, "tried_bytes"), _bytes(fields, "free_bytes")
+    if tried is None or free is None or _is_limited(fields):
+        return False
+    return free - tried > max(64 * MIB, tried // 20)
+
+
+def is_empty(fields: Mapping[str, FieldValue]) -> bool:
+    """Whether most of the card was free, and many times what was asked for: no memory was short."""
+    tried, free, total = (_bytes(fields, name) for name in ("tried_bytes", "free_bytes", "total_bytes"))
+    if tried is None or free is None or not total or not contradicts(fields):
+        return False
+    return free >= _MANY * tried and 2 * free >= total
+
+
+def _is_limited(fields: Mapping[str, FieldValue]) -> bool:
+    """Whether torch may use only a part of the card: what is free beyond that was not to be had."""
+    allowed, total = _bytes(fields, "allowed_bytes"), _bytes(fields, "total_bytes")
+    return allowed is not None and total is not None and allowed < total
+
+
+def held_by_others(fields: Mapping[str, FieldValue]) -> int | None:
+    """What is neither free nor this process's. The driver of a container may know nothing of the process: then torch's
+    own pool counts, as where no process is printed.
+    """
+    total, free = _bytes(fields, "total_bytes"), _bytes(fields, "free_bytes")
+    process, pool = _bytes(fields, "process_bytes"), _pool(fields)
+    if total is None or free is None or (process is None and pool is None):
+        return None
+    return max(0, total - free - max(process or 0, pool or 0))
+
+
+def _pool(fields: Mapping[str, FieldValue]) -> int | None:
+    """What torch's pool held: the printed sum, or its parts; None where the message was cut before them."""
+    reserved = _bytes(fields, "reserved_bytes")
+    parts = [size for name in _POOL if (size := _bytes(fields, name)) is not None]
+    complete = "reserved_unallocated_bytes" in fields
+    return reserved if reserved is not None else sum(parts) if complete else None
+
+
+def _bytes(fields: Mapping[str, FieldValue], name: str) -> int | None:
+    size = fields.get(name)
+    return size if isinstance(size, int) else None
+
+
+def _process_bytes(rows: str, fields: Mapping[str, FieldValue]) -> dict[str, int]:
+    """In a container torch lists itself among the others: it is the one that holds what it allocated."""
+    compact = re.sub(r"\s+", "", rows)
+    own = re.search(r"thisprocesshas(\d[\d.]*(?:bytes|[KMGTPE]iB))", compact)
+    listed = re.findall(r"Process\d+has(\d[\d.]*(?:bytes|[KMGTPE]iB))", compact)
+    sizes = [size for text in listed if (size := read_size(text)) is not None]
+    mine = read_size(own.group(1)) if own else None
+    if mine is None:
+        pool = sum(size for name in _POOL if (size := _bytes(fields, name)) is not None)
+        holders = [size for size in sizes if size >= pool > 0]
+        if not holders:  # the message was cut before it says what this process allocated
+            return {}
+        mine = min(holders)
+        sizes.remove(mine)
+    return {"process_bytes": mine, **({"other_process_bytes": sum(sizes)} if sizes else {})}

@@ -1,0 +1,165 @@
+"""Turns what a documented case changed into a step, where all that is known of it here agrees."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from advisor.diagnosis.cases import open_words
+from advisor.knowledge.schema import Case, SettingFact
+from advisor.language import listed, say
+from advisor.memory.cells import Place
+from advisor.memory.ledger import difference
+from advisor.plan.plan import Change, PlanStep
+from advisor.plan.reported import reported_by
+from advisor.plan.situation import Situation
+from advisor.plan.steps import change_of
+from advisor.rules.expression import as_number
+from advisor.run.bound import Native, in_era
+from advisor.run.constraints import newly_broken, no_effect
+from advisor.run.dialect import other_name
+from advisor.run.values import parse_value, spell
+
+_TRIVIAL = frozenset({"framework", "memory", "gpu", "gpus"})
+"""What thousands of runs share: a case that agrees in these alone is another one."""
+
+
+def case_steps(situation: Situation) -> list[PlanStep]:
+    """What matching cases changed, under the keys of this launch; without a dialect what the best one did."""
+    if situation.now.built.natives.framework is None:
+        return [_told(case, situation) for case in situation.cases[:1] if case.values]
+    made = (_applied(case, situation) for case in situation.cases if case.grade == "confirmed")
+    return [step for step in made if step is not None][:1]
+
+
+def beside(case: Sequence[PlanStep], steps: Sequence[PlanStep]) -> list[PlanStep]:
+    """Case steps in front of the others, without those that they contain; what one of the others contains is left out.
+
+    Steps that change one key exclude each other.
+    """
+    ours = [one for one in case if not any(_values(one) <= _values(other) for other in steps if other.selected)]
+    kept = [one for one in steps if one.selected or not any(_values(one) <= _values(own) for own in ours)]
+    clashes = {one.id: tuple(own.id for own in ours if _keys(one) & _keys(own)) for one in kept}
+    return [
+        *(replace(own, conflicts=tuple(one.id for one in kept if own.id in clashes[one.id])) for own in ours),
+        *(replace(one, conflicts=(*one.conflicts, *clashes[one.id])) for one in kept),
+    ]
+
+
+def _values(step: PlanStep) -> frozenset[tuple[str, str | None]]:
+    """What it sets; of a step that sets nothing something that no other has."""
+    return frozenset((change.key, change.new) for change in step.changes) or frozenset({(step.id, None)})
+
+
+def _keys(step: PlanStep) -> frozenset[str]:
+    return frozenset(change.key for change in step.changes)
+
+
+def _applied(case: Case, situation: Situation) -> PlanStep | None:
+    """The case's settings that would be news here; None where there are none, or the framework refuses them."""
+    before = situation.now.built
+    unknown = open_words(case, situation.facts, before.run)
+    if not set(case.situation) - _TRIVIAL - set(unknown):
+        return None
+    overrides: dict[str, str | None] = {}
+    facts: list[SettingFact] = []
+    for key, values in case.values.items():
+        native = _here(key, situation)
+        if native is None or native.fact is None:
+            continue
+        news = (text for value in values if (text := _news(native, value, situation)) is not None)
+        text = next(news, None)
+        if text is not None:
+            overrides[native.key] = text or None
+            facts.append(native.fact)
+    after = situation.predictor.predict(overrides)
+    idle = any(no_effect(after.built, key) for key in overrides)
+    if not overrides or idle or newly_broken(before, after.built, overrides):
+        return None
+    ledger, natives = situation.now.ledger, before.natives.values
+    other: Place = "gpu" if situation.place == "host" else "host"
+    return PlanStep(
+        id=f"as-in-{case.id}",
+        rank=0,
+        title=say("As in {case}", case=case.title),
+        kind="setting",
+        tier="slower",
+        changes=tuple(change_of(key, natives[key].text, new, situation) for key, new in overrides.items()),
+        results="changed" if any(fact.results == "changed" for fact in facts) else "unchanged",
+        basis="documented",
+        saves={phase: size for phase, size in difference(ledger, after.ledger, situation.place).items() if size},
+        place=situation.place,
+        why=" ".join(case.mechanism.split()),
+        costs=say("see the case"),
+        caveats=_unknown_here(unknown, case),
+        sources=(case.source,),
+        documented=reported_by(case),
+        group=f"as-in-{case.id}",
+        host_saves={phase: size for phase, size in difference(ledger, after.ledger, other).items() if size},
+    )
+
+
+def _here(key: str, situation: Situation) -> Native | None:
+    """The setting as this version calls it; None where it has none, or the backend does not read it."""
+    natives = situation.now.built.natives
+    assert natives.framework is not None
+    found = natives.values.get(key)
+    if found is None or found.fact is None:
+        found = natives.values.get(other_name(natives.framework, key, natives.era))
+    if found is None or found.fact is None or not in_era(found.fact, natives.era) or not natives.reads(found.fact):
+        return None
+    return found
+
+
+def _news(native: Native, value: object, situation: Situation) -> str | None:
+    """A case's value as the setting spells it, "" to remove a flag; None where it is in force or would ask for more."""
+    assert native.fact is not None
+    wanted = parse_value(str(value), native.fact.type)
+    if wanted is None or wanted == native.value:
+        return None
+    if native.fact.type == "flag":
+        off = native.value is None or native.value is False
+        return None if off == (wanted is False) else "true" if wanted else ""
+    old, new = as_number(native.value), as_number(wanted)
+    if old is not None and new is not None and not isinstance(wanted, bool):
+        signs = set(native.fact.moves.values())
+        rises, falls = situation.place in signs, f"{situation.place}-" in signs
+        if (rises and not falls and new > old) or (falls and not rises and new < old):
+            return None
+    return spell(wanted, native.fact, native.text)
+
+
+def _unknown_here(unknown: Sequence[str], case: Case) -> tuple[str, ...]:
+    """What the case says of its run and nobody knows of this one."""
+    if not unknown:
+        return ()
+    told = listed(f"{name} {case.situation[name]}" for name in unknown)
+    return (say("the case had {facts}: whether this run has, is not known", facts=told),)
+
+
+def _told(case: Case, situation: Situation) -> PlanStep:
+    """A case's changes as they stand, for the reader who knows the framework."""
+    framework = case.situation.get("framework") or say("that framework")
+    return PlanStep(
+        id=f"as-in-{case.id}",
+        rank=0,
+        title=say("As in {case}", case=case.title),
+        kind="manual",
+        tier="free",
+        changes=tuple(Change(key, None, str(values[0])) for key, values in case.values.items()),
+        results="unchanged",
+        basis="documented",
+        saves={},
+        place=situation.place,
+        why=" ".join(case.mechanism.split()),
+        costs=say("see the case"),
+        caveats=(
+            say(
+                "only if this is {framework}: give the launch script, and the plan is made for it", framework=framework
+            ),
+        ),
+        sources=(case.source,),
+        documented=reported_by(case),
+        group=f"as-in-{case.id}",
+    )
