@@ -25,7 +25,6 @@ def remarks(
 ) -> tuple[str, ...]:
     """All remarks, the most important first."""
     return (
-        *_phase_decides(crash, facts),
         *ledger.doubts,
         *_victim(crash, facts),
         *_explained(ledger, found),
@@ -35,18 +34,6 @@ def remarks(
         *_first_node(run, crash),
         *_inside_generate(run, crash),
         *_settle(crash),
-    )
-
-
-def _phase_decides(crash: Crash, facts: Facts) -> Iterator[str]:
-    """Where GPU memory ran out and nothing tells when: that answer decides more than any setting."""
-    memory = facts.get("memory")
-    if memory is None or memory.value != "gpu" or "phase" in facts or crash.phase_among:
-        return
-    yield say(
-        "In which phase it died is not known, and that decides: the same message asks for opposite changes at the "
-        "engine's start, at its waking and in the update. Answer it first (--answer phase=…); until then a change is "
-        "a guess."
     )
 
 
