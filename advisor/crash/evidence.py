@@ -46,6 +46,8 @@ class Frame(Struct, frozen=True):
     line: int
     function: str
     log_line: int
+    text: str = ""
+    """The source line that the log prints below it; "" where it prints none."""
 
 
 class TopUser(Struct, frozen=True):

@@ -33,6 +33,8 @@ _INSIDE = ("^", "~", "---", "-->", "...", "│", "╭", "╰", "|")
 """What lines inside a traceback begin with that are neither frames nor source."""
 _FOREIGN = 200
 """Lines of other processes that may stand between the lines of one traceback."""
+_TEXT = 200
+"""Characters kept of the source line below a frame."""
 _TEXT_LINES = 12
 """Source lines kept next to the frames."""
 
@@ -79,6 +81,7 @@ def _trace_above(before: Sequence[LogLine], process: str) -> Trace:
     tasks: list[str] = []
     texts: list[str] = []
     foreign = arrow = 0
+    below = ""
     for line in reversed(before):
         if line.process != process:
             foreign += 1
@@ -90,11 +93,12 @@ def _trace_above(before: Sequence[LogLine], process: str) -> Trace:
         if pointed := _ARROW.match(line.text):
             arrow = int(pointed["line"])
         if frame is not None:
-            frames.append(frame)
+            frames.append(replace(frame, text=below.strip()[:_TEXT]))
         elif _BEGIN in line.text or (frames and not _continues(line)):
             break
         elif len(texts) < _TEXT_LINES:
             texts.append(line.text)
+        below = "" if frame is not None else line.text
     return Trace(tuple(reversed(frames)), tuple(tasks), tuple(texts))
 
 

@@ -30,6 +30,8 @@ class Question(Strict, frozen=True):
     answers: dict[str, Answer]
     if_unknown: str
     """How to find out."""
+    asked_when: tuple[Expression, ...] | None = None
+    """Where nothing answers it, it is put to the user only where one of these holds, else passed over; None: always."""
     unknown_next: str | None = None
     unknown_leads_to: str | None = None
 
