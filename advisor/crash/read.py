@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from advisor.crash.config_dump import settings_in
 from advisor.crash.evidence import Crash, Evidence, TopUser
-from advisor.crash.finds import FAILURES, LogFind, as_evidence, deduplicated, victims
+from advisor.crash.finds import FAILURES, Find, LogFind, as_evidence, deduplicated, victims
 from advisor.crash.holders import with_holders
 from advisor.crash.lines import LogLine
 from advisor.crash.log_facts import (
@@ -29,7 +29,7 @@ from advisor.crash.phase import PhaseRules, ProgressLine, last_progress, open_ph
 from advisor.crash.scan import scan, unanchored_finds
 from advisor.crash.snapshot import readable
 from advisor.crash.sources import PREVIEW, LogSource, open_sources, tail_source, text_source, unwrapped
-from advisor.crash.tracebacks import Trace, trace_of
+from advisor.crash.tracebacks import NO_TRACE, Trace, trace_of
 from advisor.crash.verdict import ALLOCATOR_WARNING, Judgement, is_pinning, memory_by_frames
 from advisor.knowledge.schema import FrameRule, Progress, Signatures
 from advisor.language import listed, mark, say
@@ -147,7 +147,8 @@ class _CrashReader:
 
     def _ordered(self, marks: Sequence[LogFind]) -> list[LogFind]:
         finds = [LogFind(i, with_holders(find)) for i, log in enumerate(self.logs) for find in log.finds]
-        finds += [one for one in marks if one.role in _JUDGED]
+        covered = {(one.log, line) for one in finds for line in _lines_of_cause(one.find)}
+        finds += [one for one in marks if one.role in _JUDGED and not (_is_shortage(one) and one.place[:2] in covered)]
         stamped = len(self.logs) > 1 and all(one.find.first.stamp for one in finds if one.role == "cause")
         if stamped:  # several logs tell their order only by time; one log by position
             return sorted(finds, key=lambda one: (one.find.first.stamp or "~", one.place))
@@ -161,7 +162,8 @@ class _CrashReader:
         trace = trace_of(cause, self._lines_of(cause))
         users, rows = self._users(cause)
         last = last_progress(self._lines_until(cause), self.rules)
-        phase, because = phase_of(cause, trace, last, users, self.rules)
+        driver = NO_TRACE if trace.frames or cause is None else trace_of(None, self._lines_of(cause))
+        phase, because = phase_of(cause, trace, last, users, self.rules, driver)
         among, frame = open_phases(cause, trace, self.rules) if phase == "unknown" else ((), "")
         if among:
             because = say("{frame}: part of {phases}; its caller is not shown", frame=frame, phases=both(among))
@@ -246,6 +248,14 @@ class _CrashReader:
         """What the run's own engine held, where torch lists its process beside the one that failed."""
         kept = (line.process for log, line in self._every_line() if self.run.lines.covers(log, line.number))
         return engine_processes(cause.find.text, chain(kept, (one.find.first.process for one in self.run.placed)))
+
+
+def _lines_of_cause(find: Find) -> range:
+    return range(find.first.number, find.last_number + 1) if find.signature.role == "cause" else range(0)
+
+
+def _is_shortage(one: LogFind) -> bool:
+    return one.role == "cause" and one.verdict == "oom"
 
 
 def _of_one(on_progress: ProgressCallback | None, source: LogSource) -> Callable[[int], None] | None:

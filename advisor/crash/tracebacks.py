@@ -45,6 +45,9 @@ class Trace(Struct, frozen=True):
     texts: tuple[str, ...] = ()
 
 
+NO_TRACE = Trace()
+
+
 def frame_in(line: LogLine) -> Frame | None:
     """The traceback frame a line shows, in Python's or IPython's form."""
     if " in " not in line.text:
@@ -53,6 +56,15 @@ def frame_in(line: LogLine) -> Frame | None:
     if match is None:
         return None
     return Frame(match["file"].replace("\\", "/"), int(match["line"]), match["function"], line.number)
+
+
+def _frames_on(line: LogLine) -> tuple[Frame, ...]:
+    """Every frame that one line shows: a traceback pasted without its line breaks."""
+    found = (
+        Frame(m["file"].replace("\\", "/"), int(m["line"]), m["function"], line.number)
+        for m in _FRAME.finditer(line.text)
+    )
+    return tuple(found)
 
 
 def _old_frame_in(line: LogLine, arrow: int) -> Frame | None:
@@ -131,6 +143,7 @@ def _around(cause: LogFind, lines: Sequence[LogLine]) -> Trace:
     if all("/ray/" in frame.file for frame in trace.frames):  # Ray tells under its error what it came through
         below = _trace_below([*_beside(first, lines), *after], first.process)
         trace = replace(trace, frames=below.frames or trace.frames, texts=below.texts or trace.texts)
+    trace = replace(trace, frames=trace.frames or _frames_on(first))
     chain = [line for line in after[_TASK_LINES:_CHAIN_LINES] if "RayTaskError" in line.text]
     return replace(trace, tasks=_tasks_in([first]) + trace.tasks + _tasks_in([*after[:_TASK_LINES], *chain]))
 

@@ -207,6 +207,12 @@ class Predictor:
         crash = replace(self.crash, gpu_total_bytes=None, gpu_names=())
         return self._again(inputs=replace(self.inputs, machine=machine), crash=crash, died=None)
 
+    def of_model(self, name: str) -> Predictor:
+        """The same launch with another model on this machine: nothing that a log measured counts for it."""
+        other = self._again(inputs=replace(self.inputs, model_name=name), died=None)
+        other.measured = MeasuredEvidence()
+        return other
+
     def _again(self, **changes: object) -> Predictor:
         other = copy(self)
         other.measured = self.measured

@@ -15,12 +15,14 @@ from advisor.memory.squeeze import squeeze_clause
 from advisor.plan.as_in_case import beside, case_steps
 from advisor.plan.plan import NotProposed, Plan, PlanStep
 from advisor.plan.propose import Proposal, propose
-from advisor.plan.select import TIERS, Selected, exclusions, ordered, select, tight, together
+from advisor.plan.select import TIERS, Selected, all_that_helps, exclusions, ordered, select, tight, together
 from advisor.plan.situation import Situation
 from advisor.plan.steps import advice_step, newly_triggered_steps, step_of, version_steps
+from advisor.plan.vendor import in_force, in_words_of, vendor_of
+from advisor.plan.ways_out import squeezed, ways_out
 from advisor.run.bound import native
 from advisor.units import show_bytes
-from advisor.words import PHASE_TITLES
+from advisor.words import PHASE_TITLES, sentence
 
 WORTH_A_STEP = 0.02
 """Fraction of a card: a change that saves less where it died, and is not enough, is not worth a step."""
@@ -44,6 +46,7 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
     # no ledger of GPU or host counts what ran out there
     quiet = healed or undecided or cause.memory in ("unknown", "shm")
     picked = Selected({}) if quiet else select(proposals, situation, cause, only_same_results=bool(maybe))
+    beyond = _beyond(picked, proposals, situation)
     against = exclusions(proposals, situation)
     for proposal in (picked.own.get(p.remedy.id, p) for p in proposals):
         step = step_of(proposal, situation, selected=proposal.remedy.id in picked.own)
@@ -59,16 +62,37 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
     steps += provisional_steps(situation, cause)
     if situation.now.built.natives.framework is not None and cause.memory not in ("unknown", "none"):
         steps = beside(case_steps(situation), steps)
-    return finish(awake, [*newly_triggered_steps(awake, chosen), *steps], refused)
+    return finish(awake, [*newly_triggered_steps(awake, chosen), *steps], refused, beyond)
 
 
-def finish(situation: Situation, steps: list[PlanStep], refused: tuple[NotProposed, ...]) -> Plan:
-    """Number the steps and compute the ledger before and after the selected ones."""
-    ranked = tuple(replace(step, rank=number) for number, step in enumerate(steps, 1))
+def _beyond(picked: Selected, proposals: Sequence[Proposal], situation: Situation) -> str:
+    """What is said where no set of the changes is enough, or where nothing is switched on for want of an answer."""
+    chosen = together([*picked.own.values(), *picked.companions])
+    if picked.too_little:
+        everything = all_that_helps(proposals, situation, chosen)
+        return sentences([squeezed(proposals, situation, chosen), ways_out(situation, chosen, everything)])
+    now = situation.now
+    if chosen or now.enough is True or all(p.remedy.last_resort for p in proposals):
+        return ""
+    if now.ledger.gpu and now.ledger.gpu_capacity is None:
+        return say("Nothing is switched on before it is known how much memory a card has (--gpus).")
+    if situation.phase == "unknown":
+        return say("Nothing is switched on, because it is not known in which phase it died: answer that first.")
+    return ""
+
+
+def finish(situation: Situation, steps: list[PlanStep], refused: tuple[NotProposed, ...], beyond: str = "") -> Plan:
+    """Number the steps and compute the ledger before and after the selected ones. `beyond`: the plan's own."""
+    vendor = vendor_of(situation)
+    named = (in_words_of(vendor, step) for step in steps)
+    kept = (step for step in named if not in_force(step, situation))
+    ranked = tuple(replace(step, rank=number) for number, step in enumerate(kept, 1))
     fixed = any(step.selected and step.kind == "version" for step in ranked)
     after = situation.predictor.predict(overrides_of(ranked), fixed)
-    shortfall = _shortfall(situation, after)
-    return Plan(ranked, situation.now.ledger, after.ledger, situation.predictor.margin, after.fit, refused, shortfall)
+    short = _shortfall(situation, after)
+    told = sentences([sentence(short), beyond]) if beyond and after.fit.verdict != "fits" else short
+    margin = situation.predictor.margin
+    return Plan(ranked, situation.now.ledger, after.ledger, margin, after.fit, refused, told, beyond)
 
 
 def overrides_of(steps: Iterable[PlanStep]) -> dict[str, str | None]:
@@ -263,8 +287,19 @@ def _advice(situation: Situation, cause: Cause) -> list[Remedy]:
     wanted = [r for r in named if _may_apply(r, situation)]
     if natives.framework is None:
         concerning = [r for r in wanted if _concerns(r, situation) and not (r.environment and r.value is not None)]
+        concerning = [r for r in concerning if not _stands(r, situation)]
         return sorted(concerning, key=lambda r: r.results == "changed")[:MOST_BY_HAND]
     return [r for r in wanted if r.value is None or (r.kind == "data" and not natives.carriers(r.knob or ""))]
+
+
+def _stands(remedy: Remedy, situation: Situation) -> bool:
+    """Whether an unrecognised launch has a switch on that bears the setting's name: --actor_gradient_checkpointing."""
+    launch = situation.predictor.inputs.launch
+    if launch is None or remedy.knob is None or remedy.value is None or remedy.value.to is not True:
+        return False
+    name = remedy.knob.rpartition(".")[2]
+    named = (s for s in launch.settings if s.effective and native(s.key).replace("-", "_").endswith(name))
+    return any(s.text.lower() in ("true", "1") for s in named)
 
 
 def _may_apply(remedy: Remedy, situation: Situation) -> bool:

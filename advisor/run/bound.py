@@ -97,7 +97,7 @@ class Natives(Struct, dict=True):
 
     def reads(self, fact: SettingFact) -> bool:
         """Whether the backend that this launch chose reads the key at all; where that is not known, it does."""
-        return fact.only_with is None or fact.only_with.holds(RunScope(self)) is not False
+        return fact.only_with is None or fact.only_with.holds(_Chosen(self)) is not False
 
     def knobs(self) -> list[str]:
         """Every knob that a key of this era carries, sorted."""
@@ -173,6 +173,18 @@ class RunScope:
         if name == "machine.gpus" and self.machine is not None:
             return gpus_of(self.machine) or None
         return None
+
+
+class _Chosen(RunScope):
+    """What chooses a backend: where neither launch nor log shows it, the framework's default does."""
+
+    def value(self, name: str) -> RuleValue | None:
+        """As of any run, but for a setting that nobody has seen its default."""
+        native = self.natives.values.get(name)
+        if native is None or native.fact is None or native.given or native.value is not None:
+            return super().value(name)
+        default = default_of(native.fact, self.natives.era)
+        return None if default is None else parse_value(str(default), native.fact.type)
 
 
 def gpus_of(machine: Machine) -> int:
