@@ -34,17 +34,19 @@ def case_steps(situation: Situation) -> list[PlanStep]:
 
 
 def beside(case: Sequence[PlanStep], steps: Sequence[PlanStep]) -> list[PlanStep]:
-    """Case steps in front of the others, without those that they contain; what one of the others contains is left out.
+    """Case steps in front of the others, without those that they contain; what is selected anyway is left out.
 
-    Steps that change one key exclude each other.
+    What changes results stands behind whatever is selected. Steps that change one key exclude each other.
     """
-    ours = [one for one in case if not any(_values(one) <= _values(other) for other in steps if other.selected)]
+    taken = frozenset().union(*(_values(step) for step in steps if step.selected))
+    ours = [one for one in case if not _values(one) <= taken]
     kept = [one for one in steps if one.selected or not any(_values(one) <= _values(own) for own in ours)]
     clashes = {one.id: tuple(own.id for own in ours if _keys(one) & _keys(own)) for one in kept}
-    return [
-        *(replace(own, conflicts=tuple(one.id for one in kept if own.id in clashes[one.id])) for own in ours),
-        *(replace(one, conflicts=(*one.conflicts, *clashes[one.id])) for one in kept),
-    ]
+    told = [replace(own, conflicts=tuple(one.id for one in kept if own.id in clashes[one.id])) for own in ours]
+    others = [replace(one, conflicts=(*one.conflicts, *clashes[one.id])) for one in kept]
+    behind = max((place for place, one in enumerate(others, 1) if one.selected), default=0)
+    quiet, changing = ([one for one in told if one.results == kind] for kind in ("unchanged", "changed"))
+    return [*quiet, *others[:behind], *changing, *others[behind:]]
 
 
 def _values(step: PlanStep) -> frozenset[tuple[str, str | None]]:
