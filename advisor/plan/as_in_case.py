@@ -37,18 +37,23 @@ def case_steps(situation: Situation) -> list[PlanStep]:
 
 
 def beside(case: Sequence[PlanStep], steps: Sequence[PlanStep]) -> list[PlanStep]:
-    """Case steps in front of the others, without those that they contain; what is switched on anyway is left out.
+    """The steps with those of cases in front, behind what is switched on where the case gives up results.
 
-    Steps that change one key exclude each other.
+    What is switched on anyway is no second step, and a step that does the same leads in place of the case's; what a
+    case's step contains is left out. Steps that change one key exclude each other.
     """
     chosen = frozenset(value for one in steps if one.selected for value in _values(one))
     ours = [one for one in case if not _values(one) <= chosen]
-    kept = [one for one in steps if one.selected or not any(_values(one) <= _values(own) for own in ours)]
-    clashes = {one.id: tuple(own.id for own in ours if _keys(one) & _keys(own)) for one in kept}
-    return [
-        *(replace(own, conflicts=tuple(one.id for one in kept if own.id in clashes[one.id])) for own in ours),
-        *(replace(one, conflicts=(*one.conflicts, *clashes[one.id])) for one in kept),
+    same = [next((step for step in steps if _values(own) <= _values(step)), own) for own in ours]
+    kept = [
+        one for one in steps if one not in same and (one.selected or not any(_values(one) <= _values(o) for o in same))
     ]
+    clashes = {one.id: tuple(own.id for own in same if _keys(one) & _keys(own)) for one in kept}
+    leading = [replace(own, conflicts=(*own.conflicts, *(i for i in clashes if own.id in clashes[i]))) for own in same]
+    rest = [replace(one, conflicts=tuple(dict.fromkeys((*one.conflicts, *clashes[one.id])))) for one in kept]
+    last = max((i for i, one in enumerate(rest) if one.selected), default=-1) + 1
+    quiet = [one for one in leading if one.results == "unchanged"]
+    return [*quiet, *rest[:last], *(one for one in leading if one not in quiet), *rest[last:]]
 
 
 def _values(step: PlanStep) -> frozenset[tuple[str, str | None]]:
