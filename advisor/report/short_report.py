@@ -16,7 +16,7 @@ from advisor.hostile import cells, clean_line
 from advisor.language import Sayings, clauses, listed, say, say_count, sentences
 from advisor.memory.cells import TITLES, Owner, PhaseSum, Place
 from advisor.memory.fit import FitVerdict, capacity_of, worst_of_each_place
-from advisor.plan.plan import PlanStep
+from advisor.plan.plan import Plan, PlanStep
 from advisor.report import phrases
 from advisor.report.layout import cut_front, join, section, table, wrap
 from advisor.report.sharding_report import sharding_section
@@ -47,6 +47,13 @@ _PROMISES: Sayings[FitVerdict] = Sayings(
     }
 )
 """Of the selected changes."""
+_ONE_SIDE: Sayings[Place] = Sayings(
+    {
+        "gpu": "With these host RAM suffices; whether the cards do cannot be said.",
+        "host": "With these the cards suffice; whether host RAM does cannot be said.",
+    }
+)
+"""The same where the size of one place is all that is not known."""
 
 
 def short_report(state: State) -> str:
@@ -195,8 +202,7 @@ def _changes(state: State) -> list[str]:
     others = [step for step in plan.steps if not step.selected]
     if not plan.steps:
         return wrap(plan.shortfall, 2)
-    promise = _PROMISES[plan.fit.verdict] if chosen else say("Nothing is chosen for you.")
-    lines = wrap(sentences((promise, sentence(plan.shortfall))), 2)
+    lines = wrap(sentences((_promise(plan), sentence(plan.shortfall))), 2)
     for number, step in enumerate(chosen, 1):
         lines += _chosen(f"{number}.", step)
     shown = others[: max(1, min(ALTERNATIVES, ALTERNATIVES + 1 - len(chosen)))]
@@ -204,6 +210,13 @@ def _changes(state: State) -> list[str]:
         lines += wrap(say("Or:") if chosen else say("What could be done:"), 2)
         lines += [line for step in shown for line in _offered(step, state)]
     return lines + _more(len(others) - len(shown))
+
+
+def _promise(plan: Plan) -> str:
+    if not plan.selected():
+        return say("Nothing is chosen for you.")
+    beside = plan.fit.fits_beside
+    return _PROMISES[plan.fit.verdict] if beside is None else _ONE_SIDE[beside]
 
 
 def _chosen(number: str, step: PlanStep) -> list[str]:
