@@ -248,11 +248,15 @@ def place_of(change: Change) -> str:
 
 
 def largest_saving(step: PlanStep) -> tuple[Phase, int, Place] | None:
-    """Phase, bytes and place of what the step saves most; None where no saving was computed."""
+    """Phase, bytes and place of what the step saves most; of what it costs most only where it saves nothing.
+
+    None where no saving was computed.
+    """
     if not step.saves:
         return None
     place: Place = "host" if step.place == "host" else "gpu"
-    phase = max(step.saves, key=lambda name: abs(step.saves[name]))
+    best = max(step.saves, key=lambda name: step.saves[name])
+    phase = best if step.saves[best] > 0 else min(step.saves, key=lambda name: step.saves[name])
     return phase, step.saves[phase], place
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 QUOTED, BRIEFLY = 180, 90
 """Characters of the proving line; where its sizes stand beside it."""
-REMARKS, ALTERNATIVES, OUTCOMES, HOLDERS, NOTES, ASSUMED, SIZES = 3, 3, 3, 3, 3, 3, 4
+REMARKS, ALTERNATIVES, OUTCOMES, HOLDERS, NOTES, ASSUMED, SIZES = 3, 3, 3, 3, 2, 2, 4
 """Shown at most."""
 PARAGRAPH = 260
 """Columns of a paragraph; the sentences beyond are for `--all`."""
@@ -173,11 +173,17 @@ def _asked(asked: DecidingQuestion, state: State) -> list[str]:
     lines += _more(len(asked.outcomes) - OUTCOMES)
     how = say("To find out: {how}", how=_brief(step.if_unknown, 1)) if step.if_unknown else ""
     lines += wrap(sentences((how, say("Then: --answer {question}=…", question=step.question))), 2, 4)
-    either = [one for one in state.plan.steps if one.id in asked.right_either_way and _gives_room(one)]
-    if either:
-        told = {"step": either[0].title, "id": either[0].id}
-        lines += wrap(say("Right whatever the answer: {step} ({id})", **told), 2, 4)
-    return lines
+    return lines + _right_either_way(asked, state.plan)
+
+
+def _right_either_way(asked: DecidingQuestion, plan: Plan) -> list[str]:
+    """A chosen step by its number, else one that is offered."""
+    right = [one for one in plan.steps if one.id in asked.right_either_way and _gives_room(one)]
+    chosen = [number for number, one in enumerate(plan.selected(), 1) if one in right]
+    if chosen:
+        return wrap(say("Right whatever the answer: change {number}", number=chosen[0]), 2, 4)
+    told = [say("Right whatever the answer: {step} ({id})", step=one.title, id=one.id) for one in right[:1]]
+    return [line for text in told for line in wrap(text, 2, 4)]
 
 
 def _gives_room(step: PlanStep) -> bool:
@@ -295,6 +301,8 @@ def _by_owner(phase: PhaseSum) -> Counter[Owner]:
 
 def _basis(state: State, asked: DecidingQuestion | None) -> list[str]:
     """Notes on how the run was read, guesses of the count, what is not known, and the questions that stay open."""
+    if state.crash.verdict == "not_oom":
+        return []
     ledger, shown = state.ledger, asked.step.question if asked is not None else ""
     wanted = set(_OPTION.findall(" ".join(ledger.missing)))  # nothing is asked for twice
     notes = [note for note in state.run.notes if not wanted & set(_OPTION.findall(note))]
@@ -307,7 +315,7 @@ def _basis(state: State, asked: DecidingQuestion | None) -> list[str]:
     versioned = any("--lib" in _OPTION.findall(note) for note in notes)
     still = [step.question for step in state.diagnosis.path if step.answer == UNKNOWN and step.question != shown]
     open_ones = [f"{question}=…" for question in still if question != "version" or not versioned]
-    if open_ones and state.crash.verdict != "not_oom":
+    if open_ones:
         told_so = listed(open_ones)
         lines += wrap(say("More would tell: --answer {questions} (--all says how)", questions=told_so), 2, 4)
     return lines
@@ -318,7 +326,7 @@ def _again(state: State) -> list[str]:
     diagnosis, crash = state.diagnosis, state.crash
     lines = wrap(diagnosis.record_next_time, 2)
     if crash.verdict == "unclear":
-        lines += [line for hint in crash.settle_by[:2] for line in wrap(say("To settle it: {hint}", hint=hint), 2, 4)]
+        lines += [line for hint in crash.settle_by[:1] for line in wrap(say("To settle it: {hint}", hint=hint), 2, 4)]
     case = next((case for case in diagnosis.cases if case.of > 2), None)
     if case is not None:
         lines += wrap(say("Like this one: {title}: {source}", title=case.title, source=case.source), 2, 4)
