@@ -351,7 +351,7 @@ def _with_steps(state: State, selected: Mapping[str, bool]) -> State:
     if state.situation is None:
         return state
     steps = [replace(step, selected=selected[step.id]) for step in state.plan.steps]
-    plan = finish(state.situation, steps, state.plan.not_proposed)
+    plan = finish(state.situation, steps, state.plan.not_proposed, state.plan.beyond)
     return replace(state, plan=_settled(plan, state.situation, state.script, state.launch_index))
 
 
@@ -361,4 +361,4 @@ def _settled(plan: Plan, situation: Situation, script: Script | None, index: int
     now = placed(plan, script, index, because)
     if [step.selected for step in now.steps] == [step.selected for step in plan.steps]:
         return now
-    return placed(finish(situation, list(now.steps), plan.not_proposed), script, index, because)
+    return placed(finish(situation, list(now.steps), plan.not_proposed, plan.beyond), script, index, because)

@@ -23,6 +23,7 @@ _LITERAL_LINES = 4
 _ALIKE, _SHAPES = 3, 2_000
 """Tries in vain on lines that read alike but for their numbers, and on how many different lines in one log."""
 _DIGITS = str.maketrans("123456789", "000000000")
+_TELLING = ("cause", "hint", "pointer")
 _FOREIGN, _FOREIGN_WIDE = 8, 2
 """Lines of other processes that may stand between two pieces of one message, and between two wide ones."""
 
@@ -104,6 +105,19 @@ def match_around(around: Surroundings, candidates: Sequence[Ready], vain: Thrott
         if found is not None:
             return found
     return None
+
+
+def beside(found: SignatureMatch, around: Surroundings, candidates: Sequence[Ready]) -> Iterator[SignatureMatch]:
+    """Further messages on the line of one that only points elsewhere: text pasted without its line breaks."""
+    signature = found.ready.signature
+    if signature.verdict != "not_oom" or signature.role not in ("pointer", "hint") or len(found.lines) > 1:
+        return
+    taken = [found.match.span()]
+    for ready in candidates:
+        match = ready.regex.search(around.line.text) if ready.signature.role in _TELLING else None
+        if match is not None and all(match.end() <= begin or end <= match.start() for begin, end in taken):
+            taken.append(match.span())
+            yield SignatureMatch(ready, match, (around.placed,))
 
 
 def _joined(ready: Ready, around: Surroundings, alone: re.Match[str] | None, vain: Throttle) -> SignatureMatch | None:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from advisor.crash.config_dump import settings_in
 from advisor.crash.evidence import Crash, Evidence, TopUser
-from advisor.crash.finds import FAILURES, LogFind, as_evidence, deduplicated, victims
+from advisor.crash.finds import FAILURES, Find, LogFind, as_evidence, deduplicated, victims
 from advisor.crash.holders import with_holders
 from advisor.crash.lines import LogLine
 from advisor.crash.log_facts import (
@@ -147,7 +147,8 @@ class _CrashReader:
 
     def _ordered(self, marks: Sequence[LogFind]) -> list[LogFind]:
         finds = [LogFind(i, with_holders(find)) for i, log in enumerate(self.logs) for find in log.finds]
-        finds += [one for one in marks if one.role in _JUDGED]
+        covered = {(one.log, line) for one in finds for line in _lines_of_cause(one.find)}
+        finds += [one for one in marks if one.role in _JUDGED and not (_is_shortage(one) and one.place[:2] in covered)]
         stamped = len(self.logs) > 1 and all(one.find.first.stamp for one in finds if one.role == "cause")
         if stamped:  # several logs tell their order only by time; one log by position
             return sorted(finds, key=lambda one: (one.find.first.stamp or "~", one.place))
@@ -246,6 +247,14 @@ class _CrashReader:
         """What the run's own engine held, where torch lists its process beside the one that failed."""
         kept = (line.process for log, line in self._every_line() if self.run.lines.covers(log, line.number))
         return engine_processes(cause.find.text, chain(kept, (one.find.first.process for one in self.run.placed)))
+
+
+def _lines_of_cause(find: Find) -> range:
+    return range(find.first.number, find.last_number + 1) if find.signature.role == "cause" else range(0)
+
+
+def _is_shortage(one: LogFind) -> bool:
+    return one.role == "cause" and one.verdict == "oom"
 
 
 def _of_one(on_progress: ProgressCallback | None, source: LogSource) -> Callable[[int], None] | None:

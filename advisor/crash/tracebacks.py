@@ -55,6 +55,15 @@ def frame_in(line: LogLine) -> Frame | None:
     return Frame(match["file"].replace("\\", "/"), int(match["line"]), match["function"], line.number)
 
 
+def _frames_on(line: LogLine) -> tuple[Frame, ...]:
+    """Every frame that one line shows: a traceback pasted without its line breaks."""
+    found = (
+        Frame(m["file"].replace("\\", "/"), int(m["line"]), m["function"], line.number)
+        for m in _FRAME.finditer(line.text)
+    )
+    return tuple(found)
+
+
 def _old_frame_in(line: LogLine, arrow: int) -> Frame | None:
     """The frame an old notebook shows, with the line number that the arrow below it had."""
     match = _OLD_NOTEBOOK.match(line.text) if arrow else None
@@ -131,6 +140,7 @@ def _around(cause: LogFind, lines: Sequence[LogLine]) -> Trace:
     if all("/ray/" in frame.file for frame in trace.frames):  # Ray tells under its error what it came through
         below = _trace_below([*_beside(first, lines), *after], first.process)
         trace = replace(trace, frames=below.frames or trace.frames, texts=below.texts or trace.texts)
+    trace = replace(trace, frames=trace.frames or _frames_on(first))
     chain = [line for line in after[_TASK_LINES:_CHAIN_LINES] if "RayTaskError" in line.text]
     return replace(trace, tasks=_tasks_in([first]) + trace.tasks + _tasks_in([*after[:_TASK_LINES], *chain]))
 

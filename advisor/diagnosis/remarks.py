@@ -114,7 +114,13 @@ def _algebra(run: Run, facts: Facts) -> Iterator[str]:
         "how": micro.note,
         "count": min(float(held.value), float(micro.value or 0)),
     }
-    if binds is not None and binds.value is True:
+    if not told["count"]:
+        yield say(
+            "{framework} turns {key} into sequences by (value // data-parallel ranks) * samples: {how}. So no GPU gets "
+            "a sequence: the value is not valid here, and is to be at least as many as there are ranks.",
+            **told,
+        )
+    elif binds is not None and binds.value is True:
         yield say(
             "One GPU holds {held} sequences of a step. {framework} turns {key} into sequences by (value // "
             "data-parallel ranks) * samples: {how}. So a pass holds {count:g} sequences, and of the micro-batch one "

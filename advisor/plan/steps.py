@@ -49,6 +49,7 @@ def step_of(proposal: Proposal, situation: Situation, selected: bool) -> PlanSte
         group=remedy.knob or remedy.id,
         host_saves={phase: size for phase, size in proposal.other_saves.items() if size},
         no_place=bool(elsewhere),
+        decides=situation.fullest,
     )
 
 

@@ -22,7 +22,7 @@ from advisor.memory.fit import (
 )
 from advisor.plan.plan import Change, Plan, PlanStep, grouped
 from advisor.run.run import Run
-from advisor.units import show_bytes, show_gib, show_params
+from advisor.units import GIB, show_bytes, show_gib, show_params
 from advisor.words import MEMORY_TITLES, PHASE_TITLES, Basis, Memory, Phase, filled, sentence, when, when_either
 
 if TYPE_CHECKING:
@@ -248,16 +248,9 @@ def place_of(change: Change) -> str:
 
 
 def largest_saving(step: PlanStep) -> tuple[Phase, int, Place] | None:
-    """Phase, bytes and place of what the step saves most; of what it costs most only where it saves nothing.
-
-    None where no saving was computed.
-    """
-    if not step.saves:
-        return None
-    place: Place = "host" if step.place == "host" else "gpu"
-    best = max(step.saves, key=lambda name: step.saves[name])
-    phase = best if step.saves[best] > 0 else min(step.saves, key=lambda name: step.saves[name])
-    return phase, step.saves[phase], place
+    """Phase, bytes and place of the amount that stands for the step; None where nothing was computed."""
+    phase = step.headline
+    return None if phase is None else (phase, step.saves[phase], "host" if step.place == "host" else "gpu")
 
 
 def saves_word(step: PlanStep) -> str:
@@ -266,7 +259,9 @@ def saves_word(step: PlanStep) -> str:
     if saving is None or saving[1] == 0:
         return ""
     _, count, place = saving
-    size = f"{'−' if count > 0 else '+'}{show_bytes(abs(count))}"
+    rough = step.basis == "estimated" and abs(count) >= GIB
+    shown = f"{abs(count) / GIB:.0f} GiB" if rough else show_bytes(abs(count))
+    size = f"{'−' if count > 0 else '+'}{shown}"
     return say("{size} host", size=size) if place == "host" else say("{size} gpu", size=size)
 
 

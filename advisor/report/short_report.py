@@ -19,6 +19,7 @@ from advisor.memory.fit import FitVerdict, capacity_of, worst_of_each_place
 from advisor.plan.plan import Plan, PlanStep
 from advisor.report import phrases
 from advisor.report.layout import cut_front, join, section, table, wrap
+from advisor.report.record_report import record_lines
 from advisor.report.sharding_report import sharding_section
 from advisor.units import show_gib
 from advisor.words import BASIS_TITLES, PHASE_TITLES, Phase, sentence
@@ -268,11 +269,13 @@ def _more(left: int) -> list[str]:
 
 
 def _memory(state: State) -> list[str]:
-    """Who holds how much in the phase that died, now and after; nothing where the count does not explain the crash."""
+    """What was measured, else who holds how much in the phase that died, now and after; [] if that explains nothing."""
     plan, ledger = state.plan, state.ledger
     place: Place = "host" if state.diagnosis.memory == "host" else "gpu"
     if state.crash.verdict == "not_oom":
         return []
+    if state.measured is not None:
+        return section(say("What the watcher measured, GiB"), record_lines(state.measured, ledger))
     short: Phase = next((one.phase for one in worst_of_each_place(plan.fit) if one.place == place), "unknown")
     now = ledger.phase(place, state.diagnosis.phase) or ledger.phase(place, short) or ledger.crowded(place)
     room = capacity_of(ledger, place)

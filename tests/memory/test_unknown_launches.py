@@ -10,8 +10,8 @@ import pytest
 from tests.stories.told import tell
 
 OOM = (
-    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 79.11 GiB of "
-    "which 1.00 GiB is free. Process 1 has 78.00 GiB memory in use.\n"
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 79.11 GiB "
+    "of which 1.00 GiB is free. Process 1 has 78.00 GiB memory in use.\n"
 )
 
 

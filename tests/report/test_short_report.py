@@ -13,13 +13,11 @@ from advisor.diagnosis.deciding import deciding_question
 from advisor.exits import Exit
 from advisor.hostile import cells
 from advisor.language import speaking, unsaid
-from advisor.report.phrases import saves_word
 from advisor.report.short_report import short_report
 from advisor.report.text_report import text_report
 from advisor.session import SessionRequest, State
-from advisor.units import GIB
 from tests.replacing import replace
-from tests.report.sitting import crash, plan, sitting, unknown_sitting
+from tests.report.sitting import crash, sitting, unknown_sitting
 from tests.report.test_text_and_markdown import hostile_sitting
 
 LOG = (
@@ -172,12 +170,6 @@ def test_all_is_one_flag_away(capsys: pytest.CaptureFixture[str]) -> None:
         assert f"\n{part}\n" in whole
         assert f"\n{part}\n" not in short
     assert len(short.split()) < len(whole.split()) / 2
-
-
-def test_a_step_is_headed_by_what_it_saves_and_not_by_what_it_costs_elsewhere():
-    step = replace(plan().steps[1], saves={"log_prob": 4 * GIB, "actor_update": -9 * GIB}, place="gpu")
-    assert saves_word(step) == "−4.00 GiB gpu"
-    assert saves_word(replace(step, saves={"actor_update": -9 * GIB})) == "+9.00 GiB gpu"
 
 
 def test_what_is_no_shortage_rests_on_no_count():

@@ -165,6 +165,8 @@ class Remedy(Strict, frozen=True, kw_only=True):
     environment: str = ""
     """The variable to set where no dialect carries the knob (kind environment)."""
     known_as: tuple[KnownAs, ...] = ()
+    last_resort: bool = False
+    """It only moves the moment of the end: shown, never selected for the user."""
     evidence: tuple[RemedyEvidence, ...] = ()
     source: str = ""
 
