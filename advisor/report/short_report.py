@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
 QUOTED, BRIEFLY = 180, 90
 """Characters of the proving line; where its sizes stand beside it."""
-REMARKS, ALTERNATIVES, OUTCOMES, HOLDERS, NOTES, ASSUMED, SIZES = 3, 3, 3, 3, 2, 2, 4
+REMARKS, ALTERNATIVES, OUTCOMES, HOLDERS, NOTES, ASSUMED, SIZES, CLAUSES = 3, 3, 3, 3, 2, 2, 4, 2
 """Shown at most."""
-PARAGRAPH = 260
+PARAGRAPH = 220
 """Columns of a paragraph; the sentences beyond are for `--all`."""
 _PROVES = ("cause", "victim", "hint", "pointer", "warning")
 """Roles of evidence, the one that proves most first."""
@@ -42,7 +42,7 @@ _SENTENCES = re.compile(r"(?<=[.!?]) (?=[A-Z\d])|(?<=[。！？])")
 _PROMISES: Sayings[FitVerdict] = Sayings(
     {
         "fits": "With these the run is expected to fit.",
-        "may_not_fit": "With these the run is expected to fit, but that is not certain.",
+        "may_not_fit": "With these the run may fit; that is not certain.",
         "does_not_fit": "These alone do not suffice.",
         "cannot_be_said": "Whether these suffice cannot be computed.",
     }
@@ -167,13 +167,13 @@ def _deciding(state: State) -> DecidingQuestion | None:
 
 def _asked(asked: DecidingQuestion, state: State) -> list[str]:
     """Where each answer leads, how to find out, and the step that is right whatever the answer."""
-    step = asked.step
+    step, most = asked.step, OUTCOMES - bool(state.plan.selected())  # with nothing chosen, the answer is the next step
     lines = ["", *wrap(say("One answer decides most: {asks}", asks=step.asks), 0, 2)]
-    for outcome in sorted(asked.outcomes, key=lambda one: one.cause.id != state.diagnosis.cause)[:OUTCOMES]:
+    for outcome in sorted(asked.outcomes, key=lambda one: one.cause.id != state.diagnosis.cause)[:most]:
         lines += wrap(_outcome(outcome, state), 2, 4)
-    lines += _more(len(asked.outcomes) - OUTCOMES)
-    how = say("To find out: {how}", how=_brief(step.if_unknown, 1)) if step.if_unknown else ""
-    lines += wrap(sentences((how, say("Then: --answer {question}=…", question=step.question))), 2, 4)
+    lines += _more(len(asked.outcomes) - most)
+    how = say("To find out: {how}", how=_brief(step.if_unknown, 1)) if step.if_unknown and most == OUTCOMES else ""
+    lines += wrap(sentences((how, say("Answer: --answer {question}=…", question=step.question))), 2, 4)
     return lines + _right_either_way(asked, state.plan)
 
 
@@ -209,10 +209,11 @@ def _changes(state: State) -> list[str]:
     others = [step for step in plan.steps if not step.selected]
     if not plan.steps:
         return wrap(plan.shortfall, 2)
-    lines = wrap(sentences((_promise(plan), sentence(plan.shortfall))), 2)
+    lines = wrap(sentences((_promise(plan), _worst(plan.shortfall))), 2)
     for number, step in enumerate(chosen, 1):
         lines += _chosen(f"{number}.", step)
-    shown = others[: max(1, min(ALTERNATIVES, ALTERNATIVES + 1 - len(chosen)))]
+    helping = [step for step in others if (phrases.largest_saving(step) or ("", 1, ""))[1] >= 0]
+    shown = helping[: max(1, min(ALTERNATIVES, ALTERNATIVES + 1 - len(chosen)))]
     if shown:
         lines += wrap(say("Or:") if chosen else say("What could be done:"), 2)
         lines += [line for step in shown for line in _offered(step, state)]
@@ -224,6 +225,13 @@ def _promise(plan: Plan) -> str:
         return say("Nothing is chosen for you.")
     beside = plan.fit.fits_beside
     return _PROMISES[plan.fit.verdict] if beside is None else _ONE_SIDE[beside]
+
+
+def _worst(shortfall: str) -> str:
+    """What is short or in doubt: its first clauses, and how many more there are."""
+    parts = shortfall.split(clauses(("", "")))
+    left = len(parts) - CLAUSES
+    return sentence(clauses([*parts[:CLAUSES], say("{count} more", count=left)])) if left > 0 else sentence(shortfall)
 
 
 def _chosen(number: str, step: PlanStep) -> list[str]:
