@@ -49,6 +49,7 @@ from advisor.request import (
 from advisor.run.bound import native
 from advisor.run.build import RunInputs
 from advisor.run.dialect import Recognised, no_place
+from advisor.run.implied import shown_by_frames
 from advisor.run.run import Run
 from advisor.run.unread import unread_sharding
 from advisor.script.launch import Launch, Script
@@ -232,13 +233,15 @@ def _think(
     )
     shardings = knowledge.tree.sharding
     frames = [f"{frame.file}:{frame.function}" for frame in crash.frames]
+    printed = {**shown_by_frames(recognised.framework, frames), **crash.settings}
     unread = unread_sharding(launch, shardings, answered_sharding(shardings, answers), frames)
+    paths = tuple(frame.file for frame in crash.frames)
     faults = Faults(knowledge.advisories, machine, crash, assumed=answers.get("regression") == "yes")
     died_at = _with_answered_phase(crash, answers)
     known = knowledge.signatures.signatures
     earlier = earlier_run(asked.logs, script, launch, crash, recognised)
     predictor = Predictor(
-        RunInputs(recognised, launch, machine, knowledge.models, crash.settings, asked.model, unread=unread),
+        RunInputs(recognised, launch, machine, knowledge.models, printed, asked.model, frames=paths, unread=unread),
         died_at,
         asked.margin,
         leaks=faults.knobs,

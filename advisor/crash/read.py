@@ -29,7 +29,7 @@ from advisor.crash.phase import PhaseRules, ProgressLine, last_progress, open_ph
 from advisor.crash.scan import scan, unanchored_finds
 from advisor.crash.snapshot import readable
 from advisor.crash.sources import PREVIEW, LogSource, open_sources, tail_source, text_source, unwrapped
-from advisor.crash.tracebacks import Trace, trace_of
+from advisor.crash.tracebacks import NO_TRACE, Trace, trace_of
 from advisor.crash.verdict import ALLOCATOR_WARNING, Judgement, is_pinning, memory_by_frames
 from advisor.knowledge.schema import FrameRule, Progress, Signatures
 from advisor.language import listed, mark, say
@@ -162,7 +162,8 @@ class _CrashReader:
         trace = trace_of(cause, self._lines_of(cause))
         users, rows = self._users(cause)
         last = last_progress(self._lines_until(cause), self.rules)
-        phase, because = phase_of(cause, trace, last, users, self.rules)
+        driver = NO_TRACE if trace.frames or cause is None else trace_of(None, self._lines_of(cause))
+        phase, because = phase_of(cause, trace, last, users, self.rules, driver)
         among, frame = open_phases(cause, trace, self.rules) if phase == "unknown" else ((), "")
         if among:
             because = say("{frame}: part of {phases}; its caller is not shown", frame=frame, phases=both(among))

@@ -45,6 +45,9 @@ class Trace(Struct, frozen=True):
     texts: tuple[str, ...] = ()
 
 
+NO_TRACE = Trace()
+
+
 def frame_in(line: LogLine) -> Frame | None:
     """The traceback frame a line shows, in Python's or IPython's form."""
     if " in " not in line.text:

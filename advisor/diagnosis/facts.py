@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from advisor.crash.evidence import Crash, Evidence, Frame, Reading, ReadingKind
 from advisor.crash.holders import contradicts, held_by_others, is_empty
+from advisor.diagnosis.backend_facts import backend_facts
 from advisor.diagnosis.diagnosis import AnsweredBy
 from advisor.diagnosis.fact import Fact
 from advisor.diagnosis.fact import Facts as Facts
@@ -35,6 +36,11 @@ LOGITS = re.compile(
 LARGE_SHM_GB = 32
 """Loaders and NCCL of one node need some gigabytes: a /dev/shm of this size, mostly free, did not run out."""
 ENGINES = ("vllm", "sglang")
+ENGINE_WEIGHTS = re.compile(r"^(?:load_model|_?initialize_model|create_weights|get_model)$")
+ENGINE_MEASURES = re.compile(
+    r"profile|warm_?up|_dummy_\w*run|captur|initialize_kv_cache|determine_\w*available|wake_up"
+)
+"""Functions of an engine that make its weights; and what it does once they are there."""
 NEAREST = 2
 """Innermost frames among which one of them stands where it is what failed."""
 COURSE_ENOUGH = 4
@@ -125,6 +131,8 @@ def _crash_facts(crash: Crash) -> dict[str, Fact]:
         facts["frame.gather"] = Fact(bool(gathers), "log", _frame(last))
         facts.update(_scoring(crash.frames))
         facts.update(_engine(crash.frames))
+        facts.update(_engine_weights(crash.frames))
+        facts.update(backend_facts(crash.frames))
     if crash.top_users:
         top = crash.top_users[0]
         because = say(
@@ -158,6 +166,20 @@ def _engine(frames: Sequence[Frame]) -> dict[str, Fact]:
     return {}
 
 
+def _engine_weights(frames: Sequence[Frame]) -> dict[str, Fact]:
+    """Whether an engine failed while it made its weights, before it measured or captured anything."""
+    if any(ENGINE_MEASURES.search(frame.function) for frame in frames):
+        return {}
+    for frame in reversed(frames):
+        parts = frame.file.replace("\\", "/").split("/")
+        makes = ENGINE_WEIGHTS.match(frame.function) or (
+            frame.function.split(".")[-1] == "__init__" and {"models", "layers"} & set(parts)
+        )
+        if makes and any(engine in parts[:-1] for engine in ENGINES):
+            return {"frame.engine_weights": Fact(True, "log", _frame(frame))}
+    return {}
+
+
 def _scoring(frames: Sequence[Frame]) -> dict[str, Fact]:
     """Whether what failed goes over the whole vocabulary; nothing where the innermost frames do not tell."""
     near = list(reversed(frames[-NEAREST:]))
@@ -188,6 +210,7 @@ def _printed(first: Evidence, where: str) -> dict[str, Fact]:
         because = say("{tried} asked for, {free} free of {total} ({line})", **sizes, line=where)
         facts["gpu.missing_share"] = Fact(max(0.0, (tried - free) / total), "log", because, (0,))
     if tried is not None and free is not None:
+        facts["gpu.free_bytes"] = Fact(free, "log", where, (0,))
         facts["gpu.free_exceeds_request"] = Fact(contradicts(fields), "log", where, (0,))
         facts["gpu.empty"] = Fact(is_empty(fields), "log", where, (0,))
     if idle is not None and total and tried is not None:

@@ -42,6 +42,7 @@ from advisor.knowledge.schema.framework import (
     Partners,
     Recognition,
     SettingFact,
+    ShownByFrame,
     StatedMechanics,
     TopologyFact,
 )
@@ -50,8 +51,8 @@ __all__ = [
     "OWN_MARK", "Advisory", "AlgorithmFact", "Answer", "Case", "Cause", "Constraint", "EnvironmentFact", "Era",
     "FrameRule", "FrameTier", "Framework", "FrameworkMark", "GpuFact", "Grade", "Idle", "KnobFact", "Knowledge",
     "KnownAs", "Mechanics", "MechanicsWhen", "ModelFact", "NewValue", "Partners", "Progress", "Provision",
-    "Question", "Recognition", "Remedy", "RemedyEvidence", "Scalar", "SettingFact", "Sharding", "Signature",
-    "Signatures", "StatedMechanics", "Strict", "TopologyFact", "Tree", "VersionMark",
+    "Question", "Recognition", "Remedy", "RemedyEvidence", "Scalar", "SettingFact", "Sharding", "ShownByFrame",
+    "Signature", "Signatures", "StatedMechanics", "Strict", "TopologyFact", "Tree", "VersionMark",
 ]  # fmt: skip
 
 

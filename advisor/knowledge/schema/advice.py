@@ -137,6 +137,8 @@ class NewValue(Strict, frozen=True):
     """The fact that says what the value is, as the log printed it."""
     at_most: str = ""
     """The fact above which no value can work."""
+    request_follows: bool = False
+    """What one allocation asks for grows and shrinks as the value moves: of a pass, by its sequences or tokens."""
 
 
 class Remedy(Strict, frozen=True, kw_only=True):
