@@ -152,7 +152,7 @@ MISTAKES: list[tuple[str, Change, str]] = [
     ),
     (
         "decision_tree.yaml",
-        after("{title: Another rank of this run, leads_to: wrong-device}", "{title: x, leads_to: host-growth, next: ranks}"),
+        after("Another rank of this run, leads_to: wrong-device}", "x, leads_to: host-growth, next: ranks}"),
         "leads to one question or one cause",
     ),
     (
