@@ -46,7 +46,7 @@ from advisor.request import (
     silent,
     stated_libraries,
 )
-from advisor.run.bound import native
+from advisor.run.bound import keys_of_knobs, native
 from advisor.run.build import RunInputs
 from advisor.run.dialect import Recognised, no_place
 from advisor.run.implied import shown_by_frames
@@ -233,7 +233,8 @@ def _think(
     )
     shardings = knowledge.tree.sharding
     frames = [f"{frame.file}:{frame.function}" for frame in crash.frames]
-    printed = {**shown_by_frames(recognised.framework, frames), **crash.settings}
+    by_engine = keys_of_knobs(recognised.framework, recognised.era, crash.engine_figures)
+    printed = {**shown_by_frames(recognised.framework, frames), **by_engine, **crash.settings}
     unread = unread_sharding(launch, shardings, answered_sharding(shardings, answers), frames)
     paths = tuple(frame.file for frame in crash.frames)
     faults = Faults(knowledge.advisories, machine, crash, assumed=answers.get("regression") == "yes")

@@ -140,6 +140,13 @@ def trace_of(cause: LogFind | None, lines: Sequence[LogLine]) -> Trace:
     return _trace_above(lines[: last + 2], lines[last].process) if last is not None else Trace()
 
 
+def waiter_of(cause: LogFind, lines: Sequence[LogLine]) -> Trace:
+    """Where the process stood that waited for the one that failed: its traceback, or its request that got no answer."""
+    trace = trace_of(None, lines)
+    waited = [line.text for line in cause.find.after[:_CHAIN_LINES] if "timed out" in line.text]
+    return trace if trace.frames else Trace(texts=tuple(waited[:_TEXT_LINES]))
+
+
 def _around(cause: LogFind, lines: Sequence[LogLine]) -> Trace:
     first, after = cause.find.first, cause.find.after
     before = cause.find.before or tuple(line for line in lines if line.number < first.number)

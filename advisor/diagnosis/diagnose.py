@@ -70,7 +70,7 @@ def diagnose(
         less_likely=less_likely(knowledge.tree, walked, facts),
         cases=tuple(m.match for m in matched[:3]),
         advisories=advice_of(worries),
-        remarks=remarks(known.crash, known.run, known.ledger, facts, found, cause.id),
+        remarks=remarks(known.crash, known.run, known.ledger, facts, found, cause.id, known.attribution),
         record_next_time=" ".join(cause.record_next_time.split()),
         open_questions=tuple(step.question for step in walked.steps if step.answer == UNKNOWN),
     )

@@ -356,6 +356,16 @@ def _fill_from_log(values: dict[str, Native], framework: Framework | None, key: 
         values[key] = _native(key, text, "log", _fact(framework, key, values), known.setting if known else None)
 
 
+def keys_of_knobs(framework: Framework | None, era: str, knobs: Mapping[str, str]) -> dict[str, str]:
+    """What an engine printed, by knob, under the keys with which this framework's users set it as it is."""
+    found: dict[str, str] = {}
+    for key, known_as in framework.settings.items() if framework is not None else ():
+        fact = fact_in(known_as, era)
+        if fact is not None and fact.knob is not None and fact.knob in knobs and fact.to_knob is None:
+            found.setdefault(fact.knob, key)
+    return {key: knobs[knob] for knob, key in found.items()}
+
+
 def _fact(framework: Framework | None, key: str, values: Mapping[str, Native]) -> SettingFact | None:
     known = values.get(key)
     if known is not None and known.fact is not None:

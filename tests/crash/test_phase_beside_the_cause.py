@@ -65,3 +65,9 @@ def test_only_the_waking_itself_proves_that_an_engine_woke(function, phase):
 def test_an_engine_that_makes_its_weights_is_starting(file, function):
     log = f'Traceback (most recent call last):\n  File "/x/{file}", line 5, in {function}\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n'
     assert judge(log).phase == "rollout_init"
+
+
+def test_a_request_that_got_no_answer_tells_what_was_waited_for():
+    failed = "(SGLangHttpServer pid=7) [torch_memory_saver.cpp] CUresult error: 2 (out of memory)  file=csrc/utils.h func=cu_mem_create line=194\n"
+    waited = "(WorkerDict pid=9) WARNING:2025-11-28 16:00:45,396:Async request to resume_memory_occupation timed out (attempt 1)\n"
+    assert judge(failed + waited).phase == "weight_sync"
