@@ -30,7 +30,7 @@ BUCKET_FUNCTION = re.compile(
     r"ipg_bucket|allreduce_bucket|reduce_bucket|_reduce_.*bucket|allocate_bucket|flatten_bucket"
 )
 DEEPSPEED = "/deepspeed/runtime/zero/"
-WAKES = re.compile(r"^(?:wake_up|resume_memory\w*|_?resume_\w*|create_and_map)$")
+WAKES = re.compile(r"^(?:wake_up|resume_memory\w*|_?resume_\w*|create_and_map|_?allocate_kv_cache\w*|backload\w*)$")
 """Functions that take an engine's memory back (vLLM, SGLang)."""
 ENGINE_WEIGHTS = re.compile(r"^(?:load_model|_?initialize_model|create_weights|get_model)$")
 ENGINE_MEASURES = re.compile(
