@@ -55,7 +55,7 @@ class PricedOption(Struct, frozen=True):
         return 0.0 if self.option.documented is not None else self.option.distance
 
 
-Chosen = tuple[PricedOption, ...]
+ChosenOptions = tuple[PricedOption, ...]
 
 
 def cost_of(chosen: Sequence[PricedOption]) -> Cost:
@@ -86,7 +86,7 @@ class Search:
         self.pairs: dict[tuple[int, int], Mapping[Corner, int]] = {}
         """Positions of two remedies → the room they give only together."""
 
-    def cheapest(self, proposals: Sequence[Proposal]) -> Chosen | None:
+    def cheapest(self, proposals: Sequence[Proposal]) -> ChosenOptions | None:
         """The cheapest set that fits; () where nothing is needed; None where none fits or the search gave up."""
         self.pairs.clear()
         remedies = self.choices(proposals)
@@ -110,9 +110,9 @@ class Search:
             best.append({corner: sum(sizes[:count]) for corner, sizes in ranked.items()})
         return self._adds_up(beyond, best)
 
-    def _best_of(self, remedies: Sequence[Sequence[PricedOption]], counts: Sequence[int]) -> Chosen | None:
+    def _best_of(self, remedies: Sequence[Sequence[PricedOption]], counts: Sequence[int]) -> ChosenOptions | None:
         """The cheapest of the sets with so many changes of each price, none of which would do with fewer of its own."""
-        best: Chosen | None = None
+        best: ChosenOptions | None = None
         enough: list[set[int]] = []
         settled = not counts[0]  # then the first in order is the best
         for subset in _subsets(remedies, counts):
@@ -184,7 +184,7 @@ class Search:
             for each in ledger.sums(place)
         }
 
-    def _mildest(self, subset: Sequence[Sequence[PricedOption]]) -> Chosen | None:
+    def _mildest(self, subset: Sequence[Sequence[PricedOption]]) -> ChosenOptions | None:
         """The cheapest values of these remedies with which everything fits; None where none do."""
         if not self._promising(subset) or not self._strongest_do(subset):
             return None
