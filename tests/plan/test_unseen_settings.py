@@ -36,7 +36,7 @@ num_processes: 8
 def test_a_default_stands_for_a_value_that_no_launch_shows_and_says_so(planned: Planned) -> None:
     step = planned("echo nothing\n", WAKE)["lower-rollout-share"]
     assert changes(step) == {"actor_rollout_ref.rollout.gpu_memory_utilization": ("0.5", "0.45")}
-    assert step["basis"] == "estimated"
+    assert step["basis"] == "documented"  # a case ran with it
     assert any("0.5 is verl's default; where yours differs" in caveat for caveat in step["caveats"])
 
 
