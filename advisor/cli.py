@@ -123,7 +123,7 @@ def _app(parsed: argparse.Namespace) -> int:
 
         return export(parsed)
     if not _has_terminal():
-        parsed.format, parsed.replay = "text", parsed.resume
+        parsed.format, parsed.replay, parsed.all = "text", parsed.resume, False
         return int(command("diagnose").run(parsed))
     if not _has_textual():
         raise Refusal(

@@ -46,7 +46,7 @@ from advisor.request import (
     silent,
     stated_libraries,
 )
-from advisor.run.bound import native
+from advisor.run.bound import keys_of_knobs, native
 from advisor.run.build import RunInputs
 from advisor.run.dialect import Recognised, no_place
 from advisor.run.implied import shown_by_frames
@@ -233,14 +233,16 @@ def _think(
     )
     shardings = knowledge.tree.sharding
     frames = [f"{frame.file}:{frame.function}" for frame in crash.frames]
-    printed = {**shown_by_frames(recognised.framework, frames), **crash.settings}
+    by_engine = keys_of_knobs(recognised.framework, recognised.era, crash.engine_figures)
+    printed = {**shown_by_frames(recognised.framework, frames), **by_engine, **crash.settings}
     unread = unread_sharding(launch, shardings, answered_sharding(shardings, answers), frames)
+    paths = tuple(frame.file for frame in crash.frames)
     faults = Faults(knowledge.advisories, machine, crash, assumed=answers.get("regression") == "yes")
     died_at = _with_answered_phase(crash, answers)
     known = knowledge.signatures.signatures
     earlier = earlier_run(asked.logs, script, launch, crash, recognised)
     predictor = Predictor(
-        RunInputs(recognised, launch, machine, knowledge.models, printed, asked.model, unread=unread),
+        RunInputs(recognised, launch, machine, knowledge.models, printed, asked.model, frames=paths, unread=unread),
         died_at,
         asked.margin,
         leaks=faults.knobs,
@@ -353,7 +355,7 @@ def _with_steps(state: State, selected: Mapping[str, bool]) -> State:
     if state.situation is None:
         return state
     steps = [replace(step, selected=selected[step.id]) for step in state.plan.steps]
-    plan = finish(state.situation, steps, state.plan.not_proposed)
+    plan = finish(state.situation, steps, state.plan.not_proposed, state.plan.beyond)
     return replace(state, plan=_settled(plan, state.situation, state.script, state.launch_index))
 
 
@@ -363,4 +365,4 @@ def _settled(plan: Plan, situation: Situation, script: Script | None, index: int
     now = placed(plan, script, index, because)
     if [step.selected for step in now.steps] == [step.selected for step in plan.steps]:
         return now
-    return placed(finish(situation, list(now.steps), plan.not_proposed), script, index, because)
+    return placed(finish(situation, list(now.steps), plan.not_proposed, plan.beyond), script, index, because)

@@ -17,6 +17,11 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """A session, and how it is printed."""
     add_session(parser)
+    parser.add_argument(
+        "--all",
+        action="store_true",
+        help=say("the whole text report: every question, step, phase, case and source (markdown and json have all)"),
+    )
     add_format(parser, "text", "markdown", "json")
 
 
@@ -26,23 +31,28 @@ def run(parsed: argparse.Namespace) -> int:
     from advisor.commands.streams import emit
     from advisor.report.json_report import diagnose_json, encode
     from advisor.report.markdown_report import markdown_report
+    from advisor.report.short_report import short_report
     from advisor.report.text_report import text_report
 
     state = open_state(parsed)
     if parsed.format == "json":
         emit(encode(diagnose_json(state)) + "\n", parsed.ascii)
+    elif parsed.format == "markdown":
+        emit(markdown_report(state), parsed.ascii)
     else:
-        emit(markdown_report(state) if parsed.format == "markdown" else text_report(state), parsed.ascii)
+        emit(text_report(state) if parsed.all else short_report(state), parsed.ascii)
     return found_code(state)
 
 
 def found_code(state: State) -> int:
-    """Exit 4, and why, where there is nothing to diagnose."""
+    """Exit 4, and why, where there is nothing to diagnose: nothing was given, found in the logs or said by the user."""
     from advisor.commands.streams import tell
-    from advisor.report.phrases import nothing_told
+    from advisor.report.phrases import nothing_told, told_of_memory
 
     asked, crash = state.asked, state.crash
     if crash.signature or asked.record is not None or (asked.script is not None and not asked.logs):
+        return Exit.DONE
+    if crash.verdict == "unclear" and told_of_memory(state):
         return Exit.DONE
     if asked.logs:
         told = f"{listed(clean_line(str(log), 200) for log in asked.logs)}: {nothing_told(crash)}"

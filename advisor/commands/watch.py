@@ -102,7 +102,7 @@ def _attached(pid: int, wanted: Path | None, alert: float | None, knowledge: tup
 def _diagnosed(finished: Finished, knowledge: tuple[Path, ...]) -> Finished:
     """Whether it died of memory; where no app can be opened, the report goes to standard error."""
     from advisor.commands.streams import tell
-    from advisor.report.text_report import text_report
+    from advisor.report.short_report import short_report
 
     record = finished.record
     state = _opened(finished, knowledge)
@@ -112,7 +112,7 @@ def _diagnosed(finished: Finished, knowledge: tuple[Path, ...]) -> Finished:
     if _has_terminal():
         return finished._replace(show=True, script=state.asked.script)
     with suppress(OSError):
-        tell(text_report(state))
+        tell(short_report(state))
     _say(say("record: {folder}", folder=clean_line(str(record))))
     return finished
 

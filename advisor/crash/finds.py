@@ -24,6 +24,8 @@ _FIRST, _LAST, _BETWEEN = 20, 20, 120
 """Finds of one signature that are kept: the first, the last, and of readings some in between."""
 _WITH_CONTEXT = 8
 """Finds of one signature whose surroundings are kept: traceback, table, what led there."""
+WRAPPER = "wrapper"
+"""Field of a line in which Ray wraps torch's and its own OutOfMemoryError alike: what stands elsewhere decides."""
 FAILURES = ("cause", "hint", "pointer")
 """Roles of lines that speak of a failure."""
 BEFORE, _BEFORE_HINT = 96 << 10, 16 << 10
@@ -49,6 +51,8 @@ class Find(Struct, frozen=True):
     """The printed lines it covers."""
     offset: int
     """Bytes from the start of the (decompressed) log."""
+    column: int = 0
+    """Characters before it on its line."""
     before: tuple[LogLine, ...] = ()
     after: tuple[LogLine, ...] = ()
 
@@ -81,9 +85,9 @@ class LogFind(Struct, frozen=True):
         return self.find.first.number
 
     @property
-    def place(self) -> tuple[int, int, int]:
-        """(log, line, offset): finds made on lines alone know no offset."""
-        return self.log, self.find.first.number, self.find.offset
+    def place(self) -> tuple[int, int, int, int]:
+        """(log, line, offset, column): finds made on lines alone know no offset."""
+        return self.log, self.find.first.number, self.find.offset, self.find.column
 
 
 class FindStore:
@@ -120,7 +124,8 @@ class FindStore:
             offset, first = matched.lines[0]
             text = "\n".join(line.printed for _, line in matched.lines)
             fields = fields_of(self._signature, matched.match)
-            yield Find(self._signature, fields, first, matched.lines[-1][1].number, text, offset)
+            last = matched.lines[-1][1].number
+            yield Find(self._signature, fields, first, last, text, offset, matched.column)
 
 
 class _KeptBytes(Struct):
@@ -193,6 +198,8 @@ def as_evidence(
     """A find as evidence, in `role` unless it is a hint. `names`: of the logs; `rows`: of Ray's table of users."""
     find, signature = one.find, one.find.signature
     text = "\n".join([find.text, *(row.printed for row in rows)]) if one.id == "ray-top-users" else find.text
+    if WRAPPER in find.fields and role != "cause":
+        return Evidence(one.id, "pointer", names[one.log], one.number, redact(text[:_TEXT]), process=find.first.process)
     return Evidence(
         signature=one.id,
         role=role if role and signature.role != "hint" else signature.role,  # type: ignore[arg-type]

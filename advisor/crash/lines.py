@@ -45,6 +45,7 @@ _PREFIXES = tuple(
         ("IWEF", r"[IWEF](?P<month>\d\d)(?P<day>\d\d) (?P<clock>\d\d:\d\d:\d\d)\.\d+ +\d+ \S{1,120}?\] "),  # glog
         ("E", r"E {3}(?= *\S)"),  # pytest
         ("(", r"\((?P<who>\w+) pid=\d+\) "),
+        (">", r"(?:> ?){1,4}(?=\S)"),  # quoted in a mail or a thread
     )
 )
 """(characters it may begin with, regex)"""
@@ -53,6 +54,14 @@ _BY_FIRST = {
     for first in sorted({character for openings, _ in _PREFIXES for character in openings})
 }
 _COLOUR = re.compile("\x1b\\[[0-9;]{0,16}m")
+_MARKDOWN = re.compile(
+    r"(?<!\*)\*\*(?!\*)|(?<!\S)\*(?=\w)|(?<=\w)\*(?!\S)|\\(?=[_*<>~|`\[\]])|`(?=\d)|(?<=[\dB])`"
+    r"|(?<!^)</?(?:b|i|em|strong|code|pre|p)>",
+    re.IGNORECASE,
+)
+"""Marks of a web page's text field inside a pasted message: bold, escapes, tags, and sizes set as code."""
+_HTML_BREAK = re.compile(r"<br ?/?>", re.IGNORECASE)
+_MARKED = ("*", "\\", "<", "`")
 _REPEATED = re.compile(r" *\[repeated (\d{1,6})x across cluster\](?: \(Ray deduplicates.*)?$")
 _VISIBLE_ESCAPE = re.compile(r"\^\[\[[0-9;]{0,12}m")
 _BAR = re.compile(
@@ -99,6 +108,8 @@ def peel(printed: str, number: int = 1) -> LogLine:
         text, repeats = printed[: again.start()], int(again[1])
     if "%|" in text and (bar := _BAR.match(text)):
         text = text[bar.end() :]
+    if any(mark in text for mark in _MARKED):
+        text = _MARKDOWN.sub("", _HTML_BREAK.sub(" ", text))
     labels: list[str] = []
     stamp = ""
     for _ in range(_PEELS):

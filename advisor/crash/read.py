@@ -10,14 +10,16 @@ from msgspec.structs import replace
 
 from advisor.crash.config_dump import settings_in
 from advisor.crash.evidence import Crash, Evidence, TopUser
-from advisor.crash.finds import FAILURES, LogFind, as_evidence, deduplicated, victims
+from advisor.crash.finds import FAILURES, Find, LogFind, as_evidence, deduplicated, victims
 from advisor.crash.holders import with_holders
 from advisor.crash.lines import LogLine
 from advisor.crash.log_facts import (
+    engine_figures_in,
     engine_processes,
     frameworks_in,
     gpu_names_in,
     libraries_in,
+    listed_users,
     pip_lines,
     printed_tensor_bytes,
     readings_in,
@@ -29,7 +31,7 @@ from advisor.crash.phase import PhaseRules, ProgressLine, last_progress, open_ph
 from advisor.crash.scan import scan, unanchored_finds
 from advisor.crash.snapshot import readable
 from advisor.crash.sources import PREVIEW, LogSource, open_sources, tail_source, text_source, unwrapped
-from advisor.crash.tracebacks import Trace, trace_of
+from advisor.crash.tracebacks import NO_TRACE, Trace, trace_of, waiter_of
 from advisor.crash.verdict import ALLOCATOR_WARNING, Judgement, is_pinning, memory_by_frames
 from advisor.knowledge.schema import FrameRule, Progress, Signatures
 from advisor.language import listed, mark, say
@@ -139,7 +141,7 @@ class _CrashReader:
         self.text = "\n".join(line.printed for _, line in self._every_line())[:_FACT_CHARACTERS]
         self.frameworks = frameworks_in(self.text, signatures.framework_marks)
         self.every_rule, self.rules = rules, rules.of(self.frameworks)
-        self.versions = signatures.versions
+        self.versions, self.figures = signatures.versions, signatures.engine_figures
         marks = unanchored_finds(ready, self.lines)
         self.placed = self._ordered(marks)
         runs = runs_in(self.lines, [source.changed for source in sources])
@@ -147,7 +149,8 @@ class _CrashReader:
 
     def _ordered(self, marks: Sequence[LogFind]) -> list[LogFind]:
         finds = [LogFind(i, with_holders(find)) for i, log in enumerate(self.logs) for find in log.finds]
-        finds += [one for one in marks if one.role in _JUDGED]
+        covered = {(one.log, line) for one in finds for line in _lines_of_cause(one.find)}
+        finds += [one for one in marks if one.role in _JUDGED and not (_is_shortage(one) and one.place[:2] in covered)]
         stamped = len(self.logs) > 1 and all(one.find.first.stamp for one in finds if one.role == "cause")
         if stamped:  # several logs tell their order only by time; one log by position
             return sorted(finds, key=lambda one: (one.find.first.stamp or "~", one.place))
@@ -161,7 +164,8 @@ class _CrashReader:
         trace = trace_of(cause, self._lines_of(cause))
         users, rows = self._users(cause)
         last = last_progress(self._lines_until(cause), self.rules)
-        phase, because = phase_of(cause, trace, last, users, self.rules)
+        driver = NO_TRACE if trace.frames or cause is None else waiter_of(cause, self._lines_of(cause))
+        phase, because = phase_of(cause, trace, last, users, self.rules, driver)
         among, frame = open_phases(cause, trace, self.rules) if phase == "unknown" else ((), "")
         if among:
             because = say("{frame}: part of {phases}; its caller is not shown", frame=frame, phases=both(among))
@@ -188,6 +192,7 @@ class _CrashReader:
             gpu_names=gpu_names_in(self.text),
             gpu_total_bytes=_gpu_total(self.run.placed),
             settings=settings_in([line for _, line in own_first]),
+            engine_figures=engine_figures_in(self.text, self.figures),
             frameworks=self.frameworks,
             unclear_because=unclear_because,
             settle_by=settle_by,
@@ -220,7 +225,8 @@ class _CrashReader:
         if cause is None or self.run.judgement.memory != "host":
             return (), ()
         tables = ([cause.find.first, *cause.find.after], *self.lines)
-        return next((found for lines in tables if (found := top_users(lines))[0]), ((), ()))
+        listed = listed_users(one.find.fields for one in self.run.placed), ()
+        return next((found for lines in tables if (found := top_users(lines))[0]), listed)
 
     def _evidence(
         self, judgement: Judgement, users: Sequence[TopUser], rows: Sequence[LogLine], last: ProgressLine | None
@@ -246,6 +252,14 @@ class _CrashReader:
         """What the run's own engine held, where torch lists its process beside the one that failed."""
         kept = (line.process for log, line in self._every_line() if self.run.lines.covers(log, line.number))
         return engine_processes(cause.find.text, chain(kept, (one.find.first.process for one in self.run.placed)))
+
+
+def _lines_of_cause(find: Find) -> range:
+    return range(find.first.number, find.last_number + 1) if find.signature.role == "cause" else range(0)
+
+
+def _is_shortage(one: LogFind) -> bool:
+    return one.role == "cause" and one.verdict == "oom"
 
 
 def _of_one(on_progress: ProgressCallback | None, source: LogSource) -> Callable[[int], None] | None:

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from advisor.crash.finds import AFTER, BEFORE, ContextStore, Find, FindStore, LogFind
 from advisor.crash.lines import SEGMENT_LIMIT, LogLine, without_codes
 from advisor.crash.literals import Searcher
-from advisor.crash.match import SignatureMatch, Surroundings, match_around, tries_in_vain
+from advisor.crash.match import SignatureMatch, Surroundings, beside, match_around, tries_in_vain
 from advisor.crash.patterns import Catalogue, FieldValue, Ready, fields_of
 from advisor.crash.sources import LogReader, LogSource
 from advisor.crash.throttle import AdviceLines, Flood, Throttle, flood_of
@@ -46,6 +46,7 @@ _UNBROKEN = 16
 _ALIKE, _SHAPES = 3, 4_096
 """Lines that read alike and were looked at in vain before the next ones are not; how many such."""
 _ANY_DIGIT = bytes.maketrans(b"123456789", b"000000000")
+_NUMBER = re.compile(r"\d+")
 _LAST_LINES = 12
 """Lines before the end of a log in which an ordinary exception may be what ended the run."""
 
@@ -176,7 +177,7 @@ class _Scan:
         head, self.head = ByteWindow(self.head), bytearray()
         scanned.head = [line for _, line in islice(head.lines(0, head.size), _LINES)] if head.size else []
         finds = (find for store in self.finds.values() for find in store.finds())
-        scanned.finds = sorted(finds, key=lambda find: (find.offset, find.first.number))
+        scanned.finds = sorted(finds, key=lambda find: (find.offset, find.first.number, find.column))
         scanned.around = self.contexts.give(scanned.finds)
         return scanned
 
@@ -222,6 +223,11 @@ class _Scan:
         matched = match_around(around, candidates, self.pieces)
         if matched is None:
             return None
+        for one in (matched, *beside(matched, around, candidates)):
+            self._keep(one)
+        return matched
+
+    def _keep(self, matched: SignatureMatch) -> None:
         window, signature = self.window, matched.ready.signature
         last = matched.lines[-1][0]
         self.done = max(self.done, window.start + window.end_of(last - window.start))
@@ -230,7 +236,6 @@ class _Scan:
         if store.wants_context():
             self.contexts.take(window, signature, matched.lines[0][0], last)
         store.add(matched)
-        return matched
 
     def _is_flood(self, candidates: tuple[Ready, ...], offset: int, raw: bytes) -> bool:
         """Whether so many lines like this one came that it is only counted; every now and then one is looked at."""
@@ -263,12 +268,19 @@ class _Scan:
 class _UnanchoredSignatures:
     """Signatures without anchors, and the literals that show which of them a line may match."""
 
-    def __init__(self, entries: Sequence[Ready]) -> None:
+    def __init__(self, every: Sequence[Ready]) -> None:
+        entries = [ready for ready in every if not ready.signature.anchors]
         self.always = [entry for entry in entries if not entry.signature.within]
         self._literals = [(literal, entry) for entry in entries for literal in entry.signature.within]
         self._search = ahocorasick_rs.AhoCorasick(
             [literal for literal, _ in self._literals], matchkind=ahocorasick_rs.MatchKind.Standard
         )
+        self._shortages = [_shape(ready.signature.sample) for ready in every if ready.signature.verdict == "oom"]
+
+    def may_be_cut(self, text: str) -> bool:
+        """Whether an exception's text may be the beginning of a message that tells of a shortage."""
+        shape = _shape(text.rstrip())
+        return any(sample.startswith(shape) for sample in self._shortages)
 
     def of(self, text: str) -> Sequence[Ready]:
         """The entries to test on a line, in their order."""
@@ -281,7 +293,7 @@ class _UnanchoredSignatures:
 
 def unanchored_finds(catalogue: Catalogue, logs: Sequence[Sequence[LogLine]]) -> list[LogFind]:
     """Finds of signatures without anchors. An ordinary exception without a traceback only warns, at the end."""
-    entries = _UnanchoredSignatures([ready for ready in catalogue.ready if not ready.signature.anchors])
+    entries = _UnanchoredSignatures(catalogue.ready)
     return [LogFind(index, find) for index, lines in enumerate(logs) for find in _unanchored_in(entries, lines)]
 
 
@@ -300,12 +312,16 @@ def _unanchored_in(entries: _UnanchoredSignatures, lines: Sequence[LogLine]) -> 
             if ordinary and line.number < last - _LAST_LINES:
                 continue
             match = entry.regex.search(line.text)
-            if match is not None:
+            if match is not None and not (entry.signature.id == OTHER_EXCEPTION and entries.may_be_cut(line.text)):
                 yield _find(replace(entry.signature, role="warning") if ordinary else entry.signature, match, line)
+
+
+def _shape(text: str) -> str:
+    return _NUMBER.sub("0", text)
 
 
 def _find(signature: Signature, match: re.Match[str], line: LogLine) -> Find:
     fields: dict[str, FieldValue] = {name: text for name, text in match.groupdict().items() if text}
     if signature.role != "progress":
         fields = fields_of(signature, match)
-    return Find(signature, fields, line, line.number, line.printed, line.number)
+    return Find(signature, fields, line, line.number, line.printed, line.number, match.start())

@@ -33,6 +33,8 @@ _INSIDE = ("^", "~", "---", "-->", "...", "│", "╭", "╰", "|")
 """What lines inside a traceback begin with that are neither frames nor source."""
 _FOREIGN = 200
 """Lines of other processes that may stand between the lines of one traceback."""
+_TEXT = 200
+"""Characters kept of the source line below a frame."""
 _TEXT_LINES = 12
 """Source lines kept next to the frames."""
 
@@ -45,6 +47,9 @@ class Trace(Struct, frozen=True):
     texts: tuple[str, ...] = ()
 
 
+NO_TRACE = Trace()
+
+
 def frame_in(line: LogLine) -> Frame | None:
     """The traceback frame a line shows, in Python's or IPython's form."""
     if " in " not in line.text:
@@ -53,6 +58,15 @@ def frame_in(line: LogLine) -> Frame | None:
     if match is None:
         return None
     return Frame(match["file"].replace("\\", "/"), int(match["line"]), match["function"], line.number)
+
+
+def _frames_on(line: LogLine) -> tuple[Frame, ...]:
+    """Every frame that one line shows: a traceback pasted without its line breaks."""
+    found = (
+        Frame(m["file"].replace("\\", "/"), int(m["line"]), m["function"], line.number)
+        for m in _FRAME.finditer(line.text)
+    )
+    return tuple(found)
 
 
 def _old_frame_in(line: LogLine, arrow: int) -> Frame | None:
@@ -67,6 +81,7 @@ def _trace_above(before: Sequence[LogLine], process: str) -> Trace:
     tasks: list[str] = []
     texts: list[str] = []
     foreign = arrow = 0
+    below = ""
     for line in reversed(before):
         if line.process != process:
             foreign += 1
@@ -78,11 +93,12 @@ def _trace_above(before: Sequence[LogLine], process: str) -> Trace:
         if pointed := _ARROW.match(line.text):
             arrow = int(pointed["line"])
         if frame is not None:
-            frames.append(frame)
+            frames.append(replace(frame, text=below.strip()[:_TEXT]))
         elif _BEGIN in line.text or (frames and not _continues(line)):
             break
         elif len(texts) < _TEXT_LINES:
             texts.append(line.text)
+        below = "" if frame is not None else line.text
     return Trace(tuple(reversed(frames)), tuple(tasks), tuple(texts))
 
 
@@ -124,6 +140,13 @@ def trace_of(cause: LogFind | None, lines: Sequence[LogLine]) -> Trace:
     return _trace_above(lines[: last + 2], lines[last].process) if last is not None else Trace()
 
 
+def waiter_of(cause: LogFind, lines: Sequence[LogLine]) -> Trace:
+    """Where the process stood that waited for the one that failed: its traceback, or its request that got no answer."""
+    trace = trace_of(None, lines)
+    waited = [line.text for line in cause.find.after[:_CHAIN_LINES] if "timed out" in line.text]
+    return trace if trace.frames else Trace(texts=tuple(waited[:_TEXT_LINES]))
+
+
 def _around(cause: LogFind, lines: Sequence[LogLine]) -> Trace:
     first, after = cause.find.first, cause.find.after
     before = cause.find.before or tuple(line for line in lines if line.number < first.number)
@@ -131,6 +154,7 @@ def _around(cause: LogFind, lines: Sequence[LogLine]) -> Trace:
     if all("/ray/" in frame.file for frame in trace.frames):  # Ray tells under its error what it came through
         below = _trace_below([*_beside(first, lines), *after], first.process)
         trace = replace(trace, frames=below.frames or trace.frames, texts=below.texts or trace.texts)
+    trace = replace(trace, frames=trace.frames or _frames_on(first))
     chain = [line for line in after[_TASK_LINES:_CHAIN_LINES] if "RayTaskError" in line.text]
     return replace(trace, tasks=_tasks_in([first]) + trace.tasks + _tasks_in([*after[:_TASK_LINES], *chain]))
 

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from advisor.crash.finds import FAILURES, LogFind
+from advisor.crash.finds import FAILURES, WRAPPER, LogFind
 from advisor.crash.holders import contradicts
 from advisor.crash.tracebacks import TRACEBACK, Trace
 from advisor.words import Memory, Verdict
 
-KERNEL = frozenset(("kernel-oom", "cgroup-oom", "kernel-oom-constraint", "systemd-oom"))
+KERNEL = frozenset(("kernel-oom", "cgroup-oom", "kernel-oom-constraint", "kernel-oom-cut", "systemd-oom"))
 """Witnesses from the system's own log: they confirm; an error the run printed itself comes first."""
 POOL_TROUBLE = "cumem-invalid"
 OTHER_EXCEPTION = "other-exception"
@@ -64,9 +64,9 @@ def judge(placed: Sequence[LogFind], finished: bool, going: bool, readings: Sequ
 
 def _memory_of(short: LogFind, placed: Sequence[LogFind]) -> Memory:
     """Which memory was short. Ray wraps torch's and its own OutOfMemoryError alike: another line has to say which."""
-    if "wrapper" not in short.find.fields:
+    if WRAPPER not in short.find.fields:
         return short.memory
-    proofs = {one.memory for one in placed if one.verdict == "oom" and "wrapper" not in one.find.fields}
+    proofs = {one.memory for one in placed if one.verdict == "oom" and WRAPPER not in one.find.fields}
     known = proofs & {"gpu", "host"}
     return known.pop() if len(known) == 1 else "unknown"
 
@@ -105,14 +105,14 @@ def _without_shortage(placed: Sequence[LogFind], finished: bool, going: bool) ->
         first = telling[0]
         return Judgement("not_oom", "none", first) if first.verdict == "not_oom" else _unclear(first)
     loose = [one for one in placed if one.role == "pointer" or one.id == TRACEBACK]
+    alone = [one for one in placed if one.id == OTHER_EXCEPTION]  # no traceback of its own, so maybe caught
     if loose and not finished:
-        return _unclear(loose[0])
+        pointers = [one for one in loose if one.role == "pointer"]
+        explained = pointers and alone and alone[0].place < pointers[-1].place
+        return Judgement("not_oom", "none", alone[0]) if explained else _unclear(loose[0])
     pressed = [one for one in placed if one.role == "warning" and one.find.signature.settle_by]
     if pressed and not finished and not going:
         return _unclear(pressed[-1])
-    alone = [
-        one for one in placed if one.id == OTHER_EXCEPTION and one.role == "warning"
-    ]  # no traceback, so maybe caught
     if alone and not finished and not going:
         return Judgement("not_oom", "none", alone[-1])
     warned = any(one.role == "warning" for one in placed)
@@ -145,8 +145,8 @@ def _fuller(one: LogFind, first: LogFind) -> bool:
     """Whether a find tells more of the shortage that `first` only names."""
     if one.log != first.log or one.number - first.number > _NEARBY:
         return False
-    if "wrapper" in first.find.fields:  # RayTaskError(OutOfMemoryError): torch's or Ray's, what stands under it decides
-        return "wrapper" not in one.find.fields
+    if WRAPPER in first.find.fields:  # RayTaskError(OutOfMemoryError): torch's or Ray's, what stands under it decides
+        return WRAPPER not in one.find.fields
     mine, its = one.find.signature, first.find.signature
     alike = mine.memory == its.memory and mine.phase == its.phase == "unknown"
     return alike and any(name in one.find.fields for name in _DETAILS)

@@ -71,6 +71,9 @@ def update_cells(inputs: Inputs, step: Pass, role: TrainedRole = "actor", gradie
         kept = _tokens(selective_of_token(shape) * layers, step, mark("activations of layers, saved selectively"))
     else:
         kept = _tokens(layer * layers, step, mark("activations of layers, no checkpointing"))
+    scores = _eager_scores(inputs, step, 1, c.EAGER_SCORES)
+    if not checkpointed:
+        scores += _eager_scores(inputs, step, shape.layers, c.EAGER_KEPT)
     extra = backward_of_token(shape)
     working = _tokens(layer + extra if checkpointed else extra, step, mark("one layer in backward"))
     norm = of_each(c.LAST_NORM, "hidden", shape.hidden) / quantity("GPUs", inputs.stream)
@@ -78,10 +81,10 @@ def update_cells(inputs: Inputs, step: Pass, role: TrainedRole = "actor", gradie
     images = _vision(inputs, step, checkpointed)
     lost = _lost_behind(kept) if checkpointed else []
     sure = list(gradients) if _several_passes(inputs, step, role) else []
-    loss = [*sure, kept, *images, last, *lost, *weights_at_loss(inputs, everything=not checkpointed)]
+    loss = [*sure, kept, *scores[1:], *images, last, *lost, *weights_at_loss(inputs, everything=not checkpointed)]
     if role == "actor":
         loss += [logits_cell(inputs, step, updating=True), *lost_logits(inputs, step)]
-    backward = [*gradients, kept, *images, *lost, working, *gathered_units(inputs, backward=True)]
+    backward = [*gradients, kept, *images, *lost, working, *scores, *gathered_units(inputs, backward=True)]
     ending = [*gradients, *root_ending(inputs, bool(sure)), *table_ending(inputs, bool(sure))]
     return fullest({"loss": loss, "backward": backward, "end": ending})
 
@@ -133,6 +136,7 @@ def scoring_cells(inputs: Inputs, step: Pass) -> list[Cell]:
     logits = logits_cell(inputs, step, updating=False)
     head = [hidden, *weights_at_loss(inputs, everything=True), logits]
     working = [_tokens(layer, step, mark("one layer forward")), *gathered_units(inputs, backward=False)]
+    working += _eager_scores(inputs, step, 1, c.EAGER_SCORES)
     return max(head, working, key=total)
 
 
@@ -145,6 +149,19 @@ def _lost_behind(kept: Cell) -> list[Cell]:
 
 def _tokens(per_token: Amount, step: Pass, words: str) -> Cell:
     return cell("activations", (per_token * step.tokens).spread(c.ACTIVATION_LOW, c.ACTIVATION_HIGH), words)
+
+
+def _eager_scores(inputs: Inputs, step: Pass, layers: int, size: int) -> list[Cell]:
+    """Attention scores of so many layers, `size` bytes each; [] where a fused kernel never has them."""
+    if inputs.run.value("actor.flash_attention") is not False:
+        return []
+    heads = quantity("heads", inputs.shape.heads, basis=inputs.shape.basis)
+    scores = quantity("layers", layers) * heads * step.tokens * quantity("tokens of the keys", step.length)
+    amount = in_bytes("", size) * scores
+    if layers == 1:
+        amount = amount.within(low=amount.low, high=amount.high * c.EAGER_HIGH / size)
+        return [cell("activations", amount, mark("attention scores of one layer, attention is not fused"))]
+    return [cell("activations", amount, mark("attention scores of all layers, attention is not fused"))]
 
 
 def _vision(inputs: Inputs, step: Pass, checkpointed: bool) -> list[Cell]:

@@ -339,3 +339,8 @@ VOCABULARY_STEP = 128
 """Megatron pads the vocabulary to a multiple of this times the tensor-parallel size (make_vocab_size_divisible_by)."""
 PRINT_STEP_GIB, PRINT_STEP_MIB = GIB * 0.005, MIB * 0.005
 """Half a unit in the last printed place of "13.91 GiB" and of "594.00 MiB"."""
+
+EAGER_KEPT, EAGER_SCORES, EAGER_HIGH = 6, 8, 14
+"""Bytes of one attention score, heads x queries x keys, where attention is not fused: kept for backward the softmax in
+fp32 and its bf16 copy; in one layer the bf16 scores beside them; at most with the gradients of both in fp32
+(huggingface/transformers@v4.51.0 models/qwen2/modeling_qwen2.py eager_attention_forward)."""

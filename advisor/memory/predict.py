@@ -23,6 +23,7 @@ from advisor.memory.fit import Died, Fit, Walls, fit_of, unfit
 from advisor.memory.ledger import build_ledger
 from advisor.memory.peaks import Peak, with_peaks
 from advisor.memory.readings import Replaced, replaced_by, with_readings
+from advisor.memory.squeeze import Squeeze, squeeze_of
 from advisor.run.build import BuiltRun, RunInputs, build_run
 from advisor.run.run import Knob, Run
 from advisor.run.topology import gpus_missing
@@ -68,6 +69,13 @@ class Prediction:
         walls, machine = self._predictor.walls, self._predictor.machine
         ran = walls.died is not None and walls.died.by_log
         return fit_of(self.ledger, walls, self.run, None if ran else gpus_missing(self.run.topology, machine))
+
+    @cached_property
+    def squeeze(self) -> Squeeze | None:
+        """That it fits neither with offload nor without; None where it fits, or one of them does."""
+        if self.fit.verdict != "does_not_fit":
+            return None
+        return squeeze_of(self.run, lambda run: self._predictor.ledger_of(run, self.built), self._predictor.walls)
 
     def unfit(self, place: Place) -> list[Phase] | None:
         """Phases of a place that do not fit; None where it cannot be computed."""
@@ -132,9 +140,12 @@ class Predictor:
         asked = _question(overrides, fixed, knobs)
         if asked not in self._known:
             built = self.built(overrides, fixed, knobs)
-            ledger = self._with_measured(build_ledger(built.run, self.machine, self.crash))
-            self._known[asked] = Prediction(built, _with_ray_wall(ledger, built), self)
+            self._known[asked] = Prediction(built, self.ledger_of(built.run, built), self)
         return self._known[asked]
+
+    def ledger_of(self, run: Run, built: BuiltRun) -> Ledger:
+        """The ledger of a run, with what was measured; `built`: what it was bound from."""
+        return _with_ray_wall(self._with_measured(build_ledger(run, self.machine, self.crash)), built)
 
     def built(
         self, overrides: Overrides | None = None, fixed: bool = False, knobs: Mapping[str, Knob] | None = None
@@ -195,6 +206,12 @@ class Predictor:
         """The same run on another machine: what was measured moves along, but nothing was lived through there."""
         crash = replace(self.crash, gpu_total_bytes=None, gpu_names=())
         return self._again(inputs=replace(self.inputs, machine=machine), crash=crash, died=None)
+
+    def of_model(self, name: str) -> Predictor:
+        """The same launch with another model on this machine: nothing that a log measured counts for it."""
+        other = self._again(inputs=replace(self.inputs, model_name=name), died=None)
+        other.measured = MeasuredEvidence()
+        return other
 
     def _again(self, **changes: object) -> Predictor:
         other = copy(self)

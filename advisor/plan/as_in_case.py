@@ -11,8 +11,8 @@ from advisor.knowledge.schema import Case, SettingFact
 from advisor.language import listed, say
 from advisor.memory.cells import Place
 from advisor.memory.ledger import difference
-from advisor.plan.options import reported_by
 from advisor.plan.plan import Change, PlanStep
+from advisor.plan.reported import reported_by
 from advisor.plan.situation import Situation
 from advisor.plan.steps import change_of
 from advisor.rules.expression import as_number

@@ -27,8 +27,9 @@ from advisor.words import Phase
 Price = Tier | Literal["shown"]
 COUNTED: tuple[Price, ...] = ("changes_results", "host_ram", "slower", "free", "shown")
 """The dearest first. "shown": free, and a case of this kind shows that it helped."""
-EFFORT: Mapping[Price, int] = {"host_ram": 5, "slower": 3, "free": 2, "shown": 1}
-"""What a change costs whoever makes and watches it: two slower ones are more than one that takes host RAM."""
+EFFORT: Mapping[Price, int] = {"host_ram": 5, "slower": 3, "free": 2}
+"""What a change costs whoever makes and watches it: two slower ones are more than one that takes host RAM. What
+somebody ran with comes before what is only computed."""
 MOST_TOGETHER = 4
 """Changes in a set: a plan that needs more of them is another run, and is said to be."""
 MOST_LOOKED_AT = 150
@@ -133,10 +134,15 @@ class Search:
             [self._priced(proposal, option, number, needed) for option in proposal.options]
             for number, proposal in enumerate(proposals)
         ]
-        useful = [[c for c in choices if any(size > 0 for size in c.room.values())] for choices in found]
+        useful = [[c for c in choices if self._is_useful(c)] for choices in found]
         if self.only_same_results:
             useful = [[c for c in choices if c.price != "changes_results"] for choices in useful]
         return [sorted(choices, key=lambda c: c.distance) for choices in useful if choices]
+
+    def _is_useful(self, choice: PricedOption) -> bool:
+        """It gives room where that is or may be wanting, or lets an engine start."""
+        starts = self._at_start[1] - _unfit(self._with(choice.option))
+        return bool(starts) or any(size > 0 for size in choice.room.values())
 
     def fits(self, chosen: Sequence[PricedOption]) -> bool:
         """Whether these together break no rule of the framework and leave room everywhere."""
@@ -224,8 +230,8 @@ class Search:
         return self.pairs[key]
 
     def _strongest_do(self, subset: Sequence[Sequence[PricedOption]]) -> bool:
-        """Whether the strongest values together are enough where it is tight now; True where none is the strongest."""
-        tight = self._at_start[1]
+        """Whether the strongest values together are enough where room is wanting; True where none is the strongest."""
+        tight = frozenset(corner for corner in self._at_start[1] if self._at_start[0].get(corner, 0) < 0)
         leading = [_leading(choices, tight) for choices in subset]
         strongest = [choice for choice in leading if choice is not None]
         if len(strongest) < len(subset):

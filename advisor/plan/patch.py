@@ -128,10 +128,10 @@ def placed(plan: Plan, script: Script | None, launch_index: int, no_place: str =
 
     `no_place`: why a setting that the command does not have yet may not be added to it; "" where it may.
     """
-    if script is None:
-        return plan
+    if script is None or not script.launches:
+        return plan  # nothing is written, so nothing lacks a place
     plan = replace(plan, steps=tuple(replace(s, selected=s.selected and not s.no_place) for s in plan.steps))
-    if no_place and script.launches:
+    if no_place:
         launch = script.launches[launch_index]
         own = {bare(s.key) for s in launch.settings if s.origin == "command" or not launch.argv}
         plan = replace(plan, steps=tuple(_barred(step, own, no_place) for step in plan.steps))

@@ -61,6 +61,20 @@ class PlanStep(Struct, frozen=True):
     """Bytes saved per phase on the other place; negative where a GPU remedy costs host RAM, or the reverse."""
     no_place: bool = False
     """No file of this launch may carry it; a caveat says why."""
+    decides: Phase = "unknown"
+    """The phase that ran out, else the fullest."""
+
+    @property
+    def headline(self) -> Phase | None:
+        """The phase whose amount stands for the step: the one that decides where the step saves there, else the one in
+        which it saves most, else the one in which it costs most; None where nothing was computed.
+        """
+        if self.saves.get(self.decides, 0) > 0:
+            return self.decides
+        most = max(self.saves, key=lambda phase: self.saves[phase], default=None)
+        if most is None or self.saves[most] > 0:
+            return most
+        return min(self.saves, key=lambda phase: self.saves[phase])
 
 
 def grouped(saves: Mapping[Phase, int]) -> list[tuple[int, tuple[Phase, ...]]]:
@@ -89,7 +103,9 @@ class Plan(Struct, frozen=True):
     """After the selected steps, on GPU and host."""
     not_proposed: tuple[NotProposed, ...] = ()
     shortfall: str = ""
-    """Where it does not fit: by how much; else what stands in doubt."""
+    """Where it does not fit: by how much, and what would do; else what stands in doubt."""
+    beyond: str = ""
+    """Where no set of the steps is enough: that, and what would be; or which answer would tell what to change."""
 
     @property
     def fits(self) -> bool | None:

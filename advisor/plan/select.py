@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import combinations
+from itertools import combinations, islice
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.diagnosis.fact import Facts
 from advisor.knowledge.schema import Cause, Remedy
+from advisor.memory.cells import Place
+from advisor.memory.fit import PLACES, capacity_of, counted, limit_of
 from advisor.memory.predict import Overrides
-from advisor.plan.cheapest import Search
+from advisor.plan.cheapest import Corner, Search
 from advisor.plan.propose import Proposal, propose, taking
 from advisor.plan.situation import Situation
+from advisor.run.bound import default_of
 from advisor.run.constraints import newly_broken
 from advisor.run.values import parse_value
 from advisor.words import Phase
 
+MOST_NEAREST = 3
+"""Changes selected where none are enough: a plan that ticks everything says nothing."""
+WORTH_SELECTING = 0.2
+"""Fraction of what is missing that a change must take away to be selected where none are enough."""
+LEADERS = 2
+"""Changes around which a set is looked for where the cheapest search found none."""
 TIERS = ("free", "slower", "host_ram", "changes_results", "version", "hardware")
 
 
@@ -88,19 +97,24 @@ class Selected(Struct, frozen=True):
 
     own: Mapping[str, Proposal]
     companions: tuple[Proposal, ...] = ()
+    too_little: bool = False
+    """By the ledger it does not fit with them, and no other set would."""
 
 
 def select(proposals: Sequence[Proposal], situation: Situation, cause: Cause, only_same_results: bool) -> Selected:
-    """The cure or what a case shows, then the cheapest set that fits; where none does, whatever relieves, in order."""
-    allowed = [p for p in proposals if p.remedy.id not in situation.barred]
+    """The cure or what a case shows, then the cheapest set that fits; where none does, the few that come nearest."""
+    allowed = [p for p in proposals if p.remedy.id not in situation.barred and not p.remedy.last_resort]
     cures = [p for p in allowed if is_cure(p, cause, situation)] or _shown_together(allowed, situation)
-    rest = [p for p in allowed if p not in cures]
-    found = None
-    if situation.now.enough is not None:
-        found = cheapest_of(rest, situation, together(cures), only_same_results)
-    if found is None:
-        picked = [*cures, *_one_by_one(rest, situation, together(cures), only_same_results)]
+    rest, base = [p for p in allowed if p not in cures], together(cures)
+    if situation.now.enough is None:
+        picked = [*cures, *([] if cures else _best_known(rest, situation))]
         return Selected({p.remedy.id: p for p in picked})
+    found = cheapest_of(rest, situation, base, only_same_results)
+    if found is None:
+        found = _around_the_strongest(rest, situation, base)
+    if found is None:
+        picked = [*cures, *_nearest(rest, situation, base)]
+        return Selected({p.remedy.id: p for p in picked}, too_little=shortage(situation, together(picked)) > 0)
     own = [*cures, *(p for p, mine in found if mine)]
     return Selected({p.remedy.id: p for p in own}, tuple(p for p, mine in found if not mine))
 
@@ -145,19 +159,97 @@ def _seen_from(remedy: Remedy, situation: Situation) -> Situation:
     return replace(situation, place="host" if remedy.memory == "host" else "gpu", phase="unknown", cause="")
 
 
-def _one_by_one(
-    proposals: Sequence[Proposal], situation: Situation, base: Overrides, only_same_results: bool
-) -> list[Proposal]:
-    """Whatever relieves a phase that is still too full, in order."""
-    picked: list[Proposal] = []
-    for proposal in proposals:
-        chosen = {**base, **together(picked)}
-        if picked and not tight(situation, chosen):
+def _around_the_strongest(
+    proposals: Sequence[Proposal], situation: Situation, base: Overrides
+) -> list[tuple[Proposal, bool]] | None:
+    """A set around a change that relieves much in some phases: what it takes in others, more give back on top of it.
+
+    Weights sharded over all cards are gathered whole for the sync, unless that goes in pieces.
+    """
+    known = [p for p in [*proposals, *elsewhere(proposals, situation, base)] if p.results == "unchanged"]
+    tight = {place: situation.predictor.predict(base).unfit(place) or [] for place in PLACES}
+    gains = [(sum(max(0, p.saves.get(phase, 0)) for phase in tight[_place(p)]), p) for p in known]
+    for gain, leader in sorted(gains, key=lambda each: -each[0])[:LEADERS]:
+        if not gain:
             break
-        if not (only_same_results and proposal.results == "changed") and _wanted(proposal, situation, chosen):
-            again = propose(proposal.remedy, situation, chosen) if chosen else proposal
-            picked += [again] if isinstance(again, Proposal) else []
+        chosen = {**base, **leader.overrides}
+        found = cheapest_of(elsewhere([leader], situation, chosen), situation, chosen, only_same_results=True)
+        if found is not None:
+            own = {p.remedy.id for p in proposals}
+            return [(p, p.remedy.id in own) for p in (leader, *(p for p, _ in found))]
+    return None
+
+
+def _place(proposal: Proposal) -> Place:
+    return "host" if proposal.remedy.memory == "host" else "gpu"
+
+
+def all_that_helps(proposals: Sequence[Proposal], situation: Situation, base: Overrides) -> Overrides:
+    """Every change that leaves the results alone and takes anything of what is missing, on top of each other."""
+    chosen = dict(base)
+    for proposal in [*proposals, *elsewhere(proposals, situation, base)]:
+        again = propose(proposal.remedy, _seen_from(proposal.remedy, situation), chosen)
+        if isinstance(again, Proposal) and again.results == "unchanged" and not set(again.overrides) & set(chosen):
+            more = {**chosen, **again.overrides}
+            chosen = more if shortage(situation, more) < shortage(situation, chosen) else chosen
+    return chosen
+
+
+def _nearest(proposals: Sequence[Proposal], situation: Situation, base: Overrides) -> list[Proposal]:
+    """Where nothing suffices: the few that leave the results alone and take most of what is missing, nothing more.
+
+    None of them moves the failure to the other place.
+    """
+    picked: list[Proposal] = []
+    rest = [p for p in proposals if p.results == "unchanged"]
+    while rest and len(picked) < MOST_NEAREST:
+        chosen = {**base, **together(picked)}
+        before = shortage(situation, chosen)
+        left = {p.remedy.id: shortage(situation, {**chosen, **p.overrides}) for p in rest}
+        best = min(rest, key=lambda p: left[p.remedy.id])
+        rest.remove(best)
+        if not before or left[best.remedy.id] > before * (1 - WORTH_SELECTING):
+            break
+        again = propose(best.remedy, situation, chosen) if chosen else best
+        if isinstance(again, Proposal) and not _spills(again, situation, chosen):
+            picked.append(again)
     return picked
+
+
+def _best_known(proposals: Sequence[Proposal], situation: Situation) -> list[Proposal]:
+    """Where nothing can be computed: the first whose present value was read, or that a case of this kind shows to help.
+
+    One at most; where nobody knows in which phase it died, one that relieves every phase.
+    """
+    quiet = [p for p in proposals if p.remedy.results == "unchanged"]
+    right = [p for p in quiet if not p.remedy.phases] if situation.phase == "unknown" else quiet
+    return list(islice((p for p in right if p.documented or p.cases or _is_read(p, situation)), 1))
+
+
+def _is_read(proposal: Proposal, situation: Situation) -> bool:
+    """Whether the present value of what changes is known, at least by the framework's default."""
+    known = situation.now.built.natives.values.get(next(iter(proposal.overrides), ""))
+    if known is None or known.value is not None or known.fact is None:
+        return known is not None and known.value is not None
+    return default_of(known.fact, situation.predictor.inputs.recognised.era) is not None
+
+
+def shortage(situation: Situation, chosen: Overrides) -> float:
+    """How much is missing in all, each too full phase as a fraction of its place; 0 where everything fits."""
+    return sum(_shortages(situation, chosen).values())
+
+
+def _shortages(situation: Situation, chosen: Overrides) -> dict[Corner, float]:
+    predictor = situation.predictor
+    after, walls = predictor.predict(chosen), predictor.walls
+    engine = {(f.place, f.phase): f.short for f in after.fit.findings if f.reason == "engine"}
+    found: dict[Corner, float] = {}
+    for place in PLACES:
+        capacity, unfit = capacity_of(after.ledger, place), after.unfit(place) or []
+        for each in (one for one in after.ledger.sums(place) if one.phase in unfit and capacity):
+            over = counted(each, walls) - limit_of(each, capacity or 0, walls)
+            found[place, each.phase] = max(over, engine.get((place, each.phase), 0), 1) / (capacity or 1)
+    return found
 
 
 def together(proposals: Sequence[Proposal]) -> dict[str, str | None]:
@@ -188,17 +280,9 @@ def _broken(overrides: Overrides, situation: Situation) -> list[str]:
     return newly_broken(situation.now.built, situation.predictor.built(overrides))
 
 
-def _wanted(proposal: Proposal, situation: Situation, chosen: Overrides) -> bool:
-    """Worth selecting while the run does not fit yet: it relieves a tight phase, and the host has the room."""
-    if proposal.fits is None:
-        return not chosen and proposal.remedy.results == "unchanged"
-    return proposal.relieves(tight(situation, chosen)) and not _spills(proposal, situation, chosen)
-
-
 def _spills(proposal: Proposal, situation: Situation, chosen: Overrides) -> bool:
-    """Whether a remedy for the card asks more of the host than that is known to have."""
-    if situation.place != "gpu":
-        return False
-    before = situation.predictor.predict(chosen).unfit("host") or []
-    after = situation.predictor.predict({**chosen, **proposal.overrides}).unfit("host") or []
+    """Whether a remedy fills the other place beyond what that is known to have."""
+    other: Place = "host" if situation.place == "gpu" else "gpu"
+    before = situation.predictor.predict(chosen).unfit(other) or []
+    after = situation.predictor.predict({**chosen, **proposal.overrides}).unfit(other) or []
     return bool(set(after) - set(before))

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from advisor.knowledge.schema import GpuFact
 from advisor.memory.cells import Place
 from advisor.memory.fit import PLACES, FitFinding, counted
-from advisor.memory.predict import Predictor
+from advisor.memory.predict import Overrides, Predictor
 from advisor.plan.partners import forms
 from advisor.run.bound import Native
 from advisor.run.constraints import newly_broken
@@ -74,7 +74,7 @@ def sizes_of(predictor: Predictor, cards: Sequence[GpuFact]) -> Sizes | None:
     one_each = {reach.key: reach for reach in reversed(reaches)}  # a key that carries two knobs is told once
     return Sizes(
         tuple(reversed(one_each.values())),
-        _smallest(predictor, cards),
+        smallest_card(predictor, cards),
         int(peaks["gpu"] / left),
         int(peaks["host"] / left),
     )
@@ -100,14 +100,14 @@ def _reach(predictor: Predictor, knob: str) -> Reach | None:
     return Reach(knob, key, now, most, by, most == ASKED[knob][-1])
 
 
-def _smallest(predictor: Predictor, cards: Sequence[GpuFact]) -> GpuFact | None:
-    """The card with the least memory on which the run fits as it is; the first of several alike."""
+def smallest_card(predictor: Predictor, cards: Sequence[GpuFact], overrides: Overrides | None = None) -> GpuFact | None:
+    """The card with the least memory on which the run fits with these overrides; the first of several alike."""
     gpus = predictor.machine.gpus
     present = {card.vendor for card in cards for gpu in gpus if gpu.name == card.name} or {"nvidia"}
     for card in sorted((c for c in cards if c.vendor in present), key=lambda one: one.total_bytes):
         as_card = partial(dataclasses.replace, name=card.name, total_bytes=card.total_bytes, reserved_bytes=None)
         other = dataclasses.replace(predictor.machine, gpus=tuple(map(as_card, gpus)))
-        if gpus and predictor.on(other).predict().unfit("gpu") == []:
+        if gpus and predictor.on(other).predict(overrides).unfit("gpu") == []:
             return card
     return None
 

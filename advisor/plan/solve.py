@@ -11,16 +11,18 @@ from advisor.knowledge.schema import Advisory, Cause, Provision, Remedy
 from advisor.language import clauses, listed, say, sentences
 from advisor.memory.fit import finding_clause, worst_of_each_place
 from advisor.memory.predict import Prediction
+from advisor.memory.squeeze import squeeze_clause
 from advisor.plan.as_in_case import beside, case_steps
 from advisor.plan.plan import NotProposed, Plan, PlanStep
 from advisor.plan.propose import Proposal, propose
-from advisor.plan.select import TIERS, Selected, exclusions, ordered, select, tight, together
+from advisor.plan.select import TIERS, Selected, all_that_helps, exclusions, ordered, select, tight, together
 from advisor.plan.situation import Situation
 from advisor.plan.steps import advice_step, newly_triggered_steps, step_of, version_steps
 from advisor.plan.vendor import in_force, in_words_of, vendor_of
+from advisor.plan.ways_out import squeezed, ways_out
 from advisor.run.bound import native
 from advisor.units import show_bytes
-from advisor.words import PHASE_TITLES
+from advisor.words import PHASE_TITLES, sentence
 
 WORTH_A_STEP = 0.02
 """Fraction of a card: a change that saves less where it died, and is not enough, is not worth a step."""
@@ -44,6 +46,7 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
     # no ledger of GPU or host counts what ran out there
     quiet = healed or undecided or cause.memory in ("unknown", "shm")
     picked = Selected({}) if quiet else select(proposals, situation, cause, only_same_results=bool(maybe))
+    beyond = _beyond(picked, proposals, situation)
     against = exclusions(proposals, situation)
     for proposal in (picked.own.get(p.remedy.id, p) for p in proposals):
         step = step_of(proposal, situation, selected=proposal.remedy.id in picked.own)
@@ -59,19 +62,37 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
     steps += provisional_steps(situation, cause)
     if situation.now.built.natives.framework is not None and cause.memory not in ("unknown", "none"):
         steps = beside(case_steps(situation), steps)
-    return finish(awake, [*newly_triggered_steps(awake, chosen), *steps], refused)
+    return finish(awake, [*newly_triggered_steps(awake, chosen), *steps], refused, beyond)
 
 
-def finish(situation: Situation, steps: list[PlanStep], refused: tuple[NotProposed, ...]) -> Plan:
-    """Number the steps and compute the ledger before and after the selected ones."""
+def _beyond(picked: Selected, proposals: Sequence[Proposal], situation: Situation) -> str:
+    """What is said where no set of the changes is enough, or where nothing is switched on for want of an answer."""
+    chosen = together([*picked.own.values(), *picked.companions])
+    if picked.too_little:
+        everything = all_that_helps(proposals, situation, chosen)
+        return sentences([squeezed(proposals, situation, chosen), ways_out(situation, chosen, everything)])
+    now = situation.now
+    if chosen or now.enough is True or all(p.remedy.last_resort for p in proposals):
+        return ""
+    if now.ledger.gpu and now.ledger.gpu_capacity is None:
+        return say("Nothing is switched on before it is known how much memory a card has (--gpus).")
+    if situation.phase == "unknown":
+        return say("Nothing is switched on, because it is not known in which phase it died: answer that first.")
+    return ""
+
+
+def finish(situation: Situation, steps: list[PlanStep], refused: tuple[NotProposed, ...], beyond: str = "") -> Plan:
+    """Number the steps and compute the ledger before and after the selected ones. `beyond`: the plan's own."""
     vendor = vendor_of(situation)
     named = (in_words_of(vendor, step) for step in steps)
     kept = (step for step in named if not in_force(step, situation))
     ranked = tuple(replace(step, rank=number) for number, step in enumerate(kept, 1))
     fixed = any(step.selected and step.kind == "version" for step in ranked)
     after = situation.predictor.predict(overrides_of(ranked), fixed)
-    shortfall = _shortfall(situation, after)
-    return Plan(ranked, situation.now.ledger, after.ledger, situation.predictor.margin, after.fit, refused, shortfall)
+    short = _shortfall(situation, after)
+    told = sentences([sentence(short), beyond]) if beyond and after.fit.verdict != "fits" else short
+    margin = situation.predictor.margin
+    return Plan(ranked, situation.now.ledger, after.ledger, margin, after.fit, refused, told, beyond)
 
 
 def overrides_of(steps: Iterable[PlanStep]) -> dict[str, str | None]:
@@ -297,7 +318,8 @@ def _shortfall(situation: Situation, after: Prediction) -> str:
         said = after.run.doubts  # each face tells these at the head of its plan
         doubts = (doubt for doubt in after.ledger.doubts if after.fit.fits is not None and doubt not in said)
         return sentences([*doubts, clauses(against)])
-    return clauses(against)
+    squeezed = [squeeze_clause(after.squeeze)] if after.squeeze is not None else []
+    return clauses([*squeezed, *against])
 
 
 def provisional_steps(situation: Situation, cause: Cause) -> list[PlanStep]:

@@ -12,12 +12,13 @@ from advisor.language import ENGLISH, say, sentences, spoken
 from advisor.memory.ledger import difference
 from advisor.memory.predict import Overrides
 from advisor.plan.candidates import at_most, candidates, printed_now
-from advisor.plan.options import reported_by
 from advisor.plan.patch import no_place_because, not_written, pip_install
 from advisor.plan.plan import Change, PlanStep, StepKind
 from advisor.plan.propose import Proposal
+from advisor.plan.reported import reported_by
 from advisor.plan.situation import Situation
 from advisor.run.bound import EnvironmentPrefix, Native
+from advisor.run.values import parse_value
 from advisor.units import show_bytes
 from advisor.words import PHASE_TITLES, Basis, Phase, filled, when
 
@@ -49,6 +50,7 @@ def step_of(proposal: Proposal, situation: Situation, selected: bool) -> PlanSte
         group=remedy.knob or remedy.id,
         host_saves={phase: size for phase, size in proposal.other_saves.items() if size},
         no_place=bool(elsewhere),
+        decides=situation.fullest,
     )
 
 
@@ -281,11 +283,23 @@ def _known_as(remedy: Remedy, situation: Situation) -> KnownAs | None:
 def _below_the_framework(remedy: Remedy, known: KnownAs | None, situation: Situation) -> tuple[Change, ...]:
     if known is None or remedy.value is None:
         return ()
-    text = None if known.default is None else str(known.default)
-    native = printed_now(remedy.value, Native(known.key, text, known.default, "default"), situation.facts)
-    tried = at_most(remedy.value, candidates(remedy.value, native, situation.now.built), situation.facts)
-    value = next(iter(tried), None)
+    rule, stated = remedy.value, _stated(known.key, situation)
+    text = stated if stated is not None else None if known.default is None else str(known.default)
+    present = Native(known.key, text, known.default if stated is None else parse_value(stated, "float"), "default")
+    native = printed_now(rule, present, situation.facts)
+    tried = at_most(rule, candidates(rule, native, situation.now.built), situation.facts)
+    working = (v for v in tried if rule.low is not None and isinstance(v, (int, float)) and v <= rule.low)
+    value = next(working, next(iter(tried), None))
     return () if value is None else (Change(known.key, native.text, str(value), how=not_written()),)
+
+
+def _stated(key: str, situation: Situation) -> str | None:
+    """What a launch without a dialect says of a library's own setting; None where it does not name it."""
+    launch = situation.predictor.inputs.launch
+    for setting in launch.effective().values() if launch is not None else ():
+        if setting.key.lstrip("-").replace("-", "_").rpartition(".")[2] == key and isinstance(setting.value, str):
+            return setting.value
+    return None
 
 
 def _by_hand(remedy: Remedy, known: KnownAs | None, situation: Situation) -> str:

@@ -22,7 +22,7 @@ from advisor.memory.fit import (
 )
 from advisor.plan.plan import Change, Plan, PlanStep, grouped
 from advisor.run.run import Run
-from advisor.units import show_bytes, show_gib, show_params
+from advisor.units import GIB, show_bytes, show_gib, show_params
 from advisor.words import MEMORY_TITLES, PHASE_TITLES, Basis, Memory, Phase, filled, sentence, when, when_either
 
 if TYPE_CHECKING:
@@ -95,6 +95,8 @@ _PRINTED: Sayings[str] = Sayings(
     }
 )
 """Sizes that lines print, by field."""
+_ENDINGS = ("memory", "seen", "ended")
+"""Questions that ask which memory ran out, or what tells it."""
 
 
 def verdict(state: State) -> str:
@@ -106,11 +108,26 @@ def verdict(state: State) -> str:
         return say("Nothing in the log failed.")
     if crash.verdict == "not_oom":
         return say("This is not a shortage of memory.")
+    told = state.diagnosis.memory if told_of_memory(state) else "unknown"
+    if told != "unknown":
+        ran_out = _oom(told, state.diagnosis.phase) if state.diagnosis.phase != "unknown" else _alone(told)
+        by_you = say("This is by your answers; the log does not prove it.")
+        return sentences((ran_out, by_you if state.asked.logs else say("This is by your answers; no log was given.")))
     if not state.asked.logs:
         return say("No log was given, so no crash is proven; below is what the script asks of the machine.")
     if not crash.evidence:
         return say("Nothing in the log proves a crash for want of memory.")
     return say("The log does not prove whether memory ran out.")
+
+
+def told_of_memory(state: State) -> bool:
+    """Whether the user said which memory ran out, or how the run ended, which settles it."""
+    said = any(step.question in _ENDINGS and step.source == "user" for step in state.diagnosis.path)
+    return said and state.diagnosis.memory not in ("none", "unknown")
+
+
+def _alone(memory: Memory) -> str:
+    return say("{memory} ran out.", memory=MEMORY_TITLES[memory])
 
 
 def nothing_told(crash: Crash) -> str:
@@ -231,12 +248,9 @@ def place_of(change: Change) -> str:
 
 
 def largest_saving(step: PlanStep) -> tuple[Phase, int, Place] | None:
-    """Phase, bytes and place of what the step saves most; None where no saving was computed."""
-    if not step.saves:
-        return None
-    place: Place = "host" if step.place == "host" else "gpu"
-    phase = max(step.saves, key=lambda name: abs(step.saves[name]))
-    return phase, step.saves[phase], place
+    """Phase, bytes and place of the amount that stands for the step; None where nothing was computed."""
+    phase = step.headline
+    return None if phase is None else (phase, step.saves[phase], "host" if step.place == "host" else "gpu")
 
 
 def saves_word(step: PlanStep) -> str:
@@ -245,7 +259,9 @@ def saves_word(step: PlanStep) -> str:
     if saving is None or saving[1] == 0:
         return ""
     _, count, place = saving
-    size = f"{'−' if count > 0 else '+'}{show_bytes(abs(count))}"
+    rough = step.basis == "estimated" and abs(count) >= GIB
+    shown = f"{abs(count) / GIB:.0f} GiB" if rough else show_bytes(abs(count))
+    size = f"{'−' if count > 0 else '+'}{shown}"
     return say("{size} host", size=size) if place == "host" else say("{size} gpu", size=size)
 
 
@@ -379,11 +395,11 @@ def _plainly(name: str) -> str:
     return name.removesuffix("_bytes").replace("_", " ")
 
 
-def printed(entry: Evidence) -> str:
-    """The sizes that a line printed: "tried 2.00 GiB · total 79.15 GiB · free 278.19 MiB"."""
+def printed(entry: Evidence, most: int | None = None) -> str:
+    """The sizes that a line printed, `most` of them: "tried 2.00 GiB · total 79.15 GiB · free 278.19 MiB"."""
     sizes = [
         filled(_PRINTED.get(name, _plainly(name) + " {size}"), {"size": show_bytes(value)})
         for name, value in entry.fields.items()
         if name.endswith("_bytes") and not isinstance(value, str)
     ]
-    return " · ".join(sizes)
+    return " · ".join(sizes[:most])

@@ -18,6 +18,8 @@ from advisor.words import Basis
 
 _SIZE = re.compile(r"(?<![a-z0-9.])(\d+(?:[.p]\d+)?)([bm])(?![a-z0-9])")
 _MIXTURE = re.compile(r"(?<![a-z0-9.])(\d+)x(\d+(?:\.\d+)?)b(?![a-z0-9])")
+_ACTIVE = re.compile(r"(?<![a-z0-9.])a(\d+(?:[.p]\d+)?)b(?![a-z0-9])")
+"""The active part of a mixture of experts: "48b-a3b"."""
 _FAMILY = re.compile(r"[a-z]+")
 SHARED_PART_OF_EXPERTS = 0.84
 """An "8x7B" has fewer than 56B parameters because attention is shared: Mixtral-8x7B 46.7 of 56, 8x22B 141 of 176."""
@@ -80,13 +82,16 @@ def _shape(fact: ModelFact, name: str, parameters: int, basis: Basis, note: str)
 
 
 def _estimated(name: str, models: Sequence[ModelFact]) -> ModelShape | None:
-    """The shape of the dense model nearest in size, of the same family if there is one, at the size in the name."""
+    """The shape of the model nearest in size, of the same family if there is one, at the size in the name.
+
+    It is one with experts where the name tells an active part, else a dense one.
+    """
     for part in _components(name):
-        size = size_in_name(part)
-        dense = [fact for fact in models if not fact.experts]
-        if size is None or not dense:
+        size, experts = size_in_name(part), _ACTIVE.search(part) is not None
+        alike = [fact for fact in models if bool(fact.experts) == experts]
+        if size is None or not alike:
             continue
-        kin = [fact for fact in dense if _family(fact) in part] or dense
+        kin = [fact for fact in alike if _family(fact) in part] or alike
         near = min(kin, key=lambda fact: abs(math.log(fact.parameters / size)))
         note = say("estimated from {size} in the name; proportions of {model}", size=show_params(size), model=near.name)
         return _shape(near, name, size, "estimated", note)

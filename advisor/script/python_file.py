@@ -6,6 +6,7 @@ import ast
 import re
 import warnings
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 
 from msgspec import Struct, field
 
@@ -76,9 +77,7 @@ def read_python(document: Document, environment: Mapping[str, str] | None = None
     name = clean_line(str(document.path))
     try:
         document.data.decode("utf-8")
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            tree = ast.parse(document.data)
+        tree = _parsed(document.data)
     except UnicodeDecodeError as error:
         line = document.line_of(error.start)
         raise ScriptError(say("{file}, line {line}: not UTF-8 text.", file=name, line=line)) from error
@@ -96,6 +95,23 @@ def read_python(document: Document, environment: Mapping[str, str] | None = None
     except RecursionError as error:
         raise ScriptError(say("{file}: nested too deeply to be a config file.", file=name)) from error
     return reading
+
+
+def _parsed(data: bytes) -> ast.Module:
+    """The syntax tree. What was cut out of a function begins with blanks: it is parsed as the body of something.
+
+    Raises SyntaxError, and what `ast` raises.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return ast.parse(data)
+        except IndentationError as error:
+            with suppress(SyntaxError):
+                first, *others = ast.parse(b"if 1:\n" + data).body
+                assert isinstance(first, ast.If)
+                return ast.increment_lineno(ast.Module([*first.body, *others], []), -1)
+            raise error from None
 
 
 def _read_module(reading: PythonReading, tree: ast.Module) -> None:

@@ -52,9 +52,9 @@ def best_saving(step: PlanStep, phase: Phase | None) -> tuple[int, Place] | None
     if step.place == "none" or not step.saves:
         return None
     place: Place = "gpu" if step.place == "gpu" else "host"
-    if phase is not None and step.saves.get(phase):
+    if phase is not None and step.saves.get(phase, 0) > 0:
         return step.saves[phase], place
-    return max(step.saves.values(), key=abs), place
+    return step.saves[step.headline or phase or "unknown"], place
 
 
 def saving_words(step: PlanStep, phase: Phase | None) -> str:

@@ -225,7 +225,6 @@ def test_what_it_is_instead_is_told(line, signature):
     "line",
     [
         "RuntimeError: Engine core initialization failed. See root cause above.",
-        "Cuda failure 1 'invalid argument'",
         "(raylet) The node with node id: 4be2 has been marked dead because the detector has missed too many heartbeats from it.",
         "The actor is dead because its worker process has died. Worker exit type: SYSTEM_ERROR Worker exit detail: Worker exits unexpectedly. Worker exits with an exit code None. The worker may have exceeded K8s pod memory limits.",
         "srun: error: n1: task 3: Killed",

@@ -118,3 +118,11 @@ def test_a_key_that_a_dictionary_may_hold_already_is_not_added(edited: Edited, g
     with pytest.raises(EditRefused, match=r"\*\*common"):
         edited(text, EditRequest("n", "2"), name="t.py")
     assert "out='y'" in edited(text, EditRequest("out", "y"), name="t.py")
+
+
+def test_a_piece_cut_out_of_a_function_is_read_and_edited_where_it_stands(read: Read, edited: Edited) -> None:
+    text = "    model = 'org/M'\n\n    c = DPOConfig(a=1)\n    DPOTrainer(model=model, args=c)\n"
+    (launch,) = read(text, "t.py").launches
+    assert values(launch)["a"] == "1"
+    assert launch.effective()["a"].span.line == 3
+    assert edited(text, EditRequest("a", "2"), name="t.py") == text.replace("a=1", "a=2")

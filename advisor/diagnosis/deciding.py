@@ -1,0 +1,53 @@
+"""Finds the open question that decides most: what each answer would lead to, and the remedies right for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from advisor.diagnosis.diagnosis import UNKNOWN, Choice, QuestionStep
+from advisor.diagnosis.fact import Facts
+from advisor.diagnosis.tree import NO_SHORTAGE, UNSETTLED, walk
+from advisor.knowledge.schema import Cause, Tree
+
+
+class Outcome(Struct, frozen=True):
+    """A cause, and the answers that lead to it."""
+
+    choices: tuple[Choice, ...]
+    cause: Cause
+
+
+class DecidingQuestion(Struct, frozen=True):
+    """An open question and its outcomes, in the order of its answers."""
+
+    step: QuestionStep
+    outcomes: tuple[Outcome, ...]
+
+    @property
+    def right_either_way(self) -> frozenset[str]:
+        """Ids of the remedies that every outcome has."""
+        return frozenset.intersection(*(frozenset(outcome.cause.remedies) for outcome in self.outcomes))
+
+
+def deciding_question(
+    path: tuple[QuestionStep, ...], tree: Tree, facts: Facts, answers: Mapping[str, str]
+) -> DecidingQuestion | None:
+    """The open or guessed question whose answers lead to the most causes, the first of equals; None where none does."""
+    known = {question.id for question in tree.questions}
+    asked = [step for step in path if (step.answer == UNKNOWN or step.guess) and step.question in known]
+    found = [DecidingQuestion(step, _outcomes(step, tree, facts, answers)) for step in asked]
+    return max((one for one in found if len(one.outcomes) > 1), key=lambda one: len(one.outcomes), default=None)
+
+
+def _outcomes(step: QuestionStep, tree: Tree, facts: Facts, answers: Mapping[str, str]) -> tuple[Outcome, ...]:
+    """Answers that lead to one cause together; one that settles nothing, or needs no memory, is no outcome."""
+    causes: dict[str, Cause] = {}
+    choices: dict[str, list[Choice]] = {}
+    for choice in step.choices:
+        cause = walk(tree, dict(facts), {**answers, step.question: choice.id}).cause
+        if cause.id not in (UNSETTLED, *NO_SHORTAGE):
+            causes[cause.id] = cause
+            choices.setdefault(cause.id, []).append(choice)
+    return tuple(Outcome(tuple(choices[cause]), causes[cause]) for cause in causes)

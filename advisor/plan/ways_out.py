@@ -1,0 +1,143 @@
+"""Says what would make a run fit that no set of changes brings onto its machine: each way is computed before it is
+named.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from math import ceil
+
+from advisor.language import clauses, say
+from advisor.memory.fit import PLACES, Fit, FitFinding, counted
+from advisor.memory.predict import Overrides, Prediction
+from advisor.plan.propose import Proposal
+from advisor.plan.situation import Situation
+from advisor.plan.sizes import smallest_card
+from advisor.run.run import Knob, Run
+from advisor.units import GIB
+
+TIMES_NODES = (2, 4, 8, 16)
+"""Batches and groups divide by the nodes: they are doubled."""
+NODE_KNOBS = ("topology.nodes", "topology.actor_nodes", "topology.reference_nodes", "topology.critic_nodes")
+LORA = {
+    "actor.lora_rank": Knob("actor.lora_rank", 32, "assumed"),
+    "actor.full_finetuning": Knob("actor.full_finetuning", False, "assumed"),
+}
+
+
+def ways_out(situation: Situation, chosen: Overrides, all_of_them: Overrides) -> str:
+    """What would do beside the chosen changes, else beside all of them; that nothing tried does, where that is so."""
+    for beside in (chosen, all_of_them):
+        if found := list(_ways(situation, beside)):
+            return say(
+                "No set of these changes is enough on this machine. Beside them, any of these would be, by the same "
+                "arithmetic: {ways}.",
+                ways=clauses(found),
+            )
+    return say(
+        "No set of these changes is enough on this machine, nor beside them LoRA, the largest card or {times} times "
+        "the nodes.",
+        times=TIMES_NODES[-1],
+    )
+
+
+def _ways(situation: Situation, chosen: Overrides) -> Iterator[str]:
+    predictor = situation.predictor
+    now = predictor.predict(chosen)
+    if now.unfit("gpu") == [] and now.unfit("host"):
+        needed = max(counted(each, predictor.walls) for each in now.ledger.sums("host")) / (1 - predictor.margin)
+        yield say("{size} GiB of RAM on each node", size=ceil(needed / GIB))
+    if _trains_all(now.run) and _fits(predictor.predict(chosen, knobs=LORA)):
+        yield say("LoRA in place of training all weights (results change)")
+    nodes = _nodes(situation, chosen)
+    if nodes is not None:
+        yield say("{nodes} such nodes", nodes=nodes)
+    card = smallest_card(predictor, situation.knowledge.gpus, chosen) if not now.unfit("host") else None
+    if card is not None:
+        yield say("cards like the {card}", card=card.name)
+    model = _smaller_model(situation, chosen)
+    if model:
+        yield say("a smaller model, such as {model}", model=model)
+
+
+def _fits(prediction: Prediction) -> bool:
+    """Nothing is too full, and the card's size is known."""
+    return prediction.unfit("gpu") == [] and not prediction.unfit("host")
+
+
+def _trains_all(run: Run) -> bool:
+    full = run.value("actor.full_finetuning")
+    return full is True or (full is None and not run.number("actor.lora_rank"))
+
+
+def _nodes(situation: Situation, chosen: Overrides) -> int | None:
+    """The fewest nodes tried on which the run fits; None where it fits on none of them."""
+    predictor = situation.predictor
+    built = predictor.built(chosen)
+    present = built.run.topology.nodes
+    carriers = [n for knob in NODE_KNOBS if (n := built.natives.carrier(knob)) is not None]
+    for times in TIMES_NODES:
+        wider = dataclasses.replace(predictor.machine, nodes=present * times)
+        sizes = {n.key: str(n.value * times) for n in carriers if type(n.value) is int}
+        if _fits(predictor.on(wider).predict({**chosen, **sizes})):
+            return present * times
+    return None
+
+
+def _smaller_model(situation: Situation, chosen: Overrides) -> str:
+    """The largest model of the same family on which the run fits; "" where none does or the family is not known."""
+    shape = situation.now.run.model
+    if shape is None:
+        return ""
+    family = _family(shape.name)
+    models = [m for m in situation.knowledge.models if _family(m.name) == family and m.parameters < shape.parameters]
+    for model in sorted(models, key=lambda one: -one.parameters):
+        if _fits(situation.predictor.of_model(model.name).predict(chosen)):
+            return model.name
+    return ""
+
+
+def _family(name: str) -> str:
+    """ "qwen2.5" of "Qwen/Qwen2.5-7B-Instruct"."""
+    return name.rpartition("/")[2].partition("-")[0].lower()
+
+
+def squeezed(proposals: Sequence[Proposal], situation: Situation, base: Overrides) -> str:
+    """Of the change that relieves most where it died and only moves the failure to the other side; "" without one."""
+    here, other = situation.place, PLACES[1 - PLACES.index(situation.place)]
+    before = situation.predictor.predict(base)
+    short = _worst(before.fit, here)
+    if short is None or before.unfit(other):
+        return ""
+    for proposal in sorted(proposals, key=lambda p: -p.saves.get(situation.fullest, 0)):
+        spilled = _worst(situation.predictor.predict({**base, **proposal.overrides}).fit, other)
+        if spilled is not None and proposal.saves.get(situation.fullest, 0) > 0:
+            return _squeeze(proposal, short, spilled)
+    return ""
+
+
+def _squeeze(proposal: Proposal, short: FitFinding, spilled: FitFinding) -> str:
+    key, new = next(iter(proposal.overrides.items()))
+    told = {
+        "key": key.lstrip("-"),
+        "old": proposal.old.get(key) or say("unset"),
+        "new": new or say("removed"),
+        "short": ceil(short.short / GIB),
+        "spilled": ceil(spilled.short / GIB),
+    }
+    if short.place == "gpu":
+        return say(
+            "Neither side has the room: {key} {old} leaves each card {short} GiB short, {new} each node {spilled} GiB.",
+            **told,
+        )
+    return say(
+        "Neither side has the room: {key} {old} leaves each node {short} GiB short, {new} each card {spilled} GiB.",
+        **told,
+    )
+
+
+def _worst(fit: Fit, place: str) -> FitFinding | None:
+    """What is over at a place."""
+    over = [f for f in fit.findings if f.place == place and f.reason in ("over", "engine") and f.short]
+    return max(over, key=lambda f: f.short, default=None)

@@ -1,0 +1,344 @@
+"""Writes the short report: what a colleague would say at two in the morning, everything once; `--all` has the rest."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from advisor.crash.evidence import Evidence
+from advisor.diagnosis.deciding import DecidingQuestion, Outcome, deciding_question
+from advisor.diagnosis.diagnosis import UNKNOWN, QuestionStep
+from advisor.diagnosis.open_questions import tree_answers
+from advisor.diagnosis.tree import UNSETTLED
+from advisor.hostile import cells, clean_line
+from advisor.language import Sayings, clauses, listed, say, say_count, sentences
+from advisor.memory.cells import TITLES, Owner, PhaseSum, Place
+from advisor.memory.fit import FitVerdict, capacity_of, worst_of_each_place
+from advisor.plan.plan import Plan, PlanStep
+from advisor.report import phrases
+from advisor.report.layout import cut_front, join, section, table, wrap
+from advisor.report.record_report import record_lines
+from advisor.report.sharding_report import sharding_section
+from advisor.units import show_gib
+from advisor.words import BASIS_TITLES, PHASE_TITLES, Phase, sentence
+
+if TYPE_CHECKING:
+    from advisor.session import State
+
+QUOTED, BRIEFLY = 180, 90
+"""Characters of the proving line; where its sizes stand beside it."""
+REMARKS, ALTERNATIVES, OUTCOMES, HOLDERS, NOTES, ASSUMED, SIZES, CLAUSES = 3, 3, 3, 3, 2, 2, 4, 2
+"""Shown at most."""
+PARAGRAPH = 220
+"""Columns of a paragraph; the sentences beyond are for `--all`."""
+_PROVES = ("cause", "victim", "hint", "pointer", "warning")
+"""Roles of evidence, the one that proves most first."""
+UNPROVEN = "unproven"
+"""An answer that no evidence contradicts."""
+_OPTION = re.compile(r"--[a-z-]+")
+_SENTENCES = re.compile(r"(?<=[.!?]) (?=[A-Z\d])|(?<=[。！？])")
+_PROMISES: Sayings[FitVerdict] = Sayings(
+    {
+        "fits": "With these the run is expected to fit.",
+        "may_not_fit": "With these the run may fit; that is not certain.",
+        "does_not_fit": "These alone do not suffice.",
+        "cannot_be_said": "Whether these suffice cannot be computed.",
+    }
+)
+"""Of the selected changes."""
+_ONE_SIDE: Sayings[Place] = Sayings(
+    {
+        "gpu": "With these host RAM suffices; whether the cards do cannot be said.",
+        "host": "With these the cards suffice; whether host RAM does cannot be said.",
+    }
+)
+"""The same where the size of one place is all that is not known."""
+
+
+def short_report(state: State) -> str:
+    """Verdict and proof, cause, the question that decides most, changes, what they rest on, what to look at next."""
+    asked = _deciding(state)
+    return join(
+        [
+            *_head(state),
+            *_cause(state, guessed=asked is not None),
+            *(_asked(asked, state) if asked is not None else []),
+            *section(say("Change"), _changes(state)),
+            *_memory(state),
+            *section(say("It rests on"), _basis(state, asked)),
+            *section(say("If it fails again"), _again(state)),
+            "",
+            *wrap(say("--all shows the rest: every question, step, phase and case.")),
+        ]
+    )
+
+
+# --- verdict and proof ---------------------------------------------------------------------------------------------
+
+
+def _head(state: State) -> list[str]:
+    crash = state.crash
+    lines = wrap(phrases.verdict(state))
+    if crash.verdict == "unclear" and state.asked.logs:
+        lines += wrap(sentence(crash.unclear_because))
+    proof = min((one for one in crash.evidence if one.role in _PROVES), key=_proving, default=None)
+    if proof is not None:
+        sizes = phrases.printed(proof, SIZES)
+        quoted = _excerpt(proof, _anchors(state, proof), BRIEFLY if sizes else QUOTED)
+        lines += wrap(f"{cut_front(phrases.quote_place(proof), 60)}  {quoted}", 2, 4) + wrap(sizes, 4)
+    held = phrases.holders(crash, 1)
+    lines += wrap(say("Held: {held}", held=held[0]), 2, 4) if held else []
+    if crash.phase_because and crash.phase != "unknown":
+        lines += wrap(say("The phase: {because}", because=crash.phase_because), 2, 4)
+    run = f"{phrases.subject(state.run)} · {phrases.machine_line(state.machine)}"
+    return [*lines, *wrap(say("Run: {run}", run=run), 2, 4)]
+
+
+def _proving(entry: Evidence) -> tuple[int, int]:
+    return (entry.runs_ago, _PROVES.index(entry.role))
+
+
+def _anchors(state: State, entry: Evidence) -> tuple[str, ...]:
+    signatures = state.knowledge.signatures.signatures
+    return next((one.anchors for one in signatures if one.id == entry.signature), ())
+
+
+def _excerpt(entry: Evidence, anchors: Iterable[str], most: int) -> str:
+    """The part of a long line that stands around what makes it a proof."""
+    text = clean_line(entry.text, 100_000)
+    if len(text) <= most:
+        return text
+    at = min((found for anchor in anchors if (found := text.find(anchor)) >= 0), default=0)
+    start = max(0, min(at - most // 4, len(text) - most))
+    start = text.find(" ", start, at) + 1 if start else 0
+    part = text[start : start + most]
+    end = part.rfind(" ") if start + most < len(text) else -1
+    return ("…" if start else "") + (f"{part[:end]} …" if end > 0 else part)
+
+
+# --- cause and the open question -----------------------------------------------------------------------------------
+
+
+def _cause(state: State, guessed: bool) -> list[str]:
+    """Why, by which fact, what the user and the evidence say differently, known faults, and remarks."""
+    diagnosis = state.diagnosis
+    if not diagnosis.cause:
+        return []
+    title = diagnosis.title
+    if diagnosis.memory != "unknown" and not guessed:
+        title = say("{title} ({basis})", title=title, basis=BASIS_TITLES[diagnosis.basis])
+    head = say("Best guess: {title}", title=title) if guessed else say("Cause: {title}", title=title)
+    head = title if diagnosis.cause == UNSETTLED else head
+    lines = ["", *wrap(head, 0, 2), *wrap(_brief(diagnosis.explains), 2)]
+    last = diagnosis.path[-1] if diagnosis.path else None
+    lines += wrap(say("By: {fact}", fact=_answered(last)), 2, 4) if last is not None and _is_fact(last) else []
+    for step in diagnosis.path:
+        if step.suggested not in ("", step.answer, UNPROVEN):
+            other = next((choice.title for choice in step.choices if choice.id == step.suggested), step.suggested)
+            told = {"asks": step.asks, "answer": phrases.answer_title(step), "other": other}
+            lines += wrap(say("{asks} You said: {answer}. The evidence says: {other}.", **told), 2, 4)
+    for advice in diagnosis.advisories:
+        library = f"{advice.library} {advice.version}"
+        lines += wrap(say("{library}: {title}.", library=library, title=advice.title), 2, 4)
+    return lines + [line for remark in phrases.remarks(state)[:REMARKS] for line in wrap(_brief(remark), 2)]
+
+
+def _is_fact(step: QuestionStep) -> bool:
+    """Answered by what was read, and more than the verdict says already."""
+    return step.source in ("log", "script", "machine") and not step.guess and step.question not in ("memory", "phase")
+
+
+def _answered(step: QuestionStep) -> str:
+    told = {"asks": step.asks, "answer": phrases.answer_title(step), "because": phrases.because(step)}
+    return say("{asks} {answer} ({because})", **told)
+
+
+def _deciding(state: State) -> DecidingQuestion | None:
+    """None where a line of the log settled the cause, whatever else is open."""
+    path = state.diagnosis.path
+    settled = bool(path) and path[-1].source == "log" and _is_fact(path[-1])
+    if state.situation is None or state.crash.verdict == "not_oom" or settled:
+        return None
+    tree, facts = state.knowledge.tree, state.situation.facts
+    return deciding_question(path, tree, facts, tree_answers(state.answers))
+
+
+def _asked(asked: DecidingQuestion, state: State) -> list[str]:
+    """Where each answer leads, how to find out, and the step that is right whatever the answer."""
+    step, most = asked.step, OUTCOMES - bool(state.plan.selected())  # with nothing chosen, the answer is the next step
+    lines = ["", *wrap(say("One answer decides most: {asks}", asks=step.asks), 0, 2)]
+    for outcome in sorted(asked.outcomes, key=lambda one: one.cause.id != state.diagnosis.cause)[:most]:
+        lines += wrap(_outcome(outcome, state), 2, 4)
+    lines += _more(len(asked.outcomes) - most)
+    how = say("To find out: {how}", how=_brief(step.if_unknown, 1)) if step.if_unknown and most == OUTCOMES else ""
+    lines += wrap(sentences((how, say("Answer: --answer {question}=…", question=step.question))), 2, 4)
+    return lines + _right_either_way(asked, state.plan)
+
+
+def _right_either_way(asked: DecidingQuestion, plan: Plan) -> list[str]:
+    """A chosen step by its number, else one that is offered."""
+    right = [one for one in plan.steps if one.id in asked.right_either_way and _gives_room(one)]
+    chosen = [number for number, one in enumerate(plan.selected(), 1) if one in right]
+    if chosen:
+        return wrap(say("Right whatever the answer: change {number}", number=chosen[0]), 2, 4)
+    told = [say("Right whatever the answer: {step} ({id})", step=one.title, id=one.id) for one in right[:1]]
+    return [line for text in told for line in wrap(text, 2, 4)]
+
+
+def _gives_room(step: PlanStep) -> bool:
+    return step.selected or step.kind == "machine" or any(size > 0 for size in step.saves.values())
+
+
+def _outcome(outcome: Outcome, state: State) -> str:
+    """ "yes → Host memory grows with every step"."""
+    told = [choice.id for choice in outcome.choices[:2]]
+    left = len(outcome.choices) - len(told)
+    told += [say("{count} more", count=left)] if left else []
+    leads = say("as above") if outcome.cause.id == state.diagnosis.cause else outcome.cause.title
+    return f"{listed(told)} → {leads}"
+
+
+# --- the plan ------------------------------------------------------------------------------------------------------
+
+
+def _changes(state: State) -> list[str]:
+    plan = state.plan
+    chosen = plan.selected()
+    others = [step for step in plan.steps if not step.selected]
+    if not plan.steps:
+        return wrap(plan.shortfall, 2)
+    lines = wrap(sentences((_promise(plan), _worst(plan.shortfall))), 2)
+    for number, step in enumerate(chosen, 1):
+        lines += _chosen(f"{number}.", step)
+    helping = [step for step in others if (phrases.largest_saving(step) or ("", 1, ""))[1] >= 0]
+    shown = helping[: max(1, min(ALTERNATIVES, ALTERNATIVES + 1 - len(chosen)))]
+    if shown:
+        lines += wrap(say("Or:") if chosen else say("What could be done:"), 2)
+        lines += [line for step in shown for line in _offered(step, state)]
+    return lines + _more(len(others) - len(shown))
+
+
+def _promise(plan: Plan) -> str:
+    if not plan.selected():
+        return say("Nothing is chosen for you.")
+    beside = plan.fit.fits_beside
+    return _PROMISES[plan.fit.verdict] if beside is None else _ONE_SIDE[beside]
+
+
+def _worst(shortfall: str) -> str:
+    """What is short or in doubt: its first clauses, and how many more there are."""
+    parts = shortfall.split(clauses(("", "")))
+    left = len(parts) - CLAUSES
+    return sentence(clauses([*parts[:CLAUSES], say("{count} more", count=left)])) if left > 0 else sentence(shortfall)
+
+
+def _chosen(number: str, step: PlanStep) -> list[str]:
+    lines = wrap(f"{number} {_named(step)}", 2, 5)
+    for change in step.changes:
+        where = f"{change.file}:{change.line}" if change.line is not None else change.file or change.how
+        told = phrases.change_line(change)
+        lines += wrap(say("{change} ({place})", change=told, place=where) if where else told, 5, 7)
+    why = "" if phrases.saves_word(step) else _brief(step.why, 1)
+    costs = say("Costs: {costs}", costs=step.costs) if step.costs else ""
+    return lines + wrap(why, 5) + wrap(costs, 5, 7)
+
+
+def _offered(step: PlanStep, state: State) -> list[str]:
+    changes = clauses(phrases.change_line(change) for change in step.changes)
+    line = f"- {_named(step)}" + (f": {changes}" if changes else "")
+    unwritten = state.script is not None and step.kind == "setting" and not any(one.file for one in step.changes)
+    return wrap(say("{step}; by hand", step=line) if unwritten and changes else line, 2, 4)
+
+
+def _named(step: PlanStep) -> str:
+    """Title, what it saves, whether results change, and the id that `--accept` takes."""
+    results = "" if step.results == "unchanged" else say("results CHANGE")
+    facts = " · ".join(filter(None, [phrases.saves_word(step), results, step.id]))
+    return say("{step} ({facts})", step=step.title, facts=facts)
+
+
+def _brief(text: str, columns: int = PARAGRAPH) -> str:
+    """The first sentence, and those after it that fit into so many columns."""
+    first, *others = _SENTENCES.split(text)
+    for one in others:
+        if cells(first) + cells(one) > columns:
+            break
+        first = sentences((first, one))
+    return first
+
+
+def _more(left: int) -> list[str]:
+    return wrap(say_count("and {number} more", "and {number} more", left), 2) if left > 0 else []
+
+
+# --- memory, what it rests on, and what next -----------------------------------------------------------------------
+
+
+def _memory(state: State) -> list[str]:
+    """What was measured, else who holds how much in the phase that died, now and after; [] if that explains nothing."""
+    plan, ledger = state.plan, state.ledger
+    place: Place = "host" if state.diagnosis.memory == "host" else "gpu"
+    if state.crash.verdict == "not_oom":
+        return []
+    if state.measured is not None:
+        return section(say("What the watcher measured, GiB"), record_lines(state.measured, ledger))
+    short: Phase = next((one.phase for one in worst_of_each_place(plan.fit) if one.place == place), "unknown")
+    now = ledger.phase(place, state.diagnosis.phase) or ledger.phase(place, short) or ledger.crowded(place)
+    room = capacity_of(ledger, place)
+    if now is None or not phrases.room_word(now, room, plan):
+        return sharding_section(state.run, state.machine, state.crash) if place == "host" else []
+    then = plan.after.phase(place, now.phase) if plan.after is not None and plan.selected() else None
+    columns = [now, *([then] if then is not None else [])]
+    held = [_by_owner(phase) for phase in columns]
+    largest = sorted({**held[0], **held[-1]}, key=lambda owner: -max(sizes[owner] for sizes in held))[:HOLDERS]
+    rows = [[TITLES[owner], *(show_gib(sizes[owner]) for sizes in held)] for owner in largest]
+    rest = [sum(sizes.values()) - sum(sizes[owner] for owner in largest) for sizes in held]
+    rows += [[say("other"), *map(show_gib, rest)]] if any(rest) else []
+    rows.append([say("all, of {size}", size=show_gib(room)), *(show_gib(phase.expected) for phase in columns)])
+    titles = [say("now"), say("after")][: len(columns)]
+    one = say("one node") if place == "host" else say("one card")
+    title = say("Memory in {phase}, GiB, {place}", phase=PHASE_TITLES[now.phase], place=one)
+    return section(title, table([["", *titles], *rows], right=frozenset({1, 2})))
+
+
+def _by_owner(phase: PhaseSum) -> Counter[Owner]:
+    sizes: Counter[Owner] = Counter()
+    for cell in phase.cells:
+        sizes[cell.owner] += cell.expected
+    return sizes
+
+
+def _basis(state: State, asked: DecidingQuestion | None) -> list[str]:
+    """Notes on how the run was read, guesses of the count, what is not known, and the questions that stay open."""
+    if state.crash.verdict == "not_oom":
+        return []
+    ledger, shown = state.ledger, asked.step.question if asked is not None else ""
+    wanted = set(_OPTION.findall(" ".join(ledger.missing)))  # nothing is asked for twice
+    notes = [note for note in state.run.notes if not wanted & set(_OPTION.findall(note))]
+    lines = [line for note in notes[:NOTES] for line in wrap(note, 2, 4)] + _more(len(notes) - NOTES)
+    if ledger.assumed and not ledger.missing:
+        left = len(ledger.assumed) - ASSUMED
+        told = [*ledger.assumed[:ASSUMED], *([say("{count} more", count=left)] if left > 0 else [])]
+        lines += wrap(say("Assumed: {assumed}", assumed=clauses(told)), 2, 4)
+    lines += wrap(say("Not known: {missing}", missing=clauses(ledger.missing)), 2, 4) if ledger.missing else []
+    versioned = any("--lib" in _OPTION.findall(note) for note in notes)
+    still = [step.question for step in state.diagnosis.path if step.answer == UNKNOWN and step.question != shown]
+    open_ones = [f"{question}=…" for question in still if question != "version" or not versioned]
+    if open_ones:
+        told_so = listed(open_ones)
+        lines += wrap(say("More would tell: --answer {questions} (--all says how)", questions=told_so), 2, 4)
+    return lines
+
+
+def _again(state: State) -> list[str]:
+    """What to record, what would settle an unclear log, and the documented case most like this one."""
+    diagnosis, crash = state.diagnosis, state.crash
+    lines = wrap(diagnosis.record_next_time, 2)
+    if crash.verdict == "unclear":
+        lines += [line for hint in crash.settle_by[:1] for line in wrap(say("To settle it: {hint}", hint=hint), 2, 4)]
+    case = next((case for case in diagnosis.cases if case.of > 2), None)
+    if case is not None:
+        lines += wrap(say("Like this one: {title}: {source}", title=case.title, source=case.source), 2, 4)
+    return lines
