@@ -31,7 +31,7 @@ QUOTED, BRIEFLY = 180, 90
 """Characters of the proving line; where its sizes stand beside it."""
 REMARKS, ALTERNATIVES, OUTCOMES, HOLDERS, NOTES, ASSUMED, SIZES, CLAUSES = 3, 3, 3, 3, 2, 2, 4, 2
 """Shown at most."""
-PARAGRAPH = 220
+PARAGRAPH = 180
 """Columns of a paragraph; the sentences beyond are for `--all`."""
 _PROVES = ("cause", "victim", "hint", "pointer", "warning")
 """Roles of evidence, the one that proves most first."""
@@ -335,7 +335,7 @@ def _basis(state: State, asked: DecidingQuestion | None) -> list[str]:
 def _again(state: State) -> list[str]:
     """What to record, what would settle an unclear log, and the documented case most like this one."""
     diagnosis, crash = state.diagnosis, state.crash
-    lines = wrap(diagnosis.record_next_time, 2)
+    lines = wrap(_brief(diagnosis.record_next_time, 1), 2)
     if crash.verdict == "unclear":
         lines += [line for hint in crash.settle_by[:1] for line in wrap(say("To settle it: {hint}", hint=hint), 2, 4)]
     case = next((case for case in diagnosis.cases if case.of > 2), None)
