@@ -46,9 +46,10 @@ from advisor.request import (
     silent,
     stated_libraries,
 )
-from advisor.run.bound import native
+from advisor.run.bound import keys_of_knobs, native
 from advisor.run.build import RunInputs
 from advisor.run.dialect import Recognised, no_place
+from advisor.run.implied import shown_by_frames
 from advisor.run.run import Run
 from advisor.run.unread import unread_sharding
 from advisor.script.launch import Launch, Script
@@ -232,13 +233,16 @@ def _think(
     )
     shardings = knowledge.tree.sharding
     frames = [f"{frame.file}:{frame.function}" for frame in crash.frames]
+    by_engine = keys_of_knobs(recognised.framework, recognised.era, crash.engine_figures)
+    printed = {**shown_by_frames(recognised.framework, frames), **by_engine, **crash.settings}
     unread = unread_sharding(launch, shardings, answered_sharding(shardings, answers), frames)
+    paths = tuple(frame.file for frame in crash.frames)
     faults = Faults(knowledge.advisories, machine, crash, assumed=answers.get("regression") == "yes")
     died_at = _with_answered_phase(crash, answers)
     known = knowledge.signatures.signatures
     earlier = earlier_run(asked.logs, script, launch, crash, recognised)
     predictor = Predictor(
-        RunInputs(recognised, launch, machine, knowledge.models, crash.settings, asked.model, unread=unread),
+        RunInputs(recognised, launch, machine, knowledge.models, printed, asked.model, frames=paths, unread=unread),
         died_at,
         asked.margin,
         leaks=faults.knobs,

@@ -31,6 +31,7 @@ from advisor.plan.solve import overrides_of
 from advisor.report.json_report import diagnose_json, encode, estimate_json
 from advisor.report.markdown_report import markdown_report
 from advisor.report.phrases import fit_sentence
+from advisor.report.short_report import short_report
 from advisor.report.text_report import estimate_report, text_report
 from advisor.run_file import sizing_of
 from advisor.session import State, open_session
@@ -222,3 +223,7 @@ def test_the_promise_is_the_plans_fit(name: str) -> None:
     assert promised == (state.plan.fits is True)
     uncertain = "is expected to fit, but that is not certain" in flat(text_report(state))
     assert uncertain == (state.plan.fit.verdict == "may_not_fit")
+    if state.plan.selected():
+        page = flat(short_report(state))
+        assert ("is expected to fit" in page) == (state.plan.fit.verdict == "fits")
+        assert ("may fit; that is not certain" in page) == (state.plan.fit.verdict == "may_not_fit")

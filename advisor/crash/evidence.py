@@ -46,6 +46,8 @@ class Frame(Struct, frozen=True):
     line: int
     function: str
     log_line: int
+    text: str = ""
+    """The source line that the log prints below it; "" where it prints none."""
 
 
 class TopUser(Struct, frozen=True):
@@ -96,6 +98,8 @@ class Crash(Struct, frozen=True):
     gpu_total_bytes: int | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
     """Native keys the log itself prints resolved (config dump, `Error executing job with overrides`, `set -x`)."""
+    engine_figures: Mapping[str, str] = field(default_factory=dict)
+    """Knobs in force by the rollout engine's own lines, whatever the framework calls them."""
     frameworks: tuple[str, ...] = ()
     """Frameworks whose marks the log bears, strongest first."""
     unclear_because: str = ""

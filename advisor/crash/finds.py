@@ -125,7 +125,7 @@ class FindStore:
             text = "\n".join(line.printed for _, line in matched.lines)
             fields = fields_of(self._signature, matched.match)
             last = matched.lines[-1][1].number
-            yield Find(self._signature, fields, first, last, text, offset, matched.match.start())
+            yield Find(self._signature, fields, first, last, text, offset, matched.column)
 
 
 class _KeptBytes(Struct):

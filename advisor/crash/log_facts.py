@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import prod
 
 from advisor.crash.evidence import Reading, ReadingKind, TopUser
@@ -12,7 +12,7 @@ from advisor.crash.lines import LogLine
 from advisor.crash.literals import first_match, lines_with
 from advisor.crash.patterns import FieldValue
 from advisor.crash.phase import phase_of_texts
-from advisor.knowledge.schema import FrameRule, FrameworkMark, VersionMark
+from advisor.knowledge.schema import EngineFigure, FrameRule, FrameworkMark, VersionMark
 from advisor.redact import redact
 from advisor.units import GIB, read_size
 from advisor.words import Phase
@@ -80,6 +80,16 @@ def libraries_in(text: str, marks: Sequence[VersionMark]) -> dict[str, str]:
     return found
 
 
+def engine_figures_in(text: str, figures: Sequence[EngineFigure]) -> dict[str, str]:
+    """Knob → the value that the rollout engine printed, first met first."""
+    found: dict[str, str] = {}
+    for figure, lines in zip(figures, lines_with(text, [figure.within for figure in figures]), strict=True):
+        match = first_match(figure.pattern, lines)
+        if match:
+            found.setdefault(figure.knob, match.group(1))
+    return found
+
+
 def pip_lines(lines: Iterable[LogLine]) -> dict[str, str]:
     """Versions from lines that look like `pip list` or `pip freeze`."""
     found: dict[str, str] = {}
@@ -122,6 +132,16 @@ def top_users(lines: Sequence[LogLine]) -> tuple[tuple[TopUser, ...], tuple[LogL
         if len(users) == _ROWS:
             break
     return tuple(sorted(users, key=lambda user: -user.used_bytes)), tuple(rows)
+
+
+def listed_users(printed: Iterable[Mapping[str, FieldValue]]) -> tuple[TopUser, ...]:
+    """The processes of Ray's newer list (name, pid and the memory each really used), largest first, each once."""
+    users: dict[int, TopUser] = {}
+    for fields in printed:
+        pid, used, task = (fields.get(name) for name in ("pid", "task_bytes", "task"))
+        if isinstance(pid, int) and isinstance(used, int) and isinstance(task, str):
+            users.setdefault(pid, TopUser(pid, used, redact(task)))
+    return tuple(sorted(users.values(), key=lambda user: -user.used_bytes))[:_ROWS]
 
 
 def printed_tensor_bytes(lines: Sequence[LogLine]) -> int | None:

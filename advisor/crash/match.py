@@ -9,6 +9,7 @@ from itertools import chain
 
 from msgspec import Struct
 
+from advisor.crash.lines import SEGMENT_LIMIT
 from advisor.crash.patterns import Ready
 from advisor.crash.throttle import Throttle
 from advisor.crash.window import ByteWindow, LineAt
@@ -34,6 +35,13 @@ class SignatureMatch(Struct, frozen=True):
     ready: Ready
     match: re.Match[str]
     lines: tuple[LineAt, ...]
+    part: int = 0
+    """Which part of its physical line was tested: a message may be logged with literal line breaks."""
+
+    @property
+    def column(self) -> int:
+        """Orders the matches of one physical line."""
+        return self.part * SEGMENT_LIMIT + self.match.start()
 
 
 class _ProcessLines:
@@ -70,6 +78,7 @@ class Surroundings:
 
     def __init__(self, window: ByteWindow, begin: int, end: int, number: int, index: int = 0) -> None:
         offset = window.start + begin
+        self.index = index
         self.own = window.lines_at(begin, end, number)
         self.line = self.own[index]
         self.placed: LineAt = (offset, self.line)
@@ -101,7 +110,7 @@ def match_around(around: Surroundings, candidates: Sequence[Ready], vain: Thrott
         if ready.signature.span_lines > 1:
             found = _joined(ready, around, alone, vain)
         else:
-            found = SignatureMatch(ready, alone, (around.placed,)) if alone else None
+            found = SignatureMatch(ready, alone, (around.placed,), around.index) if alone else None
         if found is not None:
             return found
     return None
@@ -117,14 +126,14 @@ def beside(found: SignatureMatch, around: Surroundings, candidates: Sequence[Rea
         match = ready.regex.search(around.line.text) if ready.signature.role in _TELLING else None
         if match is not None and all(match.end() <= begin or end <= match.start() for begin, end in taken):
             taken.append(match.span())
-            yield SignatureMatch(ready, match, (around.placed,))
+            yield SignatureMatch(ready, match, (around.placed,), around.index)
 
 
 def _joined(ready: Ready, around: Surroundings, alone: re.Match[str] | None, vain: Throttle) -> SignatureMatch | None:
     """A message that may go on below; failing that, one that began above. `alone`: what its line shows of it."""
     text = around.line.text
     if alone is not None and len(text) - alone.end() > _TAIL:
-        return SignatureMatch(ready, alone, (around.placed,))
+        return SignatureMatch(ready, alone, (around.placed,), around.index)
     shape = ready, hash(text.translate(_DIGITS))
     if alone is None and vain.exhausted(shape, around.placed[0]):
         return None
@@ -185,5 +194,5 @@ def _within(ready: Ready, around: Surroundings, above: list[LineAt], below: list
         first = bisect_right(offsets, match.start()) - 1
         last = bisect_right(offsets, max(match.end() - 1, match.start())) - 1
         if first <= at <= last:
-            return SignatureMatch(ready, match, tuple(members[first : last + 1]))
+            return SignatureMatch(ready, match, tuple(members[first : last + 1]), around.index)
     return None

@@ -15,7 +15,7 @@ from msgspec import Struct
 from advisor.crash.evidence import Frame, TopUser
 from advisor.crash.finds import LogFind
 from advisor.crash.lines import LogLine
-from advisor.crash.tracebacks import Trace
+from advisor.crash.tracebacks import NO_TRACE, Trace
 from advisor.knowledge.schema import FrameRule, FrameTier, Progress
 from advisor.language import say
 from advisor.words import Phase
@@ -24,6 +24,10 @@ _TIERS = {tier: rank for rank, tier in enumerate(get_args(FrameTier))}
 _CRITIC = re.compile(r"\bCritic(?:Model|Ray|Worker)\w*")
 _LOOKED_BACK = 4_000
 """Lines before a failure in which its last progress line is looked for."""
+_DONE = " 100%|"
+"""A bar at its end: its phase is over, and nothing says which came next."""
+_GO_ON: tuple[Phase, ...] = ("model_load", "rollout_init")
+"""Phases of which a bar shows only a part: sharding follows the shards, and the engine's start its graphs."""
 PhaseProof = tuple[Phase, str]
 """(phase, one clause that says by what)"""
 _UNKNOWN: PhaseProof = ("unknown", "")
@@ -46,9 +50,16 @@ class PhaseRules(Struct, frozen=True):
 
 
 def phase_of(
-    cause: LogFind | None, trace: Trace, last: ProgressLine | None, users: Sequence[TopUser], rules: PhaseRules
+    cause: LogFind | None,
+    trace: Trace,
+    last: ProgressLine | None,
+    users: Sequence[TopUser],
+    rules: PhaseRules,
+    driver: Trace = NO_TRACE,
 ) -> PhaseProof:
-    """The phase of a failure and what shows it. `last`: the last progress line of its run before it."""
+    """The phase of a failure and what shows it. `last`: the last progress line of its run before it; `driver`: where
+    the process stood that waited for the one that failed.
+    """
     strong = _by_frames(cause, trace, [rule for rule in rules.frames if rule.tier != "fallback"])
     message = _by_message(cause)
     if strong[0] == "model_load" and message != _UNKNOWN:
@@ -58,7 +69,7 @@ def phase_of(
     if strong[0] != "unknown" or message != _UNKNOWN:
         return strong if strong[0] != "unknown" else message
     among, _ = open_phases(cause, trace, rules)  # a hint may choose among these phases, not overrule them
-    hints = [] if among else [_by_frames(cause, trace, rules.frames)]
+    hints = [] if among else [_by_frames(cause, trace, rules.frames), _by_driver(driver, rules)]
     hints.append(_by_largest(users, rules))
     if last is not None:
         hints.append((last[1], say("last progress mark, line {line}", line=last[0].number)))
@@ -117,7 +128,7 @@ def last_progress(lines: Sequence[LogLine], rules: PhaseRules) -> ProgressLine |
     for line in reversed(lines[-_LOOKED_BACK:]):
         for pattern, phase in chosen:
             if pattern.search(line.printed):
-                return line, phase
+                return line, "unknown" if _DONE in line.printed and phase not in _GO_ON else phase
     return None
 
 
@@ -136,6 +147,13 @@ def _by_texts(cause: LogFind | None, trace: Trace, rules: PhaseRules) -> PhasePr
         return phase, say("Ray task {name}", name=found)
     phase, found = phase_of_texts([text for text in (*own, *trace.texts) if text], rules.frames, "text")
     return (phase, say("text {quoted}", quoted=found)) if phase != "unknown" else _UNKNOWN
+
+
+def _by_driver(driver: Trace, rules: PhaseRules) -> PhaseProof:
+    phase, because = _by_frames(None, driver, [rule for rule in rules.frames if rule.tier != "fallback"])
+    if phase == "unknown":
+        phase, because = _by_texts(None, driver, rules)
+    return (phase, say("the driver waited there: {because}", because=because)) if phase != "unknown" else _UNKNOWN
 
 
 def _by_message(cause: LogFind | None) -> PhaseProof:

@@ -14,10 +14,12 @@ from advisor.crash.finds import FAILURES, Find, LogFind, as_evidence, deduplicat
 from advisor.crash.holders import with_holders
 from advisor.crash.lines import LogLine
 from advisor.crash.log_facts import (
+    engine_figures_in,
     engine_processes,
     frameworks_in,
     gpu_names_in,
     libraries_in,
+    listed_users,
     pip_lines,
     printed_tensor_bytes,
     readings_in,
@@ -29,7 +31,7 @@ from advisor.crash.phase import PhaseRules, ProgressLine, last_progress, open_ph
 from advisor.crash.scan import scan, unanchored_finds
 from advisor.crash.snapshot import readable
 from advisor.crash.sources import PREVIEW, LogSource, open_sources, tail_source, text_source, unwrapped
-from advisor.crash.tracebacks import Trace, trace_of
+from advisor.crash.tracebacks import NO_TRACE, Trace, trace_of, waiter_of
 from advisor.crash.verdict import ALLOCATOR_WARNING, Judgement, is_pinning, memory_by_frames
 from advisor.knowledge.schema import FrameRule, Progress, Signatures
 from advisor.language import listed, mark, say
@@ -139,7 +141,7 @@ class _CrashReader:
         self.text = "\n".join(line.printed for _, line in self._every_line())[:_FACT_CHARACTERS]
         self.frameworks = frameworks_in(self.text, signatures.framework_marks)
         self.every_rule, self.rules = rules, rules.of(self.frameworks)
-        self.versions = signatures.versions
+        self.versions, self.figures = signatures.versions, signatures.engine_figures
         marks = unanchored_finds(ready, self.lines)
         self.placed = self._ordered(marks)
         runs = runs_in(self.lines, [source.changed for source in sources])
@@ -162,7 +164,8 @@ class _CrashReader:
         trace = trace_of(cause, self._lines_of(cause))
         users, rows = self._users(cause)
         last = last_progress(self._lines_until(cause), self.rules)
-        phase, because = phase_of(cause, trace, last, users, self.rules)
+        driver = NO_TRACE if trace.frames or cause is None else waiter_of(cause, self._lines_of(cause))
+        phase, because = phase_of(cause, trace, last, users, self.rules, driver)
         among, frame = open_phases(cause, trace, self.rules) if phase == "unknown" else ((), "")
         if among:
             because = say("{frame}: part of {phases}; its caller is not shown", frame=frame, phases=both(among))
@@ -189,6 +192,7 @@ class _CrashReader:
             gpu_names=gpu_names_in(self.text),
             gpu_total_bytes=_gpu_total(self.run.placed),
             settings=settings_in([line for _, line in own_first]),
+            engine_figures=engine_figures_in(self.text, self.figures),
             frameworks=self.frameworks,
             unclear_because=unclear_because,
             settle_by=settle_by,
@@ -221,7 +225,8 @@ class _CrashReader:
         if cause is None or self.run.judgement.memory != "host":
             return (), ()
         tables = ([cause.find.first, *cause.find.after], *self.lines)
-        return next((found for lines in tables if (found := top_users(lines))[0]), ((), ()))
+        listed = listed_users(one.find.fields for one in self.run.placed), ()
+        return next((found for lines in tables if (found := top_users(lines))[0]), listed)
 
     def _evidence(
         self, judgement: Judgement, users: Sequence[TopUser], rows: Sequence[LogLine], last: ProgressLine | None

@@ -33,6 +33,8 @@ _INSIDE = ("^", "~", "---", "-->", "...", "│", "╭", "╰", "|")
 """What lines inside a traceback begin with that are neither frames nor source."""
 _FOREIGN = 200
 """Lines of other processes that may stand between the lines of one traceback."""
+_TEXT = 200
+"""Characters kept of the source line below a frame."""
 _TEXT_LINES = 12
 """Source lines kept next to the frames."""
 
@@ -43,6 +45,9 @@ class Trace(Struct, frozen=True):
     frames: tuple[Frame, ...] = ()
     tasks: tuple[str, ...] = ()
     texts: tuple[str, ...] = ()
+
+
+NO_TRACE = Trace()
 
 
 def frame_in(line: LogLine) -> Frame | None:
@@ -76,6 +81,7 @@ def _trace_above(before: Sequence[LogLine], process: str) -> Trace:
     tasks: list[str] = []
     texts: list[str] = []
     foreign = arrow = 0
+    below = ""
     for line in reversed(before):
         if line.process != process:
             foreign += 1
@@ -87,11 +93,12 @@ def _trace_above(before: Sequence[LogLine], process: str) -> Trace:
         if pointed := _ARROW.match(line.text):
             arrow = int(pointed["line"])
         if frame is not None:
-            frames.append(frame)
+            frames.append(replace(frame, text=below.strip()[:_TEXT]))
         elif _BEGIN in line.text or (frames and not _continues(line)):
             break
         elif len(texts) < _TEXT_LINES:
             texts.append(line.text)
+        below = "" if frame is not None else line.text
     return Trace(tuple(reversed(frames)), tuple(tasks), tuple(texts))
 
 
@@ -131,6 +138,13 @@ def trace_of(cause: LogFind | None, lines: Sequence[LogLine]) -> Trace:
         lines = [cause.find.first, *cause.find.after]
     last = next((i for i in range(len(lines) - 1, -1, -1) if frame_in(lines[i])), None)
     return _trace_above(lines[: last + 2], lines[last].process) if last is not None else Trace()
+
+
+def waiter_of(cause: LogFind, lines: Sequence[LogLine]) -> Trace:
+    """Where the process stood that waited for the one that failed: its traceback, or its request that got no answer."""
+    trace = trace_of(None, lines)
+    waited = [line.text for line in cause.find.after[:_CHAIN_LINES] if "timed out" in line.text]
+    return trace if trace.frames else Trace(texts=tuple(waited[:_TEXT_LINES]))
 
 
 def _around(cause: LogFind, lines: Sequence[LogLine]) -> Trace:

@@ -10,9 +10,19 @@ from advisor.diagnosis.conditions import all_hold, contradicted
 from advisor.diagnosis.diagnosis import Advice
 from advisor.diagnosis.fact import Fact, Facts
 from advisor.knowledge.schema import Advisory
-from advisor.language import clauses, say
+from advisor.language import Sayings, clauses, listed, say
 from advisor.rules.functions import version_in
 
+WORDS: Sayings[str] = Sayings(
+    {
+        "zero3": "how the states are sharded",
+        "gradient_checkpointing": "whether activations are recomputed",
+        "images": "whether prompts have images",
+        "knob.rollout.samples_per_prompt": "samples per prompt",
+        "framework": "the framework",
+    }
+)
+"""What a condition asks of the run, in words."""
 _WHERE = frozenset({"phase", "memory"})
 """Facts of the crash itself: an advisory that asks for none speaks of a fault that it need not have."""
 
@@ -63,6 +73,19 @@ def concerns(
     return tuple(found)
 
 
+def suspects(found: Iterable[Concern]) -> tuple[Concern, ...]:
+    """Those with a cause that nobody can dismiss: their version or their situation is not known here."""
+    return tuple(c for c in found if c.advisory.cause is not None and (c.version is None or (c.bad and not c.sure)))
+
+
+def suspicion(concern: Concern, facts: Facts) -> str:
+    """What is not known of it: "… : not known here: deepspeed's version, how the states are sharded"."""
+    asked = dict.fromkeys(name for rule in concern.advisory.when for name in rule.names())
+    open_ = [say("the version of {library}", library=concern.advisory.library)] if concern.version is None else []
+    open_ += [WORDS[name] for name in WORDS if name in asked and name not in facts]
+    return say("{title}; not known here: {what}.", title=concern.advisory.title, what=listed(open_))
+
+
 def concern_facts(found: Iterable[Concern]) -> dict[str, Fact]:
     """Facts for the tree: which causes an advisory proves, and whether all that could be checked were."""
     facts: dict[str, Fact] = {}
@@ -71,8 +94,7 @@ def concern_facts(found: Iterable[Concern]) -> dict[str, Fact]:
         if concern.applies:
             because = say("{library} {version} is one of {versions}", **_told(concern))
             facts[f"advisory.cause.{concern.advisory.cause}"] = Fact(True, "machine", because)
-    unknown = [concern for concern in blamed if concern.possible]
-    if not unknown:
+    if not suspects(blamed):
         clean = [c for c in blamed if c.version is not None and not c.bad]
         told = clauses(say("{library} {version} is not one of {versions}", **_told(concern)) for concern in clean)
         because = told or say("no known regression has this sharding and phase")

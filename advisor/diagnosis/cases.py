@@ -16,7 +16,7 @@ from advisor.run.run import Run
 
 GRADES = ("confirmed", "plausible", "failed", "reported", "folklore")
 DECISIVE = ("framework", "memory")
-"""A case of another framework or memory is another case, and so is one whose library version is known to be another."""
+"""A case of another framework, memory or library version is another case; these two alone are none."""
 LEAST_WITHOUT_FRAMEWORK = 3
 """Where the framework is not known, so many other facts must be, and all agree."""
 LEAST = 2
@@ -68,7 +68,8 @@ def _match(case: Case, facts: Facts, run: Run) -> MatchedCase | None:
         else:
             differs.append(say("{fact}: here {here}, there {there}", fact=name, here=here, there=wanted))
     least, share = _enough(case, facts, run)
-    if known < least or agree / known < share:
+    telling = any(name not in DECISIVE and _here(name, facts, run) is not None for name in case.situation)
+    if known < least or agree / known < share or not telling:
         return None
     return MatchedCase(case, CaseMatch(case.id, case.title, case.source, agree, known, tuple(differs)))
 

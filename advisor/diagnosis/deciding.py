@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from advisor.diagnosis.diagnosis import UNKNOWN, Choice, QuestionStep
 from advisor.diagnosis.fact import Facts
-from advisor.diagnosis.tree import NOTHING_FAILED, UNSETTLED, walk
+from advisor.diagnosis.tree import NO_SHORTAGE, UNSETTLED, walk
 from advisor.knowledge.schema import Cause, Tree
 
 
@@ -42,13 +42,12 @@ def deciding_question(
 
 
 def _outcomes(step: QuestionStep, tree: Tree, facts: Facts, answers: Mapping[str, str]) -> tuple[Outcome, ...]:
-    """Answers that lead to one cause together; one that settles nothing, or denies a proven crash, is no outcome."""
-    proven = "verdict" in facts and facts["verdict"].value == "oom"
+    """Answers that lead to one cause together; one that settles nothing, or needs no memory, is no outcome."""
     causes: dict[str, Cause] = {}
     choices: dict[str, list[Choice]] = {}
     for choice in step.choices:
         cause = walk(tree, dict(facts), {**answers, step.question: choice.id}).cause
-        if cause.id not in (UNSETTLED, NOTHING_FAILED) and not (proven and cause.memory == "none"):
+        if cause.id not in (UNSETTLED, *NO_SHORTAGE):
             causes[cause.id] = cause
             choices.setdefault(cause.id, []).append(choice)
     return tuple(Outcome(tuple(choices[cause]), causes[cause]) for cause in causes)

@@ -5,20 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.crash.evidence import Crash
-from advisor.diagnosis.advise import Concern, advice_of, concern_facts, concerns
+from advisor.diagnosis.advise import Concern, advice_of, concern_facts, concerns, suspects, suspicion
 from advisor.diagnosis.cases import MatchedCase, match_cases
-from advisor.diagnosis.diagnosis import UNKNOWN, Diagnosis
+from advisor.diagnosis.diagnosis import UNKNOWN, Diagnosis, QuestionStep
 from advisor.diagnosis.fact import Fact
 from advisor.diagnosis.facts import DiagnosisInputs, gather_facts
 from advisor.diagnosis.likely_phase import narrowed, walk_likeliest
 from advisor.diagnosis.remarks import remarks
 from advisor.diagnosis.tree import RETOLD, Walk, check_answers, less_likely, retell, ruled_out, walk
 from advisor.knowledge.schema import Cause, Knowledge, Tree
+from advisor.language import say, sentences
 from advisor.memory.calibrate import Correction
 from advisor.memory.cells import Ledger
 from advisor.words import MEMORIES, PHASES, Basis, Memory, Phase
+
+SUSPECTED = {"regression": "library-regression", "host_growth": "host-library-leak", "what_grows": "host-library-leak"}
+"""Questions, and the cause of the advisories that would answer them."""
+GROWTH = {"host_growth": "host.grows"}
+"""Questions whose yes is a fact for the advisories, which are checked before the walk."""
 
 
 class Diagnosed(Struct, frozen=True):
@@ -41,12 +48,16 @@ def diagnose(
     for name in RETOLD:
         if name in answers:
             retell(facts, name, answers[name])
+    for name, fact in GROWTH.items():
+        if answers.get(name) == "yes":
+            facts.setdefault(fact, Fact(True, "user", say("you said so")))
     # where the phase is not known, an advisory is not dismissed for it
     worries = concerns(knowledge.advisories, facts, ignoring=frozenset({"phase"} - set(facts)))
     facts.update(concern_facts(worries))
     walked = _walked(knowledge.tree, facts, answers, known, proved)
     matched = match_cases(knowledge.cases, facts, known.run, knowledge.own_cases)
     cause = walked.cause
+    path = tuple(_suspecting(step, worries, facts) for step in walked.steps)
     diagnosis = Diagnosis(
         cause=cause.id,
         title=cause.title,
@@ -54,16 +65,25 @@ def diagnose(
         basis=_basis(walked, known.ledger),
         memory=_memory(facts, walked, known.crash),
         phase=_phase(facts),
-        path=walked.steps,
+        path=path,
         ruled_out=ruled_out(knowledge.tree, cause.id, facts),
         less_likely=less_likely(knowledge.tree, walked, facts),
         cases=tuple(m.match for m in matched[:3]),
         advisories=advice_of(worries),
-        remarks=remarks(known.crash, known.run, known.ledger, facts, found, cause.id),
+        remarks=remarks(known.crash, known.run, known.ledger, facts, found, cause.id, known.attribution),
         record_next_time=" ".join(cause.record_next_time.split()),
         open_questions=tuple(step.question for step in walked.steps if step.answer == UNKNOWN),
     )
     return Diagnosed(diagnosis, cause, facts, worries, matched)
+
+
+def _suspecting(step: QuestionStep, worries: tuple[Concern, ...], facts: Mapping[str, Fact]) -> QuestionStep:
+    """An open question that a library version would answer, with the versions that are suspects."""
+    suspected = [one for one in suspects(worries) if one.advisory.cause == SUSPECTED.get(step.question)]
+    if step.answer != UNKNOWN or not suspected:
+        return step
+    told = (suspicion(one, facts) for one in suspected[:2])
+    return replace(step, if_unknown=sentences((step.if_unknown, *told)))
 
 
 def _walked(

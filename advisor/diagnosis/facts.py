@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from msgspec import Struct
 
-from advisor.crash.evidence import Crash, Evidence, Frame, Reading, ReadingKind
+from advisor.crash.evidence import Crash, Evidence, Reading, ReadingKind
 from advisor.crash.holders import contradicts, held_by_others, is_empty
+from advisor.diagnosis.backend_facts import backend_facts
 from advisor.diagnosis.diagnosis import AnsweredBy
 from advisor.diagnosis.fact import Fact
 from advisor.diagnosis.fact import Facts as Facts
+from advisor.diagnosis.frame_facts import frame_facts
 from advisor.diagnosis.from_record import record_facts
+from advisor.diagnosis.host_users import host_user_facts
 from advisor.diagnosis.ledger_facts import ledger_facts
 from advisor.language import say
 from advisor.machine.inventory import Machine
@@ -23,20 +25,8 @@ from advisor.run.run import Knob, Run
 from advisor.units import show_bytes
 from advisor.watch.measured import Measured
 
-GATHER = re.compile(r"all_?gather|GatheredParameters|summon_full_params|_unshard|full_tensor", re.IGNORECASE)
-"""Functions that collect sharded weights (DeepSpeed, FSDP, DTensor)."""
-LOGITS_CAST = re.compile(r"^(?:float_conversion|float16_to_fp32)$")
-"""Megatron's Float16Module casts the logits of the last stage to fp32 at once (core/transformer/module.py)."""
-LOGITS = re.compile(
-    r"^(?:log_?softmax|softmax|logsumexp|selective_log_softmax|entropy_from_logits\w*|cross_entropy\w*|"
-    r"log_?probs?_from_logits\w*|vocab_parallel_\w+|gather_logprobs\w*)$"
-)
-"""Functions that go over the whole vocabulary (torch, verl, OpenRLHF, TRL, slime, AReaL)."""
 LARGE_SHM_GB = 32
 """Loaders and NCCL of one node need some gigabytes: a /dev/shm of this size, mostly free, did not run out."""
-ENGINES = ("vllm", "sglang")
-NEAREST = 2
-"""Innermost frames among which one of them stands where it is what failed."""
 COURSE_ENOUGH = 4
 """Readings of one moment in one process before they tell a course."""
 RISEN, LEVEL, RISING = 0.10, 0.03, 0.9
@@ -51,8 +41,6 @@ DOMINATES, MINOR = 0.5, 0.1
 victim that held less than a tenth of what was in use (judgement)."""
 BELOW_RAM = 0.95
 """A limit so far below the RAM was set by somebody; less is what the kernel itself keeps (judgement)."""
-DRIVER = re.compile(r"TaskRunner|main_task|Runner\.run|main_ppo|train_ppo_ray")
-"""Names of the process that drives a run and holds whole batches."""
 
 
 class DiagnosisInputs(Struct, frozen=True):
@@ -74,6 +62,8 @@ def gather_facts(known: DiagnosisInputs) -> dict[str, Fact]:
     facts.update(record_facts(known.measured))
     facts.update(_run_facts(known.run))
     facts.update(_machine_facts(known))
+    model = known.run.model
+    facts.update(host_user_facts(known.crash.top_users, model.parameters if model is not None else None))
     facts.update(ledger_facts(known.ledger, known.run, known.crash, known.attribution))
     if not known.crash.lines_read and known.run.framework == "unknown" and not known.run.settings:
         facts["nothing_given"] = Fact(True, "script", say("neither a log nor a launch script was given"))
@@ -87,11 +77,6 @@ def _line(evidence: Evidence) -> str:
 def _grouped(count: int) -> str:
     """ "41 207": read more easily than "41207", and not taken for a fraction."""
     return f"{count:,}".replace(",", " ")
-
-
-def _frame(frame: Frame) -> str:
-    file = frame.file.replace("\\", "/").rsplit("/", 1)[-1]
-    return say("frame {file} {function}, line {line}", file=file, function=frame.function, line=frame.log_line)
 
 
 def _crash_facts(crash: Crash) -> dict[str, Fact]:
@@ -120,18 +105,8 @@ def _crash_facts(crash: Crash) -> dict[str, Fact]:
         facts.setdefault(f"line.{evidence.signature}", Fact(True, "log", _line(evidence), (number,)))
     facts.update(_shared_memory(crash.evidence))
     if crash.frames:
-        gathers = [f for f in crash.frames if GATHER.search(f.function)]
-        last = gathers[-1] if gathers else crash.frames[-1]
-        facts["frame.gather"] = Fact(bool(gathers), "log", _frame(last))
-        facts.update(_scoring(crash.frames))
-        facts.update(_engine(crash.frames))
-    if crash.top_users:
-        top = crash.top_users[0]
-        because = say(
-            "Ray's table of memory users: {command} {size}", command=top.command, size=show_bytes(top.used_bytes)
-        )
-        facts["host.top_user"] = Fact(top.command, "log", because)
-        facts["host.driver_large"] = Fact(DRIVER.search(top.command) is not None, "log", because)
+        facts.update(frame_facts(crash.frames))
+        facts.update(backend_facts(crash.frames))
     facts.update(course_facts(crash))
     return facts
 
@@ -146,28 +121,6 @@ def _shared_memory(evidence: Sequence[Evidence]) -> dict[str, Fact]:
             because = say("df: {percent:g}% of {size} in use ({line})", percent=percent, size=whole, line=_line(one))
             return {"shm.roomy": Fact(large and percent < ROOMY_PERCENT, "log", because, (number,))}
     return {}
-
-
-def _engine(frames: Sequence[Frame]) -> dict[str, Fact]:
-    """Which engine's own code failed, by the folder of the innermost frame that lies in one."""
-    for frame in reversed(frames):
-        parts = frame.file.replace("\\", "/").split("/")
-        name = next((engine for engine in ENGINES if engine in parts[:-1]), None)
-        if name is not None:
-            return {"frame.engine": Fact(name, "log", _frame(frame))}
-    return {}
-
-
-def _scoring(frames: Sequence[Frame]) -> dict[str, Fact]:
-    """Whether what failed goes over the whole vocabulary; nothing where the innermost frames do not tell."""
-    near = list(reversed(frames[-NEAREST:]))
-    cast = next((frame for frame in near if LOGITS_CAST.match(frame.function)), None)
-    found = cast or next((frame for frame in near if LOGITS.match(frame.function)), None)
-    if found is None:
-        return {}
-    because = _frame(found)
-    whole = {"frame.logits_cast": Fact(True, "log", because)} if cast is not None else {}
-    return {"frame.logits": Fact(True, "log", because), **whole}
 
 
 def _printed(first: Evidence, where: str) -> dict[str, Fact]:
@@ -188,6 +141,7 @@ def _printed(first: Evidence, where: str) -> dict[str, Fact]:
         because = say("{tried} asked for, {free} free of {total} ({line})", **sizes, line=where)
         facts["gpu.missing_share"] = Fact(max(0.0, (tried - free) / total), "log", because, (0,))
     if tried is not None and free is not None:
+        facts["gpu.free_bytes"] = Fact(free, "log", where, (0,))
         facts["gpu.free_exceeds_request"] = Fact(contradicts(fields), "log", where, (0,))
         facts["gpu.empty"] = Fact(is_empty(fields), "log", where, (0,))
     if idle is not None and total and tried is not None:

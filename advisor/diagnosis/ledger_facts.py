@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from advisor.crash.evidence import Crash
 from advisor.diagnosis.fact import Fact
 from advisor.language import Sayings, say
-from advisor.memory.cells import ENGINE, TITLES, Ledger, Match, owners_of
+from advisor.memory.cells import ENGINE, TITLES, Ledger, Match, PhaseSum, owners_of
 from advisor.run.run import Run
 from advisor.units import show_bytes
-from advisor.words import PHASE_NAMES
+from advisor.words import PHASE_NAMES, when
 
+ROOM = 0.8
+"""A run whose upper bound takes less of the card fits with room to spare (judgement)."""
 _GROUPS: Sayings[str] = Sayings({"states": "states", "batch": "batch", "engine": "engine"})
 """Owners of the ledger, in groups."""
 
@@ -50,6 +52,7 @@ def ledger_facts(ledger: Ledger, run: Run, crash: Crash, attribution: Sequence[M
             activations=show_bytes(kept),
         )
         facts["ledger.logits_larger"] = Fact(logits > kept, "script", told)
+        facts["ledger.gpu_room"] = _room(ledger, phase)
     facts.update(_host_holder(ledger, crash))
     if fullest is not None and ledger.gpu_capacity is not None:
         size_sentences = {"size": show_bytes(fullest.expected), "total": show_bytes(ledger.gpu_capacity)}
@@ -57,6 +60,21 @@ def ledger_facts(ledger: Ledger, run: Run, crash: Crash, attribution: Sequence[M
         facts["ledger.gpu_fits"] = Fact(fullest.expected <= ledger.gpu_capacity, "script", told)
     facts.update(_tensor(attribution))
     return facts
+
+
+def _room(ledger: Ledger, phase: PhaseSum) -> Fact:
+    """Whether the settings leave so much of the card free, at the worst, that they do not explain a shortage."""
+    capacity = ledger.gpu_capacity
+    if capacity is None or ledger.doubts:
+        return Fact(False, "script", "")
+    because = say(
+        "by the settings {size} of {total} are in use {when}: {room} to spare",
+        when=when(phase.phase),
+        size=show_bytes(phase.expected),
+        total=show_bytes(capacity),
+        room=show_bytes(max(0, capacity - phase.expected)),
+    )
+    return Fact(phase.high <= ROOM * capacity, "script", because)
 
 
 def _tensor(attribution: Sequence[Match]) -> dict[str, Fact]:

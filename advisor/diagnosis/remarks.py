@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from advisor.crash.evidence import Crash, Evidence
 from advisor.diagnosis.fact import Facts
 from advisor.language import clauses, listed, say, sentences
 from advisor.memory.calibrate import Correction
-from advisor.memory.cells import TITLES, Ledger
+from advisor.memory.cells import TITLES, Ledger, Match
 from advisor.memory.constants import BF16
 from advisor.run.run import Run
 from advisor.units import GIB, show_bytes
@@ -21,7 +21,13 @@ _ADDRESS = re.compile(r"\bip=([0-9A-Fa-f.:]{3,45}|[\w.-]{1,60})")
 
 
 def remarks(
-    crash: Crash, run: Run, ledger: Ledger, facts: Facts, found: tuple[Correction, ...], cause: str
+    crash: Crash,
+    run: Run,
+    ledger: Ledger,
+    facts: Facts,
+    found: tuple[Correction, ...],
+    cause: str,
+    matches: Sequence[Match] = (),
 ) -> tuple[str, ...]:
     """All remarks, the most important first."""
     return (
@@ -29,6 +35,7 @@ def remarks(
         *_victim(crash, facts),
         *_explained(ledger, found),
         *_contradiction(crash, facts),
+        *_in_tokens(run, matches),
         *_algebra(run, facts),
         *_more_nodes(run, cause),
         *_first_node(run, crash),
@@ -82,6 +89,24 @@ def _explained(ledger: Ledger, found: tuple[Correction, ...]) -> Iterator[str]:
             measured=correction.measured / GIB,
             parts=parts,
             extra=correction.extra / GIB,
+        )
+
+
+def _in_tokens(run: Run, matches: Sequence[Match]) -> Iterator[str]:
+    """How many tokens the size asked for would be, where no model is named or they are more than the run's budget."""
+    of_logits = next((match for match in matches if match.of_logits and not match.matches), None)
+    budget = run.knobs.get("actor.tokens_per_gpu")
+    if of_logits is None or (run.model is not None and budget is None):
+        return
+    told = {"tried": show_bytes(of_logits.bytes), "formula": of_logits.formula}
+    if run.model is None:
+        yield say("The {tried} asked for, counted as logits: {formula}. Hold that against your lengths.", **told)
+    elif budget is not None and isinstance(budget.value, (int, float)) and of_logits.tokens > budget.value:
+        told |= {"key": budget.key, "budget": f"{budget.value:g}"}
+        yield say(
+            "The {tried} asked for, counted as logits: {formula}. That is above {key} = {budget}: one sample alone is "
+            "longer, or the budget does not bound this pass.",
+            **told,
         )
 
 

@@ -53,7 +53,8 @@ def walk(
     while at is not None and leaf is None and len(steps) < MOST_QUESTIONS:
         question = questions[at]
         step = _ask(question, before if question.id in answers else facts, answers)
-        steps.append(step)
+        if step.source != "unknown" or _is_asked(question, facts):
+            steps.append(step)
         if step.source == "user" and question.id in RETOLD:
             retell(facts, question.id, step.answer)
         taken = question.answers.get(step.answer)
@@ -101,6 +102,11 @@ def _ask(question: Question, facts: Facts, answers: Mapping[str, str]) -> Questi
     )
 
 
+def _is_asked(question: Question, facts: Facts) -> bool:
+    """Whether it is put to the user; else it is passed over where nothing answers it."""
+    return question.asked_when is None or any(holds(rule, facts) is not None for rule in question.asked_when)
+
+
 def _because(question: Question, answer: str, given: str | None, fact: Fact | None) -> str:
     if given is not None:
         return say("you said so")
@@ -117,6 +123,8 @@ def _shown(question: Question, facts: Facts) -> tuple[str, Fact | None]:
 
 
 def _joined(found: list[Fact]) -> Fact:
+    """One fact of several; what the user said goes without saying."""
+    found = [fact for fact in found if fact.source != "user"] or found
     evidence = tuple(dict.fromkeys(index for fact in found for index in fact.evidence))
     return Fact(True, found[0].source, clauses(dict.fromkeys(fact.because for fact in found)), evidence)
 

@@ -12,6 +12,7 @@ from advisor.knowledge.schema import (
     Advisory,
     Case,
     Cause,
+    EngineFigure,
     FrameRule,
     Framework,
     FrameworkMark,
@@ -63,6 +64,7 @@ class LinesPart(Strict, frozen=True):
     frames: tuple[FrameRule, ...] = ()
     progress: tuple[Progress, ...] = ()
     versions: tuple[VersionMark, ...] = ()
+    engine_figures: tuple[EngineFigure, ...] = ()
     framework_marks: tuple[FrameworkMark, ...] = ()
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.crash.evidence import Crash
+from advisor.knowledge import load_knowledge
 from advisor.language import mark, say
 from advisor.memory import constants as c
 from advisor.memory.allocator import can_mean, elements_window, identifies_nothing
@@ -28,6 +30,11 @@ _FITTING = mark(
     "{tried} ÷ {each} = {tokens} tokens: {average:.0f} on average, for {sequences} sequences of at most {length}"
 )
 _TOO_MANY = mark("{tried} ÷ {each} = {tokens} tokens: more than a pass should hold ({step})")
+_USUAL = mark("{tried} ÷ {each} = {tokens} tokens at once, if the model has this usual vocabulary")
+LEAST_LOGITS = 1 << 30
+"""Bytes: smaller tensors may be anything of a model that nobody named (judgement)."""
+USUAL_VOCABULARIES = 2
+"""How many of the commonest vocabularies of models.yaml are tried."""
 _LOADS: tuple[Phase, ...] = ("model_load", "rollout_init", "weight_sync")
 _GATHERS: tuple[Phase, ...] = (*_LOADS, "actor_update", "log_prob", "critic_update")
 _ENGINE: tuple[Phase, ...] = ("rollout_init", "weight_sync")
@@ -65,12 +72,15 @@ class Candidate(Struct, frozen=True):
 def attribute(run: Run, crash: Crash) -> tuple[Match, ...]:
     """Tensors whose rounded size is what the first cause asked for, those of the crash's phase first.
 
-    Where none has that size, the token counts that logits of this model would need (`matches` False). () where nothing
-    was asked for, the model is unknown, or the size is one that identifies nothing (2.00 and 20.00 MiB).
+    Where none has that size, the token counts that logits of this model would need (`matches` False); of an unknown
+    model, those of the usual vocabularies. () where nothing was asked for, or the size is one that identifies nothing
+    (2.00 and 20.00 MiB).
     """
     tried = tried_bytes(crash)
-    if tried is None or run.model is None or identifies_nothing(tried):
+    if tried is None or identifies_nothing(tried):
         return ()
+    if run.model is None:
+        return _of_usual_vocabularies(tried, crash) if crash.memory == "gpu" else ()
     if crash.memory == "host":
         return tuple(_match(x, x.phases[0], True) for x in _host_candidates(run, run.model) if x.bytes == tried)
     found = [x for x in candidates(run, run.model) if can_mean(tried, x.bytes)]
@@ -309,8 +319,25 @@ def _inverse(run: Run, shape: ModelShape, tried: int, phase: Phase) -> tuple[Mat
             step=step.tokens.text(),
         )
         tensor = say("logits of {tokens} tokens, if it is logits", tokens=tokens)
-        found.append((fits, Match(tensor, tried, f"{dtype} [T, {shape.vocab}]", words, where, False, of_logits=True)))
+        found.append((fits, Match(tensor, tried, f"{dtype} [T, {shape.vocab}]", words, where, False, True, least)))
     return tuple(match for _, match in sorted(found, key=lambda pair: not pair[0]))
+
+
+def _of_usual_vocabularies(tried: int, crash: Crash) -> tuple[Match, ...]:
+    """The token counts at which logits of the vocabularies that most known models have are that large."""
+    if tried < LEAST_LOGITS or crash.phase not in ("actor_update", "log_prob", "unknown"):
+        return ()
+    counted = Counter(model.vocab for model in load_knowledge().models).most_common(USUAL_VOCABULARIES)
+    found = []
+    for vocab, _ in counted:
+        for size, dtype in reversed(_DTYPES):
+            each = quantity("vocabulary", vocab) * size
+            tokens = round(tried / each.value)
+            words = say(_USUAL, tried=in_bytes("", tried).text(), each=f"({each.text()})", tokens=tokens)
+            tensor = say("logits of {tokens} tokens, if it is logits", tokens=tokens)
+            shape = f"{dtype} [T, {vocab}]"
+            found.append(Match(tensor, tried, shape, words, crash.phase, False, of_logits=True, tokens=tokens))
+    return tuple(found)
 
 
 def _distance(candidate: Candidate, phase: Phase) -> int:

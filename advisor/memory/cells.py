@@ -258,6 +258,8 @@ class Match(Struct, frozen=True):
     phase: Phase
     matches: bool
     of_logits: bool = False
+    tokens: int = 0
+    """Of logits: in how many tokens they are counted, at the least; 0 where they match."""
 
 
 class Ledger(Struct, frozen=True):

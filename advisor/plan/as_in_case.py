@@ -11,8 +11,8 @@ from advisor.knowledge.schema import Case, SettingFact
 from advisor.language import listed, say
 from advisor.memory.cells import Place
 from advisor.memory.ledger import difference
-from advisor.plan.options import reported_by
 from advisor.plan.plan import Change, PlanStep
+from advisor.plan.reported import reported_by
 from advisor.plan.situation import Situation
 from advisor.plan.steps import change_of
 from advisor.rules.expression import as_number
@@ -21,6 +21,8 @@ from advisor.run.constraints import newly_broken, no_effect
 from advisor.run.dialect import other_name
 from advisor.run.values import parse_value, spell
 
+_HELPED = ("confirmed", "plausible")
+"""Grades of cases in which something helped, or the maintainers say so, the surest first."""
 _TRIVIAL = frozenset({"framework", "memory", "gpu", "gpus"})
 """What thousands of runs share: a case that agrees in these alone is another one."""
 
@@ -29,22 +31,29 @@ def case_steps(situation: Situation) -> list[PlanStep]:
     """What matching cases changed, under the keys of this launch; without a dialect what the best one did."""
     if situation.now.built.natives.framework is None:
         return [_told(case, situation) for case in situation.cases[:1] if case.values]
-    made = (_applied(case, situation) for case in situation.cases if case.grade == "confirmed")
+    known = sorted((case for case in situation.cases if case.grade in _HELPED), key=lambda c: _HELPED.index(c.grade))
+    made = (_applied(case, situation) for case in known)
     return [step for step in made if step is not None][:1]
 
 
 def beside(case: Sequence[PlanStep], steps: Sequence[PlanStep]) -> list[PlanStep]:
-    """Case steps in front of the others, without those that they contain; what one of the others contains is left out.
+    """The steps with those of cases in front, behind what is switched on where the case gives up results.
 
-    Steps that change one key exclude each other.
+    What is switched on anyway is no second step, and a step that does the same leads in place of the case's; what a
+    case's step contains is left out. Steps that change one key exclude each other.
     """
-    ours = [one for one in case if not any(_values(one) <= _values(other) for other in steps if other.selected)]
-    kept = [one for one in steps if one.selected or not any(_values(one) <= _values(own) for own in ours)]
-    clashes = {one.id: tuple(own.id for own in ours if _keys(one) & _keys(own)) for one in kept}
-    return [
-        *(replace(own, conflicts=tuple(one.id for one in kept if own.id in clashes[one.id])) for own in ours),
-        *(replace(one, conflicts=(*one.conflicts, *clashes[one.id])) for one in kept),
+    chosen = frozenset(value for one in steps if one.selected for value in _values(one))
+    ours = [one for one in case if not _values(one) <= chosen]
+    same = [next((step for step in steps if _values(own) <= _values(step)), own) for own in ours]
+    kept = [
+        one for one in steps if one not in same and (one.selected or not any(_values(one) <= _values(o) for o in same))
     ]
+    clashes = {one.id: tuple(own.id for own in same if _keys(one) & _keys(own)) for one in kept}
+    leading = [replace(own, conflicts=(*own.conflicts, *(i for i in clashes if own.id in clashes[i]))) for own in same]
+    rest = [replace(one, conflicts=tuple(dict.fromkeys((*one.conflicts, *clashes[one.id])))) for one in kept]
+    last = max((i for i, one in enumerate(rest) if one.selected), default=-1) + 1
+    quiet = [one for one in leading if one.results == "unchanged"]
+    return [*quiet, *rest[:last], *(one for one in leading if one not in quiet), *rest[last:]]
 
 
 def _values(step: PlanStep) -> frozenset[tuple[str, str | None]]:

@@ -9,12 +9,13 @@ from math import log
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from advisor.knowledge.schema import Case, Remedy, SettingFact
+from advisor.knowledge.schema import Remedy, SettingFact
 from advisor.language import Sayings, mark, say
 from advisor.memory.fit import cannot_start, finding_clause
 from advisor.memory.predict import Overrides, Prediction
 from advisor.plan.candidates import at_most, candidates, least, printed_now
 from advisor.plan.partners import Joined, forms
+from advisor.plan.reported import Reported, documented_values, is_number, of_framework
 from advisor.plan.situation import Situation
 from advisor.rules.expression import Expression
 from advisor.run.bound import EnvironmentPrefix, Native, Natives, default_of
@@ -25,28 +26,6 @@ from advisor.run.run import KnobValue
 from advisor.run.values import parse_value, spell
 
 _REFUSED = mark("{key} {old} → {new}: {why}")
-_GRADES: Sayings[str] = Sayings(
-    {
-        "confirmed": "confirmed",
-        "plausible": "plausible",
-        "failed": "failed",
-        "reported": "reported",
-        "folklore": "folklore",
-    }
-)
-
-
-def reported_by(case: Case) -> str:
-    """Which documented case, and how sure it is: "logic-rl-8 (confirmed)"."""
-    return say("{case} ({grade})", case=case.id, grade=_GRADES[case.grade])
-
-
-class Reported(Struct, frozen=True):
-    """What a documented case says of one value. `rank`: the best of its list is 0."""
-
-    text: str
-    rank: int
-    confirmed: bool
 
 
 class Option(Struct, frozen=True):
@@ -149,7 +128,9 @@ def options(remedy: Remedy, situation: Situation, base: Overrides) -> tuple[list
         return None
     native = _assumed(printed_now(remedy.value, seen, situation.facts), remedy, situation)
     said = _said_of_present(native, seen, situation) if remedy.value.next is not None else ()
-    documented = _documented(native, situation)
+    documented = documented_values(native, situation)
+    if not documented and remedy.value.low is not None and before.enough is None:
+        documented = of_framework(native, situation)
     tried: list[Option] = []
     broken = ""
     found_values = candidates(remedy.value, native, before.built) or _least(remedy, native, situation)
@@ -254,27 +235,12 @@ def _with_divisor(joined: Joined, native: Native, situation: Situation, base: Ov
         other = built.natives.values[key]
         if not isinstance(other.value, int) or isinstance(other.value, bool):
             continue
-        reported = [int(text) for text in _documented(other, situation, same_version=True) if text.isdigit()]
+        reported = [int(text) for text in documented_values(other, situation, same_version=True) if text.isdigit()]
         for value in [*reported, *range(other.value - 1, 1, -1)]:
             both = {**overrides, key: str(value)}
             if value < other.value and not violations(situation.predictor.built({**base, **both}), list(both)):
                 return both
     return overrides
-
-
-def _documented(native: Native, situation: Situation, same_version: bool = False) -> dict[str, Reported]:
-    """Value → what matching cases report of it for this key, best match first.
-
-    `same_version`: only cases whose library version is known to be the one here.
-    """
-    found: dict[str, Reported] = {}
-    for case in situation.cases:
-        versions = [name.removeprefix("version ") for name in case.situation if name.startswith("version ")]
-        if same_version and not all(f"library.{library}" in situation.facts for library in versions):
-            continue
-        for value in case.values.get(native.key.removeprefix(EnvironmentPrefix), []):
-            found.setdefault(str(value), Reported(reported_by(case), len(found), case.grade == "confirmed"))
-    return found
 
 
 def _with_documented(values: list[KnobValue], documented: Mapping[str, Reported], native: Native) -> list[KnobValue]:
@@ -283,7 +249,7 @@ def _with_documented(values: list[KnobValue], documented: Mapping[str, Reported]
     if not values or isinstance(values[0], (bool, str)) or isinstance(old, bool) or not isinstance(old, (int, float)):
         return values
     lower = float(values[0]) < float(old)
-    extra = [float(text) for text in documented if _is_number(text)]
+    extra = [float(text) for text in documented if is_number(text)]
     extra = [v for v in extra if (v < old) == lower and v != old]
     if not extra:
         return values
@@ -293,14 +259,6 @@ def _with_documented(values: list[KnobValue], documented: Mapping[str, Reported]
         if not isinstance(v, (bool, str))
     }
     return [merged[v] for v in sorted(merged, reverse=lower)]
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _overrides(remedy: Remedy, native: Native, value: KnobValue, before: BuiltRun) -> dict[str, str | None] | None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import exp
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.diagnosis.conditions import all_hold
-from advisor.knowledge.schema import Case, Remedy, SettingFact
+from advisor.knowledge.schema import Case, NewValue, Remedy, SettingFact
 from advisor.language import say
 from advisor.memory.cells import Place
 from advisor.memory.ledger import difference
@@ -66,7 +67,7 @@ def propose(remedy: Remedy, situation: Situation, base: Overrides) -> Proposal |
     tried, broken = found
     if not tried:
         return NotProposed(remedy.id, remedy.title, broken) if broken else None
-    made = taking(_best(tried, situation), remedy, situation, base)
+    made = taking(_best(tried, remedy, situation), remedy, situation, base)
     return replace(made, options=tuple(tried))
 
 
@@ -105,8 +106,14 @@ def _against(remedy: Remedy, situation: Situation) -> str:
     return ""
 
 
-def _best(tried: Sequence[Option], situation: Situation) -> Option:
-    """The value a matching case ran with, where it fits or was confirmed; else the mildest that fits."""
+def _best(tried: Sequence[Option], remedy: Remedy, situation: Situation) -> Option:
+    """The value a matching case ran with, where it fits or was confirmed; else the mildest that fits.
+
+    Where nothing can be computed: the mildest by what the message says was missing, or a share that is known to work.
+    """
+    uncounted = all(option.fits is None for option in tried)
+    if uncounted and not any(option.documented for option in tried) and remedy.value is not None:
+        return _uncounted(tried, remedy.value, situation)
     kept = [option for option in tried if option.kept and option.same_results]
     if kept:  # results stay whatever the value: the mildest that fits, else as far as it goes
         return next((option for option in kept if option.fits), kept[-1])
@@ -122,6 +129,18 @@ def _best(tried: Sequence[Option], situation: Situation) -> Option:
     quiet = [option for option in tried if option.same_results and option.fits is not None]
     # Not enough alone: what leaves the results alone goes as far as it helps, before anything else gives them up.
     return min(quiet, key=lambda option: _left_over(option, situation)) if quiet else tried[0]
+
+
+def _uncounted(tried: Sequence[Option], rule: NewValue, situation: Situation) -> Option:
+    """The first value with which the request that failed would have found room, or the first that is `low`."""
+    low = rule.low
+    if low is not None:
+        return next((o for o in tried if isinstance(o.value, (int, float)) and o.value <= low), tried[0])
+    asked, free = (situation.facts.get(name) for name in ("gpu.tried_bytes", "gpu.free_bytes"))
+    if not rule.request_follows or asked is None or free is None:
+        return tried[0]
+    sizes = [float(each.value) for each in (asked, free) if isinstance(each.value, (int, float))]
+    return next((o for o in tried if sizes[0] * exp(-o.distance) <= sizes[1]), tried[-1])
 
 
 def _left_over(option: Option, situation: Situation) -> int:

@@ -18,6 +18,7 @@ from advisor.plan.propose import Proposal, propose
 from advisor.plan.select import TIERS, Selected, all_that_helps, exclusions, ordered, select, tight, together
 from advisor.plan.situation import Situation
 from advisor.plan.steps import advice_step, newly_triggered_steps, step_of, version_steps
+from advisor.plan.vendor import in_force, in_words_of, vendor_of
 from advisor.plan.ways_out import squeezed, ways_out
 from advisor.run.bound import native
 from advisor.units import show_bytes
@@ -82,7 +83,10 @@ def _beyond(picked: Selected, proposals: Sequence[Proposal], situation: Situatio
 
 def finish(situation: Situation, steps: list[PlanStep], refused: tuple[NotProposed, ...], beyond: str = "") -> Plan:
     """Number the steps and compute the ledger before and after the selected ones. `beyond`: the plan's own."""
-    ranked = tuple(replace(step, rank=number) for number, step in enumerate(steps, 1))
+    vendor = vendor_of(situation)
+    named = (in_words_of(vendor, step) for step in steps)
+    kept = (step for step in named if not in_force(step, situation))
+    ranked = tuple(replace(step, rank=number) for number, step in enumerate(kept, 1))
     fixed = any(step.selected and step.kind == "version" for step in ranked)
     after = situation.predictor.predict(overrides_of(ranked), fixed)
     short = _shortfall(situation, after)
@@ -283,8 +287,19 @@ def _advice(situation: Situation, cause: Cause) -> list[Remedy]:
     wanted = [r for r in named if _may_apply(r, situation)]
     if natives.framework is None:
         concerning = [r for r in wanted if _concerns(r, situation) and not (r.environment and r.value is not None)]
+        concerning = [r for r in concerning if not _stands(r, situation)]
         return sorted(concerning, key=lambda r: r.results == "changed")[:MOST_BY_HAND]
     return [r for r in wanted if r.value is None or (r.kind == "data" and not natives.carriers(r.knob or ""))]
+
+
+def _stands(remedy: Remedy, situation: Situation) -> bool:
+    """Whether an unrecognised launch has a switch on that bears the setting's name: --actor_gradient_checkpointing."""
+    launch = situation.predictor.inputs.launch
+    if launch is None or remedy.knob is None or remedy.value is None or remedy.value.to is not True:
+        return False
+    name = remedy.knob.rpartition(".")[2]
+    named = (s for s in launch.settings if s.effective and native(s.key).replace("-", "_").endswith(name))
+    return any(s.text.lower() in ("true", "1") for s in named)
 
 
 def _may_apply(remedy: Remedy, situation: Situation) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
@@ -12,12 +12,13 @@ from advisor.language import ENGLISH, say, sentences, spoken
 from advisor.memory.ledger import difference
 from advisor.memory.predict import Overrides
 from advisor.plan.candidates import at_most, candidates, printed_now
-from advisor.plan.options import reported_by
 from advisor.plan.patch import no_place_because, not_written, pip_install
 from advisor.plan.plan import Change, PlanStep, StepKind
 from advisor.plan.propose import Proposal
+from advisor.plan.reported import reported_by
 from advisor.plan.situation import Situation
 from advisor.run.bound import EnvironmentPrefix, Native
+from advisor.run.values import parse_value
 from advisor.units import show_bytes
 from advisor.words import PHASE_TITLES, Basis, Phase, filled, when
 
@@ -42,7 +43,7 @@ def step_of(proposal: Proposal, situation: Situation, selected: bool) -> PlanSte
         place="host" if remedy.memory == "host" else "gpu",
         why=_why(proposal, situation, changes[0]),
         costs=remedy.costs,
-        caveats=(*_unseen(proposal, situation), *elsewhere, *proposal.caveats),
+        caveats=(*_dated(proposal.overrides, situation), *_unseen(proposal, situation), *elsewhere, *proposal.caveats),
         sources=tuple(dict.fromkeys([remedy.source, *(case.source for case in proposal.cases)])),
         documented=proposal.documented,
         selected=selected,
@@ -83,6 +84,33 @@ def _in_another_file(keys: Iterable[str], situation: Situation) -> tuple[str, ..
         no_place_because(say("it stands in {file}, and this launch names none that was read", file=file))
         for file in files
     )
+
+
+def _dated(keys: Iterable[str], situation: Situation) -> tuple[str, ...]:
+    """What is added and does not exist in every version, where nobody knows which one runs."""
+    recognised, natives = situation.predictor.inputs.recognised, situation.now.built.natives.values
+    framework = recognised.framework
+    if framework is None or recognised.era_told_by not in ("nothing", "libraries"):
+        return ()
+    known = [natives[key] for key in keys if key in natives]
+    added = {n.key: n.fact.eras for n in known if n.setting is None and n.fact is not None and n.fact.eras}
+    return tuple(
+        say(
+            "{key} exists {since}, and which version runs is not known: check with `pip show {package}`",
+            key=key,
+            since=_since(eras, framework.eras[0].id),
+            package=framework.package,
+        )
+        for key, eras in added.items()
+        if {era.id for era in framework.eras} - set(eras)
+    )
+
+
+def _since(eras: Sequence[str], newest: str) -> str:
+    """In which versions, in words; `eras` from the oldest on."""
+    if newest in eras:
+        return say("from {era} on", era=eras[0] if eras[0] != newest or len(eras) == 1 else eras[-1])
+    return say("in {era}", era=eras[0]) if len(eras) == 1 else say("in {first} to {last}", first=eras[0], last=eras[-1])
 
 
 def _unseen(proposal: Proposal, situation: Situation) -> tuple[str, ...]:
@@ -255,11 +283,23 @@ def _known_as(remedy: Remedy, situation: Situation) -> KnownAs | None:
 def _below_the_framework(remedy: Remedy, known: KnownAs | None, situation: Situation) -> tuple[Change, ...]:
     if known is None or remedy.value is None:
         return ()
-    text = None if known.default is None else str(known.default)
-    native = printed_now(remedy.value, Native(known.key, text, known.default, "default"), situation.facts)
-    tried = at_most(remedy.value, candidates(remedy.value, native, situation.now.built), situation.facts)
-    value = next(iter(tried), None)
+    rule, stated = remedy.value, _stated(known.key, situation)
+    text = stated if stated is not None else None if known.default is None else str(known.default)
+    present = Native(known.key, text, known.default if stated is None else parse_value(stated, "float"), "default")
+    native = printed_now(rule, present, situation.facts)
+    tried = at_most(rule, candidates(rule, native, situation.now.built), situation.facts)
+    working = (v for v in tried if rule.low is not None and isinstance(v, (int, float)) and v <= rule.low)
+    value = next(working, next(iter(tried), None))
     return () if value is None else (Change(known.key, native.text, str(value), how=not_written()),)
+
+
+def _stated(key: str, situation: Situation) -> str | None:
+    """What a launch without a dialect says of a library's own setting; None where it does not name it."""
+    launch = situation.predictor.inputs.launch
+    for setting in launch.effective().values() if launch is not None else ():
+        if setting.key.lstrip("-").replace("-", "_").rpartition(".")[2] == key and isinstance(setting.value, str):
+            return setting.value
+    return None
 
 
 def _by_hand(remedy: Remedy, known: KnownAs | None, situation: Situation) -> str:

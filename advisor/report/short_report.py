@@ -16,9 +16,10 @@ from advisor.hostile import cells, clean_line
 from advisor.language import Sayings, clauses, listed, say, say_count, sentences
 from advisor.memory.cells import TITLES, Owner, PhaseSum, Place
 from advisor.memory.fit import FitVerdict, capacity_of, worst_of_each_place
-from advisor.plan.plan import PlanStep
+from advisor.plan.plan import Plan, PlanStep
 from advisor.report import phrases
 from advisor.report.layout import cut_front, join, section, table, wrap
+from advisor.report.record_report import record_lines
 from advisor.report.sharding_report import sharding_section
 from advisor.units import show_gib
 from advisor.words import BASIS_TITLES, PHASE_TITLES, Phase, sentence
@@ -28,9 +29,9 @@ if TYPE_CHECKING:
 
 QUOTED, BRIEFLY = 180, 90
 """Characters of the proving line; where its sizes stand beside it."""
-REMARKS, ALTERNATIVES, OUTCOMES, HOLDERS, NOTES, ASSUMED, SIZES = 3, 3, 3, 3, 3, 3, 4
+REMARKS, ALTERNATIVES, OUTCOMES, HOLDERS, NOTES, ASSUMED, SIZES, CLAUSES = 3, 3, 3, 3, 2, 2, 4, 2
 """Shown at most."""
-PARAGRAPH = 260
+PARAGRAPH = 220
 """Columns of a paragraph; the sentences beyond are for `--all`."""
 _PROVES = ("cause", "victim", "hint", "pointer", "warning")
 """Roles of evidence, the one that proves most first."""
@@ -41,12 +42,19 @@ _SENTENCES = re.compile(r"(?<=[.!?]) (?=[A-Z\d])|(?<=[。！？])")
 _PROMISES: Sayings[FitVerdict] = Sayings(
     {
         "fits": "With these the run is expected to fit.",
-        "may_not_fit": "With these the run is expected to fit, but that is not certain.",
+        "may_not_fit": "With these the run may fit; that is not certain.",
         "does_not_fit": "These alone do not suffice.",
         "cannot_be_said": "Whether these suffice cannot be computed.",
     }
 )
 """Of the selected changes."""
+_ONE_SIDE: Sayings[Place] = Sayings(
+    {
+        "gpu": "With these host RAM suffices; whether the cards do cannot be said.",
+        "host": "With these the cards suffice; whether host RAM does cannot be said.",
+    }
+)
+"""The same where the size of one place is all that is not known."""
 
 
 def short_report(state: State) -> str:
@@ -159,18 +167,24 @@ def _deciding(state: State) -> DecidingQuestion | None:
 
 def _asked(asked: DecidingQuestion, state: State) -> list[str]:
     """Where each answer leads, how to find out, and the step that is right whatever the answer."""
-    step = asked.step
+    step, most = asked.step, OUTCOMES - bool(state.plan.selected())  # with nothing chosen, the answer is the next step
     lines = ["", *wrap(say("One answer decides most: {asks}", asks=step.asks), 0, 2)]
-    for outcome in sorted(asked.outcomes, key=lambda one: one.cause.id != state.diagnosis.cause)[:OUTCOMES]:
+    for outcome in sorted(asked.outcomes, key=lambda one: one.cause.id != state.diagnosis.cause)[:most]:
         lines += wrap(_outcome(outcome, state), 2, 4)
-    lines += _more(len(asked.outcomes) - OUTCOMES)
-    how = say("To find out: {how}", how=_brief(step.if_unknown, 1)) if step.if_unknown else ""
-    lines += wrap(sentences((how, say("Then: --answer {question}=…", question=step.question))), 2, 4)
-    either = [one for one in state.plan.steps if one.id in asked.right_either_way and _gives_room(one)]
-    if either:
-        told = {"step": either[0].title, "id": either[0].id}
-        lines += wrap(say("Right whatever the answer: {step} ({id})", **told), 2, 4)
-    return lines
+    lines += _more(len(asked.outcomes) - most)
+    how = say("To find out: {how}", how=_brief(step.if_unknown, 1)) if step.if_unknown and most == OUTCOMES else ""
+    lines += wrap(sentences((how, say("Answer: --answer {question}=…", question=step.question))), 2, 4)
+    return lines + _right_either_way(asked, state.plan)
+
+
+def _right_either_way(asked: DecidingQuestion, plan: Plan) -> list[str]:
+    """A chosen step by its number, else one that is offered."""
+    right = [one for one in plan.steps if one.id in asked.right_either_way and _gives_room(one)]
+    chosen = [number for number, one in enumerate(plan.selected(), 1) if one in right]
+    if chosen:
+        return wrap(say("Right whatever the answer: change {number}", number=chosen[0]), 2, 4)
+    told = [say("Right whatever the answer: {step} ({id})", step=one.title, id=one.id) for one in right[:1]]
+    return [line for text in told for line in wrap(text, 2, 4)]
 
 
 def _gives_room(step: PlanStep) -> bool:
@@ -195,15 +209,29 @@ def _changes(state: State) -> list[str]:
     others = [step for step in plan.steps if not step.selected]
     if not plan.steps:
         return wrap(plan.shortfall, 2)
-    promise = _PROMISES[plan.fit.verdict] if chosen else say("Nothing is chosen for you.")
-    lines = wrap(sentences((promise, sentence(plan.shortfall))), 2)
+    lines = wrap(sentences((_promise(plan), _worst(plan.shortfall))), 2)
     for number, step in enumerate(chosen, 1):
         lines += _chosen(f"{number}.", step)
-    shown = others[: max(1, min(ALTERNATIVES, ALTERNATIVES + 1 - len(chosen)))]
+    helping = [step for step in others if (phrases.largest_saving(step) or ("", 1, ""))[1] >= 0]
+    shown = helping[: max(1, min(ALTERNATIVES, ALTERNATIVES + 1 - len(chosen)))]
     if shown:
         lines += wrap(say("Or:") if chosen else say("What could be done:"), 2)
         lines += [line for step in shown for line in _offered(step, state)]
     return lines + _more(len(others) - len(shown))
+
+
+def _promise(plan: Plan) -> str:
+    if not plan.selected():
+        return say("Nothing is chosen for you.")
+    beside = plan.fit.fits_beside
+    return _PROMISES[plan.fit.verdict] if beside is None else _ONE_SIDE[beside]
+
+
+def _worst(shortfall: str) -> str:
+    """What is short or in doubt: its first clauses, and how many more there are."""
+    parts = shortfall.split(clauses(("", "")))
+    left = len(parts) - CLAUSES
+    return sentence(clauses([*parts[:CLAUSES], say("{count} more", count=left)])) if left > 0 else sentence(shortfall)
 
 
 def _chosen(number: str, step: PlanStep) -> list[str]:
@@ -249,11 +277,13 @@ def _more(left: int) -> list[str]:
 
 
 def _memory(state: State) -> list[str]:
-    """Who holds how much in the phase that died, now and after; nothing where the count does not explain the crash."""
+    """What was measured, else who holds how much in the phase that died, now and after; [] if that explains nothing."""
     plan, ledger = state.plan, state.ledger
     place: Place = "host" if state.diagnosis.memory == "host" else "gpu"
     if state.crash.verdict == "not_oom":
         return []
+    if state.measured is not None:
+        return section(say("What the watcher measured, GiB"), record_lines(state.measured, ledger))
     short: Phase = next((one.phase for one in worst_of_each_place(plan.fit) if one.place == place), "unknown")
     now = ledger.phase(place, state.diagnosis.phase) or ledger.phase(place, short) or ledger.crowded(place)
     room = capacity_of(ledger, place)
@@ -282,6 +312,8 @@ def _by_owner(phase: PhaseSum) -> Counter[Owner]:
 
 def _basis(state: State, asked: DecidingQuestion | None) -> list[str]:
     """Notes on how the run was read, guesses of the count, what is not known, and the questions that stay open."""
+    if state.crash.verdict == "not_oom":
+        return []
     ledger, shown = state.ledger, asked.step.question if asked is not None else ""
     wanted = set(_OPTION.findall(" ".join(ledger.missing)))  # nothing is asked for twice
     notes = [note for note in state.run.notes if not wanted & set(_OPTION.findall(note))]
@@ -294,7 +326,7 @@ def _basis(state: State, asked: DecidingQuestion | None) -> list[str]:
     versioned = any("--lib" in _OPTION.findall(note) for note in notes)
     still = [step.question for step in state.diagnosis.path if step.answer == UNKNOWN and step.question != shown]
     open_ones = [f"{question}=…" for question in still if question != "version" or not versioned]
-    if open_ones and state.crash.verdict != "not_oom":
+    if open_ones:
         told_so = listed(open_ones)
         lines += wrap(say("More would tell: --answer {questions} (--all says how)", questions=told_so), 2, 4)
     return lines
@@ -305,7 +337,7 @@ def _again(state: State) -> list[str]:
     diagnosis, crash = state.diagnosis, state.crash
     lines = wrap(diagnosis.record_next_time, 2)
     if crash.verdict == "unclear":
-        lines += [line for hint in crash.settle_by[:2] for line in wrap(say("To settle it: {hint}", hint=hint), 2, 4)]
+        lines += [line for hint in crash.settle_by[:1] for line in wrap(say("To settle it: {hint}", hint=hint), 2, 4)]
     case = next((case for case in diagnosis.cases if case.of > 2), None)
     if case is not None:
         lines += wrap(say("Like this one: {title}: {source}", title=case.title, source=case.source), 2, 4)

@@ -1,4 +1,4 @@
-"""Writes the report for a terminal, a pipe or a mail: at most 78 columns, verdict first, no colour."""
+"""Writes the whole report (`--all`), estimates and scans: at most 78 columns, verdict first, no colour."""
 
 from __future__ import annotations
 

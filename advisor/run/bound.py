@@ -29,6 +29,10 @@ def native(key: str) -> str:
     return key.lstrip("-").removeprefix("accelerate:")
 
 
+OF_ROLLOUTS = ("rollout.", "sync.", "weight_sync.")
+"""Knobs of the rollout engine and of what feeds it."""
+
+
 class Native(Struct, frozen=True):
     """One native value in force. `text` None: unset; `given`: the user's files or the log set it."""
 
@@ -57,6 +61,8 @@ class Natives(Struct, dict=True):
     """Options of torchrun, accelerate and their like: "--nnodes"; "" where one is set to nothing known."""
     libraries: Mapping[str, str] = field(default_factory=dict)
     """Versions of the installed libraries, as far as they are known."""
+    rolls_out: bool = True
+    """False: the algorithm trains on given answers, so what says anything of a rollout engine is idle."""
 
     def value(self, key: str) -> KnobValue | None:
         """The typed value in force; None where unset."""
@@ -76,6 +82,8 @@ class Natives(Struct, dict=True):
 
     def carriers(self, knob: str) -> list[Native]:
         """Every native key of this era that carries a knob, in the dialect's order."""
+        if not self.rolls_out and knob.startswith(OF_ROLLOUTS):
+            return []
         return [n for n in self.by_knob.get(knob, ()) if n.fact is not None and self.reads(n.fact)]
 
     @cached_property
@@ -89,7 +97,7 @@ class Natives(Struct, dict=True):
 
     def reads(self, fact: SettingFact) -> bool:
         """Whether the backend that this launch chose reads the key at all; where that is not known, it does."""
-        return fact.only_with is None or fact.only_with.holds(RunScope(self)) is not False
+        return fact.only_with is None or fact.only_with.holds(_Chosen(self)) is not False
 
     def knobs(self) -> list[str]:
         """Every knob that a key of this era carries, sorted."""
@@ -165,6 +173,18 @@ class RunScope:
         if name == "machine.gpus" and self.machine is not None:
             return gpus_of(self.machine) or None
         return None
+
+
+class _Chosen(RunScope):
+    """What chooses a backend: where neither launch nor log shows it, the framework's default does."""
+
+    def value(self, name: str) -> RuleValue | None:
+        """As of any run, but for a setting that nobody has seen its default."""
+        native = self.natives.values.get(name)
+        if native is None or native.fact is None or native.given or native.value is not None:
+            return super().value(name)
+        default = default_of(native.fact, self.natives.era)
+        return None if default is None else parse_value(str(default), native.fact.type)
 
 
 def gpus_of(machine: Machine) -> int:
@@ -334,6 +354,16 @@ def _fill_from_log(values: dict[str, Native], framework: Framework | None, key: 
     known = values.get(key)
     if known is None or not known.given or known.text is None:
         values[key] = _native(key, text, "log", _fact(framework, key, values), known.setting if known else None)
+
+
+def keys_of_knobs(framework: Framework | None, era: str, knobs: Mapping[str, str]) -> dict[str, str]:
+    """What an engine printed, by knob, under the keys with which this framework's users set it as it is."""
+    found: dict[str, str] = {}
+    for key, known_as in framework.settings.items() if framework is not None else ():
+        fact = fact_in(known_as, era)
+        if fact is not None and fact.knob is not None and fact.knob in knobs and fact.to_knob is None:
+            found.setdefault(fact.knob, key)
+    return {key: knobs[knob] for knob, key in found.items()}
 
 
 def _fact(framework: Framework | None, key: str, values: Mapping[str, Native]) -> SettingFact | None:

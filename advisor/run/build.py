@@ -24,7 +24,7 @@ from advisor.run.bound import (
     shipped_files,
 )
 from advisor.run.conversion import conversions, to_knob
-from advisor.run.derive import derive_knobs
+from advisor.run.derive import GIVEN_ANSWERS, derive_knobs
 from advisor.run.dialect import Recognised, elsewhere, version_notes
 from advisor.run.implied import stated_topology
 from advisor.run.mechanics import UNKNOWN, FilledMechanics, assumed_mechanics, mechanics_of, usual_trainer
@@ -54,6 +54,8 @@ class RunInputs(Struct, frozen=True):
     """Knobs known from elsewhere (an advisory's leak); they win."""
     sized: bool = False
     """A run file: where its settings count no GPUs, all of the machine's train; its knobs may choose the trainer."""
+    frames: tuple[str, ...] = ()
+    """Files of the log's traceback, outermost first: where no launch is seen, one of them is the program."""
     unread: Unread | None = None
     """A missing file that would say how the states are sharded, and what is taken where nothing else says it."""
     tables: Tables = field(default_factory=Tables)
@@ -90,7 +92,10 @@ def build_run(inputs: RunInputs) -> BuiltRun:
     )
     topology = read_topology(natives, inputs.machine, inputs.sized)
     told = inputs.knobs.get("algorithm.estimator")
-    algorithm = str(told.value) if told else _algorithm(framework, natives, _shows_all(inputs.recognised, launch))
+    programs = (natives.program,) if natives.program else inputs.frames
+    shows_all = _shows_all(inputs.recognised, launch)
+    algorithm = str(told.value) if told else _algorithm(framework, natives, programs, shows_all)
+    natives = replace(natives, rolls_out=algorithm not in GIVEN_ANSWERS)
     filled = _mechanics(framework, inputs, natives, algorithm)
     mechanics = filled.mechanics
     if mechanics.trainer == "megatron":
@@ -215,15 +220,16 @@ def _mechanics(framework: Framework | None, inputs: RunInputs, natives: Natives,
     return mechanics_of(framework, changed)
 
 
-def _algorithm(framework: Framework | None, natives: Natives, has_launch: bool) -> str:
-    """The algorithm by the program, by a native key and its words, or always the same.
+def _algorithm(framework: Framework | None, natives: Natives, programs: Sequence[str], has_launch: bool) -> str:
+    """The algorithm by the program (one of the files that may be it), by a key and its words, or always the same.
 
     A log alone has no defaults.
     """
     if framework is None:
         return "unknown"
     fact = framework.algorithm
-    by_program = next((word for pattern, word in fact.programs.items() if fnmatchcase(natives.program, pattern)), "")
+    known = ((program, *pair) for program in programs for pair in fact.programs.items())
+    by_program = next((word for program, pattern, word in known if fnmatchcase(program, pattern)), "")
     if by_program:
         return by_program
     for key in (fact.key,) if isinstance(fact.key, str) else fact.key:

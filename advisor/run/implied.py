@@ -1,7 +1,8 @@
-"""Infers what a run file implies where no launch says it: the command, a backend, the topology."""
+"""Infers what no launch says: a backend by a traceback's frames; what a run file implies of command and topology."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 
 from msgspec import Struct, field
@@ -11,6 +12,17 @@ from advisor.knowledge.schema import Framework
 from advisor.rules.expression import Call, Compare, Name, Not, joined
 from advisor.run.bound import in_era
 from advisor.run.run import Knob, Topology
+
+
+def shown_by_frames(framework: Framework | None, frames: Iterable[str]) -> dict[str, str]:
+    """The settings that frames of the log ("path/file.py:function") prove, as the log would print them."""
+    seen = tuple(frames)
+    return {
+        key: str(value)
+        for rule in (framework.shown_by_frames if framework is not None else ())
+        if any(re.search(rule.frame, frame) for frame in seen)
+        for key, value in rule.sets.items()
+    }
 
 
 class Implied(Struct, frozen=True):

@@ -104,6 +104,8 @@ class Topology(Struct, frozen=True):
     """What was assumed in place of a count that the launch sets but nobody can read, in words."""
     asked: int | None = None
     """GPUs that the launch itself asks for at the least; None where it does not say."""
+    reserved: int | None = None
+    """GPUs of all nodes that the launch itself says there are, beside what its roles ask for."""
     asked_per_node: int | None = None
     model_parallel: int = 1
     """GPUs that see the same data: in Megatron tensor x pipeline x context parallel, under FSDP tensor parallel."""

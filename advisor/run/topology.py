@@ -110,6 +110,7 @@ def read_topology(natives: Natives, machine: Machine, everyone: bool = False) ->
         known=of_all or (scope.on("known") and not (unread and fact.unread_is_all)) or 0 < len(stated) == len(unread),
         assumed=_all_cards(unread, machine) if fact.unread_is_all else _as_stated(unread, natives, machine),
         asked=None if unread else scope.count_or_none("asked"),
+        reserved=None if unread else scope.count_or_none("reserved"),
         asked_per_node=None if "gpus" in unread.values() else scope.count_or_none("asked_per_node"),
         model_parallel=scope.count("model_parallel"),
         actor_tensor_parallel=scope.count("actor_tensor_parallel"),
@@ -201,7 +202,13 @@ def _nodes_counted(machine: Machine) -> int | None:
 
 
 def too_few(topology: Topology, machine: Machine) -> str:
-    """That the launch asks for more GPUs than the machine has, in words; "" where it does not, or nobody knows."""
+    """That the launch asks for more GPUs than it reserves, or the machine has, in words; "" where it does not."""
+    if topology.asked is not None and topology.reserved is not None and topology.asked > topology.reserved:
+        return say(
+            "The roles of this launch ask for {asked} GPUs, and its own settings give {reserved}: it cannot run so.",
+            asked=topology.asked,
+            reserved=topology.reserved,
+        )
     found = gpus_missing(topology, machine)
     if found is None:
         return ""

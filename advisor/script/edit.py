@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from advisor.bash.words import Exhausted, Unterminated
 from advisor.hostile import clean_line
-from advisor.language import mark, say
+from advisor.language import mark, say, sentences
 from advisor.script.document import Changes, Document, EditRefused, EditRequest, Rewrite, ScriptError
 from advisor.script.keyed import read_keyed
 from advisor.script.keyed_edit import KeyedEditor
@@ -32,7 +32,8 @@ def rewrite(script: Script, launch_index: int, wanted: Sequence[EditRequest]) ->
         file = clean_line(str(script.documents[0].path))
         if script.launches:
             raise EditRefused(say("{file} has no launch {number}.", file=file, number=launch_index + 1))
-        raise EditRefused(say("{file} starts no training itself: give the script or the config that does.", file=file))
+        starts_none = say("{file} starts no training itself: give the script or the config that does.", file=file)
+        raise EditRefused(sentences([starts_none, *script.notes]))  # they name the script that it runs
     for item in wanted:
         values = item.value if isinstance(item.value, tuple) else (item.value or "",)
         if any("\0" in text for text in (item.key, *values)):

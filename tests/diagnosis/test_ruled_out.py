@@ -47,10 +47,9 @@ def test_a_cause_that_a_later_question_still_leads_to_is_not_set_aside_by_an_ear
 
 
 def test_a_plain_no_is_told_with_its_question() -> None:
-    facts = {**UPDATE, "advisory.checked": fact(True)}
+    facts = {**UPDATE, "phase": fact("optimizer_step"), "first_step": fact(True)}
     found = {out.cause: out for out in less_likely(TREE, walk(TREE, facts, {}), facts)}
-    assert found["library-regression"].because.startswith("Does a library version here leak")
-    assert "? No: line 7" in found["library-regression"].because
+    assert found["states-too-big"].because == "Was it the first optimizer step? Yes: line 7 of train.log"
 
 
 def test_a_cause_that_an_advisory_proves_is_not_less_likely_for_an_answer() -> None:

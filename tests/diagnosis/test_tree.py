@@ -46,7 +46,7 @@ def test_the_users_answer_wins_over_the_log_and_the_logs_own_stays_as_a_suggesti
         ("optimizer_step", "lazy-optimizer"),
         ("model_load", "states-too-big"),
         ("checkpoint", "checkpoint-gather"),
-        ("log_prob", "batch-too-big"),
+        ("log_prob", "batch-or-states"),
     ],
 )
 def test_the_phase_decides_the_cause(phase: str, cause: str) -> None:
@@ -72,7 +72,11 @@ LEAF: list[tuple[str, dict[str, Fact], str]] = [
     ("actor_update", {"ledger.largest": fact("batch"), "ledger.logits_larger": fact(False)}, "batch-too-big"),
     ("actor_update", {"ledger.largest": fact("batch"), "ledger.logits_larger": fact(True)}, "logits-too-big"),
     ("actor_update", {"ledger.largest": fact("states"), "ledger.states_share": fact(0.6)}, "states-too-big"),
-    ("actor_update", {"gpu.others_share": fact(0.4), "colocated": fact(True)}, "engine-beside-trainer"),
+    (
+        "actor_update",
+        {"gpu.others_share": fact(0.4), "colocated": fact(True), "gpus": fact(8)},
+        "engine-beside-trainer",
+    ),
     ("actor_update", {"gpu.others_share": fact(0.4), "gpu.others_engine": fact(True)}, "engine-beside-trainer"),
     ("validation", {}, "engine-beside-trainer"),
     ("validation", {"line.cumem-oom": fact(True)}, "engine-wakes-beside-states"),

@@ -152,7 +152,7 @@ MISTAKES: list[tuple[str, Change, str]] = [
     ),
     (
         "decision_tree.yaml",
-        after("{title: The training workers, leads_to: host-growth}", "{title: x, leads_to: host-growth, next: ranks}"),
+        after("Another rank of this run, leads_to: wrong-device}", "x, leads_to: host-growth, next: ranks}"),
         "leads to one question or one cause",
     ),
     (
@@ -230,7 +230,7 @@ def test_a_question_and_a_cause_that_nothing_leads_to_are_told(copy: Path) -> No
 
 def test_a_path_of_more_than_seven_questions_is_told(copy: Path) -> None:
     tree = copy / "decision_tree.yaml"
-    tree.write_text(tree.read_text().replace("    unknown_leads_to: batch-too-big", "    unknown_next: ranks", 1))
+    tree.write_text(tree.read_text().replace("    unknown_leads_to: batch-or-states", "    unknown_next: ranks", 1))
     assert "the longest path asks 8 questions; 7 are enough" in [finding.says for finding in lint_folder(copy)]
 
 

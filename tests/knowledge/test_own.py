@@ -171,7 +171,7 @@ def test_own_knowledge_speaks_in_the_diagnosis_and_says_whose_it_is(
 ) -> None:
     alike = CASE.replace("situation: {", "situation: {model: Qwen2.5-VL-7B, gpu: A100, ")
     own = written(tmp_path, cases__acme=alike, cases__bad="id: [")
-    assert main(["diagnose", "--demo", "--knowledge", str(own)]) == 0
+    assert main(["diagnose", "--demo", "--all", "--knowledge", str(own)]) == 0
     told = " ".join(capsys.readouterr().out.split())
     assert f"Acme's 760 GB nodes{MARK} (acme-7): 5 of 5 facts agree" in told
     assert "Left out of your knowledge" in told

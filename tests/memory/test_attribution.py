@@ -95,9 +95,15 @@ def test_a_gathered_matrix_may_fail_in_the_update() -> None:
     assert (best.tensor, best.shape, best.phase) == ("MLP matrix weight", "bf16 [28672, 8192]", "actor_update")
 
 
-def test_nothing_is_attributed_without_a_size_or_a_model() -> None:
+def test_nothing_is_attributed_without_a_size_or_to_a_small_one_without_a_model() -> None:
     assert attribute(padded("Qwen2.5-7B", 1, 4096), NOTHING) == ()
-    assert attribute(make_run(None, FSDP, Topology(), {}), crash(5 * GIB)) == ()
+    assert attribute(make_run(None, FSDP, Topology(), {}), crash(GIB // 2)) == ()
+
+
+def test_without_a_model_a_large_size_is_tokens_of_the_usual_vocabularies() -> None:
+    found = attribute(make_run(None, FSDP, Topology(), {}), crash(30 * GIB))
+    assert round(30 * GIB / (4 * 151_936)) in {match.tokens for match in found}
+    assert not any(match.matches for match in found)
 
 
 def test_the_host_allocator_prints_exact_bytes() -> None:

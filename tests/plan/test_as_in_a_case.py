@@ -49,3 +49,16 @@ def test_a_number_only_moves_where_it_asks_for_less(planned: Planned, share: str
     steps = planned(f"{VERL} actor_rollout_ref.rollout.gpu_memory_utilization={share}\n", WAKE, "--lib", "verl=0.4.1")
     moved = [step for name, step in steps.items() if not name.startswith("not:") and "verl-302" in str(step)]
     assert bool(moved) == offered
+
+
+def test_advice_that_nobody_confirmed_is_a_step_that_says_so(planned: Planned) -> None:
+    log = (
+        "ray.exceptions.OutOfMemoryError: Task was killed due to the node running low on memory.\n"
+        "Memory on the node (IP: 10.0.0.1, ID: dbef7e7a822f) where the task (task ID: 9238c22acd58, name=main_task, "
+        "pid=3103112, memory used=0.87GB) was running was 726.33GB / 760.00GB (0.955698), which exceeds the memory "
+        "usage threshold of 0.95.\n"
+    )
+    script = "python3 -m verl.trainer.main config=mine.yaml worker.actor.model.model_path=Qwen/Qwen2.5-VL-7B-Instruct\n"
+    steps = planned(script, log, "--gpus", "8xA100-40GB")
+    texts = " ".join(str(step.get("documented")) for step in steps.values())
+    assert "easyr1-59 (plausible)" in texts

@@ -36,7 +36,7 @@ num_processes: 8
 def test_a_default_stands_for_a_value_that_no_launch_shows_and_says_so(planned: Planned) -> None:
     step = planned("echo nothing\n", WAKE)["lower-rollout-share"]
     assert changes(step) == {"actor_rollout_ref.rollout.gpu_memory_utilization": ("0.5", "0.45")}
-    assert step["basis"] == "estimated"
+    assert step["basis"] == "documented"
     assert any("0.5 is verl's default; where yours differs" in caveat for caveat in step["caveats"])
 
 
@@ -64,7 +64,7 @@ def test_a_forks_folder_in_the_traceback_tells_its_keys_and_that_its_engine_has_
 
 def test_without_a_dialect_the_engine_that_speaks_names_its_own_setting(planned: Planned) -> None:
     step = planned("echo nothing\n", BARE)["lower-rollout-share"]
-    assert changes(step) == {"gpu_memory_utilization": ("0.9", "0.85")}
+    assert changes(step) == {"gpu_memory_utilization": ("0.9", "0.5")}
     assert (step["kind"], step["selected"]) == ("manual", False)
     assert "vLLM itself calls it gpu_memory_utilization" in step["why"]
 

@@ -166,7 +166,19 @@ def test_all_is_one_flag_away(capsys: pytest.CaptureFixture[str]) -> None:
     short = capsys.readouterr().out
     assert main(["diagnose", "--demo", "--all"]) == Exit.DONE
     whole = capsys.readouterr().out
-    for part in ("Questions", "Ruled out", "Documented cases", "To record next time"):
+    for part in ("Questions", "Documented cases", "To record next time"):
         assert f"\n{part}\n" in whole
         assert f"\n{part}\n" not in short
     assert len(short.split()) < len(whole.split()) / 2
+
+
+def test_what_is_no_shortage_rests_on_no_count():
+    state = replace(sitting(), crash=replace(crash(), verdict="not_oom"))
+    assert "It rests on" not in short_report(state)
+
+
+def test_a_chosen_step_that_is_right_either_way_is_named_by_its_number(answered: State) -> None:
+    right = next(step for step in answered.plan.steps if step.id == "more-host-ram")
+    steps = (replace(right, selected=True), *(step for step in answered.plan.steps if step is not right))
+    state = replace(answered, plan=replace(answered.plan, steps=steps))
+    assert "Right whatever the answer: change 1" in short_report(state)

@@ -7,7 +7,7 @@ import pytest
 from advisor.knowledge import load_knowledge
 from advisor.machine.inventory import Gpu, Machine
 from advisor.rules.functions import version_in
-from advisor.run.bound import bind_natives
+from advisor.run.bound import bind_natives, keys_of_knobs
 from advisor.run.build import BuiltRun, RunInputs, build_run
 from advisor.run.constraints import no_effect, violations
 from advisor.run.dialect import recognise
@@ -125,6 +125,18 @@ def test_ms_swift_counts_the_processes_of_the_environment_and_leaves_the_last_ca
         False,
     )
     assert run.number("actor.zero_stage") == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "era", "key"),
+    [("verl", "v0.7", A + "rollout.tensor_model_parallel_size"), ("trl", "v0.28", "vllm_tensor_parallel_size")],
+)
+def test_what_an_engine_prints_stands_under_the_key_of_each_framework(name: str, era: str, key: str) -> None:
+    framework = next(f for f in K.frameworks if f.framework == name)
+    found = keys_of_knobs(framework, era, {"rollout.tensor_parallel": "2"})
+    assert found == {key: "2"}
+    natives = bind_natives(framework, era, (), {}, found, {})
+    assert (natives.value(key), natives.values[key].source) == (2, "log")
 
 
 def test_log_settings_fill_holes_and_never_overrule_the_script() -> None:

@@ -143,7 +143,7 @@ def test_logic_rl_explains_the_forks_algebra_and_offers_the_results_preserving_w
     planned = changes(answer)
     assert planned["actor_rollout_ref.actor.use_dynamic_bsz"][1] == "True"
     assert int(planned["actor_rollout_ref.actor.ppo_max_token_len_per_gpu"][1]) >= 400 + 2048
-    step = next(s for s in answer["plan"] if s["id"] == "lower-train-batch")
+    step = next(s for s in answer["plan"] if [c["key"] for c in s["changes"]] == ["data.train_batch_size"])
     assert (step["changes"][0]["old"], step["changes"][0]["new"], step["results"]) == ("8", "4", "changed")
     assert "actor_rollout_ref.actor.ppo_micro_batch_size" not in planned
     refused = next(n for n in answer["not_proposed"] if n["id"] == "lower-actor-micro-batch")

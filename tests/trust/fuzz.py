@@ -33,6 +33,7 @@ from advisor.knowledge import load_knowledge
 from advisor.knowledge.own import merged
 from advisor.redact import redact
 from advisor.report.json_report import diagnose_json, encode
+from advisor.report.short_report import short_report
 from advisor.report.text_report import text_report
 from advisor.request import SessionRequest
 from advisor.run.config_file import read_config as read_model_config
@@ -314,6 +315,7 @@ def _sitting(folder: Path, data: bytes) -> None:
     state = session.open_session(asked)
     session.patch(state)
     encode(diagnose_json(state))
+    short_report(state)
     text_report(state)
 
 

@@ -114,7 +114,7 @@ def test_no_command_takes_a_strangers_text_for_a_template(words, language, hosti
 
 @pytest.mark.parametrize("form", ["text", "json", "markdown"])
 def test_a_remedy_of_somebody_elses_is_filled_by_its_names_alone(form, hostile, capsys):
-    words = [*STORY.words("diagnose"), "--knowledge", "own", "--format", form]
+    words = [*STORY.words("diagnose"), "--all", "--knowledge", "own", "--format", form]
     assert main(words) == 0
     out = " ".join(capsys.readouterr().out.replace("\\", "").split())
     assert "Switch it {new.__class__} {new:>99999999999} {0} {new!r} { from true to false." in out

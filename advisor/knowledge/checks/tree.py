@@ -82,7 +82,7 @@ def _length(questions: Mapping[str, Question], entries: Mapping[str, KnowledgeEn
             return 0
         if name not in longest:
             after = [measure(way, (*above, name)) for way in following(questions[name]) if way in questions]
-            longest[name] = 1 + max(after, default=0)
+            longest[name] = (questions[name].asked_when != ()) + max(after, default=0)
         return longest[name]
 
     length = measure(start, ())

@@ -21,6 +21,7 @@ from advisor.knowledge.schema.advice import (
 )
 from advisor.knowledge.schema.base import OWN_MARK, Grade, Scalar, Strict
 from advisor.knowledge.schema.crash import (
+    EngineFigure,
     FrameRule,
     FrameTier,
     FrameworkMark,
@@ -42,16 +43,18 @@ from advisor.knowledge.schema.framework import (
     Partners,
     Recognition,
     SettingFact,
+    ShownByFrame,
     StatedMechanics,
     TopologyFact,
 )
 
 __all__ = [
-    "OWN_MARK", "Advisory", "AlgorithmFact", "Answer", "Case", "Cause", "Constraint", "EnvironmentFact", "Era",
+    "OWN_MARK", "Advisory", "AlgorithmFact", "Answer", "Case", "Cause", "Constraint", "EngineFigure", "EnvironmentFact",
+    "Era",
     "FrameRule", "FrameTier", "Framework", "FrameworkMark", "GpuFact", "Grade", "Idle", "KnobFact", "Knowledge",
     "KnownAs", "Mechanics", "MechanicsWhen", "ModelFact", "NewValue", "Partners", "Progress", "Provision",
-    "Question", "Recognition", "Remedy", "RemedyEvidence", "Scalar", "SettingFact", "Sharding", "Signature",
-    "Signatures", "StatedMechanics", "Strict", "TopologyFact", "Tree", "VersionMark",
+    "Question", "Recognition", "Remedy", "RemedyEvidence", "Scalar", "SettingFact", "Sharding", "ShownByFrame",
+    "Signature", "Signatures", "StatedMechanics", "Strict", "TopologyFact", "Tree", "VersionMark",
 ]  # fmt: skip
 
 

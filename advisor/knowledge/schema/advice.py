@@ -30,6 +30,8 @@ class Question(Strict, frozen=True):
     answers: dict[str, Answer]
     if_unknown: str
     """How to find out."""
+    asked_when: tuple[Expression, ...] | None = None
+    """Where nothing answers it, it is put to the user only where one of these holds, else passed over; None: always."""
     unknown_next: str | None = None
     unknown_leads_to: str | None = None
 
@@ -137,6 +139,8 @@ class NewValue(Strict, frozen=True):
     """The fact that says what the value is, as the log printed it."""
     at_most: str = ""
     """The fact above which no value can work."""
+    request_follows: bool = False
+    """What one allocation asks for grows and shrinks as the value moves: of a pass, by its sequences or tokens."""
 
 
 class Remedy(Strict, frozen=True, kw_only=True):

@@ -91,6 +91,15 @@ class VersionMark(Strict, frozen=True):
     """Literals of which one stands on every line that the regex matches; none: every line is looked at."""
 
 
+class EngineFigure(Strict, frozen=True):
+    """A setting in force as the engine itself prints it, whatever a framework calls it; the regex has one group."""
+
+    knob: str
+    pattern: str
+    within: tuple[str, ...] = ()
+    """As of VersionMark."""
+
+
 class FrameworkMark(Strict, frozen=True):
     """What only one framework prints."""
 
@@ -107,4 +116,5 @@ class Signatures(Strict, frozen=True):
     frames: tuple[FrameRule, ...]
     progress: tuple[Progress, ...] = ()
     versions: tuple[VersionMark, ...] = ()
+    engine_figures: tuple[EngineFigure, ...] = ()
     framework_marks: tuple[FrameworkMark, ...] = ()

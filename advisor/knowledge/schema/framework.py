@@ -327,6 +327,8 @@ class TopologyFact(Strict, frozen=True):
     reference_gpus: Expression | None = None
     asked: Expression | None = None
     asked_per_node: Expression | None = None
+    reserved: Expression | None = None
+    """GPUs of all nodes that the launch says there are, where its roles count theirs apart."""
     colocated: Expression | None = None
     roles_share_cards: Expression | None = None
     reference_beside_actor: Expression | None = None
@@ -342,6 +344,16 @@ class MechanicsWhen(Strict, frozen=True):
     set: dict[str, Scalar | list[str]] = {}
     """Fields of StatedMechanics."""
     note: str = ""
+    source: str = ""
+
+
+class ShownByFrame(Strict, frozen=True):
+    """What a frame of the traceback proves of settings: code of a backend runs only where that one was chosen."""
+
+    frame: str
+    """Regex over "path/file.py:function"."""
+    sets: dict[str, Scalar]
+    """Native key → the value it must have."""
     source: str = ""
 
 
@@ -373,6 +385,7 @@ class Framework(Strict, frozen=True):
     tree that a launch may name → key → its value there, or era id → value. The file counts where it was not found."""
     mechanics_when: tuple[MechanicsWhen, ...] = ()
     frames: tuple[FrameRule, ...] = ()
+    shown_by_frames: tuple[ShownByFrame, ...] = ()
     progress: tuple[Progress, ...] = ()
     notes: tuple[str, ...] = ()
     checkout: tuple[str, ...] = ()

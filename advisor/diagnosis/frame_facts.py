@@ -1,0 +1,115 @@
+"""Draws facts from the frames of the failing traceback: what was being allocated, and in whose code."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from advisor.crash.evidence import Frame
+from advisor.diagnosis.fact import Fact
+from advisor.language import say
+
+GATHER = re.compile(r"all_?gather|GatheredParameters|summon_full_params|_unshard|full_tensor", re.IGNORECASE)
+"""Functions that collect sharded weights (DeepSpeed, FSDP, DTensor)."""
+LOGITS_CAST = re.compile(r"^(?:float_conversion|float16_to_fp32)$")
+"""Megatron's Float16Module casts the logits of the last stage to fp32 at once (core/transformer/module.py)."""
+LOGITS = re.compile(
+    r"^(?:log_?softmax|softmax|logsumexp|selective_log_softmax|entropy_from_logits\w*|cross_entropy\w*|"
+    r"log_?probs?_from_logits\w*|vocab_parallel_\w+|gather_logprobs\w*)$"
+)
+"""Functions that go over the whole vocabulary (torch, verl, OpenRLHF, TRL, slime, AReaL)."""
+GATHERS_ALL = re.compile(r"\b(?:unwrap_model_for_generation|summon_full_params|GatheredParameters)\b")
+"""Contexts that hold the whole model gathered while they last (TRL, FSDP, DeepSpeed)."""
+GENERATES = re.compile(r"generat|rollout", re.IGNORECASE)
+"""Functions and contexts that produce completions."""
+BUCKET = re.compile(
+    r"(?:reduce|all_?gather|prefetch)_bucket_size|ipg_buffer|_bucket_(?:size|buffer)|flatten_dense_tensors"
+)
+"""DeepSpeed's and Megatron's communication buffers, in the source line that allocates one."""
+BUCKET_FUNCTION = re.compile(
+    r"ipg_bucket|allreduce_bucket|reduce_bucket|_reduce_.*bucket|allocate_bucket|flatten_bucket"
+)
+DEEPSPEED = "/deepspeed/runtime/zero/"
+WAKES = re.compile(r"^(?:wake_up|resume_memory\w*|_?resume_\w*|create_and_map)$")
+"""Functions that take an engine's memory back (vLLM, SGLang)."""
+ENGINE_WEIGHTS = re.compile(r"^(?:load_model|_?initialize_model|create_weights|get_model)$")
+ENGINE_MEASURES = re.compile(
+    r"profile|warm_?up|_dummy_\w*run|captur|initialize_kv_cache|determine_\w*available|wake_up"
+)
+"""Functions of an engine that make its weights; and what it does once they are there."""
+ENGINES = ("vllm", "sglang")
+NEAREST = 2
+"""Innermost frames among which one of them stands where it is what failed."""
+
+
+def frame_facts(frames: Sequence[Frame]) -> dict[str, Fact]:
+    """frame.gather, .gathers_all, .bucket, .wakes, .logits, .engine, .engine_weights; `frames` not empty."""
+    gathers = [frame for frame in frames if GATHER.search(frame.function)]
+    facts = {"frame.gather": _true(gathers[-1]) if gathers else Fact(False, "log", _frame(frames[-1]))}
+    near = list(reversed(frames[-NEAREST:]))
+    for name, found in {
+        "frame.gathers_all": _gathers_all(frames),
+        "frame.bucket": next((frame for frame in near if _is_bucket(frame)), None),
+        "frame.wakes": next((frame for frame in reversed(frames) if WAKES.match(frame.function)), None),
+        "frame.engine_weights": _makes_weights(frames),
+    }.items():
+        if found is not None:
+            facts[name] = _true(found)
+    return {**facts, **_scoring(frames), **_engine(frames)}
+
+
+def _true(frame: Frame) -> Fact:
+    return Fact(True, "log", _frame(frame))
+
+
+def _gathers_all(frames: Sequence[Frame]) -> Frame | None:
+    """The frame that gathers the whole model in order to generate with the trainer's own copy."""
+    holding = [frame for frame in frames if GATHERS_ALL.search(f"{frame.function} {frame.text}")]
+    generating = any(GENERATES.search(f"{frame.function} {frame.text}") for frame in frames)
+    return holding[-1] if holding and generating else None
+
+
+def _is_bucket(frame: Frame) -> bool:
+    ours = DEEPSPEED in frame.file or "/megatron/" in frame.file
+    return BUCKET.search(frame.text) is not None or (ours and BUCKET_FUNCTION.search(frame.function) is not None)
+
+
+def _makes_weights(frames: Sequence[Frame]) -> Frame | None:
+    """Where an engine failed while it made its weights, before it measured or captured anything."""
+    if any(ENGINE_MEASURES.search(frame.function) for frame in frames):
+        return None
+    return next((frame for frame in reversed(frames) if _is_weight(frame)), None)
+
+
+def _is_weight(frame: Frame) -> bool:
+    parts = frame.file.replace("\\", "/").split("/")
+    layer = frame.function.split(".")[-1] == "__init__" and bool({"models", "layers"} & set(parts))
+    made = layer or ENGINE_WEIGHTS.match(frame.function) is not None
+    return made and any(engine in parts[:-1] for engine in ENGINES)
+
+
+def _engine(frames: Sequence[Frame]) -> dict[str, Fact]:
+    """Which engine's own code failed, by the folder of the innermost frame that lies in one."""
+    for frame in reversed(frames):
+        parts = frame.file.replace("\\", "/").split("/")
+        name = next((engine for engine in ENGINES if engine in parts[:-1]), None)
+        if name is not None:
+            return {"frame.engine": Fact(name, "log", _frame(frame))}
+    return {}
+
+
+def _scoring(frames: Sequence[Frame]) -> dict[str, Fact]:
+    """Whether what failed goes over the whole vocabulary; nothing where the innermost frames do not tell."""
+    near = list(reversed(frames[-NEAREST:]))
+    cast = next((frame for frame in near if LOGITS_CAST.match(frame.function)), None)
+    found = cast or next((frame for frame in near if LOGITS.match(frame.function)), None)
+    if found is None:
+        return {}
+    because = _frame(found)
+    whole = {"frame.logits_cast": Fact(True, "log", because)} if cast is not None else {}
+    return {"frame.logits": Fact(True, "log", because), **whole}
+
+
+def _frame(frame: Frame) -> str:
+    file = frame.file.replace("\\", "/").rsplit("/", 1)[-1]
+    return say("frame {file} {function}, line {line}", file=file, function=frame.function, line=frame.log_line)

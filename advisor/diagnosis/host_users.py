@@ -1,0 +1,75 @@
+"""Reads who holds a node's RAM from the table of memory users that Ray prints, and what of it the model can explain."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from advisor.crash.evidence import TopUser
+from advisor.diagnosis.fact import Fact
+from advisor.language import say
+from advisor.units import GIB, show_bytes
+
+KINDS: Mapping[str, re.Pattern[str]] = {
+    "engine": re.compile(r"LLMRayActor|vLLM|EngineCore|SGLang|RolloutServer|scheduler_TP|RolloutWorker", re.IGNORECASE),
+    "driver": re.compile(r"TaskRunner|main_task|Runner\.run|main_ppo|train_ppo_ray|\bdriver\b", re.IGNORECASE),
+    "workers": re.compile(
+        r"WorkerDict|(?:Train|Policy|Actor|Critic|Model|Megatron|FSDP)\w*(?:RayActor|Worker)|Learner"
+    ),
+}
+"""Kind of a process by its name in the table, the first that fits."""
+MOST = 0.5
+"""Part of what the table lists that makes one kind the holder (judgement)."""
+STATES = 16
+"""Bytes per parameter of weights, gradients, master weights and two moments: offload can move no more."""
+COPIES = 4
+"""Bytes per parameter that each process may hold of the whole model beside its part of the states: an fp32 copy while
+it loads, or a sleeping engine's weights in pinned blocks."""
+ONE_PROCESS = 0.7
+"""Part of STATES in one process that only unsharded states explain: master weights and moments alone are 12 of 16."""
+BASE = 10 * GIB
+"""What a worker process holds in RAM beside any model: CUDA, libraries, pinned buffers (judgement)."""
+
+
+def kind_of(command: str) -> str:
+    """engine, driver or workers; "" where the name does not tell."""
+    return next((kind for kind, names in KINDS.items() if names.search(command)), "")
+
+
+def host_user_facts(users: Sequence[TopUser], parameters: float | None) -> dict[str, Fact]:
+    """host.top_user, .driver_large and .held_by; where the model is known, also whether its states explain it."""
+    if not users:
+        return {}
+    top = max(users, key=lambda user: user.used_bytes)
+    because = say("Ray's table of memory users: {command} {size}", command=top.command, size=show_bytes(top.used_bytes))
+    facts = {
+        "host.top_user": Fact(top.command, "log", because),
+        "host.driver_large": Fact(kind_of(top.command) == "driver", "log", because),
+    }
+    held = {kind: [user for user in users if kind_of(user.command) == kind] for kind in KINDS}
+    sums = {kind: sum(user.used_bytes for user in rows) for kind, rows in held.items()}
+    most = max(sums, key=lambda kind: sums[kind])
+    if sums[most] > MOST * sum(user.used_bytes for user in users):
+        told = {"size": show_bytes(sums[most]), "count": len(held[most]), "command": held[most][0].command}
+        because = say("Ray's table of memory users: {size} in {count} × {command}", **told)
+        facts["host.held_by"] = Fact(most, "log", because)
+    if parameters:
+        facts.update(_against_states(held["workers"], parameters))
+    return facts
+
+
+def _against_states(workers: Sequence[TopUser], parameters: float) -> dict[str, Fact]:
+    """Whether the workers hold more than all states of the model, or one of them all states by itself."""
+    if not workers:
+        return {}
+    states, held = STATES * parameters, sum(user.used_bytes for user in workers)
+    most = 2 * states + (COPIES * parameters + BASE) * len(workers)  # twice: pinned blocks are rounded up
+    told = {"held": show_bytes(held), "count": len(workers), "most": show_bytes(most)}
+    because = say("{count} workers hold {held}; the model's states and copies explain {most} at most", **told)
+    facts = {"host.beyond_states": Fact(held > most, "log", because)}
+    one = max(workers, key=lambda user: user.used_bytes)
+    told = {"command": one.command, "held": show_bytes(one.used_bytes), "bytes": f"{one.used_bytes / parameters:.0f}"}
+    because = say("{command} alone holds {held}, {bytes} bytes per parameter", **told)
+    whole = ONE_PROCESS * states <= one.used_bytes <= states + BASE
+    facts["host.one_holds_states"] = Fact(whole and held - one.used_bytes < one.used_bytes * MOST, "log", because)
+    return facts

@@ -1,0 +1,46 @@
+"""On AMD's and Ascend's cards the plan speaks of their variables and tools, and repeats none that is set."""
+
+from __future__ import annotations
+
+from tests.plan.planned import Planned, Step, changes
+
+RUN = (
+    "python3 -m verl.trainer.main_ppo data.train_batch_size=64 actor_rollout_ref.model.path=Qwen/Qwen2.5-7B "
+    "trainer.n_gpus_per_node=8 trainer.nnodes=1 actor_rollout_ref.rollout.name=vllm\n"
+)
+ALONE = "trl grpo --model_name_or_path /models/ours --per_device_train_batch_size 8 --num_generations 8\n"
+NPU = (
+    "RuntimeError: NPU out of memory. Tried to allocate 2.00 GiB (NPU 0; 60.97 GiB total capacity; 50.24 GiB already "
+    "allocated; 50.24 GiB current active; 319.52 MiB free; 58.65 GiB reserved in total by PyTorch)\n"
+)
+HIP = (
+    "torch.OutOfMemoryError: HIP out of memory. Tried to allocate 9.00 GiB. GPU 0 has a total capacity of 191.69 GiB "
+    "of which 5.10 GiB is free. Of the allocated memory 160.00 GiB is allocated by PyTorch, and 21.00 GiB is reserved "
+    "by PyTorch but unallocated.\n"
+)
+UPDATE = ("--lib", "trl=0.22.0", "--answer", "phase=actor_update")
+
+
+def variables(steps: dict[str, Step]) -> set[str]:
+    return {key for step in steps.values() if step.get("kind") == "environment" for key in changes(step)}
+
+
+def test_the_variable_has_the_vendors_name(planned: Planned) -> None:
+    for log, own in ((NPU, "PYTORCH_NPU_ALLOC_CONF"), (HIP, "PYTORCH_HIP_ALLOC_CONF")):
+        steps = planned(ALONE, log, *UPDATE, "--answer", "message=fragmented")
+        assert own in variables(steps)
+        assert "PYTORCH_CUDA_ALLOC_CONF" not in str(variables(steps))
+
+
+def test_what_is_exported_already_is_no_step(planned: Planned) -> None:
+    script = f"export PYTORCH_HIP_ALLOC_CONF=expandable_segments:True\n{ALONE}"
+    assert "expandable-segments" not in planned(script, HIP, *UPDATE, "--answer", "message=fragmented")
+
+
+def test_ascends_engine_sleeps_only_without_expandable_segments(planned: Planned) -> None:
+    script = f"export PYTORCH_NPU_ALLOC_CONF=expandable_segments:True\n{RUN}"
+    steps = planned(script, NPU, "--lib", "verl=0.5.0", "--answer", "phase=weight_sync", "--answer", "sync=wake")
+    assert changes(steps["expandable-off-for-sleep"]) == {
+        "PYTORCH_NPU_ALLOC_CONF": ("expandable_segments:True", "expandable_segments:False")
+    }
+    assert "expandable-off-for-sleep" not in planned(RUN, NPU, "--lib", "verl=0.5.0", "--answer", "phase=weight_sync")
