@@ -6,6 +6,7 @@ FOLDER holds a checkout of every tag, named MIRROR@TAG; PYTHON has Hydra, OmegaC
 from __future__ import annotations
 
 import argparse
+import ast
 import datetime
 import json
 import os
@@ -21,8 +22,9 @@ import yaml
 from msgspec import Struct
 
 from advisor.plan.patch import fits_name
+from advisor.plan.plan import Change
 from tests.real_parsers.attempts import Attempt, attempts
-from tests.real_parsers.compare import differences
+from tests.real_parsers.compare import ANYTHING, differences
 from tests.real_parsers.sandbox import Started, started
 
 HERE = Path(__file__).parent
@@ -32,6 +34,8 @@ UPSTREAM, RESULTS = HERE / "upstream.yaml", HERE / "results.yaml"
 class Launched(Struct, frozen=True):
     """One training that a script starts: its program and the words for its parser."""
 
+    launcher: tuple[str, ...]
+    """The words before the program, in which Ray is told of variables."""
     program: str
     argv: tuple[str, ...]
     cwd: str
@@ -41,8 +45,9 @@ class Launched(Struct, frozen=True):
 class Judge:
     """A framework's parser at one tag, in a process of its own."""
 
-    def __init__(self, python: str, name: str, tree: Path) -> None:
-        environment = {**os.environ, "PYTHONPATH": str(HERE), "HF_HUB_OFFLINE": "1", "CUDA_VISIBLE_DEVICES": ""}
+    def __init__(self, python: str, name: str, tree: Path, packages: str = "") -> None:
+        path = os.pathsep.join(part for part in (packages, str(HERE)) if part)
+        environment = {**os.environ, "PYTHONPATH": path, "HF_HUB_OFFLINE": "1", "CUDA_VISIBLE_DEVICES": ""}
         self.answered: dict[Launched, dict[str, Any]] = {}
         self.process = subprocess.Popen(
             [python, "-m", "judges.serve", name, str(tree)],
@@ -76,6 +81,18 @@ class Judge:
         self.process.wait()
 
 
+def documented_launch(program: Path) -> Path:
+    """A script with the first launch that a program's docstring shows, written beside it."""
+    lines = (ast.get_docstring(ast.parse(program.read_text())) or "").splitlines()
+    begin = next((n for n, line in enumerate(lines) if "accelerate launch" in line or "python " in line), len(lines))
+    end = begin
+    while end < len(lines) and lines[end].rstrip().endswith("\\"):
+        end += 1
+    script = program.with_name(f"{program.stem}.launch.sh")
+    script.write_text("#!/bin/bash\n" + "\n".join(lines[begin : end + 1]).strip().rstrip("`") + "\n")
+    return script
+
+
 def launches(commands: Sequence[Started], program: str) -> list[Launched]:
     """The trainings among the commands of a script."""
     found = []
@@ -83,7 +100,11 @@ def launches(commands: Sequence[Started], program: str) -> list[Launched]:
         for at, word in enumerate(command.argv):
             if (match := re.fullmatch(program, word)) is not None:
                 rest = command.argv[at + 1 :]
-                found.append(Launched(match.group(1), rest, command.cwd, tuple(sorted(command.environment.items()))))
+                found.append(
+                    Launched(
+                        command.argv[:at], match.group(1), rest, command.cwd, tuple(sorted(command.environment.items()))
+                    )
+                )
                 break
     return found
 
@@ -106,11 +127,18 @@ def judged(
         if not answer["accepted"]:
             return "refused", answer["error"]
         faults = differences(judge.ask(old)["values"], answer["values"], attempt.changes, derived)
-        lost = [c.key for c in attempt.environment if dict(new.environment).get(c.key) != c.new]
+        lost = [c.key for c in attempt.environment if not _set(c, new)]
         said = [f"{fault.key}: {fault.says}" for fault in faults] + [f"{key}: not in the environment" for key in lost]
         if said:
             return "other", "; ".join(said)
     return "accepted", ""
+
+
+def _set(change: Change, launch: Launched) -> bool:
+    """Whether a variable has its value for the training, from the shell or from a word of `ray job submit`."""
+    given = dict(launch.environment).get(change.key)
+    told = any(change.key in word and str(change.new) in word for word in launch.launcher)
+    return told or given == change.new
 
 
 def tried(
@@ -118,13 +146,18 @@ def tried(
 ) -> Counter[str]:
     """All attempts on the scripts of one tag, counted; every one that failed goes to `out` as a line."""
     tree = given.trees / f"{about['mirror']}@{tag}"
-    judge, counts = Judge(given.python, about["judge"], tree), Counter[str]()
+    packages = about.get("packages", {}).get(tag, "")
+    overlay = str(given.trees.parent / packages) if packages else ""
+    judge, counts = Judge(given.python, about["judge"], tree, overlay), Counter[str]()
+    derived = {**about["derived"], **{key: [ANYTHING] for key in about.get("clock", ())}}
     version = about.get("library", name) + "=" + tag.removeprefix("v")
     for file in scripts:
         script = tree / file
         if not script.exists():
             print(f"   missing {tag} {file}", file=sys.stderr)
             continue
+        if script.suffix == ".py":
+            script = documented_launch(script)
         before = launches(started(script, tree), about["program"])
         answers = [judge.ask(launch) for launch in before]
         if not answers or not all(answer["accepted"] for answer in answers):
@@ -139,7 +172,7 @@ def tried(
             if attempt.text not in known:
                 copy.write_bytes(attempt.text)
                 after = launches(started(copy, tree), about["program"])
-                known[attempt.text] = judged(attempt, before, after, judge, about["derived"])
+                known[attempt.text] = judged(attempt, before, after, judge, derived)
             verdict, said = known[attempt.text]
             counts["plans" if attempt.recommended else "steps"] += 1
             counts[f"{verdict} {attempt.mode}"] += 1

@@ -10,6 +10,8 @@ from msgspec import Struct
 
 from advisor.plan.plan import Change
 
+ANYTHING = "*"
+"""Stands for every planned name among those of which a name is derived: the clock writes it."""
 _MISSING = object()
 _ON, _OFF = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
 
@@ -44,7 +46,7 @@ def differences(
             found.append(Difference(name, f"{now!r} arrived where {change.new!r} was planned"))
         elif not _same_type(before.get(name), now):
             found.append(Difference(name, f"{type(now).__name__} where {type(before[name]).__name__} was"))
-    expected = {*planned, *(name for name, sources in (derived or {}).items() if planned & set(sources))}
+    expected = {*planned, *(name for name, sources in (derived or {}).items() if {*planned, ANYTHING} & set(sources))}
     for name in sorted({*before, *after} - planned):
         old, new = before.get(name, _MISSING), after.get(name, _MISSING)
         if old != new and not any(name == one or name.startswith(f"{one}.") for one in expected):
@@ -88,7 +90,7 @@ def _number(text: str) -> float | None:
 
 def _same_type(old: Any, new: Any) -> bool:
     """Whether a value kept its kind; an integer may stand where a fraction did, and where nothing did, anything."""
-    if old is None or new is None or type(old) is type(new):
+    if old is None or new is None or type(old) is type(new) or str(old).startswith("${"):  # it named another key
         return True
     return (
         not isinstance(old, bool)
