@@ -113,6 +113,10 @@ def frameworks_in(text: str, marks: Sequence[FrameworkMark]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(mark.framework for mark, of_mark in every if first_match(mark.pattern, of_mark)))
 
 
+_OF_NODE = 0.25
+"""Part of a node's memory in use that a list must name to tell who holds it (judgement)."""
+
+
 def top_users(lines: Sequence[LogLine]) -> tuple[tuple[TopUser, ...], tuple[LogLine, ...]]:
     """Rows of the first table under a "PID MEM(GB) COMMAND" header, largest first, and the lines they stand on."""
     begin = next((i for i, line in enumerate(lines) if _HEADER in line.text), None)
@@ -135,12 +139,19 @@ def top_users(lines: Sequence[LogLine]) -> tuple[tuple[TopUser, ...], tuple[LogL
 
 
 def listed_users(printed: Iterable[Mapping[str, FieldValue]]) -> tuple[TopUser, ...]:
-    """The processes of Ray's newer list (name, pid and the memory each really used), largest first, each once."""
+    """The processes of Ray's newer list (name, pid and the memory each really used), largest first, each once.
+
+    None where they hold little of what is in use on the node: then it is the killed alone that is named.
+    """
     users: dict[int, TopUser] = {}
+    node = 0
     for fields in printed:
-        pid, used, task = (fields.get(name) for name in ("pid", "task_bytes", "task"))
+        pid, used, task, in_use = (fields.get(name) for name in ("pid", "task_bytes", "task", "node_used_bytes"))
+        node = max(node, in_use) if isinstance(in_use, int) else node
         if isinstance(pid, int) and isinstance(used, int) and isinstance(task, str):
             users.setdefault(pid, TopUser(pid, used, redact(task)))
+    if sum(user.used_bytes for user in users.values()) < _OF_NODE * node:
+        return ()
     return tuple(sorted(users.values(), key=lambda user: -user.used_bytes))[:_ROWS]
 
 

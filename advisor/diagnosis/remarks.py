@@ -15,7 +15,7 @@ from advisor.run.run import Run
 from advisor.units import GIB, show_bytes
 from advisor.words import PHASE_TITLES, sentence
 
-_DYING = ("cause", "echo", "victim")
+_DYING = ("cause", "echo", "victim", "pointer")
 _ADDRESS = re.compile(r"\bip=([0-9A-Fa-f.:]{3,45}|[\w.-]{1,60})")
 """Ray's way of saying where a worker runs: "(pid=67842, ip=10.0.0.11, …"."""
 

@@ -8,7 +8,7 @@ from itertools import product
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.language import clauses, say
+from advisor.language import listed, say
 from advisor.memory.cells import Ledger, Place
 from advisor.memory.fit import Walls, capacity_of, limit_of, standing
 from advisor.run.run import Knob, Run
@@ -73,7 +73,7 @@ def squeeze_clause(found: Squeeze) -> str:
         "fit: {ways}",
         gpu=show_bytes(found.gpu_short),
         host=show_bytes(found.host_short),
-        ways=clauses(ways),
+        ways=listed(ways),
     )
 
 

@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from advisor.crash.config_dump import flatten, settings_in
 from advisor.crash.lines import peel
-from advisor.crash.log_facts import gpu_names_in
+from advisor.crash.log_facts import gpu_names_in, listed_users
+from advisor.units import GIB
 
 from .known import judge
 
@@ -146,3 +147,11 @@ def test_cards_are_named():
 )
 def test_the_frameworks_mark_is_seen_and_the_most_specific_comes_first(line, framework):
     assert judge(line).frameworks[0] == framework
+
+
+def test_a_list_that_names_the_killed_alone_tells_nothing_of_who_holds_the_node() -> None:
+    def row(task: str, used: int) -> dict[str, int | str]:
+        return {"pid": 9, "task": task, "task_bytes": used, "node_used_bytes": 700 * GIB}
+
+    assert listed_users([row("main_task", 3 * GIB)]) == ()
+    assert [user.command for user in listed_users([row("main_task", 300 * GIB)])] == ["main_task"]
