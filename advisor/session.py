@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.crash.evidence import Crash
+from advisor.diagnosis.advise import suspects
 from advisor.diagnosis.diagnose import Diagnosed, diagnose
 from advisor.diagnosis.diagnosis import Diagnosis
 from advisor.diagnosis.facts import DiagnosisInputs
@@ -328,6 +329,7 @@ def _situation(predictor: Predictor, faults: Faults, knowledge: Knowledge, done:
         done.diagnosis.phase,
         "host" if done.diagnosis.memory == "host" else "gpu",
         tuple(c.advisory for c in done.concerns if c.asks_for_a_step),
+        tuple(c.advisory for c in suspects(done.concerns) if not c.asks_for_a_step),
         tuple(m.case for m in done.matched if m.same),
         faults,
     )

@@ -66,7 +66,7 @@ def test_only_the_newest_sittings_stay() -> None:
 
 def test_answers_and_switches_replay_without_a_screen(state: session.State, capsys: pytest.CaptureFixture[str]) -> None:
     step = next(step for step in state.plan.steps if step.selected)
-    question = next(one for one in state.diagnosis.path if one.source == "unknown")
+    question = next(one for one in state.diagnosis.path if one.source != "log")
     answered = session.answer(state, question.question, question.choices[0].id)
     saved = SavedSession(session_store.current_request(answered), {step.id: False}, "plan")
     session_store.save(session_store.new_file(), saved)

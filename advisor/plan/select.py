@@ -35,9 +35,8 @@ def ordered(proposals: Sequence[Proposal], situation: Situation, cause: Cause) -
     ledger = situation.now.ledger
     phase = situation.fullest
     host_known = (ledger.host_limit if situation.place == "gpu" else ledger.gpu_capacity) is not None
-    return _sunk(
-        sorted(proposals, key=lambda p: _order(p, phase, host_known, is_cure(p, cause, situation))), situation.facts
-    )
+    best_first = sorted(proposals, key=lambda p: _order(p, phase, host_known, is_cure(p, cause, situation)))
+    return best_first if situation.predictor.inputs.launch is None else _sunk(best_first, situation.facts)
 
 
 def _order(proposal: Proposal, phase: Phase, other_known: bool, cure: bool) -> tuple[int, ...]:
@@ -55,7 +54,7 @@ def _order(proposal: Proposal, phase: Phase, other_known: bool, cure: bool) -> t
 
 
 def _sunk(proposals: Sequence[Proposal], facts: Facts) -> list[Proposal]:
-    """Where nothing can be computed: what gives little stands behind the last that costs neither results nor RAM."""
+    """What gives little stands behind the last that costs neither results nor RAM, where nothing can be computed."""
     found = list(proposals)
     for proposal in proposals:
         if proposal.fits is None and not proposal.confirmed and _gives_little(proposal, facts):
@@ -221,9 +220,20 @@ def _best_known(proposals: Sequence[Proposal], situation: Situation) -> list[Pro
 
     One at most; where nobody knows in which phase it died, one that relieves every phase.
     """
-    quiet = [p for p in proposals if p.remedy.results == "unchanged"]
+    quiet = [p for p in proposals if p.remedy.results == "unchanged" and not _is_default(p, situation)]
     right = [p for p in quiet if not p.remedy.phases] if situation.phase == "unknown" else quiet
     return list(islice((p for p in right if p.documented or p.cases or _is_read(p, situation)), 1))
+
+
+def _is_default(proposal: Proposal, situation: Situation) -> bool:
+    """Whether it only sets what the framework sets by itself, and nothing shows that this run has it otherwise."""
+    values, era = situation.now.built.natives.values, situation.predictor.inputs.recognised.era
+    known = {key: values.get(key) for key in proposal.overrides}
+    return bool(known) and all(
+        one is not None and not one.given and one.fact is not None and text is not None
+        and parse_value(str(default_of(one.fact, era)), one.fact.type) == parse_value(text, one.fact.type)
+        for text, one in zip(proposal.overrides.values(), known.values(), strict=True)
+    )  # fmt: skip
 
 
 def _is_read(proposal: Proposal, situation: Situation) -> bool:

@@ -26,6 +26,8 @@ class Situation(Struct, frozen=True):
     """The place that ran out."""
     advisories: tuple[Advisory, ...] = ()
     """Advisories of this run that have safe versions."""
+    suspected: tuple[Advisory, ...] = ()
+    """Advisories of which neither version nor situation is known: worth a look where the cause may be a version."""
     cases: tuple[Case, ...] = ()
     """Documented cases that match, best first."""
     faults: Faults | None = None

@@ -28,6 +28,8 @@ WORTH_A_STEP = 0.02
 """Fraction of a card: a change that saves less where it died, and is not enough, is not worth a step."""
 MOST_PROVISIONAL = 4
 """A short list: the first thing to do is to find the witness."""
+MOST_SUSPECTED = 2
+"""Libraries whose version is worth a look before anything is changed."""
 MOST_BY_HAND = 6
 """Steps named for a launch without a dialect: a list, not a catalogue."""
 
@@ -38,7 +40,7 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
     proposals, refused = _propose_all(situation, cause)
     bad, looks_like, possible = _versions(situation, cause)
     steps = version_steps(situation, bad)
-    maybe = version_steps(situation, looks_like)[:1]
+    maybe = version_steps(situation, looks_like)[:1] or ([] if steps else _suspected(situation, cause))
     healed = any(step.selected for step in steps)
     # first see which version it is, before results are given up
     predictor = situation.predictor
@@ -46,7 +48,7 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
     # no ledger of GPU or host counts what ran out there
     quiet = healed or undecided or cause.memory in ("unknown", "shm")
     picked = Selected({}) if quiet else select(proposals, situation, cause, only_same_results=bool(maybe))
-    beyond = _beyond(picked, proposals, situation)
+    beyond = _beyond(picked, proposals, situation, maybe)
     against = exclusions(proposals, situation)
     for proposal in (picked.own.get(p.remedy.id, p) for p in proposals):
         step = step_of(proposal, situation, selected=proposal.remedy.id in picked.own)
@@ -65,7 +67,7 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
     return finish(awake, [*newly_triggered_steps(awake, chosen), *steps], refused, beyond)
 
 
-def _beyond(picked: Selected, proposals: Sequence[Proposal], situation: Situation) -> str:
+def _beyond(picked: Selected, proposals: Sequence[Proposal], situation: Situation, versions: Sequence[PlanStep]) -> str:
     """What is said where no set of the changes is enough, or where nothing is switched on for want of an answer."""
     chosen = together([*picked.own.values(), *picked.companions])
     if picked.too_little:
@@ -76,6 +78,9 @@ def _beyond(picked: Selected, proposals: Sequence[Proposal], situation: Situatio
         return ""
     if now.ledger.gpu and now.ledger.gpu_capacity is None:
         return say("Nothing is switched on before it is known how much memory a card has (--gpus).")
+    if versions:
+        libraries = listed(change.key for step in versions for change in step.changes)
+        return say("Nothing is switched on before the version of {library} is known.", library=libraries)
     if situation.phase == "unknown":
         return say("Nothing is switched on, because it is not known in which phase it died: answer that first.")
     return ""
@@ -258,6 +263,19 @@ def _versions(situation: Situation, cause: Cause) -> tuple[list[Advisory], list[
             shown = all_hold([*advisory.when, *advisory.signs], situation.facts) is not None
             (signs if shown else others).append(advisory)
     return bad, signs, others
+
+
+def _suspected(situation: Situation, cause: Cause) -> list[PlanStep]:
+    """One version to look up per library, where the cause may be a version and nothing tells which is installed."""
+    kinds = {remedy.id: remedy.kind for remedy in situation.knowledge.remedies}
+    if not any(kinds.get(name) == "version" for name in cause.remedies):
+        return []
+    by_library: dict[str, Advisory] = {}
+    for advisory in situation.suspected:
+        if f"library.{advisory.library}" not in situation.facts:
+            by_library.setdefault(advisory.library, advisory)
+    steps = (version_steps(situation, [advisory])[:1] for advisory in by_library.values())
+    return [replace(step, selected=False) for found in steps for step in found][:MOST_SUSPECTED]
 
 
 def _before_results(steps: list[PlanStep], later: list[PlanStep]) -> list[PlanStep]:

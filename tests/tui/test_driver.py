@@ -8,7 +8,7 @@ import pytest
 
 from advisor.demo import demo_files
 from advisor.session import SessionRequest
-from advisor.tui.driver import SessionDriver
+from advisor.tui.driver import SessionDriver, expected_trouble
 
 DEMO = demo_files()
 
@@ -60,5 +60,5 @@ def test_toggling_and_answering_give_new_states(driver, state):
 
 
 def test_a_log_that_cannot_be_read_is_a_sentence_for_the_app(tmp_path):
-    with pytest.raises(ValueError, match=r"gone\.log"):
+    with pytest.raises(expected_trouble(), match=r"gone\.log"):
         SessionDriver(SessionRequest(logs=(tmp_path / "gone.log",))).open(lambda _: None)
