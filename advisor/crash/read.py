@@ -32,7 +32,7 @@ from advisor.crash.scan import scan, unanchored_finds
 from advisor.crash.snapshot import readable
 from advisor.crash.sources import PREVIEW, LogSource, open_sources, tail_source, text_source, unwrapped
 from advisor.crash.tracebacks import NO_TRACE, Trace, trace_of, waiter_of
-from advisor.crash.verdict import ALLOCATOR_WARNING, Judgement, is_pinning, memory_by_frames
+from advisor.crash.verdict import ALLOCATOR_WARNING, Judgement, in_phase, is_pinning, memory_by_frames
 from advisor.knowledge.schema import FrameRule, Progress, Signatures
 from advisor.language import listed, mark, say
 from advisor.redact import redact
@@ -169,6 +169,7 @@ class _CrashReader:
         among, frame = open_phases(cause, trace, self.rules) if phase == "unknown" else ((), "")
         if among:
             because = say("{frame}: part of {phases}; its caller is not shown", frame=frame, phases=both(among))
+        judgement = in_phase(judgement, phase)
         memory = judgement.memory
         evidence = self._evidence(judgement, users, rows, last)
         if cause is not None:

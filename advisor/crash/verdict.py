@@ -9,7 +9,7 @@ from msgspec import Struct
 from advisor.crash.finds import FAILURES, WRAPPER, LogFind
 from advisor.crash.holders import contradicts
 from advisor.crash.tracebacks import TRACEBACK, Trace
-from advisor.words import Memory, Verdict
+from advisor.words import Memory, Phase, Verdict
 
 KERNEL = frozenset(("kernel-oom", "cgroup-oom", "kernel-oom-constraint", "kernel-oom-cut", "systemd-oom"))
 """Witnesses from the system's own log: they confirm; an error the run printed itself comes first."""
@@ -21,6 +21,8 @@ KILLS = frozenset(
     ("killed-9", "exit-137", "bash-killed", "dataloader-killed", "ray-worker-died", "ray-worker-died-bare")
 )
 """Somebody sent SIGKILL, or may have: not proof of a shortage without a second witness."""
+_NO_SPACE = "enospc"
+"""Prints the same of a disk and of /dev/shm."""
 NEARLY_FULL = 95.0
 """Percent of host memory in use; above it the kernel or Ray kills next (Ray's own threshold is 95)."""
 _ASIDE = frozenset(("gpu-lost",))
@@ -164,6 +166,12 @@ def _pool_trouble(placed: Sequence[LogFind], short: LogFind) -> LogFind | None:
 def is_pinning(trace: Trace) -> bool:
     """Whether the failure happened while host memory was being pinned."""
     return _shows(trace, _PINNED)
+
+
+def in_phase(judgement: Judgement, phase: Phase) -> Judgement:
+    """The judgement where the phase settles it: no space was left while a checkpoint was written, so a disk is full."""
+    settled = judgement.cause is not None and judgement.cause.id == _NO_SPACE and phase == "checkpoint"
+    return Judgement("not_oom", "none", judgement.cause) if settled else judgement
 
 
 def memory_by_frames(memory: Memory, signature: str, trace: Trace) -> Memory:

@@ -24,6 +24,9 @@ _SUFFIXES: dict[str, DocumentKind] = {
 _SHEBANG = re.compile(rb"#!\s*\S*?(?:/env\s+(?:-S\s+)?)?(\w+)[\d.]*\s")
 
 
+_SHELL = re.compile(rb"#!\s*\S*?(?:/env\s+(?:-S\s+)?)?(?:ba|z|da)?sh\s")
+
+
 def read_script(
     path: Path, *, positional: tuple[str, ...] = (), environment: Mapping[str, str] | None = None
 ) -> Script:
@@ -41,9 +44,9 @@ def read_documents(
 ) -> Script:
     """`read_script` over files that may already be in memory."""
     kind = _SUFFIXES.get(path.suffix.lower())
-    if kind is None:
-        document = files.known(path) if files.given is not None else load(path, "shell")
-        kind = kind_of(document)
+    if kind in (None, "python"):
+        document = files.known(path) if files.given is not None else load(path, kind or "shell")
+        kind = kind_of(document) if kind is None or _SHELL.match(document.data[:200]) else kind
     if kind == "shell":
         return _shell(files, path, positional)
     number = files.add(path, kind)

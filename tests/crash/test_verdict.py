@@ -252,3 +252,21 @@ def test_a_notebook_that_shows_only_the_head_of_its_traceback_proves_the_class()
     crash = judge(log)
     assert (crash.phase, crash.frames[0].line) == ("actor_update", 781)
     assert crash.evidence[0].fields["free_bytes"] == round(3.78 * GIB)
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        'Traceback (most recent call last):\n  File "/opt/torch/serialization.py", line 379, in save\n'
+        "    _save(obj, zip_file)\nOSError: [Errno 28] No space left on device\n",
+        "safetensors_rust.SafetensorError: Error while serializing: IoError(Os { code: 28, kind: StorageFull, "
+        'message: "No space left on device" })\n',
+    ],
+)
+def test_no_space_while_a_checkpoint_is_written_is_a_full_disk(log: str) -> None:
+    crash = judge(log)
+    assert (crash.verdict, crash.memory) == ("not_oom", "none")
+
+
+def test_no_space_that_nobody_says_where_stays_open() -> None:
+    assert judge("OSError: [Errno 28] No space left on device\n").verdict == "unclear"

@@ -196,3 +196,8 @@ def test_a_variable_that_refers_to_itself_ends(read: Read) -> None:
 def test_a_key_that_hydra_takes_away_is_no_value_of_it(read: Read) -> None:
     (launch,) = read("python3 -m verl.trainer.main_ppo a.b=1 ~c.d '~e.f=2'\n").launches
     assert list(values(launch)) == ["a.b", "~c.d", "~e.f"]
+
+
+def test_a_shebang_of_a_shell_counts_before_the_files_name(read: Read) -> None:
+    (launch,) = read("#!/bin/bash\nN=5\npython train.py --per_device_train_batch_size $N\n", "run.py").launches
+    assert values(launch)["--per_device_train_batch_size"] == "5"
