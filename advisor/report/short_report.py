@@ -209,7 +209,7 @@ def _changes(state: State) -> list[str]:
     others = [step for step in plan.steps if not step.selected]
     if not plan.steps:
         return wrap(plan.shortfall, 2)
-    lines = wrap(sentences((_promise(plan), _worst(plan.shortfall))), 2)
+    lines = wrap(sentences((_promise(plan), _worst(_unsaid(plan.shortfall, state)))), 2)
     for number, step in enumerate(chosen, 1):
         lines += _chosen(f"{number}.", step)
     helping = [step for step in others if (phrases.largest_saving(step) or ("", 1, ""))[1] >= 0]
@@ -225,6 +225,13 @@ def _promise(plan: Plan) -> str:
         return say("Nothing is chosen for you.")
     beside = plan.fit.fits_beside
     return _PROMISES[plan.fit.verdict] if beside is None else _ONE_SIDE[beside]
+
+
+def _unsaid(shortfall: str, state: State) -> str:
+    """Without the remarks that stand below the cause already."""
+    for remark in phrases.remarks(state)[:REMARKS]:
+        shortfall = shortfall.replace(remark, "")
+    return shortfall.strip(" ;；")
 
 
 def _worst(shortfall: str) -> str:

@@ -57,6 +57,12 @@ def proved(tmp_path: Path) -> State:
 
 
 @pytest.fixture
+def overcounted(tmp_path: Path) -> State:
+    used = LOG.replace("9.28 GiB", "38.00 GiB").replace("3.03 GiB", "37.00 GiB").replace("76.06 GiB", "42.11 GiB")
+    return opened(tmp_path, used, SCRIPT)
+
+
+@pytest.fixture
 def log_only(tmp_path: Path) -> State:
     return opened(tmp_path, LOG.splitlines()[-1], framework="verl")
 
@@ -74,13 +80,13 @@ def test_it_reads_like_this_where_nothing_is_known(golden):
     golden("short_unknown.txt", short_report(unknown_sitting()))
 
 
-@pytest.mark.parametrize("name", ["proved", "log_only", "answered"])
+@pytest.mark.parametrize("name", ["proved", "log_only", "answered", "overcounted"])
 def test_a_diagnosis_takes_at_most_400_words(name: str, request: pytest.FixtureRequest) -> None:
     state = request.getfixturevalue(name)
     assert len(short_report(state).split()) <= 400 < len(text_report(state).split())
 
 
-@pytest.mark.parametrize("name", ["proved", "log_only", "answered"])
+@pytest.mark.parametrize("name", ["proved", "log_only", "answered", "overcounted"])
 def test_no_sentence_is_told_twice(name: str, request: pytest.FixtureRequest) -> None:
     told = [one for one in re.split(r"(?<=[.?]) ", flat(short_report(request.getfixturevalue(name)))) if len(one) > 30]
     assert sorted(set(told)) == sorted(told)
