@@ -163,8 +163,11 @@ def _pass(
     ways = quantity("GPUs in sequence parallel", max(1, parallel))
     packed = run.number("data.pack_tokens")
     if packed:
-        row = (quantity("tokens in a packed row", packed, basis=basis) / ways).rounded()
-        return Pass(row.within(low=round(row.value * SHORTEST_PACKED)), 1, int(packed), None, False)
+        rows = _sequences(micro, caps, mark("packed rows in a micro-batch"))
+        all_rows = (rows * quantity("tokens in a packed row", packed, basis=basis) / ways).rounded()
+        return Pass(
+            all_rows.within(low=round(all_rows.value * SHORTEST_PACKED)), int(rows.value), int(packed), None, False
+        )
     longest = quantity("tokens", length, basis=basis) / ways
     if budget and unpadded:
         tokens = longest.rounded() if longest > budget else quantity("tokens in the budget", budget, basis=basis)

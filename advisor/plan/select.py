@@ -27,6 +27,8 @@ WORTH_SELECTING = 0.2
 """Fraction of what is missing that a change must take away to be selected where none are enough."""
 LEADERS = 2
 """Changes around which a set is looked for where the cheapest search found none."""
+GUESSED = ("batch-or-states", "batch-too-big")
+"""Causes that are taken where nothing tells another."""
 TIERS = ("free", "slower", "host_ram", "changes_results", "version", "hardware")
 
 
@@ -218,10 +220,11 @@ def _nearest(proposals: Sequence[Proposal], situation: Situation, base: Override
 def _best_known(proposals: Sequence[Proposal], situation: Situation) -> list[Proposal]:
     """Where nothing can be computed: the first whose present value was read, or that a case of this kind shows to help.
 
-    One at most; where nobody knows in which phase it died, one that relieves every phase.
+    One at most; where neither phase nor cause is known, one that relieves every phase.
     """
     quiet = [p for p in proposals if p.remedy.results == "unchanged" and not _is_default(p, situation)]
-    right = [p for p in quiet if not p.remedy.phases] if situation.phase == "unknown" else quiet
+    anywhere = situation.phase == "unknown" and situation.cause in GUESSED
+    right = [p for p in quiet if not p.remedy.phases] if anywhere else quiet
     return list(islice((p for p in right if p.documented or p.cases or _is_read(p, situation)), 1))
 
 

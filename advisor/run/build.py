@@ -221,7 +221,8 @@ def _mechanics(framework: Framework | None, inputs: RunInputs, natives: Natives,
 
 
 def _algorithm(framework: Framework | None, natives: Natives, programs: Sequence[str], has_launch: bool) -> str:
-    """The algorithm by the program (one of the files that may be it), by a key and its words, or always the same.
+    """The algorithm by the program (one of the files that may be it), by a key and its words, by what else is set, or
+    always the same.
 
     A log alone has no defaults.
     """
@@ -238,8 +239,10 @@ def _algorithm(framework: Framework | None, natives: Natives, programs: Sequence
             word = str(value)
             named = next((ours for pattern, ours in fact.values.items() if fnmatchcase(word, pattern)), None)
             return named or fact.values.get(word.lower(), fact.fixed or word)
-    if fact.fixed:
-        return fact.fixed
+    scope = RunScope(natives)
+    by_settings = next((ours for ours, rule in fact.by_settings.items() if rule.holds(scope) is True), "")
+    if by_settings or fact.fixed:
+        return by_settings or fact.fixed
     return fact.default if has_launch else "unknown"
 
 

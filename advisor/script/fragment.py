@@ -16,8 +16,9 @@ from msgspec.structs import replace
 from advisor.bash.state import LauncherMatch
 from advisor.bash.words import Unterminated
 from advisor.language import mark, say
-from advisor.script.document import Document, ScriptError
+from advisor.script.document import Document, ScriptError, Setting, Span
 from advisor.script.files import Files
+from advisor.script.keyed import clean_value
 from advisor.script.launch import Launch
 from advisor.script.launcher import find_launcher, is_training
 
@@ -25,6 +26,13 @@ NOTE = mark("No training command was found; lines that look like its settings ar
 _SETTING = re.compile(rb"[ \t]*(?:--[A-Za-z][\w.-]*(?=[\s=]|$)|[+~]{0,2}[A-Za-z_][\w-]*(?:\.[\w-]+)+=)")
 _PROGRAM = re.compile(rb"[ \t]*[\w./ -]+\s(?:--[A-Za-z]|\\[ \t]*$)")
 _ASSIGNMENT = re.compile(rb"[ \t]*(?:export[ \t]+)?[A-Za-z_]\w*=")
+_LINE = re.compile(rb"[^\n]+")
+_ASSIGNED = re.compile(
+    rb"(?:export[ \t]+)?([A-Za-z_]\w*)[ \t]*=[ \t]*"
+    rb"""("[^"$`]*"|'[^']*'|[^\s,;#$`()'"]+)[ \t]*,?[ \t]*(?:#.*)?$"""
+)
+_FEWEST = 2
+"""Assignments in a text that is taken for settings."""
 _MODULE = re.compile(r"[A-Za-z_]\w*(?:\.\w+)+\Z")
 
 
@@ -36,12 +44,35 @@ def read_fragment(files: Files, path: Path, positional: tuple[str, ...]) -> Laun
     data = files.documents[0].data
     alone = _settings_alone(data)
     if alone is None:
-        return None
+        return _assigned(files.documents[0])
     launches = [one for text in (data, alone) for one in _launches(files, path, positional, text)]
     launch = max(launches, key=lambda one: len(one.effective()), default=None)
     if launch is None or not launch.settings:
         return None
-    return replace(launch, index=0, argv=(), span=None, notes=(say(NOTE), *launch.notes))
+    unread = (*launch.launcher_unread, *([""] if not launch.program else []))  # nobody sees what starts it
+    return replace(launch, index=0, argv=(), span=None, launcher_unread=unread, notes=(say(NOTE), *launch.notes))
+
+
+def _assigned(document: Document) -> Launch | None:
+    """A text of nothing but `name = value` lines: arguments of a call, or a script's variables. Each is read as the
+    setting of that name in small letters; None where another line stands among them, or there is only one.
+    """
+    settings: list[Setting] = []
+    for found in _LINE.finditer(document.data):
+        body = found.group().strip()
+        if not body or body.startswith(b"#"):
+            continue
+        named = _ASSIGNED.match(body)
+        if named is None:
+            return None
+        key, value = (part.decode("utf-8", "replace") for part in named.groups())
+        at = found.start() + found.group().index(body) + named.start(2)
+        span = Span(str(document.path), document.line_of(at), at, at + len(named.group(2)))
+        settings.append(Setting(key.lower(), clean_value(value.strip("'\"")), "file", span=span))
+    if len(settings) < _FEWEST:
+        return None
+    path = str(document.path)
+    return Launch(0, "", (), {}, tuple(settings), files=(path,), launcher_unread=("",), notes=(say(NOTE),))
 
 
 def _launches(files: Files, path: Path, positional: tuple[str, ...], text: bytes) -> list[Launch]:

@@ -109,3 +109,20 @@ def test_a_quote_that_never_closes_does_not_hide_the_flags_before_it(read: Read)
 def test_a_variable_for_libraries_that_is_never_exported_is_remarked(read: Read, text: str, said: bool) -> None:
     (launch,) = read(text).launches
     assert bool([note for note in launch.notes if "is set but not exported" in note]) is said
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "max_length=1024,\n    per_device_train_batch_size = 4,  # one\n",
+        "export MAX_LENGTH=1024\n# x\nPER_DEVICE_TRAIN_BATCH_SIZE='4'\n",
+    ],
+)
+def test_a_text_of_nothing_but_assignments_is_read_as_settings(read: Read, text: str) -> None:
+    (launch,) = read(text, "run.sh").launches
+    assert values(launch) == {"max_length": "1024", "per_device_train_batch_size": "4"}
+
+
+@pytest.mark.parametrize("text", ["A=1\nB=$(hostname)\n", "A=1\nB=2\nbash other.sh\n", "A=1\n"])
+def test_a_script_that_does_something_else_is_no_list_of_settings(read: Read, text: str) -> None:
+    assert read(text, "run.sh").launches == ()

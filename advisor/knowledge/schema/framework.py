@@ -293,6 +293,8 @@ class AlgorithmFact(Strict, frozen=True):
 
     programs: dict[str, str] = {}
     """Program (fnmatch) → algorithm."""
+    by_settings: dict[str, Expression] = {}
+    """Algorithm → what of the launch's settings only it has, where neither program nor key tells."""
     fixed: str = ""
     """Where no program and no key says otherwise."""
     key: str | tuple[str, ...] = ()
