@@ -269,6 +269,8 @@ def _price(proposal: Proposal, option: Option) -> Price:
     """A value that moves the results costs that, whatever else its remedy does."""
     if proposal.remedy.results == "changed" or not option.same_results:
         return "changes_results"
+    if proposal.remedy.rests_on_data and proposal.remedy.tier == "free":
+        return "slower"
     return "shown" if proposal.remedy.tier == "free" and proposal.cases else proposal.remedy.tier
 
 

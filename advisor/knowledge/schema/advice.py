@@ -169,6 +169,9 @@ class Remedy(Strict, frozen=True, kw_only=True):
     environment: str = ""
     """The variable to set where no dialect carries the knob (kind environment)."""
     known_as: tuple[KnownAs, ...] = ()
+    rests_on_data: bool = False
+    """What it saves is that of average data: a batch of none but the longest samples gains nothing. A change whose
+    saving is sure goes before it."""
     last_resort: bool = False
     """It only moves the moment of the end: shown, never selected for the user."""
     evidence: tuple[RemedyEvidence, ...] = ()
