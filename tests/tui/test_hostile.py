@@ -231,5 +231,5 @@ async def test_a_hostile_note_is_shown_as_text() -> None:
             raise ValueError("[/red] \x1b[2Jgone")
 
     async with opened(driver=Refusing()) as pilot:
-        await press(pilot, *["enter"] * 4, "space")
+        await press(pilot, "enter", "space")
         assert "that could not be done: [/red] gone" in seen(pilot)
