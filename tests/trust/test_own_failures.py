@@ -41,7 +41,7 @@ PLACES = {
     "at a key": ("from advisor.tui import app", "app.AdvisorApp.action_look", "?"),
     "in the thread that opens": ("from advisor.tui import driver", "driver.SessionDriver.open", ""),
     "in the gauges": ("from advisor.machine import live", "live.Gauges.poll", ""),
-    "when a question is answered": ("from advisor.tui import driver", "driver.SessionDriver.answer", "\r12"),
+    "when a question is answered": ("from advisor.tui import driver", "driver.SessionDriver.answer", "r\r12"),
     "before the app": ("from advisor import start", "start.AdvisorApp", ""),
     "while the app is taken down": ("from advisor.tui import app", "app.AdvisorApp.on_unmount", "q"),
     "after the app": ("from advisor import start; run = start.run", "start.run", "q"),
