@@ -173,7 +173,9 @@ def test_the_app_opens_without_home_and_locale_in_half_a_gigabyte(locale, start)
 WHOLE = "import sys\nfrom advisor.cli import main\nsys.exit(main(sys.argv[1:]))"
 
 
-@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGINT"])
+@pytest.mark.parametrize(
+    "name", ["SIGTERM", "SIGHUP", "SIGINT", "SIGQUIT", "SIGABRT", "SIGALRM", "SIGUSR1", "SIGUSR2", "SIGXCPU"]
+)
 def test_an_end_from_outside_restores_the_terminal(name, start):
     terminal = start(WHOLE, *FILES)
     terminal.until("What the script decides")
