@@ -141,7 +141,7 @@ def build_run(inputs: RunInputs) -> BuiltRun:
             *(_of_its_own(name, inputs.recognised) for name in shipped),
             *doubts_of([one for one in launch.not_found if one.file not in shipped] if launch else (), unread),
         ),
-        described=framework is not None or inputs.sized,
+        undescribed=_undescribed(framework, natives, algorithm, sized=inputs.sized),
     )
     return BuiltRun(run, natives)
 
@@ -208,6 +208,18 @@ def _chosen(framework: Framework | None, natives: Natives, algorithm: str) -> li
     """What the dialect says of the backend, the command and the algorithm that the launch chose."""
     scope = RunScope(natives, algorithm=algorithm)
     return [one for one in (framework.mechanics_when if framework else ()) if one.when.holds(scope) is True]
+
+
+def _undescribed(framework: Framework | None, natives: Natives, algorithm: str, *, sized: bool) -> str:
+    """What is not known of how the run holds memory, in words; "" where a dialect or a run file says it."""
+    if framework is None:
+        return "" if sized else say("how this launch holds memory, which no dialect describes")
+    unread = next((one.unread for one in _chosen(framework, natives, algorithm) if one.unread), "")
+    if not unread:
+        return ""
+    return say(
+        "how {framework} holds memory with {what}, which is not known here", framework=framework.title, what=unread
+    )
 
 
 def _mechanics(framework: Framework | None, inputs: RunInputs, natives: Natives, algorithm: str) -> FilledMechanics:

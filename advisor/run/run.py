@@ -174,8 +174,8 @@ class Run(Struct, frozen=True):
     """Fields of `mechanics` that nobody states: they are what is usual for this kind of trainer."""
     doubts: tuple[str, ...] = ()
     """What missing files leave in doubt, a sentence each."""
-    described: bool = True
-    """False: no dialect and no run file says how the run holds memory."""
+    undescribed: str = ""
+    """Why nothing says how the run holds memory, in words: no dialect and no run file, or a backend nobody has read."""
 
     def value(self, knob: str) -> KnobValue | None:
         """The knob's value; None where unknown."""
