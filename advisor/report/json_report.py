@@ -144,6 +144,7 @@ def run_json(run: Run) -> dict[str, Any]:
     return {
         "framework": run.framework,
         "era": run.era,
+        "newest_read": {"version": read.name, "date": read.date} if (read := run.newest_read) else None,
         "algorithm": run.algorithm,
         "model": {
             "name": run.model_name or (run.model.name if run.model else None),

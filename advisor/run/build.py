@@ -25,7 +25,7 @@ from advisor.run.bound import (
 )
 from advisor.run.conversion import conversions, to_knob
 from advisor.run.derive import GIVEN_ANSWERS, derive_knobs
-from advisor.run.dialect import Recognised, elsewhere, version_notes
+from advisor.run.dialect import Recognised, elsewhere, newer_than_read, version_notes
 from advisor.run.implied import stated_topology
 from advisor.run.mechanics import UNKNOWN, FilledMechanics, assumed_mechanics, mechanics_of, usual_trainer
 from advisor.run.run import Knob, ModelShape, Run, Topology, Unread
@@ -138,10 +138,12 @@ def build_run(inputs: RunInputs) -> BuiltRun:
         unread=unread,
         assumed_mechanics=filled.assumed,
         doubts=(
+            *newer_than_read(inputs.recognised),
             *(_of_its_own(name, inputs.recognised) for name in shipped),
             *doubts_of([one for one in launch.not_found if one.file not in shipped] if launch else (), unread),
         ),
         described=framework is not None or inputs.sized,
+        newest_read=framework.newest_read if framework else None,
     )
     return BuiltRun(run, natives)
 

@@ -250,6 +250,24 @@ def version_notes(recognised: Recognised, launch: Launch | None) -> tuple[str, .
     return (*notes, *_of_checkout(recognised, framework), *_assumed(recognised))
 
 
+def newer_than_read(recognised: Recognised) -> tuple[str, ...]:
+    """A doubt where the version in force is newer than what the dialect was read up to."""
+    framework = recognised.framework
+    read = framework.newest_read if framework is not None else None
+    if framework is None or read is None or recognised.version is None:
+        return ()
+    version, known = release_of(recognised.version), release_of(read.version)
+    if version is None or known is None or version <= known:
+        return ()
+    told = {"framework": framework.title, "version": recognised.version, "known": read.version, "month": read.month}
+    return (
+        say(
+            "{framework} {version} is newer than what is known ({known}, {month}): settings may have moved.",
+            **told,
+        ),
+    )
+
+
 def _of_checkout(recognised: Recognised, framework: Framework) -> tuple[str, ...]:
     """Which version the source tree around the script has, where that counts or where another is in force."""
     here, counts = recognised.checkout, recognised.version

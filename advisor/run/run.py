@@ -7,7 +7,7 @@ from typing import Literal
 
 from msgspec import Struct, field
 
-from advisor.knowledge.schema import Mechanics, Scalar
+from advisor.knowledge.schema import Mechanics, NewestRead, Scalar
 from advisor.script.document import Setting
 from advisor.words import Basis
 
@@ -173,9 +173,11 @@ class Run(Struct, frozen=True):
     assumed_mechanics: tuple[str, ...] = ()
     """Fields of `mechanics` that nobody states: they are what is usual for this kind of trainer."""
     doubts: tuple[str, ...] = ()
-    """What missing files leave in doubt, a sentence each."""
+    """What missing files and a version that nobody read leave in doubt, a sentence each."""
     described: bool = True
     """False: no dialect and no run file says how the run holds memory."""
+    newest_read: NewestRead | None = None
+    """Up to where the dialect was read upstream; None: it has no releases, or there is no dialect."""
 
     def value(self, knob: str) -> KnobValue | None:
         """The knob's value; None where unknown."""

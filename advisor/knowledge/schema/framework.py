@@ -9,6 +9,7 @@ from typing import Literal
 
 from advisor.knowledge.schema.base import Scalar, Strict
 from advisor.knowledge.schema.crash import FrameRule, Progress
+from advisor.knowledge.schema.facts import NewestRead
 from advisor.rules.expression import Expression
 from advisor.words import Results
 
@@ -392,4 +393,6 @@ class Framework(Strict, frozen=True):
     notes: tuple[str, ...] = ()
     checkout: tuple[str, ...] = ()
     """Files of its source tree, from the root, that state its version; pyproject.toml is looked at anyway."""
+    newest_read: NewestRead | None = None
+    """A dialect whose newest era has no end needs it: what is newer is answered with a doubt."""
     source: str = ""
