@@ -125,6 +125,13 @@ class Topology(Struct, frozen=True):
 RecognisedFrom = Literal["script", "log", "user"]
 
 
+class UnknownKey(Struct, frozen=True):
+    """A key as the launch writes it, and the one that may be meant; "" where none is like it."""
+
+    key: str
+    meant: str = ""
+
+
 class Unread(Struct, frozen=True):
     """A file that would say how the training states are sharded, and what is taken for it."""
 
@@ -176,6 +183,8 @@ class Run(Struct, frozen=True):
     """What missing files and a version that nobody read leave in doubt, a sentence each."""
     described: bool = True
     """False: no dialect and no run file says how the run holds memory."""
+    unknown_keys: tuple[UnknownKey, ...] = ()
+    """Keys of the launch that no version of the framework has."""
     newest_read: NewestRead | None = None
     """Up to where the dialect was read upstream; None: it has no releases, or there is no dialect."""
 

@@ -91,7 +91,7 @@ class NewestRead(Strict, frozen=True):
     """Up to where a dialect was read upstream: a release, the commit where more or nothing is released, its date."""
 
     date: str
-    """Of that release or commit: 2026-09-20."""
+    """Of that release or commit, of the reading where a package has none: 2026-09-20."""
     version: str = ""
     commit: str = ""
 

@@ -152,6 +152,8 @@ class Peculiarities(Strict, frozen=True, kw_only=True):
     logits_update_least_fp32: float = 0
     """The least of both where accelerate hands out the logits in fp32: the cast and its bf16 input, two gradients."""
     logits_forward_least_fp32: float = 0
+    fused_loss_always: bool = False
+    """Log-probabilities are taken in tiles of the head whatever a setting says: full logits are nowhere."""
     gathered_units: int = 2
     """Layers that are there unsharded at once: the one in use, the next, with FSDP2 the buffer it is copied from."""
     fused_loss_scores: bool = False
