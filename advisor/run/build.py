@@ -76,6 +76,7 @@ def build_run(inputs: RunInputs) -> BuiltRun:
     framework, launch = inputs.recognised.framework, inputs.launch
     shipped = shipped_files(framework, launch.missing) if launch else ()
     libraries = {**_of_framework(inputs.recognised), **inputs.machine.libraries}
+    shows_all = _shows_all(inputs.recognised, launch)
     natives = bind_natives(
         framework,
         inputs.recognised.era,
@@ -83,7 +84,7 @@ def build_run(inputs: RunInputs) -> BuiltRun:
         launch.environment if launch else {},
         inputs.log_settings,
         inputs.overrides,
-        with_defaults=_shows_all(inputs.recognised, launch),
+        with_defaults=shows_all,
         program=launch.program if launch else "",
         launcher=_counted(launch),
         tables=inputs.tables,
@@ -93,7 +94,6 @@ def build_run(inputs: RunInputs) -> BuiltRun:
     topology = read_topology(natives, inputs.machine, inputs.sized)
     told = inputs.knobs.get("algorithm.estimator")
     programs = (natives.program,) if natives.program else inputs.frames
-    shows_all = _shows_all(inputs.recognised, launch)
     algorithm = str(told.value) if told else _algorithm(framework, natives, programs, shows_all)
     natives = replace(natives, rolls_out=algorithm not in GIVEN_ANSWERS)
     filled = _mechanics(framework, inputs, natives, algorithm)
@@ -141,6 +141,7 @@ def build_run(inputs: RunInputs) -> BuiltRun:
             *(_of_its_own(name, inputs.recognised) for name in shipped),
             *doubts_of([one for one in launch.not_found if one.file not in shipped] if launch else (), unread),
         ),
+        seen_whole=shows_all and launch is not None and not launch.partial,
         described=framework is not None or inputs.sized,
     )
     return BuiltRun(run, natives)

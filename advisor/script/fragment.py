@@ -50,7 +50,8 @@ def read_fragment(files: Files, path: Path, positional: tuple[str, ...]) -> Laun
     if launch is None or not launch.settings:
         return None
     unread = (*launch.launcher_unread, *([""] if not launch.program else []))  # nobody sees what starts it
-    return replace(launch, index=0, argv=(), span=None, launcher_unread=unread, notes=(say(NOTE), *launch.notes))
+    told = (say(NOTE), *launch.notes)
+    return replace(launch, index=0, argv=(), span=None, launcher_unread=unread, notes=told, partial=True)
 
 
 def _assigned(document: Document) -> Launch | None:
@@ -72,7 +73,8 @@ def _assigned(document: Document) -> Launch | None:
     if len(settings) < _FEWEST:
         return None
     path = str(document.path)
-    return Launch(0, "", (), {}, tuple(settings), files=(path,), launcher_unread=("",), notes=(say(NOTE),))
+    told = (say(NOTE),)
+    return Launch(0, "", (), {}, tuple(settings), files=(path,), launcher_unread=("",), notes=told, partial=True)
 
 
 def _launches(files: Files, path: Path, positional: tuple[str, ...], text: bytes) -> list[Launch]:
@@ -145,4 +147,5 @@ def _python(document: Document) -> Launch | None:
         launch = python_launch(read_python(replace(document, kind="python")))
     except ScriptError:
         return None
-    return replace(launch, program="", notes=(say(NOTE), *launch.notes)) if launch.settings else None
+    told = (say(NOTE), *launch.notes)
+    return replace(launch, program="", notes=told, partial=True) if launch.settings else None

@@ -49,6 +49,8 @@ class Launch(Struct, frozen=True):
     """Config files that decide settings of the run and were not found: what they set is not at its default."""
     leaves_open: bool = False
     """There may be settings that are not listed: arguments from outside, or a file that was not found."""
+    partial: bool = False
+    """Only a part of the launch was given: what stands above or below that part is not known."""
     folder: str = ""
     """Where the script has gone with `cd` before the command, as far as that can be guessed."""
 
