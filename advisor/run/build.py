@@ -141,6 +141,7 @@ def build_run(inputs: RunInputs) -> BuiltRun:
             *(_of_its_own(name, inputs.recognised) for name in shipped),
             *doubts_of([one for one in launch.not_found if one.file not in shipped] if launch else (), unread),
         ),
+        cuts=launch.cuts if launch is not None else (),
         seen_whole=shows_all and launch is not None and not launch.partial,
         described=framework is not None or inputs.sized,
     )

@@ -174,6 +174,8 @@ class Run(Struct, frozen=True):
     """Fields of `mechanics` that nobody states: they are what is usual for this kind of trainer."""
     doubts: tuple[str, ...] = ()
     """What missing files leave in doubt, a sentence each."""
+    cuts: tuple[str, ...] = ()
+    """Sentences on what the text of the launch loses; they stand among the notes, too."""
     seen_whole: bool = False
     """The whole launch was read, so what it leaves out is at the framework's default."""
     described: bool = True

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from advisor.bash.state import LauncherMatch
 from advisor.bash.words import Unterminated
 from advisor.language import mark, say
+from advisor.script.cuts import holds_values
 from advisor.script.document import Document, ScriptError, Setting, Span
 from advisor.script.files import Files
 from advisor.script.keyed import clean_value
@@ -33,6 +34,8 @@ _ASSIGNED = re.compile(
 )
 _FEWEST = 2
 """Assignments in a text that is taken for settings."""
+_BLANK_BEHIND = re.compile(rb"\\([ \t]+)\n")
+"""A backslash that goes on with nothing, because a blank follows it."""
 _MODULE = re.compile(r"[A-Za-z_]\w*(?:\.\w+)+\Z")
 
 
@@ -41,7 +44,7 @@ def read_fragment(files: Files, path: Path, positional: tuple[str, ...]) -> Laun
     called = _python(files.documents[0])
     if called is not None:
         return called
-    data = files.documents[0].data
+    data = _BLANK_BEHIND.sub(rb"\1\\\n", files.documents[0].data)
     alone = _settings_alone(data)
     if alone is None:
         return _assigned(files.documents[0])
@@ -112,7 +115,8 @@ def _settings_alone(data: bytes) -> bytes | None:
     lines = data.splitlines(keepends=True)
     settings = [_SETTING.match(line) is not None for line in lines]
     for number, (line, below) in enumerate(pairwise(lines)):
-        goes_on = settings[number] and line.rstrip().endswith(b"\\") and not below.lstrip().startswith(b"#")
+        goes_on = settings[number] and (line.rstrip().endswith(b"\\") or holds_values(below))
+        goes_on = goes_on and not below.lstrip().startswith(b"#")
         settings[number + 1] = settings[number + 1] or goes_on
     if not any(settings):
         return None
