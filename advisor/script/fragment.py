@@ -17,23 +17,18 @@ from advisor.bash.state import LauncherMatch
 from advisor.bash.words import Unterminated
 from advisor.language import mark, say
 from advisor.script.cuts import holds_values
-from advisor.script.document import Document, ScriptError, Setting, Span
+from advisor.script.document import Document, ScriptError
 from advisor.script.files import Files
-from advisor.script.keyed import clean_value
 from advisor.script.launch import Launch
 from advisor.script.launcher import find_launcher, is_training
+from advisor.script.pasted import FEWEST, pasted_settings
 
 NOTE = mark("No training command was found; lines that look like its settings are read as such.")
 _SETTING = re.compile(rb"[ \t]*(?:--[A-Za-z][\w.-]*(?=[\s=]|$)|[+~]{0,2}[A-Za-z_][\w-]*(?:\.[\w-]+)+=)")
 _PROGRAM = re.compile(rb"[ \t]*[\w./ -]+\s(?:--[A-Za-z]|\\[ \t]*$)")
 _ASSIGNMENT = re.compile(rb"[ \t]*(?:export[ \t]+)?[A-Za-z_]\w*=")
-_LINE = re.compile(rb"[^\n]+")
-_ASSIGNED = re.compile(
-    rb"(?:export[ \t]+)?([A-Za-z_]\w*)[ \t]*=[ \t]*"
-    rb"""("[^"$`]*"|'[^']*'|[^\s,;#$`()'"]+)[ \t]*,?[ \t]*(?:#.*)?$"""
-)
-_FEWEST = 2
-"""Assignments in a text that is taken for settings."""
+_OPENS = re.compile(rb"[^=]*=[ \t]*\([ \t]*\r?\n?\Z")
+"""A line that opens an array."""
 _BLANK_BEHIND = re.compile(rb"\\([ \t]+)\n")
 """A backslash that goes on with nothing, because a blank follows it."""
 _MODULE = re.compile(r"[A-Za-z_]\w*(?:\.\w+)+\Z")
@@ -47,7 +42,7 @@ def read_fragment(files: Files, path: Path, positional: tuple[str, ...]) -> Laun
     data = _BLANK_BEHIND.sub(rb"\1\\\n", files.documents[0].data)
     alone = _settings_alone(data)
     if alone is None:
-        return _assigned(files.documents[0])
+        return None
     launches = [one for text in (data, alone) for one in _launches(files, path, positional, text)]
     launch = max(launches, key=lambda one: len(one.effective()), default=None)
     if launch is None or not launch.settings:
@@ -57,27 +52,14 @@ def read_fragment(files: Files, path: Path, positional: tuple[str, ...]) -> Laun
     return replace(launch, index=0, argv=(), span=None, launcher_unread=unread, notes=told, partial=True)
 
 
-def _assigned(document: Document) -> Launch | None:
-    """A text of nothing but `name = value` lines: arguments of a call, or a script's variables. Each is read as the
-    setting of that name in small letters; None where another line stands among them, or there is only one.
-    """
-    settings: list[Setting] = []
-    for found in _LINE.finditer(document.data):
-        body = found.group().strip()
-        if not body or body.startswith(b"#"):
-            continue
-        named = _ASSIGNED.match(body)
-        if named is None:
-            return None
-        key, value = (part.decode("utf-8", "replace") for part in named.groups())
-        at = found.start() + found.group().index(body) + named.start(2)
-        span = Span(str(document.path), document.line_of(at), at, at + len(named.group(2)))
-        settings.append(Setting(key.lower(), clean_value(value.strip("'\"")), "file", span=span))
-    if len(settings) < _FEWEST:
+def read_pasted(document: Document, problem: str = "") -> Launch | None:
+    """What a text that is no script names as settings; None where that is too little. `problem`: why it is no file."""
+    settings = pasted_settings(document) if not document.data.startswith(b"#!") else ()
+    if len(settings) < FEWEST:
         return None
-    path = str(document.path)
-    told = (say(NOTE),)
-    return Launch(0, "", (), {}, tuple(settings), files=(path,), launcher_unread=("",), notes=told, partial=True)
+    told = (*([problem] if problem else []), say(NOTE))
+    files = (str(document.path),)
+    return Launch(0, "", (), {}, settings, files=files, launcher_unread=("",), notes=told, partial=True)
 
 
 def _launches(files: Files, path: Path, positional: tuple[str, ...], text: bytes) -> list[Launch]:
@@ -133,7 +115,7 @@ def _settings_alone(data: bytes) -> bytes | None:
     for number, line in enumerate(lines):
         body = line.rstrip(b"\r\n")
         if not ours[number]:
-            kept = number < first and _ASSIGNMENT.match(line)
+            kept = number < first and _ASSIGNMENT.match(line) and not _OPENS.match(line)
             out.append(line if kept else b" " * (len(line) - 1) + (b"\n" if number < first else b" "))
             continue
         end = line[len(body) :] if number in ends else b" " * (len(line) - len(body))
