@@ -77,6 +77,7 @@ def build_run(inputs: RunInputs) -> BuiltRun:
     framework, launch = inputs.recognised.framework, inputs.launch
     shipped = shipped_files(framework, launch.missing) if launch else ()
     libraries = {**_of_framework(inputs.recognised), **inputs.machine.libraries}
+    shows_all = _shows_all(inputs.recognised, launch)
     natives = bind_natives(
         framework,
         inputs.recognised.era,
@@ -84,7 +85,7 @@ def build_run(inputs: RunInputs) -> BuiltRun:
         launch.environment if launch else {},
         inputs.log_settings,
         inputs.overrides,
-        with_defaults=_shows_all(inputs.recognised, launch),
+        with_defaults=shows_all,
         program=launch.program if launch else "",
         launcher=_counted(launch),
         tables=inputs.tables,
@@ -94,7 +95,6 @@ def build_run(inputs: RunInputs) -> BuiltRun:
     topology = read_topology(natives, inputs.machine, inputs.sized)
     told = inputs.knobs.get("algorithm.estimator")
     programs = (natives.program,) if natives.program else inputs.frames
-    shows_all = _shows_all(inputs.recognised, launch)
     algorithm = str(told.value) if told else _algorithm(framework, natives, programs, shows_all)
     natives = replace(natives, rolls_out=algorithm not in GIVEN_ANSWERS)
     filled = _mechanics(framework, inputs, natives, algorithm)
@@ -150,6 +150,8 @@ def build_run(inputs: RunInputs) -> BuiltRun:
         undescribed=_undescribed(framework, natives, algorithm, sized=inputs.sized),
         unknown_keys=unknown,
         newest_read=framework.newest_read if framework else None,
+        cuts=launch.cuts if launch is not None else (),
+        seen_whole=shows_all and launch is not None and not launch.partial,
     )
     return BuiltRun(run, natives)
 

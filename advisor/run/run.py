@@ -187,6 +187,10 @@ class Run(Struct, frozen=True):
     """Keys of the launch that no version of the framework has."""
     newest_read: NewestRead | None = None
     """Up to where the dialect was read upstream; None: it has no releases, or there is no dialect."""
+    cuts: tuple[str, ...] = ()
+    """Sentences on what the text of the launch loses; they stand among the notes, too."""
+    seen_whole: bool = False
+    """The whole launch was read, so what it leaves out is at the framework's default."""
 
     def value(self, knob: str) -> KnobValue | None:
         """The knob's value; None where unknown."""
