@@ -29,7 +29,7 @@ WORTH_A_STEP = 0.02
 MOST_PROVISIONAL = 4
 """A short list: the first thing to do is to find the witness."""
 FIRST_FEW = 3
-"""Steps that everybody reads: a version that may be at fault stands right behind them at the latest."""
+"""Steps that everybody reads: where no sum explains it, a version that may be at fault stands right behind them."""
 MOST_SUSPECTED = 2
 """Libraries whose version is worth a look before anything is changed."""
 MOST_BY_HAND = 6
@@ -60,7 +60,8 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
     steps = _with_companions(steps, [step_of(c, situation, selected=True) for c in companions])
     steps = maybe + steps  # a version nobody named is worth one look before anything else is given up
     steps = merged(steps, [advice_step(remedy, situation) for remedy in _advice(situation, cause)], cause)
-    steps = _before_results(steps, version_steps(situation, possible)[:1] if not maybe else [])
+    most_before = len(steps) if cause.counted else FIRST_FEW
+    steps = _before_results(steps, version_steps(situation, possible)[:1] if not maybe else [], most_before)
     steps += provisional_steps(situation, cause)
     if situation.now.built.natives.framework is not None and cause.memory not in ("unknown", "none"):
         steps = beside(case_steps(situation), steps)
@@ -278,11 +279,11 @@ def _suspected(situation: Situation, cause: Cause) -> list[PlanStep]:
     return [replace(step, selected=False) for found in steps for step in found][:MOST_SUSPECTED]
 
 
-def _before_results(steps: list[PlanStep], later: list[PlanStep]) -> list[PlanStep]:
-    """`later` in front of what gives up results and among the first, behind everything that is switched on."""
+def _before_results(steps: list[PlanStep], later: list[PlanStep], most: int) -> list[PlanStep]:
+    """`later` in front of what gives up results, behind `most` steps at most and everything that is switched on."""
     last = max((i for i, step in enumerate(steps) if step.selected), default=-1) + 1
     changing = (i for i, step in enumerate(steps) if i >= last and step.results == "changed")
-    at = max(last, min(next(changing, len(steps)), FIRST_FEW))
+    at = max(last, min(next(changing, len(steps)), most))
     return [*steps[:at], *later, *steps[at:]]
 
 
