@@ -118,9 +118,9 @@ IN_POOLS = (
     '  File "/x/vllm/model_executor/layers/quantization/utils/flashinfer_utils.py", line 176, in '
     "convert_moe_weights_to_flashinfer_trtllm_block_layout\n"
     "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB. GPU 3 has a total capacity of 79.11 GiB "
-    "of which 21.50 MiB is free. Including non-PyTorch memory, this process has 79.00 GiB memory in use. Of the allocated "
-    "memory 77.80 GiB is allocated by PyTorch, with 31.20 GiB allocated in private pools (e.g., CUDA Graphs), and "
-    "13.63 MiB is reserved by PyTorch but unallocated.\n"
+    "of which 21.50 MiB is free. Including non-PyTorch memory, this process has 79.00 GiB memory in use. Of the "
+    "allocated memory 77.80 GiB is allocated by PyTorch, with 31.20 GiB allocated in private pools (e.g., CUDA "
+    "Graphs), and 13.63 MiB is reserved by PyTorch but unallocated.\n"
 )
 
 

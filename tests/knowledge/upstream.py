@@ -53,6 +53,8 @@ class Upstream:
     refuses: bool
     """Whether it refuses keys that it does not know."""
     eras: Mapping[str, Source]
+    examples: tuple[str, ...] = ()
+    """Its launches (glob below the root of the repository)."""
 
 
 def upstream_of(framework: str) -> Upstream:
@@ -68,7 +70,8 @@ def upstream_of(framework: str) -> Upstream:
         for era, tags in group["eras"].items():
             *older, newest = tags if isinstance(tags, list) else [tags]
             eras[str(era)] = Source(str(newest), *shared, bases, *wide, tuple(map(str, older)))
-    return Upstream(told["repository"], told.get("package", ""), bool(told.get("refuses")), eras)
+    examples = tuple(told.get("examples", ()))
+    return Upstream(told["repository"], told.get("package", ""), bool(told.get("refuses")), eras, examples)
 
 
 class Tree(Protocol):
