@@ -31,6 +31,8 @@ MEMORY = re.compile(
     r"|fused|checkpointing|precision|num_generations|backend"
 )
 """Words of keys that speak of memory; the rest of a release is none of ours."""
+_PLAIN = re.compile(r"[A-Za-z][\w.-]*")
+"""A key: no pattern, no private field, no sentence that begins like an option."""
 _MOVED = re.compile(r"redirecting to https://github\.com/([^/\s]+/[^/\s]+?)(?:\.git)?/?\s*$", re.MULTILINE)
 _TAG = re.compile(r"refs/tags/(v?\d[^\s^]*)$", re.MULTILINE)
 
@@ -86,7 +88,7 @@ def not_read(dialect: Framework, upstream: Upstream, there: Newest) -> Iterator[
     if there.moved and there.moved.lower() != upstream.repository.lower():
         yield f"{upstream.repository} is {there.moved} now: say so in upstream_tags.yaml and in its sources"
     if there.package is not None and there.tagged is not None and minor(there.package) > minor(there.tagged):
-        yield f"package {there.package} is ahead of the newest tag {there.tag}: has the repository moved?"
+        yield f"package {there.package} is ahead of the newest tag {there.tag}: has the repository moved, or is the mirror old?"
 
 
 def newest_tag(tags: Sequence[str]) -> str:
@@ -136,7 +138,7 @@ def _differences(
         space = key_space(dialect.framework)
         known = space.ever() if space is not None else frozenset[str]()
         keys = sorted(all_keys(source, tree, packages, dialect.package) - known - set(dialect.settings))
-        yield from (f"new key {key}" for key in keys if MEMORY.search(key) and "*" not in key)
+        yield from (f"new key {key}" for key in keys if MEMORY.search(key) and _PLAIN.fullmatch(key))
         found = compare(dialect, era, source, tree, packages)
         yield from (f"gone {key}" for key in found.missing)
         yield from (f"default {said}" for said in found.defaults)

@@ -151,6 +151,8 @@ def parser_keys(texts: Mapping[str, str]) -> Keys:
 def _written(node: ast.expr) -> str:
     """A text in the source, with * for what a loop fills in; "" where it is none."""
     if isinstance(node, ast.JoinedStr):
+        if any(" " in str(part.value) for part in node.values if isinstance(part, ast.Constant)):
+            return ""  # a sentence
         return "".join(str(part.value) if isinstance(part, ast.Constant) else "*" for part in node.values)
     return str(node.value) if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
 
