@@ -349,4 +349,5 @@ def _change(change: Change) -> dict[str, Any]:
         "file": change.file or None,
         "line": change.line,
         "how": change.how,
+        "old_source": change.old_source,
     }

@@ -244,12 +244,14 @@ def results_word(step: PlanStep) -> str:
 def change_line(change: Change) -> str:
     """ "worker.rollout.gpu_memory_utilization 0.6 → 0.5"."""
     if change.new is None:
-        return say("{key} removed (was {old})", key=change.key, old=change.old)
+        return say("{key} removed (was {old})", key=change.key, old=change.old_words)
+    if change.old is None and change.old_source == "assumed":
+        return say("{key} → {new} (not seen in your launch)", key=change.key, new=change.new)
     if change.bare and change.old is None:
         return say("{key} added", key=change.key)
     if change.old is None and change.file:
         return say("{key} = {new} (not set before)", key=change.key, new=change.new)
-    return f"{change.key} → {change.new}" if change.old is None else f"{change.key} {change.old} → {change.new}"
+    return f"{change.key} → {change.new}" if change.old is None else f"{change.key} {change.old_words} → {change.new}"
 
 
 def place_of(change: Change) -> str:

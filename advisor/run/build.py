@@ -77,6 +77,7 @@ def build_run(inputs: RunInputs) -> BuiltRun:
     framework, launch = inputs.recognised.framework, inputs.launch
     shipped = shipped_files(framework, launch.missing) if launch else ()
     libraries = {**_of_framework(inputs.recognised), **inputs.machine.libraries}
+    shows_all = _shows_all(inputs.recognised, launch)
     natives = bind_natives(
         framework,
         inputs.recognised.era,
@@ -84,7 +85,7 @@ def build_run(inputs: RunInputs) -> BuiltRun:
         launch.environment if launch else {},
         inputs.log_settings,
         inputs.overrides,
-        with_defaults=_shows_all(inputs.recognised, launch),
+        with_defaults=shows_all,
         program=launch.program if launch else "",
         launcher=_counted(launch),
         tables=inputs.tables,
@@ -94,7 +95,6 @@ def build_run(inputs: RunInputs) -> BuiltRun:
     topology = read_topology(natives, inputs.machine, inputs.sized)
     told = inputs.knobs.get("algorithm.estimator")
     programs = (natives.program,) if natives.program else inputs.frames
-    shows_all = _shows_all(inputs.recognised, launch)
     algorithm = str(told.value) if told else _algorithm(framework, natives, programs, shows_all)
     natives = replace(natives, rolls_out=algorithm not in GIVEN_ANSWERS)
     filled = _mechanics(framework, inputs, natives, algorithm)
@@ -147,9 +147,11 @@ def build_run(inputs: RunInputs) -> BuiltRun:
             *(_of_its_own(name, inputs.recognised) for name in shipped),
             *doubts_of([one for one in launch.not_found if one.file not in shipped] if launch else (), unread),
         ),
-        described=framework is not None or inputs.sized,
+        undescribed=_undescribed(framework, natives, algorithm, sized=inputs.sized),
         unknown_keys=unknown,
         newest_read=framework.newest_read if framework else None,
+        cuts=launch.cuts if launch is not None else (),
+        seen_whole=shows_all and launch is not None and not launch.partial,
     )
     return BuiltRun(run, natives)
 
@@ -216,6 +218,18 @@ def _chosen(framework: Framework | None, natives: Natives, algorithm: str) -> li
     """What the dialect says of the backend, the command and the algorithm that the launch chose."""
     scope = RunScope(natives, algorithm=algorithm)
     return [one for one in (framework.mechanics_when if framework else ()) if one.when.holds(scope) is True]
+
+
+def _undescribed(framework: Framework | None, natives: Natives, algorithm: str, *, sized: bool) -> str:
+    """What is not known of how the run holds memory, in words; "" where a dialect or a run file says it."""
+    if framework is None:
+        return "" if sized else say("how this launch holds memory, which no dialect describes")
+    unread = next((one.unread for one in _chosen(framework, natives, algorithm) if one.unread), "")
+    if not unread:
+        return ""
+    return say(
+        "how {framework} holds memory with {what}, which is not known here", framework=framework.title, what=unread
+    )
 
 
 def _mechanics(framework: Framework | None, inputs: RunInputs, natives: Natives, algorithm: str) -> FilledMechanics:

@@ -181,12 +181,16 @@ class Run(Struct, frozen=True):
     """Fields of `mechanics` that nobody states: they are what is usual for this kind of trainer."""
     doubts: tuple[str, ...] = ()
     """What missing files and a version that nobody read leave in doubt, a sentence each."""
-    described: bool = True
-    """False: no dialect and no run file says how the run holds memory."""
+    undescribed: str = ""
+    """Why nothing says how the run holds memory, in words: no dialect and no run file, or a backend nobody has read."""
     unknown_keys: tuple[UnknownKey, ...] = ()
     """Keys of the launch that no version of the framework has."""
     newest_read: NewestRead | None = None
     """Up to where the dialect was read upstream; None: it has no releases, or there is no dialect."""
+    cuts: tuple[str, ...] = ()
+    """Sentences on what the text of the launch loses; they stand among the notes, too."""
+    seen_whole: bool = False
+    """The whole launch was read, so what it leaves out is at the framework's default."""
 
     def value(self, knob: str) -> KnobValue | None:
         """The knob's value; None where unknown."""

@@ -50,7 +50,15 @@ def read_documents(
     if kind == "shell":
         return _shell(files, path, positional)
     number = files.add(path, kind)
-    launch = config_launch(files, number, environment)
+    try:
+        launch = config_launch(files, number, environment)
+    except ScriptError as error:
+        from advisor.script.fragment import read_pasted
+
+        pasted = read_pasted(files.documents[number], str(error))
+        if pasted is None:
+            raise
+        launch = pasted
     return Script(tuple(files.documents), (launch,), (), positional, environment or {})
 
 
@@ -64,7 +72,7 @@ def kind_of(document: Document) -> DocumentKind:
 
 def _shell(files: Files, path: Path, positional: tuple[str, ...]) -> Script:
     from advisor.bash.words import Unterminated
-    from advisor.script.fragment import read_fragment
+    from advisor.script.fragment import read_fragment, read_pasted
     from advisor.script.shell import read_shell
 
     try:
@@ -77,6 +85,7 @@ def _shell(files: Files, path: Path, positional: tuple[str, ...]) -> Script:
         apostrophe = data[at - 1 : at].isalpha() and data[at + 1 : at + 2].isalpha()  # prose: "it doesn't work"
         cut_off = b"\n" not in data[at:].strip()  # a paste that ends in its last line
         pasted = read_fragment(files, path, positional) if apostrophe or cut_off else None
+        pasted = pasted or read_pasted(files.documents[0])
         if pasted is None:
             raise ScriptError(problem) from error
         return Script(tuple(files.documents), (pasted,), (problem,), positional)
@@ -86,6 +95,7 @@ def _shell(files: Files, path: Path, positional: tuple[str, ...]) -> Script:
     launches = tuple(item.launch for item in reading.launches)
     if not launches and reading.trace.whole:
         pasted = read_fragment(files, path, positional)
+        pasted = pasted or read_pasted(files.documents[0])
         launches = (pasted,) if pasted is not None else ()
     return Script(tuple(files.documents), launches, tuple(notes), positional)
 

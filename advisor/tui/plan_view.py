@@ -89,7 +89,7 @@ def saving_words(step: PlanStep, phase: Phase | None) -> str:
 
 def change_words(change: Change) -> str:
     """Like "true → false"; "unset" and "removed" where a side is missing."""
-    old = change.old if change.old is not None else say("unset")
+    old = change.old_words or say("unset")
     new = change.new if change.new is not None else say("removed")
     return f"{old} → {new}"
 
