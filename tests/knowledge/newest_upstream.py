@@ -88,7 +88,8 @@ def not_read(dialect: Framework, upstream: Upstream, there: Newest) -> Iterator[
     if there.moved and there.moved.lower() != upstream.repository.lower():
         yield f"{upstream.repository} is {there.moved} now: say so in upstream_tags.yaml and in its sources"
     if there.package is not None and there.tagged is not None and minor(there.package) > minor(there.tagged):
-        yield f"package {there.package} is ahead of the newest tag {there.tag}: has the repository moved, or is the mirror old?"
+        behind = "has the repository moved, or is the mirror old?"
+        yield f"package {there.package} is ahead of the newest tag {there.tag}: {behind}"
 
 
 def newest_tag(tags: Sequence[str]) -> str:
