@@ -81,6 +81,13 @@ def test_areals_backend_says_who_trains(opened: Opened, backend: str, trainer: s
     assert (run.mechanics.trainer, run.topology.data_parallel) == (trainer, 4 if trainer == "fsdp" else 2)
 
 
+def test_areals_chunks_of_the_head_leave_no_full_logits(opened: Opened) -> None:
+    chunks = "  megatron: {enable_chunked_logits: true, lm_head_loss_chunk_size: 1024}\ntrain_dataset"
+    whole, pieces = areal(MEGATRON), areal(MEGATRON).replace("train_dataset", chunks)
+    before, after = (opened(text, "areal=2.0.0", name="run.yaml") for text in (whole, pieces))
+    assert held(after, "actor_update", "logits") < held(before, "actor_update", "logits") / 8
+
+
 @pytest.mark.parametrize(("kind", "method"), [("rl", "grpo"), ("sft", "sft"), ("dpo", "dpo"), ("rw", "rm")])
 def test_areals_dataset_says_the_method(opened: Opened, kind: str, method: str) -> None:
     assert opened(areal(kind=kind), "areal=2.0.0", name="run.yaml").run.algorithm == method
