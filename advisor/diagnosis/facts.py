@@ -191,6 +191,7 @@ def _run_facts(run: Run) -> dict[str, Fact]:
         facts["era"] = Fact(run.era, run.recognised_from, run.recognised_by)
     if run.algorithm != "unknown":
         facts["algorithm"] = Fact(run.algorithm, "script", say("the launch's settings"))
+        facts.update(_recipe_facts(run))
     for name, knob in run.knobs.items():
         if knob.value is None:
             continue
@@ -202,6 +203,17 @@ def _run_facts(run: Run) -> dict[str, Fact]:
     if run.topology.known:
         facts["gpus"] = Fact(run.topology.actor_gpus, "script", say("the launch's topology"))
     return facts
+
+
+def _recipe_facts(run: Run) -> dict[str, Fact]:
+    """Which parts a step of this algorithm has: nobody is asked about one that it has not."""
+    because = say("{algorithm} trains", algorithm=run.recipe.title)
+    parts = {
+        "rolls_out": run.recipe.answers == "generated",
+        "log_prob_pass": run.recipe.loss == "log_probs",
+        **({} if run.recipe.critic is None else {"has_critic": run.has_critic}),
+    }
+    return {name: Fact(value, "script", because) for name, value in parts.items()}
 
 
 def _given(knob: Knob, run: Run) -> str:

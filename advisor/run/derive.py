@@ -47,13 +47,15 @@ def derive_knobs(
 
     for follower, leader in _FOLLOWERS.items():
         add(follower, value_of(leader), say("follows {knob}", knob=leader))
-    if recipe.answers != "unknown":
+    if recipe.critic is not None:
         valued = recipe.critic
         note = say("{algorithm} has value model" if valued else "{algorithm} has no value model", algorithm=recipe.id)
         add("critic.present", valued, note)
     with_reference = recipe.reference and _reference(knobs, mechanics)
     habit = say("the framework's habit")
     add("reference.present", with_reference, _BUILT[mechanics.reference_when])
+    if mechanics.fused_loss_always:
+        derived["actor.fused_loss"] = Knob("actor.fused_loss", True, "derived", note=habit)
     add("rollout.colocated", topology.colocated, say("topology"))
     add("rollout.sleeps", mechanics.engine_sleeps, habit)
     add("rollout.sleep_level", mechanics.sleep_level, habit)

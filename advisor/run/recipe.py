@@ -23,7 +23,7 @@ def recipe_of(algorithm: str) -> RecipeFact:
     """What a method needs; a word that recipes.yaml does not have is a policy-gradient method of that name."""
     known = _recipes(spoken())
     title = algorithm.upper() if len(algorithm) <= 5 else algorithm
-    return known.get(algorithm) or replace(known[RL], id=algorithm, title=title)
+    return known.get(algorithm) or replace(known[RL], id=algorithm, title=title, critic=False)
 
 
 @lru_cache(maxsize=2)

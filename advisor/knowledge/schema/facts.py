@@ -87,6 +87,24 @@ class KnobFact(Strict, frozen=True):
     says: str = ""
 
 
+class NewestRead(Strict, frozen=True):
+    """Up to where a dialect was read upstream: a release, the commit where more or nothing is released, its date."""
+
+    date: str
+    """Of that release or commit, of the reading where a package has none: 2026-09-20."""
+    version: str = ""
+    commit: str = ""
+
+    @property
+    def name(self) -> str:
+        """The release, else the commit."""
+        return self.version or self.commit
+
+    @property
+    def month(self) -> str:
+        return self.date[:7]
+
+
 class RecipeFact(Strict, frozen=True):
     """A training method: which models it needs, which passes, and what its loss holds."""
 
@@ -98,7 +116,8 @@ class RecipeFact(Strict, frozen=True):
     """Rows of a pass that one sample of the micro-batch makes: 2 for a better and a worse answer."""
     reference: bool = True
     """It may compare with a frozen copy; the framework's mechanics say when one is built."""
-    critic: bool = False
+    critic: bool | None = False
+    """None: nothing tells."""
     teacher: bool = False
     """A second model scores the answers."""
     words: tuple[str, ...] = ()
