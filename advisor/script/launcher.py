@@ -22,7 +22,8 @@ _LAUNCH_MODULES = {
 }
 """Modules that run a program: how the program is found behind them."""
 _TRAINS = re.compile(
-    r"train|ppo|grpo|dpo|kto|rlhf|sft|dapo|distill|finetune|pretrain|realhf\.apps|areal|run_agentic"
+    r"train|ppo|grpo|gspo|dpo|kto|orpo|cpo|rloo|gkd|reward|rlhf|sft|dapo|distill|finetune|pretrain"
+    r"|realhf\.apps|areal|run_agentic"
     r"|(^|[./_])(main(_\w+)?|rl)(\.py)?$|start_\w+|run_\w*(rm|vlm)|^(swift|megatron) pt$"
 )
 _OTHER_WORK = re.compile(
