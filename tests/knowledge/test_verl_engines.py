@@ -188,3 +188,49 @@ def test_verl_091_reduces_gradients_every_pass_unless_told_otherwise(read: Read)
 def test_grad_offload_of_megatron_is_told_to_do_nothing(read: Read) -> None:
     state = read(f"{GRPO} model_engine=megatron", "0.9.0", "rollout_generate")
     assert not any("grad_offload" in change.key for step in state.plan.steps for change in step.changes)
+
+
+def traceback(*frames: str, task: str = "") -> str:
+    """A log with these frames ("file:function"), innermost last, of a Ray task."""
+    shown = "".join(
+        f'  File "/opt/verl/verl/workers/{file}", line 1, in {function}\n    x()\n'
+        for file, function in (frame.split(":") for frame in frames)
+    )
+    said = f"ray.exceptions.RayTaskError(OutOfMemoryError): ray::{task}() (pid=1, ip=10.0.0.1)\n" if task else ""
+    return f"Traceback (most recent call last):\n{said}{shown}{OOM}"
+
+
+ENGINE = ("engine/fsdp/transformer_impl.py:forward_backward_batch", "engine/fsdp/transformer_impl.py:forward_step")
+UPDATE = ("engine_workers.py:train_mini_batch", "engine_workers.py:train_batch", "engine/base.py:train_batch", *ENGINE)
+SCORE = ("engine_workers.py:infer_batch", "engine/base.py:infer_batch", *ENGINE)
+
+
+@pytest.mark.parametrize(
+    ("frames", "phase"),
+    [
+        (("engine_workers.py:update_actor", *UPDATE), "actor_update"),
+        (UPDATE, "critic_update"),
+        (("engine_workers.py:compute_log_prob", *SCORE), "log_prob"),
+        (SCORE, "log_prob"),
+    ],
+)
+def test_the_engines_own_calls_tell_the_critic_from_the_actor(
+    frames: tuple[str, ...], phase: str, tmp_path: Path
+) -> None:
+    log = tmp_path / "train.log"
+    log.write_text(traceback(*frames))
+    assert open_session(SessionRequest(logs=(log,))).crash.phase == phase
+
+
+@pytest.mark.parametrize(
+    ("task", "phase"),
+    [
+        ("WorkerDict.critic_train_mini_batch", "critic_update"),
+        ("WorkerDict.critic_infer_batch", "log_prob"),
+        ("WorkerDict.actor_rollout_ref_update_actor", "actor_update"),
+    ],
+)
+def test_rays_task_tells_the_phase_of_a_bare_line(task: str, phase: str, tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    log.write_text(traceback("../single_controller/ray/base.py:func", task=task))
+    assert open_session(SessionRequest(logs=(log,))).crash.phase == phase
