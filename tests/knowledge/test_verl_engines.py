@@ -141,6 +141,26 @@ def test_an_engine_on_cards_of_its_own_leaves_the_trainers_alone(read: Read) -> 
     assert read(GRPO, "0.9.0").run.topology.colocated
 
 
+def test_the_sequence_parallel_size_may_stand_with_the_engines_keys(read: Read) -> None:
+    key = "actor_rollout_ref.actor.fsdp_config.ulysses_sequence_parallel_size"
+    assert read(f"{GRPO} {key}=4", "0.9.0").run.topology.sequence_parallel == 4
+    both = read(f"{GRPO} {key}=4 actor_rollout_ref.actor.ulysses_sequence_parallel_size=2", "0.9.0")
+    assert both.run.topology.sequence_parallel >= 2
+    assert read(GRPO, "0.9.0").run.topology.sequence_parallel == 1
+
+
+def test_adapters_of_megatron_have_keys_of_their_own(read: Read) -> None:
+    whole = f"{GRPO} model_engine=megatron actor_rollout_ref.actor.megatron.tensor_model_parallel_size=4"
+    few = read(f"{whole} actor_rollout_ref.model.lora.rank=32", "0.9.0")
+    assert few.run.value("actor.lora_rank") == 32
+    assert gpu(few, "actor_update", "optimizer") < gpu(read(whole, "0.9.0"), "actor_update", "optimizer") / 10
+
+
+def test_teachers_count_among_the_cards_that_a_run_asks_for(read: Read) -> None:
+    told = "distillation.enabled=True distillation.nnodes=1 distillation.n_gpus_per_node=4"
+    assert read(f"{GRPO} {told}", "0.9.0").run.topology.asked == 12
+
+
 def advisories(state: State) -> set[str]:
     return {advice.id for advice in state.diagnosis.advisories}
 
