@@ -44,6 +44,11 @@ class Native(Struct, frozen=True):
     setting: Setting | None = None
 
     @property
+    def switch(self) -> bool:
+        """On or off, nothing between."""
+        return self.fact is not None and self.fact.type in ("bool", "flag")
+
+    @property
     def given(self) -> bool:
         """Set by somebody, not a default."""
         return self.source != "default"

@@ -9,6 +9,7 @@ from typing import Literal
 
 from advisor.knowledge.schema.base import Scalar, Strict
 from advisor.knowledge.schema.crash import FrameRule, Progress
+from advisor.knowledge.schema.facts import NewestRead
 from advisor.rules.expression import Expression
 from advisor.words import Results
 
@@ -154,6 +155,8 @@ class Peculiarities(Strict, frozen=True, kw_only=True):
     whole_gradient_bytes: float = 2
     """Gradients that are reduced after the last pass only (no_sync): those of the whole model, as backward makes them;
     FSDP2 adds them up in fp32."""
+    fused_loss_always: bool = False
+    """Log-probabilities are taken in tiles of the head whatever a setting says: full logits are nowhere."""
     gathered_units: int = 2
     """Layers that are there unsharded at once: the one in use, the next, with FSDP2 the buffer it is copied from."""
     fused_loss_scores: bool = False
@@ -398,4 +401,6 @@ class Framework(Strict, frozen=True):
     notes: tuple[str, ...] = ()
     checkout: tuple[str, ...] = ()
     """Files of its source tree, from the root, that state its version; pyproject.toml is looked at anyway."""
+    newest_read: NewestRead | None = None
+    """A dialect whose newest era has no end needs it: what is newer is answered with a doubt."""
     source: str = ""
