@@ -91,7 +91,7 @@ def build_run(inputs: RunInputs) -> BuiltRun:
         libraries=libraries,
         shipped=shipped,
     )
-    topology = read_topology(natives, inputs.machine, inputs.sized)
+    topology = read_topology(natives, inputs.machine, inputs.sized, launch.spreads if launch is not None else "")
     told = inputs.knobs.get("algorithm.estimator")
     programs = (natives.program,) if natives.program else inputs.frames
     algorithm = str(told.value) if told else _algorithm(framework, natives, programs, shows_all)

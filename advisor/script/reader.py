@@ -105,7 +105,8 @@ def config_launch(document: Document, environment: Mapping[str, str] | None = No
     if document.kind == "python":
         from advisor.script.python_file import python_launch, read_python
 
-        return python_launch(read_python(document, environment))
+        launch = python_launch(read_python(document, environment))
+        return replace(launch, launcher_unread=("",))  # nobody sees what starts it
     settings = interpolated(settings_of(document, read_keyed(document).entries), environment or {})
     return Launch(0, "", (), {}, tuple(settings), files=(str(document.path),))
 
