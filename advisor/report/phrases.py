@@ -183,6 +183,19 @@ def subject(run: Run) -> str:
     return " · ".join(parts)
 
 
+def recognised(run: Run) -> str:
+    """By what the framework is told, and up to which of its versions it is known; "" where nobody says."""
+    if not run.recognised_by:
+        return ""
+    if run.framework == "unknown":
+        return say("Not recognised: {because}.", because=run.recognised_by)
+    told = {"because": run.recognised_by, "framework": run.title}
+    if (read := run.newest_read) is None:
+        return say("Recognised by {because}.", **told)
+    told |= {"version": read.name, "month": read.month}
+    return say("Recognised by {because}; {framework} is known up to {version} ({month}).", **told)
+
+
 def machine_line(machine: Machine) -> str:
     """ "8 × A100-SXM4-40GB · 760.00 GiB RAM, no container limit known · torch 2.5.1, ray 2.40.0"."""
     parts = []

@@ -11,10 +11,10 @@ from msgspec.structs import replace
 
 from advisor.hostile import clean_line
 from advisor.language import say
-from advisor.script.document import Document, DocumentKind, Rewrite, ScriptError
+from advisor.script.config_files import read_config
+from advisor.script.document import Document, DocumentKind, Rewrite, ScriptError, effective
 from advisor.script.files import Files, is_file, load
 from advisor.script.interpolation import interpolated
-from advisor.script.keyed import read_keyed, settings_of
 from advisor.script.launch import Launch, Script
 
 _SUFFIXES: dict[str, DocumentKind] = {
@@ -51,7 +51,7 @@ def read_documents(
         return _shell(files, path, positional)
     number = files.add(path, kind)
     try:
-        launch = config_launch(files.documents[number], environment)
+        launch = config_launch(files, number, environment)
     except ScriptError as error:
         from advisor.script.fragment import read_pasted
 
@@ -100,15 +100,17 @@ def _shell(files: Files, path: Path, positional: tuple[str, ...]) -> Script:
     return Script(tuple(files.documents), launches, tuple(notes), positional)
 
 
-def config_launch(document: Document, environment: Mapping[str, str] | None = None) -> Launch:
+def config_launch(files: Files, number: int, environment: Mapping[str, str] | None = None) -> Launch:
     """A YAML, JSON or Python file as one launch. Raises ScriptError where it is not well-formed."""
+    document = files.documents[number]
     if document.kind == "python":
         from advisor.script.python_file import python_launch, read_python
 
         launch = python_launch(read_python(document, environment))
         return replace(launch, launcher_unread=("",))  # nobody sees what starts it
-    settings = interpolated(settings_of(document, read_keyed(document).entries), environment or {})
-    return Launch(0, "", (), {}, tuple(settings), files=(str(document.path),))
+    read = read_config(files, number)
+    settings = interpolated(effective(read.settings), environment or {})
+    return Launch(0, "", (), {}, tuple(settings), files=tuple(read.files), notes=tuple(read.notes))
 
 
 FOLLOWED = ("deepspeed:", "accelerate:")

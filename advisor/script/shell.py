@@ -17,7 +17,7 @@ from advisor.hostile import clean
 from advisor.language import mark, say
 from advisor.script import config_files, cuts
 from advisor.script.arguments import Argument, read_arguments, shown
-from advisor.script.document import Setting, Span
+from advisor.script.document import Setting, Span, effective
 from advisor.script.files import Files
 from advisor.script.interpolation import interpolated
 from advisor.script.keyed import clean_value
@@ -162,8 +162,12 @@ def _find_launches(reading: ShellReading, base: Path) -> None:
     candidates: list[tuple[TracedCommand, LauncherMatch, tuple[Argument, ...]]] = []
     found_in = [(command, command.found) for command in reading.trace.commands if command.found is not None]
     training = [(command, found) for command, found in found_in if found.trains]
-    engines = [(command, found) for command, found in found_in if found.kind == "program" and is_engine(found.program)]
-    for command, found in training or engines:
+    programs = [(command, found) for command, found in found_in if found.kind == "program"]
+    engines = [(command, found) for command, found in programs if is_engine(found.program)]
+    configured = [
+        (command, found) for command, found in programs if config_files.is_given(reading.files, command, found, base)
+    ]
+    for command, found in training or engines or configured:
         rounds.setdefault(_origin(command), []).append(command.number)
         environment = tuple(sorted((name, joined(value)) for name, value in command.environment.items()))
         identity = (_origin(command), tuple(shown(item) for item in command.fields), environment)
@@ -187,7 +191,9 @@ def _origin(command: TracedCommand) -> tuple[int, int]:
 def _complete(reading: ShellReading, draft: ShellLaunch, base: Path) -> ShellLaunch:
     """The launch with its public noun filled in."""
     own = [_setting(reading, draft, argument) for argument in draft.arguments]
-    followed = config_files.follow(reading.files, _launcher(draft), own, _positional(draft), draft.command, base)
+    followed = config_files.follow(
+        reading.files, _launcher(draft), own, _positional(draft), draft.command, base, clean(draft.found.program)
+    )
     # a file's keys in the spelling of the command line, where that has dashes: `--lr` overrides `lr`
     options = {s.key.lstrip("-").replace("-", "_"): s.key for s in own if s.key.startswith("--")}
     settings = effective([*(replace(s, key=options.get(s.key, s.key)) for s in followed.settings), *own])
@@ -221,12 +227,6 @@ def _complete(reading: ShellReading, draft: ShellLaunch, base: Path) -> ShellLau
         partial=cuts.ends_open(reading.data[0], command.simple),
     )
     return ShellLaunch(command, found, draft.arguments, launch, draft.group)
-
-
-def effective(settings: list[Setting]) -> list[Setting]:
-    """Later settings win; earlier ones of the same key are marked as not in force."""
-    last = {setting.key: number for number, setting in enumerate(settings)}
-    return [s if last[s.key] == n else replace(s, effective=False) for n, s in enumerate(settings)]
 
 
 def _text(pieces: ShellValue) -> str | None:
