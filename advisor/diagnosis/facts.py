@@ -260,6 +260,7 @@ def _mechanism_facts(run: Run) -> dict[str, Fact]:
     add("sleep_copies", sleeping and kept, say("a sleeping engine keeps its weights in host RAM at level 1"))
     if run.model is not None:
         add("images", run.model.vision_parameters > 0, say("the model {name}", name=run.model.name))
+        add("experts", run.model.experts > 0, say("the model {name}", name=run.model.name))
     facts.update(_batch_facts(run))
     return facts
 

@@ -106,9 +106,11 @@ def scoring_activations(run: Run, shape: ModelShape, split: Split, step: Pass) -
 
 
 def logits_cell(shape: ModelShape, split: Split, step: Pass, per: Amount, run: Run) -> Cell:
-    """Logits of this rank's part of the vocabulary."""
+    """Logits of this rank's part of the vocabulary, of one chunk where the head is computed in chunks."""
     vocab = quantity("vocabulary", shape.vocab, basis=shape.basis) / quantity("tensor-parallel GPUs", split.tensor)
-    tokens = quantity("tokens", _tokens(run, split, step).value, basis=step.tokens.basis)
+    held = _tokens(run, split, step).value
+    most = min(held, c.FUSED_CHUNK_TOKENS) if run.mechanics.fused_loss_always else held
+    tokens = quantity("tokens", most, basis=step.tokens.basis)
     return cell("logits", (per * vocab * tokens).spread(c.LOGITS_LOW, c.LOGITS_HIGH))
 
 

@@ -94,7 +94,7 @@ def build_run(inputs: RunInputs) -> BuiltRun:
         libraries=libraries,
         shipped=shipped,
     )
-    topology = read_topology(natives, inputs.machine, inputs.sized)
+    topology = read_topology(natives, inputs.machine, inputs.sized, launch.spreads if launch is not None else "")
     told = inputs.knobs.get("algorithm.estimator")
     algorithm = (
         str(told.value)

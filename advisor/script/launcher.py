@@ -224,6 +224,8 @@ _UV_TAKES = {
 }  # fmt: skip
 """Options of `uv run` with a value behind them."""
 _ENVIRONMENT = re.compile(r"([A-Za-z_]\w*)=")
+SPREADS = {"accelerate", "deepspeed", "srun", "mpirun", "mpiexec", "horovodrun", "jsrun"}
+"""Launchers and wrappers that start a process on every card, or several, without an option that says so."""
 _GIVES = {
     **dict.fromkeys(("docker", "nvidia-docker", "podman"), ("-e", "--env")),
     **dict.fromkeys(("apptainer", "singularity"), ("--env",)),

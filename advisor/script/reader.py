@@ -106,7 +106,8 @@ def config_launch(files: Files, number: int, environment: Mapping[str, str] | No
     if document.kind == "python":
         from advisor.script.python_file import python_launch, read_python
 
-        return python_launch(read_python(document, environment))
+        launch = python_launch(read_python(document, environment))
+        return replace(launch, launcher_unread=("",))  # nobody sees what starts it
     read = read_config(files, number)
     settings = interpolated(effective(read.settings), environment or {})
     return Launch(0, "", (), {}, tuple(settings), files=tuple(read.files), notes=tuple(read.notes))
