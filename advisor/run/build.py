@@ -31,7 +31,7 @@ from advisor.run.implied import stated_topology
 from advisor.run.mechanics import UNKNOWN, FilledMechanics, assumed_mechanics, mechanics_of, usual_trainer
 from advisor.run.recipe import recipe_of
 from advisor.run.run import Knob, ModelShape, Run, Topology, Unread
-from advisor.run.shape import find_shape, without_head
+from advisor.run.shape import bits_in_name, find_shape, without_head
 from advisor.run.topology import read_topology, too_few
 from advisor.run.unknown_keys import unknown_keys, unknown_note
 from advisor.run.unread import doubts_of, taken
@@ -124,6 +124,7 @@ def build_run(inputs: RunInputs) -> BuiltRun:
     knobs = {**_knobs(natives, topology, taken=() if missing else _TAKEN_AT_DEFAULT), **inputs.knobs}
     unread, of_file = taken(inputs.unread, knobs, natives, mechanics)
     knobs = {**knobs, **of_file}
+    knobs = {**knobs, **_quantised(name, knobs)}
     derived = derive_knobs(knobs, natives, topology, mechanics, recipe)
     knobs = {**knobs, **derived, **inputs.knobs}
     run = Run(
@@ -162,6 +163,16 @@ def build_run(inputs: RunInputs) -> BuiltRun:
         seen_whole=shows_all and launch is not None and not launch.partial,
     )
     return BuiltRun(run, natives)
+
+
+def _quantised(name: str | None, knobs: Mapping[str, Knob]) -> dict[str, Knob]:
+    """A base that is quantised by its checkpoint: it stays so under adapters, where it is not trained."""
+    bits, key = bits_in_name(name or ""), "actor.quantized_bits"
+    rank, full = (None if (one := knobs.get(f"actor.{end}")) is None else one.value
+                  for end in ("lora_rank", "full_finetuning"))  # fmt: skip
+    adapters = full is False or (full is None and bool(rank))
+    known = (found := knobs.get(key)) is not None and found.value is not None
+    return {key: Knob(key, bits, "derived", note=say("by the model's name"))} if bits and adapters and not known else {}
 
 
 def _programs(launch: Launch | None) -> tuple[str, ...]:

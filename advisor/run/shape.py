@@ -22,6 +22,10 @@ _SIZE = re.compile(r"(?<![a-z0-9.])(\d+(?:[.p]\d+)?)([bm])(?![a-z0-9])")
 _MIXTURE = re.compile(r"(?<![a-z0-9.])(\d+)x(\d+(?:\.\d+)?)b(?![a-z0-9])")
 _ACTIVE = re.compile(r"(?<![a-z0-9.])a(\d+(?:[.p]\d+)?)b(?![a-z0-9])")
 """The active part of a mixture of experts: "48b-a3b"."""
+_QUANTISED = re.compile(
+    r"-(?P<kind>awq|gptq|bnb|nf4|fp8|autoround)(?:-?(?:int|w)?-?(?P<bits>[48])(?:bits?)?)?(?![a-z0-9])"
+)
+"""How published checkpoints are called: "-AWQ", "-GPTQ-Int4", "-bnb-4bit", "-FP8"."""
 _FAMILY = re.compile(r"[a-z]+")
 SHARED_PART_OF_EXPERTS = 0.84
 """An "8x7B" has fewer than 56B parameters because attention is shared: Mixtral-8x7B 46.7 of 56, 8x22B 141 of 176."""
@@ -111,6 +115,12 @@ def _family(fact: ModelFact) -> str:
     """ "Qwen2.5-7B" → "qwen"."""
     word = _FAMILY.match(_plain(fact.name))
     return word.group() if word else _plain(fact.name)
+
+
+def bits_in_name(name: str) -> int | None:
+    """Bits of a weight of a checkpoint that is quantised already: 4 of "Qwen2.5-7B-Instruct-AWQ", 8 of "-GPTQ-Int8"."""
+    found = _QUANTISED.search(name.lower().replace("_", "-"))
+    return None if found is None else int(found["bits"] or (8 if found["kind"] == "fp8" else 4))
 
 
 def size_in_name(part: str) -> int | None:
