@@ -108,7 +108,7 @@ def scoring_activations(run: Run, shape: ModelShape, split: Split, step: Pass) -
 def logits_cell(shape: ModelShape, split: Split, step: Pass, per: Amount, run: Run) -> Cell:
     """Logits of this rank's part of the vocabulary."""
     vocab = quantity("vocabulary", shape.vocab, basis=shape.basis) / quantity("tensor-parallel GPUs", split.tensor)
-    tokens = quantity("tokens", _tokens(run, split, step).value, basis=step.tokens.basis)
+    tokens = _tokens(run, split, step).called("tokens", "")
     return cell("logits", (per * vocab * tokens).spread(c.LOGITS_LOW, c.LOGITS_HIGH))
 
 
