@@ -82,7 +82,8 @@ def add_everywhere(parser: argparse.ArgumentParser) -> None:
 
 def add_input(parser: argparse.ArgumentParser) -> None:
     """The run: its script, logs and record."""
-    parser.add_argument("script", nargs="?", metavar="SCRIPT", help=say("launch script or config file of the run"))
+    told = say("launch script or config file of the run, its logs, or a folder of both, in any order")
+    parser.add_argument("files", nargs="*", metavar="FILE", help=told)
     add_list(parser, "--log", "LOG", say("log file or folder, - for standard input; repeatable"))
     parser.add_argument("--record", metavar="DIR", help=say("directory that `watch` recorded"))
     parser.add_argument("--demo", action="store_true", help=say("use the bundled crash instead of your own files"))

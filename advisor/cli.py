@@ -63,15 +63,15 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(arguments: list[str]) -> int:
     name = arguments[0] if arguments and arguments[0] in COMMANDS else ""
     parser, words = parser_of(name), arguments[1:] if name else arguments
-    parsed = parser.parse_intermixed_args(_shielded(words)) if name == "set" else parser.parse_args(words)
+    if name == "watch":
+        return _watch(parser.parse_args(words))
+    parsed = parser.parse_intermixed_args(_shielded(words) if name == "set" else words)
     if parsed.no_redact:
         from advisor.redact import show_secrets
 
         show_secrets()
     if not name:
         return _app(parsed)
-    if name == "watch":
-        return _watch(parsed)
     return int(command(name).run(parsed))
 
 

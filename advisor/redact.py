@@ -20,47 +20,153 @@ _BARE_KEY = re.compile(r"(?<![\w/])[0-9a-f]{40}(?![\w/])")
 _NAME = 64
 """Characters before a word like "token" that may belong to the same name."""
 _OWN_NAME = re.compile(r"[\w.+-]{0,64}\Z")
-_SIGN_AND_VALUE = re.compile(
-    r"""(?x)
-    (?P<sign> (?:\\{0,4}["'])? \]? [ \t]{0,8} [=:] [ \t]{0,8} (?:\\{0,4}["'])?
-            | (?:\\{0,4}["'])? ,? [ \t]{1,8} (?:\\{0,4}["'])? )
-    (?P<value> [^\s"'`,;&|<>(){}\[\]\\]+ )
-    """
+_QUOTE = r"""\\{0,4}["']"""
+_PLAIN = r"""[^\s"'`,;&|<>(){}\[\]\\]"""
+_VALUE = rf"""
+    (?: (?:[bfru]{{1,2}} | \$)?
+        (?P<quote> {_QUOTE}) (?P<quoted> (?: (?!(?P=quote)) (?:\\. | [^\n]) ){{1,2000}} ) (?P=quote)
+      | (?P<list> \[ [ \t]{{0,8}} [^]\n]{{1,2000}} )
+      | (?:{_QUOTE})? (?P<bare> (?!=) {_PLAIN}+ (?: \\\n[ \t]{{0,8}} {_PLAIN}+ ){{0,8}} ) )
+"""
+_SIGN = rf"""(?x)
+    (?P<sign> (?:{_QUOTE})? \]? [ \t]{{0,8}}
+      (?: : [ \t]{{0,8}} [A-Za-z]\w{{0,30}} [ \t]{{0,8}} = | => | := | =(?!=) | : ) [ \t]{{0,8}}
+    | (?:{_QUOTE})? ,? \s{{1,40}} (?:{_QUOTE})? [Vv]alue (?:{_QUOTE})? [ ]? : [ \t]{{0,8}}  # name: and value:
+    | {_QUOTE} (?P<argument> ,) [ \t]{{0,8}} (?={_QUOTE})                      # an argument after the name
+    | [ \t]{{0,40}} [|\u2502\u2503] [ \t]{{0,8}} | \t[ \t]{{0,8}}                 # the next cell of a table
+    | (?:{_QUOTE})? [ \t]{{1,8}} )
+"""
+_SIGN_AND_VALUE = re.compile(_SIGN + _VALUE)
+_ITEM = re.compile(r"""(?x) : [ \t]{0,8} \n [ \t]{0,16} - [ \t]{1,8} (?P<bare> [^\s"'#]{1,500} )""")
+"""The first of a YAML list."""
+_NAMES_ANOTHER = re.compile(rf"{_QUOTE}[ \t]{{0,8}}:")
+"""Behind what is itself the name of a value: {{"key": "--hub_token", "value": …}}."""
+_DECLARES = re.compile(
+    r"\b(?:(?:setenv|ENV|ARG|set -\w{1,3})[ \t]{1,4}[A-Z][\w]{0,80}|machine .{1,80} password|requirepass)\Z"
 )
-_NAMES_ANOTHER = re.compile(r"\\{0,4}[\"'][ \t]{0,8}:")
-"""Behind what is itself the name of a value: {"key": "--hub_token", "value": …}."""
+"""Ends in a name whose value follows after a blank."""
 _SHAPES = re.compile(
     r"""(?x) (?<![A-Za-z0-9]) (?:
       hf_[A-Za-z0-9]{12,} | api_org_[A-Za-z0-9]{16,}                            # Hugging Face
     | wandb_v\d_[\w-]{16,} | r8_[A-Za-z0-9]{16,} | nvapi-[\w-]{16,}             # Weights & Biases, Replicate, NVIDIA
     | sk-[\w-]{12,} | gsk_[A-Za-z0-9]{16,} | AIza[\w-]{30,} | ya29\.[\w-]{16,}  # OpenAI and alike, Groq, Google
+    | xai-[A-Za-z0-9]{20,} | pplx-[A-Za-z0-9]{20,} | tvly-[\w-]{20,} | jina_[A-Za-z0-9]{20,} | fw_[A-Za-z0-9]{20,}
     | (?:AKIA|ASIA)[A-Z0-9]{16}\b | LTAI[A-Za-z0-9]{12,} | AKID[A-Za-z0-9]{13,} # Amazon, Alibaba, Tencent
-    | gh[opusr]_[A-Za-z0-9]{16,} | github_pat_\w{16,} | glpat-[\w-]{16,}        # GitHub, GitLab
-    | xox[abeoprs]-[\w-]{10,} | pypi-[\w-]{16,} | npm_[A-Za-z0-9]{16,} | dop_v1_[0-9a-f]{16,} | hvs\.[\w-]{16,}
-    | eyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)? )                                    # signed web tokens
+    | gh[opusr]_[A-Za-z0-9]{16,} | github_pat_\w{16,} | gl(?:pat|dt|rt|cbt|ptt|soat|ft|imt|agent)-[\w-]{16,}
+    | xox[abeoprs]-[\w-]{10,} | xapp-[\w-]{10,} | pypi-[\w-]{16,} | npm_[A-Za-z0-9]{16,} | dop_v1_[0-9a-f]{16,}
+    | hvs\.[\w-]{16,} | dapi[0-9a-f]{32} | dckr_pat_[\w-]{20,} | GOCSPX-[\w-]{16,} | glsa_\w{20,} | phc_\w{20,}
+    | [rs]k_live_[A-Za-z0-9]{16,} | whsec_[A-Za-z0-9+/]{16,} | SG\.[\w-]{16,}\.[\w-]{16,} | figd_[\w-]{16,}
+    | lin_api_[A-Za-z0-9]{16,} | ntn_[A-Za-z0-9]{16,} | shpat_[0-9a-f]{32} | sq0[a-z]{3}-[\w-]{20,} | ATATT3x[\w-]{16,}
+    | AGE-SECRET-KEY-[A-Z0-9]{40,} | eyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)? )     # signed web tokens
     """
 )
 _SHAPE_BEGINS = (
     *("hf_", "api_org_", "wandb_v", "r8_", "nvapi-", "sk-", "gsk_", "AIza", "ya29.", "AKIA", "ASIA", "LTAI", "AKID"),
-    *("gho_", "ghp_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "xox", "pypi-", "npm_", "dop_v1_", "hvs."),
-    *("eyJ"),
+    *("gho_", "ghp_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "gldt-", "glrt-", "glcbt-", "glptt-", "glsoat-"),
+    *(
+        "glft-",
+        "glimt-",
+        "glagent-",
+        "xox",
+        "xapp-",
+        "pypi-",
+        "npm_",
+        "dop_v1_",
+        "hvs.",
+        "dapi",
+        "dckr_pat_",
+        "GOCSPX-",
+    ),
+    *(
+        "glsa_",
+        "phc_",
+        "sk_live_",
+        "rk_live_",
+        "whsec_",
+        "SG.",
+        "figd_",
+        "lin_api_",
+        "ntn_",
+        "shpat_",
+        "sq0",
+        "ATATT3x",
+    ),
+    *("xai-", "pplx-", "tvly-", "jina_", "fw_", "AGE-SECRET-KEY-", "eyJ"),
 )
-_IN_URL = re.compile(r"://[^\s/@:\"'\\]{0,256}:([^\s/@\"'\\]{1,512})@")
-_AFTER = re.compile(r"[ ]{1,4}(?:--[\w-]{1,30}[ ]{1,4}){0,4}(?!-)([\w.~+/=-]{16,})")
-_PRIVATE = re.compile(r"(?:(?!-----)[\s\S]){1,8000}(?:-----END [A-Z ]{0,40}PRIVATE KEY-----)?")
+_BOT = re.compile(r"(?<=\d)\d{0,11}:AA[\w-]{33}(?![\w-])")
+"""Of a Telegram bot, from its second digit on."""
+_IN_URL = re.compile(r"""://[^\s/@:"'\\]{0,256}:([^\s/"'\\]{1,512})@""")
+_ALONE_IN_URL = re.compile(r"""://([^\s/@:"'\\]{12,512})@""")
+_WEBHOOK = re.compile(
+    r"""(?x) ://(?: hooks\.slack\.com/(?:services|workflows|triggers)/
+    | (?:ptb\.|canary\.)?discord(?:app)?\.com/api/webhooks/ | qyapi\.weixin\.qq\.com/cgi-bin/webhook/send\?key=
+    | open\.(?:feishu\.cn|larksuite\.com)/open-apis/bot/v2/hook/ | [\w.-]{1,80}\.webhook\.office\.com/webhookb2/ )
+    ([\w/@.-]{12,300})
+    """
+)
+_AFTER = re.compile(r"[ ]{1,4}(?:-{1,2}[\w-]{1,30}(?:=\S{1,80})?[ ]{1,4}){0,4}(?!-)([\w.~+/=-]{16,})")
+_AUTHORIZATION = re.compile(
+    rf"""(?x) (?:{_QUOTE})? [ ]? [:=] [ ]{{0,4}} (?:{_QUOTE})?
+    (?: [A-Za-z]{{1,20}} [ ]{{1,4}} (?=\S{{4}}) | (?=\S{{16}}) ) ([^\s"'\\<>{{}}$]+)"""
+)
+_COOKIE = re.compile(r"""(?:\\{0,4}["'])?:[ ]{0,4}(?:\\{0,4}["'])?\w{1,40}=([^\s;"']{8,})""")
+_PASSWORD_OPTIONS = {
+    "sshpass": re.compile(r"[ ]{1,4}-p[ ]{0,4}(?:(['\"])(.{1,200}?)\1|([^\s'\"$]{3,}))"),
+    "docker login": re.compile(r".{0,200}?[ ]-p[ =]{1,4}(['\"]?)()([^\s'\"$]{3,})"),
+    "mysql": re.compile(r"(?:dump|admin|import|sh)?[ ].{0,120}?-p(['\"]?)()([^\s'\"$-][^\s'\"$]{2,})"),
+    "curl": re.compile(
+        r".{0,400}?(?:[ ]-\w{0,6}u|--user|--proxy-user)[ =]{0,2}(['\"]?)()[^\s:'\"]{0,80}:([^\s'\"$]{3,})"
+    ),
+    "swanlab login": re.compile(r".{0,80}?[ ]-k[ =]{1,4}(['\"]?)()([^\s'\"$]{8,})"),
+}
+"""Program → its option that takes a password."""
+_PRIVATE = re.compile(
+    r"(?:[ ]BLOCK)?-----((?:(?!-----)[\s\S]){1,8000}(?:-----END [A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?-----)?)"
+)
+_TRACKERS = ("wandb", "WANDB", "swanlab", "SWANLAB")
+_OF_TRACKER = re.compile(r"""(?<!/)[\w-]{0,24}[^\w\n/]{1,6}(?:\w{1,12}[^\w\n/]{1,4}){0,3}([0-9a-f]{40})(?![\w/])""")
+"""A key near its tracker's name: 40 hexadecimal digits."""
 _WORDS = ("token", "secret", "password", "passwd", "passphrase", "apikey", "key", "credential", "credentials")
+_LAST_WORDS = ("pass", "pwd", "auth", "requirepass", "keyid")
+"""Names of a secret only behind an owner."""
 _URL_WORDS = ("signature", "sig")
-_HEADS = ("bearer", "basic", "wandb login")
+_HEADS = ("bearer", "basic", "wandb login", "api key", "with token")
+_HEADERS = ("authorization", "cookie")
 _OWNERS = frozenset(
     (
         *("access", "account", "api", "app", "auth", "aws", "azure", "bearer", "bot", "client", "cr", "dashscope"),
         *("deploy", "encryption", "gh", "github", "gitlab", "google", "hf", "hub", "huggingface", "id", "jwt"),
         *("license", "login", "ms", "modelscope", "ngrok", "openai", "personal", "private", "refresh", "registry"),
         *("secret", "security", "service", "session", "shared", "signing", "slack", "ssh", "storage", "swanlab"),
-        *("user", "vault", "wandb"),
+        *("user", "vault", "wandb", "webhook"),
     )
 )
 """What stands before "token" or "key" in the name of a secret; "pad_token" and "prompt_key" are none."""
+_OF_MANY = frozenset(
+    ("access", "api", "auth", "aws", "bot", "github", "hf", "openai", "private", "refresh", "secret", "wandb")
+)
+"""The same before "tokens" and "keys", which are mostly counted."""
+_OF_PASSWORDS = frozenset(
+    (
+        *(
+            "admin",
+            "db",
+            "ftp",
+            "http",
+            "mail",
+            "mongo",
+            "mysql",
+            "pg",
+            "postgres",
+            "proxy",
+            "redis",
+            "root",
+            "smtp",
+            "sql",
+        ),
+        "ssh",
+    )
+)
 _NO_OWNERS = frozenset(
     (
         *("PAD", "EOS", "BOS", "UNK", "MASK", "SEP", "CLS", "IMAGE", "VIDEO", "AUDIO", "STOP", "THINK", "START"),
@@ -68,6 +174,22 @@ _NO_OWNERS = frozenset(
     )
 )
 _NO_VALUES = frozenset(("true", "false", "none", "null", "auto", "on", "off", "yes", "no", "str", "optional"))
+_PLACEHOLDER = re.compile(
+    r"""(?x) \\{0,4} \$ (?: \{?\w+\}?.{0,3} | [({].* ) | [{<].* | \*+ | %\w+% | %[sdr].{0,2}
+    | (?i:your)\b.* | x{3,} | .*\.\.\. """
+)
+"""What stands for a value that is somewhere else."""
+_CALLED = re.compile(r"\([\"']\Z")
+_SIGNS = ("=", ":", "|", "\u2502", "\u2503")
+_MAY_FOLLOW = (*_SIGNS, " ", "\t", "\n", '"', "'", "\\", "]", ",")
+"""What stands right behind the name of a value."""
+_REST = re.compile(r"[^\s\"']*")
+_PATH = re.compile(r"[~.]{0,2}/(?![\w+/=%*]{24,}\Z).*|[~.]{1,2}/.*")
+_WORD = re.compile(r"[a-z_.-]+|[A-Z_]+|[A-Za-z]{1,19}")
+"""A variable or a stand-in, not a token: no digit, one case."""
+_KEY = re.compile(r"[A-Za-z0-9+=-]{20,}")
+_NAMED_SO = re.compile(r"(?i:dummy|fake|empty|example|placeholder|your|changeme|wrong|unknown|key|token|secret)")
+_IN_CODE = re.compile(r"[A-Za-z_]+(?:\.[A-Za-z_]+)+")
 
 _hiding = True
 
@@ -105,7 +227,7 @@ def readable(command: str) -> str:
 
 def redact_value(name: str, value: str) -> str:
     """The value of a setting or a variable, hidden where its name or its shape says that it is a secret."""
-    if _hiding and _is_secret_name(name.lstrip("-")) and _is_secret_value(value, is_prose=False):
+    if _hiding and _is_secret_name(name.lstrip("-")) and _is_secret_value(value):
         return HIDDEN
     return redact(value)
 
@@ -113,8 +235,10 @@ def redact_value(name: str, value: str) -> str:
 @lru_cache(maxsize=1)
 def _search() -> tuple[Any, tuple[str, ...]]:
     """The search for what a secret may begin with or follow, and those literals by number."""
-    words = [f(word) for word in (*_WORDS, *_URL_WORDS, *_HEADS) for f in (str, str.upper, str.capitalize)]
-    literals = (*dict.fromkeys((*words, "API-KEY", "api-key", *_SHAPE_BEGINS, "://", "PRIVATE KEY-----")),)
+    words = (*_WORDS, *_LAST_WORDS, *_URL_WORDS, *_HEADS, *_HEADERS, "keyId")
+    cased = [f(word) for word in words for f in (str, str.upper, str.capitalize)]
+    more = ("API-KEY", "api-key", "API key", "KeyId", ":AA", *_SHAPE_BEGINS, *_TRACKERS, *_PASSWORD_OPTIONS)
+    literals = (*dict.fromkeys((*cased, *more, "://", "PRIVATE KEY")),)
     try:
         import ahocorasick_rs
     except ImportError:  # on another node, to which only our own texts were sent
@@ -137,56 +261,136 @@ class _Plain:
 
 def _secret(text: str, literal: str, start: int, end: int) -> tuple[int, int] | None:
     """Where the secret stands that a literal at text[start:end] gives away."""
+    lower = literal.lower()
     if literal == "://":
-        found = _IN_URL.match(text, start)
-        return found.span(1) if found else None
-    if literal == "PRIVATE KEY-----":
-        found = _PRIVATE.match(text, end)
-        return found.span() if found else None
+        return _in_url(text, start)
+    if literal == "PRIVATE KEY":
+        return _group(_PRIVATE.match(text, end))
+    if literal == ":AA":
+        digits = re.search(r"\d{6,12}\Z", text[max(start - 12, 0) : start])
+        found = _BOT.match(text, start) if digits else None
+        return (start - len(digits.group()), found.end()) if found and digits else None
     if literal in _SHAPE_BEGINS:
         found = _SHAPES.match(text, start)
         return found.span() if found else None
-    if literal.lower() in _HEADS:
+    if literal in _TRACKERS or literal in _PASSWORD_OPTIONS:
+        found = _PASSWORD_OPTIONS.get(literal, _OF_TRACKER).match(text, end)
+        return found.span(max(number for number in range(1, found.re.groups + 1) if found[number])) if found else None
+    if lower in _HEADERS:
+        found = (_AUTHORIZATION if lower == "authorization" else _COOKIE).match(text, end)
+        return _group(found)
+    if lower in _HEADS:
         found = _AFTER.match(text, end)
-        return found.span(1) if found else None
+        return found.span(1) if found and any(map(str.isdigit, found[1])) else None
     return _assigned(text, literal, start, end)
 
 
+def _group(found: re.Match[str] | None) -> tuple[int, int] | None:
+    return found.span(1) if found else None
+
+
+def _in_url(text: str, start: int) -> tuple[int, int] | None:
+    """A webhook's path, a password before a host, or a token that stands there alone."""
+    for pattern in (_WEBHOOK, _IN_URL, _ALONE_IN_URL):
+        found = pattern.match(text, start)
+        if found and not _PLACEHOLDER.fullmatch(found[1]):
+            return found.span(1)
+    return None
+
+
 def _assigned(text: str, word: str, start: int, end: int) -> tuple[int, int] | None:
-    """The value of a name that ends in `word`: after "=", ":", or a space where the name is an option."""
-    found = _SIGN_AND_VALUE.match(text, end)
-    if found is None or _NAMES_ANOTHER.match(text, found.end()):
+    """The value of a name that ends in `word`: after a sign, in the next cell, or after a blank of an option."""
+    many = text[end : end + 1] in ("s", "S") and word.lower() != "pass"
+    end += many
+    if text[end : end + 1] not in _MAY_FOLLOW:
         return None
     own = _OWN_NAME.search(text, max(start - _NAME, 0), start)
     name = (own.group() if own else "") + word
-    sign, value = found["sign"], found["value"]
-    if "=" not in sign and ":" not in sign and not name.startswith("-"):
+    if not _is_secret_name(name, many) or (text[end] in " \n\"'" and not _has_sign(text, name, end)):
         return None
-    if word.lower() in _URL_WORDS and (sign != "=" or text[start - 1 : start] not in ("?", "&", "-")):
+    found = (_ITEM.match(text, end) if many else None) or _SIGN_AND_VALUE.match(text, end)
+    if found is None or _NAMES_ANOTHER.match(text, found.end()):
         return None
-    is_prose = sign.strip(" \t") == ":" and name.lower() in ("token", "key")
-    return found.span("value") if _is_secret_name(name) and _is_secret_value(value, is_prose) else None
+    groups = found.groupdict()
+    kind = next(each for each in ("quoted", "list", "bare") if groups.get(each) is not None)
+    sign, value, (begin, until) = groups.get("sign") or ":", groups[kind] or "", found.span(kind)
+    head = start - len(name) + len(word)
+    if (
+        (kind == "list" and not many)
+        or (groups.get("argument") and not _CALLED.search(text, max(head - 2, 0), head))  # one of a list of names
+        or (word.lower() in _URL_WORDS and (sign != "=" or text[start - 1 : start] not in ("?", "&", "-")))
+        or (kind == "bare" and (text[until : until + 1] in ("(", "[", "{") or _IN_CODE.fullmatch(value)))
+    ):
+        return None
+    if kind == "bare" and sign == ":" and value.startswith(("-", "?")):  # ${NAME:-default}, ${NAME:?message}
+        if value[0] == "?":
+            return None
+        begin, value = begin + 1, value[1:]
+    if kind == "bare" and many:
+        until = next(iter(_REST.finditer(text, until))).end()
+    return (begin, until) if _holds_secret(name, sign, value, kind == "bare") else None
 
 
-def _is_secret_name(name: str) -> bool:
-    last = re.split(r"[.+]", name.strip("+-."))[-1].replace("-", "_")
-    owner, _, word = last.rpartition("_")
-    word = word.lower()
-    if word.endswith(("secret", "password", "passwd", "passphrase", "apikey")) or word in _URL_WORDS:
+def _has_sign(text: str, name: str, end: int) -> bool:
+    """Behind blanks stands more than the next word, or a blank is all that an option or a declaration needs."""
+    if name.startswith("-"):
         return True
-    if last.isupper() and word in _WORDS:
-        return bool(owner) and not _NO_OWNERS & set(owner.split("_"))
-    owners = set(owner.lower().split("_"))
+    ahead = text[end : end + 60].lstrip(" \t\n\"'\\")
+    if ahead[:1] in (*_SIGNS, ",", "]") or ahead[:5].lower() == "value":
+        return True
+    return bool(_DECLARES.search(text[max(end - 180, 0) : end].rpartition("\n")[2]))
+
+
+def _holds_secret(name: str, sign: str, value: str, is_bare: bool) -> bool:
+    """What stands behind the name of a secret is one: no stand-in, no variable, no word of prose."""
+    last = _snake(name).lower()
+    if _is_password(name):
+        return _is_secret_value(value, is_password=True)
+    stands_in = is_bare and not (_snake(name).isupper() and value.islower())  # a variable; HF_TOKEN=abc is none
+    if _WORD.fullmatch(value) and (stands_in or _NAMED_SO.search(value)):
+        return False
+    has_digit = any(map(str.isdigit, value))
+    if last not in ("token", "key", "secret", "auth"):
+        owners = set(last.split("_")[:-1])
+        return (has_digit or not owners or bool(owners & _OWNERS)) and _is_secret_value(value)
+    if " " in value:
+        return False
+    named = name.startswith("-") or "=" in sign
+    if last == "key":
+        return len(re.findall(r"\d", value)) > 3 and _KEY.fullmatch(value) is not None
+    return _is_secret_value(value) and (named or (has_digit and len(value) >= (16 if last == "auth" else 8)))
+
+
+def _is_password(name: str) -> bool:
+    return name.lower().endswith(("password", "passwd", "passphrase", "_pass", "_pwd"))
+
+
+def _snake(name: str) -> str:
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", re.split(r"[.+]", name.strip("+-."))[-1].replace("-", "_"))
+
+
+def _is_secret_name(name: str, many: bool = False) -> bool:
+    last = _snake(name)
+    owner, _, word = last.lower().rpartition("_")
+    owners = set(owner.split("_"))
+    if many:
+        return word in ("token", "key", "secret", "password") and bool(owners & _OF_MANY)
+    if word in ("pass", "pwd"):
+        return bool(owners & _OF_PASSWORDS)
+    if word.endswith(("secret", "password", "passwd", "passphrase", "apikey", "sshpass")) or word in _URL_WORDS:
+        return True
+    if word in ("auth", "requirepass"):
+        return word == "requirepass" or last in ("_auth", "auth")
+    if last.isupper() and word in _WORDS and owner:
+        return not _NO_OWNERS & set(owner.upper().split("_"))
+    if last.lower().endswith("key_id"):
+        return bool(owners & {"access", "secret"})
     if not word.endswith(("token", "key", "credential", "credentials")):
         return False
-    if word == "token" or word.startswith("credential"):
-        return not owner or bool(owners & _OWNERS)
-    return bool(owners & _OWNERS)
+    return last.lower() in _WORDS if not owner else bool(owners & _OWNERS)
 
 
-def _is_secret_value(value: str, is_prose: bool) -> bool:
-    if value.startswith(("$", "/", "~", "%", "*")) or value.lower() in _NO_VALUES or not value.strip(".…"):
+def _is_secret_value(value: str, is_password: bool = False) -> bool:
+    if _PLACEHOLDER.fullmatch(value) or _PATH.fullmatch(value) or value.lower() in _NO_VALUES:
         return False
-    if value.isdecimal():
-        return len(value) > 7
-    return not is_prose or (len(value) >= 8 and any(character.isdigit() for character in value))
+    return bool(value.strip(".…")) and (is_password or not value.isdecimal() or len(value) > 7)

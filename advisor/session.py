@@ -11,12 +11,14 @@ from msgspec.structs import replace
 
 from advisor.crash.evidence import Crash
 from advisor.diagnosis.advise import suspects
+from advisor.diagnosis.deciding import DecidingQuestion, deciding_question
 from advisor.diagnosis.diagnose import Diagnosed, diagnose
 from advisor.diagnosis.diagnosis import Diagnosis
 from advisor.diagnosis.facts import DiagnosisInputs
 from advisor.diagnosis.from_record import peaks_in
 from advisor.diagnosis.leaks import Faults
 from advisor.diagnosis.open_questions import (
+    SHARDING,
     answered_sharding,
     tree_answers,
     with_answered_framework,
@@ -89,6 +91,23 @@ class State(Struct, frozen=True):
     def launch(self) -> Launch | None:
         """The launch that is being diagnosed."""
         return self.script.launches[self.launch_index] if self.script is not None and self.script.launches else None
+
+    def deciding(self) -> DecidingQuestion | None:
+        """The open question that decides most; None where a line of the log settled the cause."""
+        path = self.diagnosis.path
+        if self.situation is None or self.crash.verdict == "not_oom" or (path and path[-1].is_a_fact("log")):
+            return None
+        return deciding_question(path, self.knowledge.tree, self.situation.facts, tree_answers(self.answers))
+
+    def to_ask(self) -> tuple[str, ...]:
+        """Ids of the open questions on which cause or sums rest, the one that decides most first.
+
+        A documented case that agrees in every fact decides the cause, too.
+        """
+        deciding, opened = self.deciding(), self.diagnosis.open_questions
+        known = any(case.agree == case.of for case in self.diagnosis.cases)
+        asked = [deciding.step.question] if deciding is not None and not known else []
+        return tuple(one for one in (*asked, *(SHARDING,) * (SHARDING in opened)) if one not in self.answers)
 
 
 OnPreview = Callable[[State], None]

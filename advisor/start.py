@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from advisor.commands.inputs import sort_files
 from advisor.config import Config, read_config
 from advisor.machine.live import Gauges
 from advisor.tui.app import AdvisorApp
@@ -54,12 +55,13 @@ def run(parsed: argparse.Namespace) -> int:
 def app_for(parsed: argparse.Namespace, config: Config) -> AdvisorApp:
     """The app, as arguments and configuration ask for it. Raises Refusal for unusable arguments."""
     resumed = _resumed(parsed)
+    sort_files(parsed)
     app = AdvisorApp(
         partial(_driver, parsed, resumed),
         Gauges(),
         no_color=bool(os.environ.get("NO_COLOR")),
         plain_ascii=parsed.ascii or config.ascii or not draws_signs(),
-        offers=Offers(partial(_demo, parsed), partial(_files, parsed), _recent, _pasted),
+        offers=Offers(partial(_demo, parsed), partial(_files, parsed), partial(_recent, parsed.folder), _pasted),
         keymap=config.keys,
         keeper=_keeper(),
         theme=theme_of(config.theme),
@@ -90,10 +92,10 @@ def _files(parsed: argparse.Namespace, script: Path | None, logs: tuple[Path, ..
     return _driver(argparse.Namespace(**{**vars(parsed), **chosen}), None)
 
 
-def _recent() -> Recent:
+def _recent(folder: str | None) -> Recent:
     from advisor.recent import recent_in
 
-    return recent_in(Path.cwd())
+    return recent_in(Path(folder) if folder else Path.cwd())
 
 
 def _pasted(text: str) -> Path:

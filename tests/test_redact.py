@@ -1,5 +1,6 @@
 """Secrets are hidden wherever they stand, and nothing else is."""
 
+import re
 import time
 
 import pytest
@@ -7,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.redact import HIDDEN, redact, show_secrets
+from tests.trust.secret_forms import FORMS
 
 SECRETS = {
     "an exported token": ("export HF_TOKEN={}", "hf_aBcDeFgHiJkLmNoPqRsTuV"),
@@ -54,6 +56,17 @@ PLAIN = [
     "please set HF_TOKEN to log in",
     "the secret of success is patience",
     "max_tokens=4096 token_level_scores: 0.5",
+    "jq 'select(.key == \"train/loss\") | .value | keys'",
+    "client = OpenAI(base_url=base_url, api_key=api_key); sessions[session_key] = session",
+    'assert args.wandb_api_key == "key123"',
+    '"E2B_API_KEY", "ADAPTER_PUBLIC_HOST"',
+    "distillation.teacher_models.gsm8k.key=openai/gsm8k",
+    '[ -n "${WANDB_API_KEY:-}" ] || HF_TOKEN=${HF_TOKEN:-}; : "${API_KEY:?set it}"',
+    "id-token: write",
+    "policy_api_key: dummy",
+    "forward_pass=3 PWD=/root/x OLDPWD=/tmp",
+    "git@github.com:verl-project/verl.git https://user@host/x",
+    "wandb: Syncing run at commit 0123456789abcdef0123456789abcdef01234567",
 ]
 
 
@@ -61,6 +74,12 @@ PLAIN = [
 def test_a_secret_is_hidden_and_the_rest_stays(name):
     text, secret = SECRETS[name]
     assert redact(text.format(secret)) == text.format(HIDDEN)
+
+
+@pytest.mark.parametrize(("text", "secret"), FORMS)
+def test_no_part_of_a_secret_is_told_in_any_form(text, secret):
+    told = redact(text.format(secret))
+    assert [part for part in re.split(r"[\s,/]|\\\\n", secret) if len(part) >= 4 and part in told] == []
 
 
 @pytest.mark.parametrize("text", PLAIN)

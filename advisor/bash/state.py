@@ -132,6 +132,9 @@ def merge(left: ShellState, right: ShellState, reason: str) -> ShellState:
         a, b = left.variables.get(name), right.variables.get(name)
         if _same(a, b):
             continue
+        if a is not None and b is not None and a.elements is not None and b.elements is not None:
+            out.variables[name] = _either_array(a, a.elements, b.elements, reason)
+            continue
         exported = bool(a and a.exported) or bool(b and b.exported)
         out.variables[name] = Variable((_either(a, b, reason),), None, exported)
     out.functions = {**right.functions, **left.functions}
@@ -143,6 +146,19 @@ def merge(left: ShellState, right: ShellState, reason: str) -> ShellState:
     if left.positional != right.positional:
         out.positional = None
     return out
+
+
+def _either_array(
+    array: Variable, held: Mapping[bytes, CommandWord], other: Mapping[bytes, CommandWord], reason: str
+) -> Variable:
+    """An array that is one of two: the elements that both have are known, whatever is appended on one side."""
+    merged = {}
+    for key in {**held, **other}:
+        a, b = held.get(key), other.get(key)
+        same = a is not None and b is not None and _text(a.pieces) == _text(b.pieces)
+        one_of = [Variable(word.pieces) for word in (a, b) if word is not None]
+        merged[key] = a if same and a is not None else CommandWord((_either(one_of[0], one_of[-1], reason),))
+    return array.with_elements(merged)
 
 
 def _either(a: Variable | None, b: Variable | None, reason: str) -> Piece:

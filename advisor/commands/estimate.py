@@ -33,7 +33,7 @@ def run(parsed: argparse.Namespace) -> int:
 
     if parsed.run is None:
         sizing = sizing_of(open_state(parsed, needs_script=True))
-    elif parsed.script or parsed.demo:
+    elif parsed.files or parsed.demo:
         raise Refusal(say("give a SCRIPT or --run FILE, not both"))
     else:
         sizing = usable(lambda: size_run_file(Path(parsed.run), asked_from(parsed)))

@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from advisor.commands.inputs import sort_files
 from advisor.commands.streams import usable
 from advisor.config import read_config
 from advisor.exits import Refusal
@@ -17,6 +18,7 @@ from advisor.watch.recording import logs_in
 
 def asked_from(parsed: argparse.Namespace) -> SessionRequest:
     """The arguments as the session takes them. Raises Refusal for what is not written as it should be."""
+    sort_files(parsed)
     script = Path(parsed.script) if parsed.script else None
     logs = tuple(Path(log) for log in parsed.log)
     record = Path(parsed.record) if getattr(parsed, "record", None) else None

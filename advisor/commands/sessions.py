@@ -6,10 +6,12 @@ import argparse
 from pathlib import Path
 
 from advisor import session
+from advisor.commands.inputs import sort_files, take_newest
 from advisor.commands.requests import asked_from
-from advisor.commands.streams import usable
+from advisor.commands.streams import tell, usable
 from advisor.exits import Refusal
-from advisor.language import say
+from advisor.hostile import clean_line
+from advisor.language import listed, say
 from advisor.session import State
 from advisor.session_store import SavedSession, latest, load, with_switches
 from advisor.words import os_words
@@ -33,7 +35,14 @@ def open_state(parsed: argparse.Namespace, needs_script: bool = False) -> State:
     if getattr(parsed, "replay", None) is not None:
         kept = kept_session(parsed.replay)
         return usable(lambda: with_switches(session.open_session(kept.asked), kept.switched))
+    sort_files(parsed)
+    if taken := take_newest(parsed):
+        tell(taken)
     asked = asked_from(parsed)
+    if needs_script and asked.script is None and parsed.files:
+        raise Refusal(
+            say("{files}: there is no launch script", files=listed(clean_line(one, 80) for one in parsed.files))
+        )
     if needs_script and asked.script is None:
         raise Refusal(say("give the SCRIPT that starts the run, or --demo (diagnose takes a log alone)"))
     return usable(lambda: session.open_session(asked))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from advisor.arguments import add_knowledge, add_output
-from advisor.commands.settings import dialects_of
+from advisor.commands.settings import recognised_in
 from advisor.exits import Exit, Refusal
 from advisor.hostile import clean_line
 from advisor.language import listed, say
@@ -75,7 +75,8 @@ def _pair(text: str) -> tuple[str, str]:
 
 def _bare_flags(script: Script, knowledge: Knowledge) -> frozenset[str]:
     """Options without a value in the frameworks that the script launches, without their dashes."""
-    dialects = [one for one in dialects_of(script, knowledge) if one and one.syntax == "argparse"]
+    known = (one.framework for one in recognised_in(script, knowledge))
+    dialects = [one for one in known if one is not None and one.syntax == "argparse"]
     return frozenset(key for one in dialects for key, fact in one.settings.items() if fact.type == "flag")
 
 

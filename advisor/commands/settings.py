@@ -14,8 +14,8 @@ from advisor.language import say
 if TYPE_CHECKING:
     from advisor.commands.from_log import Printed
     from advisor.knowledge import Knowledge
-    from advisor.knowledge.schema import Framework
     from advisor.report.settings_report import Read
+    from advisor.run.dialect import Recognised
     from advisor.script.launch import Script
 
 RECOGNISED_IN = 200_000
@@ -75,6 +75,7 @@ def _read(name: str, knowledge: Knowledge, printed: Printed | None) -> Read:
     from msgspec.structs import replace
 
     from advisor.report.settings_report import Read
+    from advisor.run.unknown_keys import unknown_keys
     from advisor.script.reader import read_script
 
     script = read_script(Path(name))
@@ -82,18 +83,24 @@ def _read(name: str, knowledge: Knowledge, printed: Printed | None) -> Read:
         from advisor.commands.from_log import filled
 
         script = replace(script, launches=tuple(filled(script.launches, printed)))
-    found = dialects_of(script, knowledge)
+    known = recognised_in(script, knowledge)
+    found = [each.framework for each in known]
     models = [
         next((key for key, fact in dialect.settings.items() if fact.knob == "model.path"), "") if dialect else ""
         for dialect in found
     ]
     words = [dialect.framework if dialect else "unknown" for dialect in found]
-    return Read(clean_line(name), script, tuple(words), tuple(models))
+    unknown = {
+        launch.index: unknown_keys(one.framework, one.era, launch, own=one.own_program)
+        for one, launch in zip(known, script.launches, strict=True)
+    }
+    return Read(clean_line(name), script, tuple(words), tuple(models), unknown)
 
 
-def dialects_of(script: Script, knowledge: Knowledge) -> list[Framework | None]:
-    """The framework of each launch of a script; None where none is recognised."""
+def recognised_in(script: Script, knowledge: Knowledge) -> list[Recognised]:
+    """What is known of the framework of each launch of a script."""
     from advisor.run.dialect import recognise
 
     text = clean(script.documents[0].data.decode(errors="replace"), RECOGNISED_IN)
-    return [recognise(launch, text, (), {}, {}, knowledge.frameworks).framework for launch in script.launches]
+    path = script.documents[0].path
+    return [recognise(launch, text, (), {}, {}, knowledge.frameworks, (), path) for launch in script.launches]

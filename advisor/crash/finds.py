@@ -198,14 +198,15 @@ def as_evidence(
     """A find as evidence, in `role` unless it is a hint. `names`: of the logs; `rows`: of Ray's table of users."""
     find, signature = one.find, one.find.signature
     text = "\n".join([find.text, *(row.printed for row in rows)]) if one.id == "ray-top-users" else find.text
+    shown = redact(text[: 2 * _TEXT])[:_TEXT]
     if WRAPPER in find.fields and role != "cause":
-        return Evidence(one.id, "pointer", names[one.log], one.number, redact(text[:_TEXT]), process=find.first.process)
+        return Evidence(one.id, "pointer", names[one.log], one.number, shown, process=find.first.process)
     return Evidence(
         signature=one.id,
         role=role if role and signature.role != "hint" else signature.role,  # type: ignore[arg-type]
         file=names[one.log],
         line=one.number,
-        text=redact(text[:_TEXT]),
+        text=shown,
         memory=signature.memory,
         phase=signature.phase,
         fields=find.fields,

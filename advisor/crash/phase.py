@@ -124,11 +124,12 @@ def phase_of_texts(texts: Iterable[str], rules: Iterable[FrameRule], where: str)
 
 def last_progress(lines: Sequence[LogLine], rules: PhaseRules) -> ProgressLine | None:
     """The last of `lines`, some thousands back at most, that a progress rule knows."""
-    chosen = [(re.compile(rule.pattern), rule.phase) for rule in rules.progress]
+    chosen = [(re.compile(rule.pattern), rule) for rule in rules.progress]
     for line in reversed(lines[-_LOOKED_BACK:]):
-        for pattern, phase in chosen:
+        for pattern, rule in chosen:
             if pattern.search(line.printed):
-                return line, "unknown" if _DONE in line.printed and phase not in _GO_ON else phase
+                over = _DONE in line.printed and rule.phase not in _GO_ON and not rule.after
+                return line, "unknown" if over else rule.phase
     return None
 
 

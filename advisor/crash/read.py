@@ -273,7 +273,7 @@ def _of_one(on_progress: ProgressCallback | None, source: LogSource) -> Callable
 def _progress_evidence(last: ProgressLine, file: str) -> Evidence:
     """The last progress line before a failure, as evidence of how far the run had come."""
     line, phase = last
-    text = redact(line.printed[-_PROGRESS_CHARACTERS:])
+    text = redact(line.printed)[-_PROGRESS_CHARACTERS:]
     return Evidence("training-step", "progress", file, line.number, text, "none", phase, {}, line.process)
 
 

@@ -11,6 +11,8 @@ from advisor.diagnosis.fact import Facts
 from advisor.diagnosis.tree import NO_SHORTAGE, UNSETTLED, walk
 from advisor.knowledge.schema import Cause, Tree
 
+FIRST = "memory"
+
 
 class Outcome(Struct, frozen=True):
     """A cause, and the answers that lead to it."""
@@ -34,11 +36,15 @@ class DecidingQuestion(Struct, frozen=True):
 def deciding_question(
     path: tuple[QuestionStep, ...], tree: Tree, facts: Facts, answers: Mapping[str, str]
 ) -> DecidingQuestion | None:
-    """The open or guessed question whose answers lead to the most causes, the first of equals; None where none does."""
+    """The open or guessed question whose answers lead to the most causes, the first of equals; None where none does.
+
+    Which memory it was comes before all others: what helps the one harms the other.
+    """
     known = {question.id for question in tree.questions}
     asked = [step for step in path if (step.answer == UNKNOWN or step.guess) and step.question in known]
     found = [DecidingQuestion(step, _outcomes(step, tree, facts, answers)) for step in asked]
-    return max((one for one in found if len(one.outcomes) > 1), key=lambda one: len(one.outcomes), default=None)
+    telling = [one for one in found if len(one.outcomes) > 1]
+    return max(telling, key=lambda one: (one.step.question == FIRST, len(one.outcomes)), default=None)
 
 
 def _outcomes(step: QuestionStep, tree: Tree, facts: Facts, answers: Mapping[str, str]) -> tuple[Outcome, ...]:

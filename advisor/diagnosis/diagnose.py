@@ -24,8 +24,9 @@ from advisor.words import MEMORIES, PHASES, Basis, Memory, Phase
 
 SUSPECTED = {"regression": "library-regression", "host_growth": "host-library-leak", "what_grows": "host-library-leak"}
 """Questions, and the cause of the advisories that would answer them."""
-GROWTH = {"host_growth": "host.grows"}
-"""Questions whose yes is a fact for the advisories, which are checked before the walk."""
+TOLD = {("host_growth", "yes"): ("host.grows", True), ("course", "grows"): ("gpu.grows", True),
+        ("first_step", "yes"): ("first_step", True), ("first_step", "no"): ("first_step", False)}  # fmt: skip
+"""Answers that are facts for whatever else asks: advisories, which are checked before the walk, and other questions."""
 
 
 class Diagnosed(Struct, frozen=True):
@@ -48,9 +49,9 @@ def diagnose(
     for name in RETOLD:
         if name in answers:
             retell(facts, name, answers[name])
-    for name, fact in GROWTH.items():
-        if answers.get(name) == "yes":
-            facts.setdefault(fact, Fact(True, "user", say("you said so")))
+    for (question, answer), (name, value) in TOLD.items():
+        if answers.get(question) == answer and name not in proved:
+            facts[name] = Fact(value, "user", say("you said so"))
     # where the phase is not known, an advisory is not dismissed for it
     worries = concerns(knowledge.advisories, facts, ignoring=frozenset({"phase"} - set(facts)))
     facts.update(concern_facts(worries))

@@ -39,6 +39,10 @@ class QuestionStep(Struct, frozen=True):
     guess: bool = False
     """The answer is only likely; `because` says why, and the user may know better."""
 
+    def is_a_fact(self, *sources: AnsweredBy) -> bool:
+        """Answered by what was read, and more than the verdict says already."""
+        return self.source in sources and not self.guess and self.question not in ("memory", "phase")
+
 
 class RuledOut(Struct, frozen=True):
     """A cause that was considered, and what speaks against it: a proof, or an answer that led away from it."""

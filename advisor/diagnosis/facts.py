@@ -21,6 +21,7 @@ from advisor.language import say
 from advisor.machine.inventory import Machine
 from advisor.memory.cells import Ledger, Match
 from advisor.memory.constants import BF16
+from advisor.run.derive import GIVEN_ANSWERS, NO_REFERENCE
 from advisor.run.run import Knob, Run
 from advisor.units import show_bytes
 from advisor.watch.measured import Measured
@@ -191,6 +192,7 @@ def _run_facts(run: Run) -> dict[str, Fact]:
         facts["era"] = Fact(run.era, run.recognised_from, run.recognised_by)
     if run.algorithm != "unknown":
         facts["algorithm"] = Fact(run.algorithm, "script", say("the launch's settings"))
+        facts.update(_recipe_facts(run))
     for name, knob in run.knobs.items():
         if knob.value is None:
             continue
@@ -202,6 +204,17 @@ def _run_facts(run: Run) -> dict[str, Fact]:
     if run.topology.known:
         facts["gpus"] = Fact(run.topology.actor_gpus, "script", say("the launch's topology"))
     return facts
+
+
+def _recipe_facts(run: Run) -> dict[str, Fact]:
+    """Which parts a step of this algorithm has: nobody is asked about one that it has not."""
+    because = say("{algorithm} trains", algorithm=run.algorithm)
+    parts = {
+        "rolls_out": run.algorithm not in GIVEN_ANSWERS,
+        "log_prob_pass": run.algorithm not in NO_REFERENCE,
+        "has_critic": run.has_critic,
+    }
+    return {name: Fact(value, "script", because) for name, value in parts.items()}
 
 
 def _given(knob: Knob, run: Run) -> str:

@@ -14,10 +14,10 @@ GATHER = re.compile(r"all_?gather|GatheredParameters|summon_full_params|_unshard
 LOGITS_CAST = re.compile(r"^(?:float_conversion|float16_to_fp32)$")
 """Megatron's Float16Module casts the logits of the last stage to fp32 at once (core/transformer/module.py)."""
 LOGITS = re.compile(
-    r"^(?:log_?softmax|softmax|logsumexp|selective_log_softmax|entropy_from_logits\w*|cross_entropy\w*|"
-    r"log_?probs?_from_logits\w*|vocab_parallel_\w+|gather_logprobs\w*)$"
+    r"^(?:\w*log_?softmax|softmax|logsumexp|entropy_from_logits\w*|cross_entropy\w*|\w*logits_to_log_?probs\w*|"
+    r"\w*log_?probs?_from_logits\w*|\w*vocab_parallel_\w+|gather_logprobs\w*|_?calculate_log_probs\w*)$"
 )
-"""Functions that go over the whole vocabulary (torch, verl, OpenRLHF, TRL, slime, AReaL)."""
+"""Functions that go over the whole vocabulary (torch, verl, OpenRLHF, TRL, slime, AReaL, NeMo-RL)."""
 GATHERS_ALL = re.compile(r"\b(?:unwrap_model_for_generation|summon_full_params|GatheredParameters)\b")
 """Contexts that hold the whole model gathered while they last (TRL, FSDP, DeepSpeed)."""
 GENERATES = re.compile(r"generat|rollout", re.IGNORECASE)

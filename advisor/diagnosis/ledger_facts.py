@@ -58,6 +58,11 @@ def ledger_facts(ledger: Ledger, run: Run, crash: Crash, attribution: Sequence[M
         size_sentences = {"size": show_bytes(fullest.expected), "total": show_bytes(ledger.gpu_capacity)}
         told = say("the ledger: up to {size} of {total}", **size_sentences)
         facts["ledger.gpu_fits"] = Fact(fullest.expected <= ledger.gpu_capacity, "script", told)
+    host = ledger.peak("host")
+    if host is not None and ledger.host_limit is not None:
+        size_sentences = {"size": show_bytes(host.expected), "total": show_bytes(ledger.host_limit)}
+        told = say("the ledger: up to {size} of {total}", **size_sentences)
+        facts["ledger.host_fits"] = Fact(host.expected <= ledger.host_limit, "script", told)
     facts.update(_tensor(attribution))
     return facts
 

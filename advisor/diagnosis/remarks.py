@@ -186,7 +186,7 @@ def _node_of(evidence: Evidence) -> str:
 
 
 def _more_nodes(run: Run, cause: str) -> Iterator[str]:
-    if cause != "library-regression" or run.model is None:
+    if cause != "library-regression" or run.model is None or not run.is_on("leak.gathered_weights"):
         return
     full = BF16 * run.model.parameters
     shard = full // max(1, run.topology.actor_gpus)

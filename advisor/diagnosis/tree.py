@@ -88,11 +88,12 @@ def _ask(question: Question, facts: Facts, answers: Mapping[str, str]) -> Questi
     given = answers.get(question.id)
     source: AnsweredBy = "user" if given is not None else fact.source if fact is not None else "unknown"
     answer = given if given is not None else suggested or UNKNOWN
+    offered = {key: option for key, option in question.answers.items() if key == answer or _is_offered(option, facts)}
     return QuestionStep(
         question=question.id,
         asks=question.asks,
         why=question.why,
-        choices=tuple(Choice(key, option.title) for key, option in question.answers.items()),
+        choices=tuple(Choice(key, option.title) for key, option in offered.items()),
         answer=answer,
         source=source,
         because=_because(question, answer, given, fact),
@@ -100,6 +101,10 @@ def _ask(question: Question, facts: Facts, answers: Mapping[str, str]) -> Questi
         if_unknown=question.if_unknown,
         suggested=suggested if given is not None and suggested != given else "",
     )
+
+
+def _is_offered(option: Answer, facts: Facts) -> bool:
+    return option.unless is None or holds(option.unless, facts) is None
 
 
 def _is_asked(question: Question, facts: Facts) -> bool:

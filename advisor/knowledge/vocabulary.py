@@ -24,12 +24,13 @@ FACTS = frozenset({
     "frame.gather", "frame.gathers_all", "frame.logits", "frame.logits_cast", "frame.wakes", "framework",
     "gathered_weights.share", "gpu.empty", "gpu.fragmented", "gpu.free_exceeds_request", "gpu.grows",
     "gpu.missing_share", "gpu.name", "gpu.others_bytes", "gpu.others_dominate", "gpu.others_engine", "gpu.others_share",
-    "gpu.total_bytes", "gpu.tried_bytes", "gpus", "gradient_checkpointing", "host.beyond_states", "host.driver_large",
-    "host.grows", "host.held_by", "host.largest", "host.limit_below_ram", "host.one_holds_states", "host.top_user",
-    "host.victim", "images", "ledger.batch_share", "ledger.engine_share", "ledger.gpu_fits", "ledger.gpu_room",
-    "ledger.largest", "ledger.logits_larger", "ledger.states_share", "lora", "memory", "model", "model.parameters",
-    "nothing_given", "phase", "samples.bind", "shm.roomy", "signature", "sleep", "sleep_copies",
-    "sleeping_engine_in_process", "states.least_share", "steps_done", "trainer", "verdict", "zero3",
+    "gpu.total_bytes", "gpu.tried_bytes", "gpus", "gradient_checkpointing", "has_critic", "host.beyond_states",
+    "host.driver_large", "host.grows", "host.held_by", "host.largest", "host.limit_below_ram", "host.one_holds_states",
+    "host.top_user", "host.victim", "images", "ledger.batch_share", "ledger.engine_share", "ledger.gpu_fits",
+    "ledger.gpu_room", "ledger.host_fits", "ledger.largest", "ledger.logits_larger", "ledger.states_share",
+    "log_prob_pass", "lora", "memory", "model", "model.parameters", "nothing_given", "phase", "rolls_out",
+    "samples.bind", "shm.roomy", "signature", "sleep", "sleep_copies", "sleeping_engine_in_process",
+    "states.least_share", "steps_done", "trainer", "verdict", "zero3",
 })  # fmt: skip
 """Facts that a condition may ask; besides them knob.KNOB, library.NAME, line.SIGNATURE, advisory.cause.CAUSE and
 advisory.clear.CAUSE."""

@@ -80,11 +80,13 @@ def update_cells(inputs: Inputs, step: Pass, role: TrainedRole = "actor", gradie
     last = _tokens(norm, step, mark("last norm and the head's input"))
     images = _vision(inputs, step, checkpointed)
     lost = _lost_behind(kept) if checkpointed else []
-    sure = list(gradients) if _several_passes(inputs, step, role) else []
+    several = _several_passes(inputs, step, role)
+    piled = (_whole_gradients(inputs, role) if several else []) or list(gradients)
+    sure = piled if several else []
     loss = [*sure, kept, *scores[1:], *images, last, *lost, *weights_at_loss(inputs, everything=not checkpointed)]
     if role == "actor":
         loss += [logits_cell(inputs, step, updating=True), *lost_logits(inputs, step)]
-    backward = [*gradients, kept, *images, *lost, working, *scores, *gathered_units(inputs, backward=True)]
+    backward = [*piled, kept, *images, *lost, working, *scores, *gathered_units(inputs, backward=True)]
     ending = [*gradients, *root_ending(inputs, bool(sure)), *table_ending(inputs, bool(sure))]
     return fullest({"loss": loss, "backward": backward, "end": ending})
 
@@ -190,6 +192,15 @@ def _vision(inputs: Inputs, step: Pass, checkpointed: bool) -> list[Cell]:
     )
     words = mark("a frozen vision tower, one layer") if frozen else mark("vision tower")
     return [cell("activations", typical.moved(0, widest, mark("the sizes of images")), words)]
+
+
+def _whole_gradients(inputs: Inputs, role: TrainedRole) -> list[Cell]:
+    """Gradients that FSDP reduces after the last pass only: until then every card holds those of the whole model."""
+    spread = inputs.trainer == "fsdp" and inputs.shards > 1 and not inputs.adapters
+    if not spread or not inputs.run.is_on("actor.whole_gradients"):
+        return []
+    size = inputs.mechanic("whole_gradient_bytes") * inputs.of(role).trained
+    return [cell("gradients" if role == "actor" else "critic", size, mark("of the whole model, until the last pass"))]
 
 
 def _several_passes(inputs: Inputs, step: Pass, role: TrainedRole) -> bool:

@@ -211,7 +211,7 @@ def shape_of_rank(shape: ModelShape, ways: int) -> ModelShape:
 
 def missing_inputs(run: Run, machine: Machine, crash: Crash | None) -> tuple[str, ...]:
     """Inputs without which nothing can be computed, in words."""
-    missing = [] if run.described else [say("how this launch holds memory, which no dialect describes")]
+    missing = [run.undescribed] if run.undescribed else []
     missing += [say("the settings in {file}, which was not found", file=name) for name in run.missing_files]
     if run.model is None:
         missing.append(

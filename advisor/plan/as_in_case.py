@@ -12,6 +12,7 @@ from advisor.language import listed, say
 from advisor.memory.cells import Place
 from advisor.memory.ledger import difference
 from advisor.plan.plan import Change, PlanStep
+from advisor.plan.propose import present
 from advisor.plan.reported import reported_by
 from advisor.plan.situation import Situation
 from advisor.plan.steps import change_of
@@ -86,7 +87,8 @@ def _applied(case: Case, situation: Situation) -> PlanStep | None:
     idle = any(no_effect(after.built, key) for key in overrides)
     if not overrides or idle or newly_broken(before, after.built, overrides):
         return None
-    ledger, natives = situation.now.ledger, before.natives.values
+    ledger = situation.now.ledger
+    stands = {key: present(before.natives.values[key], situation.now.run) for key in overrides}
     other: Place = "gpu" if situation.place == "host" else "host"
     return PlanStep(
         id=f"as-in-{case.id}",
@@ -94,7 +96,7 @@ def _applied(case: Case, situation: Situation) -> PlanStep | None:
         title=say("As in {case}", case=case.title),
         kind="setting",
         tier="slower",
-        changes=tuple(change_of(key, natives[key].text, new, situation) for key, new in overrides.items()),
+        changes=tuple(change_of(stands[key], new, situation) for key, new in overrides.items()),
         results="changed" if any(fact.results == "changed" for fact in facts) else "unchanged",
         basis="documented",
         saves={phase: size for phase, size in difference(ledger, after.ledger, situation.place).items() if size},

@@ -81,7 +81,7 @@ def printed_now(rule: NewValue, native: Native, facts: Facts) -> Native:
     fact = facts.get(rule.now)
     if fact is None or native.setting is not None or isinstance(fact.value, bool):
         return native
-    return replace(native, text=str(fact.value), value=fact.value)
+    return replace(native, text=str(fact.value), value=fact.value, source="log")
 
 
 def at_most(rule: NewValue, values: list[KnobValue], facts: Facts) -> list[KnobValue]:

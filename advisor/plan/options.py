@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import reduce
 from math import log
 
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.knowledge.schema import Remedy, SettingFact
@@ -44,8 +44,8 @@ class Option(Struct, frozen=True):
     caveats: tuple[str, ...] = ()
     facts: tuple[SettingFact, ...] = ()
     """What the dialect says of the keys that change, the kept ones aside."""
-    assumed: Mapping[str, str] = field(default_factory=dict)
-    """Key → the framework's default, taken for the present value because no launch shows it."""
+    present: Native | None = None
+    """The setting as it stands: as read, as the log printed it, or "assumed" because no launch shows it."""
 
     @property
     def same_results(self) -> bool:
@@ -77,12 +77,12 @@ def _assumed(native: Native, remedy: Remedy, situation: Situation) -> Native:
     if fact is None or native.given or native.value is not None or not _no_launch(situation):
         return native
     if fact.type == "flag" and to is False:
-        return replace(native, text="true", value=True)  # what is to be left out can only be there
+        return replace(native, text="true", value=True, source="assumed")  # what is to be left out can only be there
     default = default_of(fact, situation.predictor.inputs.recognised.era)
     number = isinstance(default, (int, float)) and not isinstance(default, bool)
     if _speaks_in_words(native, remedy.knob) or not (number or (default is True and to is True)):
         return native
-    return replace(native, text=str(default), value=parse_value(str(default), fact.type))
+    return replace(native, text=str(default), value=parse_value(str(default), fact.type), source="assumed")
 
 
 def _least(remedy: Remedy, native: Native, situation: Situation) -> list[KnobValue]:
@@ -93,20 +93,11 @@ def _least(remedy: Remedy, native: Native, situation: Situation) -> list[KnobVal
     return [floor] if quiet and floor is not None else []
 
 
-def _said_of_present(native: Native, seen: Native, situation: Situation) -> tuple[str, ...]:
-    """What an unseen present value was taken to be."""
-    if native is seen:
-        unknown = native.value is None and not native.given and _no_launch(situation)
-        lower = unknown and native.fact is not None and native.fact.type == "int"
-        return (say("what {key} is now is not known; anything below it helps", key=native.key),) if lower else ()
-    return (
-        say(
-            "no launch shows {key}: {value} is {framework}'s default; where yours differs, go on from there",
-            key=native.key,
-            value=native.text,
-            framework=situation.now.built.run.title,
-        ),
-    )
+def _said_of_unknown(native: Native, situation: Situation) -> tuple[str, ...]:
+    """That nobody knows the present value of a number, where that is so."""
+    unknown = native.value is None and not native.given and _no_launch(situation)
+    lower = unknown and native.fact is not None and native.fact.type == "int"
+    return (say("what {key} is now is not known; anything below it helps", key=native.key),) if lower else ()
 
 
 def _speaks_in_words(native: Native, knob: str | None) -> bool:
@@ -127,7 +118,7 @@ def options(remedy: Remedy, situation: Situation, base: Overrides) -> tuple[list
     if seen is None or remedy.value is None:
         return None
     native = _assumed(printed_now(remedy.value, seen, situation.facts), remedy, situation)
-    said = _said_of_present(native, seen, situation) if remedy.value.next is not None else ()
+    said = _said_of_unknown(native, situation) if remedy.value.next is not None else ()
     documented = documented_values(native, situation)
     if not documented and remedy.value.low is not None and before.enough is None:
         documented = of_framework(native, situation)
@@ -152,9 +143,7 @@ def options(remedy: Remedy, situation: Situation, base: Overrides) -> tuple[list
             broken = broken or say(_REFUSED, key=native.key, old=native.text, new=value, why=stuck)
             continue
         made = _option(value, found, overrides, native, remedy, situation, base, documented)
-        if native.text not in (seen.text, None):
-            made = replace(made, assumed={native.key: native.text})
-        tried.append(replace(made, caveats=(*said, *made.caveats)))
+        tried.append(replace(made, present=native, caveats=(*said, *made.caveats)))
     kept = [option for option in tried if option.kept and option.same_results]
     return kept or tried, broken
 

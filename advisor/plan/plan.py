@@ -7,8 +7,10 @@ from typing import Literal
 
 from msgspec import Struct, field
 
+from advisor.language import say
 from advisor.memory.cells import Ledger
 from advisor.memory.fit import Fit
+from advisor.run.run import KnobSource
 from advisor.words import Basis, Phase, Results
 
 StepKind = Literal["setting", "environment", "version", "machine", "data", "manual"]
@@ -30,6 +32,17 @@ class Change(Struct, frozen=True):
     """"edited in place", "added as an override"."""
     bare: bool = False
     """A flag that takes no value: present is on, absent is off."""
+    old_source: KnobSource | None = None
+    """What gave `old`; "assumed": the framework's default, taken for it because the launch was not seen whole."""
+
+    @property
+    def old_words(self) -> str | None:
+        """`old`, marked where it is only a default: "4 (default)"."""
+        if self.old is None or self.old_source not in ("default", "assumed"):
+            return self.old
+        if self.old_source == "assumed":
+            return say("{value} (default, not seen in your launch)", value=self.old)
+        return say("{value} (default)", value=self.old)
 
 
 class PlanStep(Struct, frozen=True):

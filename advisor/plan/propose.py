@@ -17,7 +17,9 @@ from advisor.memory.predict import Overrides
 from advisor.plan.options import Option, options
 from advisor.plan.plan import NotProposed
 from advisor.plan.situation import Situation
-from advisor.run.bound import Native
+from advisor.run.bound import EnvironmentPrefix, Native
+from advisor.run.build import BuiltRun
+from advisor.run.run import Run
 from advisor.words import Basis, Phase, Results
 
 
@@ -26,7 +28,8 @@ class Proposal(Struct, frozen=True):
 
     remedy: Remedy
     overrides: Mapping[str, str | None]
-    old: Mapping[str, str | None]
+    present: Mapping[str, Native]
+    """Key → the setting as it stands."""
     saves: Mapping[Phase, int]
     other_saves: Mapping[Phase, int]
     fits: bool | None
@@ -42,6 +45,17 @@ class Proposal(Struct, frozen=True):
     """A documented case confirms this very value."""
     options: tuple[Option, ...] = ()
     """Every value it might take instead, the mildest first."""
+
+    @property
+    def unseen(self) -> bool:
+        """Nobody saw any of the settings that it changes: what it would move is only a default, taken for it."""
+        settings = [one for one in self.present.values() if not one.key.startswith(EnvironmentPrefix)]
+        return bool(settings) and all(one.source == "assumed" for one in settings)
+
+    @property
+    def blind(self) -> bool:
+        """Unseen, and it may be a step back: a switch is on once it is set, a number may have been lower already."""
+        return self.unseen and not all(one.switch for one in self.present.values())
 
     @property
     def results(self) -> Results:
@@ -75,11 +89,10 @@ def taking(option: Option, remedy: Remedy, situation: Situation, base: Overrides
     """The proposal of a remedy with one of its values, on top of `base`."""
     before, after = situation.predictor.predict(base), situation.predictor.predict({**base, **option.overrides})
     other: Place = "host" if situation.place == "gpu" else "gpu"
-    values = before.built.natives.values
     return Proposal(
         remedy,
         option.overrides,
-        {key: _present(key, option, values) for key in option.overrides},
+        {key: _present(key, option, before.built) for key in option.overrides},
         difference(before.ledger, after.ledger, situation.place),
         difference(before.ledger, after.ledger, other),
         after.enough,
@@ -93,10 +106,17 @@ def taking(option: Option, remedy: Remedy, situation: Situation, base: Overrides
     )
 
 
-def _present(key: str, option: Option, values: Mapping[str, Native]) -> str | None:
-    """The text in force; the framework's default where that was taken for it."""
-    known = values.get(key)
-    return known.text if known is not None and known.text is not None else option.assumed.get(key)
+def _present(key: str, option: Option, built: BuiltRun) -> Native:
+    """The setting that a change moves, as it stands."""
+    known = built.natives.values.get(key) or Native(key, None, None, "default")
+    if known.text is None and option.present is not None and option.present.key == key:
+        known = option.present
+    return present(known, built.run)
+
+
+def present(known: Native, run: Run) -> Native:
+    """The setting as it stands; a default is "assumed" where the launch was not read whole."""
+    return known if known.given or run.seen_whole else replace(known, source="assumed")
 
 
 def _against(remedy: Remedy, situation: Situation) -> str:
@@ -152,6 +172,6 @@ def _left_over(option: Option, situation: Situation) -> int:
 def _basis(option: Option) -> Basis:
     if option.documented is not None and not option.fits:
         return "documented"
-    if option.outcome.ledger.missing or option.assumed:
+    if option.outcome.ledger.missing or (option.present is not None and option.present.source == "assumed"):
         return "estimated"
     return option.outcome.ledger.basis

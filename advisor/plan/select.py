@@ -71,7 +71,9 @@ def _gives_little(proposal: Proposal, facts: Facts) -> bool:
     """A share of the card that is `low` already, or falls by less than what the message says was missing."""
     low = proposal.remedy.value.low if proposal.remedy.value is not None else None
     key = next(iter(proposal.overrides), "")
-    old, new = (parse_value(side.get(key) or "", "float") for side in (proposal.old, proposal.overrides))
+    present = proposal.present.get(key)
+    texts = (present.text if present is not None else None, proposal.overrides.get(key))
+    old, new = (parse_value(text or "", "float") for text in texts)
     if low is None or not isinstance(old, float) or not isinstance(new, float):
         return False
     missing = facts.get("gpu.missing_share")
@@ -105,6 +107,7 @@ class Selected(Struct, frozen=True):
 def select(proposals: Sequence[Proposal], situation: Situation, cause: Cause, only_same_results: bool) -> Selected:
     """The cure or what a case shows, then the cheapest set that fits; where none does, the few that come nearest."""
     allowed = [p for p in proposals if p.remedy.id not in situation.barred and not p.remedy.last_resort]
+    allowed = [p for p in allowed if not p.blind or p.confirmed]
     cures = [p for p in allowed if is_cure(p, cause, situation)] or _shown_together(allowed, situation)
     rest, base = [p for p in allowed if p not in cures], together(cures)
     if situation.now.enough is None:
@@ -150,7 +153,8 @@ def elsewhere(proposals: Sequence[Proposal], situation: Situation, base: Overrid
     remedies = [r for r in situation.knowledge.remedies if r.id not in known and r.value is not None]
     remedies = [r for r in remedies if r.results == "unchanged" and r.kind == "setting" and r.memory in ("gpu", "host")]
     made = [propose(r, _seen_from(r, situation), base) for r in sorted(remedies, key=lambda r: TIERS.index(r.tier))]
-    return [p for p in made if isinstance(p, Proposal) and p.results == "unchanged" and not keys & set(p.overrides)]
+    found = [p for p in made if isinstance(p, Proposal) and not p.blind and p.results == "unchanged"]
+    return [p for p in found if not keys & set(p.overrides)]
 
 
 def _seen_from(remedy: Remedy, situation: Situation) -> Situation:
@@ -225,7 +229,9 @@ def _best_known(proposals: Sequence[Proposal], situation: Situation) -> list[Pro
     quiet = [p for p in proposals if p.remedy.results == "unchanged" and not _is_default(p, situation)]
     anywhere = situation.phase == "unknown" and situation.cause in GUESSED
     right = [p for p in quiet if not p.remedy.phases] if anywhere else quiet
-    return list(islice((p for p in right if p.documented or p.cases or _is_read(p, situation)), 1))
+    aimed = situation.cause not in GUESSED
+    seen = (p for p in right if p.documented or p.cases or not p.unseen or (aimed and not p.blind))
+    return list(islice(seen, 1))
 
 
 def _is_default(proposal: Proposal, situation: Situation) -> bool:
@@ -237,14 +243,6 @@ def _is_default(proposal: Proposal, situation: Situation) -> bool:
         and parse_value(str(default_of(one.fact, era)), one.fact.type) == parse_value(text, one.fact.type)
         for text, one in zip(proposal.overrides.values(), known.values(), strict=True)
     )  # fmt: skip
-
-
-def _is_read(proposal: Proposal, situation: Situation) -> bool:
-    """Whether the present value of what changes is known, at least by the framework's default."""
-    known = situation.now.built.natives.values.get(next(iter(proposal.overrides), ""))
-    if known is None or known.value is not None or known.fact is None:
-        return known is not None and known.value is not None
-    return default_of(known.fact, situation.predictor.inputs.recognised.era) is not None
 
 
 def shortage(situation: Situation, chosen: Overrides) -> float:

@@ -26,7 +26,7 @@ from advisor.words import PHASE_TITLES, Basis, Phase, filled, when
 def step_of(proposal: Proposal, situation: Situation, selected: bool) -> PlanStep:
     """The proposal as a step; the rank is given later."""
     remedy = proposal.remedy
-    changes = tuple(change_of(key, proposal.old.get(key), new, situation) for key, new in proposal.overrides.items())
+    changes = tuple(change_of(proposal.present[key], new, situation) for key, new in proposal.overrides.items())
     environment = all(key.startswith(EnvironmentPrefix) for key in proposal.overrides)
     kind: StepKind = "environment" if environment else remedy.kind if remedy.kind != "environment" else "setting"
     elsewhere = _in_another_file(proposal.overrides, situation)
@@ -43,7 +43,13 @@ def step_of(proposal: Proposal, situation: Situation, selected: bool) -> PlanSte
         place="host" if remedy.memory == "host" else "gpu",
         why=_why(proposal, situation, changes[0]),
         costs=remedy.costs,
-        caveats=(*_dated(proposal.overrides, situation), *_unseen(proposal, situation), *elsewhere, *proposal.caveats),
+        caveats=(
+            *_dated(proposal.overrides, situation),
+            *_no_saving_seen(proposal, situation),
+            *_assumed(changes, situation),
+            *elsewhere,
+            *proposal.caveats,
+        ),
         sources=tuple(dict.fromkeys([remedy.source, *(case.source for case in proposal.cases)])),
         documented=proposal.documented,
         selected=selected,
@@ -54,19 +60,20 @@ def step_of(proposal: Proposal, situation: Situation, selected: bool) -> PlanSte
     )
 
 
-def change_of(key: str, old: str | None, new: str | None, situation: Situation) -> Change:
+def change_of(present: Native, new: str | None, situation: Situation) -> Change:
     """A change with its key as the user's file writes it: variables bare, options with their dashes."""
+    key, old, source = present.key, present.text, present.source
     if key.startswith(EnvironmentPrefix):
-        return Change(key.removeprefix(EnvironmentPrefix), old, new)
-    known = situation.now.built.natives.values.get(key)
+        return Change(key.removeprefix(EnvironmentPrefix), old, new, old_source=source)
     framework = situation.predictor.inputs.recognised.framework
     options = framework is not None and framework.syntax == "argparse"
-    bare = options and known is not None and known.fact is not None and known.fact.type == "flag"
-    if known is not None and known.setting is not None:
-        return Change(known.setting.key, old, new, bare=bare)
-    if known is not None and known.fact is not None and known.fact.only_in:
-        return Change(key, old, new, how=not_written())
-    return Change(("--" if options and not _no_command(situation) else "") + key, old, new, bare=bare)
+    bare = options and present.fact is not None and present.fact.type == "flag"
+    if present.setting is not None:
+        return Change(present.setting.key, old, new, bare=bare, old_source=source)
+    if present.fact is not None and present.fact.only_in:
+        return Change(key, old, new, how=not_written(), old_source=source)
+    written = ("--" if options and not _no_command(situation) else "") + key
+    return Change(written, old, new, bare=bare, old_source=source)
 
 
 def _no_command(situation: Situation) -> bool:
@@ -113,7 +120,21 @@ def _since(eras: Sequence[str], newest: str) -> str:
     return say("in {era}", era=eras[0]) if len(eras) == 1 else say("in {first} to {last}", first=eras[0], last=eras[-1])
 
 
-def _unseen(proposal: Proposal, situation: Situation) -> tuple[str, ...]:
+def _assumed(changes: Iterable[Change], situation: Situation) -> tuple[str, ...]:
+    """What a setting that nobody saw was taken to be."""
+    unseen = [one for one in changes if one.old_source == "assumed" and one.old is not None]
+    return tuple(
+        say(
+            "no launch shows {key}: {value} is {framework}'s default; where yours differs, go on from there",
+            key=one.key,
+            value=one.old,
+            framework=situation.now.built.run.title,
+        )
+        for one in unseen
+    )
+
+
+def _no_saving_seen(proposal: Proposal, situation: Situation) -> tuple[str, ...]:
     """A documented step that the ledger does not support where this run died says so."""
     phase = situation.fullest
     if not proposal.documented or proposal.fits is None or proposal.saves.get(phase, 0) > 0:
@@ -135,7 +156,7 @@ def _why(proposal: Proposal, situation: Situation, change: Change) -> str:
     freed = _freed(dict(proposal.saves), situation.phase)
     cost = -min(proposal.other_saves.values(), default=0)
     words = {
-        "old": change.old if change.old is not None else say("what is not set"),
+        "old": change.old_words or say("the default"),
         "new": change.new if change.new is not None else say("removed"),
         "key": change.key,
         "freed": show_bytes(freed) if freed > 0 else say("an unknown amount"),
@@ -285,12 +306,15 @@ def _below_the_framework(remedy: Remedy, known: KnownAs | None, situation: Situa
         return ()
     rule, stated = remedy.value, _stated(known.key, situation)
     text = stated if stated is not None else None if known.default is None else str(known.default)
-    present = Native(known.key, text, known.default if stated is None else parse_value(stated, "float"), "default")
+    value = known.default if stated is None else parse_value(stated, "float")
+    present = Native(known.key, text, value, "assumed" if stated is None else "script")
     native = printed_now(rule, present, situation.facts)
     tried = at_most(rule, candidates(rule, native, situation.now.built), situation.facts)
     working = (v for v in tried if rule.low is not None and isinstance(v, (int, float)) and v <= rule.low)
-    value = next(working, next(iter(tried), None))
-    return () if value is None else (Change(known.key, native.text, str(value), how=not_written()),)
+    new = next(working, next(iter(tried), None))
+    if new is None:
+        return ()
+    return (Change(known.key, native.text, str(new), how=not_written(), old_source=native.source),)
 
 
 def _stated(key: str, situation: Situation) -> str | None:

@@ -121,7 +121,7 @@ def _squeeze(proposal: Proposal, short: FitFinding, spilled: FitFinding) -> str:
     key, new = next(iter(proposal.overrides.items()))
     told = {
         "key": key.lstrip("-"),
-        "old": proposal.old.get(key) or say("unset"),
+        "old": proposal.present[key].text or say("unset"),
         "new": new or say("removed"),
         "short": ceil(short.short / GIB),
         "spilled": ceil(spilled.short / GIB),

@@ -348,6 +348,8 @@ def _frameworks(knowledge: Knowledge, name: str) -> Iterator[TextBlock]:
             lines = _named(say("{id}: a framework", id=name), framework.title)
             eras = listed(dict.fromkeys(era.id for era in framework.eras))
             lines += wrap(say("eras: {eras}", eras=eras) if eras else "", 2, 4)
+            if (read := framework.newest_read) is not None:
+                lines += wrap(say("read up to {version} ({date})", version=read.name, date=read.date), 2, 4)
             lines += wrap(say("{count} settings known", count=len(framework.settings)), 2)
             lines += [line for note in framework.notes for line in wrap(note, 2, 4)]
             yield lines + _source(framework.source)

@@ -19,7 +19,7 @@ from advisor.plan.plan import Change, PlanStep
 from advisor.redact import redact_value
 from advisor.report.record_report import record_json
 from advisor.report.sharding_report import sharding_json
-from advisor.run.run import Run
+from advisor.run.run import Run, UnknownKey
 from advisor.script.document import Setting
 
 if TYPE_CHECKING:
@@ -144,6 +144,7 @@ def run_json(run: Run) -> dict[str, Any]:
     return {
         "framework": run.framework,
         "era": run.era,
+        "newest_read": {"version": read.name, "date": read.date} if (read := run.newest_read) else None,
         "algorithm": run.algorithm,
         "model": {
             "name": run.model_name or (run.model.name if run.model else None),
@@ -155,8 +156,14 @@ def run_json(run: Run) -> dict[str, Any]:
             name: {"value": knob.value, "source": knob.source, "key": knob.key, "note": knob.note}
             for name, knob in sorted(run.knobs.items())
         },
+        "unknown_keys": [unknown_json(one) for one in run.unknown_keys],
         "notes": list(run.notes),
     }
+
+
+def unknown_json(unknown: UnknownKey) -> dict[str, Any]:
+    """A key that nobody understood, and the one that may be meant."""
+    return {"key": unknown.key, "meant": unknown.meant or None}
 
 
 def setting_json(setting: Setting) -> dict[str, Any]:
@@ -342,4 +349,5 @@ def _change(change: Change) -> dict[str, Any]:
         "file": change.file or None,
         "line": change.line,
         "how": change.how,
+        "old_source": change.old_source,
     }

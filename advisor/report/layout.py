@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from advisor.hostile import cells, clean_line
 from advisor.line_breaks import wrapped
+from advisor.redact import redact
 
 WIDTH = 78
 """Columns of the text report: fits 80 with a margin, and a quoted mail."""
@@ -52,13 +53,13 @@ def wrap(text: str, indent: int = 0, hanging: int | None = None, width: int = WI
     Wide characters count two columns; a word too long for a line is cut across lines.
     """
     hanging = indent if hanging is None else hanging
-    lines = wrapped(text, width - hanging, width - indent, longest=100_000)
+    lines = wrapped(redact(text), width - hanging, width - indent, longest=100_000)
     return [" " * (hanging if i else indent) + line for i, line in enumerate(lines)]
 
 
 def cut(text: str, width: int) -> str:
     """`text` on one line in at most `width` columns, with "…" where it was longer."""
-    text = clean_line(text)
+    text = clean_line(redact(text))
     if cells(text) <= width:
         return text
     kept, used = "", 0
@@ -72,7 +73,7 @@ def cut(text: str, width: int) -> str:
 
 def cut_front(text: str, width: int) -> str:
     """Like `cut`, but what goes is the front: the end of a path or a key says most."""
-    text = clean_line(text)
+    text = clean_line(redact(text))
     if cells(text) <= width:
         return text
     return "…" + cut(text[::-1], width)[:-1][::-1]

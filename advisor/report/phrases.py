@@ -183,6 +183,19 @@ def subject(run: Run) -> str:
     return " · ".join(parts)
 
 
+def recognised(run: Run) -> str:
+    """By what the framework is told, and up to which of its versions it is known; "" where nobody says."""
+    if not run.recognised_by:
+        return ""
+    if run.framework == "unknown":
+        return say("Not recognised: {because}.", because=run.recognised_by)
+    told = {"because": run.recognised_by, "framework": run.title}
+    if (read := run.newest_read) is None:
+        return say("Recognised by {because}.", **told)
+    told |= {"version": read.name, "month": read.month}
+    return say("Recognised by {because}; {framework} is known up to {version} ({month}).", **told)
+
+
 def machine_line(machine: Machine) -> str:
     """ "8 × A100-SXM4-40GB · 760.00 GiB RAM, no container limit known · torch 2.5.1, ray 2.40.0"."""
     parts = []
@@ -231,12 +244,14 @@ def results_word(step: PlanStep) -> str:
 def change_line(change: Change) -> str:
     """ "worker.rollout.gpu_memory_utilization 0.6 → 0.5"."""
     if change.new is None:
-        return say("{key} removed (was {old})", key=change.key, old=change.old)
+        return say("{key} removed (was {old})", key=change.key, old=change.old_words)
+    if change.old is None and change.old_source == "assumed":
+        return say("{key} → {new} (not seen in your launch)", key=change.key, new=change.new)
     if change.bare and change.old is None:
         return say("{key} added", key=change.key)
     if change.old is None and change.file:
         return say("{key} = {new} (not set before)", key=change.key, new=change.new)
-    return f"{change.key} → {change.new}" if change.old is None else f"{change.key} {change.old} → {change.new}"
+    return f"{change.key} → {change.new}" if change.old is None else f"{change.key} {change.old_words} → {change.new}"
 
 
 def place_of(change: Change) -> str:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from advisor.hostile import clean_line
 from advisor.knowledge import load_knowledge
 from advisor.language import say
-from advisor.report.json_report import SCHEMA, setting_json
+from advisor.report.json_report import SCHEMA, setting_json, unknown_json
 from advisor.report.layout import cut, join, wrap
+from advisor.run.run import UnknownKey
+from advisor.run.unknown_keys import unknown_note
 from advisor.script.document import Setting
 from advisor.script.launch import Launch, Script
 
@@ -24,6 +26,8 @@ class Read(Struct, frozen=True):
     script: Script
     frameworks: tuple[str, ...]
     model_keys: tuple[str, ...]
+    unknown: Mapping[int, tuple[UnknownKey, ...]] = field(default_factory=dict)
+    """Launch → the keys of it that nobody understood."""
 
 
 def settings_json(read: Sequence[Read]) -> dict[str, Any]:
@@ -47,12 +51,12 @@ def script_json(read: Read) -> dict[str, Any]:
 
 def _launches(read: Read) -> list[dict[str, Any]]:
     return [
-        _launch(read.name, launch, framework)
+        _launch(read.name, launch, framework, read.unknown.get(launch.index, ()))
         for launch, framework in zip(read.script.launches, read.frameworks, strict=True)
     ]
 
 
-def _launch(name: str, launch: Launch, framework: str) -> dict[str, Any]:
+def _launch(name: str, launch: Launch, framework: str, unknown: tuple[UnknownKey, ...]) -> dict[str, Any]:
     return {
         "argv0": launch.argv[0] if launch.argv else None,
         "framework": framework,
@@ -63,7 +67,8 @@ def _launch(name: str, launch: Launch, framework: str) -> dict[str, Any]:
         "launcher": dict(launch.launcher),
         "interpreter": launch.interpreter,
         "line": launch.span.line if launch.span else None,
-        "notes": list(launch.notes),
+        "unknown_keys": [unknown_json(one) for one in unknown],
+        "notes": [*launch.notes, *unknown_note(unknown)],
     }
 
 
@@ -76,14 +81,14 @@ def settings_text(read: Sequence[Read]) -> str:
             lines += wrap(say("no training command was found"), 2)
         home = each.script.documents[0].path.parent
         for launch, framework in zip(each.script.launches, each.frameworks, strict=True):
-            lines += ["", *_text(launch, framework, home)]
+            lines += ["", *_text(launch, framework, each.unknown.get(launch.index, ()), home)]
         for note in each.script.notes:
             lines += wrap(say("Note: {note}", note=note), 2, 4)
         lines.append("")
     return join(lines[:-1])
 
 
-def _text(launch: Launch, framework: str, home: Path) -> list[str]:
+def _text(launch: Launch, framework: str, unknown: tuple[UnknownKey, ...], home: Path) -> list[str]:
     told = {"number": launch.index + 1, "program": launch.program or say("a config file"), "framework": framework}
     if launch.span:
         head = say("launch {number}: {program} ({framework}, line {line})", **told, line=launch.span.line)
@@ -95,7 +100,7 @@ def _text(launch: Launch, framework: str, home: Path) -> list[str]:
         lines += wrap(f"{name}={cut(value, 60)}{_where(decided.get(name), home)}", 4, 6)
     for setting in launch.settings:
         lines += wrap(_line(setting, home), 4, 8)
-    for note in launch.notes:
+    for note in (*launch.notes, *unknown_note(unknown)):
         lines += wrap(say("Note: {note}", note=note), 4, 6)
     return lines
 

@@ -8,9 +8,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from advisor.crash.evidence import Evidence
-from advisor.diagnosis.deciding import DecidingQuestion, Outcome, deciding_question
+from advisor.diagnosis.deciding import DecidingQuestion, Outcome
 from advisor.diagnosis.diagnosis import UNKNOWN, QuestionStep
-from advisor.diagnosis.open_questions import tree_answers
 from advisor.diagnosis.tree import UNSETTLED
 from advisor.hostile import cells, clean_line
 from advisor.language import Sayings, clauses, listed, say, say_count, sentences
@@ -59,7 +58,7 @@ _ONE_SIDE: Sayings[Place] = Sayings(
 
 def short_report(state: State) -> str:
     """Verdict and proof, cause, the question that decides most, changes, what they rest on, what to look at next."""
-    asked = _deciding(state)
+    asked = state.deciding()
     return join(
         [
             *_head(state),
@@ -93,7 +92,8 @@ def _head(state: State) -> list[str]:
     if crash.phase_because and crash.phase != "unknown":
         lines += wrap(say("The phase: {because}", because=crash.phase_because), 2, 4)
     run = f"{phrases.subject(state.run)} · {phrases.machine_line(state.machine)}"
-    return [*lines, *wrap(say("Run: {run}", run=run), 2, 4)]
+    cuts = [line for cut in state.run.cuts for line in wrap(cut, 2, 4)]
+    return [*lines, *wrap(say("Run: {run}", run=run), 2, 4), *cuts]
 
 
 def _proving(entry: Evidence) -> tuple[int, int]:
@@ -133,7 +133,11 @@ def _cause(state: State, guessed: bool) -> list[str]:
     head = title if diagnosis.cause == UNSETTLED else head
     lines = ["", *wrap(head, 0, 2), *wrap(_brief(diagnosis.explains), 2)]
     last = diagnosis.path[-1] if diagnosis.path else None
-    lines += wrap(say("By: {fact}", fact=_answered(last)), 2, 4) if last is not None and _is_fact(last) else []
+    lines += (
+        wrap(say("By: {fact}", fact=_answered(last)), 2, 4)
+        if last is not None and last.is_a_fact("log", "script", "machine")
+        else []
+    )
     for step in diagnosis.path:
         if step.suggested not in ("", step.answer, UNPROVEN):
             other = next((choice.title for choice in step.choices if choice.id == step.suggested), step.suggested)
@@ -145,24 +149,9 @@ def _cause(state: State, guessed: bool) -> list[str]:
     return lines + [line for remark in phrases.remarks(state)[:REMARKS] for line in wrap(_brief(remark), 2)]
 
 
-def _is_fact(step: QuestionStep) -> bool:
-    """Answered by what was read, and more than the verdict says already."""
-    return step.source in ("log", "script", "machine") and not step.guess and step.question not in ("memory", "phase")
-
-
 def _answered(step: QuestionStep) -> str:
     told = {"asks": step.asks, "answer": phrases.answer_title(step), "because": phrases.because(step)}
     return say("{asks} {answer} ({because})", **told)
-
-
-def _deciding(state: State) -> DecidingQuestion | None:
-    """None where a line of the log settled the cause, whatever else is open."""
-    path = state.diagnosis.path
-    settled = bool(path) and path[-1].source == "log" and _is_fact(path[-1])
-    if state.situation is None or state.crash.verdict == "not_oom" or settled:
-        return None
-    tree, facts = state.knowledge.tree, state.situation.facts
-    return deciding_question(path, tree, facts, tree_answers(state.answers))
 
 
 def _asked(asked: DecidingQuestion, state: State) -> list[str]:
@@ -323,7 +312,7 @@ def _basis(state: State, asked: DecidingQuestion | None) -> list[str]:
         return []
     ledger, shown = state.ledger, asked.step.question if asked is not None else ""
     wanted = set(_OPTION.findall(" ".join(ledger.missing)))  # nothing is asked for twice
-    notes = [note for note in state.run.notes if not wanted & set(_OPTION.findall(note))]
+    notes = [n for n in state.run.notes if n not in state.run.cuts and not wanted & set(_OPTION.findall(n))]
     lines = [line for note in notes[:NOTES] for line in wrap(note, 2, 4)] + _more(len(notes) - NOTES)
     if ledger.assumed and not ledger.missing:
         left = len(ledger.assumed) - ASSUMED

@@ -153,11 +153,7 @@ def _entry(entry: Evidence, quote: bool) -> list[str]:
 
 def _subject(run: Run, machine: Machine) -> list[str]:
     lines = wrap(phrases.subject(run), 2, 4) + wrap(phrases.machine_line(machine), 2, 4)
-    if run.recognised_by:
-        told = {"because": run.recognised_by}
-        known = run.framework != "unknown"
-        said = say("Recognised by {because}.", **told) if known else say("Not recognised: {because}.", **told)
-        lines += wrap(said, 2, 4)
+    lines += wrap(phrases.recognised(run), 2, 4)
     for note in (*run.notes, *machine.problems):
         lines += wrap(note, 2, 4)
     return lines

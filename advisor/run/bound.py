@@ -44,6 +44,11 @@ class Native(Struct, frozen=True):
     setting: Setting | None = None
 
     @property
+    def switch(self) -> bool:
+        """On or off, nothing between."""
+        return self.fact is not None and self.fact.type in ("bool", "flag")
+
+    @property
     def given(self) -> bool:
         """Set by somebody, not a default."""
         return self.source != "default"
@@ -255,19 +260,21 @@ def bind_natives(
         values = dict(tables.once((framework.framework, era, with_defaults), rows))
     settings = tuple(settings)
     for key, default in _of_named_config(framework, era, settings, shipped).items():
-        values[key] = _native(key, None if default is None else str(default), "default", _fact(framework, key, values))
+        values[key] = _native(
+            key, None if default is None else str(default), "default", _fact(framework, era, key, values)
+        )
     for setting in settings:
         if setting.effective:
             key = native(setting.key)
             text = setting.text if setting.resolved else _leader(setting)
             source: KnobSource = "environment" if setting.origin == "environment" else "script"
-            values[key] = _native(key, text, source, _fact(framework, key, values), setting)
+            values[key] = _native(key, text, source, _fact(framework, era, key, values), setting)
     for name, text in environment.items():
         key = EnvironmentPrefix + name
         known = values.get(key)
         values[key] = _native(key, text, "environment", known.fact if known else None)
     for key, text in log_settings.items():
-        _fill_from_log(values, framework, key, text)
+        _fill_from_log(values, framework, era, key, text)
     for key, override in overrides.items():
         known = values.get(key)
         setting_of = known.setting if known else None
@@ -307,11 +314,12 @@ def _default_rows(framework: Framework, era: str, with_defaults: bool) -> dict[s
 def _of_named_config(
     framework: Framework | None, era: str, settings: Iterable[Setting], shipped: Iterable[str]
 ) -> dict[str, Scalar]:
-    """Defaults of a configuration of the framework's own: one inside the package, or a `shipped` file."""
+    """Defaults of a configuration of the framework's own: one inside the package, its groups, or a `shipped` file."""
     if framework is None:
         return {}
-    named = [s.text for s in settings if s.effective and s.resolved and native(s.key) in ("config-name", "cn")]
-    names = [*(name.removesuffix(".yaml") for name in named[-1:]), *shipped]
+    chosen = {native(s.key): str(s.text) for s in settings if s.effective and s.resolved}
+    named = [chosen[key].removesuffix(".yaml") for key in ("config-name", "cn") if key in chosen]
+    names = [*named, *(f"{key}={option}" for key, option in chosen.items()), *shipped]
     return {
         key: in_this_era(value, era)
         for pattern, defaults in framework.config_defaults.items()
@@ -349,11 +357,11 @@ def _leader(setting: Setting) -> str | None:
     return f"${{{setting.follows[-1]}}}" if setting.follows else None
 
 
-def _fill_from_log(values: dict[str, Native], framework: Framework | None, key: str, text: str) -> None:
+def _fill_from_log(values: dict[str, Native], framework: Framework | None, era: str, key: str, text: str) -> None:
     """What the run printed fills what the script leaves open; it never overrules a value the script decides."""
     known = values.get(key)
     if known is None or not known.given or known.text is None:
-        values[key] = _native(key, text, "log", _fact(framework, key, values), known.setting if known else None)
+        values[key] = _native(key, text, "log", _fact(framework, era, key, values), known.setting if known else None)
 
 
 def keys_of_knobs(framework: Framework | None, era: str, knobs: Mapping[str, str]) -> dict[str, str]:
@@ -366,11 +374,13 @@ def keys_of_knobs(framework: Framework | None, era: str, knobs: Mapping[str, str
     return {key: knobs[knob] for knob, key in found.items()}
 
 
-def _fact(framework: Framework | None, key: str, values: Mapping[str, Native]) -> SettingFact | None:
+def _fact(framework: Framework | None, era: str, key: str, values: Mapping[str, Native]) -> SettingFact | None:
+    """What is known of a key; of one that the era lacks, too, unless it is something else there."""
     known = values.get(key)
     if known is not None and known.fact is not None:
         return known.fact
-    return framework.settings.get(key) if framework is not None else None
+    fact = framework.settings.get(key) if framework is not None else None
+    return None if fact is not None and fact.elsewhere and not in_era(fact, era) else fact
 
 
 def _native(

@@ -25,12 +25,13 @@ from advisor.run.bound import (
 )
 from advisor.run.conversion import conversions, to_knob
 from advisor.run.derive import GIVEN_ANSWERS, derive_knobs
-from advisor.run.dialect import Recognised, elsewhere, version_notes
+from advisor.run.dialect import Recognised, elsewhere, newer_than_read, version_notes
 from advisor.run.implied import stated_topology
 from advisor.run.mechanics import UNKNOWN, FilledMechanics, assumed_mechanics, mechanics_of, usual_trainer
 from advisor.run.run import Knob, ModelShape, Run, Topology, Unread
 from advisor.run.shape import find_shape
 from advisor.run.topology import read_topology, too_few
+from advisor.run.unknown_keys import unknown_keys, unknown_note
 from advisor.run.unread import doubts_of, taken
 from advisor.script.launch import Launch
 
@@ -76,6 +77,7 @@ def build_run(inputs: RunInputs) -> BuiltRun:
     framework, launch = inputs.recognised.framework, inputs.launch
     shipped = shipped_files(framework, launch.missing) if launch else ()
     libraries = {**_of_framework(inputs.recognised), **inputs.machine.libraries}
+    shows_all = _shows_all(inputs.recognised, launch)
     natives = bind_natives(
         framework,
         inputs.recognised.era,
@@ -83,7 +85,7 @@ def build_run(inputs: RunInputs) -> BuiltRun:
         launch.environment if launch else {},
         inputs.log_settings,
         inputs.overrides,
-        with_defaults=_shows_all(inputs.recognised, launch),
+        with_defaults=shows_all,
         program=launch.program if launch else "",
         launcher=_counted(launch),
         tables=inputs.tables,
@@ -93,13 +95,13 @@ def build_run(inputs: RunInputs) -> BuiltRun:
     topology = read_topology(natives, inputs.machine, inputs.sized)
     told = inputs.knobs.get("algorithm.estimator")
     programs = (natives.program,) if natives.program else inputs.frames
-    shows_all = _shows_all(inputs.recognised, launch)
     algorithm = str(told.value) if told else _algorithm(framework, natives, programs, shows_all)
     natives = replace(natives, rolls_out=algorithm not in GIVEN_ANSWERS)
     filled = _mechanics(framework, inputs, natives, algorithm)
     mechanics = filled.mechanics
     if mechanics.trainer == "megatron":
-        topology = replace(topology, model_parallel=_sizes(natives, inputs.knobs, _MEGATRON))
+        ways = max(topology.model_parallel, _sizes(natives, inputs.knobs, _MEGATRON))
+        topology = replace(topology, model_parallel=ways)
     elif mechanics.trainer == "fsdp" and (ways := _sizes(natives, inputs.knobs, ("tensor",))) > 1:
         topology = replace(topology, model_parallel=ways)
     path = natives.carrier("model.path")
@@ -109,6 +111,8 @@ def build_run(inputs: RunInputs) -> BuiltRun:
     if inputs.sized:
         topology = stated_topology(topology, inputs.knobs)
     missing = _missing(framework, launch)
+    own, era = inputs.recognised.own_program, inputs.recognised.era
+    unknown = inputs.tables.once(("unknown keys", era), lambda: unknown_keys(framework, era, launch, own=own))
     knobs = {**_knobs(natives, topology, taken=() if missing else _TAKEN_AT_DEFAULT), **inputs.knobs}
     unread, of_file = taken(inputs.unread, knobs, natives, mechanics)
     knobs = {**knobs, **of_file}
@@ -127,6 +131,7 @@ def build_run(inputs: RunInputs) -> BuiltRun:
         settings=launch.settings if launch else (),
         notes=(
             *version_notes(inputs.recognised, launch),
+            *unknown_note(unknown),
             *_notes(framework, launch, topology, inputs.machine, shape, name, sized=inputs.sized),
             *(chosen.note for chosen in _chosen(framework, natives, algorithm) if chosen.note),
         ),
@@ -138,10 +143,15 @@ def build_run(inputs: RunInputs) -> BuiltRun:
         unread=unread,
         assumed_mechanics=filled.assumed,
         doubts=(
+            *newer_than_read(inputs.recognised),
             *(_of_its_own(name, inputs.recognised) for name in shipped),
             *doubts_of([one for one in launch.not_found if one.file not in shipped] if launch else (), unread),
         ),
-        described=framework is not None or inputs.sized,
+        undescribed=_undescribed(framework, natives, algorithm, sized=inputs.sized),
+        unknown_keys=unknown,
+        newest_read=framework.newest_read if framework else None,
+        cuts=launch.cuts if launch is not None else (),
+        seen_whole=shows_all and launch is not None and not launch.partial,
     )
     return BuiltRun(run, natives)
 
@@ -208,6 +218,18 @@ def _chosen(framework: Framework | None, natives: Natives, algorithm: str) -> li
     """What the dialect says of the backend, the command and the algorithm that the launch chose."""
     scope = RunScope(natives, algorithm=algorithm)
     return [one for one in (framework.mechanics_when if framework else ()) if one.when.holds(scope) is True]
+
+
+def _undescribed(framework: Framework | None, natives: Natives, algorithm: str, *, sized: bool) -> str:
+    """What is not known of how the run holds memory, in words; "" where a dialect or a run file says it."""
+    if framework is None:
+        return "" if sized else say("how this launch holds memory, which no dialect describes")
+    unread = next((one.unread for one in _chosen(framework, natives, algorithm) if one.unread), "")
+    if not unread:
+        return ""
+    return say(
+        "how {framework} holds memory with {what}, which is not known here", framework=framework.title, what=unread
+    )
 
 
 def _mechanics(framework: Framework | None, inputs: RunInputs, natives: Natives, algorithm: str) -> FilledMechanics:

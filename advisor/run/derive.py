@@ -60,6 +60,8 @@ def derive_knobs(
     with_reference = algorithm not in NO_REFERENCE and _reference(knobs, mechanics)
     habit = say("the framework's habit")
     add("reference.present", with_reference, _BUILT[mechanics.reference_when])
+    if mechanics.fused_loss_always:
+        derived["actor.fused_loss"] = Knob("actor.fused_loss", True, "derived", note=habit)
     add("rollout.colocated", topology.colocated, say("topology"))
     add("rollout.sleeps", mechanics.engine_sleeps, habit)
     add("rollout.sleep_level", mechanics.sleep_level, habit)

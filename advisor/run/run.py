@@ -7,7 +7,7 @@ from typing import Literal
 
 from msgspec import Struct, field
 
-from advisor.knowledge.schema import Mechanics, Scalar
+from advisor.knowledge.schema import Mechanics, NewestRead, Scalar
 from advisor.script.document import Setting
 from advisor.words import Basis
 
@@ -125,6 +125,13 @@ class Topology(Struct, frozen=True):
 RecognisedFrom = Literal["script", "log", "user"]
 
 
+class UnknownKey(Struct, frozen=True):
+    """A key as the launch writes it, and the one that may be meant; "" where none is like it."""
+
+    key: str
+    meant: str = ""
+
+
 class Unread(Struct, frozen=True):
     """A file that would say how the training states are sharded, and what is taken for it."""
 
@@ -173,9 +180,17 @@ class Run(Struct, frozen=True):
     assumed_mechanics: tuple[str, ...] = ()
     """Fields of `mechanics` that nobody states: they are what is usual for this kind of trainer."""
     doubts: tuple[str, ...] = ()
-    """What missing files leave in doubt, a sentence each."""
-    described: bool = True
-    """False: no dialect and no run file says how the run holds memory."""
+    """What missing files and a version that nobody read leave in doubt, a sentence each."""
+    undescribed: str = ""
+    """Why nothing says how the run holds memory, in words: no dialect and no run file, or a backend nobody has read."""
+    unknown_keys: tuple[UnknownKey, ...] = ()
+    """Keys of the launch that no version of the framework has."""
+    newest_read: NewestRead | None = None
+    """Up to where the dialect was read upstream; None: it has no releases, or there is no dialect."""
+    cuts: tuple[str, ...] = ()
+    """Sentences on what the text of the launch loses; they stand among the notes, too."""
+    seen_whole: bool = False
+    """The whole launch was read, so what it leaves out is at the framework's default."""
 
     def value(self, knob: str) -> KnobValue | None:
         """The knob's value; None where unknown."""

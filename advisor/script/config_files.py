@@ -1,6 +1,7 @@
-"""Reads the config files that a launch names, a hydra config with all that its `defaults:` list names.
+"""Reads the config files that a launch names, each with all that its `defaults:` name.
 
-Source: hydra@2c03d1b hydra/_internal/defaults_list.py:272 (`_self_` counts as last where it is not named).
+Sources: hydra@2c03d1b hydra/_internal/defaults_list.py:272 (`_self_` counts as last where it is not named);
+NVIDIA-NeMo/RL@v0.7.0 nemo_rl/utils/config.py:51 (`defaults: ../base.yaml` names files, relative to the one that does).
 """
 
 from __future__ import annotations
@@ -12,17 +13,20 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
-from advisor.bash.state import TracedCommand
+from advisor.bash.state import LauncherMatch, TracedCommand
 from advisor.bash.text import why_unknown
 from advisor.hostile import clean_line
 from advisor.language import say
-from advisor.script.document import ScriptError, Setting
+from advisor.script.arguments import read_arguments
+from advisor.script.document import Document, DocumentKind, ScriptError, Setting
 from advisor.script.files import Files
 from advisor.script.keyed import KeyedEntry, read_keyed, read_yaml, settings_of
 from advisor.script.launch import Launch, NotFound
+from advisor.script.launcher import is_other_work
 from advisor.script.written_file import WrittenFile, find_written, written_settings
 
 _YAML = (".yaml", ".yml")
+_CONFIG = ("--config", "--config_file")
 
 
 class Followed(Struct):
@@ -49,6 +53,11 @@ class _Named(Struct, frozen=True):
         """Whether it holds the run's own settings, not those of a launcher or of an overlay of known defaults."""
         return not self.prefix and self.key != "--config-name"
 
+    @property
+    def composed(self) -> bool:
+        """Whether hydra composes it, called by its own option or by a program's."""
+        return self.key.replace("_", "-") == "--config-name"
+
 
 def follow(
     files: Files,
@@ -57,17 +66,20 @@ def follow(
     positional: Sequence[str],
     command: TracedCommand,
     base: Path,
+    program: str = "",
 ) -> Followed:
     """Settings of the config files of one launch.
 
-    `own` are its command-line settings, `positional` its other arguments, `base` the script's folder.
-    A dialect's own meaning of the keys is not known here: the shapes of names decide.
+    `own` are its command-line settings, `positional` its other arguments, `base` the script's folder, `program` what
+    it runs: hydra looks beside that file. A dialect's own meaning of the keys is not known here: the shapes of names
+    decide.
     """
     out = Followed()
     for named in _named(launcher, own, positional):
         written = find_written(command.files, named.name)
         if written is None:
-            _read(files, named, base, command.folder.decode("utf-8", "surrogateescape"), out)
+            beside = posixpath.dirname(program) if named.composed and program.endswith(".py") else ""
+            _read(files, named, base, command.folder.decode("utf-8", "surrogateescape"), out, beside)
         else:
             _read_written(files, named, written, out)
     return out
@@ -94,6 +106,17 @@ def _named(launcher: Mapping[str, str], own: Sequence[Setting], positional: Sequ
             yield _Named(key, value, "fsdp:")
 
 
+def is_given(files: Files, command: TracedCommand, found: LauncherMatch, base: Path) -> bool:
+    """Whether a Python file is given a config that is there: whatever the program is called, it may train."""
+    if not found.program.endswith(".py") or is_other_work(found.program):
+        return False
+    named = (each.value for each in read_arguments(command.fields, found.arguments) if each.key in _CONFIG)
+    folder = command.folder.decode("utf-8", "surrogateescape")
+    return any(
+        isinstance(name, str) and name.endswith(_YAML) and files.candidates(name, base, folder) for name in named
+    )
+
+
 def named_file(launch: Launch, prefix: str) -> str | None:
     """The name of the file that gives a launch its keys with this prefix."""
     found = [named.name for named in _named(launch.launcher, launch.settings, ()) if named.prefix == prefix]
@@ -101,17 +124,24 @@ def named_file(launch: Launch, prefix: str) -> str | None:
 
 
 def _overlay(values: Mapping[str, str]) -> _Named | None:
-    """Hydra's `--config-path` and `--config-name`."""
-    name = values.get("--config-name") or values.get("-cn")
-    if not name:
-        return None
-    folder = values.get("--config-path") or values.get("-cp") or values.get("--config-dir") or values.get("-cd") or ""
-    name = name if name.endswith(_YAML) else name + ".yaml"
-    return _Named("--config-name", f"{folder}/{name}" if folder else name)
+    """Hydra's `--config-path` and `--config-name`, or a program's `--config_path` and `--config_name`, which know no
+    defaults of a framework's own.
+    """
+    for key, short, folders in (
+        ("--config-name", "-cn", ("--config-path", "-cp", "--config-dir", "-cd")),
+        ("--config_name", "", ("--config_path", "--config_dir")),
+    ):
+        if name := values.get(key) or values.get(short):
+            folder = next((values[option] for option in folders if values.get(option)), "")
+            name = name if name.endswith(_YAML) else name + ".yaml"
+            return _Named(key, f"{folder}/{name}" if folder else name)
+    return None
 
 
-def _read(files: Files, named: _Named, base: Path, folder: str, out: Followed) -> None:
-    number = files.find(named.name, base, "json" if named.name.endswith(".json") else "yaml", folder)
+def _read(files: Files, named: _Named, base: Path, folder: str, out: Followed, beside: str = "") -> None:
+    kind: DocumentKind = "json" if named.name.endswith(".json") else "yaml"
+    names = [posixpath.join(beside, named.name), named.name] if beside else [named.name]
+    number = next((found for name in names if (found := files.find(name, base, kind, folder)) is not None), None)
     shown = clean_line(named.name)
     if number is None:
         if named.key:
@@ -123,14 +153,8 @@ def _read(files: Files, named: _Named, base: Path, folder: str, out: Followed) -
         out.not_found += (NotFound(named.key, shown, named.prefix.rstrip(":")),)
         out.missing += (shown,) if named.whole else ()
         return
-    document = files.documents[number]
-    composed = Composed()
     try:
-        if named.key == "--config-name":
-            compose(files, number, composed)
-        else:
-            composed.settings = settings_of(document, read_keyed(document).entries, "file", named.prefix)
-            composed.files = [str(document.path)]
+        composed = read_config(files, number, named.prefix, composed=named.composed)
     except ScriptError as error:
         out.notes += (str(error),)
         return
@@ -156,6 +180,27 @@ def _read_written(files: Files, named: _Named, written: WrittenFile, out: Follow
     out.settings += [s for s in settings if named.key != "--config-name" or not is_hydras(s.key)]
 
 
+def read_config(files: Files, number: int, prefix: str = "", *, composed: bool = False) -> Composed:
+    """The settings of a file with those of the files that its `defaults` name, where hydra reads it (`composed`), or
+    where they are names of files, or are there. Raises ScriptError where it is not well-formed.
+    """
+    document = files.documents[number]
+    entries = read_keyed(document).entries
+    out = Composed()
+    if composed or (not prefix and _inherits(files, document, entries)):
+        compose(files, number, out)
+        return out
+    out.settings = settings_of(document, entries, "file", prefix)
+    out.files = [str(document.path)]
+    return out
+
+
+def _inherits(files: Files, document: Document, entries: Sequence[KeyedEntry]) -> bool:
+    """Whether `defaults` is a list of files and no setting of the run's own."""
+    named = [item for item in _defaults(entries, "", "") if item.path != _SELF]
+    return any(item.file or files.exists(document.path.parent / f"{item.path}.yaml") for item in named)
+
+
 _PACKAGE = re.compile(rb"#[ \t]*@package[ \t]+([\w.]+)")
 _MAX_DEPTH = 8
 _SELF = "_self_"
@@ -174,6 +219,8 @@ class _Default(Struct, frozen=True):
 
     path: str
     package: str
+    file: bool = False
+    """Named as a file, relative to the one that names it."""
 
 
 def compose(files: Files, number: int, out: Composed, group: str = "", package: str = "", depth: int = 0) -> None:
@@ -201,7 +248,7 @@ def _add(files: Files, root: Path, item: _Default, out: Composed, depth: int) ->
     path = root / f"{item.path}.yaml"
     try:
         number = files.add(path, "yaml")
-        compose(files, number, out, posixpath.dirname(item.path), item.package, depth + 1)
+        compose(files, number, out, "" if item.file else posixpath.dirname(item.path), item.package, depth + 1)
     except ScriptError:
         shown = clean_line(item.path, 200)
         out.notes.append(
@@ -211,9 +258,10 @@ def _add(files: Files, root: Path, item: _Default, out: Composed, depth: int) ->
 
 def _defaults(entries: Sequence[KeyedEntry], group: str, package: str) -> Iterator[_Default]:
     for entry in entries:
-        if entry.key == "defaults" and isinstance(entry.value, tuple):
-            for text in entry.value:
-                yield _default(text, "", group, package)
+        if entry.key == "defaults":
+            for text in (entry.value,) if isinstance(entry.value, str) else entry.value:
+                name = text.removesuffix(".yaml")
+                yield _Default(name, package, file=True) if name != text else _default(text, "", group, package)
         elif entry.key.startswith("defaults.") and isinstance(entry.value, str):
             _, _, name = entry.key.removeprefix("defaults.").partition(".")
             if not name:

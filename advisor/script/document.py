@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from advisor.hostile import clean_line
 from advisor.language import say
@@ -180,3 +181,9 @@ def encoded(text: str) -> bytes:
     if "\0" in text:
         raise EditRefused(say("A value with a NUL byte cannot be written."))
     return text.encode("utf-8", "surrogateescape")
+
+
+def effective(settings: list[Setting]) -> list[Setting]:
+    """Later settings win; earlier ones of the same key are marked as not in force."""
+    last = {setting.key: number for number, setting in enumerate(settings)}
+    return [s if last[s.key] == n else replace(s, effective=False) for n, s in enumerate(settings)]

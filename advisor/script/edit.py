@@ -99,6 +99,9 @@ def _shell(script: Script, launch_index: int, wanted: Sequence[EditRequest], cha
     if launch_index >= len(reading.launches):
         raise EditRefused(say(_NO_LAUNCH, file=file))
     launch = reading.launches[launch_index]
+    simple = launch.command.simple
+    for cut in (one for one in reading.cuts if simple.start <= one.start <= simple.end):
+        changes.replace(0, *cut.mended(reading.data[0]))  # what counts as part of the command is made so
     editor = ShellEditor(reading, launch, changes)
     for item in wanted:
         if item.kind == "environment":

@@ -16,23 +16,21 @@ from msgspec.structs import replace
 from advisor.bash.state import LauncherMatch
 from advisor.bash.words import Unterminated
 from advisor.language import mark, say
-from advisor.script.document import Document, ScriptError, Setting, Span
+from advisor.script.cuts import holds_values
+from advisor.script.document import Document, ScriptError
 from advisor.script.files import Files
-from advisor.script.keyed import clean_value
 from advisor.script.launch import Launch
 from advisor.script.launcher import find_launcher, is_training
+from advisor.script.pasted import FEWEST, pasted_settings
 
 NOTE = mark("No training command was found; lines that look like its settings are read as such.")
 _SETTING = re.compile(rb"[ \t]*(?:--[A-Za-z][\w.-]*(?=[\s=]|$)|[+~]{0,2}[A-Za-z_][\w-]*(?:\.[\w-]+)+=)")
 _PROGRAM = re.compile(rb"[ \t]*[\w./ -]+\s(?:--[A-Za-z]|\\[ \t]*$)")
 _ASSIGNMENT = re.compile(rb"[ \t]*(?:export[ \t]+)?[A-Za-z_]\w*=")
-_LINE = re.compile(rb"[^\n]+")
-_ASSIGNED = re.compile(
-    rb"(?:export[ \t]+)?([A-Za-z_]\w*)[ \t]*=[ \t]*"
-    rb"""("[^"$`]*"|'[^']*'|[^\s,;#$`()'"]+)[ \t]*,?[ \t]*(?:#.*)?$"""
-)
-_FEWEST = 2
-"""Assignments in a text that is taken for settings."""
+_OPENS = re.compile(rb"[^=]*=[ \t]*\([ \t]*\r?\n?\Z")
+"""A line that opens an array."""
+_BLANK_BEHIND = re.compile(rb"\\([ \t]+)\n")
+"""A backslash that goes on with nothing, because a blank follows it."""
 _MODULE = re.compile(r"[A-Za-z_]\w*(?:\.\w+)+\Z")
 
 
@@ -41,38 +39,27 @@ def read_fragment(files: Files, path: Path, positional: tuple[str, ...]) -> Laun
     called = _python(files.documents[0])
     if called is not None:
         return called
-    data = files.documents[0].data
+    data = _BLANK_BEHIND.sub(rb"\1\\\n", files.documents[0].data)
     alone = _settings_alone(data)
     if alone is None:
-        return _assigned(files.documents[0])
+        return None
     launches = [one for text in (data, alone) for one in _launches(files, path, positional, text)]
     launch = max(launches, key=lambda one: len(one.effective()), default=None)
     if launch is None or not launch.settings:
         return None
     unread = (*launch.launcher_unread, *([""] if not launch.program else []))  # nobody sees what starts it
-    return replace(launch, index=0, argv=(), span=None, launcher_unread=unread, notes=(say(NOTE), *launch.notes))
+    told = (say(NOTE), *launch.notes)
+    return replace(launch, index=0, argv=(), span=None, launcher_unread=unread, notes=told, partial=True)
 
 
-def _assigned(document: Document) -> Launch | None:
-    """A text of nothing but `name = value` lines: arguments of a call, or a script's variables. Each is read as the
-    setting of that name in small letters; None where another line stands among them, or there is only one.
-    """
-    settings: list[Setting] = []
-    for found in _LINE.finditer(document.data):
-        body = found.group().strip()
-        if not body or body.startswith(b"#"):
-            continue
-        named = _ASSIGNED.match(body)
-        if named is None:
-            return None
-        key, value = (part.decode("utf-8", "replace") for part in named.groups())
-        at = found.start() + found.group().index(body) + named.start(2)
-        span = Span(str(document.path), document.line_of(at), at, at + len(named.group(2)))
-        settings.append(Setting(key.lower(), clean_value(value.strip("'\"")), "file", span=span))
-    if len(settings) < _FEWEST:
+def read_pasted(document: Document, problem: str = "") -> Launch | None:
+    """What a text that is no script names as settings; None where that is too little. `problem`: why it is no file."""
+    settings = pasted_settings(document) if not document.data.startswith(b"#!") else ()
+    if len(settings) < FEWEST:
         return None
-    path = str(document.path)
-    return Launch(0, "", (), {}, tuple(settings), files=(path,), launcher_unread=("",), notes=(say(NOTE),))
+    told = (*([problem] if problem else []), say(NOTE))
+    files = (str(document.path),)
+    return Launch(0, "", (), {}, settings, files=files, launcher_unread=("",), notes=told, partial=True)
 
 
 def _launches(files: Files, path: Path, positional: tuple[str, ...], text: bytes) -> list[Launch]:
@@ -110,7 +97,8 @@ def _settings_alone(data: bytes) -> bytes | None:
     lines = data.splitlines(keepends=True)
     settings = [_SETTING.match(line) is not None for line in lines]
     for number, (line, below) in enumerate(pairwise(lines)):
-        goes_on = settings[number] and line.rstrip().endswith(b"\\") and not below.lstrip().startswith(b"#")
+        goes_on = settings[number] and (line.rstrip().endswith(b"\\") or holds_values(below))
+        goes_on = goes_on and not below.lstrip().startswith(b"#")
         settings[number + 1] = settings[number + 1] or goes_on
     if not any(settings):
         return None
@@ -127,7 +115,7 @@ def _settings_alone(data: bytes) -> bytes | None:
     for number, line in enumerate(lines):
         body = line.rstrip(b"\r\n")
         if not ours[number]:
-            kept = number < first and _ASSIGNMENT.match(line)
+            kept = number < first and _ASSIGNMENT.match(line) and not _OPENS.match(line)
             out.append(line if kept else b" " * (len(line) - 1) + (b"\n" if number < first else b" "))
             continue
         end = line[len(body) :] if number in ends else b" " * (len(line) - len(body))
@@ -145,4 +133,5 @@ def _python(document: Document) -> Launch | None:
         launch = python_launch(read_python(replace(document, kind="python")))
     except ScriptError:
         return None
-    return replace(launch, program="", notes=(say(NOTE), *launch.notes)) if launch.settings else None
+    told = (say(NOTE), *launch.notes)
+    return replace(launch, program="", notes=told, partial=True) if launch.settings else None

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, cast
 
@@ -124,6 +125,14 @@ def read_json(document: Document) -> Keyed:
     if reader.blank(reader.at) < len(document.data):
         reader.fail(reader.blank(reader.at), say("text after the end of the value"))
     return reader.keyed
+
+
+def read_json_part(document: Document, at: int) -> tuple[Keyed, int]:
+    """The values of the object that opens at byte `at`, as far as it is well-formed, and where that ends."""
+    reader = _JsonReader(document)
+    with suppress(ScriptError):  # what stands before the mistake is read
+        reader.value("", at, at, 0)
+    return reader.keyed, max(reader.at, at + 1)
 
 
 class _JsonReader:

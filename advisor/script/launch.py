@@ -42,13 +42,17 @@ class Launch(Struct, frozen=True):
     bases: tuple[str, ...] = ()
     """Base classes of the config dataclass, where the launch is a Python file."""
     notes: tuple[str, ...] = ()
-    """Warnings about the launch itself: "line 14: a comment ends the command; 1 setting below it is lost: --b"."""
+    """Warnings about the launch itself: "line 14: NCCL_DEBUG is set but not exported …"."""
     exports: tuple[Setting, ...] = ()
     """The environment as settings, each with the literal that decides it."""
     missing: tuple[str, ...] = ()
     """Config files that decide settings of the run and were not found: what they set is not at its default."""
     leaves_open: bool = False
     """There may be settings that are not listed: arguments from outside, or a file that was not found."""
+    cuts: tuple[str, ...] = ()
+    """Sentences on what the text of the command loses, or would lose in bash: a missing `\\`, a comment, its end."""
+    partial: bool = False
+    """Only a part of the launch was given: what stands above or below that part is not known."""
     folder: str = ""
     """Where the script has gone with `cd` before the command, as far as that can be guessed."""
 

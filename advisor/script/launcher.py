@@ -23,7 +23,7 @@ _LAUNCH_MODULES = {
 """Modules that run a program: how the program is found behind them."""
 _TRAINS = re.compile(
     r"train|ppo|grpo|dpo|kto|rlhf|sft|dapo|distill|finetune|pretrain|realhf\.apps|areal|run_agentic"
-    r"|(^|[./_])main(_\w+)?(\.py)?$|start_\w+|run_\w*(rm|vlm)|^(swift|megatron) pt$"
+    r"|(^|[./_])(main(_\w+)?|rl)(\.py)?$|start_\w+|run_\w*(rm|vlm)|^(swift|megatron) pt$"
 )
 _OTHER_WORK = re.compile(
     r"convert|merge|preprocess|infer\b|inference|eval|generat|download|check_|json_dump|server|serve_|serve$|unittest|pytest"
@@ -34,10 +34,13 @@ _OTHER_WORK = re.compile(
 
 def is_training(program: str) -> bool:
     """Whether a program's name has the shape of a training entry point."""
+    return not is_other_work(program) and bool(_TRAINS.search(program))
+
+
+def is_other_work(program: str) -> bool:
+    """Whether a program's name has the shape of what comes before or after training."""
     last = program.rsplit("/", 1)[-1].replace("trainer", "")
-    if _OTHER_WORK.search(program) and "train" not in last:
-        return False
-    return bool(_TRAINS.search(program))
+    return _OTHER_WORK.search(program) is not None and "train" not in last
 
 
 _SERVES = re.compile(r"(^|[ ./_])(rollout|vllm[-_]serve)(\.py)?$")

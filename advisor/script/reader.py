@@ -11,10 +11,10 @@ from msgspec.structs import replace
 
 from advisor.hostile import clean_line
 from advisor.language import say
-from advisor.script.document import Document, DocumentKind, Rewrite, ScriptError
+from advisor.script.config_files import read_config
+from advisor.script.document import Document, DocumentKind, Rewrite, ScriptError, effective
 from advisor.script.files import Files, is_file, load
 from advisor.script.interpolation import interpolated
-from advisor.script.keyed import read_keyed, settings_of
 from advisor.script.launch import Launch, Script
 
 _SUFFIXES: dict[str, DocumentKind] = {
@@ -50,7 +50,15 @@ def read_documents(
     if kind == "shell":
         return _shell(files, path, positional)
     number = files.add(path, kind)
-    launch = config_launch(files.documents[number], environment)
+    try:
+        launch = config_launch(files, number, environment)
+    except ScriptError as error:
+        from advisor.script.fragment import read_pasted
+
+        pasted = read_pasted(files.documents[number], str(error))
+        if pasted is None:
+            raise
+        launch = pasted
     return Script(tuple(files.documents), (launch,), (), positional, environment or {})
 
 
@@ -64,7 +72,7 @@ def kind_of(document: Document) -> DocumentKind:
 
 def _shell(files: Files, path: Path, positional: tuple[str, ...]) -> Script:
     from advisor.bash.words import Unterminated
-    from advisor.script.fragment import read_fragment
+    from advisor.script.fragment import read_fragment, read_pasted
     from advisor.script.shell import read_shell
 
     try:
@@ -77,6 +85,7 @@ def _shell(files: Files, path: Path, positional: tuple[str, ...]) -> Script:
         apostrophe = data[at - 1 : at].isalpha() and data[at + 1 : at + 2].isalpha()  # prose: "it doesn't work"
         cut_off = b"\n" not in data[at:].strip()  # a paste that ends in its last line
         pasted = read_fragment(files, path, positional) if apostrophe or cut_off else None
+        pasted = pasted or read_pasted(files.documents[0])
         if pasted is None:
             raise ScriptError(problem) from error
         return Script(tuple(files.documents), (pasted,), (problem,), positional)
@@ -86,18 +95,21 @@ def _shell(files: Files, path: Path, positional: tuple[str, ...]) -> Script:
     launches = tuple(item.launch for item in reading.launches)
     if not launches and reading.trace.whole:
         pasted = read_fragment(files, path, positional)
+        pasted = pasted or read_pasted(files.documents[0])
         launches = (pasted,) if pasted is not None else ()
     return Script(tuple(files.documents), launches, tuple(notes), positional)
 
 
-def config_launch(document: Document, environment: Mapping[str, str] | None = None) -> Launch:
+def config_launch(files: Files, number: int, environment: Mapping[str, str] | None = None) -> Launch:
     """A YAML, JSON or Python file as one launch. Raises ScriptError where it is not well-formed."""
+    document = files.documents[number]
     if document.kind == "python":
         from advisor.script.python_file import python_launch, read_python
 
         return python_launch(read_python(document, environment))
-    settings = interpolated(settings_of(document, read_keyed(document).entries), environment or {})
-    return Launch(0, "", (), {}, tuple(settings), files=(str(document.path),))
+    read = read_config(files, number)
+    settings = interpolated(effective(read.settings), environment or {})
+    return Launch(0, "", (), {}, tuple(settings), files=tuple(read.files), notes=tuple(read.notes))
 
 
 FOLLOWED = ("deepspeed:", "accelerate:")

@@ -11,15 +11,13 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from advisor.bash.state import FindCommand, LauncherMatch, ShellTrace, TracedCommand
-from advisor.bash.syntax import Simple, scan_command
-from advisor.bash.text import ByteRange, ShellValue, Text, joined, known, line_at, line_starts, why_unknown
+from advisor.bash.text import ByteRange, ShellValue, joined, known, line_at, line_starts, why_unknown
 from advisor.bash.trace import trace
-from advisor.bash.words import Unterminated
-from advisor.hostile import clean, clean_line
-from advisor.language import listed, mark, say, say_count
-from advisor.script import config_files
+from advisor.hostile import clean
+from advisor.language import mark, say
+from advisor.script import config_files, cuts
 from advisor.script.arguments import Argument, read_arguments, shown
-from advisor.script.document import Setting, Span
+from advisor.script.document import Setting, Span, effective
 from advisor.script.files import Files
 from advisor.script.interpolation import interpolated
 from advisor.script.keyed import clean_value
@@ -28,8 +26,6 @@ from advisor.script.launcher import find_launcher, is_engine
 from advisor.script.literal import Target, Uses, target
 
 _LONGEST_VALUE = 100_000
-_MOST_NAMED = 8
-"""Lost settings that a note names."""
 _FOR_LIBRARIES = re.compile(
     rb"^[ \t]*((?:PYTORCH|TORCH|CUDA|NCCL|RAY|VLLM|SGLANG|HF|TRANSFORMERS|OMP|DS|ASCEND|NPROC_PER|NNODES)\w*)="
     rb"(?:\"[^\"\n]*\"|'[^'\n]*'|[^\s\"';&|]*)[ \t]*(?:#[^\n]*)?\r?$",
@@ -38,10 +34,6 @@ _FOR_LIBRARIES = re.compile(
 """A line that only sets a variable of a name that libraries look for in their environment."""
 _USED = re.compile(rb"\$\{?(\w+)")
 _EXPORTED = re.compile(rb"^[ \t]*(?:export|declare)\b([^\n]*)", re.MULTILINE)
-_NOTHING = re.compile(rb"[ \t]*(?:#[^\n]*)?\n")
-_IS_SETTING = re.compile(rb"[ \t]*(?:--[A-Za-z]|[+~]{0,2}[A-Za-z_]\w*\.[\w.]+=)")
-"""What no command begins with, even where an empty line stands before it."""
-_LOOKS_LIKE_SETTING = re.compile(rb"\s*(?:--?[A-Za-z]|[+~]{0,2}[A-Za-z_][\w.]*=)")
 
 
 class ShellLaunch(Struct, frozen=True):
@@ -61,6 +53,8 @@ class ShellReading(Struct, dict=True):
     files: Files
     trace: ShellTrace
     launches: list[ShellLaunch] = field(default_factory=list)
+    cuts: tuple[cuts.Cut, ...] = ()
+    """Places at which what stands below was read as part of the command above."""
 
     @cached_property
     def data(self) -> list[bytes]:
@@ -143,9 +137,23 @@ def read_shell(
 
     arguments = [text.encode("utf-8", "surrogateescape") for text in positional]
     name = str(path).encode("utf-8", "surrogateescape")
-    reading = ShellReading(files, trace(doc, data, name, arguments, load, find))
-    _find_launches(reading, path.parent)
-    return reading
+    found: list[cuts.Cut] = []
+    while True:
+        reading = ShellReading(files, trace(doc, data, name, arguments, load, find), cuts=tuple(found))
+        _find_launches(reading, path.parent)
+        further = (_meant(launch, data) for launch in reading.launches if len(found) < cuts.MOST_CUTS)
+        cut = next((one for one in further if one is not None), None)
+        if cut is None:
+            return reading
+        found.append(cut)
+        data = cut.joined(data)
+
+
+def _meant(draft: ShellLaunch, data: bytes) -> cuts.Cut | None:
+    """What a command of the script itself loses and was meant to have."""
+    cut = cuts.cut_below(draft.command.simple, data) if draft.command.text.data is data else None
+    keys = tuple(argument.key for argument in draft.arguments)
+    return cut if cut is not None and cuts.is_meant(cut, keys) else None
 
 
 def _find_launches(reading: ShellReading, base: Path) -> None:
@@ -154,8 +162,12 @@ def _find_launches(reading: ShellReading, base: Path) -> None:
     candidates: list[tuple[TracedCommand, LauncherMatch, tuple[Argument, ...]]] = []
     found_in = [(command, command.found) for command in reading.trace.commands if command.found is not None]
     training = [(command, found) for command, found in found_in if found.trains]
-    engines = [(command, found) for command, found in found_in if found.kind == "program" and is_engine(found.program)]
-    for command, found in training or engines:
+    programs = [(command, found) for command, found in found_in if found.kind == "program"]
+    engines = [(command, found) for command, found in programs if is_engine(found.program)]
+    configured = [
+        (command, found) for command, found in programs if config_files.is_given(reading.files, command, found, base)
+    ]
+    for command, found in training or engines or configured:
         rounds.setdefault(_origin(command), []).append(command.number)
         environment = tuple(sorted((name, joined(value)) for name, value in command.environment.items()))
         identity = (_origin(command), tuple(shown(item) for item in command.fields), environment)
@@ -179,12 +191,14 @@ def _origin(command: TracedCommand) -> tuple[int, int]:
 def _complete(reading: ShellReading, draft: ShellLaunch, base: Path) -> ShellLaunch:
     """The launch with its public noun filled in."""
     own = [_setting(reading, draft, argument) for argument in draft.arguments]
-    followed = config_files.follow(reading.files, _launcher(draft), own, _positional(draft), draft.command, base)
+    followed = config_files.follow(
+        reading.files, _launcher(draft), own, _positional(draft), draft.command, base, clean(draft.found.program)
+    )
     # a file's keys in the spelling of the command line, where that has dashes: `--lr` overrides `lr`
     options = {s.key.lstrip("-").replace("-", "_"): s.key for s in own if s.key.startswith("--")}
     settings = effective([*(replace(s, key=options.get(s.key, s.key)) for s in followed.settings), *own])
     settings = interpolated(settings, environment(draft))
-    command, found, unlisted = draft.command, draft.found, _unlisted(draft)
+    command, found, unlisted, cut_short = draft.command, draft.found, _unlisted(draft), _cuts(reading, draft)
     launch = Launch(
         draft.launch.index,
         clean(found.program),
@@ -196,9 +210,9 @@ def _complete(reading: ShellReading, draft: ShellLaunch, base: Path) -> ShellLau
         found.interpreter,
         followed.files,
         notes=(
+            *cut_short,
             *_of_engine(found),
             *_not_exported(reading, command),
-            *_lost_settings(command.simple, command.text, reading),
             *unlisted,
             *followed.notes,
         ),
@@ -208,14 +222,10 @@ def _complete(reading: ShellReading, draft: ShellLaunch, base: Path) -> ShellLau
         not_found=followed.not_found,
         folder=command.folder.decode("utf-8", "surrogateescape"),
         launcher_unread=_launcher_unread(draft),
+        cuts=cut_short,
+        partial=cuts.ends_open(reading.data[0], command.simple),
     )
     return ShellLaunch(command, found, draft.arguments, launch, draft.group)
-
-
-def effective(settings: list[Setting]) -> list[Setting]:
-    """Later settings win; earlier ones of the same key are marked as not in force."""
-    last = {setting.key: number for number, setting in enumerate(settings)}
-    return [s if last[s.key] == n else replace(s, effective=False) for n, s in enumerate(settings)]
 
 
 def _text(pieces: ShellValue) -> str | None:
@@ -352,45 +362,19 @@ def _unlisted(draft: ShellLaunch) -> list[str]:
     return [say("More arguments may follow that are not known: {reason}.", reason=clean(reason)) for reason in reasons]
 
 
-def _lost_settings(simple: Simple, text: Text, reading: ShellReading) -> list[str]:
-    """Lines that look like settings of a command but come after what ended it."""
-    if simple.operator != b"\n" and simple.comment is None:
-        return []
-    names = _settings_below(text.data, simple.end)
-    if not names:
-        return []
-    at = simple.last if simple.comment is None else simple.comment
-    place = text.place(at, at, "plain")
-    shown = listed([*names[:_MOST_NAMED], *(["…"] if len(names) > _MOST_NAMED else [])])
-    if simple.comment is not None:
-        one = "a comment ends the command; 1 setting below it is lost: {names}."
-        many = mark("a comment ends the command; {number} settings below it are lost: {names}.")
-    else:
-        one = "a line without `\\` at its end ends the command; 1 setting below it is lost: {names}."
-        many = mark("a line without `\\` at its end ends the command; {number} settings below it are lost: {names}.")
-    note = say_count(one, many, len(names), names=shown)
-    if place is None:
-        return [note]
-    return [say("line {line}: {note}", line=line_at(reading.starts[place.doc], place.start), note=note)]
+def _cuts(reading: ShellReading, draft: ShellLaunch) -> tuple[str, ...]:
+    """What the text of a command loses, or would lose in bash, in sentences."""
+    simple, text = draft.command.simple, draft.command.text
 
+    def line(at: int) -> int:
+        place = text.place(at, at, "plain")
+        return 0 if place is None else line_at(reading.starts[place.doc], place.start)
 
-def _settings_below(data: bytes, at: int) -> list[str]:
-    """Names of the settings in the command that follows directly below; none where it is a command of its own."""
-    at = at + 1 if data[at : at + 1] == b"\n" else at
-    apart = False
-    while (line := _NOTHING.match(data, at)) is not None:
-        at, apart = line.end(), apart or b"#" not in line.group()
-    found = (_IS_SETTING if apart else _LOOKS_LIKE_SETTING).match(data, at)
-    if not found or b"\n" in found.group():
-        return []
-    start = at + len(data[at : found.end()]) - len(data[at : found.end()].lstrip())
-    try:
-        following = scan_command(data, start)
-    except Unterminated:
-        return []
-    indented = start > at
-    if following.assignments and not following.words and not indented:
-        return []
-    words = [data[item.start : item.end] for item in (*following.assignments, *following.words)]
-    settings = [word for word in words if _LOOKS_LIKE_SETTING.match(word)]
-    return [clean_line(word.partition(b"=")[0].decode("utf-8", "replace"), 80) for word in settings]
+    told = [cuts.told_of_join(one, line(one.at)) for one in reading.cuts if simple.start <= one.start <= simple.end]
+    if (lost := cuts.cut_below(simple, text.data)) is not None:
+        told.append(cuts.told_of_loss(lost, line(lost.at)))
+    if (above := cuts.variables_above(text.data, simple.start)) is not None:
+        told.append(cuts.told_of_variables(line(above[0]), above[1], clean(draft.found.program)))
+    if cuts.ends_open(reading.data[0], simple):
+        told.append(say("The text ends with a `\\`: settings that may follow are not in it."))
+    return tuple(told)

@@ -26,6 +26,13 @@ if TYPE_CHECKING:
     from advisor.machine.live import Gauges
 
 
+ENDING_SIGNALS = (
+    *(signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGABRT, signal.SIGALRM, signal.SIGVTALRM, signal.SIGPROF),
+    *(signal.SIGUSR1, signal.SIGUSR2, signal.SIGXCPU),  # what Slurm's --signal and limits send
+)
+"""Signals that end a program that does not handle them, but for that of a terminal that goes."""
+
+
 class AdvisorApp(StagesApp):
     """One session in the terminal."""
 
@@ -74,7 +81,7 @@ class AdvisorApp(StagesApp):
         """Where the system or a terminal that closes ends us, leave in order: the terminal is put back."""
         loop = asyncio.get_running_loop()
         with suppress(ValueError, RuntimeError):  # not in the main thread
-            for number in (signal.SIGTERM, signal.SIGINT):
+            for number in ENDING_SIGNALS:
                 loop.add_signal_handler(number, self._end, 128 + number)
             if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup
                 signal.signal(signal.SIGHUP, partial(self._hung_up, loop))

@@ -53,7 +53,7 @@ def step_rows(state: State, step: PlanStep, width: int) -> list[Row]:
     """One step in full: what changes where, why, what it saves in each phase, its cost, how sure and from where."""
     out = paragraph(step.title, width, tone="strong")
     for change in step.changes:
-        old = change.old if change.old is not None else say("unset")
+        old = change.old_words or say("unset")
         new = change.new if change.new is not None else say("removed")
         out += labelled(say("change"), f"{change.key}: {old} → {new}", width)
         if change.file:

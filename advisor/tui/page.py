@@ -99,6 +99,10 @@ class Lines(Widget):
         return self.screen.get_component_rich_style(name, partial=True)
 
 
+_FEW = 4
+"""Rows of the first thing that are in sight before what stands above it may be scrolled away."""
+
+
 class Page(Lines, can_focus=True):
     """Rows that scroll, with a cursor on those that have a key. Without keys, the arrows scroll."""
 
@@ -199,7 +203,7 @@ class Page(Lines, can_focus=True):
         if not at or self.size.height < 1:
             return
         room = self.size.height - (1 if self._deepest() else 0)  # the last line may say "more"
-        if self.cursor == keys_of(self.rows)[0] and at[-1] < room:
+        if self.cursor == keys_of(self.rows)[0] and at[:_FEW][-1] < room:  # what stands above it is read first
             self.top = 0
         elif at[0] < self.top:
             self.top = at[0]

@@ -30,7 +30,21 @@ from advisor.tui.memory_bars import (
 from advisor.tui.page import POINTER, Page
 from advisor.tui.screen import StageScreen
 from advisor.tui.ui_state import Copied, Toggled, UiState
-from advisor.tui.ui_text import BLANK, Row, Toned, TonedLine, cut, cut_left, line, pad, pad_left, paragraph, rows, span
+from advisor.tui.ui_text import (
+    BLANK,
+    Row,
+    Tone,
+    Toned,
+    TonedLine,
+    cut,
+    cut_left,
+    line,
+    pad,
+    pad_left,
+    paragraph,
+    rows,
+    span,
+)
 from advisor.units import GIB, show_bytes
 from advisor.words import BASIS_TITLES, Phase, Results
 
@@ -75,7 +89,7 @@ def saving_words(step: PlanStep, phase: Phase | None) -> str:
 
 def change_words(change: Change) -> str:
     """Like "true → false"; "unset" and "removed" where a side is missing."""
-    old = change.old if change.old is not None else say("unset")
+    old = change.old_words or say("unset")
     new = change.new if change.new is not None else say("removed")
     return f"{old} → {new}"
 
@@ -102,8 +116,8 @@ def _name_width(width: int) -> int:
     return width - len("[x] ") - _RESULTS - _SAVES - _BASIS - 4
 
 
-def plan_rows(state: State, phase: Phase | None, width: int) -> list[Row]:
-    """The steps, two lines or more each; the cursor stands on steps."""
+def plan_rows(state: State, phase: Phase | None, width: int, marked: str | None = None) -> list[Row]:
+    """The steps, two lines or more each; the cursor stands on steps. `marked`: the one that says why, too."""
     plan, doubts = state.plan, doubt_rows(state.run, width, brief=True)
     if not plan.steps:
         return [
@@ -117,7 +131,7 @@ def plan_rows(state: State, phase: Phase | None, width: int) -> list[Row]:
         if step.group and step.group == group:
             out.append(Row(line(span("    " + say("or instead of it:"), "dim"))))
         group = step.group
-        out += _step(step, plan, phase, width - POINTER)
+        out += _step(step, plan, phase, width - POINTER, marked == step.id)
     if plan.shortfall:
         out += [BLANK, *paragraph(plan.shortfall, width, tone="warn")]
     return out
@@ -133,7 +147,7 @@ def _why_nothing(state: State, width: int) -> list[Row]:
     return out
 
 
-def _step(step: PlanStep, plan: Plan, phase: Phase | None, width: int) -> list[Row]:
+def _step(step: PlanStep, plan: Plan, phase: Phase | None, width: int, in_full: bool) -> list[Row]:
     first = step.changes[0] if step.changes else None
     own_key = first is not None and step.kind in ("setting", "environment")
     name = first.key if first and own_key else step.title
@@ -142,12 +156,17 @@ def _step(step: PlanStep, plan: Plan, phase: Phase | None, width: int) -> list[R
     for number, change in enumerate(step.changes):
         words = change_words(change) if number == 0 and own_key else f"{change.key}  {change_words(change)}"
         out.append(Row(line("      ", words, span(f"   {place_words(change)}", "dim")), step.id))
-    if step.documented:
-        out.append(Row(line("      ", span(cut(say(_DOCUMENTED, value=step.documented), width - 6), "dim")), step.id))
     clash = _clash(step, plan)
-    note = clash or (step.caveats[0] if step.caveats else "")
-    if note:
-        out.append(Row(line("      ", span(cut(note, width - 6), "warn" if clash else "dim")), step.id))
+    if clash:
+        out.append(Row(line("      ", span(cut(clash, width - 6), "warn")), step.id))
+    told: list[tuple[str, Tone]] = [
+        (step.why, "plain"),
+        (step.caveats[0] if step.caveats else "", "dim"),
+        (say(_DOCUMENTED, value=step.documented) if step.documented else "", "dim"),
+    ]
+    told = [(step.title, "strong"), *told] if own_key else told
+    for text, tone in told if in_full else ():
+        out += [Row(row.line, step.id) for row in paragraph(text, width, 6, tone)] if text else []
     return out
 
 
@@ -237,7 +256,7 @@ class PlanScreen(StageScreen):
 
     def main_rows(self, width: int) -> list[Row]:
         """The steps."""
-        return plan_rows(self.state, self.phase, width)
+        return plan_rows(self.state, self.phase, width, self.chosen.id if self.chosen and self.columns < 3 else None)
 
     def bar_rows(self, width: int) -> list[Row]:
         """The bars, over the whole width below the steps."""
@@ -270,8 +289,7 @@ class PlanScreen(StageScreen):
         """The explanation follows the cursor."""
         if message.page.id == "main":
             self.ui.cursors["plan"] = message.key
-            if self.columns == 3:
-                self.query_one("#third", Page).reload()
+            self.query_one("#third" if self.columns == 3 else "#main", Page).reload()
 
     def action_switch(self) -> None:
         """Switch the marked step."""

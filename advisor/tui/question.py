@@ -214,7 +214,7 @@ class QuestionScreen(StageScreen):
     def words(self) -> dict[str, str]:
         """What Enter and the digits do just now."""
         step = self.step
-        last = self._at + 1 >= len(self.state.diagnosis.path)
+        last = not any(question != self.ui.question_id for question in self.ui.to_ask)
         if self._on_earlier():
             return {"go_on": say("change this answer")}
         count = say_count("{number} answer", "{number} answers", len(offered(step))) if step else say("choose")

@@ -77,32 +77,42 @@ class StagesApp(OpeningApp):
 
     def _forward(self) -> None:
         ui = self.ui
-        asked = len(ui.known.diagnosis.path)
         over = self.screen.onward() if isinstance(self.screen, StageScreen) else None
         if over is not None:
             self.push_screen(over)
-        elif ui.stage == "questions" and ui.question + 1 < asked:
-            self._show("questions", ui.question + 1)
-        elif ui.stage == "crash" and not asked:
-            self._show("plan")
+        elif ui.stage in ("crash", "questions"):
+            self._ask_or_plan()
         elif ui.stage != "save":
             self._show(STAGES[STAGES.index(ui.stage) + 1])
 
+    def _ask_or_plan(self) -> None:
+        """To the next open question that decides something, else to the plan."""
+        ui = self.ui
+        if ui.stage == "questions" and ui.question_id:
+            ui.asked[ui.question_id] = None
+        following = ui.to_ask
+        self._show("questions", ui.number_of(following[0])) if following else self._show("plan")
+
     def _backward(self) -> None:
         ui = self.ui
-        asked = len(ui.known.diagnosis.path)
         if isinstance(self.screen, StageScreen) and self.screen.BACK_TO:
             self._show(self.screen.BACK_TO)
-        elif ui.stage == "questions" and not asked:
-            self._show("crash")
-        elif ui.stage == "questions" and ui.question > 0:
-            self._show("questions", ui.question - 1)
-        elif ui.stage == "plan":
-            self._show("questions", asked - 1) if asked else self._show("crash")
+        elif ui.stage in ("questions", "plan"):
+            self._ask_again_or_verdict()
         elif ui.stage != "machine":
             self._show(STAGES[STAGES.index(ui.stage) - 1])
         elif self._asks_for_files():
             self._show("machine")
+
+    def _ask_again_or_verdict(self) -> None:
+        """To the question that was asked last before this screen, else to the verdict."""
+        ui = self.ui
+        here = ui.question_id if ui.stage == "questions" else ""
+        while ui.asked:
+            last, _ = ui.asked.popitem()
+            if last != here and ui.number_of(last) >= 0:
+                return self._show("questions", ui.number_of(last))
+        return self._show("crash")
 
     # --- what the user decides -------------------------------------------------------------------------------------
 

@@ -53,6 +53,8 @@ class UiState(Struct):
     stage: Stage = "machine"
     question: int = 0
     """Index into the diagnosis' path."""
+    asked: dict[str, None] = field(default_factory=dict)
+    """Questions that were shown on the way to the plan, in order; "I don't know" is an answer, too."""
     reading: str = ""
     """What is being read just now; "" once all of it is."""
     ends: Crash | None = None
@@ -90,6 +92,21 @@ class UiState(Struct):
             return ""
         end = say("This is the end of the log; lines are counted from there.")
         return sentences([end, self.reading[:1].upper() + self.reading[1:]])
+
+    @property
+    def question_id(self) -> str:
+        """The question that is shown; "" where the path became shorter."""
+        path = self.known.diagnosis.path
+        return path[self.question].question if self.question < len(path) else ""
+
+    def number_of(self, question: str) -> int:
+        """Where a question stands on the path; -1 where it does not."""
+        return next((at for at, step in enumerate(self.known.diagnosis.path) if step.question == question), -1)
+
+    @property
+    def to_ask(self) -> tuple[str, ...]:
+        """Open questions that decide something and were not shown yet."""
+        return tuple(one for one in self.known.to_ask() if one not in self.asked and self.number_of(one) >= 0)
 
     @property
     def known(self) -> State:

@@ -82,7 +82,7 @@ BLANK = Row(())
 
 def cut(text: str, width: int) -> str:
     """`text` in at most `width` columns, ending in "…" where something was cut."""
-    text = clean_line(text)
+    text = clean_line(redact(text))
     if cells(text) <= width:
         return text
     if width <= 0:
@@ -98,7 +98,7 @@ def cut(text: str, width: int) -> str:
 
 def cut_left(text: str, width: int) -> str:
     """Like `cut`, but keeps the end: paths are told apart by their tails."""
-    text = clean_line(text)
+    text = clean_line(redact(text))
     if cells(text) <= width:
         return text
     if width <= 0:
@@ -145,7 +145,7 @@ def spread(left: TonedLine, right: TonedLine, width: int) -> TonedLine:
 
 def wrap(text: str, width: int) -> list[str]:
     """Break a paragraph into lines of at most `width` columns, at least four."""
-    return wrapped(text, max(width, 4))
+    return wrapped(redact(text), max(width, 4))
 
 
 def paragraph(text: str, width: int, indent: int = 0, tone: Tone = "plain") -> list[Row]:
@@ -157,7 +157,7 @@ def paragraph(text: str, width: int, indent: int = 0, tone: Tone = "plain") -> l
 def flow(pieces: Iterable[str], width: int, indent: int = 0, tone: Tone = "plain", gap: str = "  ") -> list[Row]:
     """Pieces side by side, `gap` between them, each kept whole; as many a line as fit."""
     lines: list[str] = []
-    for piece in map(clean_line, pieces):
+    for piece in map(clean_line, map(redact, pieces)):
         joined = f"{lines[-1]}{gap}{piece}" if lines else piece
         if lines and cells(joined) <= width - indent:
             lines[-1] = joined

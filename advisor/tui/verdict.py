@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
+from advisor.diagnosis.diagnosis import UNKNOWN
 from advisor.hostile import cells
 from advisor.language import mark, say
 from advisor.tui.evidence_view import EvidenceView
@@ -84,7 +85,15 @@ def cause_rows(state: State, width: int) -> list[Row]:
         out += labelled(say("Known fault"), _about(advice, advice.title), width, tone="warn")
     for case in diagnosis.cases[:1]:
         out += labelled(say("Looks like"), say(_LIKE, title=case.title, agree=case.agree, of=case.of), width)
-    return out
+    return [*out, *open_rows(state, width)]
+
+
+def open_rows(state: State, width: int) -> list[Row]:
+    """How many questions are answered, and how many are open."""
+    path = state.diagnosis.path
+    opened = sum(step.answer == UNKNOWN for step in path)
+    told = say("{answered} answered, {opened} open: r shows them", answered=len(path) - opened, opened=opened)
+    return labelled(say("Questions"), told, width) if path else []
 
 
 def _about(advice: Advice, told: str) -> str:
@@ -112,7 +121,7 @@ class VerdictScreen(StageScreen):
     STAGE = "crash"
     TITLE_WORDS = mark("The verdict")
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "go_on", "questions", tooltip="go through the questions; most are answered already"),
+        Binding("enter", "go_on", "plan", tooltip="the plan; before it, the open questions that decide something"),
         Binding("up,down", "nothing", "evidence", key_display="↑↓", tooltip="choose a line of evidence"),
         Binding("o", "open_line", "open line", tooltip="the log around the chosen line"),
         Binding("d", "case", "case", show=False, tooltip="the documented case that looks like it"),
@@ -170,7 +179,7 @@ class VerdictScreen(StageScreen):
 
     def words(self) -> dict[str, str]:
         """Where Enter leads."""
-        return {"go_on": say("questions" if self.state.diagnosis.path else "plan")}
+        return {"go_on": say("the open question" if self.ui.to_ask else "plan")}
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Without evidence there is no line to open, without a case none to read."""

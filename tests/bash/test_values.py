@@ -68,3 +68,11 @@ def test_lists_keep_their_words(follow: Follow, arguments: str, expected: list[s
 def test_what_the_outside_decides_leaves_both_launches(follow: Follow) -> None:
     followed = follow('if [ -n "$RESUME" ]; then python train.py --r "$RESUME"; else python train.py --n 1; fi\n')
     assert [words(followed, number)[2:] for number in (0, 1)] == [["--r", None], ["--n", "1"]]
+
+
+def test_an_array_that_a_branch_may_extend_keeps_what_it_surely_has(follow: Follow) -> None:
+    script = (
+        'A=(a=1 b=2); if [ "$X" = y ]; then A+=(c=3); fi; case $(probe) in one) B=(d=4 e=5) ;; *) B=(d=4 e=6) ;; esac\n'
+        'python t.py "${A[@]}" "${B[@]}" f=7\n'
+    )
+    assert words(follow(script))[2:] == ["a=1", "b=2", None, "d=4", None, "f=7"]

@@ -40,7 +40,7 @@ def test_the_version_is_asked_where_nothing_tells_it(opened: Open) -> None:
     state = opened(VERL)
     step = next(step for step in state.diagnosis.path if step.question == "version")
     assert (step.answer, step.source) == (UNKNOWN, "unknown")
-    assert [choice.id for choice in step.choices][:2] == ["v0.8", "v0.7"]
+    assert [choice.id for choice in step.choices][:2] == ["v0.9.1", "v0.9"]
     assert "pip show verl" in step.if_unknown
     assert "version" in state.diagnosis.open_questions
 
@@ -69,5 +69,5 @@ def test_the_answer_is_the_era_and_can_be_taken_back(opened: Open) -> None:
 
 
 def test_a_version_that_the_dialect_does_not_have_is_refused(opened: Open) -> None:
-    with pytest.raises(AnswerError, match=r"version takes v0\.8, .* or unknown, not 'v9'"):
+    with pytest.raises(AnswerError, match=r"version takes v0\.9\.1, .* or unknown, not 'v9'"):
         session.answer(opened(VERL), "version", "v9")

@@ -75,7 +75,12 @@ OWN: dict[str, dict[str, object]] = {
         "micro_train_batch_size": 1,
         "micro_forward_batch_size": 1,
     },
-    "agilerl": {"use_memory_efficient_params": "true", "reduce_memory_peak": "false", "micro_batch_size_per_gpu": 8},
+    "agilerl": {
+        "offload_trainer_during_rollout": "true",
+        "use_memory_efficient_params": "true",
+        "reduce_memory_peak": "false",
+        "micro_batch_size_per_gpu": 8,
+    },
 }
 """What a dialect needs beside it, where the era has the key."""
 

@@ -26,16 +26,17 @@ def text() -> str:
     knowledge = load_knowledge()
     cases = Counter(case.situation.get("framework") for case in knowledge.cases)
     lines = [
-        "| system | launch | versions told apart | settings | documented cases |",
-        "|---|---|---|---:|---:|",
+        "| system | launch | versions told apart | read up to | settings | documented cases |",
+        "|---|---|---|---|---:|---:|",
     ]
     for dialect in sorted(knowledge.frameworks, key=lambda found: (-cases[found.framework], found.title.lower())):
         lines.append(
             f"| {dialect.title} | {SYNTAX[dialect.syntax]} | {_versions(dialect)} | "
+            f"{_read_up_to(dialect)} | "
             f"{len(dialect.settings) + len(dialect.environment)} | {cases[dialect.framework] or '–'} |"
         )
     others = sum(cases.values()) - sum(cases[dialect.framework] for dialect in knowledge.frameworks)
-    lines.append(f"| anything else | shell, YAML, JSON, Python | – | as written | {others} |")
+    lines.append(f"| anything else | shell, YAML, JSON, Python | – | – | as written | {others} |")
     return "\n".join(lines) + "\n"
 
 
@@ -45,6 +46,11 @@ def _versions(dialect: Framework) -> str:
     if not ids:
         return "–"
     return ids[0] if len(ids) == 1 else f"{len(ids)}, {ids[0]} to {ids[-1]}"
+
+
+def _read_up_to(dialect: Framework) -> str:
+    read = dialect.newest_read
+    return f"{read.name} ({read.month})" if read is not None else "–"
 
 
 def _order(era: str) -> list[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Callable
 from functools import cache
@@ -248,6 +249,21 @@ def test_eras_that_share_a_version_are_told(copy: Path) -> None:
     file.write_text(text.replace(">=0.8.3,<0.8.6", ">=0.8.3,<0.9", 1))
     said = [finding.says for finding in lint_folder(copy)]
     assert any("eras v0.8.6 and v0.8.3 both have version" in says for says in said), said
+
+
+@pytest.mark.parametrize(
+    ("newest_read", "said"),
+    [
+        ("", "has no end: newest_read must say up to where it was read"),
+        ('newest_read: {version: "0.3.1", date: August}', "'August' is no date like 2026-09-20"),
+        ('newest_read: {date: "2026-08-06"}', "it names neither a version nor a commit"),
+        ('newest_read: {version: "x.3", date: "2026-08-06"}', "no era has version x.3"),
+    ],
+)
+def test_an_open_era_that_does_not_say_up_to_where_it_was_read_is_told(newest_read: str, said: str, copy: Path) -> None:
+    file = copy / "frameworks" / "slime.yaml"
+    file.write_text(re.sub(r"newest_read: .*", newest_read, file.read_text(), count=1))
+    assert any(said in finding.says for finding in lint_folder(copy))
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from advisor.plan.plan import Change
+from advisor.report.phrases import change_line
 from tests.plan.planned import Planned, changes, out_of_memory, selected
 
 WAKE = """\
@@ -111,3 +113,41 @@ def test_an_engines_own_names_are_told_where_its_code_failed(planned: Planned) -
     steps = planned("echo nothing\n", ENGINE_CODE)
     assert changes(steps["lower-engine-sequences"]) == {"max_num_seqs": ("256", "128")}
     assert changes(steps["eager-rollout"]) == {"enforce_eager": ("False", "True")}
+
+
+OPENRLHF = """\
+{first}--pretrain Qwen/Qwen2.5-7B-Instruct \\
+--actor_num_nodes 1 \\
+--actor_num_gpus_per_node 8 \\
+--zero_stage 3 \\
+{more}--bf16
+"""
+WHOLE = "python3 -m openrlhf.cli.train_ppo_ray "
+DIED = out_of_memory("openrlhf/trainer/ppo_trainer.py")
+BATCH = "lower-actor-micro-batch"
+
+
+@pytest.mark.parametrize(
+    ("first", "more", "source", "shown"),
+    [
+        (WHOLE, "--micro_train_batch_size 8 \\\n", "script", "8"),
+        (WHOLE, "", "default", "4 (default)"),
+        ("", "--micro_train_batch_size 8 \\\n", "script", "8"),
+        ("", "", "assumed", "4 (default, not seen in your launch)"),
+    ],
+    ids=["whole, set", "whole, not set", "fragment, set", "fragment, not set"],
+)
+def test_what_gave_the_old_value_is_said(planned: Planned, first: str, more: str, source: str, shown: str) -> None:
+    (change,) = planned(OPENRLHF.format(first=first, more=more), DIED, "--answer", "framework=openrlhf")[BATCH][
+        "changes"
+    ]
+    assert change["old_source"] == source
+    now = Change(change["key"], change["old"], change["new"], old_source=change["old_source"])
+    assert now.old_words == shown
+    assert f"{change['key']} {shown} → {change['new']}" in change_line(now)
+
+
+def test_a_number_that_nobody_saw_is_not_selected(planned: Planned) -> None:
+    step = planned(OPENRLHF.format(first="", more=""), DIED, "--answer", "framework=openrlhf")[BATCH]
+    assert not step["selected"]
+    assert any("4 is OpenRLHF's default; where yours differs" in caveat for caveat in step["caveats"])

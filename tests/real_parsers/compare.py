@@ -67,9 +67,12 @@ def name_in(values: Mapping[str, Any], key: str) -> str | None:
 
 def _is(now: Any, change: Change) -> bool:
     """Whether a parsed value is what was written."""
-    written = str(change.new).strip()
-    if change.bare:
-        return isinstance(now, bool)
+    return isinstance(now, bool) if change.bare else same_value(now, str(change.new))
+
+
+def same_value(now: Any, written: str) -> bool:
+    """Whether a value of a parser is what a text says."""
+    written = written.strip()
     if isinstance(now, bool):
         return written.strip("'\"").lower() in (_ON if now else _OFF)
     if isinstance(now, (int, float)):

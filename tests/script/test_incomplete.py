@@ -57,9 +57,54 @@ def test_pasted_settings_are_worth_what_the_lines_above_them_set(read: Read) -> 
 
 
 @pytest.mark.parametrize("between", ["\n", "\n\n", "\n   \n# a remark\n\n", " \\ \n"])
-def test_settings_below_a_forgotten_backslash_are_named_however_far_they_stand(read: Read, between: str) -> None:
-    (launch,) = read("python train.py --a 1" + between + "    --b 2 \\\n    --c 3\n").launches
-    assert any("2 settings below it are lost: --b, --c." in note for note in launch.notes)
+def test_settings_below_a_forgotten_backslash_count_and_are_named_however_far(read: Read, between: str) -> None:
+    script = read("python train.py --a 1" + between + "    --b 2 \\\n    --c 3\necho done\n")
+    (launch,) = script.launches
+    assert values(launch) == {"--a": "1", "--b": "2", "--c": "3"}
+    (told,) = launch.cuts
+    assert "so bash ends the command there; --b, --c below it count as meant" in told
+    (done,) = rewrite(script, 0, [EditRequest("--c", "4")])
+    assert done.new == b"python train.py --a 1 \\\n    --b 2 \\\n    --c 4\necho done\n"
+
+
+@pytest.mark.parametrize("below", ["    curl -X POST --data 1\n", "    N=2 python other.py --b 2\n", "cp --b 2\n"])
+def test_another_command_below_is_not_joined(read: Read, below: str) -> None:
+    (launch, *_) = read("if true; then\n    python train.py --a 1\n" + below + "fi\n").launches
+    assert (values(launch), launch.cuts) == ({"--a": "1"}, ())
+
+
+def test_values_on_the_line_below_a_forgotten_backslash_are_the_settings_own(read: Read) -> None:
+    text = "python main.py \\\n  --data a/b c/d \n  e/f g/h \\\n  --model m \\\n  --batch 1\n"
+    (launch,) = read(text).launches
+    assert values(launch) == {"--data": ("a/b", "c/d", "e/f", "g/h"), "--model": "m", "--batch": "1"}
+    assert "line 2" in launch.cuts[0]
+
+
+COMMENTED = "A=1 \\\nB=2 \\\n# C=3 \\\nswift sft \\\n  --model m \\\n  # --d 1 \\\n  --e 2\n"
+
+
+def test_a_comment_cuts_as_bash_cuts_and_what_the_program_does_not_get_is_named(read: Read) -> None:
+    (launch,) = read(COMMENTED).launches
+    assert (values(launch), launch.environment) == ({"--model": "m"}, {})
+    below, above = launch.cuts
+    assert "line 6" in below
+    assert "--e below it" in below
+    assert "line 3" in above
+    assert "A, B above it are not given to swift sft" in above
+
+
+def test_a_comment_above_the_model_cannot_have_cut_the_command_that_ran(read: Read) -> None:
+    (launch,) = read("swift sft \\\n  --a 1 \\\n  # --d 1 \\\n  --model m\n").launches
+    assert values(launch) == {"--a": "1", "--model": "m"}
+    assert "nothing could have been trained" in launch.cuts[0]
+
+
+@pytest.mark.parametrize("tail", [" \\", " \\\n", " \\\n\n  \n"])
+def test_a_text_that_ends_in_a_backslash_is_a_part_of_the_command(read: Read, tail: str) -> None:
+    (launch,) = read("swift sft --model m" + tail).launches
+    assert launch.partial
+    assert "ends with a `\\`" in launch.cuts[0]
+    assert not read("swift sft --model m \n").launches[0].partial
 
 
 def test_an_assignment_after_an_empty_line_is_no_lost_setting(read: Read) -> None:

@@ -136,7 +136,9 @@ def test_a_loop_launches_several_times(read: Read) -> None:
 def test_a_comment_in_a_chain_is_reported_with_what_it_loses(read: Read) -> None:
     (launch,) = read("python3 -m verl.trainer.main_ppo \\\n  a.b=1 \\\n  # a note\n  c.d=2 \\\n  e.f=3\n").launches
     assert values(launch) == {"a.b": "1"}
-    assert launch.notes == ("line 3: a comment ends the command; 2 settings below it are lost: c.d, e.f.",)
+    (note,) = launch.cuts
+    assert "line 3: a comment ends the command; c.d, e.f below it are not given" in note
+    assert launch.notes == launch.cuts
 
 
 def test_a_literal_that_several_settings_share_names_the_others(read: Read) -> None:

@@ -51,11 +51,8 @@ async def test_verdict_and_plan_look_as_they_should(name: str, tmp_path: Path, m
     async with app_of(story) as pilot:
         assert isinstance(pilot.app.screen, VerdictScreen)
         same_picture("verdict", story, screen_text(pilot.app))
-        pressed = 0
-        while not isinstance(pilot.app.screen, PlanScreen):
-            await press(pilot, "enter")
-            pressed += 1
-            assert pressed <= 10, "the plan is at most ten keystrokes away"
+        await press(pilot, *["enter"] * (1 + (name == "unknown")))
+        assert isinstance(pilot.app.screen, PlanScreen), "log and script leave nothing open that decides"
         same_picture("plan", story, screen_text(pilot.app))
 
 
@@ -88,7 +85,7 @@ async def test_changing_the_first_answer_changes_everything_downstream(tmp_path:
     story = STORIES["easyr1"]
     enter(story, tmp_path, monkeypatch)
     async with app_of(story) as pilot:
-        await press(pilot, "enter")
+        await press(pilot, "r", "enter")
         assert isinstance(pilot.app.screen, QuestionScreen)
         await press(pilot, "1")
         while not isinstance(pilot.app.screen, PlanScreen):

@@ -41,7 +41,7 @@ PLACES = {
     "at a key": ("from advisor.tui import app", "app.AdvisorApp.action_look", "?"),
     "in the thread that opens": ("from advisor.tui import driver", "driver.SessionDriver.open", ""),
     "in the gauges": ("from advisor.machine import live", "live.Gauges.poll", ""),
-    "when a question is answered": ("from advisor.tui import driver", "driver.SessionDriver.answer", "\r12"),
+    "when a question is answered": ("from advisor.tui import driver", "driver.SessionDriver.answer", "r\r12"),
     "before the app": ("from advisor import start", "start.AdvisorApp", ""),
     "while the app is taken down": ("from advisor.tui import app", "app.AdvisorApp.on_unmount", "q"),
     "after the app": ("from advisor import start; run = start.run", "start.run", "q"),
@@ -173,7 +173,9 @@ def test_the_app_opens_without_home_and_locale_in_half_a_gigabyte(locale, start)
 WHOLE = "import sys\nfrom advisor.cli import main\nsys.exit(main(sys.argv[1:]))"
 
 
-@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGINT"])
+@pytest.mark.parametrize(
+    "name", ["SIGTERM", "SIGHUP", "SIGINT", "SIGQUIT", "SIGABRT", "SIGALRM", "SIGUSR1", "SIGUSR2", "SIGXCPU"]
+)
 def test_an_end_from_outside_restores_the_terminal(name, start):
     terminal = start(WHOLE, *FILES)
     terminal.until("What the script decides")

@@ -13,7 +13,6 @@ from advisor.language import CHINESE, ENGLISH, speak
 from advisor.session import SessionRequest
 from advisor.tui.driver import SessionDriver
 from advisor.tui.plan_view import PlanScreen
-from advisor.tui.question import QuestionScreen
 from advisor.tui.save_view import DiffScreen
 from advisor.tui.screen import BaseScreen
 from advisor.tui.verdict import VerdictScreen
@@ -25,7 +24,7 @@ SIZE = (100, 28)
 Shot = tuple[type[BaseScreen], list[str]]
 SHOTS: dict[str, Shot] = {
     "verdict": (VerdictScreen, []),
-    "question": (QuestionScreen, []),
+    "question": (VerdictScreen, ["r", "enter"]),
     "plan": (PlanScreen, []),
     "memory": (PlanScreen, ["m"]),
     "arithmetic": (PlanScreen, ["a"]),

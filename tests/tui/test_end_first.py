@@ -80,7 +80,7 @@ async def test_place_and_answers_stay_when_the_whole_log_arrives() -> None:
     driver = MadeDriver(whole, early=replace(end_of(whole), answers={"memory": "gpu"}))
     async with reading_on(driver) as pilot:
         app = pilot.app
-        await pilot.press("enter")
+        await pilot.press("r", "enter")
         await until(pilot, lambda: isinstance(app.screen, QuestionScreen))
         screen = app.screen
         driver.rest.set()

@@ -11,6 +11,7 @@ from textual.pilot import Pilot
 from advisor.hostile import cells
 from advisor.machine.live import GaugeSnapshot
 from advisor.recent import FoundFile, Recent, RecentRun
+from advisor.report import layout
 from advisor.session import State
 from advisor.tui import (
     breadcrumb,
@@ -29,7 +30,7 @@ from advisor.tui import (
 )
 from advisor.tui.driver import Preview, Saved
 from advisor.tui.keys import Hint
-from advisor.tui.ui_text import Row, crop, texts
+from advisor.tui.ui_text import Row, crop, cut, cut_left, flow, labelled, plain, texts
 from tests.replacing import replace
 
 from .made_state import KNOWLEDGE, MadeDriver, MadeGauges, host_crash, snapshot, step
@@ -231,5 +232,22 @@ async def test_a_hostile_note_is_shown_as_text() -> None:
             raise ValueError("[/red] \x1b[2Jgone")
 
     async with opened(driver=Refusing()) as pilot:
-        await press(pilot, *["enter"] * 4, "space")
+        await press(pilot, "enter", "space")
         assert "that could not be done: [/red] gone" in seen(pilot)
+
+
+@pytest.mark.parametrize("width", range(8, 60, 3))
+def test_a_secret_is_hidden_before_the_line_is_broken_or_cut(width: int) -> None:
+    """A token in a file's name, torn by the width, was told in two halves."""
+    token = "hf_" + "aBcD4Rf6YhJgKLmNoPqRs"
+    text = f"by the log log_{token}.log, line 41"
+    told = [
+        *(plain(row.line) for row in labelled("Answered by", text, width + 14)),
+        *(plain(row.line) for row in flow([text], width)),
+        cut(text, width),
+        cut_left(text, width),
+        *layout.wrap(text, width=width),
+        layout.cut(text, width),
+        layout.cut_front(text, width),
+    ]
+    assert not any(token[at : at + 5] in line for line in told for at in range(len(token) - 5))

@@ -59,7 +59,7 @@ async def test_a_case_goes_from_the_verdict_to_the_saved_script(
         same_as_golden("zh-verdict-80x24", is_sound(pilot, size))
         await press(pilot, "g")
         same_as_golden("zh-gauges-80x24", is_sound(pilot, size))
-        await press(pilot, "escape", "enter")
+        await press(pilot, "escape", "r", "enter")
         same_as_golden("zh-question-80x24", is_sound(pilot, size))
         while not isinstance(pilot.app.screen, PlanScreen):
             await hit(pilot, "enter")

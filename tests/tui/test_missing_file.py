@@ -48,8 +48,10 @@ async def test_it_is_said_on_verdict_memory_and_plan(driver: SessionDriver) -> N
 
 async def test_it_is_a_question_answered_by_a_guess_that_the_user_may_change(driver: SessionDriver) -> None:
     async with opened(driver=driver) as pilot:
-        while "zero2.yaml shard" not in shown(pilot):
-            await press(pilot, "enter")
+        await press(pilot, "r")
+        while "▸ How does zero2.yaml shard" not in shown(pilot):
+            await press(pilot, "down")
+        await press(pilot, "enter")
         assert "How does zero2.yaml shard the training states?" in shown(pilot)
         assert "4 ● DeepSpeed ZeRO stage 2 a guess: Enter agrees" in shown(pilot)
         await press(pilot, "2")

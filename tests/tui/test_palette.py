@@ -31,9 +31,9 @@ async def test_a_command_of_the_app_and_one_of_the_screen_are_done() -> None:
 
 async def test_arrows_choose_letters_are_typed_and_escape_changes_nothing() -> None:
     async with opened() as pilot:
-        await press(pilot, ":", "q")
+        await press(pilot, ":", "p")
         assert isinstance(pilot.app.screen, Palette)
-        assert "▸ questions" in screen_text(pilot.app)
+        assert "▸ plan" in screen_text(pilot.app)
         await press(pilot, "backspace", "down", "down")
         assert "▸ case" in screen_text(pilot.app)
         await press(pilot, "escape")

@@ -14,7 +14,7 @@ from tests.replacing import replace
 from .made_state import DIFF, MadeDriver
 from .screen_text import opened, press, screen_text
 
-TO_SAVE = ["enter"] * 6
+TO_SAVE = ["enter"] * 3
 
 
 async def test_saving_writes_and_shows_the_next_command(tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ async def test_a_refused_edit_shows_its_reason_and_cannot_be_saved() -> None:
             return Preview("", refused="run.sh:9 the value is computed by a command")
 
     async with opened(driver=Refusing()) as pilot:
-        await press(pilot, *["enter"] * 6)
+        await press(pilot, *TO_SAVE)
         assert isinstance(pilot.app.screen, DiffScreen)
         assert "the value is computed by a command" in screen_text(pilot.app)
 
@@ -95,7 +95,7 @@ class ByHand(MadeDriver):
 
 async def test_a_plan_that_changes_no_file_says_what_to_do_and_writes_only_the_report(tmp_path: Path) -> None:
     async with opened(driver=ByHand(folder=tmp_path)) as pilot:
-        await press(pilot, *["enter"] * 5)
+        await press(pilot, "enter", "enter")
         shown = screen_text(pilot.app)
         assert "run.sh stays as it is" in shown
         assert 'pip install "deepspeed>=0.16.8"' in shown
@@ -116,14 +116,14 @@ async def test_without_a_place_for_the_report_there_is_nothing_to_enter() -> Non
             return replace(super().preview(state), report=None)
 
     async with opened(driver=NoReport()) as pilot:
-        await press(pilot, *["enter"] * 6)
+        await press(pilot, *TO_SAVE)
         assert isinstance(pilot.app.screen, DiffScreen)
         assert "pip install" in screen_text(pilot.app)
 
 
 async def test_long_lines_of_the_diff_can_be_read_sideways() -> None:
     async with opened() as pilot:
-        await press(pilot, *["enter"] * 5, "right")
+        await press(pilot, "enter", "enter", "right")
         assert "optimizer=false" in screen_text(pilot.app)
         assert "    worker.actor" not in screen_text(pilot.app)
         await press(pilot, "left", "left")
@@ -133,7 +133,7 @@ async def test_long_lines_of_the_diff_can_be_read_sideways() -> None:
 async def test_the_diff_follows_the_plan() -> None:
     driver = MadeDriver()
     async with opened(driver=driver) as pilot:
-        await press(pilot, *["enter"] * 5, "escape", "space", "down", "space", "enter")
+        await press(pilot, "enter", "enter", "escape", "space", "down", "space", "enter")
         assert driver.calls.count("preview") == 2
         assert "change no file" in screen_text(pilot.app)
 

@@ -11,7 +11,6 @@ from advisor.tui.app import AdvisorApp
 from advisor.tui.evidence_view import EvidenceView
 from advisor.tui.machine_view import MachineScreen
 from advisor.tui.plan_view import PlanScreen
-from advisor.tui.question import QuestionScreen
 from advisor.tui.save_view import DiffScreen
 from advisor.tui.verdict import VerdictScreen
 from tests.replacing import replace
@@ -28,11 +27,13 @@ async def test_the_way_looks_as_it_should(size: tuple[int, int]) -> None:
     name = f"{size[0]}x{size[1]}"
     async with opened(size=size) as pilot:
         same_as_golden(f"verdict-{name}", screen_text(pilot.app))
+        await press(pilot, "r")
+        same_as_golden(f"answers-{name}", screen_text(pilot.app))
         await press(pilot, "enter")
         same_as_golden(f"question-{name}", screen_text(pilot.app))
         await press(pilot, "4")
         same_as_golden(f"question-unknown-{name}", screen_text(pilot.app))
-        await press(pilot, "u", "enter", "enter", "enter")
+        await press(pilot, "u", "enter")
         same_as_golden(f"plan-{name}", screen_text(pilot.app))
         await press(pilot, "space")
         same_as_golden(f"plan-toggled-{name}", screen_text(pilot.app))
@@ -55,7 +56,7 @@ async def test_what_is_looked_at_on_the_side_looks_as_it_should(size: tuple[int,
         same_as_golden(f"run-{name}", screen_text(pilot.app))
         await press(pilot, "escape")
         same_as_golden(f"machine-{name}", screen_text(pilot.app))
-        await press(pilot, *["enter"] * 6)
+        await press(pilot, *["enter"] * 3)
         assert isinstance(pilot.app.screen, PlanScreen)
         for key, view in (("e", "explain"), ("a", "arithmetic")):
             await press(pilot, key)
@@ -66,34 +67,29 @@ async def test_what_is_looked_at_on_the_side_looks_as_it_should(size: tuple[int,
 async def test_a_very_wide_terminal_shows_three_panes() -> None:
     async with opened(gpu_crash(), size=(160, 40)) as pilot:
         same_as_golden("verdict-160x40", screen_text(pilot.app))
-        await press(pilot, "enter", "enter", "enter")
+        await press(pilot, "enter")
         same_as_golden("plan-160x40", screen_text(pilot.app))
 
 
 @pytest.mark.parametrize("state", [host_crash(), gpu_crash()], ids=["host", "gpu"])
-async def test_enter_alone_reaches_the_diff_in_ten_keystrokes(state: State) -> None:
+async def test_enter_twice_reaches_the_diff_where_nothing_decisive_is_open(state: State) -> None:
     async with opened(state) as pilot:
         assert isinstance(pilot.app.screen, VerdictScreen)
-        pressed = 0
-        while not isinstance(pilot.app.screen, DiffScreen):
-            await press(pilot, "enter")
-            pressed += 1
-            assert pressed <= 10
+        await press(pilot, "enter", "enter")
+        assert isinstance(pilot.app.screen, DiffScreen)
         assert "bash -n clean" in screen_text(pilot.app)
 
 
 async def test_escape_goes_the_same_way_back_to_the_machine() -> None:
     async with opened() as pilot:
-        await press(pilot, *["enter"] * 5)
+        await press(pilot, "r", "enter", "enter", "enter")
         seen = []
-        for _ in range(8):
+        for _ in range(6):
             seen.append(type(pilot.app.screen).__name__)
             await press(pilot, "escape")
         assert seen == [
             "DiffScreen",
             "PlanScreen",
-            "QuestionScreen",
-            "QuestionScreen",
             "QuestionScreen",
             "VerdictScreen",
             "RunScreen",
@@ -105,7 +101,7 @@ async def test_escape_goes_the_same_way_back_to_the_machine() -> None:
 async def test_an_earlier_answer_can_be_changed_and_the_difference_is_told() -> None:
     driver = MadeDriver()
     async with opened(driver=driver) as pilot:
-        await press(pilot, "enter", "enter", "escape", "1")
+        await press(pilot, "r", "enter", "1")
         assert driver.calls == ["answer memory gpu"]
         shown = screen_text(pilot.app)
         assert "cause changed from “host copies" in shown
@@ -118,7 +114,7 @@ async def test_an_earlier_answer_can_be_changed_and_the_difference_is_told() -> 
 
 async def test_enter_on_an_earlier_answer_goes_to_its_question() -> None:
     async with opened() as pilot:
-        await press(pilot, *["enter"] * 3, "end", "up")
+        await press(pilot, "r", "end", "enter", "end", "up")
         assert "enter change this answer" in screen_text(pilot.app)
         assert "Questions 3/3" in screen_text(pilot.app)
         await press(pilot, "enter")
@@ -127,7 +123,7 @@ async def test_enter_on_an_earlier_answer_goes_to_its_question() -> None:
 
 async def test_the_palette_leads_to_every_question_from_the_plan() -> None:
     async with opened() as pilot:
-        await press(pilot, *["enter"] * 4, ":", *"question", "space", "2", "enter")
+        await press(pilot, "enter", ":", *"question", "space", "2", "enter")
         await settle(pilot)
         assert "Questions 2/3" in screen_text(pilot.app)
 
@@ -135,21 +131,21 @@ async def test_the_palette_leads_to_every_question_from_the_plan() -> None:
 async def test_enter_on_another_answer_takes_it_and_goes_on() -> None:
     driver = MadeDriver()
     async with opened(driver=driver) as pilot:
-        await press(pilot, "enter", "down", "enter")
+        await press(pilot, "r", "enter", "down", "enter")
         assert driver.calls == ["answer memory shm"]
-        assert "Questions 2/3" in screen_text(pilot.app)
+        assert isinstance(pilot.app.screen, PlanScreen)
 
 
 async def test_i_do_not_know_always_says_how_to_find_out() -> None:
     async with opened() as pilot:
-        await press(pilot, "enter", "end")
+        await press(pilot, "r", "enter", "end")
         assert "How to find out" in screen_text(pilot.app)
         assert "dmesg -T" in screen_text(pilot.app)
 
 
 async def test_quick_keys_arrive_where_slow_ones_would() -> None:
     async with opened() as pilot:
-        await pilot.press("enter", "4", "enter", "enter", "enter", "space")
+        await pilot.press("r", "enter", "4", "enter", "space")
         await press(pilot)
         await pilot.app.workers.wait_for_complete()
         await pilot.pause()
@@ -159,7 +155,7 @@ async def test_quick_keys_arrive_where_slow_ones_would() -> None:
 async def test_toggling_moves_the_bars_and_what_conflicts() -> None:
     driver = MadeDriver()
     async with opened(driver=driver) as pilot:
-        await press(pilot, *["enter"] * 4)
+        await press(pilot, "enter")
         before = screen_text(pilot.app)
         assert "632 of 760 G" in before
         await press(pilot, "space")
@@ -174,7 +170,7 @@ async def test_toggling_moves_the_bars_and_what_conflicts() -> None:
 
 async def test_the_arrows_show_the_bars_of_another_phase() -> None:
     async with opened() as pilot:
-        await press(pilot, *["enter"] * 4)
+        await press(pilot, "enter")
         assert "the actor update   2 changes on" in screen_text(pilot.app)
         await press(pilot, "right")
         assert "generating rollouts   2 changes on" in screen_text(pilot.app)
@@ -182,7 +178,7 @@ async def test_the_arrows_show_the_bars_of_another_phase() -> None:
 
 async def test_the_fullest_phase_after_is_named_and_one_key_shows_it_and_returns() -> None:
     async with opened() as pilot:
-        await press(pilot, *["enter"] * 4)
+        await press(pilot, "enter")
         assert "f  fullest after: generating rollouts, GPU 34.1 G  fits" in screen_text(pilot.app)
         await press(pilot, "f")
         shown = screen_text(pilot.app)
@@ -207,7 +203,7 @@ async def test_where_there_are_panes_the_key_line_names_tab_and_narrowing_brings
 
 async def test_resizing_while_a_question_is_open_keeps_the_marked_answer() -> None:
     async with opened() as pilot:
-        await press(pilot, "enter", "down")
+        await press(pilot, "r", "enter", "down")
         for size in ((120, 40), (50, 10), (60, 15), (160, 45), (80, 24)):
             await pilot.resize_terminal(*size)
             await press(pilot)
@@ -216,9 +212,9 @@ async def test_resizing_while_a_question_is_open_keeps_the_marked_answer() -> No
 
 async def test_a_question_shows_what_its_own_answer_makes_less_likely_and_no_other() -> None:
     async with opened(size=(120, 40)) as pilot:
-        await press(pilot, "enter")
+        await press(pilot, "r", "enter")
         assert "Less likely       GPU memory: no allocator message" in screen_text(pilot.app)
-        await press(pilot, "enter")
+        await press(pilot, "r", "down", "enter")
         assert "Less likely" not in screen_text(pilot.app)
 
 
@@ -268,7 +264,7 @@ async def test_a_log_that_moved_away_says_so_and_the_app_goes_on() -> None:
         await press(pilot, "o")
         assert "cannot be shown" in screen_text(pilot.app)
         await press(pilot, "n", "right", "escape", "enter")
-        assert isinstance(pilot.app.screen, QuestionScreen)
+        assert isinstance(pilot.app.screen, PlanScreen)
 
 
 async def test_what_a_driver_refuses_is_told_and_nothing_changes() -> None:
@@ -277,7 +273,7 @@ async def test_what_a_driver_refuses_is_told_and_nothing_changes() -> None:
             raise ValueError("512 does not divide by 24")
 
     async with opened(driver=Refusing()) as pilot:
-        await press(pilot, *["enter"] * 4, "space")
+        await press(pilot, "enter", "space")
         assert "that could not be done: 512 does not divide by 24" in screen_text(pilot.app)
         assert "[x]" in screen_text(pilot.app)
 
@@ -292,7 +288,7 @@ async def test_a_bug_is_kept_for_the_door_and_does_not_flood_the_terminal() -> N
     async def toggle() -> None:
         async with app.run_test() as pilot:
             await settle(pilot)
-            await pilot.press(*["enter"] * 4, "space")
+            await pilot.press("enter", "space")
             await settle(pilot)
 
     with pytest.raises(WorkerFailed):  # the pilot raises it again
@@ -331,8 +327,8 @@ async def test_a_plan_without_steps_says_why_and_is_no_dead_end() -> None:
     state = host_crash()
     state = replace(state, plan=replace(state.plan, steps=(), fit=Fit("cannot_be_said")))
     async with opened(state) as pilot:
-        await press(pilot, *["enter"] * 4)
+        await press(pilot, "enter")
         assert "nothing to propose" in screen_text(pilot.app)
         assert "More gradient accumulation: it does not lower the peak" in screen_text(pilot.app)
         await press(pilot, "space", "e", "a", "escape", "escape")
-        assert isinstance(pilot.app.screen, QuestionScreen)
+        assert isinstance(pilot.app.screen, VerdictScreen)

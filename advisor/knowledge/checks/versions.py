@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from itertools import combinations
 
@@ -11,6 +12,8 @@ from packaging.version import InvalidVersion, Version
 from advisor.knowledge.checks.shelf import Shelf, found
 from advisor.knowledge.entries import Finding, KnowledgeEntry
 from advisor.knowledge.schema import Advisory, Framework
+
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
 def check_versions(shelf: Shelf) -> Iterator[Finding]:
@@ -34,10 +37,35 @@ def _eras(entry: KnowledgeEntry) -> Iterator[Finding]:
             yield from found(entry, f"era {era.id}: {era.versions!r} is no range of versions", "eras", number)
         elif era.versions:
             ranges.append((era.id, number, known))
+    yield from _newest_read(entry, [number for number, era in enumerate(dialect.eras) if _is_open(era.versions)])
     for (one, _, first), (other, number, second) in combinations(ranges, 2):
         shared = common((first, second))
         if one != other and shared is not None:
             yield from found(entry, f"eras {one} and {other} both have version {shared}", "eras", number, "versions")
+
+
+def _is_open(versions: str) -> bool:
+    """Whether the range has no upper end."""
+    known = _range(versions)
+    return known is not None and all(clause.operator in (">=", ">", "!=") for clause in known)
+
+
+def _newest_read(entry: KnowledgeEntry, open_eras: list[int]) -> Iterator[Finding]:
+    """An era without an end says up to where it was read, and that release is its own."""
+    dialect: Framework = entry.value
+    read = dialect.newest_read
+    if read is None:
+        if open_eras:
+            says = f"era {dialect.eras[open_eras[0]].id} has no end: newest_read must say up to where it was read"
+            yield from found(entry, says, "eras", open_eras[0])
+        return
+    if not _DATE.fullmatch(read.date):
+        yield from found(entry, f"newest_read: {read.date!r} is no date like 2026-09-20", "newest_read")
+    if not read.name:
+        yield from found(entry, "newest_read: it names neither a version nor a commit", "newest_read")
+    ranges = [known for era in dialect.eras if (known := _range(era.versions)) is not None]
+    if read.version and not any(known.contains(read.version, prereleases=True) for known in ranges):
+        yield from found(entry, f"newest_read: no era has version {read.version}", "newest_read")
 
 
 def _advisory(entry: KnowledgeEntry) -> Iterator[Finding]:

@@ -30,7 +30,7 @@ from advisor.knowledge.schema.crash import (
     Signatures,
     VersionMark,
 )
-from advisor.knowledge.schema.facts import GpuFact, KnobFact, ModelFact
+from advisor.knowledge.schema.facts import GpuFact, KnobFact, ModelFact, NewestRead
 from advisor.knowledge.schema.framework import (
     AlgorithmFact,
     Constraint,
@@ -52,7 +52,7 @@ __all__ = [
     "OWN_MARK", "Advisory", "AlgorithmFact", "Answer", "Case", "Cause", "Constraint", "EngineFigure", "EnvironmentFact",
     "Era",
     "FrameRule", "FrameTier", "Framework", "FrameworkMark", "GpuFact", "Grade", "Idle", "KnobFact", "Knowledge",
-    "KnownAs", "Mechanics", "MechanicsWhen", "ModelFact", "NewValue", "Partners", "Progress", "Provision",
+    "KnownAs", "Mechanics", "MechanicsWhen", "ModelFact", "NewValue", "NewestRead", "Partners", "Progress", "Provision",
     "Question", "Recognition", "Remedy", "RemedyEvidence", "Scalar", "SettingFact", "Sharding", "ShownByFrame",
     "Signature", "Signatures", "StatedMechanics", "Strict", "TopologyFact", "Tree", "VersionMark",
 ]  # fmt: skip

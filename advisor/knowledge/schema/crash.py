@@ -80,6 +80,8 @@ class Progress(Strict, frozen=True):
     pattern: str
     phase: Phase
     frameworks: tuple[str, ...] = ()
+    after: bool = False
+    """The line is the end of something, and `phase` what comes next."""
 
 
 class VersionMark(Strict, frozen=True):

@@ -85,3 +85,21 @@ class KnobFact(Strict, frozen=True):
     unit: str
     type: Literal["int", "float", "bool", "str"]
     says: str = ""
+
+
+class NewestRead(Strict, frozen=True):
+    """Up to where a dialect was read upstream: a release, the commit where more or nothing is released, its date."""
+
+    date: str
+    """Of that release or commit, of the reading where a package has none: 2026-09-20."""
+    version: str = ""
+    commit: str = ""
+
+    @property
+    def name(self) -> str:
+        """The release, else the commit."""
+        return self.version or self.commit
+
+    @property
+    def month(self) -> str:
+        return self.date[:7]

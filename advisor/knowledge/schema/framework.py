@@ -9,6 +9,7 @@ from typing import Literal
 
 from advisor.knowledge.schema.base import Scalar, Strict
 from advisor.knowledge.schema.crash import FrameRule, Progress
+from advisor.knowledge.schema.facts import NewestRead
 from advisor.rules.expression import Expression
 from advisor.words import Results
 
@@ -151,6 +152,11 @@ class Peculiarities(Strict, frozen=True, kw_only=True):
     logits_update_least_fp32: float = 0
     """The least of both where accelerate hands out the logits in fp32: the cast and its bf16 input, two gradients."""
     logits_forward_least_fp32: float = 0
+    whole_gradient_bytes: float = 2
+    """Gradients that are reduced after the last pass only (no_sync): those of the whole model, as backward makes them;
+    FSDP2 adds them up in fp32."""
+    fused_loss_always: bool = False
+    """Log-probabilities are taken in tiles of the head whatever a setting says: full logits are nowhere."""
     gathered_units: int = 2
     """Layers that are there unsharded at once: the one in use, the next, with FSDP2 the buffer it is copied from."""
     fused_loss_scores: bool = False
@@ -345,6 +351,8 @@ class MechanicsWhen(Strict, frozen=True):
     when: Expression
     set: dict[str, Scalar | list[str]] = {}
     """Fields of StatedMechanics."""
+    unread: str = ""
+    """What is chosen, in words, where nobody has read how it holds memory: nothing is predicted then."""
     note: str = ""
     source: str = ""
 
@@ -383,8 +391,9 @@ class Framework(Strict, frozen=True):
     per_era: dict[str, dict[str, Scalar | list[str]]] = {}
     """era id → fields of StatedMechanics that differ."""
     config_defaults: dict[str, dict[str, Scalar | dict[str, Scalar]]] = {}
-    """Name of a configuration of the framework's own (fnmatch, as in --config-name), or of a YAML file of its source
-    tree that a launch may name → key → its value there, or era id → value. The file counts where it was not found."""
+    """Name of a configuration of the framework's own (fnmatch, as in --config-name), one of its groups with the option
+    chosen (model_engine=megatron), or a YAML file of its source tree that a launch may name → key → its value there, or
+    era id → value. The file counts where it was not found."""
     mechanics_when: tuple[MechanicsWhen, ...] = ()
     frames: tuple[FrameRule, ...] = ()
     shown_by_frames: tuple[ShownByFrame, ...] = ()
@@ -392,4 +401,6 @@ class Framework(Strict, frozen=True):
     notes: tuple[str, ...] = ()
     checkout: tuple[str, ...] = ()
     """Files of its source tree, from the root, that state its version; pyproject.toml is looked at anyway."""
+    newest_read: NewestRead | None = None
+    """A dialect whose newest era has no end needs it: what is newer is answered with a doubt."""
     source: str = ""

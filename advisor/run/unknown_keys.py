@@ -1,0 +1,109 @@
+"""Names the keys of a launch that no version of its framework has, and those that may be meant."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Collection, Sequence
+from fnmatch import fnmatchcase
+
+from advisor.hostile import clean_line
+from advisor.knowledge.key_space import KeySpace, key_space
+from advisor.knowledge.schema import Framework
+from advisor.language import listed, say, say_count
+from advisor.run.bound import in_era, native
+from advisor.run.run import UnknownKey
+from advisor.script.launch import Launch
+
+MOST_NAMED = 6
+_ALIKE = 0.84
+"""Ratio of difflib from which a key may be another one misspelt: one letter of seven."""
+_OPEN = ("hydra.*", "defaults", "defaults.*", "config", "config_file", "config-*", "cn", "cp", "cd")
+"""Keys of hydra, and options that name a config. What has a colon stands in a launcher's file: "deepspeed:..."."""
+
+
+def unknown_keys(framework: Framework | None, era: str, launch: Launch | None, *, own: bool) -> tuple[UnknownKey, ...]:
+    """Keys that are set and that no version of the framework has.
+
+    `own`: what is started is a program of the framework's own. Where it is not, or where the framework lets everything
+    pass, a strange key may be the user's: then only those are named that look like a misspelt key that moves memory.
+    """
+    if framework is None or launch is None or framework.syntax == "dataclass":
+        return ()
+    space = key_space(framework.framework)
+    if space is None:
+        return ()
+    ever, everything = space.ever(), own and space.refuses
+    candidates = (s for s in launch.settings if s.effective and ":" not in s.key and s.marker[:1] not in ("+", "~"))
+    strange = [s for s in candidates if not _is_known(native(s.key), framework, space, ever)]
+    if not strange:
+        return ()
+    levers = _levers(framework, era, space)
+    told = [UnknownKey(clean_line(s.key, 100), _meant(native(s.key), levers, moved=everything)) for s in strange]
+    return tuple(one for one in told if one.meant or everything)
+
+
+def known_share(framework: Framework, launch: Launch) -> float | None:
+    """The part of a launch's keys that some version of the framework has; None where nobody listed its keys."""
+    space = key_space(framework.framework)
+    keys = {native(setting.key) for setting in launch.settings if not _matches(native(setting.key), _OPEN)}
+    if space is None or not keys:
+        return None
+    ever = space.ever()
+    return sum(_is_known(key, framework, space, ever) for key in keys) / len(keys)
+
+
+def unknown_note(keys: Collection[UnknownKey]) -> tuple[str, ...]:
+    """One sentence on them."""
+    if not keys:
+        return ()
+    first = sorted(keys, key=lambda one: not one.meant)[:MOST_NAMED]
+    named = [say("{key} ({meant}?)", key=one.key, meant=one.meant) if one.meant else one.key for one in first]
+    left = len(keys) - len(first)
+    shown = listed([*named, *([say("{count} more", count=left)] if left else [])])
+    return (
+        say_count(
+            "1 key is not known here and not counted: {keys}.",
+            "{number} keys are not known here and not counted: {keys}.",
+            len(keys),
+            keys=shown,
+        ),
+    )
+
+
+def _is_known(key: str, framework: Framework, space: KeySpace, ever: Collection[str]) -> bool:
+    spellings = (key, key.replace("-", "_"), key.removeprefix("no_"))  # as HfArgumentParser reads them
+    named = any(one in ever for one in spellings) or key in framework.settings or key in framework.renamed
+    return named or _matches(key, _OPEN) or _matches(key, space.open)
+
+
+def _matches(key: str, patterns: Collection[str]) -> bool:
+    return any(fnmatchcase(key, pattern) for pattern in patterns)
+
+
+def _levers(framework: Framework, era: str, space: KeySpace) -> list[str]:
+    """Keys of the era that move memory."""
+    here = space.at(era)
+    facts = framework.settings.items()
+    moving = (key for key, fact in facts if in_era(fact, era) and (fact.knob or fact.moves))
+    return [key for key in moving if key in here or _matches(key, space.open)]
+
+
+def _meant(key: str, levers: Sequence[str], *, moved: bool) -> str:
+    """The lever that is spelt like the key, or, where it may have `moved`, the only one of its section that has its
+    last word; "" where there is none.
+    """
+    section, dot, last = key.rpartition(".")
+    beside = {lever.rpartition(".")[2]: lever for lever in levers if lever.rpartition(".")[0] == section}
+    for alike in difflib.get_close_matches(last, beside, 3, _ALIKE):
+        if not _has_more_words(alike, last):
+            return beside[alike]
+    top = key.partition(".")[0]
+    found = [lever for lever in levers if dot and lever.startswith(f"{top}.") and lever.endswith(f".{last}")]
+    return found[0] if moved and len(found) == 1 else ""
+
+
+def _has_more_words(one: str, other: str) -> bool:
+    """Whether one name is the other with a word more: then it is another setting, not a slip."""
+    words, others = set(re.split(r"[-_.]", one)), set(re.split(r"[-_.]", other))
+    return words < others or others < words

@@ -1,0 +1,175 @@
+"""Finds where a command is cut short: by a forgotten backslash, a comment between its lines, or the end of the text.
+
+What stands below a forgotten backslash is read as meant: texts lose it where they are quoted. A comment is there as
+it was run, so bash's own reading counts, unless the command could not have started so.
+"""
+
+from __future__ import annotations
+
+import re
+
+from msgspec import Struct
+
+from advisor.bash.syntax import Simple, scan_command
+from advisor.bash.words import Unterminated
+from advisor.hostile import clean_line
+from advisor.language import listed, mark, say
+from advisor.script.launcher import find_launcher
+
+MOST_CUTS = 8
+"""Places of one script at which what stands below is joined."""
+_MOST_NAMED = 8
+"""Lost settings that a note names."""
+_FEWEST_BELOW = 2
+"""Settings that must follow on the lines below, where the first of them holds only values."""
+_NOTHING = re.compile(rb"[ \t]*(?:#[^\n]*)?\n")
+_IS_SETTING = re.compile(rb"[ \t]*(?:--[A-Za-z]|[+~]{0,2}[A-Za-z_]\w*\.[\w.]+=)")
+"""What no command begins with, even where an empty line stands before it."""
+_LOOKS_LIKE_SETTING = re.compile(rb"\s*(?:--?[A-Za-z]|[+~]{0,2}[A-Za-z_][\w.]*=)")
+_MODEL = re.compile(r"model|pretrain|config|checkpoint", re.IGNORECASE)
+"""What is in the name of a setting without which nothing is trained."""
+_VALUES = re.compile(rb"[ \t]*(?=[\w\"'])[^\s/]*[^\sa-z_-][^\s]*(?:[ \t]+(?!-)\S+)*[ \t]*\\\s*\Z")
+_ESCAPED_BLANK = re.compile(rb"[ \t]+\\[ \t]+\Z")
+"""A backslash that a blank follows, so that it goes on with nothing."""
+_OPEN_END = re.compile(rb"[ \t]*\\\s*\Z")
+
+
+class Cut(Struct, frozen=True):
+    """What is lost between the end of a command, byte `start`, and byte `end`, where what was meant goes on.
+
+    `at` is the byte that cuts: a comment's sign, or the end of a line.
+    """
+
+    start: int
+    end: int
+    at: int
+    names: tuple[str, ...]
+    by_comment: bool
+
+    def joined(self, data: bytes) -> bytes:
+        """The text as one command, every other byte in its place."""
+        return data[: self.start] + b" " * (self.end - self.start) + data[self.end :]
+
+    def mended(self, data: bytes) -> tuple[int, int, bytes]:
+        """The edit that makes it so in the file: the bytes that go, and what stands there instead."""
+        end = data.rfind(b"\n", self.start, self.end) + 1
+        return self.start, end, b" \\\r\n" if b"\r\n" in data[self.start : end] else b" \\\n"
+
+
+def cut_below(simple: Simple, data: bytes) -> Cut | None:
+    """The settings that stand below what ended a command; None where nothing is lost."""
+    if simple.operator != b"\n" and simple.comment is None:
+        return None
+    found = _settings_below(data, simple.end)
+    if found is None:
+        return None
+    at = simple.last if simple.comment is None else simple.comment
+    escaped = _ESCAPED_BLANK.search(data, simple.start, simple.last)
+    start = simple.last if escaped is None else escaped.start()
+    return Cut(start, found[0], at, found[1], simple.comment is not None)
+
+
+def is_meant(cut: Cut, keys: tuple[str, ...]) -> bool:
+    """Whether what stands below was part of the command that ran. `keys`: the settings above the cut."""
+    startable = any(map(_MODEL.search, keys)) or not any(map(_MODEL.search, cut.names))
+    return not (cut.by_comment and startable)
+
+
+def variables_above(data: bytes, start: int) -> tuple[int, tuple[str, ...]] | None:
+    """Variables that a comment parts from the command at byte `start`, and the comment's byte; None without any."""
+    lines = data[: data.rfind(b"\n", 0, start) + 1].splitlines(keepends=True)
+    number = len(lines)
+    while number and lines[number - 1].lstrip().startswith(b"#"):
+        number -= 1
+    comment = number
+    while number and lines[number - 1].rstrip().endswith(b"\\"):
+        number -= 1
+    if not 0 < comment < len(lines) or number == comment:
+        return None
+    try:
+        above = scan_command(data, sum(map(len, lines[:number])))
+    except Unterminated:
+        return None
+    if above.comment is None or above.words:
+        return None
+    return above.comment, tuple(clean_line(one.name.decode("utf-8", "replace"), 80) for one in above.assignments)
+
+
+def ends_open(data: bytes, simple: Simple) -> bool:
+    """Whether the text ends with the backslash of a command: what would follow was not given."""
+    return _OPEN_END.match(data, simple.last) is not None
+
+
+def told_of_join(cut: Cut, line: int) -> str:
+    """The sentence on settings that were read as meant."""
+    told = {"line": line, "names": _named(cut.names)}
+    if cut.by_comment:
+        return say(
+            "line {line}: a comment ends the command; without what stands below it nothing could have been trained, so "
+            "{names} count as meant. If that file is what ran, remove the comment line.",
+            **told,
+        )
+    return say(
+        "line {line} has no `\\` at its end, so bash ends the command there; {names} below it count as meant. If your "
+        "file is like this, they were not in force: add the `\\`.",
+        **told,
+    )
+
+
+def told_of_loss(cut: Cut, line: int) -> str:
+    """The sentence on settings that the program did not get."""
+    told = mark(
+        "line {line}: a comment ends the command; {names} below it are not given to the program and do not count here. "
+        "Remove the comment line first."
+    )
+    return say(told, line=line, names=_named(cut.names))
+
+
+def told_of_variables(line: int, names: tuple[str, ...], program: str) -> str:
+    """The sentence on variables that the program did not get."""
+    return say(
+        "line {line}: a comment ends the command; {names} above it are not given to {program} and do not count here. "
+        "Remove the comment line first.",
+        line=line,
+        names=_named(names),
+        program=program,
+    )
+
+
+def _named(names: tuple[str, ...]) -> str:
+    return listed([*names[:_MOST_NAMED], *(["…"] if len(names) > _MOST_NAMED else [])])
+
+
+def _settings_below(data: bytes, at: int) -> tuple[int, tuple[str, ...]] | None:
+    """Where the command directly below begins, and the settings in it; None where it is a command of its own."""
+    at = at + 1 if data[at : at + 1] == b"\n" else at
+    apart = False
+    while (line := _NOTHING.match(data, at)) is not None:
+        at, apart = line.end(), apart or b"#" not in line.group()
+    found = (_IS_SETTING if apart else _LOOKS_LIKE_SETTING).match(data, at)
+    if found is not None and b"\n" in found.group():
+        return None
+    blank = len(data[at:]) - len(data[at:].lstrip(b" \t"))
+    if found is None and (apart or not blank):
+        return None
+    try:
+        following = scan_command(data, at + blank)
+    except Unterminated:
+        return None
+    if following.assignments and not following.words and not blank:
+        return None
+    words = [data[item.start : item.end] for item in following.words]
+    if find_launcher([word.decode("utf-8", "replace") for word in words]) is not None:
+        return None
+    words += [data[item.start : item.end] for item in following.assignments]
+    settings = [word for word in words if _LOOKS_LIKE_SETTING.match(word)]
+    first = data[following.start : data.find(b"\n", following.start)]
+    if found is None and not (len(settings) >= _FEWEST_BELOW and holds_values(first)):
+        return None
+    names = [clean_line(word.partition(b"=")[0].decode("utf-8", "replace"), 80) for word in settings]
+    return (at + blank, tuple(names)) if names else None
+
+
+def holds_values(line: bytes) -> bool:
+    """Whether a line that is continued has only values of the setting above it: what begins it names no command."""
+    return _VALUES.match(line) is not None and find_launcher(line.decode("utf-8", "replace").split()) is None

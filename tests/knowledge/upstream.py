@@ -1,0 +1,247 @@
+"""Reads the keys of a framework out of its own source, with `ast` and yaml: nothing of it is imported or run.
+
+A source is a bare repository, read at a tag, or a package, downloaded without its dependencies. Which of them stands
+for which era: upstream_tags.yaml.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any, Protocol
+
+import yaml
+
+TAGS = Path(__file__).with_name("upstream_tags.yaml")
+PACKAGE = "pypi:"
+"""Before a version that is read from the package index instead of a repository."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where one era's keys stand upstream (see upstream_tags.yaml)."""
+
+    tag: str
+    """A tag, a commit, or pypi:VERSION; of several the newest."""
+    paths: tuple[str, ...]
+    kind: str = "parser"
+    roots: tuple[str, ...] = ()
+    free: tuple[str, ...] = ()
+    bases: tuple[Source, ...] = ()
+    """Packages whose classes those of the framework are derived from; `tag` is "pypi:name==version"."""
+    wide: tuple[str, ...] = ()
+    """Where else keys stand that a launch may set: those of its other commands."""
+    wide_roots: tuple[str, ...] = ()
+    older: tuple[str, ...] = ()
+    """Older tags of the era, whose keys count, too."""
+
+
+@dataclass(frozen=True)
+class Upstream:
+    """What upstream_tags.yaml says of one framework."""
+
+    repository: str
+    package: str
+    refuses: bool
+    """Whether it refuses keys that it does not know."""
+    eras: Mapping[str, Source]
+
+
+def upstream_of(framework: str) -> Upstream:
+    """Where a framework lives, and era → where its keys stand."""
+    told = yaml.safe_load(TAGS.read_bytes())[framework]
+    eras = {}
+    for group in told["groups"]:
+        bases = tuple(
+            Source(f"{PACKAGE}{base['package']}", tuple(base["paths"]), "classes") for base in group.get("bases", ())
+        )
+        shared = (tuple(group["paths"]), group["kind"], tuple(group.get("roots", ())), tuple(group.get("free", ())))
+        wide = (tuple(group.get("wide", ())), tuple(group.get("wide_roots", ())))
+        for era, tags in group["eras"].items():
+            *older, newest = tags if isinstance(tags, list) else [tags]
+            eras[str(era)] = Source(str(newest), *shared, bases, *wide, tuple(map(str, older)))
+    return Upstream(told["repository"], told.get("package", ""), bool(told.get("refuses")), eras)
+
+
+class Tree(Protocol):
+    """Source files by tag."""
+
+    def texts(self, tag: str, patterns: Sequence[str]) -> Iterator[tuple[str, str]]:
+        """Path and text of each file of a tag that a pattern fits, in the order of the patterns."""
+        ...
+
+
+class Mirror:
+    """A bare repository, read with `git show`."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def git(self, *arguments: str) -> str | None:
+        """What git prints; None where it fails."""
+        done = subprocess.run(
+            ["git", f"--git-dir={self.path}", *arguments], capture_output=True, text=True, check=False
+        )
+        return done.stdout if done.returncode == 0 else None
+
+    def texts(self, tag: str, patterns: Sequence[str]) -> Iterator[tuple[str, str]]:
+        names = (self.git("ls-tree", "-r", "--name-only", tag) or "").splitlines()
+        for name in _ordered(names, patterns):
+            text = self.git("show", f"{tag}:{name}")
+            if text is not None:
+                yield name, text
+
+
+class Packages:
+    """The package index: one wheel at a time, downloaded once, without what it depends on."""
+
+    def __init__(self, folder: str | None = None) -> None:
+        self.folder = Path(folder or tempfile.mkdtemp(prefix="upstream-"))
+
+    def texts(self, tag: str, patterns: Sequence[str]) -> Iterator[tuple[str, str]]:
+        with zipfile.ZipFile(self._wheel(tag)) as wheel:
+            inside = {re.sub(r"^[^/]+\.data/purelib/", "", name): name for name in wheel.namelist()}
+            for name in _ordered([*inside], patterns):
+                yield name, wheel.read(inside[name]).decode("utf-8", "replace")
+
+    def _wheel(self, wanted: str) -> Path:
+        name, _, version = wanted.partition("==")
+        stem = f"{name.replace('-', '_').lower()}-{version}-"
+        if not any(self.folder.glob(f"{stem}*.whl")):
+            command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary", ":all:"]
+            subprocess.run([*command, "--dest", str(self.folder), wanted], check=True)
+        return next(self.folder.glob(f"{stem}*.whl"))
+
+
+def _ordered(names: Sequence[str], patterns: Sequence[str]) -> list[str]:
+    return list(dict.fromkeys(name for pattern in patterns for name in names if fnmatch(name, pattern)))
+
+
+Keys = dict[str, Any]
+"""Key → its default; UNKNOWN where the source computes it."""
+UNKNOWN: Any = object()
+
+
+def parser_keys(texts: Mapping[str, str]) -> Keys:
+    """Option names given to add_argument (or a wrapper that takes a parser first), without their dashes."""
+    keys: Keys = {}
+    for text in texts.values():
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.Call):
+                named = [name for a in node.args if (name := _written(a))]
+                given = {word.arg: word.value for word in node.keywords}
+                action = given.get("action")
+                flag = isinstance(action, ast.Constant) and action.value == "store_true"
+                default = _literal(given["default"]) if "default" in given else False if flag else None
+                keys |= {name.lstrip("-"): default for name in named if name.startswith("--")}
+    return keys
+
+
+def _written(node: ast.expr) -> str:
+    """A text in the source, with * for what a loop fills in; "" where it is none."""
+    if isinstance(node, ast.JoinedStr):
+        return "".join(str(part.value) if isinstance(part, ast.Constant) else "*" for part in node.values)
+    return str(node.value) if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+
+
+def _literal(node: ast.expr | None) -> Any:
+    """The value of a literal, of field(default=literal), or UNKNOWN."""
+    if isinstance(node, ast.Call):
+        found = next((word.value for word in node.keywords if word.arg == "default"), None)
+        return _literal(found) if found is not None else UNKNOWN
+    try:
+        return ast.literal_eval(node) if node is not None else UNKNOWN
+    except ValueError:
+        return UNKNOWN
+
+
+def _classes(texts: Mapping[str, str]) -> dict[str, ast.ClassDef]:
+    found: dict[str, ast.ClassDef] = {}
+    for text in texts.values():
+        found.update({node.name: node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ClassDef)})
+    return found
+
+
+def class_keys(texts: Mapping[str, str]) -> Keys:
+    """Annotated fields of every class, flat."""
+    return {
+        node.target.id: _literal(node.value)
+        for cls in reversed(_classes(texts).values())
+        for node in cls.body
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
+    }
+
+
+def constructor_keys(texts: Mapping[str, str], roots: Sequence[str]) -> Keys:
+    """Parameters of the constructors of the root classes, and fields of those that are dataclasses."""
+    classes = _classes(texts)
+    keys: Keys = {}
+    for cls in (classes[root] for root in roots if root in classes):
+        keys |= class_keys({cls.name: ast.unparse(cls)})
+        for node in cls.body:
+            if isinstance(node, ast.FunctionDef) and node.name == "__init__":
+                named = [*node.args.posonlyargs, *node.args.args]
+                unset: list[ast.expr | None] = [None] * (len(named) - len(node.args.defaults))
+                given = [*zip(named, [*unset, *node.args.defaults], strict=True)]
+                given += zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)
+                keys |= {arg.arg: _literal(default) for arg, default in given if arg.arg != "self"}
+    return keys
+
+
+def tree_keys(texts: Mapping[str, str], roots: Sequence[str]) -> Keys:
+    """Fields of the root classes, and of the classes that their annotations name, with dots between."""
+    classes = _classes(texts)
+    return dict(pair for root in reversed(roots) for pair in _nested(classes.get(root), classes, 0))
+
+
+def _nested(cls: ast.ClassDef | None, classes: Mapping[str, ast.ClassDef], depth: int) -> Iterator[tuple[str, Any]]:
+    if cls is None or depth > 6:
+        return
+    for base in cls.bases:
+        if isinstance(base, ast.Name):
+            yield from _nested(classes.get(base.id), classes, depth + 1)
+    for node in cls.body:
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            yield node.target.id, _literal(node.value)
+            inner = [name for name in re.findall(r"\w+", ast.unparse(node.annotation)) if name in classes]
+            for name in inner:
+                yield from ((f"{node.target.id}.{k}", d) for k, d in _nested(classes[name], classes, depth + 1))
+
+
+def yaml_keys(texts: Mapping[str, str]) -> Keys:
+    """Flattened keys of configuration files; the first file's defaults count."""
+    return dict(pair for text in reversed([*texts.values()]) for pair in _flat(yaml.safe_load(text), ""))
+
+
+def _flat(tree: Any, prefix: str) -> Iterator[tuple[str, Any]]:
+    if not isinstance(tree, Mapping):
+        return
+    for key, value in tree.items():
+        yield f"{prefix}{key}", UNKNOWN if isinstance(value, Mapping) else value
+        yield from _flat(value, f"{prefix}{key}.")
+
+
+def upstream_keys(mirror: Tree, packages: Tree, source: Source, package: str = "") -> Keys:
+    """What upstream reads at the tag; an own key wins over one of a base class."""
+    keys: Keys = {}
+    for base in source.bases:
+        keys |= class_keys(dict(packages.texts(base.tag.removeprefix(PACKAGE), base.paths)))
+    if source.tag.startswith(PACKAGE):
+        texts = dict(packages.texts(f"{package}=={source.tag.removeprefix(PACKAGE)}", source.paths))
+    else:
+        texts = dict(mirror.texts(source.tag, source.paths))
+    if source.kind == "parser":
+        return keys | parser_keys(texts)
+    if source.kind == "classes":
+        return keys | class_keys(texts)
+    if source.kind == "constructors":
+        return keys | constructor_keys(texts, source.roots)
+    return keys | (tree_keys(texts, source.roots) if source.kind == "tree" else yaml_keys(texts))

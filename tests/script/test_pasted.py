@@ -1,0 +1,81 @@
+"""Settings as people write them into a thread: without a head or an end, amid sentences, in any notation."""
+
+from __future__ import annotations
+
+import pytest
+
+from advisor.script.document import EditRefused, EditRequest
+from advisor.script.edit import rewrite
+from tests.script.conftest import Read, values
+
+NESTED = "policy:\n  max_len: 16384\n  dtensor:\n    # two\n    tensor_parallel_size: 2\n    offload: True\n"
+READ = {"policy.max_len": "16384", "policy.dtensor.tensor_parallel_size": "2", "policy.dtensor.offload": "True"}
+CONFIG = '{\n  "zero_optimization": {\n    "stage": 3,\n    "offload_optimizer": {"device": "cpu"},\n    "overlap'
+CALL = "args = GRPOConfig(\n    #max_len=1,\n    num_generations = 8,\n    max_len=64,\n    loss_type='x',\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("run.sh", "It doesn't fit, this is my config:\n\n```yaml\n" + NESTED + "```\nthanks!\n", READ),
+        ("cut.yaml", NESTED + "  sequence_pa", READ),
+        ("run.sh", "".join(f"> {line}\n" for line in NESTED.splitlines()), READ),
+        (
+            "run.sh",
+            "ds config ```\n" + CONFIG,
+            {"zero_optimization.stage": "3", "zero_optimization.offload_optimizer.device": "cpu"},
+        ),
+        ("cut.json", CONFIG, {"zero_optimization.stage": "3", "zero_optimization.offload_optimizer.device": "cpu"}),
+        ("cut.py", CALL, {"num_generations": "8", "max_len": "64", "loss_type": "x"}),
+        (
+            "run.sh",
+            "I use:\n1. num_generations = 8\n2. `max_len=64`\n- MICRO_BATCH=1\n",
+            {"num_generations": "8", "max_len": "64", "micro_batch": "1"},
+        ),
+        (
+            "run.sh",
+            "We ran with --max_len=64 and --micro_batch 2, zero_stage=3, on 8 cards.\n",
+            {"max_len": "64", "micro_batch": "2", "zero_stage": "3"},
+        ),
+        ("run.sh", "N=7\nARGS=(\n   --a-b $N\n   --c\n)\n", {"--a-b": "7", "--c": ()}),
+    ],
+    ids=[
+        "yaml in prose",
+        "cut yaml",
+        "quoted",
+        "json in prose",
+        "cut json",
+        "cut call",
+        "a list",
+        "a sentence",
+        "an array",
+    ],
+)
+def test_settings_are_read_whatever_stands_around_them(
+    read: Read, name: str, text: str, expected: dict[str, object]
+) -> None:
+    (launch,) = read(text, name).launches
+    assert values(launch) == expected
+    assert launch.partial
+    span = next(iter(launch.effective().values())).span
+    assert span is not None
+    assert text.encode()[span.start : span.end].decode().strip("'\"") in ("16384", "3", "8", "64", "7", "$N")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Platform: Linux\nPython: 3.10\nGPU: A100\n",
+        "Try setting --max_len=64 or micro_batch=2, the default is zero_stage=2.\n",
+        "#!/bin/bash\nMAX_LEN=1024\nBATCH_SIZE=4\n",
+        "MAX_LEN=1024\nBATCH_SIZE=4\nbash other.sh $MAX_LEN\n",
+    ],
+    ids=["no settings", "suggestions", "a script", "a script that runs another"],
+)
+def test_what_is_no_setting_of_this_run_is_not_read_as_one(read: Read, text: str) -> None:
+    assert read(text, "run.sh").launches == ()
+
+
+def test_pasted_settings_are_not_written_into(read: Read) -> None:
+    with pytest.raises(EditRefused):
+        rewrite(read("It is this:\n" + NESTED, "run.sh"), 0, [EditRequest("policy.max_len", "2")])
