@@ -40,7 +40,7 @@ def split_of(run: Run, shape: ModelShape) -> Split | None:
     if all(size is None for size in sizes.values()):
         return None
     tensor, pipeline, context, expert = (max(1, int(sizes[name] or 1)) for name in _SIZES[:4])
-    tensor_of_experts = max(1, int(sizes["expert_tensor"] or (1 if expert > 1 else tensor)))
+    tensor_of_experts = max(1, int(sizes["expert_tensor"] or tensor))  # Megatron-core's default
     world = max(1, run.topology.actor_gpus)
     experts = expert_parameters(shape)
     table = shape.vocab * shape.hidden
