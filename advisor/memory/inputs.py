@@ -22,6 +22,7 @@ from advisor.memory.constants import (
     ASSUMED_STAGE,
     BF16,
     GPU_CONTEXT,
+    LONGEST_GIVEN,
     SAME_GPU,
 )
 from advisor.memory.megatron import Split, split_of
@@ -342,8 +343,15 @@ def _note_limits(run: Run, trainer: Trainer, assumed: Assumptions) -> None:
         assumed.note(say(_LIKE[trainer]))
     if (run.number("actor.quantized_bits") or 16) < 16:
         assumed.note(say("a quantised base: counted from the libraries' code, compared with no reading"))
-    if run.recipe.answers == "given" and not run.number("data.pack_tokens"):
-        assumed.note(say("rows of the data as long as their cap; shorter ones need less"))
+    known = run.number("data.pack_tokens") or run.value("data.longest_row")
+    if run.recipe.answers == "given" and not known:
+        assumed.note(
+            say(
+                "lengths of the data are not known: its longest row is taken as {part:.0%} of the cap (--max-row N "
+                "says what it is)",
+                part=LONGEST_GIVEN,
+            )
+        )
 
 
 def _note_guesses(run: Run, trainer: Trainer, assumed: Assumptions) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from advisor.language import mark
 from advisor.memory import constants as c
 from advisor.memory.amount import Amount, in_bytes, least, quantity
-from advisor.memory.batches import Pass
+from advisor.memory.batches import Pass, fill_of
 from advisor.memory.cells import Cell, Note, cell, note
 from advisor.memory.gathered import of_table
 from advisor.memory.inputs import Inputs
@@ -78,13 +78,17 @@ def lost_logits(inputs: Inputs, step: Pass) -> list[Cell]:
     fused = fused or inputs.run.recipe.head != "vocabulary"
     if fused or per.value != c.FLOAT_LOSS or inputs.trainer == "megatron" or inputs.expandable:
         return []
-    output = quantity("vocabulary", inputs.shape.vocab) * quantity("tokens", step.tokens.value, basis="estimated")
+    output = quantity("vocabulary", inputs.shape.vocab) * step.tokens.called("tokens", "").rests_on("estimated")
     head = c.IN_BF16 * output * step.logits_part(inputs.mechanics.logits_scope)
     lost = [
         cell("fragmentation", head.within(low=0), mark("torch's segments: the head's output fits no fp32 copy of it"))
     ]
     if inputs.run.number("data.pack_tokens"):
         return lost
-    shorter = c.SHORTER_PASSES * (per * output)
+    fill = fill_of(inputs.run)
+    shorter = fill.shorter * (per * output)
+    if shorter.by_data is not None:
+        at_cap = c.SHORTER_AT_CAP.value * per.value * inputs.shape.vocab * step.high
+        shorter = shorter.moved(fill.shorter.low * shorter.by_data[0] / fill.shorter.value, at_cap)
     words = mark("torch's segments: logits of shorter passes, whose blocks no longer one fits")
     return [*lost, cell("fragmentation", shorter, words)]

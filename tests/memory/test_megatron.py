@@ -61,11 +61,24 @@ def test_a_measured_peak_lies_in_the_interval_and_near_what_is_expected(
 
 def test_the_fullest_rank_has_its_part_of_layers_tables_and_experts() -> None:
     mixture = shape("Qwen3-30B-A3B")
-    split = split_of(run_of("Qwen3-30B-A3B", 16, {"actor.tensor_parallel": 4, "actor.expert_parallel": 4}), mixture)
+    sizes: Knobs = {
+        "actor.tensor_parallel": 4,
+        "actor.expert_parallel": 4,
+        "actor.expert_tensor_parallel": 1,
+    }
+    split = split_of(run_of("Qwen3-30B-A3B", 16, sizes), mixture)
     assert split is not None
     experts = 48 * 128 * 3 * 2048 * 768
     assert split.parameters == (mixture.parameters - experts) / 4 + experts / 4
     assert split.optimizer == (mixture.parameters - experts) / 4 / 4 + experts / 4 / 4
+
+
+def test_experts_are_split_as_the_other_layers_are_unless_the_run_says_otherwise() -> None:
+    mixture = shape("Qwen3-30B-A3B")
+    split = split_of(run_of("Qwen3-30B-A3B", 16, {"actor.tensor_parallel": 4, "actor.expert_parallel": 4}), mixture)
+    assert split is not None
+    experts = 48 * 128 * 3 * 2048 * 768
+    assert split.parameters == (mixture.parameters - experts) / 4 + experts / 16
 
 
 @pytest.mark.parametrize("size", ["actor.tensor_parallel", "actor.pipeline_parallel"])
