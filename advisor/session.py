@@ -9,11 +9,11 @@ from itertools import combinations
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.crash.evidence import Crash
+from advisor.crash.evidence import Crash, stopped_without_a_word
 from advisor.diagnosis.advise import suspects
 from advisor.diagnosis.deciding import DecidingQuestion, deciding_question
 from advisor.diagnosis.diagnose import Diagnosed, diagnose
-from advisor.diagnosis.diagnosis import Diagnosis
+from advisor.diagnosis.diagnosis import UNKNOWN, Diagnosis
 from advisor.diagnosis.facts import DiagnosisInputs
 from advisor.diagnosis.from_record import peaks_in
 from advisor.diagnosis.leaks import Faults
@@ -62,6 +62,8 @@ from advisor.words import PHASES
 
 __all__ = ["OnProgress", "SessionRequest", "State"]
 
+OF_A_DEATH = ("memory", "ended", "seen", "phase", "first_step", "course")
+"""Questions of which an answer says that the run died."""
 MOST_PLANS = 3
 """Plans made before one is taken whose steps cannot all be written."""
 
@@ -246,7 +248,7 @@ def _think(
 ) -> State:
     """From what was read to the plan."""
     measured = measured_in(asked.record) if asked.record is not None else None
-    crash = with_phase(crash, measured)
+    crash = _died_all_the_same(with_phase(crash, measured), answers)
     launch = script.launches[index] if script is not None and script.launches else None
     recognised = with_answered_version(
         _answered_dialect(recognised, answers, knowledge, machine, launch, crash), answers
@@ -311,6 +313,12 @@ def _think(
         situation,
     )
     return accept(replace(state, measured=measured), asked.accept)
+
+
+def _died_all_the_same(crash: Crash, answers: Mapping[str, str]) -> Crash:
+    """The crash where the user says how the run died, of which the log bears no sign."""
+    said = {answer for name, answer in answers.items() if name in OF_A_DEATH} - {UNKNOWN, "none", "well", "hung"}
+    return stopped_without_a_word(crash) if said and crash.is_well and not crash.finished else crash
 
 
 def _answered_dialect(

@@ -116,9 +116,28 @@ class Crash(Struct, frozen=True):
     """Of very long logs, by name: (lines before, byte offset) of some lines' beginnings, in order."""
     phase_among: tuple[Phase, ...] = ()
     """Where `phase` is unknown: the phases that the failing frame leaves, the likeliest first."""
+    logs_left_out: int = 0
+    """Logs of a folder that were not read, for there are too many."""
+    finished: bool = False
+    """The log shows the run's own end."""
+
+    @property
+    def is_well(self) -> bool:
+        """Nothing failed as far as the log goes."""
+        return self.verdict == "not_oom" and not self.signature
 
 
+_OUTSIDE = mark(
+    "The exit code (137 or -9 is a kill), `dmesg -T | grep -i oom` on the node, `sacct -o State,ExitCode`, and "
+    "memory.events of the container."
+)
 NOTHING = Crash(verdict="unclear", memory="unknown", phase="unknown", unclear_because=mark("no log was given"))
+
+
+def stopped_without_a_word(crash: Crash) -> Crash:
+    """A log of a run that went well until it says no more: killed from outside, or somebody knows that it died."""
+    because = say("the log stops without a word: killed from outside, by a host without memory or by a time limit")
+    return replace(crash, verdict="unclear", memory="unknown", unclear_because=because, settle_by=(say(_OUTSIDE),))
 
 
 def no_log() -> Crash:

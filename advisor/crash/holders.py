@@ -9,10 +9,12 @@ from msgspec.structs import replace
 
 from advisor.crash.finds import Find
 from advisor.crash.patterns import FieldValue
-from advisor.units import MIB, read_size
+from advisor.units import MIB, read_size, show_bytes
 
 _POOL = ("allocated_bytes", "reserved_unallocated_bytes", "private_bytes")
 """What torch's pool consists of where its sum is not printed."""
+_NAMED = 6
+"""Processes of a card that are named."""
 _MANY = 4
 """A card with so many times the request free was not full (judgement)."""
 
@@ -74,12 +76,16 @@ def _bytes(fields: Mapping[str, FieldValue], name: str) -> int | None:
     return size if isinstance(size, int) else None
 
 
-def _process_bytes(rows: str, fields: Mapping[str, FieldValue]) -> dict[str, int]:
-    """In a container torch lists itself among the others: it is the one that holds what it allocated."""
+def _process_bytes(rows: str, fields: Mapping[str, FieldValue]) -> dict[str, FieldValue]:
+    """In a container torch lists itself among the others: it is the one that holds what it allocated.
+
+    `other_processes` names the others where they are several, the largest first.
+    """
     compact = re.sub(r"\s+", "", rows)
     own = re.search(r"thisprocesshas(\d[\d.]*(?:bytes|[KMGTPE]iB))", compact)
-    listed = re.findall(r"Process\d+has(\d[\d.]*(?:bytes|[KMGTPE]iB))", compact)
-    sizes = [size for text in listed if (size := read_size(text)) is not None]
+    listed = re.findall(r"Process(\d+)has(\d[\d.]*(?:bytes|[KMGTPE]iB))", compact)
+    known = [(size, pid) for pid, text in listed if (size := read_size(text)) is not None]
+    sizes = [size for size, _ in known]
     mine = read_size(own.group(1)) if own else None
     if mine is None:
         pool = sum(size for name in _POOL if (size := _bytes(fields, name)) is not None)
@@ -87,5 +93,8 @@ def _process_bytes(rows: str, fields: Mapping[str, FieldValue]) -> dict[str, int
         if not holders:  # the message was cut before it says what this process allocated
             return {}
         mine = min(holders)
+        known.pop(sizes.index(mine))
         sizes.remove(mine)
-    return {"process_bytes": mine, **({"other_process_bytes": sum(sizes)} if sizes else {})}
+    named = ", ".join(f"{show_bytes(size)} (pid {pid})" for size, pid in sorted(known, reverse=True)[:_NAMED])
+    others: dict[str, FieldValue] = {"other_process_bytes": sum(sizes)} if sizes else {}
+    return {"process_bytes": mine, **others, **({"other_processes": named} if len(known) > 1 else {})}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from advisor.crash.config_dump import settings_in
-from advisor.crash.evidence import Crash, Evidence, TopUser
+from advisor.crash.evidence import Crash, Evidence, TopUser, stopped_without_a_word
 from advisor.crash.finds import FAILURES, Find, LogFind, as_evidence, deduplicated, victims
 from advisor.crash.holders import with_holders
 from advisor.crash.lines import LogLine
@@ -38,6 +39,9 @@ from advisor.language import listed, mark, say
 from advisor.redact import redact
 from advisor.words import both
 
+STILL = 3 * 3600.0
+"""Seconds without a line after which a run is not going on: the longest steps, saves and validations take less
+(judgement)."""
 _EVIDENCE = 40
 """Pieces of evidence that are given."""
 _NEAR_LINES = 30
@@ -109,11 +113,19 @@ def _read(
 ) -> Crash:
     rules = PhaseRules([*signatures.frames, *frames], [*signatures.progress, *progress])
     crash = _CrashReader(sources, signatures, rules, on_progress).crash()
+    if crash.is_well and not crash.finished and _is_still(sources):
+        return stopped_without_a_word(crash)
     if crash.verdict != "unclear" and crash.phase != "unknown":
         return crash
     whole = unwrapped(sources)
     again = _CrashReader(whole, signatures, rules).crash() if whole is not None else crash
     return again if _tells_more(again, crash) else crash
+
+
+def _is_still(sources: Sequence[LogSource]) -> bool:
+    """Whether nobody has written to these files for so long that no run is still going."""
+    last = max((source.changed for source in sources), default=0.0)
+    return 0 < last < time.time() - STILL
 
 
 def _tells_more(again: Crash, crash: Crash) -> bool:
@@ -134,7 +146,7 @@ class _CrashReader:
         rules: PhaseRules,
         on_progress: ProgressCallback | None = None,
     ) -> None:
-        ready = Catalogue(signatures)
+        ready, self.sources = Catalogue(signatures), sources
         self.logs = [scan(readable(source), ready, _of_one(on_progress, source)) for source in sources]
         self.names = [log.name for log in self.logs]
         self.lines = [log.kept_lines() for log in self.logs]
@@ -202,6 +214,8 @@ class _CrashReader:
             steps_done=self.run.health.steps_done,
             line_index={log.name: tuple(log.line_index) for log in self.logs if log.line_index},
             phase_among=among,
+            finished=self.run.health.finished,
+            logs_left_out=sum(source.left_out for source in self.sources),
         )
 
     def _every_line(self) -> Iterator[tuple[int, LogLine]]:

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.hostile import clean_line
 from advisor.language import mark, say
@@ -39,6 +40,10 @@ PATIENCE = 5.0
 """Seconds within which somebody has to begin writing to a named pipe."""
 _LINE_BEGINS_WITHIN = 1 << 16
 _ENTRIES = 20_000
+_END = 1 << 16
+_OF_ONE_RUN = 3600.0
+"""Seconds within which the ranks of one run end (judgement)."""
+_BAD_ENDS = (b"out of memory", b"outofmemory", b"oom", b"killed", b"memoryerror", b"sigkill")
 _NEVER_PRINTED = bytes([*range(1, 7), *range(14, 27), *range(28, 32)])
 _MAGIC = {
     b"\x7fELF": mark("a program"),
@@ -88,6 +93,8 @@ class LogSource(Struct, frozen=True):
     path: Path | None = None
     is_part: bool = False
     """It does not begin where the log does."""
+    left_out: int = 0
+    """Logs of the same folder that are not read, told by the first that is."""
 
     @property
     def changed(self) -> float:
@@ -115,7 +122,9 @@ def open_sources(paths: Sequence[Path]) -> list[LogSource]:
         if str(path) == "-":
             found.append(LogSource(say("standard input"), _standard_input))
         elif path.is_dir():
-            found.extend(_file_source(file) for file in _logs_in(path))
+            files, left_out = _logs_in(path)
+            logs = [_file_source(file) for file in files]
+            found += [replace(logs[0], left_out=left_out), *logs[1:]]
         else:
             if not path.exists():
                 raise LogError(say("{file}: there is no such file or folder", file=clean_line(str(path))))
@@ -293,8 +302,12 @@ def _refuse_binary(sample: bytes, count: int, name: str) -> None:
         raise LogError(say("{file}: this is {kind}, not a log", file=clean_line(name), kind=say(kind)))
 
 
-def _logs_in(folder: Path) -> list[Path]:
-    """The text logs of a Ray session, torchelastic, Slurm, W&B or plain folder: telling names first, then newest."""
+def _logs_in(folder: Path) -> tuple[list[Path], int]:
+    """The text logs of a Ray session, torchelastic, Slurm, W&B or plain folder, and how many more there are.
+
+    Telling names first, then newest; of more than are read those of the last hour that end in a failure first, the
+    earliest of them before the rest: of many ranks it is the one that died first.
+    """
     ranked: list[tuple[int, float, Path]] = []
     seen = 0
     for root, folders, files in os.walk(folder):
@@ -310,8 +323,23 @@ def _logs_in(folder: Path) -> list[Path]:
     if not ranked:
         raise LogError(say("{file}: no log was found in this folder", file=clean_line(str(folder))))
     ranked.sort()
-    logs = [each for each in ranked if each[0] < len(_WANTED) - 1]
-    return [path for _, _, path in (logs or ranked)[:FILES_IN_FOLDER]]
+    logs = [each for each in ranked if each[0] < len(_WANTED) - 1] or ranked
+    if len(logs) > FILES_IN_FOLDER:
+        newest = min(each[1] for each in logs)
+        died = {each for each in logs if each[1] - newest < _OF_ONE_RUN and _ends_badly(each[2])}
+        logs.sort(key=lambda each: (each not in died, -each[1] if each in died else each[1]))
+    return [path for _, _, path in logs[:FILES_IN_FOLDER]], max(0, len(logs) - FILES_IN_FOLDER)
+
+
+def _ends_badly(path: Path) -> bool:
+    """Whether the last part of a log speaks of memory that ran out, or of a kill."""
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - _END))
+            end = file.read(_END).lower()
+    except OSError:
+        return False
+    return any(word in end for word in _BAD_ENDS)
 
 
 def _rank(name: str) -> int | None:

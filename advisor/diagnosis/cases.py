@@ -17,6 +17,8 @@ from advisor.run.run import Run
 GRADES = ("confirmed", "plausible", "failed", "reported", "folklore")
 DECISIVE = ("framework", "memory")
 """A case of another framework, memory or library version is another case; these two alone are none."""
+COMMON = frozenset({"framework", "memory", "gpu", "gpus", "model", "algorithm", "lora", "colocated"})
+"""What many runs of a framework share: a case that agrees in these alone is not like this one."""
 LEAST_WITHOUT_FRAMEWORK = 3
 """Where the framework is not known, so many other facts must be, and all agree."""
 LEAST = 2
@@ -54,24 +56,27 @@ def _order(matched: MatchedCase, own: bool) -> tuple[int, bool, int, int]:
 
 
 def _match(case: Case, facts: Facts, run: Run) -> MatchedCase | None:
-    agree = known = 0
-    differs: list[str] = []
+    agreed: list[str] = []
+    known = 0
+    differs: dict[str, str] = {}
     for name, wanted in case.situation.items():
         here = _here(name, facts, run)
         if here is None:
             continue
         known += 1
         if _same(name, here, str(wanted)):
-            agree += 1
+            agreed.append(name)
         elif name in DECISIVE or name.startswith("version "):
             return None
         else:
-            differs.append(say("{fact}: here {here}, there {there}", fact=name, here=here, there=wanted))
+            differs[name] = say("{fact}: here {here}, there {there}", fact=name, here=here, there=wanted)
     least, share = _enough(case, facts, run)
     telling = any(name not in DECISIVE and _here(name, facts, run) is not None for name in case.situation)
-    if known < least or agree / known < share or not telling:
+    if known < least or len(agreed) / known < share or not telling:
         return None
-    return MatchedCase(case, CaseMatch(case.id, case.title, case.source, agree, known, tuple(differs)))
+    alike = "framework" in agreed and "phase" not in differs and bool(set(agreed) - COMMON)
+    told = tuple(differs.values())
+    return MatchedCase(case, CaseMatch(case.id, case.title, case.source, len(agreed), known, told, alike))
 
 
 def _enough(case: Case, facts: Facts, run: Run) -> tuple[int, float]:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
+from advisor.diagnosis.conditions import contradicted
 from advisor.diagnosis.diagnosis import UNKNOWN, Choice, QuestionStep
 from advisor.diagnosis.fact import Facts
 from advisor.diagnosis.tree import NO_SHORTAGE, UNSETTLED, walk
-from advisor.knowledge.schema import Cause, Tree
+from advisor.knowledge.schema import Cause, Remedy, Tree
 
-FIRST = "memory"
+FIRST = ("memory", "ended", "seen")
+"""Questions that tell GPU from host."""
 
 
 class Outcome(Struct, frozen=True):
@@ -44,7 +46,14 @@ def deciding_question(
     asked = [step for step in path if (step.answer == UNKNOWN or step.guess) and step.question in known]
     found = [DecidingQuestion(step, _outcomes(step, tree, facts, answers)) for step in asked]
     telling = [one for one in found if len(one.outcomes) > 1]
-    return max(telling, key=lambda one: (one.step.question == FIRST, len(one.outcomes)), default=None)
+    return max(telling, key=lambda one: (one.step.question in FIRST, len(one.outcomes)), default=None)
+
+
+def first_remedy(cause: Cause, remedies: Iterable[Remedy], facts: Facts) -> Remedy | None:
+    """The first remedy of a cause against which nothing known speaks."""
+    by_id = {remedy.id: remedy for remedy in remedies}
+    named = (by_id[name] for name in cause.remedies if name in by_id)
+    return next((r for r in named if not any(contradicted(rule, facts) for rule in r.applies_when)), None)
 
 
 def _outcomes(step: QuestionStep, tree: Tree, facts: Facts, answers: Mapping[str, str]) -> tuple[Outcome, ...]:

@@ -63,6 +63,8 @@ class CaseMatch(Struct, frozen=True):
     agree: int
     of: int
     differs: tuple[str, ...] = ()
+    alike: bool = False
+    """Framework and phase are the same, and so is something that not every run of the framework shares."""
 
 
 class Advice(Struct, frozen=True):

@@ -18,6 +18,11 @@ LOGITS = re.compile(
     r"\w*log_?probs?_from_logits\w*|\w*vocab_parallel_\w+|gather_logprobs\w*|_?calculate_log_probs\w*)$"
 )
 """Functions that go over the whole vocabulary (torch, verl, OpenRLHF, TRL, slime, AReaL, NeMo-RL)."""
+CALLS = re.compile(r"\b(?!softmax\b)(\w+)\(")
+CALLED = re.compile(r"\blogits\b(?:\[[^]]*\])?\.(?:float|to|exp|clone|contiguous|softmax|log_softmax|div_?)\(")
+"""What the innermost source line calls, where the call itself has no frame, and a whole copy of the logits in it."""
+ATTENTION = re.compile(r"\battn_\w+|\bscores?\b.*softmax", re.IGNORECASE)
+"""A softmax of attention goes over tokens, not over words."""
 GATHERS_ALL = re.compile(r"\b(?:unwrap_model_for_generation|summon_full_params|GatheredParameters)\b")
 """Contexts that hold the whole model gathered while they last (TRL, FSDP, DeepSpeed)."""
 GENERATES = re.compile(r"generat|rollout", re.IGNORECASE)
@@ -101,8 +106,12 @@ def _engine(frames: Sequence[Frame]) -> dict[str, Fact]:
 def _scoring(frames: Sequence[Frame]) -> dict[str, Fact]:
     """Whether what failed goes over the whole vocabulary; nothing where the innermost frames do not tell."""
     near = list(reversed(frames[-NEAREST:]))
+    if any(ATTENTION.search(frame.text) for frame in near):
+        return {}
     cast = next((frame for frame in near if LOGITS_CAST.match(frame.function)), None)
     found = cast or next((frame for frame in near if LOGITS.match(frame.function)), None)
+    if found is None and (CALLED.search(frames[-1].text) or any(map(LOGITS.match, CALLS.findall(frames[-1].text)))):
+        found = frames[-1]
     if found is None:
         return {}
     because = _frame(found)

@@ -9,12 +9,17 @@ from advisor.crash.evidence import Crash, Evidence
 from advisor.diagnosis.fact import Facts
 from advisor.language import clauses, listed, say, sentences
 from advisor.memory.calibrate import Correction
-from advisor.memory.cells import TITLES, Ledger, Match
+from advisor.memory.cells import TITLES, Ledger, Match, Place
 from advisor.memory.constants import BF16
+from advisor.memory.fit import PLACES, capacity_of
 from advisor.run.run import Run
 from advisor.units import GIB, show_bytes
-from advisor.words import PHASE_TITLES, sentence
+from advisor.words import PHASE_TITLES, sentence, when
 
+FILLED = 0.9
+"""Of a card or a node; what is expected to take more is no contradiction to a crash (judgement)."""
+SAID_ALREADY = ("not-in-the-settings", "not-memory", "nothing-failed", "unclear")
+"""Causes that say so themselves, or without a shortage."""
 _DYING = ("cause", "echo", "victim", "pointer")
 _ADDRESS = re.compile(r"\bip=([0-9A-Fa-f.:]{3,45}|[\w.-]{1,60})")
 """Ray's way of saying where a worker runs: "(pid=67842, ip=10.0.0.11, …"."""
@@ -32,6 +37,7 @@ def remarks(
     """All remarks, the most important first."""
     return (
         *ledger.doubts,
+        *_counted(crash, ledger, facts, cause),
         *_victim(crash, facts),
         *_explained(ledger, found),
         *_contradiction(crash, facts),
@@ -41,6 +47,40 @@ def remarks(
         *_first_node(run, crash),
         *_inside_generate(run, crash),
         *_settle(crash),
+        *_left_out(crash),
+    )
+
+
+def _left_out(crash: Crash) -> Iterator[str]:
+    if crash.logs_left_out:
+        yield say(
+            "{count} more logs of the folder were not read; those that end in a failure went first, the earliest of "
+            "them before the others. Give the log of a rank with --log to look at it.",
+            count=crash.logs_left_out,
+        )
+
+
+def _counted(crash: Crash, ledger: Ledger, facts: Facts, cause: str) -> Iterator[str]:
+    """That what can be counted fits all the same, where the run died of that memory."""
+    memory = facts.get("memory")
+    place: Place | None = next((one for one in PLACES if memory is not None and memory.value == one), None)
+    if place is None or memory is None or memory.source == "script" or cause in SAID_ALREADY:
+        return
+    phase, room = ledger.phase(place, crash.phase) or ledger.crowded(place), capacity_of(ledger, place)
+    if phase is None or not room or phase.expected > room * FILLED or ledger.missing:
+        return
+    if any(cell.owner == "unexplained" for cell in phase.cells):
+        return
+    yield say(
+        "By what is counted {size} of {total} are in use {when}, which fits. What is missing is a length, a model or a "
+        "file that was seen otherwise, another process, or memory that grows: torch's own message, or nvidia-smi right "
+        "before it fails, tells which."
+        if place == "gpu"
+        else "By what is counted {size} of {total} are in use {when}, which fits. What is missing is data, a copy of "
+        "weights or a process that no setting shows: RAM per process right before it fails tells which.",
+        size=show_bytes(phase.expected),
+        total=show_bytes(room),
+        when=when(phase.phase),
     )
 
 

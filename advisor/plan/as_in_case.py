@@ -11,7 +11,7 @@ from advisor.knowledge.schema import Case, SettingFact
 from advisor.language import listed, say
 from advisor.memory.cells import Place
 from advisor.memory.ledger import difference
-from advisor.plan.plan import Change, PlanStep
+from advisor.plan.plan import PlanStep
 from advisor.plan.propose import present
 from advisor.plan.reported import reported_by
 from advisor.plan.situation import Situation
@@ -29,9 +29,7 @@ _TRIVIAL = frozenset({"framework", "memory", "gpu", "gpus"})
 
 
 def case_steps(situation: Situation) -> list[PlanStep]:
-    """What matching cases changed, under the keys of this launch; without a dialect what the best one did."""
-    if situation.now.built.natives.framework is None:
-        return [_told(case, situation) for case in situation.cases[:1] if case.values]
+    """What matching cases changed, under the keys of this launch."""
     known = sorted((case for case in situation.cases if case.grade in _HELPED), key=lambda c: _HELPED.index(c.grade))
     made = (_applied(case, situation) for case in known)
     return [step for step in made if step is not None][:1]
@@ -93,7 +91,7 @@ def _applied(case: Case, situation: Situation) -> PlanStep | None:
     return PlanStep(
         id=f"as-in-{case.id}",
         rank=0,
-        title=say("As in {case}", case=case.title),
+        title=say("Set {keys} as in {case}", keys=listed(overrides), case=case.id),
         kind="setting",
         tier="slower",
         changes=tuple(change_of(stands[key], new, situation) for key, new in overrides.items()),
@@ -147,30 +145,3 @@ def _unknown_here(unknown: Sequence[str], case: Case) -> tuple[str, ...]:
         return ()
     told = listed(f"{name} {case.situation[name]}" for name in unknown)
     return (say("the case had {facts}: whether this run has, is not known", facts=told),)
-
-
-def _told(case: Case, situation: Situation) -> PlanStep:
-    """A case's changes as they stand, for the reader who knows the framework."""
-    framework = case.situation.get("framework") or say("that framework")
-    return PlanStep(
-        id=f"as-in-{case.id}",
-        rank=0,
-        title=say("As in {case}", case=case.title),
-        kind="manual",
-        tier="free",
-        changes=tuple(Change(key, None, str(values[0])) for key, values in case.values.items()),
-        results="unchanged",
-        basis="documented",
-        saves={},
-        place=situation.place,
-        why=" ".join(case.mechanism.split()),
-        costs=say("see the case"),
-        caveats=(
-            say(
-                "only if this is {framework}: give the launch script, and the plan is made for it", framework=framework
-            ),
-        ),
-        sources=(case.source,),
-        documented=reported_by(case),
-        group=f"as-in-{case.id}",
-    )

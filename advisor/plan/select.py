@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations, islice
 
 from msgspec import Struct
@@ -13,7 +13,7 @@ from advisor.knowledge.schema import Cause, Remedy
 from advisor.memory.cells import Place
 from advisor.memory.fit import PLACES, capacity_of, counted, limit_of
 from advisor.memory.predict import Overrides
-from advisor.plan.cheapest import Corner, Search
+from advisor.plan.cheapest import Corner, PricedOption, Search
 from advisor.plan.propose import Proposal, propose, taking
 from advisor.plan.situation import Situation
 from advisor.run.bound import default_of
@@ -37,22 +37,27 @@ def ordered(proposals: Sequence[Proposal], situation: Situation, cause: Cause) -
     ledger = situation.now.ledger
     phase = situation.fullest
     host_known = (ledger.host_limit if situation.place == "gpu" else ledger.gpu_capacity) is not None
-    best_first = sorted(proposals, key=lambda p: _order(p, phase, host_known, is_cure(p, cause, situation)))
+
+    def place(proposal: Proposal) -> tuple[int, ...]:
+        changes = proposal.results == "changed" and proposal.remedy.id not in cause.leads
+        return _order(proposal, phase, host_known, is_cure(proposal, cause, situation), changes)
+
+    best_first = sorted(proposals, key=place)
     return best_first if situation.predictor.inputs.launch is None else _sunk(best_first, situation.facts)
 
 
-def _order(proposal: Proposal, phase: Phase, other_known: bool, cure: bool) -> tuple[int, ...]:
+def _order(proposal: Proposal, phase: Phase, other_known: bool, cure: bool, changes: bool) -> tuple[int, ...]:
     """The cure; then what helps where it died, of that what leaves the results alone, of that what is enough alone.
 
     What is not enough alone: cheapest kind first, within a kind the larger saving where it died.
     """
     if proposal.fits is None:  # nothing can be computed: what somebody ran with comes first
-        return (not proposal.confirmed, not cure, proposal.results == "changed")
+        return (not proposal.confirmed, not cure, changes)
     helps = proposal.saves.get(phase, 0) > 0 or proposal.lifts_limit
     blind = not other_known and min(proposal.other_saves.values(), default=0) < 0
     enough = proposal.confirmed or (proposal.fits and not blind)
     alone = (0, 0, 0) if enough else (1, TIERS.index(proposal.remedy.tier), -proposal.saves.get(phase, 0))
-    return (not cure, not helps, proposal.results == "changed", *alone)
+    return (not cure, not helps, changes, *alone)
 
 
 def _sunk(proposals: Sequence[Proposal], facts: Facts) -> list[Proposal]:
@@ -113,7 +118,10 @@ def select(proposals: Sequence[Proposal], situation: Situation, cause: Cause, on
     if situation.now.enough is None:
         picked = [*cures, *([] if cures else _best_known(rest, situation))]
         return Selected({p.remedy.id: p for p in picked})
-    found = cheapest_of(rest, situation, base, only_same_results)
+    found = _aimed(rest, situation, cause, base)
+    if found is None and not cause.counted:
+        return Selected({p.remedy.id: p for p in cures})
+    found = found or cheapest_of(rest, situation, base, only_same_results)
     if found is None:
         found = _around_the_strongest(rest, situation, base)
     if found is None:
@@ -121,6 +129,17 @@ def select(proposals: Sequence[Proposal], situation: Situation, cause: Cause, on
         return Selected({p.remedy.id: p for p in picked}, too_little=shortage(situation, together(picked)) > 0)
     own = [*cures, *(p for p, mine in found if mine)]
     return Selected({p.remedy.id: p for p in own}, tuple(p for p, mine in found if not mine))
+
+
+def _aimed(
+    proposals: Sequence[Proposal], situation: Situation, cause: Cause, base: Overrides
+) -> list[tuple[Proposal, bool]] | None:
+    """The cheapest set of what the cause itself names, where one fits that costs neither results nor RAM."""
+    own = [p for p in proposals if p.remedy.id in cause.remedies]
+    found = Search(situation, base, only_same_results=True).cheapest(own)
+    if not found or any(choice.price == "host_ram" for choice in found):
+        return None
+    return _taken(found, len(own), situation, base)
 
 
 def cheapest_of(
@@ -134,12 +153,17 @@ def cheapest_of(
     found = search.cheapest(proposals)
     if found is None or len(found) > 1 or any(c.price in ("host_ram", "changes_results") for c in found):
         found = search.cheapest([*proposals, *elsewhere(proposals, situation, base)])
-    if found is None:
-        return None
+    return None if found is None else _taken(found, len(proposals), situation, base)
+
+
+def _taken(
+    found: Iterable[PricedOption], offered: int, situation: Situation, base: Overrides
+) -> list[tuple[Proposal, bool]]:
+    """Each choice at its value, on top of those before it, with whether it is one of the first `offered`."""
     taken = dict(base)
     picked: list[tuple[Proposal, bool]] = []
     for choice in sorted(found, key=lambda c: c.position):
-        remedy, own = choice.proposal.remedy, choice.position < len(proposals)
+        remedy, own = choice.proposal.remedy, choice.position < offered
         seen_from = situation if own else _seen_from(remedy, situation)
         picked.append((taking(choice.option, remedy, seen_from, taken), own))
         taken.update(choice.option.overrides)
@@ -224,14 +248,15 @@ def _nearest(proposals: Sequence[Proposal], situation: Situation, base: Override
 def _best_known(proposals: Sequence[Proposal], situation: Situation) -> list[Proposal]:
     """Where nothing can be computed: the first whose present value was read, or that a case of this kind shows to help.
 
-    One at most; where neither phase nor cause is known, one that relieves every phase.
+    One at most; where neither phase nor cause is known, none but what a case shows.
     """
     quiet = [p for p in proposals if p.remedy.results == "unchanged" and not _is_default(p, situation)]
     anywhere = situation.phase == "unknown" and situation.cause in GUESSED
-    right = [p for p in quiet if not p.remedy.phases] if anywhere else quiet
     aimed = situation.cause not in GUESSED
-    seen = (p for p in right if p.documented or p.cases or not p.unseen or (aimed and not p.blind))
-    return list(islice(seen, 1))
+    told = [p for p in quiet if p.documented or p.cases or not p.unseen or (aimed and not p.blind)]
+    if anywhere:
+        told = [p for p in told if not p.remedy.phases and (p.documented or p.cases)]
+    return list(islice(told, 1))
 
 
 def _is_default(proposal: Proposal, situation: Situation) -> bool:

@@ -28,6 +28,8 @@ WORTH_A_STEP = 0.02
 """Fraction of a card: a change that saves less where it died, and is not enough, is not worth a step."""
 MOST_PROVISIONAL = 4
 """A short list: the first thing to do is to find the witness."""
+FIRST_FEW = 3
+"""Steps that everybody reads: where no sum explains it, a version that may be at fault stands right behind them."""
 MOST_SUSPECTED = 2
 """Libraries whose version is worth a look before anything is changed."""
 MOST_BY_HAND = 6
@@ -57,10 +59,9 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
     chosen = together([*picked.own.values(), *companions])
     steps = _with_companions(steps, [step_of(c, situation, selected=True) for c in companions])
     steps = maybe + steps  # a version nobody named is worth one look before anything else is given up
-    steps = _before_results(steps, version_steps(situation, possible)[:1] if not maybe else [])
-    if situation.now.built.natives.framework is None:
-        steps += case_steps(situation)
     steps = merged(steps, [advice_step(remedy, situation) for remedy in _advice(situation, cause)], cause)
+    most_before = len(steps) if cause.counted else FIRST_FEW
+    steps = _before_results(steps, version_steps(situation, possible)[:1] if not maybe else [], most_before)
     steps += provisional_steps(situation, cause)
     if situation.now.built.natives.framework is not None and cause.memory not in ("unknown", "none"):
         steps = beside(case_steps(situation), steps)
@@ -123,7 +124,7 @@ def _ordered(situation: Situation, cause: Cause) -> list[Remedy]:
         if r.id not in skip and r.value is not None and r.memory == situation.place
     ]
     computed = situation.now.unfit(situation.place) is not None
-    counted = situation.place == "gpu" and cause.memory != "shm" and computed
+    counted = situation.place == "gpu" and cause.memory != "shm" and cause.counted and computed
     rest = [r for r in rest if r.kind == "setting"] if counted else []
     rest.sort(key=lambda r: TIERS.index(r.tier))
     return [r for r in [*first, *rest] if _concerns(r, situation) and r.value is not None and r.kind != "version"]
@@ -278,11 +279,11 @@ def _suspected(situation: Situation, cause: Cause) -> list[PlanStep]:
     return [replace(step, selected=False) for found in steps for step in found][:MOST_SUSPECTED]
 
 
-def _before_results(steps: list[PlanStep], later: list[PlanStep]) -> list[PlanStep]:
-    """`later` in front of what gives up results, behind everything that is switched on."""
+def _before_results(steps: list[PlanStep], later: list[PlanStep], most: int) -> list[PlanStep]:
+    """`later` in front of what gives up results, behind `most` steps at most and everything that is switched on."""
     last = max((i for i, step in enumerate(steps) if step.selected), default=-1) + 1
     changing = (i for i, step in enumerate(steps) if i >= last and step.results == "changed")
-    at = next(changing, len(steps))
+    at = max(last, min(next(changing, len(steps)), most))
     return [*steps[:at], *later, *steps[at:]]
 
 
@@ -306,7 +307,7 @@ def _advice(situation: Situation, cause: Cause) -> list[Remedy]:
     if natives.framework is None:
         concerning = [r for r in wanted if _concerns(r, situation) and not (r.environment and r.value is not None)]
         concerning = [r for r in concerning if not _stands(r, situation)]
-        return sorted(concerning, key=lambda r: r.results == "changed")[:MOST_BY_HAND]
+        return sorted(concerning, key=lambda r: r.results == "changed" and r.id not in cause.leads)[:MOST_BY_HAND]
     return [r for r in wanted if r.value is None or (r.kind == "data" and not natives.carriers(r.knob or ""))]
 
 

@@ -8,7 +8,7 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 from math import ceil
 
-from advisor.language import clauses, say
+from advisor.language import clauses, say, sentences
 from advisor.memory.fit import PLACES, Fit, FitFinding, counted
 from advisor.memory.predict import Overrides, Prediction
 from advisor.plan.propose import Proposal
@@ -19,6 +19,8 @@ from advisor.units import GIB
 
 TIMES_NODES = (2, 4, 8, 16)
 """Batches and groups divide by the nodes: they are doubled."""
+ASSUMPTIONS = 3
+"""Of what a count assumes, so much is named."""
 NODE_KNOBS = ("topology.nodes", "topology.actor_nodes", "topology.reference_nodes", "topology.critic_nodes")
 LORA = {
     "actor.lora_rank": Knob("actor.lora_rank", 32, "assumed"),
@@ -28,13 +30,20 @@ LORA = {
 
 def ways_out(situation: Situation, chosen: Overrides, all_of_them: Overrides) -> str:
     """What would do beside the chosen changes, else beside all of them; that nothing tried does, where that is so."""
+    now = situation.now
+    guessed = [*now.ledger.assumed, *now.run.doubts, *now.ledger.doubts]
+    assumed = clauses(one.rstrip(".。") for one in guessed[:ASSUMPTIONS])
+    given = say("The count assumes: {assumed}. Give that first.", assumed=assumed) if guessed else ""
     for beside in (chosen, all_of_them):
         if found := list(_ways(situation, beside)):
-            return say(
+            would = say(
                 "No set of these changes is enough on this machine. Beside them, any of these would be, by the same "
                 "arithmetic: {ways}.",
                 ways=clauses(found),
             )
+            return sentences((would, given))
+    if guessed:
+        return sentences((say("By this count no set of these changes is enough."), given))
     return say(
         "No set of these changes is enough on this machine, nor beside them LoRA, the largest card or {times} times "
         "the nodes.",

@@ -104,8 +104,10 @@ def verdict(state: State) -> str:
     crash = state.crash
     if crash.verdict == "oom":
         return _oom(state.diagnosis.memory, state.diagnosis.phase, crash.phase_among)
-    if crash.verdict == "not_oom" and not crash.signature:
+    if crash.is_well and crash.finished:
         return say("Nothing in the log failed.")
+    if crash.is_well:
+        return say("Nothing in the log failed as far as it goes; if the run is dead, it was stopped without a word.")
     if crash.verdict == "not_oom":
         return say("This is not a shortage of memory.")
     told = state.diagnosis.memory if told_of_memory(state) else "unknown"

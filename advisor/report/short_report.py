@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from advisor.crash.evidence import Evidence
-from advisor.diagnosis.deciding import DecidingQuestion, Outcome
+from advisor.diagnosis.deciding import FIRST, DecidingQuestion, Outcome, first_remedy
 from advisor.diagnosis.diagnosis import UNKNOWN, QuestionStep
 from advisor.diagnosis.tree import UNSETTLED
 from advisor.hostile import cells, clean_line
@@ -87,6 +87,8 @@ def _head(state: State) -> list[str]:
         sizes = phrases.printed(proof, SIZES)
         quoted = _excerpt(proof, _anchors(state, proof), BRIEFLY if sizes else QUOTED)
         lines += wrap(f"{cut_front(phrases.quote_place(proof), 60)}  {quoted}", 2, 4) + wrap(sizes, 4)
+        beside = proof.fields.get("other_processes")
+        lines += wrap(say("Held beside it: {held}", held=beside), 2, 4) if beside else []
     held = phrases.holders(crash, 1)
     lines += wrap(say("Held: {held}", held=held[0]), 2, 4) if held else []
     if crash.phase_because and crash.phase != "unknown":
@@ -159,7 +161,7 @@ def _asked(asked: DecidingQuestion, state: State) -> list[str]:
     step, most = asked.step, OUTCOMES - bool(state.plan.selected())  # with nothing chosen, the answer is the next step
     lines = ["", *wrap(say("One answer decides most: {asks}", asks=step.asks), 0, 2)]
     for outcome in sorted(asked.outcomes, key=lambda one: one.cause.id != state.diagnosis.cause)[:most]:
-        lines += wrap(_outcome(outcome, state), 2, 4)
+        lines += wrap(_outcome(outcome, state, with_step=step.question in FIRST), 2, 4)
     lines += _more(len(asked.outcomes) - most)
     how = say("To find out: {how}", how=_brief(step.if_unknown, 1)) if step.if_unknown and most == OUTCOMES else ""
     lines += wrap(sentences((how, say("Answer: --answer {question}=…", question=step.question))), 2, 4)
@@ -180,13 +182,16 @@ def _gives_room(step: PlanStep) -> bool:
     return step.selected or step.kind == "machine" or any(size > 0 for size in step.saves.values())
 
 
-def _outcome(outcome: Outcome, state: State) -> str:
-    """ "yes → Host memory grows with every step"."""
+def _outcome(outcome: Outcome, state: State, with_step: bool) -> str:
+    """ "yes → Host memory grows with every step", and what would then be done first."""
     told = [choice.id for choice in outcome.choices[:2]]
     left = len(outcome.choices) - len(told)
     told += [say("{count} more", count=left)] if left else []
     leads = say("as above") if outcome.cause.id == state.diagnosis.cause else outcome.cause.title
-    return f"{listed(told)} → {leads}"
+    facts = state.situation.facts if state.situation is not None else {}
+    first = first_remedy(outcome.cause, state.knowledge.remedies, facts) if with_step else None
+    then = say("; then: {step} ({id})", step=first.title, id=first.id) if first is not None else ""
+    return f"{listed(told)} → {leads}{then}"
 
 
 # --- the plan ------------------------------------------------------------------------------------------------------
@@ -334,7 +339,7 @@ def _again(state: State) -> list[str]:
     lines = wrap(_brief(diagnosis.record_next_time, 1), 2)
     if crash.verdict == "unclear":
         lines += [line for hint in crash.settle_by[:1] for line in wrap(say("To settle it: {hint}", hint=hint), 2, 4)]
-    case = next((case for case in diagnosis.cases if case.of > 2), None)
+    case = next((case for case in diagnosis.cases if case.alike), None)
     if case is not None:
         lines += wrap(say("Like this one: {title}: {source}", title=case.title, source=case.source), 2, 4)
     return lines

@@ -62,7 +62,7 @@ def test_a_folder_of_very_many_logs_is_read_newest_first_and_not_whole(tmp_path,
     for number in range(10):
         path = tmp_path / f"{number}.log"
         path.write_text(OOM)
-        os.utime(path, (number, number))
+        os.utime(path, (7200 * number, 7200 * number))  # runs of other hours
     assert [source.name[-5:] for source in open_sources([tmp_path])] == ["9.log", "8.log", "7.log"]
 
 
@@ -102,3 +102,15 @@ def test_the_end_of_a_long_binary_is_no_log_either(tmp_path):
     path.write_bytes(b"PK\x03\x04" + b"x" * 10_000)
     with pytest.raises(LogError, match="not a log"):
         tail_source(open_sources([path])[0], 100)
+
+
+def test_of_many_ranks_the_one_that_died_first_is_read_and_the_rest_is_counted(tmp_path: Path) -> None:
+    for rank in range(200):
+        died = rank in (7, 130)
+        file = tmp_path / f"rank{rank}.log"
+        file.write_text("CUDA out of memory\n" if died else "waiting for the others\n")
+        written = 1_000_000 + (0 if rank == 130 else 5 if rank == 7 else 60 + rank)
+        os.utime(file, (written, written))
+    found = open_sources([tmp_path])
+    assert [Path(source.name).name for source in found[:2]] == ["rank130.log", "rank7.log"]
+    assert len(found) + sum(source.left_out for source in found) == 200

@@ -298,7 +298,14 @@ def diagnosis() -> Diagnosis:
         ),
         less_likely=(RuledOut("gpu-oom", "A card ran out", "no allocator message in 260 lines"),),
         cases=(
-            CaseMatch("easyr1-59", "EasyR1 on 8 cards of 40 GB", "https://github.com/hiyouga/EasyR1/issues/59", 5, 5),
+            CaseMatch(
+                "easyr1-59",
+                "EasyR1 on 8 cards of 40 GB",
+                "https://github.com/hiyouga/EasyR1/issues/59",
+                5,
+                5,
+                alike=True,
+            ),
         ),
         advisories=(Advice("ray-old", "ray", "2.40.0", "An old Ray", "It counts shared memory twice.", "ray#1"),),
         remarks=("Ray killed main_task, which held 0.87 GiB: it is the victim, not the cause.",),

@@ -58,8 +58,12 @@ class Cause(Strict, frozen=True):
     memory: Memory
     proved_by: tuple[Expression, ...] = ()
     ruled_out_by: tuple[Expression, ...] = ()
+    counted: bool = True
+    """False: it is none of what the ledger sums up, so a change that only lowers the sum is not aimed at it."""
     remedies: tuple[str, ...] = ()
     """Remedy ids in order of preference."""
+    leads: tuple[str, ...] = ()
+    """Those that keep their place although they change results: they end it, the others only make room."""
     folklore: tuple[str, ...] = ()
     """Remedy ids that are often told and do not help here."""
     record_next_time: str = ""
