@@ -118,12 +118,24 @@ def add_machine(parser: argparse.ArgumentParser) -> None:
     about.add_argument("--shm", metavar="64GB", help=say("size of /dev/shm"))
     add_list(about, "--lib", "NAME=VERSION", say("version of an installed library; repeatable"))
     about.add_argument("--model", metavar="NAME-or-PATH", help=say("model name, or path of its config.json"))
+    about.add_argument(
+        "--max-row",
+        type=_row,
+        metavar="N|cap",
+        help=say("longest row of the data, prompt and answer, in tokens; cap: count every row as long as settings let"),
+    )
     about.add_argument("--margin", type=_fraction, metavar="0.08", help=say("fraction of memory to leave free"))
 
 
 def add_ray(about: argparse._ActionsContainer) -> None:
     """`--ray`."""
     about.add_argument("--ray", metavar="auto|ADDRESS", help=say("ask a running Ray cluster what its nodes have"))
+
+
+def _row(text: str) -> str:
+    if text != "cap" and not (text.isdecimal() and int(text) > 0):
+        raise argparse.ArgumentTypeError(say("{text} is neither a number of tokens nor cap", text=repr(text)))
+    return text
 
 
 def _fraction(text: str) -> float:

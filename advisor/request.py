@@ -21,6 +21,7 @@ from advisor.plan.patch import values_before
 from advisor.run.agreement import agreement, same_text
 from advisor.run.bound import native
 from advisor.run.dialect import Recognised, recognise
+from advisor.run.run import Knob
 from advisor.script.launch import Launch, Script
 from advisor.script.reader import follow_module
 from advisor.units import show_bytes
@@ -49,6 +50,8 @@ class SessionRequest(Struct, frozen=True):
     model: str | None = None
     launch: int | None = None
     """0-based; None: the first launch that a dialect knows, else the first."""
+    max_row: str | None = None
+    """Tokens of the longest row of the data; "cap": every row is as long as the settings let it be."""
     margin: float = 0.08
     """Fraction of every capacity to be left free."""
     answers: Mapping[str, str] | None = None
@@ -60,6 +63,14 @@ class SessionRequest(Struct, frozen=True):
     """What `watch` recorded of the run; its logs are read before those given."""
     ray: str | None = None
     """Address of a running Ray cluster to be asked ("auto": the one of this node)."""
+
+    @property
+    def knobs(self) -> dict[str, Knob]:
+        """What the user says of the run beside its settings."""
+        if self.max_row is None:
+            return {}
+        value = int(self.max_row) if self.max_row.isdecimal() else self.max_row
+        return {"data.longest_row": Knob("data.longest_row", value, "user")}
 
 
 def silent(_: str) -> None:

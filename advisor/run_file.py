@@ -19,7 +19,7 @@ from advisor.machine.gpu_spec import gpus_from
 from advisor.machine.inventory import Machine
 from advisor.machine.measure import measure
 from advisor.memory.cells import Ledger, Match
-from advisor.memory.fit import Fit, Walls, fit_of
+from advisor.memory.fit import Fit, Walls, fit_of, of_estimate
 from advisor.memory.predict import Predictor
 from advisor.plan.sizes import Sizes, sizes_of
 from advisor.request import described_machine
@@ -60,9 +60,11 @@ def sizing_of(state: State) -> Sizing:
     margin, situation = state.plan.margin, state.situation
     if situation is None:
         fit = fit_of(state.ledger, Walls(margin), state.run)
-        return Sizing(state.run, state.machine, state.ledger, margin, fit, state.attribution)
+        return Sizing(
+            state.run, state.machine, state.ledger, margin, of_estimate(fit, Walls(margin)), state.attribution
+        )
     predictor = situation.predictor
-    fit, sizes = predictor.predict().fit, sizes_of(predictor, state.knowledge.gpus)
+    fit, sizes = of_estimate(predictor.predict().fit, predictor.walls), sizes_of(predictor, state.knowledge.gpus)
     return Sizing(state.run, state.machine, state.ledger, margin, fit, state.attribution, sizes)
 
 
@@ -78,7 +80,8 @@ def size_run_file(path: Path, asked: SessionRequest) -> Sizing:
         raise ValueError(f"{name}: {error}") from error
     predictor = Predictor(inputs, NOTHING, asked.margin)
     now, sizes = predictor.predict(), sizes_of(predictor, knowledge.gpus)
-    return Sizing(now.run, machine, now.ledger, asked.margin, now.fit, sizes=sizes)
+    fit = of_estimate(now.fit, predictor.walls)
+    return Sizing(now.run, machine, now.ledger, asked.margin, fit, sizes=sizes)
 
 
 def _read(path: Path) -> Mapping[str, Any]:
@@ -162,7 +165,7 @@ def _inputs(
         machine,
         knowledge.models,
         model_name=None if model is None else str(model),
-        knobs=knobs,
+        knobs={**knobs, **asked.knobs},
         sized=True,
     )
 

@@ -262,7 +262,17 @@ def _think(
     known = knowledge.signatures.signatures
     earlier = earlier_run(asked.logs, script, launch, crash, recognised)
     predictor = Predictor(
-        RunInputs(recognised, launch, machine, knowledge.models, printed, asked.model, frames=paths, unread=unread),
+        RunInputs(
+            recognised,
+            launch,
+            machine,
+            knowledge.models,
+            printed,
+            asked.model,
+            knobs=asked.knobs,
+            frames=paths,
+            unread=unread,
+        ),
         died_at,
         asked.margin,
         leaks=faults.knobs,

@@ -19,10 +19,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_machine(parser)
     add_answers(parser)
     add_format(parser, "text", "json")
+    parser.add_argument("--strict", action="store_true", help=say("exit 3 also where the run may not fit"))
 
 
 def run(parsed: argparse.Namespace) -> int:
-    """Exit 3 where the run does not fit."""
+    """Exit 3 where the run surely does not fit; with `--strict` also where it may not."""
     from advisor.commands.requests import asked_from
     from advisor.commands.sessions import open_state
     from advisor.commands.streams import emit, usable
@@ -37,4 +38,5 @@ def run(parsed: argparse.Namespace) -> int:
     else:
         sizing = usable(lambda: size_run_file(Path(parsed.run), asked_from(parsed)))
     emit(encode(estimate_json(sizing)) + "\n" if parsed.format == "json" else estimate_report(sizing), parsed.ascii)
-    return Exit.DOES_NOT_FIT if sizing.fit.fits is False else Exit.DONE
+    refused = ("does_not_fit", "may_not_fit") if parsed.strict else ("does_not_fit",)
+    return Exit.DOES_NOT_FIT if sizing.fit.verdict in refused else Exit.DONE

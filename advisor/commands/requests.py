@@ -41,6 +41,7 @@ def asked_from(parsed: argparse.Namespace) -> SessionRequest:
         machine_files=machines,
         model=parsed.model,
         launch=launch_index(parsed.launch),
+        max_row=getattr(parsed, "max_row", None),
         margin=read_config().margin if parsed.margin is None else parsed.margin,
         answers=_answers(getattr(parsed, "answer", [])),
         accept=getattr(parsed, "accept", "recommended"),

@@ -18,6 +18,7 @@ WORDS: Sayings[str] = Sayings(
         "zero3": "how the states are sharded",
         "gradient_checkpointing": "whether activations are recomputed",
         "images": "whether prompts have images",
+        "experts": "whether the model has experts",
         "knob.rollout.samples_per_prompt": "samples per prompt",
         "framework": "the framework",
     }

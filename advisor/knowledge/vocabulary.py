@@ -20,7 +20,7 @@ RUN_NAMES = frozenset({
 """What every expression of a dialect knows beside the dialect's keys, $VARIABLES, --options and the knobs."""
 FACTS = frozenset({
     "advisory.checked", "algorithm", "attribution", "batch.binds", "colocated", "cpu_adam", "engine.free_share",
-    "engine.share", "era", "failed", "first_step", "frame.bucket", "frame.engine", "frame.engine_weights",
+    "engine.share", "era", "experts", "failed", "first_step", "frame.bucket", "frame.engine", "frame.engine_weights",
     "frame.gather", "frame.gathers_all", "frame.logits", "frame.logits_cast", "frame.wakes", "framework",
     "gathered_weights.share", "gpu.empty", "gpu.fragmented", "gpu.free_exceeds_request", "gpu.grows",
     "gpu.missing_share", "gpu.name", "gpu.others_bytes", "gpu.others_dominate", "gpu.others_engine", "gpu.others_share",

@@ -176,10 +176,11 @@ def _vision(inputs: Inputs, step: Pass, checkpointed: bool) -> list[Cell]:
         return []
     frozen = inputs.run.is_on("actor.freeze_vision")
     if frozen and inputs.run.number("data.pack_tokens"):
-        of_tokens = quantity("patches a token", c.PATCHES_OF_TOKEN) * quantity("tokens", step.tokens.value)
+        of_tokens = quantity("patches a token", c.PATCHES_OF_TOKEN) * step.tokens.called("tokens", "")
         most = in_bytes("of a patch", c.VISION_KEPT_BYTES) * of_tokens
         size = most * quantity("of the tokens are of images", c.IMAGE_PART, "%", basis="estimated")
-        return [cell("activations", size.within(low=0, high=most), mark("a frozen vision tower, one layer"))]
+        moved = size.moved(0, most, mark("the sizes of images"))
+        return [cell("activations", moved, mark("a frozen vision tower, one layer"))]
     layer = c.BF16 * c.VISION_HIDDEN if checkpointed else c.VISION_KEPT_BYTES
     per_patch = c.VISION_LAYERS * layer + (c.VISION_KEPT_BYTES if checkpointed else 0)
     per_patch = c.VISION_KEPT_BYTES if frozen else per_patch
@@ -190,7 +191,7 @@ def _vision(inputs: Inputs, step: Pass, checkpointed: bool) -> list[Cell]:
         for pixels in (min(cap, c.TYPICAL_IMAGE_PIXELS), cap)
     )
     words = mark("a frozen vision tower, one layer") if frozen else mark("vision tower")
-    return [cell("activations", typical.within(low=0, high=widest), words)]
+    return [cell("activations", typical.moved(0, widest, mark("the sizes of images")), words)]
 
 
 def _whole_gradients(inputs: Inputs, role: TrainedRole) -> list[Cell]:

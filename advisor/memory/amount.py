@@ -7,7 +7,7 @@ result is follow from the tree; evaluating the printed text gives the value agai
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -44,6 +44,9 @@ class Amount(Struct, frozen=True, gc=False):
     alone, no numbers, signs or brackets, so that a text can be computed again."""
     unit: Unit = ""
     own_basis: Basis = "computed"
+    by_data: tuple[float, float] | None = None
+    """The value where the run's data (lengths of rows, sizes of images) are as small as they may be, and where they are
+    as large; None: they do not move it. `low` and `high` are the formula's own error and do not hold it."""
 
     def __add__(self, other: Amount | float) -> Amount:
         right = other if type(other) is Amount else as_amount(other)
@@ -51,7 +54,9 @@ class Amount(Struct, frozen=True, gc=False):
             return self
         if self.value == 0 and _is_nothing(self, 0):
             return right
-        return Amount(self.value + right.value, self.low + right.low, self.high + right.high, "+", (self, right))
+        moved = _moved(lambda one, two: one + two, self, right)
+        value, low, high = self.value + right.value, self.low + right.low, self.high + right.high
+        return Amount(value, low, high, "+", (self, right), by_data=moved)
 
     def __radd__(self, other: float) -> Amount:
         return as_amount(other) + self
@@ -60,7 +65,9 @@ class Amount(Struct, frozen=True, gc=False):
         right = other if type(other) is Amount else as_amount(other)
         if right.value == 0 and _is_nothing(right, 0):
             return self
-        return Amount(self.value - right.value, self.low - right.high, self.high - right.low, "−", (self, right))
+        moved = _moved(lambda one, two: one - two, self, right)
+        value, low, high = self.value - right.value, self.low - right.high, self.high - right.low
+        return Amount(value, low, high, "−", (self, right), by_data=moved)
 
     def __rsub__(self, other: float) -> Amount:
         return as_amount(other) - self
@@ -71,11 +78,11 @@ class Amount(Struct, frozen=True, gc=False):
             return self
         if self.value == 1 and _is_nothing(self, 1):
             return right
-        value = self.value * right.value
+        value, moved = self.value * right.value, _moved(lambda one, two: one * two, self, right)
         if self.low >= 0 <= right.low:
-            return Amount(value, self.low * right.low, self.high * right.high, "×", (self, right))
+            return Amount(value, self.low * right.low, self.high * right.high, "×", (self, right), by_data=moved)
         ends = [one * two for one in (self.low, self.high) for two in (right.low, right.high)]
-        return Amount(value, min(ends), max(ends), "×", (self, right))
+        return Amount(value, min(ends), max(ends), "×", (self, right), by_data=moved)
 
     def __rmul__(self, other: float) -> Amount:
         return as_amount(other) * self
@@ -87,11 +94,11 @@ class Amount(Struct, frozen=True, gc=False):
             return self
         if right.low <= 0:
             raise ZeroDivisionError(f"{right.text()} may be 0")
-        value = self.value / right.value
+        value, moved = self.value / right.value, _moved(lambda one, two: one / two, self, right)
         if self.low >= 0:
-            return Amount(value, self.low / right.high, self.high / right.low, "÷", (self, right))
+            return Amount(value, self.low / right.high, self.high / right.low, "÷", (self, right), by_data=moved)
         ends = [one / two for one in (self.low, self.high) for two in (right.low, right.high)]
-        return Amount(value, min(ends), max(ends), "÷", (self, right))
+        return Amount(value, min(ends), max(ends), "÷", (self, right), by_data=moved)
 
     def __lt__(self, other: Amount | float) -> bool:
         return self.value < as_amount(other).value
@@ -110,27 +117,44 @@ class Amount(Struct, frozen=True, gc=False):
         """
         ends = (self if low is None else as_amount(low), self if high is None else as_amount(high))
         least, most = min(self.value, ends[0].low), max(self.value, ends[1].high)
-        return Amount(self.value, least, most, "within", (self, *ends))
+        return Amount(self.value, least, most, "within", (self, *ends), by_data=self.by_data)
+
+    def moved(self, low: Amount | float, high: Amount | float, by: str = "") -> Amount:
+        """The same value, which the run's data may make as little as `low` or as much as `high`; `by` names what of
+        the data (marked)."""
+        ends = as_amount(low), as_amount(high)
+        by_data = ends[0].value, ends[1].value
+        return Amount(self.value, self.low, self.high, "within", (self, *ends), by, by_data=by_data)
+
+    @property
+    def mover(self) -> str:
+        """What of the data moves it most: the name given to `moved`; "" where nothing does."""
+        if self.by_data is None:
+            return ""
+        inner = self.args[:1] if self.op == "within" else self.args
+        moving = [each for each in inner if each.by_data is not None]
+        own = self.name if self.op == "within" else ""
+        return own or (max(moving, key=_swing).mover if moving else "")
 
     def spread(self, low: float = 1, high: float = 1) -> Amount:
         """The same value, its interval's ends multiplied with these factors."""
-        return Amount(self.value, self.low * low, self.high * high, "within", (self,))
+        return Amount(self.value, self.low * low, self.high * high, "within", (self,), by_data=self.by_data)
 
     def called(self, name: str, unit: Unit = "bytes") -> Amount:
         """The same as one quantity: its text is its value and `name`, its tree stays what it is made of."""
-        return Amount(self.value, self.low, self.high, "called", (self,), name, unit)
+        return Amount(self.value, self.low, self.high, "called", (self,), name, unit, by_data=self.by_data)
 
     def rests_on(self, basis: Basis) -> Amount:
         """The same, claiming no more than `basis`."""
         if basis in ("measured", "computed"):
             return self
-        return Amount(self.value, self.low, self.high, "within", (self,), own_basis=basis)
+        return Amount(self.value, self.low, self.high, "within", (self,), own_basis=basis, by_data=self.by_data)
 
     def rounded(self) -> Amount:
         """The nearest whole number."""
         if self.value == int(self.value):
             return self
-        return Amount(round(self.value), self.low, self.high, "round", (self,))
+        return Amount(round(self.value), self.low, self.high, "round", (self,), by_data=self.by_data)
 
     @property
     def basis(self) -> Basis:
@@ -175,6 +199,8 @@ class Amount(Struct, frozen=True, gc=False):
         tree: dict[str, Any] = {"value": self.value}
         if self.low != self.value or self.high != self.value:
             tree |= {"low": self.low, "high": self.high}
+        if self.by_data is not None:
+            tree |= {"low": min(self.low, self.by_data[0]), "high": max(self.high, self.by_data[1])}
         if self.name:
             tree["name"] = self.name
         if self.unit:
@@ -235,7 +261,8 @@ def most(*amounts: Amount | float) -> Amount:
 
 def ceil(amount: Amount) -> Amount:
     """The next whole number."""
-    return Amount(math.ceil(amount.value), math.ceil(amount.low), math.ceil(amount.high), "ceil", (amount,))
+    value, low, high = (math.ceil(each) for each in (amount.value, amount.low, amount.high))
+    return Amount(value, low, high, "ceil", (amount,), by_data=amount.by_data)
 
 
 def add_up(amounts: Iterable[Amount]) -> Amount:
@@ -244,7 +271,8 @@ def add_up(amounts: Iterable[Amount]) -> Amount:
     if len(parts) < 2:
         return parts[0] if parts else as_amount(0)
     value, low, high = (sum(getattr(part, end) for part in parts) for end in ("value", "low", "high"))
-    return Amount(value, low, high, "+", parts)
+    moved = _moved(lambda *ends: sum(ends), *parts)
+    return Amount(value, low, high, "+", parts, by_data=moved)
 
 
 def _picked(op: Literal["min", "max"], amounts: list[Amount]) -> Amount:
@@ -252,7 +280,19 @@ def _picked(op: Literal["min", "max"], amounts: list[Amount]) -> Amount:
         return amounts[0]
     pick = min if op == "min" else max
     value, low, high = (pick(getattr(each, end) for each in amounts) for end in ("value", "low", "high"))
-    return Amount(value, low, high, op, tuple(amounts))
+    return Amount(value, low, high, op, tuple(amounts), by_data=_moved(pick, *amounts))
+
+
+def _moved(combine: Callable[..., float], *amounts: Amount) -> tuple[float, float] | None:
+    """The value of a combination at both ends of what the data may be; None where no part is moved by them."""
+    if all(each.by_data is None for each in amounts):
+        return None
+    ends = [each.by_data or (each.value, each.value) for each in amounts]
+    return combine(*(end[0] for end in ends)), combine(*(end[1] for end in ends))
+
+
+def _swing(amount: Amount) -> float:
+    return abs(amount.by_data[1] - amount.by_data[0]) if amount.by_data is not None else 0
 
 
 def _is_nothing(amount: Amount, neutral: float) -> bool:

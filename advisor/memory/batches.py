@@ -9,6 +9,7 @@ from msgspec import Struct, field
 from advisor.language import mark, say
 from advisor.memory.amount import Amount, as_amount, least, quantity
 from advisor.memory.amount import assumed as guess
+from advisor.memory.cells import Rows
 from advisor.memory.constants import (
     ASSUMED_LENGTH,
     BALANCE_SLACK,
@@ -16,13 +17,18 @@ from advisor.memory.constants import (
     FILL_GIVEN,
     FILL_GIVEN_LOW,
     FILL_LOW,
+    LONGEST_GIVEN,
+    SHORTER_AT_CAP,
+    SHORTER_GIVEN,
+    SHORTER_TOLD,
     SHORTEST_PACKED,
     SHORTEST_PADDED,
 )
-from advisor.run.derive import GIVEN_ANSWERS, PAIRS
 from advisor.run.run import KnobValue, Run
 from advisor.words import Basis
 
+AT_CAP = "cap"
+"""Value of the knob data.longest_row that makes every row as long as its cap."""
 TrainedRole = Literal["actor", "critic"]
 _PassOf = Literal["actor", "log-prob", "evaluation", "critic"]
 """Who runs a pass."""
@@ -59,7 +65,15 @@ class Pass(Struct, frozen=True):
     @property
     def high(self) -> int:
         """Tokens at the most."""
-        return round(self.tokens.high)
+        return round(self.tokens.by_data[1] if self.tokens.by_data is not None else self.tokens.high)
+
+    def rows(self, ways: int) -> Rows | None:
+        """What a row has on average; `ways`: GPUs that share one. None where rows cannot differ."""
+        ends = self.tokens.by_data
+        if ends is None or ends[0] == ends[1]:
+            return None
+        low, expected, high = (round(each * ways / self.sequences) for each in (ends[0], self.tokens.value, ends[1]))
+        return Rows(low, expected, high)
 
     def logits_part(self, scope: str) -> Amount:
         """Part of the tokens for which logits are computed: all, or the response and one more."""
@@ -74,7 +88,8 @@ def sequence_length(run: Run, assumed: Assumptions) -> tuple[int, Basis]:
     known = run.number("data.total_tokens") or (prompt + response if prompt and response else None)
     known = known or run.number("rollout.max_model_len") or response or prompt
     if known:
-        return int(known), "computed"
+        said = run.number("data.longest_row")
+        return int(min(known, said) if said else known), "computed"
     packed = run.number("data.pack_tokens")
     if packed:
         return int(packed), "computed"
@@ -112,7 +127,7 @@ def update_pass(run: Run, assumed: Assumptions) -> Pass:
 
 def _rows_of(run: Run, micro: float | None) -> float | None:
     """Rows of a pass of `micro` samples: a preference pair has two."""
-    return 2 * micro if micro and run.algorithm in PAIRS else micro
+    return run.recipe.rows * micro if micro else micro
 
 
 def scoring_pass(run: Run, assumed: Assumptions) -> Pass:
@@ -132,7 +147,7 @@ def evaluation_pass(run: Run, assumed: Assumptions) -> Pass | None:
     micro = _rows_of(run, run.number("eval.micro_batch"))
     if not micro or run.value("eval.on") in (None, False, 0, 0.0, "", "no", "none"):
         return None
-    return _pass(run, assumed, "evaluation", False, micro, [], None)
+    return _pass(run, assumed, "evaluation", without_padding(run, "actor"), micro, [], None)
 
 
 def critic_pass(run: Run, assumed: Assumptions) -> Pass:
@@ -165,15 +180,16 @@ def _pass(
     if packed:
         rows = _sequences(micro, caps, mark("packed rows in a micro-batch"))
         all_rows = (rows * quantity("tokens in a packed row", packed, basis=basis) / ways).rounded()
-        return Pass(
-            all_rows.within(low=round(all_rows.value * SHORTEST_PACKED)), int(rows.value), int(packed), None, False
-        )
+        tokens = all_rows.moved(round(all_rows.value * SHORTEST_PACKED), all_rows, mark("how full packed rows are"))
+        return Pass(tokens, int(rows.value), int(packed), None, False)
     longest = quantity("tokens", length, basis=basis) / ways
     if budget and unpadded:
         tokens = longest.rounded() if longest > budget else quantity("tokens in the budget", budget, basis=basis)
         sequences = max(1, round(tokens.value * ways.value / length))
         ends = round(tokens.value * SHORTEST_PADDED), round(tokens.value * BALANCE_SLACK)
-        return Pass(tokens.rounded().within(*ends), sequences, length, whole, False)
+        return Pass(
+            tokens.rounded().moved(*ends, mark("how full the token budget is")), sequences, length, whole, False
+        )
     if budget:
         micro = _rows(budget, length, max(1, parallel))
     rows = _sequences(micro, caps, mark("sequences in the budget") if budget else mark("sequences in a micro-batch"))
@@ -182,16 +198,42 @@ def _pass(
         rows = guess("sequences", 1)
     sequences = int(rows.value)
     cap = (rows * longest).rounded()
-    if not unpadded:
-        low = cap.value if run.mechanics.trainer == "fsdp" else round(cap.value * SHORTEST_PADDED)
-        return Pass(cap.within(low=low), sequences, length, whole, True)
-    if run.algorithm in GIVEN_ANSWERS:
-        real, low = (cap * quantity("of the longest on average", FILL_GIVEN, "%")).rounded(), FILL_GIVEN_LOW
-    elif sequences == 1:
-        real, low = cap, FILL_LOW
+    if not unpadded and run.recipe.answers != "given" and run.mechanics.trainer == "fsdp":
+        return Pass(cap, sequences, length, whole, True)  # verl and its like pad every row to the cap
+    fill = fill_of(run)
+    of_longest = quantity("of the cap", fill.longest, "%", basis="estimated") if fill.longest < 1 else as_amount(1)
+    if unpadded and sequences > 1:
+        others = quantity("", fill.others, "%", basis="estimated") * (rows - 1)
+        real, low = ((of_longest + others) * longest).rounded(), fill.least_others
     else:
-        real, low = ((1 + quantity("", FILL, "%") * (rows - 1)) * longest).rounded(), FILL_LOW
-    return Pass(real.within(round(cap.value * low), cap), sequences, length, whole, False)
+        real, low = (cap * of_longest).rounded(), fill.least
+    tokens = real.moved((cap * low).rounded(), cap, mark("the lengths of the rows"))
+    return Pass(tokens, sequences, length, whole, not unpadded)
+
+
+class Fill(Struct, frozen=True):
+    """Rows in parts of the longest length: the longest row of a pass, the others on average, and both at the least."""
+
+    longest: float
+    others: float
+    least: float
+    least_others: float
+    shorter: Amount
+    """What blocks of earlier, shorter passes lose, in passes like the longest."""
+
+
+def fill_of(run: Run) -> Fill:
+    """How full rows are: as data that hold their answers are, as answers that a policy writes, or as the user says."""
+    said = run.value("data.longest_row")
+    if said == AT_CAP:
+        return Fill(1, 1, 1, 1, SHORTER_AT_CAP)
+    given = run.recipe.answers == "given"
+    others, least_others = (FILL_GIVEN, FILL_GIVEN_LOW) if given else (FILL, FILL_LOW)
+    if said is not None:
+        return Fill(1, others, SHORTEST_PADDED, least_others, SHORTER_TOLD)
+    if given:
+        return Fill(LONGEST_GIVEN, others, FILL_GIVEN_LOW, least_others, SHORTER_GIVEN)
+    return Fill(1, others, SHORTEST_PADDED, least_others, SHORTER_AT_CAP)
 
 
 def _sequences(micro: float | None, caps: list[int], name: str) -> Amount:

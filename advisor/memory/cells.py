@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import hypot
 from typing import Literal
 
 from msgspec import Struct
@@ -137,13 +138,29 @@ class Cell(Struct, frozen=True):
 
     @property
     def low(self) -> int:
-        """Bytes."""
-        return max(0, round(self.amount.low))
+        """Bytes, by the formula's own error and by what the data may be."""
+        return max(0, self.expected - _together(self.expected - self.surely, self.expected - self.by_data[0]))
 
     @property
     def high(self) -> int:
         """Bytes."""
+        return self.expected + _together(self.at_most - self.expected, self.by_data[1] - self.expected)
+
+    @property
+    def surely(self) -> int:
+        """Bytes at the lower end of the formula's own error."""
+        return max(0, round(self.amount.low))
+
+    @property
+    def at_most(self) -> int:
+        """Bytes at its upper end."""
         return max(0, round(self.amount.high))
+
+    @property
+    def by_data(self) -> tuple[int, int]:
+        """Bytes where the run's data are as small as they may be, and where they are as large."""
+        low, high = self.amount.by_data or (self.expected, self.expected)
+        return max(0, round(low)), max(0, round(high))
 
     @property
     def basis(self) -> Basis:
@@ -166,6 +183,11 @@ def cell(
     return Cell(owner, amount, Note(words) if isinstance(words, str) else words, pooled, kind)
 
 
+def _together(error: int, by_data: int) -> int:
+    """How far two independent uncertainties reach together."""
+    return max(error, 0) if by_data <= 0 else round(hypot(max(error, 0), by_data))
+
+
 def total(cells: Iterable[Cell]) -> int:
     """Expected bytes of all cells."""
     return sum(each.expected for each in cells)
@@ -181,15 +203,32 @@ _AS_IN: dict[Instant, str] = {
 
 
 def fullest(instants: dict[Instant, list[Cell]]) -> list[Cell]:
-    """The cells of the instant that is expected to be fullest; its high covers what any other instant might reach."""
+    """The cells of the instant that is expected to be fullest; its high covers what any other instant might reach,
+    and so do its ends by the data."""
     cells = list(max(instants.values(), key=total))
-    most: Instant = max(instants, key=lambda name: sum(each.high for each in instants[name]))
-    beyond = sum(each.high for each in instants[most]) - sum(each.high for each in cells)
+    last = cells[-1]
+    most: Instant = max(instants, key=lambda name: sum(each.at_most for each in instants[name]))
+    beyond = sum(each.at_most for each in instants[most]) - sum(each.at_most for each in cells)
     if beyond > 0:
-        last = cells[-1]
         ceiling = in_bytes(_AS_IN[most], last.amount.high + beyond)
-        cells[-1] = replace(last, amount=last.amount.within(high=ceiling))
+        cells[-1] = last = replace(last, amount=last.amount.within(high=ceiling))
+    above = [
+        max(sum(each.by_data[end] for each in instant) for instant in instants.values())
+        - sum(each.by_data[end] for each in cells)
+        for end in (0, 1)
+    ]
+    if any(above):
+        low, high = (last.by_data[end] + above[end] for end in (0, 1))
+        cells[-1] = replace(last, amount=last.amount.moved(low, high))
     return cells
+
+
+class Rows(Struct, frozen=True):
+    """Tokens of a row of a pass on average, of all GPUs that share it: at the least, as expected, at the cap."""
+
+    low: int
+    expected: int
+    high: int
 
 
 class PhaseSum(Struct, frozen=True):
@@ -205,6 +244,8 @@ class PhaseSum(Struct, frozen=True):
     """Where the sum was measured, in words; "": it is predicted."""
     predicted: int = 0
     """Bytes that were predicted, where the sum is measured."""
+    rows: Rows | None = None
+    """The rows of the phase's pass; None where it has none, or they cannot differ."""
     expected: int = 0
     """Bytes; the sum of the cells, whatever is given here."""
 
@@ -215,14 +256,22 @@ class PhaseSum(Struct, frozen=True):
     @property
     def low(self) -> int:
         """Bytes."""
-        below = self.expected - sum(each.low for each in self.cells)
-        return self.expected - (below if self.bounds is None else self._within(below, self.bounds[0]))
+        below = self.expected - sum(each.surely for each in self.cells)
+        error = below if self.bounds is None else self._within(below, self.bounds[0])
+        return max(0, self.expected - _together(error, self.expected - self.by_data[0]))
 
     @property
     def high(self) -> int:
         """Bytes."""
-        above = sum(each.high for each in self.cells) - self.expected
-        return self.expected + (above if self.bounds is None else self._within(above, self.bounds[1]))
+        above = sum(each.at_most for each in self.cells) - self.expected
+        error = above if self.bounds is None else self._within(above, self.bounds[1])
+        return self.expected + _together(error, self.by_data[1] - self.expected)
+
+    @property
+    def by_data(self) -> tuple[int, int]:
+        """Bytes where the run's data are as small as they may be, and where they are as large; the formulas right."""
+        ends = [each.by_data for each in self.cells]
+        return sum(end[0] for end in ends), sum(end[1] for end in ends)
 
     @property
     def has_trainer(self) -> bool:
@@ -238,14 +287,16 @@ class PhaseSum(Struct, frozen=True):
         return min(max(reach, round(bounds[0] * predicted)), round(bounds[1] * predicted))
 
 
-def phase_sum(phase: Phase, place: Place, cells: Iterable[Cell], bounds: Bounds | None = None) -> PhaseSum:
+def phase_sum(
+    phase: Phase, place: Place, cells: Iterable[Cell], bounds: Bounds | None = None, rows: Rows | None = None
+) -> PhaseSum:
     """The cells of one phase; empty ones are dropped, and on the GPU the allocator's own loss is added."""
     kept = [each for each in cells if each.high > 0 or each.kind == "cannot_start"]
     counted = any(each.owner == "fragmentation" and not each.pooled for each in kept)
     if place == "gpu" and not counted and any(each.pooled and each.expected for each in kept):
         allocated = add_up(each.amount for each in kept if each.pooled).called("allocated by torch")
         kept.append(Cell("fragmentation", FRAGMENTATION * allocated))
-    return PhaseSum(phase, place, tuple(kept), bounds)
+    return PhaseSum(phase, place, tuple(kept), bounds, rows=rows)
 
 
 class Match(Struct, frozen=True):

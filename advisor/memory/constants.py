@@ -85,9 +85,13 @@ before training lengthens them; the cap itself is the cell's high)."""
 FILL_GIVEN, FILL_GIVEN_LOW = 0.2, 0.1
 """The same of data that hold their answers (instructions, preference pairs), whose cap only guards against outliers:
 samples of 200 to 500 tokens below a cap of 2,048 are usual (judgement)."""
+LONGEST_GIVEN = 0.55
+"""The same of the longest row of such a pass, to which the others are padded (transformers' collators): between the
+0.3 that the usual instructions leave below a cap of 2,048 and data that are cut at it (judgement; ends of the interval
+are FILL_GIVEN_LOW and the cap)."""
 SHORTEST_PADDED, SHORTEST_PACKED = 0.8, 0.95
-"""Part of the cap that the longest batch of a run reaches at the least, where a batch is padded to its own longest row
-only (transformers' collators), and where sequences are packed into rows (judgement: an epoch has long rows)."""
+"""Part of the longest row that is told that the longest batch reaches at the least, and the same of packed rows
+(judgement: an epoch has long rows)."""
 BALANCE_SLACK = 1.05
 """A balanced partition may exceed the token budget a little (verl, seqlen_balancing.py)."""
 ASSUMED_LENGTH = 4096
@@ -106,10 +110,14 @@ gradients the logits, which an evaluation returns, their fp32 copy, and the log-
 EAGER_WHOLE = {True: 3, False: 0}
 LOGITS_LOW, LOGITS_HIGH = 0.85, 1.34
 """At most one copy more than Mechanics says (16 against 12 bytes), or a part of one less (12 against 14)."""
-SHORTER_PASSES = quantity("of one pass", 0.05, "%", low=0, high=1.6, basis="estimated")
-"""Logits' blocks of earlier, shorter passes that stay reserved, in logits of one pass at the cap: torch's allocator
-replayed on 400 passes of log-normal lengths reserves 1.2 to 4.7 times what the longest pass holds, 2.6 in the middle;
-and that pass is 0.4 of the cap or so."""
+SHORTER_TOLD = quantity("of one pass", 1.6, "%", low=0.2, high=3.7, basis="estimated")
+"""Logits' blocks of earlier, shorter passes that stay reserved, in logits of the longest pass: torch's allocator
+replayed on 400 passes of log-normal lengths reserves 1.2 to 4.7 times what that pass holds, 2.6 in the middle."""
+SHORTER_GIVEN = quantity("of one pass", 1.0, "%", low=0.2, high=1.6, basis="estimated")
+"""The same where the longest row is not known but taken as LONGEST_GIVEN: together as much as one pass at the cap,
+which four published readings of rows that are not packed meet (2, 3, 5 and 9 of docs/accuracy.md)."""
+SHORTER_AT_CAP = quantity("of one pass", 0.05, "%", low=0, high=1.6, basis="estimated")
+"""The same of a pass at the cap: most passes are cut there, and find their blocks again (judgement)."""
 HEAD_COPIES_OF_FUSED_LOSS = 2
 """Copies of the head's matrix in bf16 that a fused loss holds in an update: its gradient, and a cast (judgement)."""
 FUSED_CHUNK_TOKENS, FUSED_CHUNK_BYTES, FUSED_CHUNK_FORWARD_BYTES = 512, 10, 14

@@ -6,9 +6,11 @@ that the run passed. The thresholds stand in `standing` and `fit_of` and nowhere
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.language import say
 from advisor.memory.calibrate import Correction
@@ -26,6 +28,8 @@ Reason = Literal[
     "engine",
     "gpus",
     "high",
+    "lengths",
+    "near",
     "set_aside",
     "inputs",
     "capacity",
@@ -34,7 +38,7 @@ Reason = Literal[
     "contradicted",
     "launch",
 ]
-"""Why it does not fit (the first three), may not (the next two), or why nobody can say (the rest)."""
+"""Why it does not fit (the first three), may not (the next four), or why nobody can say (the rest)."""
 
 _DOUBTS: dict[Reason, int] = {"unexplained": 0, "set_aside": 1}
 """What is told first of a run that may not fit."""
@@ -87,6 +91,12 @@ class FitFinding(Struct, frozen=True):
     """Bytes of the place; the GPUs there are, where the reason is "gpus"."""
     short: int = 0
     """Bytes (GPUs) that are missing, the margin included; 0 where that cannot be said."""
+    low: int = 0
+    """Bytes at the lower end of the interval."""
+    rows: int = 0
+    """Tokens that the rows of a pass may have on average before it is full; 0 where they do not decide."""
+    at_cap: int = 0
+    """Bytes where every row is as long as its cap, the formulas right."""
     decides: Owner | None = None
     """Whose bytes decide it: the largest where it is over, the least certain where it may be."""
 
@@ -193,7 +203,8 @@ def fit_of(ledger: Ledger, walls: Walls, run: Run, gpus: tuple[int, int] | None 
             elif stands == "set_aside":
                 perhaps.append(_finding("set_aside", now, capacity, walls, run))
             elif stands == "fits" and _highest(now, walls) > capacity and not _lived(now, walls):
-                perhaps.append(_finding("high", now, capacity, walls, run))
+                found = _finding("high", now, capacity, walls, run)
+                perhaps.append(replace(found, reason="lengths") if found.rows else found)
     against.sort(key=lambda one: (one.reason != "engine", -one.short))
     perhaps.sort(key=lambda one: (_DOUBTS.get(one.reason, len(_DOUBTS)), -one.short))
     if gpus is not None:
@@ -210,6 +221,17 @@ def fit_of(ledger: Ledger, walls: Walls, run: Run, gpus: tuple[int, int] | None 
         tuple(skipped["lived_through"]),
         tuple(skipped["set_aside"]),
     )
+
+
+def of_estimate(fit: Fit, walls: Walls) -> Fit:
+    """The verdict of a run that nobody has seen run: it does not fit only where the lower end of a phase's interval is
+    above what the place has. A plan keeps to what is expected, with its margin."""
+    if fit.verdict != "does_not_fit" or walls.died is not None:
+        return fit
+    if any(one.reason != "over" or one.low > one.capacity for one in fit.findings):
+        return fit
+    near = (replace(one, reason="lengths" if one.rows else "near") for one in fit.findings)
+    return replace(fit, verdict="may_not_fit", findings=tuple(near))
 
 
 def worst_of_each_place(fit: Fit) -> list[FitFinding]:
@@ -240,6 +262,26 @@ def finding_clause(finding: FitFinding) -> str:
         case "gpus":
             counts = {"asked": finding.expected, "have": finding.capacity, "short": finding.short}
             return say("the launch asks for {asked} GPUs, the machine has {have}: {short} short", **counts)
+        case "lengths":
+            told |= {"rows": f"{finding.rows:,}", "at_cap": show_bytes(finding.at_cap)}
+            return say(
+                "{phase} fits while the rows of a pass average below {rows} tokens; at the cap it takes {at_cap} of "
+                "the {capacity} of each card"
+                if on_gpu
+                else "{phase} fits while the rows of a pass average below {rows} tokens; at the cap it takes "
+                "{at_cap} of the {capacity} of each node",
+                **told,
+            )
+        case "near":
+            told |= {"expected": show_bytes(finding.expected), "low": show_bytes(finding.low)}
+            return say(
+                "{phase} is expected to take {expected} of the {capacity} of each card, at the least {low} (most: "
+                "{owner})"
+                if on_gpu
+                else "{phase} is expected to take {expected} of the {capacity} of each node, at the least {low} "
+                "(most: {owner})",
+                **told,
+            )
         case "high":
             return say(
                 "{phase} may need up to {high} of the {capacity} of each card (least certain: {owner})"
@@ -306,7 +348,22 @@ def _finding(reason: Reason, now: PhaseSum, capacity: int, walls: Walls, run: Ru
     size = (lambda cell: cell.high - cell.expected) if reason == "high" else (lambda cell: cell.expected)
     largest = max(now.cells, key=size, default=None)
     owner: Owner | None = "kv_cache" if reason == "engine" else largest.owner if largest is not None else None
-    return FitFinding(reason, now.place, now.phase, now.expected, high, capacity, short, owner)
+    rows = _rows_that_fit(now, limit_of(now, capacity, walls)) if reason in ("over", "high") else 0
+    finding = FitFinding(reason, now.place, now.phase, now.expected, high, capacity, short, decides=owner)
+    return replace(finding, low=now.low, rows=rows, at_cap=now.by_data[1])
+
+
+def _rows_that_fit(now: PhaseSum, limit: int) -> int:
+    """Tokens that the rows of the phase's pass may have on average below `limit` bytes; 0 where every length fits, or
+    none. Between the ends a pass grows with its tokens."""
+    if now.rows is None:
+        return 0
+    least, most = now.by_data
+    at = [(now.rows.low, least), (now.rows.expected, now.expected), (now.rows.high, most)]
+    for (fewer, below), (longer, above) in pairwise(at):
+        if below <= limit < above:
+            return int(fewer + (longer - fewer) * (limit - below) / (above - below))
+    return 0
 
 
 def _lies_in_the_dark(now: PhaseSum, capacity: int, walls: Walls) -> bool:

@@ -8,7 +8,7 @@ from advisor.crash.evidence import Crash
 from advisor.machine.inventory import Machine
 from advisor.memory import constants as c
 from advisor.memory import rollout, training
-from advisor.memory.cells import Bounds, Cell, Ledger, Place, phase_sum
+from advisor.memory.cells import Bounds, Cell, Ledger, Place, Rows, phase_sum
 from advisor.memory.host import host_cells
 from advisor.memory.inputs import Inputs, gpu_of, missing_inputs, read_inputs
 from advisor.run.run import Run
@@ -42,7 +42,7 @@ def build_ledger(run: Run, machine: Machine, crash: Crash | None = None) -> Ledg
     inputs = read_inputs(run, machine, crash)
     phases = phases_of(inputs)
     bounds = _bounds(inputs)
-    gpu = tuple(phase_sum(phase, "gpu", _GPU[phase](inputs), bounds) for phase in phases)
+    gpu = tuple(phase_sum(phase, "gpu", _GPU[phase](inputs), bounds, _rows(inputs, phase)) for phase in phases)
     on_host = zip(phases, host_cells(inputs, phases), strict=True)
     host = tuple(phase_sum(phase, "host", cells) for phase, cells in on_host)
     basis = weakest(inputs.basis, "estimated" if doubts or inputs.assumed else "computed")
@@ -60,15 +60,29 @@ def _bounds(inputs: Inputs) -> Bounds | None:
     return (c.NARROWEST_BELOW, c.WIDEST_BELOW), (c.NARROWEST_ABOVE, above)
 
 
+def _rows(inputs: Inputs, phase: Phase) -> Rows | None:
+    """The rows of a phase's pass, where they decide what it holds."""
+    passes = {
+        "log_prob": inputs.scoring,
+        "actor_update": inputs.update,
+        "optimizer_step": inputs.update,
+        "critic_update": inputs.critic,
+        "validation": inputs.evaluation,
+    }
+    step = passes.get(phase)
+    return step.rows(max(1, inputs.run.topology.sequence_parallel)) if step is not None else None
+
+
 def phases_of(inputs: Inputs) -> tuple[Phase, ...]:
     """The phases of this run, in the order of `words.PHASES`."""
-    rollouts = inputs.run.topology.rollout_gpus > 0 and not inputs.answers_given
+    generated = inputs.run.recipe.answers == "generated"
+    rollouts = inputs.run.topology.rollout_gpus > 0 and generated
     absent: set[Phase] = set()
     if not inputs.has_engine:
         absent |= {"rollout_init", "weight_sync"}
     if not rollouts:
         absent |= {"rollout_init", "rollout_generate", "weight_sync"}
-        absent |= set() if inputs.evaluation is not None and inputs.answers_given else {"validation"}
+        absent |= set() if inputs.evaluation is not None and not generated else {"validation"}
         absent |= set() if inputs.has_reference else {"log_prob"}
     every = inputs.run.number("checkpoint.every")
     if every is not None and every <= 0:  # -1 and 0 switch checkpoints off

@@ -5,11 +5,10 @@ from __future__ import annotations
 from advisor.language import mark
 from advisor.memory import constants as c
 from advisor.memory.amount import Amount, in_bytes, least, quantity
-from advisor.memory.batches import Pass
+from advisor.memory.batches import Pass, fill_of
 from advisor.memory.cells import Cell, Note, cell, note
 from advisor.memory.gathered import of_table
 from advisor.memory.inputs import Inputs
-from advisor.run.derive import NO_REFERENCE
 
 
 def logits_bytes(inputs: Inputs, step: Pass, *, updating: bool) -> tuple[Amount, Note]:
@@ -22,7 +21,7 @@ def logits_bytes(inputs: Inputs, step: Pass, *, updating: bool) -> tuple[Amount,
         chunks = mark("entropy in chunks of {tokens} tokens")
         words = mark("entropy in chunks of {tokens} tokens, whose graphs are all kept") if updating else chunks
         return kept + in_bytes("", c.ENTROPY_CHUNK_BYTES) * part, note(words, tokens=c.ENTROPY_CHUNK_TOKENS)
-    if not updating and run.algorithm in NO_REFERENCE:
+    if not updating and run.recipe.loss == "tokens":
         return in_bytes("", c.FLOAT_LOSS_FORWARD), Note(mark("the loss of an evaluation pass"))
     kind = "update" if updating else "forward"
     base = inputs.mechanic(f"logits_{kind}_bytes")
@@ -52,6 +51,8 @@ def _eager_entropy(inputs: Inputs) -> bool:
 
 def logits_cell(inputs: Inputs, step: Pass, *, updating: bool) -> Cell:
     """Logits and their copies live at once; a loss in chunks holds one chunk."""
+    if inputs.run.recipe.head != "vocabulary":
+        return cell("logits", in_bytes("", 0), mark("a score in place of the vocabulary"))
     vocab = quantity("vocabulary", inputs.shape.vocab, basis=inputs.shape.basis)
     if inputs.run.is_on("actor.fused_loss") and (updating or inputs.mechanics.fused_loss_scores):
         tokens = quantity("tokens", min(step.tokens.value, c.FUSED_CHUNK_TOKENS), basis=step.tokens.basis)
@@ -74,15 +75,20 @@ def lost_logits(inputs: Inputs, step: Pass) -> list[Cell]:
     lengths vary from pass to pass, the blocks that shorter ones left. Segments that can grow lose neither."""
     per, _ = logits_bytes(inputs, step, updating=True)
     fused = inputs.run.is_on("actor.fused_loss")
+    fused = fused or inputs.run.recipe.head != "vocabulary"
     if fused or per.value != c.FLOAT_LOSS or inputs.trainer == "megatron" or inputs.expandable:
         return []
-    output = quantity("vocabulary", inputs.shape.vocab) * quantity("tokens", step.tokens.value, basis="estimated")
+    output = quantity("vocabulary", inputs.shape.vocab) * step.tokens.called("tokens", "").rests_on("estimated")
     head = c.IN_BF16 * output * step.logits_part(inputs.mechanics.logits_scope)
     lost = [
         cell("fragmentation", head.within(low=0), mark("torch's segments: the head's output fits no fp32 copy of it"))
     ]
     if inputs.run.number("data.pack_tokens"):
         return lost
-    shorter = c.SHORTER_PASSES * (per * output)
+    fill = fill_of(inputs.run)
+    shorter = fill.shorter * (per * output)
+    if shorter.by_data is not None:
+        at_cap = c.SHORTER_AT_CAP.value * per.value * inputs.shape.vocab * step.high
+        shorter = shorter.moved(fill.shorter.low * shorter.by_data[0] / fill.shorter.value, at_cap)
     words = mark("torch's segments: logits of shorter passes, whose blocks no longer one fits")
     return [*lost, cell("fragmentation", shorter, words)]

@@ -196,6 +196,4 @@ def _unpacked(inputs: Inputs) -> list[Cell]:
 
 def _tokens(per_token: Amount, step: Pass, words: str, *, exact: bool = False) -> Cell:
     low, high = (1.0, 1.0) if exact else (c.ADAPTER_LAYER_LOW, c.ADAPTER_LAYER_HIGH)
-    # rows are padded to the longest, and of the rows of an update one soon reaches the cap: no shorter rows in the low
-    size = per_token * step.tokens.within(low=step.tokens.value, high=step.tokens.high)
-    return cell("activations", size.spread(low, high), words)
+    return cell("activations", (per_token * step.tokens).spread(low, high), words)

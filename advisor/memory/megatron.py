@@ -40,7 +40,7 @@ def split_of(run: Run, shape: ModelShape) -> Split | None:
     if all(size is None for size in sizes.values()):
         return None
     tensor, pipeline, context, expert = (max(1, int(sizes[name] or 1)) for name in _SIZES[:4])
-    tensor_of_experts = max(1, int(sizes["expert_tensor"] or (1 if expert > 1 else tensor)))
+    tensor_of_experts = max(1, int(sizes["expert_tensor"] or tensor))  # Megatron-core's default
     world = max(1, run.topology.actor_gpus)
     experts = expert_parameters(shape)
     table = shape.vocab * shape.hidden
@@ -106,9 +106,11 @@ def scoring_activations(run: Run, shape: ModelShape, split: Split, step: Pass) -
 
 
 def logits_cell(shape: ModelShape, split: Split, step: Pass, per: Amount, run: Run) -> Cell:
-    """Logits of this rank's part of the vocabulary."""
+    """Logits of this rank's part of the vocabulary, of one chunk where the head is computed in chunks."""
     vocab = quantity("vocabulary", shape.vocab, basis=shape.basis) / quantity("tensor-parallel GPUs", split.tensor)
-    tokens = quantity("tokens", _tokens(run, split, step).value, basis=step.tokens.basis)
+    tokens = _tokens(run, split, step).called("tokens", "")
+    if run.mechanics.fused_loss_always and tokens.value > c.FUSED_CHUNK_TOKENS:
+        tokens = quantity("tokens", c.FUSED_CHUNK_TOKENS, basis=tokens.basis)
     return cell("logits", (per * vocab * tokens).spread(c.LOGITS_LOW, c.LOGITS_HIGH))
 
 

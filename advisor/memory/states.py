@@ -228,10 +228,12 @@ def _weights_here(inputs: Inputs, role: TrainedRole, moment: StepMoment, offload
 
 
 def _gradients_here(inputs: Inputs, moment: StepMoment, offload: Offload, stepping: bool) -> bool:
-    """DeepSpeed's ZeRO-3 keeps its gradient partition all the time; torch frees gradients after the step."""
+    """DeepSpeed's ZeRO-3 keeps its gradient partition all the time, Megatron the buffers that its DDP made at the
+    start, unless the weights leave with them; torch frees gradients after the step."""
     if offload.adam_on_host:
         return inputs.split is not None and stepping
     persistent = inputs.trainer == "deepspeed" and inputs.stage == 3 and moment != "model_load"
+    persistent |= inputs.split is not None and not (offload.weights or offload.sleeps)
     return stepping or persistent or (moment == "wake" and "gradients" in inputs.mechanics.wakes_beside)
 
 

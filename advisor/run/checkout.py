@@ -18,6 +18,7 @@ _LONGEST = 65_536
 _ASSIGNED = re.compile(r"^(?:__version__|version)\s*(?::\s*str\s*)?=\s*['\"]([^'\"\n]{1,64})['\"]", re.MULTILINE)
 _BARE = re.compile(r"\s*(v?\d[\w.+-]{0,63})\s*\Z")
 _PROJECT = "pyproject.toml"
+_TABLE = re.compile(r"^\[(?:project|tool\.poetry)\][ \t]*(?:#.*)?$.*?(?=^\[|\Z)", re.MULTILINE | re.DOTALL)
 
 
 def checkout_version(framework: Framework, script: Path) -> str | None:
@@ -37,7 +38,8 @@ def _stated(framework: Framework, root: Path) -> Iterator[str]:
     for name in framework.checkout:
         if "/" in name or (root / own).is_dir():  # a bare VERSION is anybody's
             yield _text(root / name)
-    project = _text(root / _PROJECT)
+    table = _TABLE.search(_text(root / _PROJECT))  # other tables state versions of what it depends on
+    project = table.group() if table is not None else ""
     if re.search(rf"^name\s*=\s*['\"]{re.escape(framework.package)}['\"]", project, re.MULTILINE | re.IGNORECASE):
         yield project
 

@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from advisor.knowledge.schema import ModelFact
 from advisor.language import say
 from advisor.run.config_file import local_config, read_config
@@ -20,6 +22,10 @@ _SIZE = re.compile(r"(?<![a-z0-9.])(\d+(?:[.p]\d+)?)([bm])(?![a-z0-9])")
 _MIXTURE = re.compile(r"(?<![a-z0-9.])(\d+)x(\d+(?:\.\d+)?)b(?![a-z0-9])")
 _ACTIVE = re.compile(r"(?<![a-z0-9.])a(\d+(?:[.p]\d+)?)b(?![a-z0-9])")
 """The active part of a mixture of experts: "48b-a3b"."""
+_QUANTISED = re.compile(
+    r"-(?P<kind>awq|gptq|bnb|nf4|fp8|autoround)(?:-?(?:int|w)?-?(?P<bits>[48])(?:bits?)?)?(?![a-z0-9])"
+)
+"""How published checkpoints are called: "-AWQ", "-GPTQ-Int4", "-bnb-4bit", "-FP8"."""
 _FAMILY = re.compile(r"[a-z]+")
 SHARED_PART_OF_EXPERTS = 0.84
 """An "8x7B" has fewer than 56B parameters because attention is shared: Mixtral-8x7B 46.7 of 56, 8x22B 141 of 176."""
@@ -43,6 +49,13 @@ def find_shape(name: str, models: Sequence[ModelFact], lookup: FindConfig = loca
     if known is not None:
         return _shape(known, known.name, known.parameters, "computed", f"models.yaml: {known.name}")
     return _estimated(name, models)
+
+
+def without_head(shape: ModelShape) -> ModelShape:
+    """The same model with a score, or nothing, in place of its language head."""
+    if shape.tied:
+        return shape
+    return replace(shape, tied=True, parameters=shape.parameters - shape.vocab * shape.hidden)
 
 
 def match_alias(name: str, models: Sequence[ModelFact]) -> ModelFact | None:
@@ -102,6 +115,12 @@ def _family(fact: ModelFact) -> str:
     """ "Qwen2.5-7B" → "qwen"."""
     word = _FAMILY.match(_plain(fact.name))
     return word.group() if word else _plain(fact.name)
+
+
+def bits_in_name(name: str) -> int | None:
+    """Bits of a weight of a checkpoint that is quantised already: 4 of "Qwen2.5-7B-Instruct-AWQ", 8 of "-GPTQ-Int8"."""
+    found = _QUANTISED.search(name.lower().replace("_", "-"))
+    return None if found is None else int(found["bits"] or (8 if found["kind"] == "fp8" else 4))
 
 
 def size_in_name(part: str) -> int | None:

@@ -19,7 +19,9 @@ MOST_NAMED = 6
 _ALIKE = 0.84
 """Ratio of difflib from which a key may be another one misspelt: one letter of seven."""
 _OPEN = ("hydra.*", "defaults", "defaults.*", "config", "config_file", "config-*", "cn", "cp", "cd")
-"""Keys of hydra, and options that name a config. What has a colon stands in a launcher's file: "deepspeed:..."."""
+"""Keys of hydra, and options that name a config."""
+_SECTIONS = frozenset(":@")
+"""What stands in a launcher's file ("deepspeed:..."), and a group of hydra's that a launch chooses."""
 
 
 def unknown_keys(framework: Framework | None, era: str, launch: Launch | None, *, own: bool) -> tuple[UnknownKey, ...]:
@@ -34,7 +36,9 @@ def unknown_keys(framework: Framework | None, era: str, launch: Launch | None, *
     if space is None:
         return ()
     ever, everything = space.ever(), own and space.refuses
-    candidates = (s for s in launch.settings if s.effective and ":" not in s.key and s.marker[:1] not in ("+", "~"))
+    candidates = (
+        s for s in launch.settings if s.effective and not _SECTIONS & set(s.key) and s.marker[:1] not in ("+", "~")
+    )
     strange = [s for s in candidates if not _is_known(native(s.key), framework, space, ever)]
     if not strange:
         return ()

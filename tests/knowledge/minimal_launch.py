@@ -24,6 +24,8 @@ PROGRAMS = {
     "nemo-rl": "python3 examples/run_grpo_math.py",
     "areal": "python3 -m areal.launcher.local examples/math/gsm8k_grpo.py",
     "deepspeed-chat": "deepspeed --num_gpus 8 main.py",
+    "llamafactory": "llamafactory-cli train",
+    "axolotl": "axolotl train",
     "agilerl": "",
     "roll": "",
     "open-reasoner-zero": "",

@@ -53,6 +53,8 @@ class Upstream:
     refuses: bool
     """Whether it refuses keys that it does not know."""
     eras: Mapping[str, Source]
+    examples: tuple[str, ...] = ()
+    """Its launches (glob below the root of the repository)."""
 
 
 def upstream_of(framework: str) -> Upstream:
@@ -68,7 +70,8 @@ def upstream_of(framework: str) -> Upstream:
         for era, tags in group["eras"].items():
             *older, newest = tags if isinstance(tags, list) else [tags]
             eras[str(era)] = Source(str(newest), *shared, bases, *wide, tuple(map(str, older)))
-    return Upstream(told["repository"], told.get("package", ""), bool(told.get("refuses")), eras)
+    examples = tuple(told.get("examples", ()))
+    return Upstream(told["repository"], told.get("package", ""), bool(told.get("refuses")), eras, examples)
 
 
 class Tree(Protocol):
@@ -148,6 +151,8 @@ def parser_keys(texts: Mapping[str, str]) -> Keys:
 def _written(node: ast.expr) -> str:
     """A text in the source, with * for what a loop fills in; "" where it is none."""
     if isinstance(node, ast.JoinedStr):
+        if any(" " in str(part.value) for part in node.values if isinstance(part, ast.Constant)):
+            return ""  # a sentence
         return "".join(str(part.value) if isinstance(part, ast.Constant) else "*" for part in node.values)
     return str(node.value) if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
 

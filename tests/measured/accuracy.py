@@ -49,7 +49,7 @@ BLIND = """
 - Set with readings in view: Megatron's allowances, the filling of rows that are not packed, what shorter passes leave
   in torch's segments, the widest and narrowest intervals, and the part of DDP's broadcast that is alive at once (0.85).
   Each stands in advisor/memory/constants.py with its unit, its reason and its source.
-- Rows 2 and 5 are met at the cap of their settings, not at the lengths of their data (see above).
+- Rows 2, 3, 5 and 9 are met at the lengths that the ledger takes where nobody says any, not at those of their data.
 - ms-swift's readings do not say by which tool they were taken. If it was torch's own count of reserved memory, they
   leave out a CUDA context (0.5 GiB) and communicators (0.5 GiB), which the ledger counts.
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from advisor.memory.cells import PhaseSum
 from advisor.memory.ledger import build_ledger
@@ -60,11 +61,24 @@ def test_a_measured_peak_lies_in_the_interval_and_near_what_is_expected(
 
 def test_the_fullest_rank_has_its_part_of_layers_tables_and_experts() -> None:
     mixture = shape("Qwen3-30B-A3B")
-    split = split_of(run_of("Qwen3-30B-A3B", 16, {"actor.tensor_parallel": 4, "actor.expert_parallel": 4}), mixture)
+    sizes: Knobs = {
+        "actor.tensor_parallel": 4,
+        "actor.expert_parallel": 4,
+        "actor.expert_tensor_parallel": 1,
+    }
+    split = split_of(run_of("Qwen3-30B-A3B", 16, sizes), mixture)
     assert split is not None
     experts = 48 * 128 * 3 * 2048 * 768
     assert split.parameters == (mixture.parameters - experts) / 4 + experts / 4
     assert split.optimizer == (mixture.parameters - experts) / 4 / 4 + experts / 4 / 4
+
+
+def test_experts_are_split_as_the_other_layers_are_unless_the_run_says_otherwise() -> None:
+    mixture = shape("Qwen3-30B-A3B")
+    split = split_of(run_of("Qwen3-30B-A3B", 16, {"actor.tensor_parallel": 4, "actor.expert_parallel": 4}), mixture)
+    assert split is not None
+    experts = 48 * 128 * 3 * 2048 * 768
+    assert split.parameters == (mixture.parameters - experts) / 4 + experts / 16
 
 
 @pytest.mark.parametrize("size", ["actor.tensor_parallel", "actor.pipeline_parallel"])
@@ -100,3 +114,15 @@ def test_an_optimizer_on_the_cpu_moves_from_the_card_to_the_node() -> None:
 def test_without_any_size_the_states_are_an_even_spread_and_the_ledger_says_so() -> None:
     ledger = build_ledger(run_of("Qwen3-32B", 8, PACKED), box(8, 80))
     assert "Megatron: states spread evenly over all training GPUs" in ledger.assumed
+
+
+@pytest.mark.parametrize(("offloaded", "kept"), [(False, True), (True, False)])
+def test_gradient_buffers_of_megatron_stay_unless_the_weights_leave_with_them(offloaded: bool, kept: bool) -> None:
+    parameters: Knobs = {"actor.tensor_parallel": 4, "actor.param_offload": offloaded, "actor.optimizer_offload": True}
+    mechanics = replace(MEGATRON, offload_lowers_update=False)
+    run = replace(run_of("Qwen2.5-7B", 4, {**PACKED, **parameters}), mechanics=mechanics)
+    ledger = build_ledger(run, box(4, 80))
+    for phase in ("model_load", "log_prob", "checkpoint"):
+        found = ledger.phase("gpu", phase)
+        held = found is not None and any(cell.owner == "gradients" for cell in found.cells)
+        assert held is (kept and found is not None)

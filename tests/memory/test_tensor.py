@@ -23,6 +23,7 @@ def run_of(ways: int, **more: KnobValue) -> Run:
         "actor.gradient_checkpointing": True,
         "actor.micro_batch": 1,
         "data.total_tokens": 8192,
+        "data.longest_row": "cap",
         **{name.replace("__", "."): value for name, value in more.items()},
     }
     return make_run("Qwen2.5-7B", FSDP, Topology(1, 8, 8, 0, model_parallel=ways), knobs, "sft")
@@ -83,7 +84,12 @@ def test_pieces_that_are_checkpointed_apart_keep_an_input_each() -> None:
 
 
 def _plain() -> Knobs:
-    return {"actor.gradient_checkpointing": True, "actor.micro_batch": 1, "data.total_tokens": 8192}
+    return {
+        "actor.gradient_checkpointing": True,
+        "actor.micro_batch": 1,
+        "data.total_tokens": 8192,
+        "data.longest_row": "cap",
+    }
 
 
 def test_a_measured_peak_of_seventy_billion_on_two_dimensions() -> None:

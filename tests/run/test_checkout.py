@@ -34,6 +34,15 @@ def test_a_version_belongs_to_the_release_it_leads_to(written: str, release: str
     assert (None if found is None else str(found)) == release
 
 
+def test_a_version_in_another_table_of_the_project_is_none_of_its_own(tmp_path: Path) -> None:
+    project = '[project]\nname = "trl"\ndynamic = ["version"]\n\n[[tool.uv.dependency-metadata]]\nversion = "1.5.4"\n'
+    (tmp_path / "pyproject.toml").write_text(project)
+    script = tmp_path / "run.sh"
+    script.write_text(COMMANDS["trl"])
+    (launch,) = read_script(script).launches
+    assert recognise(launch, "", (), {}, {}, K.frameworks, script=script).checkout is None
+
+
 @pytest.mark.parametrize("name", ["trl", "verl", "openrlhf", "ms-swift", "easyr1"])
 def test_a_prerelease_has_the_era_of_its_release(name: str) -> None:
     dialect = BY_NAME[name]

@@ -1,0 +1,147 @@
+"""What the newest releases changed of memory: defaults, backends, methods, and advisories with their versions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from advisor.knowledge import load_knowledge
+from advisor.rules.functions import version_in
+from advisor.session import SessionRequest, State, open_session
+
+Opened = Callable[..., State]
+TRL = (
+    "accelerate launch --num_processes 8 -m trl.scripts.grpo --model_name_or_path Qwen/Qwen2.5-7B "
+    "--per_device_train_batch_size 16 --use_vllm true --dtype bfloat16\n"
+)
+AREAL = """cluster: {{n_nodes: 1, n_gpus_per_node: 8}}
+gconfig: {{n_samples: 8, max_new_tokens: 4096}}
+rollout: {{backend: "sglang:d4", scheduling_strategy: {{type: {strategy}}}}}
+actor:
+  backend: "{backend}"
+  path: Qwen/Qwen2.5-7B
+  mb_spec: {{max_tokens_per_mb: 16384}}
+train_dataset: {{batch_size: 32, type: {kind}}}
+"""
+FSDP, MEGATRON = "fsdp:d4", "megatron:d2t2"
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Opened:
+    def read(text: str, *libraries: str, name: str = "run.sh", log: str = "") -> State:
+        script = tmp_path / name
+        script.write_text(text)
+        (tmp_path / "train.log").write_text(log)
+        logs = (tmp_path / "train.log",) if log else ()
+        return open_session(SessionRequest(script, logs, "8xH100-80GB", host_ram="1000GB", libraries=libraries))
+
+    return read
+
+
+def held(state: State, phase: str, owner: str) -> int:
+    """Bytes that an owner is expected to hold in a phase of the busiest card."""
+    (found,) = (one for one in state.ledger.gpu if one.phase == phase)
+    return sum(cell.expected for cell in found.cells if cell.owner == owner)
+
+
+@pytest.mark.parametrize(("version", "tokens"), [("1.9.0", 256), ("1.10.0", 512), ("1.16.0", 512)])
+def test_trl_generates_twice_as_much_from_1_10_on(opened: Opened, version: str, tokens: int) -> None:
+    assert opened(TRL, f"trl={version}").run.number("data.response_tokens") == tokens
+
+
+def test_trl_builds_no_full_logits_from_1_15_on(opened: Opened) -> None:
+    before, after = (opened(TRL, f"trl={version}") for version in ("1.14.0", "1.15.0"))
+    assert held(after, "actor_update", "logits") < held(before, "actor_update", "logits") / 2
+    liger = opened(TRL.replace("--dtype", "--use_liger_kernel true --dtype"), "trl=1.15.0")
+    assert held(liger, "actor_update", "logits") == held(after, "actor_update", "logits")
+
+
+def areal(backend: str = FSDP, kind: str = "rl", strategy: str = "separation") -> str:
+    return AREAL.format(backend=backend, kind=kind, strategy=strategy)
+
+
+def test_areal_keeps_fp32_masters_from_2_0_on(opened: Opened) -> None:
+    states = {
+        version: sum(
+            held(opened(areal(), f"areal={version}", name="run.yaml"), "actor_update", owner) for owner in OWNERS
+        )
+        for version in ("1.0.4", "2.0.0")
+    }
+    assert states["2.0.0"] == pytest.approx(2 * states["1.0.4"], rel=0.05)
+
+
+OWNERS = ("weights", "gradients", "optimizer")
+
+
+@pytest.mark.parametrize(("backend", "trainer"), [(FSDP, "fsdp"), (MEGATRON, "megatron")])
+def test_areals_backend_says_who_trains(opened: Opened, backend: str, trainer: str) -> None:
+    run = opened(areal(backend), "areal=2.0.0", name="run.yaml").run
+    assert (run.mechanics.trainer, run.topology.data_parallel) == (trainer, 4 if trainer == "fsdp" else 2)
+
+
+def test_areals_chunks_of_the_head_leave_no_full_logits(opened: Opened) -> None:
+    chunks = "  megatron: {enable_chunked_logits: true, lm_head_loss_chunk_size: 1024}\ntrain_dataset"
+    whole, pieces = areal(MEGATRON), areal(MEGATRON).replace("train_dataset", chunks)
+    before, after = (opened(text, "areal=2.0.0", name="run.yaml") for text in (whole, pieces))
+    assert held(after, "actor_update", "logits") < held(before, "actor_update", "logits") / 8
+
+
+@pytest.mark.parametrize(("kind", "method"), [("rl", "grpo"), ("sft", "sft"), ("dpo", "dpo"), ("rw", "rm")])
+def test_areals_dataset_says_the_method(opened: Opened, kind: str, method: str) -> None:
+    assert opened(areal(kind=kind), "areal=2.0.0", name="run.yaml").run.algorithm == method
+
+
+def test_areal_with_a_critic_is_ppo(opened: Opened) -> None:
+    assert opened(f"{areal()}critic: {{path: Qwen/Qwen2.5-7B}}\n", name="run.yaml").run.algorithm == "ppo"
+
+
+def test_areals_engine_shares_the_cards_where_the_strategy_says_so(opened: Opened) -> None:
+    apart, together = (
+        opened(areal(strategy=strategy), "areal=2.0.0", name="run.yaml").run
+        for strategy in ("separation", "colocation")
+    )
+    assert not apart.topology.colocated
+    assert together.topology.colocated
+    assert together.is_on("rollout.sleeps")
+
+
+@pytest.mark.parametrize(("version", "warned"), [("4.4.3", True), ("4.5.2", True), ("4.5.3", False), ("4.6.0", False)])
+def test_swift_loads_per_rank_up_to_4_5_2(version: str, warned: bool) -> None:
+    (found,) = (one for one in load_knowledge().advisories if one.id == "swift-fsdp2-loads-per-rank")
+    assert version_in(found.versions, version) is warned
+
+
+VERL_MOE = (
+    "python3 -m verl.trainer.main_ppo actor_rollout_ref.model.path=Qwen/{model} trainer.n_gpus_per_node=8 "
+    "actor_rollout_ref.rollout.name=vllm actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=1 "
+    "algorithm.adv_estimator=grpo data.train_batch_size=128\n"
+)
+IN_POOLS = (
+    "INFO 07-10 12:00:00 [gpu_model_runner.py:3000] Starting to load model Qwen/{model}...\n"
+    "Traceback (most recent call last):\n"
+    '  File "/x/vllm/v1/worker/gpu_worker.py", line 300, in load_model\n'
+    '  File "/x/vllm/model_executor/layers/quantization/utils/flashinfer_utils.py", line 176, in '
+    "convert_moe_weights_to_flashinfer_trtllm_block_layout\n"
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB. GPU 3 has a total capacity of 79.11 GiB "
+    "of which 21.50 MiB is free. Including non-PyTorch memory, this process has 79.00 GiB memory in use. Of the "
+    "allocated memory 77.80 GiB is allocated by PyTorch, with 31.20 GiB allocated in private pools (e.g., CUDA "
+    "Graphs), and 13.63 MiB is reserved by PyTorch but unallocated.\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("model", "version", "told"),
+    [
+        ("Qwen3-30B-A3B", "0.25.1", True),
+        ("Qwen3-30B-A3B", "0.20.2", False),
+        ("Qwen2.5-32B", "0.25.1", False),
+    ],
+)
+def test_a_moe_that_vllm_lays_out_anew_while_it_loads_is_told(
+    opened: Opened, model: str, version: str, told: bool
+) -> None:
+    state = opened(VERL_MOE.format(model=model), "verl=0.9.1", f"vllm={version}", log=IN_POOLS.format(model=model))
+    titles = [advice.title for advice in state.diagnosis.advisories]
+    assert any("strand a second copy" in title for title in titles) is told
