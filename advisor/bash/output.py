@@ -108,6 +108,13 @@ def command_output(fields: tuple[CommandWord, ...], command: Simple, expander: E
     return None
 
 
+def asks_for_ascend(fields: tuple[CommandWord, ...]) -> bool:
+    """Whether a command only tries to import Ascend's torch, taken to be absent: the GPUs here are NVIDIA's."""
+    texts = [item.text for item in fields]
+    tries = len(texts) == 3 and texts[0] in (b"python", b"python3") and texts[1] == b"-c"
+    return tries and re.fullmatch(rb"\s*import torch_npu\s*;?\s*", texts[2]) is not None
+
+
 def _path_output(name: bytes, fields: tuple[CommandWord, ...], deps: tuple[ByteRange, ...]) -> list[Piece] | None:
     pieces = fields[1].pieces
     reason = why_unknown(pieces)

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from advisor.bash.conditions import Condition
 from advisor.bash.expand import Expander
-from advisor.bash.output import command_output
+from advisor.bash.output import asks_for_ascend, command_output
 from advisor.bash.state import (
     CommandWord,
     FindCommand,
@@ -214,6 +214,8 @@ class Shell(Struct):
 
     def external(self, command: Simple, fields: tuple[CommandWord, ...], expander: Expander) -> FlowStatus:
         """A command that is no builtin: a launch, a wrapper around shell text, or something else."""
+        if asks_for_ascend(fields):
+            return Flow.NEXT, False
         if self.capture is not None:
             output = command_output(fields, command, expander)
             if output is not None:

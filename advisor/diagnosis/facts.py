@@ -21,7 +21,6 @@ from advisor.language import say
 from advisor.machine.inventory import Machine
 from advisor.memory.cells import Ledger, Match
 from advisor.memory.constants import BF16
-from advisor.run.derive import GIVEN_ANSWERS, NO_REFERENCE
 from advisor.run.run import Knob, Run
 from advisor.units import show_bytes
 from advisor.watch.measured import Measured
@@ -208,11 +207,11 @@ def _run_facts(run: Run) -> dict[str, Fact]:
 
 def _recipe_facts(run: Run) -> dict[str, Fact]:
     """Which parts a step of this algorithm has: nobody is asked about one that it has not."""
-    because = say("{algorithm} trains", algorithm=run.algorithm)
+    because = say("{algorithm} trains", algorithm=run.recipe.title)
     parts = {
-        "rolls_out": run.algorithm not in GIVEN_ANSWERS,
-        "log_prob_pass": run.algorithm not in NO_REFERENCE,
-        "has_critic": run.has_critic,
+        "rolls_out": run.recipe.answers == "generated",
+        "log_prob_pass": run.recipe.loss == "log_probs",
+        **({} if run.recipe.critic is None else {"has_critic": run.has_critic}),
     }
     return {name: Fact(value, "script", because) for name, value in parts.items()}
 

@@ -22,6 +22,7 @@ from advisor.knowledge.schema import (
     ModelFact,
     Progress,
     Question,
+    RecipeFact,
     Remedy,
     Sharding,
     Signature,
@@ -39,6 +40,7 @@ EntryKind = Literal[
     "model",
     "gpu",
     "knob",
+    "recipe",
     "signature",
     "question",
     "cause",
@@ -102,6 +104,7 @@ _LISTS: dict[str, tuple[EntryKind, Any]] = {
     "models.yaml": ("model", tuple[ModelFact, ...]),
     "gpus.yaml": ("gpu", tuple[GpuFact, ...]),
     "knobs.yaml": ("knob", tuple[KnobFact, ...]),
+    "recipes.yaml": ("recipe", tuple[RecipeFact, ...]),
 }
 _FOLDERS: dict[str, tuple[EntryKind, Any, str]] = {
     "frameworks": ("framework", Framework, "framework"),
@@ -187,6 +190,7 @@ def entries_of(knowledge: Knowledge) -> list[KnowledgeEntry]:
         ("model", knowledge.models),
         ("gpu", knowledge.gpus),
         ("knob", knowledge.knobs),
+        ("recipe", knowledge.recipes),
         ("signature", lines.signatures),
         ("question", tree.questions),
         ("cause", tree.causes),

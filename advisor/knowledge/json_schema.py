@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from advisor.knowledge.entries import LinesPart, TreePart
-from advisor.knowledge.schema import Advisory, Case, Framework, GpuFact, KnobFact, ModelFact, Remedy
+from advisor.knowledge.schema import Advisory, Case, Framework, GpuFact, KnobFact, ModelFact, RecipeFact, Remedy
 from advisor.rules.expression import json_schema
 
 FILES: dict[str, Any] = {
@@ -20,6 +20,7 @@ FILES: dict[str, Any] = {
     "models": tuple[ModelFact, ...],
     "gpus": tuple[GpuFact, ...],
     "knobs": tuple[KnobFact, ...],
+    "recipes": tuple[RecipeFact, ...],
     "decision_tree": TreePart,
     "signatures": LinesPart,
 }

@@ -19,6 +19,7 @@ from advisor.knowledge.schema import (
     KnobFact,
     Knowledge,
     ModelFact,
+    RecipeFact,
     Remedy,
     Signatures,
     Tree,
@@ -95,6 +96,7 @@ def compile_knowledge(folder: Path, language: str = ENGLISH) -> Knowledge:
         models=_typed(folder / "models.yaml", words, tuple[ModelFact, ...]),
         gpus=_typed(folder / "gpus.yaml", words, tuple[GpuFact, ...]),
         knobs=_typed(folder / "knobs.yaml", words, tuple[KnobFact, ...]),
+        recipes=_typed(folder / "recipes.yaml", words, tuple[RecipeFact, ...]),
     )
 
 

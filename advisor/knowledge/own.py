@@ -77,6 +77,7 @@ def _over(ours: Knowledge, entries: Sequence[KnowledgeEntry]) -> Knowledge:
         models=over("model", ours.models, _name),
         gpus=over("gpu", ours.gpus, _name),
         knobs=over("knob", ours.knobs, _id),
+        recipes=over("recipe", ours.recipes, _id),
         tree=Tree(
             start=start,
             questions=over("question", ours.tree.questions, _id),

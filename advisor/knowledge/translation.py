@@ -29,6 +29,7 @@ PROSE: Mapping[str, frozenset[str]] = {
     "gpus": frozenset(),
     "knobs": frozenset({"title", "unit", "says"}),
     "models": frozenset(),
+    "recipes": frozenset({"title"}),
     "remedies": frozenset({"title", "costs", "says", "because", "caveats"}),
     "signatures": frozenset({"title", "says", "settle_by", "versions"}),
 }

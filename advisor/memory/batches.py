@@ -19,7 +19,6 @@ from advisor.memory.constants import (
     SHORTEST_PACKED,
     SHORTEST_PADDED,
 )
-from advisor.run.derive import GIVEN_ANSWERS, PAIRS
 from advisor.run.run import KnobValue, Run
 from advisor.words import Basis
 
@@ -112,7 +111,7 @@ def update_pass(run: Run, assumed: Assumptions) -> Pass:
 
 def _rows_of(run: Run, micro: float | None) -> float | None:
     """Rows of a pass of `micro` samples: a preference pair has two."""
-    return 2 * micro if micro and run.algorithm in PAIRS else micro
+    return run.recipe.rows * micro if micro else micro
 
 
 def scoring_pass(run: Run, assumed: Assumptions) -> Pass:
@@ -185,7 +184,7 @@ def _pass(
     if not unpadded:
         low = cap.value if run.mechanics.trainer == "fsdp" else round(cap.value * SHORTEST_PADDED)
         return Pass(cap.within(low=low), sequences, length, whole, True)
-    if run.algorithm in GIVEN_ANSWERS:
+    if run.recipe.answers == "given":
         real, low = (cap * quantity("of the longest on average", FILL_GIVEN, "%")).rounded(), FILL_GIVEN_LOW
     elif sequences == 1:
         real, low = cap, FILL_LOW

@@ -26,7 +26,6 @@ from advisor.memory.constants import (
 )
 from advisor.memory.megatron import Split, split_of
 from advisor.memory.per_parameter import Bytes, Trainer, bytes_of, is_low_rank
-from advisor.run.derive import GIVEN_ANSWERS
 from advisor.run.run import ModelShape, Run
 from advisor.units import show_bytes
 from advisor.words import Basis, weakest
@@ -137,7 +136,7 @@ class Inputs(Struct, frozen=True, eq=False):
     @property
     def answers_given(self) -> bool:
         """Whether the answers stand in the data: fine-tuning, preference pairs."""
-        return self.run.algorithm in GIVEN_ANSWERS
+        return self.run.recipe.answers == "given"
 
     @property
     def trained(self) -> Amount:
@@ -274,7 +273,7 @@ def read_inputs(run: Run, machine: Machine, crash: Crash | None = None) -> Input
     _note_guesses(run, trainer, assumed)
     per_node = max(1, topology.gpus_per_node)
     splits = run.is_on("actor.tensor_splits_stream", run.mechanics.tensor_splits_stream)
-    rolls_out = run.algorithm not in GIVEN_ANSWERS
+    rolls_out = run.recipe.answers == "generated"
     guessed = bool(unread) or (run.unread is not None and run.unread.told_by in ("name", "nothing"))
     sure = topology.known and not guessed and trainer != "megatron"
     return Inputs(
@@ -343,7 +342,7 @@ def _note_limits(run: Run, trainer: Trainer, assumed: Assumptions) -> None:
         assumed.note(say(_LIKE[trainer]))
     if (run.number("actor.quantized_bits") or 16) < 16:
         assumed.note(say("a quantised base: counted from the libraries' code, compared with no reading"))
-    if run.algorithm in GIVEN_ANSWERS and not run.number("data.pack_tokens"):
+    if run.recipe.answers == "given" and not run.number("data.pack_tokens"):
         assumed.note(say("rows of the data as long as their cap; shorter ones need less"))
 
 
@@ -352,9 +351,8 @@ def _note_guesses(run: Run, trainer: Trainer, assumed: Assumptions) -> None:
         if knob.source == "assumed" and knob.value is not None:
             told = {"knob": knob.name, "value": knob.value, "note": knob.note}
             assumed.note(say("{knob} = {value} ({note})", **told) if knob.note else f"{knob.name} = {knob.value}")
-    engine = (
-        run.topology.rollout_gpus > 0 and run.algorithm not in GIVEN_ANSWERS and _engine_name(run) not in _NO_ENGINE
-    )
+    rolls_out = run.recipe.answers == "generated"
+    engine = run.topology.rollout_gpus > 0 and rolls_out and _engine_name(run) not in _NO_ENGINE
     if engine and run.number("rollout.memory_share") is None:
         assumed.note(say("the engine's share of the card: {share}, vLLM's own", share=ASSUMED_SHARE))
     _note_limits(run, trainer, assumed)

@@ -62,13 +62,14 @@ def _bounds(inputs: Inputs) -> Bounds | None:
 
 def phases_of(inputs: Inputs) -> tuple[Phase, ...]:
     """The phases of this run, in the order of `words.PHASES`."""
-    rollouts = inputs.run.topology.rollout_gpus > 0 and not inputs.answers_given
+    generated = inputs.run.recipe.answers == "generated"
+    rollouts = inputs.run.topology.rollout_gpus > 0 and generated
     absent: set[Phase] = set()
     if not inputs.has_engine:
         absent |= {"rollout_init", "weight_sync"}
     if not rollouts:
         absent |= {"rollout_init", "rollout_generate", "weight_sync"}
-        absent |= set() if inputs.evaluation is not None and inputs.answers_given else {"validation"}
+        absent |= set() if inputs.evaluation is not None and not generated else {"validation"}
         absent |= set() if inputs.has_reference else {"log_prob"}
     every = inputs.run.number("checkpoint.every")
     if every is not None and every <= 0:  # -1 and 0 switch checkpoints off

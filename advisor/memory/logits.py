@@ -9,7 +9,6 @@ from advisor.memory.batches import Pass
 from advisor.memory.cells import Cell, Note, cell, note
 from advisor.memory.gathered import of_table
 from advisor.memory.inputs import Inputs
-from advisor.run.derive import NO_REFERENCE
 
 
 def logits_bytes(inputs: Inputs, step: Pass, *, updating: bool) -> tuple[Amount, Note]:
@@ -22,7 +21,7 @@ def logits_bytes(inputs: Inputs, step: Pass, *, updating: bool) -> tuple[Amount,
         chunks = mark("entropy in chunks of {tokens} tokens")
         words = mark("entropy in chunks of {tokens} tokens, whose graphs are all kept") if updating else chunks
         return kept + in_bytes("", c.ENTROPY_CHUNK_BYTES) * part, note(words, tokens=c.ENTROPY_CHUNK_TOKENS)
-    if not updating and run.algorithm in NO_REFERENCE:
+    if not updating and run.recipe.loss == "tokens":
         return in_bytes("", c.FLOAT_LOSS_FORWARD), Note(mark("the loss of an evaluation pass"))
     kind = "update" if updating else "forward"
     base = inputs.mechanic(f"logits_{kind}_bytes")
@@ -52,6 +51,8 @@ def _eager_entropy(inputs: Inputs) -> bool:
 
 def logits_cell(inputs: Inputs, step: Pass, *, updating: bool) -> Cell:
     """Logits and their copies live at once; a loss in chunks holds one chunk."""
+    if inputs.run.recipe.head != "vocabulary":
+        return cell("logits", in_bytes("", 0), mark("a score in place of the vocabulary"))
     vocab = quantity("vocabulary", inputs.shape.vocab, basis=inputs.shape.basis)
     if inputs.run.is_on("actor.fused_loss") and (updating or inputs.mechanics.fused_loss_scores):
         tokens = quantity("tokens", min(step.tokens.value, c.FUSED_CHUNK_TOKENS), basis=step.tokens.basis)
@@ -74,6 +75,7 @@ def lost_logits(inputs: Inputs, step: Pass) -> list[Cell]:
     lengths vary from pass to pass, the blocks that shorter ones left. Segments that can grow lose neither."""
     per, _ = logits_bytes(inputs, step, updating=True)
     fused = inputs.run.is_on("actor.fused_loss")
+    fused = fused or inputs.run.recipe.head != "vocabulary"
     if fused or per.value != c.FLOAT_LOSS or inputs.trainer == "megatron" or inputs.expandable:
         return []
     output = quantity("vocabulary", inputs.shape.vocab) * quantity("tokens", step.tokens.value, basis="estimated")

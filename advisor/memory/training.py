@@ -75,6 +75,16 @@ def reward_cells(inputs: Inputs, beside: RewardPlace) -> list[Cell]:
     return [cell("reference", size, words)]
 
 
+def teacher_cells(inputs: Inputs) -> list[Cell]:
+    """Weights of the model that a distilled one learns from; its size by its name, else that of the student."""
+    if not inputs.run.recipe.teacher:
+        return []
+    named = size_in_name(str(inputs.run.value("teacher.path") or "").lower())
+    count = quantity("parameters", named or inputs.shape.parameters, basis="estimated")
+    size = c.IN_BF16 * count / (inputs.over if inputs.stage == 3 else 1)
+    return [cell("reference", size, mark("teacher") if named else mark("teacher, as large as the student, assumed"))]
+
+
 def reference_on_host(inputs: Inputs) -> bool:
     """The reference streams from host RAM."""
     return inputs.mechanics.reference_on == "host" or inputs.run.is_on("reference.offload")
@@ -89,6 +99,7 @@ def states_in(inputs: Inputs, moment: StepMoment) -> list[Cell]:
         *(resident_states(inputs, "critic", moment) if shared else []),
         *reference_cells(inputs),
         *reward_cells(inputs, "actor"),
+        *teacher_cells(inputs),
         buffers_cell(inputs),
     ]
 

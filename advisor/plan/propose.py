@@ -55,7 +55,7 @@ class Proposal(Struct, frozen=True):
     @property
     def blind(self) -> bool:
         """Unseen, and it may be a step back: a switch is on once it is set, a number may have been lower already."""
-        return self.unseen and not all(one.switch for one in self.present.values())
+        return self.unseen and not next(iter(self.present.values())).switch
 
     @property
     def results(self) -> Results:

@@ -174,8 +174,8 @@ def remarks(state: State) -> tuple[str, ...]:
 def subject(run: Run) -> str:
     """ "EasyR1 · GRPO · Qwen2.5-VL-7B (8.29B parameters)"."""
     parts = [run.title if run.framework != "unknown" else say("unknown framework")]
-    if run.algorithm != "unknown":
-        parts.append(run.algorithm.upper() if len(run.algorithm) <= 5 else run.algorithm)
+    if run.framework != "unknown" or run.algorithm != "unknown":
+        parts.append(run.recipe.title)
     name = run.model_name or (run.model.name if run.model else "")
     if name:
         size = show_params(run.model.parameters) if run.model else ""

@@ -8,6 +8,7 @@ from functools import cached_property, partial
 from typing import Any, TypeVar
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from advisor.knowledge.schema import Framework, Scalar, SettingFact
 from advisor.knowledge.vocabulary import COUNTS
@@ -67,7 +68,9 @@ class Natives(Struct, dict=True):
     libraries: Mapping[str, str] = field(default_factory=dict)
     """Versions of the installed libraries, as far as they are known."""
     rolls_out: bool = True
-    """False: the algorithm trains on given answers, so what says anything of a rollout engine is idle."""
+    """False: nothing is rolled out as far as is known, so what says anything of a rollout engine is idle."""
+    algorithm: str = ""
+    """The training method; "" while it is not read yet."""
 
     def value(self, key: str) -> KnobValue | None:
         """The typed value in force; None where unset."""
@@ -165,7 +168,7 @@ class RunScope:
         if name == "program":
             return self.natives.program
         if name == "algorithm":
-            return self.algorithm
+            return self.algorithm or self.natives.algorithm or None
         if name.startswith(LibraryPrefix):
             return self.natives.libraries.get(name.removeprefix(LibraryPrefix))
         if name.startswith("model.") and self.model is not None:
@@ -327,6 +330,20 @@ def _of_named_config(
         for key, value in defaults.items()
         if (known := framework.settings.get(key)) is None or fact_in(known, era) is not None
     }
+
+
+def with_defaults_of_method(natives: Natives) -> Natives:
+    """The defaults that only this program, backend or method has, in place of the framework's usual ones."""
+    scope = _Chosen(natives)
+    own = {}
+    for key, native in natives.values.items():
+        rules = native.fact.default_when if native.fact is not None and not native.given else ()
+        chosen = next((rule for rule in rules if rule.when.holds(scope) is True), None)
+        if chosen is not None:
+            default = in_this_era(chosen.default, natives.era)
+            text = None if default is None else str(default)
+            own[key] = _native(key, text, "default", native.fact, native.setting)
+    return replace(natives, values={**natives.values, **own}) if own else natives
 
 
 def shipped_files(framework: Framework | None, missing: Iterable[str]) -> tuple[str, ...]:

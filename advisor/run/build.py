@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
-from fnmatch import fnmatchcase
 from math import prod
 from typing import Any
 
@@ -13,6 +12,7 @@ from msgspec.structs import replace
 from advisor.knowledge.schema import Framework, MechanicsWhen, ModelFact
 from advisor.language import say
 from advisor.machine.inventory import Machine
+from advisor.run.algorithm import algorithm_of
 from advisor.run.bound import (
     EnvironmentPrefix,
     Native,
@@ -22,14 +22,16 @@ from advisor.run.bound import (
     bind_natives,
     default_of,
     shipped_files,
+    with_defaults_of_method,
 )
 from advisor.run.conversion import conversions, to_knob
-from advisor.run.derive import GIVEN_ANSWERS, derive_knobs
+from advisor.run.derive import derive_knobs
 from advisor.run.dialect import Recognised, elsewhere, newer_than_read, version_notes
 from advisor.run.implied import stated_topology
 from advisor.run.mechanics import UNKNOWN, FilledMechanics, assumed_mechanics, mechanics_of, usual_trainer
+from advisor.run.recipe import recipe_of
 from advisor.run.run import Knob, ModelShape, Run, Topology, Unread
-from advisor.run.shape import find_shape
+from advisor.run.shape import find_shape, without_head
 from advisor.run.topology import read_topology, too_few
 from advisor.run.unknown_keys import unknown_keys, unknown_note
 from advisor.run.unread import doubts_of, taken
@@ -92,11 +94,16 @@ def build_run(inputs: RunInputs) -> BuiltRun:
         libraries=libraries,
         shipped=shipped,
     )
-    topology = read_topology(natives, inputs.machine, inputs.sized)
+    topology = read_topology(natives, inputs.machine, inputs.sized, launch.spreads if launch is not None else "")
     told = inputs.knobs.get("algorithm.estimator")
-    programs = (natives.program,) if natives.program else inputs.frames
-    algorithm = str(told.value) if told else _algorithm(framework, natives, programs, shows_all)
-    natives = replace(natives, rolls_out=algorithm not in GIVEN_ANSWERS)
+    algorithm = (
+        str(told.value)
+        if told
+        else algorithm_of(framework, natives, inputs.frames, inputs.knobs, _programs(launch), shows_all)
+    )
+    recipe = recipe_of(algorithm)
+    natives = replace(natives, rolls_out=recipe.answers == "generated", algorithm=algorithm)
+    natives = with_defaults_of_method(natives) if shows_all else natives
     filled = _mechanics(framework, inputs, natives, algorithm)
     mechanics = filled.mechanics
     if mechanics.trainer == "megatron":
@@ -108,6 +115,7 @@ def build_run(inputs: RunInputs) -> BuiltRun:
     stated = None if path is None or path.value is None else str(path.value)
     name = inputs.model_name or stated or _path_ending(natives, "model.path")
     shape = inputs.tables.once(("shape", name), lambda: find_shape(name or "", inputs.models)) if name else None
+    shape = shape if shape is None or recipe.head == "vocabulary" else without_head(shape)
     if inputs.sized:
         topology = stated_topology(topology, inputs.knobs)
     missing = _missing(framework, launch)
@@ -116,7 +124,7 @@ def build_run(inputs: RunInputs) -> BuiltRun:
     knobs = {**_knobs(natives, topology, taken=() if missing else _TAKEN_AT_DEFAULT), **inputs.knobs}
     unread, of_file = taken(inputs.unread, knobs, natives, mechanics)
     knobs = {**knobs, **of_file}
-    derived = derive_knobs(knobs, natives, topology, mechanics, algorithm)
+    derived = derive_knobs(knobs, natives, topology, mechanics, recipe)
     knobs = {**knobs, **derived, **inputs.knobs}
     run = Run(
         framework=framework.framework if framework else "unknown",
@@ -154,6 +162,14 @@ def build_run(inputs: RunInputs) -> BuiltRun:
         seen_whole=shows_all and launch is not None and not launch.partial,
     )
     return BuiltRun(run, natives)
+
+
+def _programs(launch: Launch | None) -> tuple[str, ...]:
+    """What the launch runs, and the Python file that a launcher of the framework's own is given."""
+    if launch is None:
+        return ()
+    files = [word for word in launch.argv[1:] if word is not None and word.endswith(".py")]
+    return (launch.program, *files[:1])
 
 
 def _counted(launch: Launch | None) -> dict[str, str]:
@@ -240,32 +256,6 @@ def _mechanics(framework: Framework | None, inputs: RunInputs, natives: Natives,
     for chosen in _chosen(framework, natives, algorithm):
         changed.update(chosen.set)
     return mechanics_of(framework, changed)
-
-
-def _algorithm(framework: Framework | None, natives: Natives, programs: Sequence[str], has_launch: bool) -> str:
-    """The algorithm by the program (one of the files that may be it), by a key and its words, by what else is set, or
-    always the same.
-
-    A log alone has no defaults.
-    """
-    if framework is None:
-        return "unknown"
-    fact = framework.algorithm
-    known = ((program, *pair) for program in programs for pair in fact.programs.items())
-    by_program = next((word for program, pattern, word in known if fnmatchcase(program, pattern)), "")
-    if by_program:
-        return by_program
-    for key in (fact.key,) if isinstance(fact.key, str) else fact.key:
-        value = natives.value(key)
-        if value is not None:
-            word = str(value)
-            named = next((ours for pattern, ours in fact.values.items() if fnmatchcase(word, pattern)), None)
-            return named or fact.values.get(word.lower(), fact.fixed or word)
-    scope = RunScope(natives)
-    by_settings = next((ours for ours, rule in fact.by_settings.items() if rule.holds(scope) is True), "")
-    if by_settings or fact.fixed:
-        return by_settings or fact.fixed
-    return fact.default if has_launch else "unknown"
 
 
 def _knobs(natives: Natives, topology: Topology, taken: Container[str]) -> dict[str, Knob]:

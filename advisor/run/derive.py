@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from advisor.knowledge.schema import Mechanics
+from advisor.knowledge.schema import Mechanics, RecipeFact
 from advisor.language import Sayings, say
 from advisor.rules.expression import Compare, Name, Sum, as_number, walk
 from advisor.run.bound import Natives
@@ -28,16 +28,10 @@ _DEEPSPEED_FILE = {
 
 
 _BUILT: Sayings[str] = Sayings({"always": "built always", "kl": "built kl", "kl_full": "built kl_full"})
-PAIRS = frozenset({"dpo", "orpo", "cpo", "rm"})
-"""Algorithms whose samples are two answers, a better and a worse one, in the same pass."""
-NO_REFERENCE = frozenset({"sft", "pt", "orpo", "cpo", "rm"})
-"""Algorithms that compare with no frozen model."""
-GIVEN_ANSWERS = PAIRS | NO_REFERENCE | {"kto"}
-"""Algorithms that train on answers that the data hold: nothing is rolled out, and one length counts both."""
 
 
 def derive_knobs(
-    knobs: Mapping[str, Knob], natives: Natives, topology: Topology, mechanics: Mechanics, algorithm: str
+    knobs: Mapping[str, Knob], natives: Natives, topology: Topology, mechanics: Mechanics, recipe: RecipeFact
 ) -> dict[str, Knob]:
     """Derived knobs by name. Only a DeepSpeed file replaces what a setting carries: the setting is then its path."""
     derived = _from_deepspeed_file(natives)
@@ -53,11 +47,11 @@ def derive_knobs(
 
     for follower, leader in _FOLLOWERS.items():
         add(follower, value_of(leader), say("follows {knob}", knob=leader))
-    if algorithm != "unknown":
-        valued = algorithm == "ppo"
-        note = say("{algorithm} has value model" if valued else "{algorithm} has no value model", algorithm=algorithm)
+    if recipe.critic is not None:
+        valued = recipe.critic
+        note = say("{algorithm} has value model" if valued else "{algorithm} has no value model", algorithm=recipe.id)
         add("critic.present", valued, note)
-    with_reference = algorithm not in NO_REFERENCE and _reference(knobs, mechanics)
+    with_reference = recipe.reference and _reference(knobs, mechanics)
     habit = say("the framework's habit")
     add("reference.present", with_reference, _BUILT[mechanics.reference_when])
     if mechanics.fused_loss_always:
@@ -67,7 +61,7 @@ def derive_knobs(
     add("rollout.sleep_level", mechanics.sleep_level, habit)
     add("reference.offload", mechanics.reference_on == "host", habit)
     prompt, response = as_number(value_of("data.prompt_tokens")), as_number(value_of("data.response_tokens"))
-    if algorithm in GIVEN_ANSWERS:
+    if recipe.answers == "given":
         given = say("answers are in the data")
         derived["data.response_tokens"] = Knob("data.response_tokens", None, "derived", note=given)
         add("data.total_tokens", prompt and int(prompt), say("prompt and answer together"))
@@ -92,8 +86,11 @@ def _from_deepspeed_file(natives: Natives) -> dict[str, Knob]:
         if text is not None:
             value = str(text) == "cpu" if key.endswith(".device") else int(str(text)) if str(text).isdigit() else None
             found[knob] = Knob(knob, value, "script", key)
-    if "actor.zero_stage" not in found and any(key.startswith("deepspeed:") for key in natives.values):
-        found["actor.zero_stage"] = Knob("actor.zero_stage", 0, "derived", note=say("DeepSpeed's own default"))
+    if any(key.startswith("deepspeed:") for key in natives.values):
+        own = say("DeepSpeed's own default")  # whatever the file's name promises
+        found.setdefault("actor.zero_stage", Knob("actor.zero_stage", 0, "derived", note=own))
+        for offload in ("actor.optimizer_offload", "actor.param_offload"):
+            found.setdefault(offload, Knob(offload, False, "derived", note=own))
     return found
 
 

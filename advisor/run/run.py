@@ -7,7 +7,8 @@ from typing import Literal
 
 from msgspec import Struct, field
 
-from advisor.knowledge.schema import Mechanics, NewestRead, Scalar
+from advisor.knowledge.schema import Mechanics, NewestRead, RecipeFact, Scalar
+from advisor.run.recipe import recipe_of
 from advisor.script.document import Setting
 from advisor.words import Basis
 
@@ -208,11 +209,16 @@ class Run(Struct, frozen=True):
         return found if isinstance(found, bool) else default
 
     @property
+    def recipe(self) -> RecipeFact:
+        """What the method needs."""
+        return recipe_of(self.algorithm)
+
+    @property
     def has_critic(self) -> bool:
         """PPO with a value model."""
-        return self.is_on("critic.present", self.algorithm == "ppo")
+        return self.is_on("critic.present", bool(self.recipe.critic))
 
     @property
     def has_reference(self) -> bool:
         """A frozen reference policy is built."""
-        return self.is_on("reference.present", True)
+        return self.is_on("reference.present", self.recipe.reference)

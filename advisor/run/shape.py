@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from advisor.knowledge.schema import ModelFact
 from advisor.language import say
 from advisor.run.config_file import local_config, read_config
@@ -43,6 +45,13 @@ def find_shape(name: str, models: Sequence[ModelFact], lookup: FindConfig = loca
     if known is not None:
         return _shape(known, known.name, known.parameters, "computed", f"models.yaml: {known.name}")
     return _estimated(name, models)
+
+
+def without_head(shape: ModelShape) -> ModelShape:
+    """The same model with a score, or nothing, in place of its language head."""
+    if shape.tied:
+        return shape
+    return replace(shape, tied=True, parameters=shape.parameters - shape.vocab * shape.hidden)
 
 
 def match_alias(name: str, models: Sequence[ModelFact]) -> ModelFact | None:

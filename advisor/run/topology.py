@@ -76,10 +76,14 @@ _DEFAULTS = {
 }
 
 
-def read_topology(natives: Natives, machine: Machine, everyone: bool = False) -> Topology:
+STAGE = "actor.zero_stage"
+
+
+def read_topology(natives: Natives, machine: Machine, everyone: bool = False, spreads: str = "") -> Topology:
     """The topology by the dialect's expressions; without a dialect all GPUs of the machine train together.
 
     `everyone`: so they do, too, where the dialect's places count none (a run file that says only which GPUs there are).
+    `spreads`: what starts a process on every card where nothing says how many.
     """
     fact = natives.framework.topology if natives.framework is not None else None
     nodes, cards = machine.nodes or 1, gpus_of(machine)
@@ -89,11 +93,16 @@ def read_topology(natives: Natives, machine: Machine, everyone: bool = False) ->
     of_all = everyone and cards > 0 and not any(_is_given(place, natives) for place in fact.counted_by)
     counted: dict[str, Any] = {"nodes": nodes, "gpus_per_node": cards, "actor_gpus": nodes * cards} if of_all else {}
     below = RunScope(natives, machine=machine)
-    unread = {} if of_all else _unread(fact, below)
+    many = "" if fact.unread_is_all else _spread_by(spreads, natives)
+    unread = {} if of_all else _unread(fact, below, many)
     stated: dict[str, RuleValue | None] = {}
+    training = cards
     if not fact.unread_is_all:
-        told = {"nodes": machine.nodes, "gpus": cards}
-        stated = {place: told[of] for place, of in unread.items() if told[of]}
+        stated = _stated(unread, machine.nodes, cards)
+        alone, full = (_TopologyScope(fact, scope, dict(counted)) for scope in (below, below.with_own(**stated)))
+        if many and full.on("colocated", True) and not alone.on("colocated", True):  # an engine has cards of its own
+            training = max(1, cards - alone.count("rollout_gpus"))
+            stated = _stated(unread, machine.nodes, training)
     scope = _TopologyScope(fact, below.with_own(**stated), counted)
     actor = scope.count("actor_gpus")
     topology = Topology(
@@ -108,7 +117,9 @@ def read_topology(natives: Natives, machine: Machine, everyone: bool = False) ->
         reference_beside_actor=scope.on("reference_beside_actor"),
         reward_on=_REWARD.get(scope.value("reward_on"), "none"),
         known=of_all or (scope.on("known") and not (unread and fact.unread_is_all)) or 0 < len(stated) == len(unread),
-        assumed=_all_cards(unread, machine) if fact.unread_is_all else _as_stated(unread, natives, machine),
+        assumed=_all_cards(unread, machine)
+        if fact.unread_is_all
+        else _as_stated(unread, natives, machine, training, many),
         asked=None if unread else scope.count_or_none("asked"),
         reserved=None if unread else scope.count_or_none("reserved"),
         asked_per_node=None if "gpus" in unread.values() else scope.count_or_none("asked_per_node"),
@@ -120,6 +131,12 @@ def read_topology(natives: Natives, machine: Machine, everyone: bool = False) ->
     return replace(topology, rollout_gpus=actor) if of_all and topology.colocated else topology
 
 
+def _stated(unread: Mapping[str, str], nodes: int | None, cards: int) -> dict[str, RuleValue | None]:
+    """Counts of the machine for places that cannot be read, as far as it has them."""
+    told = {"nodes": nodes, "gpus": cards}
+    return {place: told[of] for place, of in unread.items() if told[of]}
+
+
 def _is_given(place: str, natives: Natives) -> bool:
     """Whether the user's files, the log or the launcher set it, readable or not."""
     if place.startswith(LauncherPrefix):
@@ -128,10 +145,22 @@ def _is_given(place: str, natives: Natives) -> bool:
     return (found is not None and found.given) or place.removeprefix(EnvironmentPrefix) in natives.launcher
 
 
-def _unread(fact: TopologyFact, scope: RunScope) -> dict[str, Literal["nodes", "gpus"]]:
+def _spread_by(launcher: str, natives: Natives) -> str:
+    """Why there are several processes though nothing counts them: by the launcher, or by a setting that shares the
+    states among them; "" where nothing says so.
+    """
+    if launcher:
+        return say("{launcher} is told no number of processes", launcher=launcher)
+    sharing = (n for n in natives.carriers(STAGE) if n.given and n.text is not None and n.value not in (0, False))
+    key = next((n.key for n in sharing), "")
+    return say("{key} shares the states among processes, and nothing says how many", key=key) if key else ""
+
+
+def _unread(fact: TopologyFact, scope: RunScope, many: str) -> dict[str, Literal["nodes", "gpus"]]:
     """Places that are set to something unreadable (`$N_GPUS`, set elsewhere), and what they count: GPUs are a node's.
 
-    A launcher with options of which nothing is known (`torchrun $ARGS`) may count anything that nothing else counts.
+    A launcher with options of which nothing is known (`torchrun $ARGS`) may count anything that nothing else counts;
+    where the run spreads over processes and nothing counts them, its launcher would.
     """
     natives = scope.natives
     of_nodes = _names(fact.nodes, fact)
@@ -139,7 +168,7 @@ def _unread(fact: TopologyFact, scope: RunScope) -> dict[str, Literal["nodes", "
     for kind in _COUNTED:
         places = [place for place in fact.counted_by if (place in of_nodes) == (kind == "nodes")]
         given = [place for place in places if _is_given(place, natives)]
-        if not given and "" in natives.launcher:
+        if not given and ("" in natives.launcher or (many and kind == "gpus")):
             given = [place for place in places if place.startswith(LauncherPrefix)][:1]
         found |= {place: kind for place in given if scope.value(place) is None and _is_count(place, natives)}
     return found
@@ -160,13 +189,15 @@ def _names(expression: Expression | None, fact: TopologyFact) -> set[str]:
     return names.union(*(_names(fact.let[name], fact) for name in names & fact.let.keys()))
 
 
-def _as_stated(unread: Mapping[str, str], natives: Natives, machine: Machine) -> str:
+def _as_stated(unread: Mapping[str, str], natives: Natives, machine: Machine, cards: int, many: str) -> str:
     """What of the machine is taken for counts that cannot be read, in words; "" where it tells none."""
     clauses: list[str] = []
     for place, of in unread.items():
         name = place if _is_given(place, natives) else say("what the launcher is given")
-        told = {"place": name, "count": gpus_of(machine) if of == "gpus" else machine.nodes or 1}
-        if of == "gpus" and gpus_of(machine):
+        told = {"place": name, "count": cards if of == "gpus" else machine.nodes or 1}
+        if of == "gpus" and cards and not _is_given(place, natives) and many:
+            clauses.append(say("{why}: one is counted on each of {count} GPUs of a node", **told, why=many))
+        elif of == "gpus" and cards:
             clauses.append(say("{place} could not be resolved: taken as the {count} GPUs of a node", **told))
         elif of == "nodes" and machine.nodes:
             clauses.append(say("{place} could not be resolved: taken as the machine's nodes, {count}", **told))

@@ -18,7 +18,7 @@ from advisor.bash.text import why_unknown
 from advisor.hostile import clean_line
 from advisor.language import say
 from advisor.script.arguments import read_arguments
-from advisor.script.document import Document, DocumentKind, ScriptError, Setting
+from advisor.script.document import Document, DocumentKind, ScriptError, Setting, effective
 from advisor.script.files import Files
 from advisor.script.keyed import KeyedEntry, read_keyed, read_yaml, settings_of
 from advisor.script.launch import Launch, NotFound
@@ -84,7 +84,25 @@ def follow(
             _read(files, named, base, command.folder.decode("utf-8", "surrogateescape"), out, beside)
         else:
             _read_written(files, named, written, out)
+    follow_linked(files, base, command.folder.decode("utf-8", "surrogateescape"), out, own)
     return out
+
+
+def follow_linked(files: Files, base: Path, folder: str, out: Followed, own: Sequence[Setting] = ()) -> None:
+    """Add what the DeepSpeed and FSDP files say that the config files followed so far name; `own` settings win."""
+    taken = {_bare(setting.key) for setting in own}
+    for setting in effective(out.settings):
+        if not setting.effective or ":" in setting.key or _bare(setting.key) in taken:
+            continue
+        for named in _named({}, (setting,), ()):
+            beside = Path(setting.span.path).parent if setting.span is not None else base
+            near = base if files.candidates(named.name, base, folder) else beside
+            if named.prefix:
+                _read(files, named, near, folder, out)
+
+
+def _bare(key: str) -> str:
+    return key.lstrip("-").replace("-", "_")
 
 
 def _named(launcher: Mapping[str, str], own: Sequence[Setting], positional: Sequence[str]) -> Iterator[_Named]:
@@ -103,7 +121,7 @@ def _named(launcher: Mapping[str, str], own: Sequence[Setting], positional: Sequ
         if word.endswith((*_YAML, ".json")):
             yield _Named("", word)
     for key, value in values.items():
-        bare = key.lstrip("-").replace("-", "_")
+        bare = _bare(key)
         if bare in ("config", "config_file") and value.endswith((*_YAML, ".json")):
             yield _Named(key, value)
         elif bare in ("deepspeed", "deepspeed_config") and value.endswith(".json"):

@@ -59,6 +59,8 @@ class Launch(Struct, frozen=True):
     launcher_unread: tuple[str, ...] = ()
     """Options of the launcher whose value is not known: "--nproc_per_node" of `$WORKERS`; "" for words of which nothing
     is known, which may be any options."""
+    spreads: str = ""
+    """What starts a process on every card unless it is told a number: "accelerate"."""
     not_found: tuple[NotFound, ...] = ()
     """Every config file that the launch names and that is not there."""
 

@@ -22,7 +22,8 @@ _LAUNCH_MODULES = {
 }
 """Modules that run a program: how the program is found behind them."""
 _TRAINS = re.compile(
-    r"train|ppo|grpo|dpo|kto|rlhf|sft|dapo|distill|finetune|pretrain|realhf\.apps|areal|run_agentic"
+    r"train|ppo|grpo|gspo|dpo|kto|orpo|cpo|rloo|gkd|reward|rlhf|sft|dapo|distill|finetune|pretrain"
+    r"|realhf\.apps|areal|run_agentic"
     r"|(^|[./_])(main(_\w+)?|rl)(\.py)?$|start_\w+|run_\w*(rm|vlm)|^(swift|megatron) pt$"
 )
 _OTHER_WORK = re.compile(
@@ -223,6 +224,8 @@ _UV_TAKES = {
 }  # fmt: skip
 """Options of `uv run` with a value behind them."""
 _ENVIRONMENT = re.compile(r"([A-Za-z_]\w*)=")
+SPREADS = {"accelerate", "deepspeed", "srun", "mpirun", "mpiexec", "horovodrun", "jsrun"}
+"""Launchers and wrappers that start a process on every card, or several, without an option that says so."""
 _GIVES = {
     **dict.fromkeys(("docker", "nvidia-docker", "podman"), ("-e", "--env")),
     **dict.fromkeys(("apptainer", "singularity"), ("--env",)),

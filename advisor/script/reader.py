@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from advisor.hostile import clean_line
 from advisor.language import say
-from advisor.script.config_files import read_config
+from advisor.script.config_files import Followed, follow_linked, read_config
 from advisor.script.document import Document, DocumentKind, Rewrite, ScriptError, effective
 from advisor.script.files import Files, is_file, load
 from advisor.script.interpolation import interpolated
@@ -106,10 +106,13 @@ def config_launch(files: Files, number: int, environment: Mapping[str, str] | No
     if document.kind == "python":
         from advisor.script.python_file import python_launch, read_python
 
-        return python_launch(read_python(document, environment))
+        launch = python_launch(read_python(document, environment))
+        return replace(launch, launcher_unread=("",))  # nobody sees what starts it
     read = read_config(files, number)
-    settings = interpolated(effective(read.settings), environment or {})
-    return Launch(0, "", (), {}, tuple(settings), files=tuple(read.files), notes=tuple(read.notes))
+    out = Followed(read.settings, tuple(read.files), tuple(read.notes))
+    follow_linked(files, document.path.parent, "", out)
+    settings = interpolated(effective(out.settings), environment or {})
+    return Launch(0, "", (), {}, tuple(settings), files=out.files, notes=out.notes, not_found=out.not_found)
 
 
 FOLLOWED = ("deepspeed:", "accelerate:")

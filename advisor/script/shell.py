@@ -22,7 +22,7 @@ from advisor.script.files import Files
 from advisor.script.interpolation import interpolated
 from advisor.script.keyed import clean_value
 from advisor.script.launch import Launch
-from advisor.script.launcher import find_launcher, is_engine
+from advisor.script.launcher import SPREADS, base, find_launcher, is_engine
 from advisor.script.literal import Target, Uses, target
 
 _LONGEST_VALUE = 100_000
@@ -222,6 +222,7 @@ def _complete(reading: ShellReading, draft: ShellLaunch, base: Path) -> ShellLau
         not_found=followed.not_found,
         folder=command.folder.decode("utf-8", "surrogateescape"),
         launcher_unread=_launcher_unread(draft),
+        spreads=_spreads(draft),
         cuts=cut_short,
         partial=cuts.ends_open(reading.data[0], command.simple),
     )
@@ -290,6 +291,12 @@ def _launcher_unread(draft: ShellLaunch) -> tuple[str, ...]:
     taken = {index for argument in arguments for index in argument.fields}
     loose = any(why_unknown(draft.command.fields[index].pieces) for index in range(start, end) if index not in taken)
     return (*(argument.key for argument in arguments if argument.value is None), *([""] * loose))
+
+
+def _spreads(draft: ShellLaunch) -> str:
+    """The launcher or wrapper before the program that starts several processes by itself; "" where there is none."""
+    words = (base(shown(item)) for item in draft.command.fields[: draft.found.arguments])
+    return next((word for word in words if word in SPREADS), "")
 
 
 def runtime_environment(draft: ShellLaunch) -> dict[str, str]:

@@ -76,3 +76,13 @@ def test_an_array_that_a_branch_may_extend_keeps_what_it_surely_has(follow: Foll
         'python t.py "${A[@]}" "${B[@]}" f=7\n'
     )
     assert words(follow(script))[2:] == ["a=1", "b=2", None, "d=4", None, "f=7"]
+
+
+def test_a_script_that_looks_for_an_ascend_card_finds_none(follow: Follow) -> None:
+    script = (
+        "DEVICE=${DEVICE:-$(python3 -c 'import torch_npu' 2>/dev/null && echo npu || echo gpu)}\n"
+        'case "$DEVICE" in gpu) N=8 ;; npu) N=16 ;; *) exit 1 ;; esac\n'
+        'A=(n=$N); if [ "$DEVICE" = npu ]; then A+=(share=0.5); fi\n'
+        'python t.py "${A[@]}"\n'
+    )
+    assert words(follow(script))[2:] == ["n=8"]

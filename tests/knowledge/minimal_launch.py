@@ -14,6 +14,7 @@ from advisor.run.conversion import speaks_in_words
 
 PROGRAMS = {
     "verl": "python3 -m verl.trainer.main_ppo",
+    "verl-sft": "torchrun --nproc_per_node 8 -m verl.trainer.sft_trainer",
     "logic-rl": "python3 -m verl.trainer.main_ppo data.train_files=data/kk/instruct/5ppl/train.parquet",
     "easyr1": "python3 -m verl.trainer.main",
     "openrlhf": "python3 -m openrlhf.cli.train_ppo_ray",
@@ -23,6 +24,8 @@ PROGRAMS = {
     "nemo-rl": "python3 examples/run_grpo_math.py",
     "areal": "python3 -m areal.launcher.local examples/math/gsm8k_grpo.py",
     "deepspeed-chat": "deepspeed --num_gpus 8 main.py",
+    "llamafactory": "llamafactory-cli train",
+    "axolotl": "axolotl train",
     "agilerl": "",
     "roll": "",
     "open-reasoner-zero": "",

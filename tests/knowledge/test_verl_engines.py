@@ -141,6 +141,26 @@ def test_an_engine_on_cards_of_its_own_leaves_the_trainers_alone(read: Read) -> 
     assert read(GRPO, "0.9.0").run.topology.colocated
 
 
+def test_the_sequence_parallel_size_may_stand_with_the_engines_keys(read: Read) -> None:
+    key = "actor_rollout_ref.actor.fsdp_config.ulysses_sequence_parallel_size"
+    assert read(f"{GRPO} {key}=4", "0.9.0").run.topology.sequence_parallel == 4
+    both = read(f"{GRPO} {key}=4 actor_rollout_ref.actor.ulysses_sequence_parallel_size=2", "0.9.0")
+    assert both.run.topology.sequence_parallel >= 2
+    assert read(GRPO, "0.9.0").run.topology.sequence_parallel == 1
+
+
+def test_adapters_of_megatron_have_keys_of_their_own(read: Read) -> None:
+    whole = f"{GRPO} model_engine=megatron actor_rollout_ref.actor.megatron.tensor_model_parallel_size=4"
+    few = read(f"{whole} actor_rollout_ref.model.lora.rank=32", "0.9.0")
+    assert few.run.value("actor.lora_rank") == 32
+    assert gpu(few, "actor_update", "optimizer") < gpu(read(whole, "0.9.0"), "actor_update", "optimizer") / 10
+
+
+def test_teachers_count_among_the_cards_that_a_run_asks_for(read: Read) -> None:
+    told = "distillation.enabled=True distillation.nnodes=1 distillation.n_gpus_per_node=4"
+    assert read(f"{GRPO} {told}", "0.9.0").run.topology.asked == 12
+
+
 def advisories(state: State) -> set[str]:
     return {advice.id for advice in state.diagnosis.advisories}
 
@@ -188,3 +208,49 @@ def test_verl_091_reduces_gradients_every_pass_unless_told_otherwise(read: Read)
 def test_grad_offload_of_megatron_is_told_to_do_nothing(read: Read) -> None:
     state = read(f"{GRPO} model_engine=megatron", "0.9.0", "rollout_generate")
     assert not any("grad_offload" in change.key for step in state.plan.steps for change in step.changes)
+
+
+def traceback(*frames: str, task: str = "") -> str:
+    """A log with these frames ("file:function"), innermost last, of a Ray task."""
+    shown = "".join(
+        f'  File "/opt/verl/verl/workers/{file}", line 1, in {function}\n    x()\n'
+        for file, function in (frame.split(":") for frame in frames)
+    )
+    said = f"ray.exceptions.RayTaskError(OutOfMemoryError): ray::{task}() (pid=1, ip=10.0.0.1)\n" if task else ""
+    return f"Traceback (most recent call last):\n{said}{shown}{OOM}"
+
+
+ENGINE = ("engine/fsdp/transformer_impl.py:forward_backward_batch", "engine/fsdp/transformer_impl.py:forward_step")
+UPDATE = ("engine_workers.py:train_mini_batch", "engine_workers.py:train_batch", "engine/base.py:train_batch", *ENGINE)
+SCORE = ("engine_workers.py:infer_batch", "engine/base.py:infer_batch", *ENGINE)
+
+
+@pytest.mark.parametrize(
+    ("frames", "phase"),
+    [
+        (("engine_workers.py:update_actor", *UPDATE), "actor_update"),
+        (UPDATE, "critic_update"),
+        (("engine_workers.py:compute_log_prob", *SCORE), "log_prob"),
+        (SCORE, "log_prob"),
+    ],
+)
+def test_the_engines_own_calls_tell_the_critic_from_the_actor(
+    frames: tuple[str, ...], phase: str, tmp_path: Path
+) -> None:
+    log = tmp_path / "train.log"
+    log.write_text(traceback(*frames))
+    assert open_session(SessionRequest(logs=(log,))).crash.phase == phase
+
+
+@pytest.mark.parametrize(
+    ("task", "phase"),
+    [
+        ("WorkerDict.critic_train_mini_batch", "critic_update"),
+        ("WorkerDict.critic_infer_batch", "log_prob"),
+        ("WorkerDict.actor_rollout_ref_update_actor", "actor_update"),
+    ],
+)
+def test_rays_task_tells_the_phase_of_a_bare_line(task: str, phase: str, tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    log.write_text(traceback("../single_controller/ray/base.py:func", task=task))
+    assert open_session(SessionRequest(logs=(log,))).crash.phase == phase

@@ -72,7 +72,7 @@ def test_a_log_alone_says_that_the_log_told_the_framework(capsys: pytest.Capture
     assert code == 0, err
     answer = json.loads(out)
     assert answer["run"]["framework"] == "easyr1"
-    assert answer["run"]["algorithm"] == "unknown"
+    assert answer["run"]["algorithm"] == "rl"  # which method, only a launch tells
     framework = next(step for step in answer["diagnosis"]["path"] if step["question"].startswith("framework"))
     assert framework["source"] == "log"
 

@@ -30,10 +30,6 @@ OTHERS = {
     "--orchestrator.batch-size 128",
     "pipeline-rl": "python -m pipelinerl.launch output_dir=out actor.llm_max_rollouts=64 finetune.train_batch_size=1 "
     "finetune.gradient_accumulation_passes=1024 model_path=Qwen/Qwen2.5-7B world.actor_fraction=4",
-    # hiyouga/LLaMA-Factory examples
-    "llama-factory": "llamafactory-cli train --stage ppo --model_name_or_path meta-llama/Llama-3-8B --reward_model rm "
-    "--finetuning_type lora --template llama3 --cutoff_len 1024 --per_device_train_batch_size 1 "
-    "--gradient_accumulation_steps 8 --deepspeed ds_z3.json --max_new_tokens 512",
     # NVIDIA/NeMo-Aligner docs
     "nemo-aligner": "python -u examples/nlp/gpt/train_gpt_ppo_actor.py trainer.num_nodes=1 trainer.devices=8 "
     "model.global_batch_size=64 model.micro_batch_size=1 ++model.tensor_model_parallel_size=4 "
@@ -54,9 +50,6 @@ CONFIGS = {
     "rollout: {group_name: RolloutGroup, gpu_memory_utilization: 0.55, rollout_backend: sglang}\n"
     "data: {type: math, rollout_batch_size: 512, max_prompt_length: 1024, train_data_paths: [a]}\n"
     "actor: {group_name: ActorGroup, training_backend: fsdp, micro_batch_size: 4, global_batch_size: 1024}\n",
-    # axolotl-ai-cloud/axolotl examples
-    "axolotl": "base_model: Qwen/Qwen2.5-7B\nrl: grpo\ntrl: {beta: 0.001, use_vllm: true, num_generations: 4, "
-    "max_completion_length: 512}\nmicro_batch_size: 1\nsequence_len: 2048\nadapter: lora\n",
     "a service": "allocation_mode: spot\nregion: eu\nreplicas: 4\nimage: trainer:1\nports: [80]\n",
 }
 KNOWLEDGE = load_knowledge()

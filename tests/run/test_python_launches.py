@@ -28,7 +28,7 @@ def run_of(path: Path, text: str) -> Run:
     [
         ("GRPO", "grpo", False), ("DPO", "dpo", True), ("KTO", "kto", True), ("ORPO", "orpo", False),
         ("SFT", "sft", False),
-        ("PPO", "ppo", True), ("RLOO", "rloo", True), ("Reward", "rm", False), ("GKD", "gkd", True),
+        ("PPO", "ppo", True), ("RLOO", "rloo", True), ("Reward", "rm", False), ("GKD", "gkd", False),
     ],
 )  # fmt: skip
 def test_the_trainers_class_is_the_method(tmp_path: Path, trainer: str, method: str, reference: bool) -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from advisor.knowledge.checks.shelf import Shelf, found, settings
 from advisor.knowledge.entries import EntryKind, Finding, KnowledgeEntry
-from advisor.knowledge.schema import Cause, Framework, Remedy
+from advisor.knowledge.schema import AlgorithmFact, Cause, Framework, Remedy
 
-_WITH_SOURCE: tuple[EntryKind, ...] = ("remedy", "advisory", "case", "signature", "gpu", "model")
+_WITH_SOURCE: tuple[EntryKind, ...] = ("remedy", "advisory", "case", "signature", "gpu", "model", "recipe")
 APPLIED_BY_KEY = ("setting", "data")
 """Kinds of remedies that need a native key; the others are done outside the script."""
 
@@ -31,7 +31,22 @@ def check_references(shelf: Shelf) -> Iterator[Finding]:
         yield from _missing(entry, entry.value.knobs, shelf.ids("knob"), "knob", "knobs")
     for entry in shelf.of("framework"):
         yield from _eras(entry)
+        yield from _algorithms(entry, shelf)
     yield from _same_id_twice(shelf)
+
+
+def _algorithms(entry: KnowledgeEntry, shelf: Shelf) -> Iterator[Finding]:
+    """What a dialect's programs, settings and tasks are read as; a key may have words of its own."""
+    fact: AlgorithmFact = entry.value.algorithm
+    named = (
+        *fact.programs.values(),
+        *fact.by_settings,
+        *fact.narrowed,
+        fact.default,
+        fact.otherwise,
+        *filter(None, [fact.fixed]),
+    )
+    yield from _missing(entry, set(named) - {"unknown"}, shelf.ids("recipe"), "recipe", "algorithm")
 
 
 def check_remedies_applied(shelf: Shelf) -> Iterator[Finding]:

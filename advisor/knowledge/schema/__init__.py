@@ -30,7 +30,7 @@ from advisor.knowledge.schema.crash import (
     Signatures,
     VersionMark,
 )
-from advisor.knowledge.schema.facts import GpuFact, KnobFact, ModelFact, NewestRead
+from advisor.knowledge.schema.facts import GpuFact, KnobFact, ModelFact, NewestRead, RecipeFact
 from advisor.knowledge.schema.framework import (
     AlgorithmFact,
     Constraint,
@@ -53,7 +53,8 @@ __all__ = [
     "Era",
     "FrameRule", "FrameTier", "Framework", "FrameworkMark", "GpuFact", "Grade", "Idle", "KnobFact", "Knowledge",
     "KnownAs", "Mechanics", "MechanicsWhen", "ModelFact", "NewValue", "NewestRead", "Partners", "Progress", "Provision",
-    "Question", "Recognition", "Remedy", "RemedyEvidence", "Scalar", "SettingFact", "Sharding", "ShownByFrame",
+    "Question", "RecipeFact", "Recognition", "Remedy", "RemedyEvidence", "Scalar", "SettingFact", "Sharding",
+    "ShownByFrame",
     "Signature", "Signatures", "StatedMechanics", "Strict", "TopologyFact", "Tree", "VersionMark",
 ]  # fmt: skip
 
@@ -71,6 +72,7 @@ class Knowledge(Strict, frozen=True):
     models: tuple[ModelFact, ...]
     gpus: tuple[GpuFact, ...]
     knobs: tuple[KnobFact, ...]
+    recipes: tuple[RecipeFact, ...] = ()
     refused: tuple[str, ...] = ()
     """Files of a user's own knowledge that were left out, one sentence each: file, line and reason."""
     own_cases: tuple[str, ...] = ()

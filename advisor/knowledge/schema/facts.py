@@ -1,4 +1,4 @@
-"""Types models.yaml, gpus.yaml and knobs.yaml: shapes, GPUs, and the one vocabulary of settings."""
+"""Types models.yaml, gpus.yaml, knobs.yaml and recipes.yaml: shapes, GPUs, settings, training methods."""
 
 from __future__ import annotations
 
@@ -103,3 +103,27 @@ class NewestRead(Strict, frozen=True):
     @property
     def month(self) -> str:
         return self.date[:7]
+
+
+class RecipeFact(Strict, frozen=True):
+    """A training method: which models it needs, which passes, and what its loss holds."""
+
+    id: str
+    title: str
+    answers: Literal["generated", "given", "unknown"]
+    """Whether answers are rolled out, or stand in the data: then there is no engine, and one length counts both."""
+    rows: int = 1
+    """Rows of a pass that one sample of the micro-batch makes: 2 for a better and a worse answer."""
+    reference: bool = True
+    """It may compare with a frozen copy; the framework's mechanics say when one is built."""
+    critic: bool | None = False
+    """None: nothing tells."""
+    teacher: bool = False
+    """A second model scores the answers."""
+    words: tuple[str, ...] = ()
+    """Words of a program's name that tell the method, in any order; of several that fit, the most words tell."""
+    head: Literal["vocabulary", "score", "none"] = "vocabulary"
+    """What stands in place of the language head; without one there are no logits and no weights of it."""
+    loss: Literal["log_probs", "tokens"] = "log_probs"
+    """tokens: a plain loss, so that evaluation takes it, too."""
+    source: str = ""

@@ -90,6 +90,14 @@ class Partners(Strict, frozen=True):
     eras: tuple[str, ...] = ()
 
 
+class DefaultWhen(Strict, frozen=True):
+    """A default that only one program, backend or method has."""
+
+    when: Expression
+    default: Scalar | dict[str, Scalar] = None
+    source: str = ""
+
+
 class SettingFact(Strict, frozen=True):
     """A native key of one dialect."""
 
@@ -101,6 +109,8 @@ class SettingFact(Strict, frozen=True):
     """In words: "prompts, all GPUs", "sequences per GPU", "tokens per GPU", "fraction of the card"."""
     default: Scalar | dict[str, Scalar] = None
     """A value, or era id → value ("*" for the others). None: the framework demands or derives it."""
+    default_when: tuple[DefaultWhen, ...] = ()
+    """Defaults of single programs, backends or methods: the first that holds counts in place of `default`."""
     eras: tuple[str, ...] = ()
     """Eras in which the key exists; () = all."""
     to_knob: Expression | None = None
@@ -298,14 +308,18 @@ class AlgorithmFact(Strict, frozen=True):
     """Where the algorithm is said: by the program, in a key, or always the same."""
 
     programs: dict[str, str] = {}
-    """Program (fnmatch) → algorithm."""
+    """Program or file of a traceback (fnmatch) → algorithm, where its name does not say it (recipes.yaml)."""
     by_settings: dict[str, Expression] = {}
     """Algorithm → what of the launch's settings only it has, where neither program nor key tells."""
     fixed: str = ""
-    """Where no program and no key says otherwise."""
+    """The framework has no other."""
+    otherwise: str = "unknown"
+    """Where only a log speaks and its frames do not tell."""
+    narrowed: dict[str, Expression] = {}
+    """Algorithm → when the one that was found (`algorithm`) is this one: a loss type, a task."""
     key: str | tuple[str, ...] = ()
     values: dict[str, str] = {}
-    """The framework's word (fnmatch) → ours; a word that is not here stands for itself, or for `fixed`."""
+    """The framework's word (fnmatch) → ours; a word that is not here stands for itself."""
     default: str = "unknown"
     """Where the key is not set."""
 

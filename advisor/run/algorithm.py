@@ -1,0 +1,77 @@
+"""Tells the training method of a run: by its program, a key and its words, what is set, the files of a traceback."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from fnmatch import fnmatchcase
+
+from advisor.knowledge.schema import AlgorithmFact, Framework
+from advisor.run.bound import OF_ROLLOUTS, Natives, RunScope
+from advisor.run.recipe import RL, UNKNOWN, method_named, recipe_of
+
+
+def algorithm_of(
+    framework: Framework | None,
+    natives: Natives,
+    frames: Sequence[str],
+    knobs: Iterable[str],
+    programs: Sequence[str],
+    has_launch: bool,
+) -> str:
+    """The method's word; "unknown" where nothing tells it. `frames`: files of the log's traceback, outermost first;
+    `knobs`: those that are known from elsewhere, `programs`: what the launch runs, and what that runs.
+
+    A program that trains on given answers has a name of its own; one that rolls out may serve several methods, and a
+    key of the dialect says which. A log alone has no defaults.
+    """
+    fact = framework.algorithm if framework is not None else AlgorithmFact()
+    keyed = bool(fact.key) and fact.default != UNKNOWN
+    by_name = next((word for word in map(method_named, programs) if word), "")
+    certain = by_name if recipe_of(by_name or RL).answers == "given" or not keyed else ""
+    by_program = next((word for program in programs if (word := _by_program(fact, program))), "")
+    found = by_program or certain or _by_key(fact, natives) or _by_settings(fact, natives)
+    if not found and has_launch and not fact.fixed:
+        found = fact.default
+    if not found or found == UNKNOWN:
+        found = _by_frames(fact, frames, keyed) or fact.fixed or ("" if has_launch else fact.otherwise) or UNKNOWN
+    given = (*(one.fact.knob for one in natives.values.values() if one.given and one.fact is not None), *knobs)
+    if found == UNKNOWN and any(map(_generates, given)):
+        found = RL
+    scope = RunScope(natives, algorithm=found)
+    return next((narrow for narrow, rule in fact.narrowed.items() if rule.holds(scope) is True), found)
+
+
+def _keys(fact: AlgorithmFact) -> tuple[str, ...]:
+    return (fact.key,) if isinstance(fact.key, str) else fact.key
+
+
+def _by_program(fact: AlgorithmFact, program: str) -> str:
+    return next((word for pattern, word in fact.programs.items() if fnmatchcase(program, pattern)), "")
+
+
+def _by_key(fact: AlgorithmFact, natives: Natives) -> str:
+    for key in _keys(fact):
+        value = natives.value(key)
+        if value is not None:
+            word = str(value)
+            named = next((ours for pattern, ours in fact.values.items() if fnmatchcase(word, pattern)), None)
+            return named or fact.values.get(word.lower(), word)
+    return ""
+
+
+def _by_settings(fact: AlgorithmFact, natives: Natives) -> str:
+    scope = RunScope(natives)
+    return next((ours for ours, rule in fact.by_settings.items() if rule.holds(scope) is True), "")
+
+
+def _by_frames(fact: AlgorithmFact, frames: Sequence[str], keyed: bool) -> str:
+    """By the files of a traceback: the outermost is the program, and the outermost trainer the one that was made."""
+    trainers = [method_named(file) for file in frames if "trainer" in file.rpartition("/")[2].lower()]
+    told = (*(_by_program(fact, file) for file in frames), *trainers, *(method_named(file) for file in frames[:1]))
+    found = next((word for word in told if word), "")
+    return RL if keyed and recipe_of(found or UNKNOWN).answers == "generated" else found
+
+
+def _generates(knob: str | None) -> bool:
+    """Whether a knob says something of a rollout engine, of what feeds it, or of the answers that it makes."""
+    return knob is not None and (knob.startswith(OF_ROLLOUTS) or knob == "data.response_tokens")

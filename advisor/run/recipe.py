@@ -1,0 +1,42 @@
+"""Looks up what a training method needs, and the method that the name of a program tells."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+
+from msgspec.structs import replace
+
+from advisor.knowledge import load_knowledge
+from advisor.knowledge.schema import RecipeFact
+from advisor.language import spoken
+
+UNKNOWN, RL = "unknown", "rl"
+"""Words of a method that nothing tells, and of one that rolls out and of which nothing tells more."""
+_LAST_PART = re.compile(r"([^/.\s]+)(?:\.py)?$")
+"""Of a path, module or command: "fsdp_sft_trainer" of "verl.trainer.fsdp_sft_trainer", "sft" of "trl sft"."""
+_WORD = re.compile(r"[a-z]+")
+
+
+def recipe_of(algorithm: str) -> RecipeFact:
+    """What a method needs; a word that recipes.yaml does not have is a policy-gradient method of that name."""
+    known = _recipes(spoken())
+    title = algorithm.upper() if len(algorithm) <= 5 else algorithm
+    return known.get(algorithm) or replace(known[RL], id=algorithm, title=title, critic=False)
+
+
+@lru_cache(maxsize=2)
+def _recipes(language: str) -> Mapping[str, RecipeFact]:
+    return {recipe.id: recipe for recipe in load_knowledge(language=language).recipes}
+
+
+def method_named(program: str) -> str:
+    """The method that a program's name tells: "sft" of "examples/run_sft.py"; "" where it tells none, or several."""
+    last = _LAST_PART.search(program)
+    words = set(_WORD.findall(last[1].lower())) if last is not None else set()
+    fitting = [(len(need), one.id) for one in _recipes(spoken()).values() for said in one.words
+               if (need := set(said.split())) <= words]  # fmt: skip
+    most = max((count for count, _ in fitting), default=0)
+    named = {method for count, method in fitting if count == most}
+    return named.pop() if len(named) == 1 else ""
