@@ -47,6 +47,8 @@ class _Named(Struct, frozen=True):
     key: str
     name: str
     prefix: str = ""
+    guessed: bool = False
+    """Only the end of its path is known: "$(dirname $0)/run.yaml"."""
 
     @property
     def whole(self) -> bool:
@@ -108,6 +110,10 @@ def _named(launcher: Mapping[str, str], own: Sequence[Setting], positional: Sequ
     if accelerate:
         yield _Named("--config_file", accelerate, "accelerate:")
     values = {setting.key: setting.value for setting in own if isinstance(setting.value, str)}
+    for setting in own:
+        ending, named = setting.ending.lstrip("/"), setting.key in _CONFIG
+        if named and setting.value is None and ending != setting.ending and ending.endswith((*_YAML, ".json")):
+            yield _Named(setting.key, ending, guessed=True)
     overlay = _overlay(values)
     if overlay:
         yield overlay
@@ -162,6 +168,8 @@ def _read(files: Files, named: _Named, base: Path, folder: str, out: Followed, b
     number = next((found for name in names if (found := files.find(name, base, kind, folder)) is not None), None)
     shown = clean_line(named.name)
     if number is None:
+        if named.guessed:
+            return
         if named.key:
             where = {"key": named.key, "file": shown}
             note = say("{key} names {file}, which was not found.", **where)

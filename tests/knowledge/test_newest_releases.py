@@ -88,7 +88,7 @@ def test_areals_chunks_of_the_head_leave_no_full_logits(opened: Opened) -> None:
     assert held(after, "actor_update", "logits") < held(before, "actor_update", "logits") / 8
 
 
-@pytest.mark.parametrize(("kind", "method"), [("rl", "grpo"), ("sft", "sft"), ("dpo", "dpo"), ("rw", "rm")])
+@pytest.mark.parametrize(("kind", "method"), [("rl", "rl"), ("sft", "sft"), ("dpo", "dpo"), ("rw", "rm")])
 def test_areals_dataset_says_the_method(opened: Opened, kind: str, method: str) -> None:
     assert opened(areal(kind=kind), "areal=2.0.0", name="run.yaml").run.algorithm == method
 

@@ -61,3 +61,12 @@ def test_a_program_of_any_name_that_is_given_a_config_is_a_launch(read: Read) ->
         (launch,) = read(f"python3 {program} --config math/grpo.yaml scheduler.type=local\n").launches
         assert values(launch)["actor.path"] == "Qwen/Qwen3-8B"
     assert read("python3 math/evaluate.py --config math/grpo.yaml\n").launches == ()
+
+
+def test_a_config_beside_the_script_is_found_though_its_folder_is_computed(read: Read) -> None:
+    read("rlhf_type: grpo\n", "ray/grpo.yaml")
+    head = 'HERE="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"\n'
+    launch = read(f'{head}megatron rlhf --use_ray true --config "$HERE/grpo.yaml"\n', "ray/run.sh").launches[0]
+    assert values(launch)["rlhf_type"] == "grpo"
+    elsewhere = read(f'{head}megatron rlhf --use_ray true --config "$HERE/other.yaml"\n', "ray/run.sh").launches[0]
+    assert "rlhf_type" not in values(elsewhere)
