@@ -26,6 +26,7 @@ PROGRAMS = {
     "deepspeed-chat": "deepspeed --num_gpus 8 main.py",
     "llamafactory": "llamafactory-cli train",
     "axolotl": "axolotl train",
+    "skyrl": "python3 -m skyrl.train.entrypoints.main_base",
     "agilerl": "",
     "roll": "",
     "open-reasoner-zero": "",

@@ -1,4 +1,4 @@
-"""LLaMA-Factory and axolotl: told by options, YAML files and logs, and no engine where none runs."""
+"""LLaMA-Factory, axolotl and SkyRL: told by options, YAML files and logs, and no engine where none runs."""
 
 from __future__ import annotations
 
@@ -110,6 +110,37 @@ def test_axolotls_rl_is_the_method(rl: str, method: str, tmp_path: Path) -> None
     assert (run.framework, run.algorithm) == ("axolotl", method)
     assert (run.number("actor.quantized_bits"), run.number("actor.lora_rank")) == (4, 32)
     assert not run.is_on("rollout.colocated")
+
+
+def test_older_axolotl_writes_dpo_as_true(tmp_path: Path) -> None:
+    assert run_of(AXOLOTL + "rl: true\n", tmp_path / "x.yml").algorithm == "dpo"
+
+
+def test_the_workflow_in_a_traceback_tells_the_method(tmp_path: Path) -> None:
+    log = tmp_path / "a.log"
+    log.write_text(
+        "Traceback (most recent call last):\n"
+        '  File "/app/src/llmtuner/train/rm/workflow.py", line 38, in run_rm\n    trainer = PairwiseTrainer(\n'
+        "torch.cuda.OutOfMemoryError: CUDA out of memory.\n"
+    )
+    assert open_session(SessionRequest(None, (log,))).run.algorithm == "rm"
+
+
+@pytest.mark.parametrize(
+    ("program", "share", "era"),
+    [
+        ("skyrl.train.entrypoints.main_base", "generator.inference_engine.gpu_memory_utilization", "v0.5"),
+        ("skyrl_train.entrypoints.main_base", "generator.gpu_memory_utilization", "v0.4"),
+    ],
+)
+def test_both_of_skyrls_option_trees_are_read(program: str, share: str, era: str, tmp_path: Path) -> None:
+    text = (
+        f"uv run --isolated --extra fsdp -m {program} trainer.policy.model.path=Qwen/Qwen2.5-7B {share}=0.55 "
+        "trainer.placement.policy_num_gpus_per_node=4 trainer.micro_train_batch_size_per_gpu=4\n"
+    )
+    run = run_of(text, tmp_path / "run.sh", gpus="4xA100-80GB")
+    assert (run.framework, run.era, run.algorithm) == ("skyrl", era, "grpo")
+    assert (run.number("rollout.memory_share"), run.topology.actor_gpus) == (0.55, 4)
 
 
 def test_axolotls_packed_rows_are_as_long_as_their_cap(tmp_path: Path) -> None:

@@ -20,12 +20,6 @@ OTHERS = {
     "oat": "python -m oat.experiment.main --gpus 8 --collocate --vllm_gpu_ratio 0.45 --gradient-checkpointing "
     "--flash-attn --bf16 --zero-stage 2 --ref_offload --pretrain Qwen/Qwen2.5-7B --rollout_batch_size 128 "
     "--train_batch_size 128 --train_batch_size_per_device 1 --rnd-seed --learning_rate 1e-6 --num_samples 8",
-    # NovaSky-AI/SkyRL examples/train
-    "skyrl": "uv run --isolated --extra fsdp -m skyrl.train.entrypoints.main_base trainer.algorithm.advantage_estimator"
-    "=grpo trainer.policy.model.path=Qwen/Qwen2.5-7B trainer.placement.colocate_all=true trainer.strategy=fsdp2 "
-    "trainer.micro_train_batch_size_per_gpu=4 generator.inference_engine.gpu_memory_utilization=0.8",
-    "skyrl-0.1": "python -m skyrl_train.entrypoints.main_base trainer.train_batch_size=128 data.train_data=x.parquet "
-    "trainer.placement.policy_num_gpus_per_node=8 generator.num_inference_engines=8 generator.backend=vllm",
     "prime-rl": "uv run rl @ configs/rl.toml --trainer.model.ac --inference.gpu-memory-utilization 0.8 "
     "--orchestrator.batch-size 128",
     "pipeline-rl": "python -m pipelinerl.launch output_dir=out actor.llm_max_rollouts=64 finetune.train_batch_size=1 "
