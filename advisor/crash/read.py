@@ -181,7 +181,7 @@ class _CrashReader:
         among, frame = open_phases(cause, trace, self.rules) if phase == "unknown" else ((), "")
         if among:
             because = say("{frame}: part of {phases}; its caller is not shown", frame=frame, phases=both(among))
-        judgement = in_phase(judgement, phase)
+        judgement = in_phase(judgement, phase, trace)
         memory = judgement.memory
         evidence = self._evidence(judgement, users, rows, last)
         if cause is not None:

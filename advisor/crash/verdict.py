@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from msgspec import Struct
@@ -23,6 +24,10 @@ KILLS = frozenset(
 """Somebody sent SIGKILL, or may have: not proof of a shortage without a second witness."""
 _NO_SPACE = "enospc"
 """Prints the same of a disk and of /dev/shm."""
+_WRITES_FILES = re.compile(
+    r"(?:^|/)(?:fsspec/implementations/local|pyarrow|datasets/(?:builder|arrow_writer)|huggingface_hub|shutil)(?:[./]|$)"
+)
+"""Files of libraries that write to a disk, never to /dev/shm."""
 NEARLY_FULL = 95.0
 """Percent of host memory in use; above it the kernel or Ray kills next (Ray's own threshold is 95)."""
 _ASIDE = frozenset(("gpu-lost",))
@@ -168,9 +173,10 @@ def is_pinning(trace: Trace) -> bool:
     return _shows(trace, _PINNED)
 
 
-def in_phase(judgement: Judgement, phase: Phase) -> Judgement:
-    """The judgement where the phase settles it: no space was left while a checkpoint was written, so a disk is full."""
-    settled = judgement.cause is not None and judgement.cause.id == _NO_SPACE and phase == "checkpoint"
+def in_phase(judgement: Judgement, phase: Phase, trace: Trace) -> Judgement:
+    """The judgement where phase or frames settle it: no space was left where files are written, so a disk is full."""
+    writes = phase == "checkpoint" or any(_WRITES_FILES.search(frame.file) for frame in trace.frames)
+    settled = judgement.cause is not None and judgement.cause.id == _NO_SPACE and writes
     return Judgement("not_oom", "none", judgement.cause) if settled else judgement
 
 

@@ -99,8 +99,13 @@ def _ask(question: Question, facts: Facts, answers: Mapping[str, str]) -> Questi
         because=_because(question, answer, given, fact),
         evidence=fact.evidence if fact is not None and given is None else (),
         if_unknown=question.if_unknown,
-        suggested=suggested if given is not None and suggested != given else "",
+        suggested="" if given is None or _agrees(question, given, suggested) else suggested,
     )
+
+
+def _agrees(question: Question, given: str, suggested: str) -> bool:
+    """Whether what the evidence shows is the answer that was given, or a part of it."""
+    return suggested in ("", given) or (suggested in question.answers and question.answers[suggested].part_of == given)
 
 
 def _is_offered(option: Answer, facts: Facts) -> bool:

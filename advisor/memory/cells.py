@@ -269,7 +269,12 @@ class PhaseSum(Struct, frozen=True):
 
     @property
     def by_data(self) -> tuple[int, int]:
-        """Bytes where the run's data are as small as they may be, and where they are as large; the formulas right."""
+        """Bytes where the run's data are as small as they may be, and where they are as large; the formulas right.
+
+        What was measured was measured with its data.
+        """
+        if self.measured:
+            return self.expected, self.expected
         ends = [each.by_data for each in self.cells]
         return sum(end[0] for end in ends), sum(end[1] for end in ends)
 

@@ -50,7 +50,7 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
     # no ledger of GPU or host counts what ran out there
     quiet = healed or undecided or cause.memory in ("unknown", "shm")
     picked = Selected({}) if quiet else select(proposals, situation, cause, only_same_results=bool(maybe))
-    beyond = _beyond(picked, proposals, situation, maybe)
+    beyond = "" if healed else _beyond(picked, proposals, situation, maybe)
     against = exclusions(proposals, situation)
     for proposal in (picked.own.get(p.remedy.id, p) for p in proposals):
         step = step_of(proposal, situation, selected=proposal.remedy.id in picked.own)

@@ -142,7 +142,7 @@ def machine_file(machine: Machine) -> dict[str, Any]:
 def run_json(run: Run) -> dict[str, Any]:
     """The contract's `run`, with the knobs the settings carry."""
     return {
-        "framework": run.framework,
+        "framework": run.part_of or run.framework,
         "era": run.era,
         "newest_read": {"version": read.name, "date": read.date} if (read := run.newest_read) else None,
         "algorithm": run.algorithm,

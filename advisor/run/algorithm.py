@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 
 from advisor.knowledge.schema import AlgorithmFact, Framework
 from advisor.run.bound import OF_ROLLOUTS, Natives, RunScope
 from advisor.run.recipe import RL, UNKNOWN, method_named, recipe_of
+
+_ENGINE_FILE = re.compile(r"(?:^|[/.])(?:vllm|sglang|lmdeploy|tensorrt_llm)[/.]")
+"""A file or module of an engine that generates answers: what trains on given ones has none in its traceback."""
 
 
 def algorithm_of(
@@ -35,7 +39,7 @@ def algorithm_of(
     if not found or found == UNKNOWN:
         found = _by_frames(fact, frames, keyed) or fact.fixed or ("" if has_launch else fact.otherwise) or UNKNOWN
     given = (*(one.fact.knob for one in natives.values.values() if one.given and one.fact is not None), *knobs)
-    if found == UNKNOWN and any(map(_generates, given)):
+    if found == UNKNOWN and (any(map(_generates, given)) or any(map(_ENGINE_FILE.search, frames))):
         found = RL
     scope = RunScope(natives, algorithm=found)
     return next((narrow for narrow, rule in fact.narrowed.items() if rule.holds(scope) is True), found)

@@ -129,6 +129,7 @@ def build_run(inputs: RunInputs) -> BuiltRun:
     knobs = {**knobs, **derived, **inputs.knobs}
     run = Run(
         framework=framework.framework if framework else "unknown",
+        part_of=framework.part_of if framework else "",
         title=framework.title if framework else say("no dialect known"),
         era=inputs.recognised.era,
         algorithm=algorithm,

@@ -182,6 +182,8 @@ class Run(Struct, frozen=True):
     """Fields of `mechanics` that nobody states: they are what is usual for this kind of trainer."""
     doubts: tuple[str, ...] = ()
     """What missing files and a version that nobody read leave in doubt, a sentence each."""
+    part_of: str = ""
+    """The framework whose program this is, where its dialect is another one; "" for the framework's own."""
     undescribed: str = ""
     """Why nothing says how the run holds memory, in words: no dialect and no run file, or a backend nobody has read."""
     unknown_keys: tuple[UnknownKey, ...] = ()

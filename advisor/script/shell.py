@@ -377,6 +377,8 @@ def _cuts(reading: ShellReading, draft: ShellLaunch) -> tuple[str, ...]:
         place = text.place(at, at, "plain")
         return 0 if place is None else line_at(reading.starts[place.doc], place.start)
 
+    if not draft.found.program:  # a piece without its command: nobody pastes one line by line with backslashes
+        return ()
     told = [cuts.told_of_join(one, line(one.at)) for one in reading.cuts if simple.start <= one.start <= simple.end]
     if (lost := cuts.cut_below(simple, text.data)) is not None:
         told.append(cuts.told_of_loss(lost, line(lost.at)))

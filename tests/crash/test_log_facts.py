@@ -155,3 +155,22 @@ def test_a_list_that_names_the_killed_alone_tells_nothing_of_who_holds_the_node(
 
     assert listed_users([row("main_task", 3 * GIB)]) == ()
     assert [user.command for user in listed_users([row("main_task", 300 * GIB)])] == ["main_task"]
+
+
+@pytest.mark.parametrize(
+    ("file", "verdict"),
+    [("fsspec/implementations/local.py", "not_oom"), ("torch/multiprocessing/reductions.py", "unclear")],
+)
+def test_no_space_in_a_frame_that_writes_files_is_a_full_disk(file, verdict):
+    log = f"""Traceback (most recent call last):
+  File "/opt/py/site-packages/{file}", line 382, in write
+    return self.f.write(*args, **kwargs)
+OSError: [Errno 28] No space left on device
+"""
+    assert judge(log).verdict == verdict
+
+
+def test_a_kernels_assertion_is_no_shortage_whatever_stands_in_its_condition():
+    said = "probability tensor contains either `inf`, `nan` or element < 0"
+    line = f"2/87543 [00:18<223:50:10,  9.20s/it]../aten/x.cu:110: _k: block: [0,0,0] Assertion `{said}` failed."
+    assert judge(f"  0%|      | {line}\n").signature == "kernel-assertion"

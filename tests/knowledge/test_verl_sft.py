@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from advisor.report.json_report import run_json
 from advisor.session import SessionRequest, State, open_session
 
 TORCHRUN = "torchrun --standalone --nnodes=1 --nproc_per_node=4 -m"
@@ -47,3 +48,12 @@ def test_each_trainer_reads_its_own_keys(tmp_path: Path) -> None:
 def test_an_engine_that_nobody_has_read_is_not_predicted(tmp_path: Path) -> None:
     assert any("not known here" in one for one in read(f"{NEW} engine=veomni", "0.9.0", tmp_path).ledger.missing)
     assert not read(f"{NEW} engine=fsdp", "0.9.0", tmp_path).ledger.missing
+
+
+def test_it_is_a_program_of_verl_to_whoever_asks(tmp_path):
+    script = tmp_path / "run.sh"
+    script.write_text("torchrun --nproc_per_node 8 -m verl.trainer.sft_trainer model.path=Qwen/Qwen2.5-7B\n")
+    state = open_session(SessionRequest(script, answers={"framework": "verl", "memory": "gpu"}))
+    assert run_json(state.run)["framework"] == "verl"
+    step = next(step for step in state.diagnosis.path if step.question == "framework")
+    assert (step.answer, step.suggested) == ("verl", "")

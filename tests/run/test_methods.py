@@ -124,3 +124,15 @@ def test_megatron_programs_of_swift_train_everything_unless_told_otherwise(tmp_p
     full, low_rank = (state_of(tmp_path, launch.format(program)).run for program in ("megatron sft", "swift sft"))
     assert full.is_on("actor.full_finetuning")
     assert not low_rank.is_on("actor.full_finetuning", True)
+
+
+def test_an_engine_in_the_traceback_shows_that_answers_are_generated(tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    log.write_text(
+        '(Actor pid=3)   File "/opt/py/site-packages/vllm/device_allocator/cumem.py", line 207, in wake_up\n'
+        "(Actor pid=3)     create_and_map(handle)\n"
+        "(Actor pid=3) RuntimeError: CUDA Error: out of memory at /workspace/csrc/cumem_allocator.cpp:62\n"
+    )
+    state = open_session(SessionRequest(None, (log,), answers={"framework": "openrlhf"}))
+    assert state.run.recipe.answers == "generated"
+    assert "lower-rollout-share" in {step.id for step in state.plan.steps}

@@ -6,6 +6,7 @@ import pytest
 
 from advisor.script.document import EditRefused, EditRequest
 from advisor.script.edit import rewrite
+from advisor.script.reader import read_script
 from tests.script.conftest import Read, values
 
 NESTED = "policy:\n  max_len: 16384\n  dtensor:\n    # two\n    tensor_parallel_size: 2\n    offload: True\n"
@@ -79,3 +80,12 @@ def test_what_is_no_setting_of_this_run_is_not_read_as_one(read: Read, text: str
 def test_pasted_settings_are_not_written_into(read: Read) -> None:
     with pytest.raises(EditRefused):
         rewrite(read("It is this:\n" + NESTED, "run.sh"), 0, [EditRequest("policy.max_len", "2")])
+
+
+def test_lines_of_settings_without_a_command_are_not_a_cut_one(tmp_path):
+    script = tmp_path / "run.sh"
+    keys = ("actor_rollout_ref.actor.ulysses_sequence_parallel_size", "actor_rollout_ref.actor.ppo_mini_batch_size")
+    script.write_text("".join(f"{key}=4\n" for key in keys))
+    launch = read_script(script).launches[0]
+    assert {setting.key for setting in launch.settings} == set(keys)
+    assert launch.cuts == ()

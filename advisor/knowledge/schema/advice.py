@@ -15,6 +15,8 @@ class Answer(Strict, frozen=True):
     title: str
     shown_by: tuple[Expression, ...] = ()
     """What gives this answer by itself, as `memory == "gpu"`; the first answer of which one holds is taken."""
+    part_of: str = ""
+    """An answer that includes this one: it does not contradict what shows this one."""
     unless: Expression | None = None
     """Where this holds, nobody is offered the answer: `not rolls_out` of a phase that only a rollout has."""
     next: str | None = None

@@ -415,6 +415,8 @@ class Framework(Strict, frozen=True):
     notes: tuple[str, ...] = ()
     checkout: tuple[str, ...] = ()
     """Files of its source tree, from the root, that state its version; pyproject.toml is looked at anyway."""
+    part_of: str = ""
+    """The framework whose other programs this describes: what the run is called in JSON."""
     newest_read: NewestRead | None = None
     """A dialect whose newest era has no end needs it: what is newer is answered with a doubt."""
     source: str = ""
