@@ -249,12 +249,14 @@ def bind_natives(
     tables: Tables | None = None,
     libraries: Mapping[str, str] | None = None,
     shipped: Iterable[str] = (),
+    in_pieces: bool = False,
 ) -> Natives:
     """The table of native values. `overrides` are the plan's what-ifs: key (`$NAME` for variables) → text, None removes
     it.
 
     `with_defaults` False: there is no launch to look at, so what is not set is not known to be at its default.
-    `shipped`: files of the framework's own that the launch names and that were not found.
+    `shipped`: files of the framework's own that the launch names and that were not found. `in_pieces`: the launch was
+    quoted in part, so the front of a key may be missing; so it is where no key is known as it stands.
     """
     tables = Tables() if tables is None else tables
     values: dict[str, Native] = {}
@@ -262,6 +264,7 @@ def bind_natives(
         rows = partial(_default_rows, framework, era, with_defaults)
         values = dict(tables.once((framework.framework, era, with_defaults), rows))
     settings = tuple(settings)
+    in_pieces = in_pieces or not any(native(setting.key) in values for setting in settings)
     for key, default in _of_named_config(framework, era, settings, shipped).items():
         values[key] = _native(
             key, None if default is None else str(default), "default", _fact(framework, era, key, values)
@@ -269,6 +272,7 @@ def bind_natives(
     for setting in settings:
         if setting.effective:
             key = native(setting.key)
+            key = _in_full(key, values) if in_pieces and key not in values else key
             text = setting.text if setting.resolved else _leader(setting)
             source: KnobSource = "environment" if setting.origin == "environment" else "script"
             values[key] = _native(key, text, source, _fact(framework, era, key, values), setting)
@@ -389,6 +393,17 @@ def keys_of_knobs(framework: Framework | None, era: str, knobs: Mapping[str, str
         if fact is not None and fact.knob is not None and fact.knob in knobs and fact.to_knob is None:
             found.setdefault(fact.knob, key)
     return {key: knobs[knob] for knob, key in found.items()}
+
+
+def _in_full(key: str, values: Mapping[str, Native]) -> str:
+    """The one setting whose key ends in `key`, as people quote it; of several roles, the trained model's."""
+    ends = [full for full, known in values.items() if full.endswith(f".{key}") and known.fact is not None]
+    own = [full for full in ends if not (_knob(values[full]) or "").startswith(("critic.", "reference."))]
+    return next((found[0] for found in (ends, own) if len(found) == 1), key)
+
+
+def _knob(known: Native) -> str | None:
+    return known.fact.knob if known.fact is not None else None
 
 
 def _fact(framework: Framework | None, era: str, key: str, values: Mapping[str, Native]) -> SettingFact | None:

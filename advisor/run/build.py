@@ -93,6 +93,7 @@ def build_run(inputs: RunInputs) -> BuiltRun:
         tables=inputs.tables,
         libraries=libraries,
         shipped=shipped,
+        in_pieces=launch is not None and launch.partial,
     )
     topology = read_topology(natives, inputs.machine, inputs.sized, launch.spreads if launch is not None else "")
     told = inputs.knobs.get("algorithm.estimator")
