@@ -79,6 +79,8 @@ PHASE_TABLE: dict[Phase, PhaseRow] = {
     ),
 }
 """In the order of JSON, which is that of a usual step."""
+GENERATING: frozenset[Phase] = frozenset(("rollout_init", "rollout_generate", "weight_sync"))
+"""Phases that only a run has which generates answers."""
 PHASE_TITLES: Sayings[Phase] = Sayings({phase: row.title for phase, row in PHASE_TABLE.items()})
 PHASE_NAMES: Sayings[Phase] = Sayings({phase: row.name for phase, row in PHASE_TABLE.items()})
 
