@@ -27,6 +27,7 @@ from advisor.diagnosis.open_questions import (
     with_version,
 )
 from advisor.knowledge import Knowledge, open_knowledge
+from advisor.knowledge.schema import Cause
 from advisor.language import listed, say
 from advisor.machine.inventory import Machine
 from advisor.memory.attribution import attribute
@@ -198,6 +199,21 @@ def accept(state: State, which: str) -> State:
     return _with_steps(state, {s.id: s.id in wanted for s in state.plan.steps})
 
 
+def only(state: State, allowed: Callable[[PlanStep], bool]) -> State:
+    """The same session with a plan that chooses none but the steps that `allowed` lets pass."""
+    cause = next((one for one in state.knowledge.tree.causes if one.id == state.diagnosis.cause), None)
+    if state.situation is None or cause is None:
+        return state
+    situation, plan = state.situation, state.plan
+    for _ in range(MOST_PLANS):
+        barred = situation.barred | {step.id for step in plan.steps if not allowed(step)}
+        if barred == situation.barred:
+            break
+        situation = replace(situation, barred=barred)
+        plan, situation = _planned(situation, cause, state.script, state.launch_index)
+    return replace(state, plan=plan, situation=situation)
+
+
 def _no_step(name: str, known: Iterable[str]) -> str:
     steps = listed(known) or say("none")
     return say("the plan has no step {name!r}; it has {steps}", name=name, steps=steps)
@@ -297,7 +313,7 @@ def _think(
     versioned = with_version(done.diagnosis, recognised, wanted=asks)
     done = replace(done, diagnosis=with_sharding(versioned, run.unread, shardings, wanted=asks))
     predictor.died = _died(died_at, done.diagnosis, _said_place(crash, answers))
-    plan, situation = _planned(_situation(predictor, faults, knowledge, done), done, script, index)
+    plan, situation = _planned(_situation(predictor, faults, knowledge, done), done.cause, script, index)
     state = State(
         asked,
         knowledge,
@@ -373,16 +389,16 @@ def _situation(predictor: Predictor, faults: Faults, knowledge: Knowledge, done:
     )
 
 
-def _planned(situation: Situation, done: Diagnosed, script: Script | None, index: int) -> tuple[Plan, Situation]:
+def _planned(situation: Situation, cause: Cause, script: Script | None, index: int) -> tuple[Plan, Situation]:
     """The plan with its places, made anew without whatever it chose and no file can carry."""
-    if done.cause.memory == "none":  # what is not a shortage gets no memory advice
+    if cause.memory == "none":  # what is not a shortage gets no memory advice
         predictor, ledger = situation.predictor, situation.now.ledger
         nothing = Plan((), ledger if not ledger.missing else None, None, predictor.margin, Fit("cannot_be_said"))
         return nothing, situation
     inputs = situation.predictor.inputs
     because = no_place(inputs.recognised, inputs.launch)
     for _ in range(MOST_PLANS):
-        plan = make_plan(situation, done.cause)
+        plan = make_plan(situation, cause)
         now = placed(plan, script, index, because)
         lost = {one.id for one, other in zip(plan.steps, now.steps, strict=True) if one.selected and not other.selected}
         if not lost:

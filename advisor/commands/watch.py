@@ -17,15 +17,16 @@ from advisor.words import os_words
 
 if TYPE_CHECKING:
     from advisor.session import State
+    from advisor.watch.launcher import WatchResult
+    from advisor.watch.request import WatchRequest
 
 PROGRAM = "rl-oom-advisor watch"
-_SHELLS = ("bash", "sh", "zsh", "dash")
-_SCRIPTS = (".sh", ".bash", ".slurm", ".sbatch")
+_RETRIES = 3
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The command or the process, the record's folder, and what to warn of."""
-    parser.usage = f"{PROGRAM} [-o DIR] [--alert 95%%] (-- COMMAND ... | --attach PID)"
+    """The command or the process, the record's folder, what to warn of, and whether to start it again."""
+    parser.usage = f"{PROGRAM} [-o DIR] [--alert 95%%] [--retry [N]] (-- COMMAND ... | --attach PID)"
     parser.add_argument(
         "-o", "--output", metavar="DIR", help=say("directory of the record (default: watch-TIME, here)")
     )
@@ -33,8 +34,35 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--alert", type=_percent, metavar="95%", help=say("warn on stderr when a GPU or the host is that full")
     )
+    again = parser.add_argument_group(
+        say("starting it again where it dies of memory"),
+        say("from its last checkpoint, with a script beside yours\nthat has the changes which keep training results"),
+    )
+    again.add_argument(
+        "--retry", nargs="?", type=_attempts, const=_RETRIES, metavar="N", help=say("so often at most (default: 3)")
+    )
+    again.add_argument(
+        "--accept",
+        metavar="recommended|same-results|ID,ID",
+        help=say("which changes it may make, as in `fix` (default: same-results)"),
+    )
+    again.add_argument(
+        "--from-scratch", action="store_true", help=say("start again also where nothing would resume from a checkpoint")
+    )
+    parser.add_argument(
+        "--notify",
+        metavar="COMMAND",
+        default="",
+        help=say("run this for every event (start, death, diagnosis, retry, end), with it as JSON on standard input"),
+    )
     add_knowledge(parser)
     parser.add_argument("command", nargs=argparse.REMAINDER, metavar="COMMAND", help=say("command to run, behind --"))
+
+
+def _attempts(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(say("{text} is not a number of attempts from 1 on", text=repr(text)))
+    return int(text)
 
 
 def _percent(text: str) -> float:
@@ -69,21 +97,43 @@ def run(parsed: argparse.Namespace) -> Finished:
     if bool(argv) == (parsed.attach is not None):
         raise Refusal(say("give a COMMAND behind --, or --attach PID"))
     knowledge = tuple(Path(own) for own in parsed.knowledge)
+    if parsed.retry is None and (parsed.accept or parsed.from_scratch):
+        raise Refusal(say("--accept and --from-scratch go with --retry"))
     if parsed.attach is not None:
+        if parsed.retry is not None or parsed.notify:
+            raise Refusal(say("--retry and --notify go with a COMMAND, not with --attach"))
         return _attached(parsed.attach, folder, parsed.alert, knowledge)
     asked = WatchRequest(tuple(argv), folder, parsed.alert, knowledge)
-    from advisor.watch.launcher import watch
+    if parsed.retry is not None or parsed.notify:
+        ended, script = _retried(asked, parsed)
+    else:
+        from advisor.watch.launcher import watch
 
-    ended = watch(asked, _say)
+        ended, script = watch(asked, _say), None
     if ended.folder is None or ended.not_started:
         _say(clean_line(ended.not_started))
         return Finished(None, code=ended.code)
     folder = ended.folder
-    script = script_of(argv, folder)
+    script = script or script_of(argv, folder)
     if ended.status == 0 or ended.was_sent_away:
         _say(say("record: {folder}", folder=clean_line(str(folder))))
         return Finished(ended.status)
     return _diagnosed(Finished(ended.status, record=folder, script=script), knowledge)
+
+
+def _retried(asked: WatchRequest, parsed: argparse.Namespace) -> tuple[WatchResult, Path | None]:
+    """How the last attempt went, and its script. Without --retry there is one only, and its events are told."""
+    from advisor.retry.attempt import RetryRequest
+    from advisor.retry.loop import run_with_retries
+    from advisor.watch.notify import EventCommand
+
+    try:
+        events = EventCommand(parsed.notify, _say)
+    except ValueError as error:
+        raise Refusal(say("--notify: {why}", why=clean_line(str(error)))) from error
+    how = RetryRequest(parsed.retry or 0, parsed.accept or "same-results", parsed.from_scratch)
+    ended = run_with_retries(asked, how, events, _say)
+    return ended.result, ended.script
 
 
 def _attached(pid: int, wanted: Path | None, alert: float | None, knowledge: tuple[Path, ...]) -> Finished:
@@ -141,10 +191,11 @@ def _opened(finished: Finished, knowledge: tuple[Path, ...]) -> State | None:
 
 def script_of(argv: list[str], folder: Path) -> Path | None:
     """The launch script among the words of a command; else the command itself, as the record keeps it."""
-    if len(argv) == 2 and os.path.basename(argv[0]) in _SHELLS and Path(argv[1]).is_file():
-        return Path(argv[1])
-    if len(argv) == 1 and Path(argv[0]).suffix in _SCRIPTS and Path(argv[0]).is_file():
-        return Path(argv[0])
+    from advisor.watch.launch_word import script_place
+
+    place = script_place(argv)
+    if place is not None:
+        return Path(argv[place])
     from advisor.watch.record_files import COMMAND
 
     return folder / COMMAND if (folder / COMMAND).is_file() else None

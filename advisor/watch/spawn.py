@@ -19,6 +19,10 @@ FORWARDED = tuple(
     if hasattr(signal, name)
 )
 """Signals that the watcher passes on."""
+STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+"""Those by which people and schedulers ask a run to end."""
+STOP_KEYS = {0x03: signal.SIGINT, 0x1C: signal.SIGQUIT}
+"""Ctrl-C and Ctrl-\\, typed on a terminal that passes keys on."""
 _TOUCHED = (*FORWARDED, signal.SIGTTOU, signal.SIGTTIN, signal.SIGPIPE, signal.SIGCONT, signal.SIGWINCH, signal.SIGCHLD)
 _PYTHONS_OWN = (signal.SIGPIPE, getattr(signal, "SIGXFSZ", signal.SIGPIPE))
 """Python ignores these for itself; the process that started it did not."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 
 from advisor.watch.log_tail import LogTail
-from advisor.watch.spawn import FORWARDED
+from advisor.watch.spawn import FORWARDED, STOP_KEYS, STOPPING
 from advisor.watch.terminal import Terminal, attributes_of, copy_size, give_foreground, set_attributes
 
 if TYPE_CHECKING:
@@ -41,6 +41,8 @@ class Supervisor(Struct):
     """The user's, where standard input is one."""
     status: int | None = None
     over: bool = False
+    stopped_by: int = 0
+    """The signal, or that of the key, by which somebody asked the command to end; 0: nobody did."""
     _given: bool = False
     """The terminal was given to the command's group."""
     _modes_due: bool = False
@@ -169,6 +171,7 @@ class Supervisor(Struct):
             terminal.restore()
             self.terminal = None
         self._keys += data
+        self.stopped_by = next((STOP_KEYS[key] for key in data if key in STOP_KEYS), self.stopped_by)
 
     def _give_keys(self, pty: PtyRelay) -> None:
         with suppress(OSError):
@@ -193,6 +196,7 @@ class Supervisor(Struct):
                 elif number == signal.SIGCONT:
                     self._take_foreground()
                 elif number in FORWARDED:
+                    self.stopped_by = number if number in STOPPING else self.stopped_by
                     self._send(number)
 
     def _send(self, number: int) -> None:

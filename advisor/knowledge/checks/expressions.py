@@ -15,7 +15,12 @@ from advisor.knowledge.yaml_file import At
 from advisor.rules.expression import Conditional, Expression, Joint, Name, Node, Not, tokens
 
 _SPEAKING: tuple[EntryKind, ...] = ("framework", "remedy", "advisory", "cause", "question")
-_OWN = {"settings": ("value", "knob"), "environment": ("value", "knob"), "with_it": ("old", "new")}
+_OWN = {
+    "settings": ("value", "knob"),
+    "environment": ("value", "knob"),
+    "with_it": ("old", "new"),
+    "resume": ("folder",),
+}
 """Part of a dialect → names that only its expressions know."""
 
 

@@ -10,6 +10,7 @@ from typing import Literal
 from advisor.knowledge.schema.base import Scalar, Strict
 from advisor.knowledge.schema.crash import FrameRule, Progress
 from advisor.knowledge.schema.facts import NewestRead
+from advisor.knowledge.schema.resume import ResumeFact
 from advisor.rules.expression import Expression
 from advisor.words import Results
 
@@ -412,6 +413,8 @@ class Framework(Strict, frozen=True):
     frames: tuple[FrameRule, ...] = ()
     shown_by_frames: tuple[ShownByFrame, ...] = ()
     progress: tuple[Progress, ...] = ()
+    resume: tuple[ResumeFact, ...] = ()
+    """How a run saves and goes on from there."""
     notes: tuple[str, ...] = ()
     checkout: tuple[str, ...] = ()
     """Files of its source tree, from the root, that state its version; pyproject.toml is looked at anyway."""
