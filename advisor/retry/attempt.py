@@ -72,6 +72,9 @@ class NextAttempt(Struct, frozen=True):
     report: Path
     changes: tuple[Change, ...]
     goes_on: Checkpoint | None
+    """None: there is none, or it is not known."""
+    place_known: bool = True
+    """Whether it could be looked at what was saved."""
 
     @property
     def made(self) -> frozenset[tuple[str, str | None]]:
@@ -132,7 +135,8 @@ def next_attempt(
         return decline(NotRetried.NOTHING_RESUMES, outlook=resume.sentence())
     base = Path.cwd() / (state.launch.folder if state.launch is not None else "")
     checkpoint = newest_checkpoint(resume, base, 0.0 if resume.by_itself else since) if resume.goes_on else None
-    allowed = _permission(state, asked.accept, resume if checkpoint is not None else None)
+    saved = checkpoint is not None or (resume.goes_on and not resume.place_known)
+    allowed = _permission(state, asked.accept, resume if saved else None)
     state = _restricted(state, allowed, asked.accept)
     changes = tuple(change for step in state.plan.selected() for change in step.changes)
     if not any(map(allowed, state.plan.steps)):
@@ -146,13 +150,15 @@ def next_attempt(
         return decline(NotRetried.STUCK, phase=PHASE_TITLES[where.phase], step=step)
     if checkpoint is not None and resume.point and not resume.by_itself:
         state = _pointed(state, resume.point, checkpoint)
-    return _written(state, first, changes, checkpoint)
+    found = _written(state, first, changes, checkpoint)
+    known = resume.place_known or not resume.goes_on
+    return found if isinstance(found, Declined) else replace(found, place_known=known)
 
 
 def _permission(state: State, accept: str, resume: Resume | None) -> Callable[[PlanStep], bool]:
     """Tells which steps may be made: in a file, as accepted, and survived by the checkpoint.
 
-    `resume`: how it goes on from the checkpoint that there is; None: there is none.
+    `resume`: how it goes on from the checkpoint that there is or may be; None: there is none.
     """
     named = _named(accept)
 

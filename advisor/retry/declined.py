@@ -30,7 +30,7 @@ SENTENCES = {
     NotRetried.ENDED_WELL: mark("it ended well; there is nothing to start again"),
     NotRetried.NOT_STARTED: mark("not started again: it could not be started ({why})"),
     NotRetried.STOPPED: mark("not started again: somebody stopped it ({signal})"),
-    NotRetried.NO_LAUNCH: mark("not started again: {why}"),
+    NotRetried.NO_LAUNCH: mark("cannot be started again: {why}"),
     NotRetried.NOT_PROVEN: mark("not started again: record and output do not prove that memory ran out"),
     NotRetried.USED_UP: mark("not started again: --retry {most} allows no further attempt"),
     NotRetried.NOTHING_RESUMES: mark("not started again: {outlook} (--from-scratch starts it from the beginning)"),

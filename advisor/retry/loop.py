@@ -152,6 +152,8 @@ class _Attempts(Struct):
         if found.goes_on is not None:
             where = {"step": "?" if step is None else step, "folder": clean_line(str(found.goes_on.folder))}
             self.tell(say("it goes on from step {step} ({folder})", **where))
+        elif not found.place_known:
+            self.tell(say("it goes on from what was saved; where that lies is not known here"))
         else:
             self.tell(say("it starts from the beginning: there is no whole checkpoint"))
         self.events.send("retry", script=str(found.script), changed=list(changed), from_step=step)

@@ -48,6 +48,11 @@ class Resume(Struct, frozen=True):
     """None: nothing is known of how this framework goes on."""
 
     @property
+    def place_known(self) -> bool:
+        """Whether it can be looked at what was saved."""
+        return bool(self.folder) and "$" not in self.folder
+
+    @property
     def goes_on(self) -> bool:
         """It saves, and a second start has a way to the newest checkpoint."""
         return self.every is not None and bool(self.by_itself or self.point)
@@ -118,7 +123,7 @@ def newest_checkpoint(resume: Resume, base: Path, since: float = 0.0) -> Checkpo
     None where there is none, or the folder's name is not known as text.
     """
     fact = resume.fact
-    if fact is None or not resume.folder or "$" in resume.folder:
+    if fact is None or not resume.place_known:
         return None
     folder = base / Path(resume.folder).expanduser()
     found = []
