@@ -43,6 +43,8 @@ class ListedRecord(Struct, frozen=True):
     """Name of the record of the attempt before; "": this is the first."""
     changed: tuple[str, ...] = ()
     """What was changed after that one: "trainer.save_freq -1 -> 20"."""
+    from_step: int | None = None
+    """The step of the checkpoint from which it went on; None: from the beginning, or it is not known."""
     step: int | None = None
     """The last step that the output counted."""
     verdict: Verdict | None = None
@@ -80,7 +82,9 @@ def _read(folder: Path) -> Iterator[ListedRecord]:
         tenths = [time for time in last if isinstance(time, (int, float))]
         ends = [mark["end"] for mark in marks if isinstance(mark.get("end"), dict)]
         steps = [mark["count"] for mark in marks if mark.get("counter") == "step" and isinstance(mark["count"], int)]
-        told: dict[str, Any] = next((mark["told"] for mark in marks[::-1] if isinstance(mark.get("told"), dict)), {})
+        told: dict[str, Any] = {}
+        for mark in marks:
+            told |= mark["told"] if isinstance(mark.get("told"), dict) else {}
         watcher = head.get("watcher")
         yield ListedRecord(
             folder,
@@ -92,6 +96,7 @@ def _read(folder: Path) -> Iterator[ListedRecord]:
             int(head.get("attempt") or 1),
             clean_line(str(head.get("after") or ""), 200),
             tuple(clean_line(str(change), 300) for change in head.get("changed") or ()),
+            _whole(head.get("from_step")),
             steps[-1] if steps else None,
             next((word for word in get_args(Verdict) if word == told.get("verdict")), None),
             next((word for word in MEMORIES if word == told.get("memory")), "unknown"),
@@ -119,6 +124,10 @@ def add_told(folder: Path, **told: Any) -> None:
     """Append to a record that was closed what was found of it. A full disk costs the words."""
     with suppress(OSError), (folder / SAMPLES).open("ab") as file:
         file.write(json.dumps({"told": told}, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
+
+
+def _whole(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def _signal_name(number: object) -> str:
