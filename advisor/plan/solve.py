@@ -222,6 +222,7 @@ def _saves_elsewhere(proposal: Proposal, situation: Situation, own: bool, first:
     elsewhere = [PHASE_TITLES[p] for p, size in proposal.saves.items() if size > 0]
     if not elsewhere and own:
         inert = bool(proposal.facts) and all(dict(fact.moves) == {"all": "none"} for fact in proposal.facts)
+        inert = inert and not situation.now.run.era_assumed  # in another version it may hold what it does not in this
         return say("by itself it shrinks nothing that is held at once") if inert else ""
     if not elsewhere:
         return say("it saves nothing in {phase}", phase=PHASE_TITLES[phase])
