@@ -304,7 +304,14 @@ def _advice(situation: Situation, cause: Cause) -> list[Remedy]:
         concerning = [r for r in wanted if _concerns(r, situation) and not (r.environment and r.value is not None)]
         concerning = [r for r in concerning if not _stands(r, situation)]
         return sorted(concerning, key=lambda r: r.results == "changed" and r.id not in cause.leads)[:MOST_BY_HAND]
-    return [r for r in wanted if r.value is None or (r.kind == "data" and not natives.carriers(r.knob or ""))]
+    return [r for r in wanted if r.value is None or _has_no_key(r, situation)]
+
+
+def _has_no_key(remedy: Remedy, situation: Situation) -> bool:
+    """Whether a remedy that can be told without a key has none here."""
+    if remedy.kind == "data":
+        return not situation.now.built.natives.carriers(remedy.knob or "")
+    return remedy.by_hand and not isinstance(propose(remedy, situation, {}), Proposal)
 
 
 def _stands(remedy: Remedy, situation: Situation) -> bool:

@@ -190,6 +190,8 @@ class Remedy(Strict, frozen=True, kw_only=True):
     saving is sure goes before it."""
     last_resort: bool = False
     """It only moves the moment of the end: shown, never selected for the user."""
+    by_hand: bool = False
+    """Told without a key where this launch has none for it: another method, not another value."""
     of_given: RemedyWords | None = None
     """Other words for a run on given answers; what is left out stays."""
     evidence: tuple[RemedyEvidence, ...] = ()
