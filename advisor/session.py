@@ -58,7 +58,7 @@ from advisor.run.unread import unread_sharding
 from advisor.script.launch import Launch, Script
 from advisor.script.reader import read_script
 from advisor.watch.measured import Measured, measured_in, with_phase
-from advisor.words import PHASES, speak_of
+from advisor.words import GENERATING, PHASES, speak_of
 
 __all__ = ["OnProgress", "SessionRequest", "State"]
 
@@ -273,6 +273,7 @@ def _think(
             asked.model,
             knobs=asked.knobs,
             frames=paths,
+            engine=crash.phase in GENERATING,
             unread=unread,
         ),
         died_at,

@@ -87,6 +87,8 @@ PHASE_TABLE: dict[Phase, PhaseRow] = {
     ),
 }
 """In the order of JSON, which is that of a usual step."""
+GENERATING: frozenset[Phase] = frozenset(("rollout_init", "rollout_generate", "weight_sync"))
+"""Phases that only a run has which generates answers."""
 
 
 class _RunSpokenOf:

@@ -103,6 +103,6 @@ def test_beside_a_file_a_command_gets_what_its_version_reads_there(
     planned(FACTORY, UPDATE, name="x.yaml")
     planned("llamafactory-cli train x.yaml\n", UPDATE)
     words = ["fix", "run.sh", "--log", "train.log", "--gpus", "8xA100-80GB", "--lib", f"llamafactory={version}"]
-    _, out, _ = tell([*words, "--accept", "shorten-samples", "-o", "-"], capsys)
+    _, out, _ = tell([*words, "--accept", "shorten-sequences", "-o", "-"], capsys)
     assert out.rpartition("4096\n# ")[2].endswith(written)
     assert "--cutoff_len" not in out

@@ -169,6 +169,9 @@ class Remedy(Strict, frozen=True, kw_only=True):
     memory: Memory
     phases: tuple[Phase, ...] = ()
     """Phases it relieves; () = all of that memory."""
+    relieves: Literal["pass", "rows", "states", "engine", "other"] = "other"
+    """What it makes smaller: one pass of the batch, the rows of a step and their lengths, what lies on the card between
+    passes, or the rollout engine."""
     never_for: tuple[str, ...] = ()
     """Signature or cause ids where it harms."""
     value: NewValue | None = None
