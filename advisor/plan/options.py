@@ -129,7 +129,7 @@ def options(remedy: Remedy, situation: Situation, base: Overrides) -> tuple[list
     for value in _with_documented(found_values, documented, native):
         overrides = _overrides(remedy, native, value, before.built)
         if overrides is None:
-            broken = broken or _no_word(native)
+            broken = broken or _no_word(native, remedy.knob or "", value, before.built.natives)
             continue
         found, wrong = _allowed(forms(native, overrides, before.built.natives), native, situation, base)
         if found is None:
@@ -206,9 +206,15 @@ def _allowed(
     return None, said
 
 
-def _no_word(native: Native) -> str:
+def _no_word(native: Native, knob: str, value: KnobValue, natives: Natives) -> str:
+    """Why the key has no word for the value; "" where it never carries it in this run: that is no lever at all."""
     if str(native.text).endswith((".json", ".yaml", ".yml")):
         return say("{key} names a file, {file}: it has to be changed there", key=native.key, file=native.text)
+    rule = conversions(native.fact).get(knob) if native.fact is not None else None
+    if rule is None or native.fact is None or native.text is None:
+        return ""
+    if all(meaning(rule, word, native.fact, natives) != value for word in words_of(rule, native.fact)):
+        return ""
     return say(
         "{key} {value} stands for several settings at once, and no other value changes this one alone",
         key=native.key,

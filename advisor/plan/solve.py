@@ -136,16 +136,12 @@ def overrides_of(steps: Iterable[PlanStep]) -> dict[str, str | None]:
 
 def _ordered(situation: Situation, cause: Cause) -> list[Remedy]:
     """The cause's own remedies in its order; results-preserving ones of the same memory and phase after them."""
-    by_id = {remedy.id: remedy for remedy in situation.knowledge.remedies}
+    by_id = {remedy.id: remedy for remedy in situation.remedies}
     first = [by_id[name] for name in cause.remedies if name in by_id]
     if cause.memory == "unknown":
         return []
     skip = {*cause.remedies, *cause.folklore}
-    rest = [
-        r
-        for r in situation.knowledge.remedies
-        if r.id not in skip and r.value is not None and r.memory == situation.place
-    ]
+    rest = [r for r in situation.remedies if r.id not in skip and r.value is not None and r.memory == situation.place]
     computed = situation.now.unfit(situation.place) is not None
     counted = situation.place == "gpu" and cause.memory != "shm" and cause.counted and computed
     if situation.place == "gpu" and situation.phase == "unknown" and not computed and cause.counted:
@@ -232,7 +228,7 @@ def _saves_elsewhere(proposal: Proposal, situation: Situation, own: bool, first:
 def _folklore(situation: Situation, cause: Cause) -> Iterable[NotProposed]:
     """Often told, does not help: said where the framework has the setting at all."""
     natives = situation.now.built.natives
-    for remedy in situation.knowledge.remedies:
+    for remedy in situation.remedies:
         if remedy.id not in cause.folklore or remedy.knob is None:
             continue
         carrier = natives.carrier(remedy.knob)
@@ -302,7 +298,7 @@ def _versions(situation: Situation, cause: Cause) -> tuple[list[Advisory], list[
 
 def _suspected(situation: Situation, cause: Cause) -> list[PlanStep]:
     """One version to look up per library, where the cause may be a version and nothing tells which is installed."""
-    kinds = {remedy.id: remedy.kind for remedy in situation.knowledge.remedies}
+    kinds = {remedy.id: remedy.kind for remedy in situation.remedies}
     if not any(kinds.get(name) == "version" for name in cause.remedies):
         return []
     by_library: dict[str, Advisory] = {}
@@ -334,7 +330,7 @@ def _advice(situation: Situation, cause: Cause) -> list[Remedy]:
 
     Without a dialect every remedy of the cause is one.
     """
-    by_id = {remedy.id: remedy for remedy in situation.knowledge.remedies}
+    by_id = {remedy.id: remedy for remedy in situation.remedies}
     natives = situation.now.built.natives
     named = [by_id[name] for name in cause.remedies if name in by_id and by_id[name].kind != "version"]
     wanted = [r for r in named if _may_apply(r, situation)]
@@ -343,7 +339,14 @@ def _advice(situation: Situation, cause: Cause) -> list[Remedy]:
         concerning = [r for r in concerning if not settled(r, situation)]
         concerning.sort(key=lambda r: r.results == "changed" and r.id not in cause.leads)
         return concerning
-    return [r for r in wanted if r.value is None or (r.kind == "data" and not natives.carriers(r.knob or ""))]
+    return [r for r in wanted if r.value is None or _has_no_key(r, situation)]
+
+
+def _has_no_key(remedy: Remedy, situation: Situation) -> bool:
+    """Whether a remedy that can be told without a key has none here."""
+    if remedy.kind == "data":
+        return not situation.now.built.natives.carriers(remedy.knob or "")
+    return remedy.by_hand and not isinstance(propose(remedy, situation, {}), Proposal)
 
 
 def _may_apply(remedy: Remedy, situation: Situation) -> bool:
@@ -376,7 +379,7 @@ def provisional_steps(situation: Situation, cause: Cause) -> list[PlanStep]:
 
 
 def _provided(situation: Situation, provision: Provision) -> Iterator[PlanStep]:
-    by_id = {remedy.id: remedy for remedy in situation.knowledge.remedies}
+    by_id = {remedy.id: remedy for remedy in situation.remedies}
     seen = replace(situation, place="host" if provision.memory == "host" else "gpu", cause="")
     dialect = situation.now.built.natives.framework is not None
     for remedy in (by_id[name] for name in provision.remedies if name in by_id):

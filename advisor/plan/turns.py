@@ -27,7 +27,7 @@ def in_turns(steps: Sequence[PlanStep], situation: Situation) -> list[PlanStep]:
     where it stood before all that does. A setting that the user's own launch states leads its kind, and its kind the
     others.
     """
-    remedies = {remedy.id: remedy for remedy in situation.knowledge.remedies}
+    remedies = {remedy.id: remedy for remedy in situation.remedies}
     relieves = [remedies[step.id].relieves if step.id in remedies else "other" for step in steps]
     start = max((i + 1 for i, step in enumerate(steps) if step.selected), default=0)
     while start < len(steps) and relieves[start] == "other":
