@@ -126,8 +126,10 @@ def update_pass(run: Run, assumed: Assumptions) -> Pass:
 
 
 def _rows_of(run: Run, micro: float | None) -> float | None:
-    """Rows of a pass of `micro` samples: a preference pair has two."""
-    return run.recipe.rows * micro if micro else micro
+    """Rows of a pass of `micro` samples: a preference pair has two, unless packed rows hold whole pairs."""
+    if not micro or (run.mechanics.packs_samples and run.number("data.pack_tokens")):
+        return micro
+    return run.recipe.rows * micro
 
 
 def scoring_pass(run: Run, assumed: Assumptions) -> Pass:

@@ -208,6 +208,23 @@ def shape_of_rank(shape: ModelShape, ways: int) -> ModelShape:
     )
 
 
+def laid_over(shape: ModelShape, gpus: int) -> ModelShape:
+    """Layers and parameters of one of the GPUs over which a process lays its model, evenly (device_map: accelerate's
+    balanced memory); its widths stay whole, and the logits are on one of them."""
+    if gpus <= 1:
+        return shape
+    return replace(
+        shape,
+        layers=-(-shape.layers // gpus),
+        parameters=-(-shape.parameters // gpus),
+        vision_parameters=-(-shape.vision_parameters // gpus),
+        global_layers=-(-shape.global_layers // gpus),
+        shared_kv_layers=shape.shared_kv_layers // gpus,
+        shared_kv_globals=shape.shared_kv_globals // gpus,
+        wide_layers=-(-shape.wide_layers // gpus),
+    )
+
+
 def missing_inputs(run: Run, machine: Machine, crash: Crash | None) -> tuple[str, ...]:
     """Inputs without which nothing can be computed, in words."""
     missing = [run.undescribed] if run.undescribed else []
@@ -266,6 +283,7 @@ def read_inputs(run: Run, machine: Machine, crash: Crash | None = None) -> Input
     if run.model.basis == "estimated":
         assumed.note(say("model shape: {note}", note=run.model.note))
     split = split_of(run, run.model) if trainer == "megatron" else None
+    shape = laid_over(run.model, topology.process_gpus) if trainer == "ddp" else run.model
     if trainer == "megatron" and split is None:
         assumed.note(say("Megatron: states spread evenly over all training GPUs"))
     if run.assumed_mechanics:
@@ -279,7 +297,7 @@ def read_inputs(run: Run, machine: Machine, crash: Crash | None = None) -> Input
     sure = topology.known and not guessed and trainer != "megatron"
     return Inputs(
         run=run,
-        shape=run.model,
+        shape=shape,
         mechanics=run.mechanics,
         trainer=trainer,
         stage=stage,
@@ -287,7 +305,7 @@ def read_inputs(run: Run, machine: Machine, crash: Crash | None = None) -> Input
         node_gpus=max(1, min(per_node, topology.actor_gpus)),
         engine_gpus=min(per_node, topology.rollout_gpus),
         per=bytes_of(run, trainer),
-        adapters=_adapters(run, run.model, assumed),
+        adapters=_adapters(run, shape, assumed),
         gpu_bytes=capacity,
         ram_bytes=machine.host.total_bytes or machine.host.ceiling_bytes,
         has_engine=topology.rollout_gpus > 0 and rolls_out and _engine_name(run) not in _NO_ENGINE,
