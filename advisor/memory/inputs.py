@@ -25,6 +25,7 @@ from advisor.memory.constants import (
     LONGEST_GIVEN,
     SAME_GPU,
 )
+from advisor.memory.data_sets import row_lengths
 from advisor.memory.megatron import Split, split_of
 from advisor.memory.per_parameter import Bytes, Trainer, bytes_of, is_low_rank
 from advisor.run.run import ModelShape, Run
@@ -362,7 +363,17 @@ def _note_limits(run: Run, trainer: Trainer, assumed: Assumptions) -> None:
     if (run.number("actor.quantized_bits") or 16) < 16:
         assumed.note(say("a quantised base: counted from the libraries' code, compared with no reading"))
     known = run.number("data.pack_tokens") or run.value("data.longest_row")
-    if run.recipe.answers == "given" and not known:
+    if run.recipe.answers == "given" and not known and (rows := row_lengths(run)) is not None:
+        assumed.note(
+            say(
+                "rows of {names} have {mean:.0f} tokens on average and {longest:.0f} at the most, as is published of "
+                "them (--max-row N says otherwise)",
+                names=str(run.value("data.sets")),
+                mean=rows.mean,
+                longest=rows.longest,
+            )
+        )
+    elif run.recipe.answers == "given" and not known:
         assumed.note(
             say(
                 "lengths of the data are not known: its longest row is taken as {part:.0%} of the cap (--max-row N "

@@ -86,7 +86,7 @@ def lost_logits(inputs: Inputs, step: Pass) -> list[Cell]:
     ]
     if inputs.run.number("data.pack_tokens"):
         return lost
-    fill = fill_of(inputs.run)
+    fill = fill_of(inputs.run, step.length)
     shorter = fill.shorter * (per * output)
     if shorter.by_data is not None:
         at_cap = c.SHORTER_AT_CAP.value * per.value * inputs.shape.vocab * step.high

@@ -1,4 +1,4 @@
-"""Types models.yaml, gpus.yaml, knobs.yaml and recipes.yaml: shapes, GPUs, settings, training methods."""
+"""Types models.yaml, gpus.yaml, knobs.yaml, recipes.yaml and data_sets.yaml."""
 
 from __future__ import annotations
 
@@ -103,6 +103,19 @@ class NewestRead(Strict, frozen=True):
     @property
     def month(self) -> str:
         return self.date[:7]
+
+
+class DataSetFact(Strict, frozen=True):
+    """A published data set, by the tokens of its rows."""
+
+    name: str
+    rows: int
+    mean: float
+    """Tokens of a row; images are not counted."""
+    longest: int
+    also: str = ""
+    """Its name at another hub."""
+    images: bool = False
 
 
 class RecipeFact(Strict, frozen=True):
