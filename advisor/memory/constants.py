@@ -186,6 +186,8 @@ NF4_BYTES = 0.55
 """Bytes per 4-bit parameter with its block constants (bitsandbytes nf4, double quantisation off)."""
 MOMENT_BYTES_8BIT = 2
 """Two moments of one byte each (bitsandbytes)."""
+USUAL_RANK = 128
+"""Rank of the projections of GaLore and APOLLO where nothing says (transformers, trainer.py: galore's default)."""
 KAHAN_MOMENT_BYTES = 6
 """adamw_bf16: two moments and a compensation buffer in bf16 (EasyR1, AnyPrecisionAdamW)."""
 

@@ -24,10 +24,18 @@ from advisor.memory.constants import (
     GPU_CONTEXT,
     LONGEST_GIVEN,
     SAME_GPU,
+    USUAL_RANK,
 )
 from advisor.memory.data_sets import row_lengths
 from advisor.memory.megatron import Split, split_of
-from advisor.memory.per_parameter import Bytes, Trainer, bytes_of, is_low_rank
+from advisor.memory.per_parameter import (
+    Bytes,
+    Trainer,
+    bytes_of,
+    embedding_parameters,
+    is_low_rank,
+    layer_parameters,
+)
 from advisor.run.run import ModelShape, Run
 from advisor.units import show_bytes
 from advisor.words import Basis, weakest
@@ -46,6 +54,8 @@ _STATE_FIELDS = {
     "paged": ("moment_bytes",),
     "step_extra": ("step_extra_bytes",),
 }
+_TABLES = (("embed_tokens", "word_embeddings", "all-embedding"), ("lm_head", "output_layer"))
+"""Names of the embedding and of the head among modules that are trained whole."""
 StateKind = Literal["weights", "gradients", "optimizer", "master", "paged", "step_extra"]
 
 
@@ -142,11 +152,25 @@ class Inputs(Struct, frozen=True, eq=False):
 
     @property
     def trained(self) -> Amount:
-        """Parameters with gradients and optimizer states where all weights are trained: without a frozen tower."""
+        """Parameters with gradients and optimizer states beside adapters': all but a frozen tower, some layers with the
+        tables, or modules that are trained whole beside the adapters.
+        """
+        if self.adapters:
+            return quantity("parameters of modules trained whole", self.saved, basis=self.shape.basis)
+        if layers := self.run.number("actor.trained_layers"):
+            count = embedding_parameters(self.shape) + int(layers) * layer_parameters(self.shape)
+            return quantity("parameters of the layers in training", count, basis=self.shape.basis)
         if not self.run.is_on("actor.freeze_vision") or not self.shape.vision_parameters:
             return self.parameters
         count = self.shape.parameters - self.shape.vision_parameters
         return quantity("trained parameters", count, basis=self.shape.basis)
+
+    @property
+    def saved(self) -> int:
+        """Parameters of embedding and head that are trained whole, in copies of their own, beside adapters."""
+        names = str(self.run.value("actor.saved_modules") or "").lower()
+        tables = sum(any(word in names for word in words) for words in _TABLES)
+        return tables * self.shape.vocab * self.shape.hidden
 
     @property
     def expandable(self) -> bool:
@@ -393,8 +417,8 @@ def _note_guesses(run: Run, trainer: Trainer, assumed: Assumptions) -> None:
     if engine and run.number("rollout.memory_share") is None:
         assumed.note(say("the engine's share of the card: {share}, vLLM's own", share=ASSUMED_SHARE))
     _note_limits(run, trainer, assumed)
-    if is_low_rank(str(run.value("actor.optimizer") or "").lower()):
-        assumed.note(say("moments as large as AdamW's: the rank of the optimizer's projections is not known"))
+    if is_low_rank(str(run.value("actor.optimizer") or "").lower()) and not run.number("actor.projection_rank"):
+        assumed.note(say("rank {rank} of the optimizer's projections", rank=USUAL_RANK))
 
 
 def _trainer(run: Run) -> Trainer:
