@@ -186,6 +186,8 @@ def _pass(
     packed = run.number("data.pack_tokens")
     if packed:
         rows = _sequences(micro, caps, mark("packed rows in a micro-batch"))
+        if kind == "actor" and run.mechanics.packs_samples and run.recipe.scored_rows:
+            packed = packed / (1 + run.recipe.scored_rows)  # the rest of a row is scored apart
         all_rows = (rows * quantity("tokens in a packed row", packed, basis=basis) / ways).rounded()
         tokens = all_rows.moved(round(all_rows.value * SHORTEST_PACKED), all_rows, mark("how full packed rows are"))
         return Pass(tokens, int(rows.value), int(packed), None, False)

@@ -89,6 +89,9 @@ LONGEST_GIVEN = 0.55
 """The same of the longest row of such a pass, to which the others are padded (transformers' collators): between the
 0.3 that the usual instructions leave below a cap of 2,048 and data that are cut at it (judgement; ends of the interval
 are FILL_GIVEN_LOW and the cap)."""
+PUBLISHED_HIGH = 1.25
+"""Factor on the longest row that is published of a data set: tokenizers, templates and system prompts differ
+(judgement)."""
 SHORTEST_PADDED, SHORTEST_PACKED = 0.8, 0.95
 """Part of the longest row that is told that the longest batch reaches at the least, and the same of packed rows
 (judgement: an epoch has long rows)."""

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.schema import DataSetFact
-from advisor.memory.constants import PATCH_PIXELS, PATCHES_OF_TOKEN, TYPICAL_IMAGE_PIXELS
+from advisor.memory.constants import PATCH_PIXELS, PATCHES_OF_TOKEN, PUBLISHED_HIGH, TYPICAL_IMAGE_PIXELS
 from advisor.run.run import Run
 
 
@@ -41,7 +41,7 @@ def row_lengths(run: Run) -> RowLengths | None:
     counts = [count for _, count in known]
     images = [_image_tokens(run) if fact.images else (0.0, 0.0) for fact, _ in known]
     longest = max(_longest(fact, count) + image[0] for (fact, count), image in zip(known, images, strict=True))
-    most = max(fact.longest + image[1] for (fact, _), image in zip(known, images, strict=True))
+    most = max(PUBLISHED_HIGH * fact.longest + image[1] for (fact, _), image in zip(known, images, strict=True))
     means = [(fact.mean + image[0]) * count for (fact, count), image in zip(known, images, strict=True)]
     return RowLengths(sum(means) / sum(counts), longest, most)
 

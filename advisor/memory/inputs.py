@@ -166,11 +166,17 @@ class Inputs(Struct, frozen=True, eq=False):
         return quantity("trained parameters", count, basis=self.shape.basis)
 
     @property
-    def saved(self) -> int:
-        """Parameters of embedding and head that are trained whole, in copies of their own, beside adapters."""
+    def copied(self) -> int:
+        """Parameters of embedding and head that are trained in copies of their own, beside adapters."""
         names = str(self.run.value("actor.saved_modules") or "").lower()
         tables = sum(any(word in names for word in words) for words in _TABLES)
-        return tables * self.shape.vocab * self.shape.hidden
+        return tables * self.shape.vocab * self.shape.hidden if self.adapters else 0
+
+    @property
+    def saved(self) -> int:
+        """Parameters that are trained whole beside adapters: these, and a vision tower."""
+        tower = self.run.is_on("actor.vision_beside_adapters")
+        return self.copied + (self.shape.vision_parameters if tower else 0)
 
     @property
     def expandable(self) -> bool:

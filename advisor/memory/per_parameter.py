@@ -65,6 +65,8 @@ def bytes_of(run: Run, trainer: Trainer) -> Bytes:
     if run.model is not None and low_rank:
         rank = run.number("actor.projection_rank") or USUAL_RANK
         moments *= _projected_part(run.model, rank)
+    elif run.model is not None and "muon" in name:
+        moments *= (1 + embedding_parameters(run.model) / run.model.parameters) / 2
     paged = moments if is_paged(name) else 0.0
     early = trainer in ("fsdp", "ddp") and (run.is_on("actor.optimizer_in_backward") or steps_in_backward(name))
     return Bytes(_quantised(run, weights), gradients, master + moments - paged, extra, master, paged, early, low_rank)

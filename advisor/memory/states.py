@@ -67,8 +67,10 @@ def weights_cell(inputs: Inputs, owner: Owner = "weights") -> Cell:
     if not inputs.adapters:
         return base
     amount = base.amount + _adapter_bytes(inputs)
-    if inputs.saved:
-        amount = amount + inputs.state("weights") * _share(inputs, 3, trained=True)
+    if inputs.copied:  # beside the frozen ones
+        ways = inputs.split.tensor if inputs.split is not None else _ways(inputs, 3).value
+        copies = quantity("parameters of modules trained whole", inputs.copied, basis=inputs.shape.basis)
+        amount = amount + inputs.state("weights") * copies / quantity("GPUs", ways)
     return replace(base, amount=amount, note=Note(mark("frozen base and adapters")))
 
 

@@ -40,3 +40,11 @@ def test_under_megatron_a_score_takes_the_place_of_the_vocabulary(settings: dict
     program = "megatron rlhf" if "rlhf_type" in settings else "megatron sft"
     found = logits(program, **settings, tensor_model_parallel_size=4, recompute_granularity="full")
     assert found == pytest.approx(6 * V / 4 * entries)
+
+
+def test_half_of_a_packed_row_of_kto_is_only_scored() -> None:
+    found = ledger_of(
+        {**BASE, "program": "megatron rlhf", "settings": {**LONG, "rlhf_type": "kto", "recompute_granularity": "full"}}
+    ).phase("gpu", "actor_update")
+    assert found is not None
+    assert found.of("logits") == 6 * V * 4096

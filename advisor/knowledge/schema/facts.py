@@ -127,6 +127,8 @@ class RecipeFact(Strict, frozen=True):
     """Whether answers are rolled out, or stand in the data: then there is no engine, and one length counts both."""
     rows: int = 1
     """Rows of a pass that one sample of the micro-batch makes: 2 for a better and a worse answer."""
+    scored_rows: int = 0
+    """Rows of a sample that are only scored, in a pass of their own without gradients (KTO's mismatched answers)."""
     reference: bool = True
     """It may compare with a frozen copy; the framework's mechanics say when one is built."""
     critic: bool | None = False

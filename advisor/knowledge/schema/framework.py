@@ -348,6 +348,8 @@ class TopologyFact(Strict, frozen=True):
     sequence_parallel: Expression | None = None
     model_parallel: Expression | None = None
     actor_tensor_parallel: Expression | None = None
+    engine_elsewhere: Expression | None = None
+    """The rollout engine is another command's, on cards of which this launch says nothing."""
     process_gpus: Expression | None = None
     """GPUs over which one process lays the layers (device_map); None: one."""
     critic_gpus: Expression | None = None
