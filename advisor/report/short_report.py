@@ -214,8 +214,7 @@ def _changes(state: State) -> list[str]:
     others = [step for step in plan.steps if not step.selected]
     if not plan.steps:
         return wrap(plan.shortfall, 2)
-    short = plan.shortfall if chosen or plan.fit.verdict == "does_not_fit" else plan.beyond
-    lines = wrap(sentences((_promise(plan), _worst(_unsaid(short, state)))), 2)
+    lines = wrap(sentences((_promise(plan), _worst(_unsaid(plan.shortfall, state)))), 2)
     for number, step in enumerate(chosen, 1):
         lines += _chosen(f"{number}.", step)
     cure = plan.steps[0]  # a larger share saves nothing, and may be what an engine lacks
