@@ -85,6 +85,8 @@ class KnobFact(Strict, frozen=True):
     unit: str
     type: Literal["int", "float", "bool", "str"]
     says: str = ""
+    spelled: str = ""
+    """How launches without a dialect spell it: a regular expression over the last part of a key."""
 
 
 class NewestRead(Strict, frozen=True):
