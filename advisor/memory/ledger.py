@@ -80,6 +80,9 @@ def phases_of(inputs: Inputs) -> tuple[Phase, ...]:
     absent: set[Phase] = set()
     if not inputs.has_engine:
         absent |= {"rollout_init", "weight_sync"}
+    if inputs.run.topology.engine_elsewhere:
+        absent |= {"rollout_init", "rollout_generate"}
+        absent |= set() if inputs.evaluation is not None else {"validation"}
     if not rollouts:
         absent |= {"rollout_init", "rollout_generate", "weight_sync"}
         absent |= set() if inputs.evaluation is not None and not generated else {"validation"}

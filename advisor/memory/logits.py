@@ -9,6 +9,7 @@ from advisor.memory.batches import Pass, fill_of
 from advisor.memory.cells import Cell, Note, cell, note
 from advisor.memory.gathered import of_table
 from advisor.memory.inputs import Inputs
+from advisor.memory.layer import no_logits
 
 
 def logits_bytes(inputs: Inputs, step: Pass, *, updating: bool) -> tuple[Amount, Note]:
@@ -52,7 +53,7 @@ def _eager_entropy(inputs: Inputs) -> bool:
 def logits_cell(inputs: Inputs, step: Pass, *, updating: bool) -> Cell:
     """Logits and their copies live at once; a loss in chunks holds one chunk."""
     if inputs.run.recipe.head != "vocabulary":
-        return cell("logits", in_bytes("", 0), mark("a score in place of the vocabulary"))
+        return no_logits()
     vocab = quantity("vocabulary", inputs.shape.vocab, basis=inputs.shape.basis)
     if inputs.run.is_on("actor.fused_loss") and (updating or inputs.mechanics.fused_loss_scores):
         tokens = quantity("tokens", min(step.tokens.value, c.FUSED_CHUNK_TOKENS), basis=step.tokens.basis)
@@ -85,7 +86,7 @@ def lost_logits(inputs: Inputs, step: Pass) -> list[Cell]:
     ]
     if inputs.run.number("data.pack_tokens"):
         return lost
-    fill = fill_of(inputs.run)
+    fill = fill_of(inputs.run, step.length)
     shorter = fill.shorter * (per * output)
     if shorter.by_data is not None:
         at_cap = c.SHORTER_AT_CAP.value * per.value * inputs.shape.vocab * step.high

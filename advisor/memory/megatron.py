@@ -12,7 +12,7 @@ from advisor.memory import constants as c
 from advisor.memory.amount import Amount, add_up, quantity
 from advisor.memory.batches import Pass
 from advisor.memory.cells import Cell, Note, cell, note
-from advisor.memory.layer import mlp_width, of_each
+from advisor.memory.layer import mlp_width, no_logits, of_each
 from advisor.run.run import ModelShape, Run
 
 _SIZES = ("tensor", "pipeline", "context", "expert", "expert_tensor")
@@ -107,6 +107,8 @@ def scoring_activations(run: Run, shape: ModelShape, split: Split, step: Pass) -
 
 def logits_cell(shape: ModelShape, split: Split, step: Pass, per: Amount, run: Run) -> Cell:
     """Logits of this rank's part of the vocabulary, of one chunk where the head is computed in chunks."""
+    if run.recipe.head != "vocabulary":
+        return no_logits()
     vocab = quantity("vocabulary", shape.vocab, basis=shape.basis) / quantity("tensor-parallel GPUs", split.tensor)
     tokens = _tokens(run, split, step).called("tokens", "")
     if run.mechanics.fused_loss_always and tokens.value > c.FUSED_CHUNK_TOKENS:

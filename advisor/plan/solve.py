@@ -120,7 +120,7 @@ def finish(situation: Situation, steps: list[PlanStep], refused: tuple[NotPropos
     ranked = tuple(replace(step, rank=number) for number, step in enumerate(kept, 1))
     fixed = any(step.selected and step.kind == "version" for step in ranked)
     after = situation.predictor.predict(overrides_of(ranked), fixed)
-    short = _shortfall(situation, after)
+    short = _shortfall(situation, after, chosen=any(step.selected for step in ranked))
     told = sentences([sentence(short), beyond]) if beyond and after.fit.verdict != "fits" else short
     margin = situation.predictor.margin
     return Plan(ranked, situation.now.ledger, after.ledger, margin, after.fit, refused, told, beyond)
@@ -220,6 +220,7 @@ def _saves_elsewhere(proposal: Proposal, situation: Situation, own: bool, first:
     elsewhere = [PHASE_TITLES[p] for p, size in proposal.saves.items() if size > 0]
     if not elsewhere and own:
         inert = bool(proposal.facts) and all(dict(fact.moves) == {"all": "none"} for fact in proposal.facts)
+        inert = inert and not situation.now.run.era_assumed  # in another version it may hold what it does not in this
         return say("by itself it shrinks nothing that is held at once") if inert else ""
     if not elsewhere:
         return say("it saves nothing in {phase}", phase=PHASE_TITLES[phase])
@@ -357,11 +358,15 @@ def _may_apply(remedy: Remedy, situation: Situation) -> bool:
     return not any(contradicted(rule, situation.facts) for rule in remedy.applies_when)
 
 
-def _shortfall(situation: Situation, after: Prediction) -> str:
+def _shortfall(situation: Situation, after: Prediction, chosen: bool) -> str:
     """What is too much after the selected steps, place by place; else what still stands in doubt."""
     if not after.ledger.gpu:
         return ""  # what is missing is told where the sums would be
-    against = [finding_clause(one) for one in worst_of_each_place(after.fit)]
+    worst = worst_of_each_place(after.fit)
+    # where nothing changes, the size of the place that did not run out decides nothing
+    against = [
+        finding_clause(one) for one in worst if chosen or one.place == situation.place or one.reason != "capacity"
+    ]
     if after.fit.verdict != "does_not_fit":
         said = after.run.doubts  # each face tells these at the head of its plan
         doubts = (doubt for doubt in after.ledger.doubts if after.fit.fits is not None and doubt not in said)

@@ -107,8 +107,17 @@ def _estimated(name: str, models: Sequence[ModelFact]) -> ModelShape | None:
         kin = [fact for fact in alike if _family(fact) in part] or alike
         near = min(kin, key=lambda fact: abs(math.log(fact.parameters / size)))
         note = say("estimated from {size} in the name; proportions of {model}", size=show_params(size), model=near.name)
-        return _shape(near, name, size, "estimated", note)
+        return _shape(_with_experts_for(near, size), name, size, "estimated", note)
     return None
+
+
+def _with_experts_for(fact: ModelFact, parameters: int) -> ModelFact:
+    """The same with as many experts of its width as make so many parameters: a mixture grows by its experts."""
+    per_expert = (fact.layers - fact.dense_layers) * 3 * fact.hidden * fact.expert_intermediate
+    if not fact.experts or not per_expert:
+        return fact
+    rest = max(0, fact.parameters - fact.experts * per_expert)
+    return replace(fact, experts=max(fact.experts_per_token, round((parameters - rest) / per_expert)))
 
 
 def _family(fact: ModelFact) -> str:

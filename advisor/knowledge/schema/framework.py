@@ -217,6 +217,9 @@ class Peculiarities(Strict, frozen=True, kw_only=True):
     """The same of a sleeping engine."""
     lays_end_to_end: bool = False
     """Rows of a pass are laid end to end without padding unless a setting says otherwise."""
+    packs_samples: bool = False
+    """A packed row is filled with whole samples, both answers of a pair among them; elsewhere each answer has its row.
+    """
     tensor_splits_stream: bool = False
     """Tensor-parallel ranks of an FSDP trainer always split the stream between the layers, too (sequence parallelism);
     elsewhere `actor.tensor_splits_stream` says."""
@@ -347,6 +350,10 @@ class TopologyFact(Strict, frozen=True):
     sequence_parallel: Expression | None = None
     model_parallel: Expression | None = None
     actor_tensor_parallel: Expression | None = None
+    engine_elsewhere: Expression | None = None
+    """The rollout engine is another command's, on cards of which this launch says nothing."""
+    process_gpus: Expression | None = None
+    """GPUs over which one process lays the layers (device_map); None: one."""
     critic_gpus: Expression | None = None
     reference_gpus: Expression | None = None
     asked: Expression | None = None
