@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from msgspec.structs import replace
 
 from advisor.diagnosis.conditions import all_hold, contradicted
+from advisor.diagnosis.vendor import vendor_of
 from advisor.knowledge.schema import Advisory, Cause, Remedy
 from advisor.language import clauses, listed, say, sentences
 from advisor.memory.fit import finding_clause, worst_of_each_place
@@ -31,7 +32,7 @@ from advisor.plan.select import (
 from advisor.plan.situation import Situation
 from advisor.plan.steps import newly_triggered_steps, step_of, version_steps
 from advisor.plan.turns import holder_unknown, in_turns
-from advisor.plan.vendor import in_force, in_words_of, vendor_of
+from advisor.plan.vendor import in_force, in_words_of
 from advisor.plan.ways_out import squeezed, ways_out
 from advisor.run.bound import native
 from advisor.units import show_bytes
@@ -115,7 +116,8 @@ def _beyond(picked: Selected, proposals: Sequence[Proposal], situation: Situatio
 
 def finish(situation: Situation, steps: list[PlanStep], refused: tuple[NotProposed, ...], beyond: str = "") -> Plan:
     """Number the steps and compute the ledger before and after the selected ones. `beyond`: the plan's own."""
-    vendor = vendor_of(situation)
+    inputs = situation.predictor.inputs
+    vendor = vendor_of(situation.predictor.crash, inputs.machine, situation.knowledge.gpus)
     named = (in_words_of(vendor, step) for step in steps)
     kept = (step for step in named if not in_force(step, situation))
     ranked = tuple(replace(step, rank=number) for number, step in enumerate(kept, 1))
