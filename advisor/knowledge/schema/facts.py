@@ -85,6 +85,8 @@ class KnobFact(Strict, frozen=True):
     unit: str
     type: Literal["int", "float", "bool", "str"]
     says: str = ""
+    counted: bool = True
+    """False: nothing of the ledger depends on it; an estimate of a run that sets it says so."""
 
 
 class NewestRead(Strict, frozen=True):
