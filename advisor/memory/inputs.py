@@ -321,8 +321,6 @@ def read_inputs(run: Run, machine: Machine, crash: Crash | None = None) -> Input
         told = {"trainer": run.mechanics.trainer, "fields": listed(run.assumed_mechanics)}
         assumed.note(say("as is usual with {trainer}, for the dialect does not say it: {fields}", **told))
     _note_guesses(run, trainer, assumed)
-    if run.uncounted:
-        assumed.note(say("not counted, though it moves GPU memory: {keys}", keys=listed(run.uncounted)))
     per_node = max(1, topology.gpus_per_node)
     splits = run.is_on("actor.tensor_splits_stream", run.mechanics.tensor_splits_stream)
     rolls_out = run.recipe.answers == "generated"
