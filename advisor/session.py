@@ -58,7 +58,7 @@ from advisor.run.unread import unread_sharding
 from advisor.script.launch import Launch, Script
 from advisor.script.reader import read_script
 from advisor.watch.measured import Measured, measured_in, with_phase
-from advisor.words import PHASES
+from advisor.words import GENERATING, PHASES, speak_of
 
 __all__ = ["OnProgress", "SessionRequest", "State"]
 
@@ -273,6 +273,7 @@ def _think(
             asked.model,
             knobs=asked.knobs,
             frames=paths,
+            engine=crash.phase in GENERATING,
             unread=unread,
         ),
         died_at,
@@ -284,6 +285,7 @@ def _think(
         doubt=earlier.said,
         said=_said_place(crash, answers),
     )
+    speak_of(predictor.built().run.recipe.answers)
     now = predictor.predict()
     refused = (say("Left out of your knowledge: {reason}", reason=sentence) for sentence in knowledge.refused)
     others = other_launches(asked, script, index)

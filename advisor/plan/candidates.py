@@ -17,6 +17,8 @@ from advisor.run.run import KnobValue
 
 MOST = 24
 """Candidates looked at for one setting."""
+TOTAL = "data.total_tokens"
+LENGTHS = ("data.prompt_tokens", "data.response_tokens", TOTAL)
 ROUNDING = 4
 """Digits of a share."""
 
@@ -30,7 +32,7 @@ def candidates(rule: NewValue, native: Native, built: BuiltRun, new: KnobValue |
 
 
 def _offered(rule: NewValue, native: Native, built: BuiltRun, new: KnobValue | None) -> Iterator[KnobValue]:
-    scope = scope_of(built).with_own(value=native.value, new=new)
+    scope = scope_of(built).with_own(value=native.value, new=new, **_unseen(built))
     if rule.to is not None:
         if native.value != rule.to and not _taken(native, rule.to, built):
             yield rule.to
@@ -43,6 +45,14 @@ def _offered(rule: NewValue, native: Native, built: BuiltRun, new: KnobValue | N
         value = as_number(one.of(scope))
         if value is not None and (present is None or value < present):
             yield value
+
+
+def _unseen(built: BuiltRun) -> dict[str, None]:
+    """Lengths that only have their defaults, where the launch was not seen whole: as good as not known."""
+    knobs = {} if built.run.seen_whole else built.run.knobs
+    found = {name for name in LENGTHS if name in knobs and knobs[name].source in ("default", "assumed")}
+    derived = TOTAL in knobs and knobs[TOTAL].source == "derived" and found
+    return dict.fromkeys((*found, TOTAL) if derived else found)
 
 
 def _row(rule: NewValue, following: Expression, old: KnobValue | None, scope: RunScope) -> Iterator[KnobValue]:

@@ -20,7 +20,7 @@ from advisor.plan.situation import Situation
 from advisor.rules.expression import Expression
 from advisor.run.bound import EnvironmentPrefix, Native, Natives, default_of
 from advisor.run.build import BuiltRun
-from advisor.run.constraints import divisors_of, newly_broken, no_effect, violations
+from advisor.run.constraints import divisors_of, newly_broken, newly_in_doubt, no_effect, violations
 from advisor.run.conversion import conversions, from_knob, meaning, speaks_in_words, words_of
 from advisor.run.run import KnobValue
 from advisor.run.values import parse_value, spell
@@ -64,9 +64,9 @@ def _carrier(remedy: Remedy, before: BuiltRun) -> Native | None:
     return replace(native, value=before.run.value(remedy.knob or ""))
 
 
-def _no_launch(situation: Situation) -> bool:
-    """Only a log speaks of this run: nobody sees what its settings are, and nothing is written."""
-    return situation.predictor.inputs.launch is None or situation.predictor.inputs.recognised.told_by == "log"
+def _unseen(situation: Situation) -> bool:
+    """What the launch leaves out is not known: only a log speaks of the run, or a part or a file of it is missing."""
+    return not situation.now.run.seen_whole
 
 
 def _assumed(native: Native, remedy: Remedy, situation: Situation) -> Native:
@@ -74,7 +74,7 @@ def _assumed(native: Native, remedy: Remedy, situation: Situation) -> Native:
     one that is on by itself needs no switching on.
     """
     to, fact = remedy.value.to if remedy.value is not None else None, native.fact
-    if fact is None or native.given or native.value is not None or not _no_launch(situation):
+    if fact is None or native.given or native.value is not None or not _unseen(situation):
         return native
     if fact.type == "flag" and to is False:
         return replace(native, text="true", value=True, source="assumed")  # what is to be left out can only be there
@@ -88,14 +88,14 @@ def _assumed(native: Native, remedy: Remedy, situation: Situation) -> Native:
 def _least(remedy: Remedy, native: Native, situation: Situation) -> list[KnobValue]:
     """Where nobody knows the present value: the least one, which cannot be above it."""
     floor = least(remedy.value) if remedy.value is not None else None
-    unknown = native.value is None and native.fact is not None and not native.given and _no_launch(situation)
+    unknown = native.value is None and native.fact is not None and not native.given and _unseen(situation)
     quiet = unknown and remedy.results == "unchanged"  # no shortest answer is asked for on no knowledge at all
     return [floor] if quiet and floor is not None else []
 
 
 def _said_of_unknown(native: Native, situation: Situation) -> tuple[str, ...]:
     """That nobody knows the present value of a number, where that is so."""
-    unknown = native.value is None and not native.given and _no_launch(situation)
+    unknown = native.value is None and not native.given and _unseen(situation)
     lower = unknown and native.fact is not None and native.fact.type == "int"
     return (say("what {key} is now is not known; anything below it helps", key=native.key),) if lower else ()
 
@@ -129,7 +129,7 @@ def options(remedy: Remedy, situation: Situation, base: Overrides) -> tuple[list
     for value in _with_documented(found_values, documented, native):
         overrides = _overrides(remedy, native, value, before.built)
         if overrides is None:
-            broken = broken or _no_word(native)
+            broken = broken or _no_word(native, remedy.knob or "", value, before.built.natives)
             continue
         found, wrong = _allowed(forms(native, overrides, before.built.natives), native, situation, base)
         if found is None:
@@ -143,9 +143,14 @@ def options(remedy: Remedy, situation: Situation, base: Overrides) -> tuple[list
             broken = broken or say(_REFUSED, key=native.key, old=native.text, new=value, why=stuck)
             continue
         made = _option(value, found, overrides, native, remedy, situation, base, documented)
-        tried.append(replace(made, present=native, caveats=(*said, *made.caveats)))
+        doubts = newly_in_doubt(before.built, situation.predictor.built(changed), found.overrides)
+        tried.append(replace(made, present=native, caveats=(*said, *made.caveats, *map(_if_unseen, doubts))))
     kept = [option for option in tried if option.kept and option.same_results]
     return kept or tried, broken
+
+
+def _if_unseen(doubt: str) -> str:
+    return say("the launch was not seen whole: {rule}", rule=doubt)
 
 
 def _stops_engine(before: Prediction, after: Prediction) -> str:
@@ -201,9 +206,15 @@ def _allowed(
     return None, said
 
 
-def _no_word(native: Native) -> str:
+def _no_word(native: Native, knob: str, value: KnobValue, natives: Natives) -> str:
+    """Why the key has no word for the value; "" where it never carries it in this run: that is no lever at all."""
     if str(native.text).endswith((".json", ".yaml", ".yml")):
         return say("{key} names a file, {file}: it has to be changed there", key=native.key, file=native.text)
+    rule = conversions(native.fact).get(knob) if native.fact is not None else None
+    if rule is None or native.fact is None or native.text is None:
+        return ""
+    if all(meaning(rule, word, native.fact, natives) != value for word in words_of(rule, native.fact)):
+        return ""
     return say(
         "{key} {value} stands for several settings at once, and no other value changes this one alone",
         key=native.key,

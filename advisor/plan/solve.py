@@ -13,11 +13,23 @@ from advisor.memory.fit import finding_clause, worst_of_each_place
 from advisor.memory.predict import Prediction
 from advisor.memory.squeeze import squeeze_clause
 from advisor.plan.as_in_case import beside, case_steps
+from advisor.plan.by_hand import advice_step, settled
 from advisor.plan.plan import NotProposed, Plan, PlanStep
 from advisor.plan.propose import Proposal, propose
-from advisor.plan.select import TIERS, Selected, all_that_helps, exclusions, ordered, select, tight, together
+from advisor.plan.select import (
+    GUESSED,
+    TIERS,
+    Selected,
+    all_that_helps,
+    exclusions,
+    ordered,
+    select,
+    tight,
+    together,
+)
 from advisor.plan.situation import Situation
-from advisor.plan.steps import advice_step, newly_triggered_steps, step_of, version_steps
+from advisor.plan.steps import newly_triggered_steps, step_of, version_steps
+from advisor.plan.turns import holder_unknown, in_turns
 from advisor.plan.vendor import in_force, in_words_of, vendor_of
 from advisor.plan.ways_out import squeezed, ways_out
 from advisor.run.bound import native
@@ -59,7 +71,11 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
     chosen = together([*picked.own.values(), *companions])
     steps = _with_companions(steps, [step_of(c, situation, selected=True) for c in companions])
     steps = maybe + steps  # a version nobody named is worth one look before anything else is given up
-    steps = merged(steps, [advice_step(remedy, situation) for remedy in _advice(situation, cause)], cause)
+    by_hand = [advice_step(remedy, situation) for remedy in _advice(situation, cause)]
+    if situation.now.built.natives.framework is None:  # a list, not a catalogue
+        by_hand = (in_turns(by_hand, situation) if holder_unknown(situation, cause) else by_hand)[:MOST_BY_HAND]
+    steps = merged(steps, by_hand, cause)
+    steps = in_turns(steps, situation) if holder_unknown(situation, cause) else steps
     most_before = len(steps) if cause.counted else FIRST_FEW
     steps = _before_results(steps, version_steps(situation, possible)[:1] if not maybe else [], most_before)
     steps += provisional_steps(situation, cause)
@@ -71,6 +87,13 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
 def _beyond(picked: Selected, proposals: Sequence[Proposal], situation: Situation, versions: Sequence[PlanStep]) -> str:
     """What is said where no set of the changes is enough, or where nothing is switched on for want of an answer."""
     chosen = together([*picked.own.values(), *picked.companions])
+    if picked.too_little and (unseen := next((p for p in proposals if p.blind and p.fits), None)) is not None:
+        return say(
+            "Enough by this count, unless the part of the launch that was not seen has it already: {title}.",
+            title=unseen.remedy.title,
+        )
+    if picked.too_little and not (situation.now.run.seen_whole and situation.now.run.unread is None):
+        return say("By what was seen no set of these changes is enough; what was not seen may be otherwise.")
     if picked.too_little:
         everything = all_that_helps(proposals, situation, chosen)
         return sentences([squeezed(proposals, situation, chosen), ways_out(situation, chosen, everything)])
@@ -95,7 +118,7 @@ def finish(situation: Situation, steps: list[PlanStep], refused: tuple[NotPropos
     ranked = tuple(replace(step, rank=number) for number, step in enumerate(kept, 1))
     fixed = any(step.selected and step.kind == "version" for step in ranked)
     after = situation.predictor.predict(overrides_of(ranked), fixed)
-    short = _shortfall(situation, after)
+    short = _shortfall(situation, after, chosen=any(step.selected for step in ranked))
     told = sentences([sentence(short), beyond]) if beyond and after.fit.verdict != "fits" else short
     margin = situation.predictor.margin
     return Plan(ranked, situation.now.ledger, after.ledger, margin, after.fit, refused, told, beyond)
@@ -113,21 +136,26 @@ def overrides_of(steps: Iterable[PlanStep]) -> dict[str, str | None]:
 
 def _ordered(situation: Situation, cause: Cause) -> list[Remedy]:
     """The cause's own remedies in its order; results-preserving ones of the same memory and phase after them."""
-    by_id = {remedy.id: remedy for remedy in situation.knowledge.remedies}
+    by_id = {remedy.id: remedy for remedy in situation.remedies}
     first = [by_id[name] for name in cause.remedies if name in by_id]
     if cause.memory == "unknown":
         return []
     skip = {*cause.remedies, *cause.folklore}
-    rest = [
-        r
-        for r in situation.knowledge.remedies
-        if r.id not in skip and r.value is not None and r.memory == situation.place
-    ]
+    rest = [r for r in situation.remedies if r.id not in skip and r.value is not None and r.memory == situation.place]
     computed = situation.now.unfit(situation.place) is not None
     counted = situation.place == "gpu" and cause.memory != "shm" and cause.counted and computed
+    if situation.place == "gpu" and situation.phase == "unknown" and not computed and cause.counted:
+        first += [
+            by_id[name] for name in _of_any_holder(situation) if name not in skip
+        ]  # nor is the cause more than a guess
     rest = [r for r in rest if r.kind == "setting"] if counted else []
     rest.sort(key=lambda r: TIERS.index(r.tier))
     return [r for r in [*first, *rest] if _concerns(r, situation) and r.value is not None and r.kind != "version"]
+
+
+def _of_any_holder(situation: Situation) -> Sequence[str]:
+    """The remedies of the cause that stands for all, where nothing tells what held the card."""
+    return next((cause.remedies for cause in situation.knowledge.tree.causes if cause.id == GUESSED[0]), ())
 
 
 def _concerns(remedy: Remedy, situation: Situation) -> bool:
@@ -176,9 +204,10 @@ def _saves_elsewhere(proposal: Proposal, situation: Situation, own: bool, first:
     if proposal.fits is None or proposal.documented:
         return ""
     phase = situation.fullest
-    guessed = situation.phase == "unknown" and phase not in tight(situation, {})
+    whole = situation.now.run.seen_whole
+    guessed = situation.phase == "unknown" and (not whole or phase not in tight(situation, {}))
     if guessed and any(size > 0 for size in proposal.saves.values()):
-        return ""  # neither log nor ledger shows where it died: nobody knows what would be elsewhere
+        return ""  # neither log nor a whole launch shows where it died: nobody knows what would be elsewhere
     saved, limit = proposal.saves.get(phase, 0), situation.now.ledger.gpu_capacity or 0
     if situation.place == "gpu" and 0 < saved < limit * WORTH_A_STEP and not proposal.fits:
         return say("it saves only {size} in {phase}", size=show_bytes(saved), phase=PHASE_TITLES[phase])
@@ -189,6 +218,7 @@ def _saves_elsewhere(proposal: Proposal, situation: Situation, own: bool, first:
     elsewhere = [PHASE_TITLES[p] for p, size in proposal.saves.items() if size > 0]
     if not elsewhere and own:
         inert = bool(proposal.facts) and all(dict(fact.moves) == {"all": "none"} for fact in proposal.facts)
+        inert = inert and not situation.now.run.era_assumed  # in another version it may hold what it does not in this
         return say("by itself it shrinks nothing that is held at once") if inert else ""
     if not elsewhere:
         return say("it saves nothing in {phase}", phase=PHASE_TITLES[phase])
@@ -198,7 +228,7 @@ def _saves_elsewhere(proposal: Proposal, situation: Situation, own: bool, first:
 def _folklore(situation: Situation, cause: Cause) -> Iterable[NotProposed]:
     """Often told, does not help: said where the framework has the setting at all."""
     natives = situation.now.built.natives
-    for remedy in situation.knowledge.remedies:
+    for remedy in situation.remedies:
         if remedy.id not in cause.folklore or remedy.knob is None:
             continue
         carrier = natives.carrier(remedy.knob)
@@ -268,7 +298,7 @@ def _versions(situation: Situation, cause: Cause) -> tuple[list[Advisory], list[
 
 def _suspected(situation: Situation, cause: Cause) -> list[PlanStep]:
     """One version to look up per library, where the cause may be a version and nothing tells which is installed."""
-    kinds = {remedy.id: remedy.kind for remedy in situation.knowledge.remedies}
+    kinds = {remedy.id: remedy.kind for remedy in situation.remedies}
     if not any(kinds.get(name) == "version" for name in cause.remedies):
         return []
     by_library: dict[str, Advisory] = {}
@@ -300,25 +330,23 @@ def _advice(situation: Situation, cause: Cause) -> list[Remedy]:
 
     Without a dialect every remedy of the cause is one.
     """
-    by_id = {remedy.id: remedy for remedy in situation.knowledge.remedies}
+    by_id = {remedy.id: remedy for remedy in situation.remedies}
     natives = situation.now.built.natives
     named = [by_id[name] for name in cause.remedies if name in by_id and by_id[name].kind != "version"]
     wanted = [r for r in named if _may_apply(r, situation)]
     if natives.framework is None:
         concerning = [r for r in wanted if _concerns(r, situation) and not (r.environment and r.value is not None)]
-        concerning = [r for r in concerning if not _stands(r, situation)]
-        return sorted(concerning, key=lambda r: r.results == "changed" and r.id not in cause.leads)[:MOST_BY_HAND]
-    return [r for r in wanted if r.value is None or (r.kind == "data" and not natives.carriers(r.knob or ""))]
+        concerning = [r for r in concerning if not settled(r, situation)]
+        concerning.sort(key=lambda r: r.results == "changed" and r.id not in cause.leads)
+        return concerning
+    return [r for r in wanted if r.value is None or _has_no_key(r, situation)]
 
 
-def _stands(remedy: Remedy, situation: Situation) -> bool:
-    """Whether an unrecognised launch has a switch on that bears the setting's name: --actor_gradient_checkpointing."""
-    launch = situation.predictor.inputs.launch
-    if launch is None or remedy.knob is None or remedy.value is None or remedy.value.to is not True:
-        return False
-    name = remedy.knob.rpartition(".")[2]
-    named = (s for s in launch.settings if s.effective and native(s.key).replace("-", "_").endswith(name))
-    return any(s.text.lower() in ("true", "1") for s in named)
+def _has_no_key(remedy: Remedy, situation: Situation) -> bool:
+    """Whether a remedy that can be told without a key has none here."""
+    if remedy.kind == "data":
+        return not situation.now.built.natives.carriers(remedy.knob or "")
+    return remedy.by_hand and not isinstance(propose(remedy, situation, {}), Proposal)
 
 
 def _may_apply(remedy: Remedy, situation: Situation) -> bool:
@@ -328,11 +356,15 @@ def _may_apply(remedy: Remedy, situation: Situation) -> bool:
     return not any(contradicted(rule, situation.facts) for rule in remedy.applies_when)
 
 
-def _shortfall(situation: Situation, after: Prediction) -> str:
+def _shortfall(situation: Situation, after: Prediction, chosen: bool) -> str:
     """What is too much after the selected steps, place by place; else what still stands in doubt."""
     if not after.ledger.gpu:
         return ""  # what is missing is told where the sums would be
-    against = [finding_clause(one) for one in worst_of_each_place(after.fit)]
+    worst = worst_of_each_place(after.fit)
+    # where nothing changes, the size of the place that did not run out decides nothing
+    against = [
+        finding_clause(one) for one in worst if chosen or one.place == situation.place or one.reason != "capacity"
+    ]
     if after.fit.verdict != "does_not_fit":
         said = after.run.doubts  # each face tells these at the head of its plan
         doubts = (doubt for doubt in after.ledger.doubts if after.fit.fits is not None and doubt not in said)
@@ -351,7 +383,7 @@ def provisional_steps(situation: Situation, cause: Cause) -> list[PlanStep]:
 
 
 def _provided(situation: Situation, provision: Provision) -> Iterator[PlanStep]:
-    by_id = {remedy.id: remedy for remedy in situation.knowledge.remedies}
+    by_id = {remedy.id: remedy for remedy in situation.remedies}
     seen = replace(situation, place="host" if provision.memory == "host" else "gpu", cause="")
     dialect = situation.now.built.natives.framework is not None
     for remedy in (by_id[name] for name in provision.remedies if name in by_id):

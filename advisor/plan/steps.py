@@ -6,19 +6,17 @@ from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
-from advisor.diagnosis.conditions import all_hold
-from advisor.knowledge.schema import Advisory, KnownAs, Remedy
-from advisor.language import ENGLISH, say, sentences, spoken
+from advisor.knowledge.schema import Advisory, Remedy
+from advisor.language import say, sentences
 from advisor.memory.ledger import difference
 from advisor.memory.predict import Overrides
-from advisor.plan.candidates import at_most, candidates, printed_now
 from advisor.plan.patch import no_place_because, not_written, pip_install
 from advisor.plan.plan import Change, PlanStep, StepKind
 from advisor.plan.propose import Proposal
 from advisor.plan.reported import reported_by
 from advisor.plan.situation import Situation
 from advisor.run.bound import EnvironmentPrefix, Native
-from advisor.run.values import parse_value
+from advisor.run.dialect import beside_file
 from advisor.units import show_bytes
 from advisor.words import PHASE_TITLES, Basis, Phase, filled, when
 
@@ -68,12 +66,14 @@ def change_of(present: Native, new: str | None, situation: Situation) -> Change:
     framework = situation.predictor.inputs.recognised.framework
     options = framework is not None and framework.syntax == "argparse"
     bare = options and present.fact is not None and present.fact.type == "flag"
+    inputs = situation.predictor.inputs
+    assigned = beside_file(inputs.recognised, inputs.launch) == "assignments"
     if present.setting is not None:
-        return Change(present.setting.key, old, new, bare=bare, old_source=source)
+        return Change(present.setting.key, old, new, bare=bare, assigned=assigned, old_source=source)
     if present.fact is not None and present.fact.only_in:
         return Change(key, old, new, how=not_written(), old_source=source)
-    written = ("--" if options and not _no_command(situation) else "") + key
-    return Change(written, old, new, bare=bare, old_source=source)
+    written = ("--" if options and not assigned and not _no_command(situation) else "") + key
+    return Change(written, old, new, bare=bare, assigned=assigned, old_source=source)
 
 
 def _no_command(situation: Situation) -> bool:
@@ -197,7 +197,7 @@ def version_steps(situation: Situation, advisories: Iterable[Advisory]) -> list[
 
 
 def _other_version(situation: Situation) -> Remedy | None:
-    return next((r for r in situation.knowledge.remedies if r.kind == "version" and r.memory == situation.place), None)
+    return next((r for r in situation.remedies if r.kind == "version" and r.memory == situation.place), None)
 
 
 def newly_triggered_steps(situation: Situation, chosen: Overrides) -> list[PlanStep]:
@@ -265,85 +265,4 @@ def _version_step(
         documented=documented,
         selected=proven and first,
         group=f"version-{advisory.library}",
-    )
-
-
-# --- what no file carries ------------------------------------------------------------------------------------------
-
-
-def advice_step(remedy: Remedy, situation: Situation) -> PlanStep:
-    """A machine or manual remedy: said, never written into a script."""
-    known = _known_as(remedy, situation)
-    return PlanStep(
-        id=remedy.id,
-        rank=0,
-        title=remedy.title,
-        kind=remedy.kind if remedy.kind in ("machine", "data") else "manual",
-        tier=remedy.tier,
-        changes=_below_the_framework(remedy, known, situation),
-        results=remedy.results,
-        basis="documented" if any(e.grade != "failed" for e in remedy.evidence) else "estimated",
-        saves={},
-        place="host" if remedy.memory == "host" else "gpu" if remedy.memory == "gpu" else "none",
-        why=_by_hand(remedy, known, situation),
-        costs=remedy.costs,
-        caveats=remedy.caveats,
-        sources=(remedy.source,) if remedy.source else (),
-        selected=False,
-        group=remedy.id,
-    )
-
-
-def _known_as(remedy: Remedy, situation: Situation) -> KnownAs | None:
-    """What a library that speaks in the log calls the setting, where no dialect names it."""
-    if situation.now.built.natives.framework is not None:
-        return None
-    return next((name for name in remedy.known_as if all_hold(name.when, situation.facts) is not None), None)
-
-
-def _below_the_framework(remedy: Remedy, known: KnownAs | None, situation: Situation) -> tuple[Change, ...]:
-    if known is None or remedy.value is None:
-        return ()
-    rule, stated = remedy.value, _stated(known.key, situation)
-    text = stated if stated is not None else None if known.default is None else str(known.default)
-    value = known.default if stated is None else parse_value(stated, "float")
-    present = Native(known.key, text, value, "assumed" if stated is None else "script")
-    native = printed_now(rule, present, situation.facts)
-    tried = at_most(rule, candidates(rule, native, situation.now.built), situation.facts)
-    working = (v for v in tried if rule.low is not None and isinstance(v, (int, float)) and v <= rule.low)
-    new = next(working, next(iter(tried), None))
-    if new is None:
-        return ()
-    return (Change(known.key, native.text, str(new), how=not_written(), old_source=native.source),)
-
-
-def _stated(key: str, situation: Situation) -> str | None:
-    """What a launch without a dialect says of a library's own setting; None where it does not name it."""
-    launch = situation.predictor.inputs.launch
-    for setting in launch.effective().values() if launch is not None else ():
-        if setting.key.lstrip("-").replace("-", "_").rpartition(".")[2] == key and isinstance(setting.value, str):
-            return setting.value
-    return None
-
-
-def _by_hand(remedy: Remedy, known: KnownAs | None, situation: Situation) -> str:
-    """The remedy's sentences; where it means a setting that no dialect names, which setting to look for."""
-    if remedy.knob is None or remedy.kind == "data":
-        return " ".join(remedy.says.split())
-    if known is not None:
-        return say(
-            "No dialect is known for this launch; {library} itself calls it {key}. The framework around it may have "
-            "another name and another default: start from the value that is in force.",
-            library=known.title,
-            key=known.key,
-        )
-    knob = next((k for k in situation.knowledge.knobs if k.id == remedy.knob), None)
-    named = remedy.knob
-    if knob is not None:
-        title = knob.title.lower() if spoken() == ENGLISH else knob.title
-        named = say("{knob} ({unit})", knob=title, unit=knob.unit)
-    return say(
-        "No dialect is known for this launch, so no key can be named: look for the setting that carries {knob}. With "
-        "`set` it can then be changed in the script.",
-        knob=named,
     )

@@ -28,7 +28,18 @@ if TYPE_CHECKING:
 
 QUOTED, BRIEFLY = 180, 90
 """Characters of the proving line; where its sizes stand beside it."""
-REMARKS, ALTERNATIVES, OUTCOMES, HOLDERS, NOTES, ASSUMED, SIZES, CLAUSES = 3, 3, 3, 3, 2, 2, 4, 2
+REMARKS, ALTERNATIVES, IN_ORDER, BY_HAND, OUTCOMES, HOLDERS, NOTES, ASSUMED, SIZES, CLAUSES = (
+    3,
+    3,
+    4,
+    1,
+    3,
+    3,
+    2,
+    2,
+    4,
+    2,
+)
 """Shown at most."""
 PARAGRAPH = 180
 """Columns of a paragraph; the sentences beyond are for `--all`."""
@@ -206,17 +217,20 @@ def _changes(state: State) -> list[str]:
     lines = wrap(sentences((_promise(plan), _worst(_unsaid(plan.shortfall, state)))), 2)
     for number, step in enumerate(chosen, 1):
         lines += _chosen(f"{number}.", step)
-    helping = [step for step in others if (phrases.largest_saving(step) or ("", 1, ""))[1] >= 0]
-    shown = helping[: max(1, min(ALTERNATIVES, ALTERNATIVES + 1 - len(chosen)))]
+    cure = plan.steps[0]  # a larger share saves nothing, and may be what an engine lacks
+    helping = [step for step in others if step is cure or (phrases.largest_saving(step) or ("", 1, ""))[1] >= 0]
+    shown = helping[: max(1, ALTERNATIVES + 1 - len(chosen))] if chosen else helping[:IN_ORDER]
     if shown:
-        lines += wrap(say("Or:") if chosen else say("What could be done:"), 2)
-        lines += [line for step in shown for line in _offered(step, state)]
+        lines += wrap(say("Or:") if chosen else say("In this order, until it runs:"), 2)
+        marks = ["-"] * len(shown) if chosen else [f"{number}." for number in range(1, len(shown) + 1)]
+        for number, (mark, step) in enumerate(zip(marks, shown, strict=True)):
+            lines += _offered(mark, step, state) + (_by_hand(step, state) if number < BY_HAND else [])
     return lines + _more(len(others) - len(shown))
 
 
 def _promise(plan: Plan) -> str:
     if not plan.selected():
-        return say("Nothing is chosen for you.")
+        return ""
     beside = plan.fit.fits_beside
     return _PROMISES[plan.fit.verdict] if beside is None else _ONE_SIDE[beside]
 
@@ -246,11 +260,18 @@ def _chosen(number: str, step: PlanStep) -> list[str]:
     return lines + wrap(why, 5) + wrap(costs, 5, 7)
 
 
-def _offered(step: PlanStep, state: State) -> list[str]:
+def _offered(mark: str, step: PlanStep, state: State) -> list[str]:
+    """The step in a line."""
     changes = clauses(phrases.change_line(change) for change in step.changes)
-    line = f"- {_named(step)}" + (f": {changes}" if changes else "")
+    line = f"{mark} {_named(step)}" + (f": {changes}" if changes else "")
     unwritten = state.script is not None and step.kind == "setting" and not any(one.file for one in step.changes)
-    return wrap(say("{step}; by hand", step=line) if unwritten and changes else line, 2, 4)
+    return wrap(say("{step}; by hand", step=line) if unwritten and changes else line, 2, 3 + len(mark))
+
+
+def _by_hand(step: PlanStep, state: State) -> list[str]:
+    """How that is done which no setting does."""
+    remedy = next((one for one in state.knowledge.remedies if one.id == step.id), None)
+    return wrap(_brief(step.why, 1), 5) if not step.changes and remedy is not None and remedy.knob is None else []
 
 
 def _named(step: PlanStep) -> str:

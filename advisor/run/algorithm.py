@@ -21,12 +21,13 @@ def algorithm_of(
     knobs: Iterable[str],
     programs: Sequence[str],
     has_launch: bool,
+    engine: bool = False,
 ) -> str:
     """The method's word; "unknown" where nothing tells it. `frames`: files of the log's traceback, outermost first;
     `knobs`: those that are known from elsewhere, `programs`: what the launch runs, and what that runs.
 
     A program that trains on given answers has a name of its own; one that rolls out may serve several methods, and a
-    key of the dialect says which. A log alone has no defaults.
+    key of the dialect says which. A log alone has no defaults. `engine`: the log shows a rollout engine at work.
     """
     fact = framework.algorithm if framework is not None else AlgorithmFact()
     keyed = bool(fact.key) and fact.default != UNKNOWN
@@ -39,7 +40,7 @@ def algorithm_of(
     if not found or found == UNKNOWN:
         found = _by_frames(fact, frames, keyed) or fact.fixed or ("" if has_launch else fact.otherwise) or UNKNOWN
     given = (*(one.fact.knob for one in natives.values.values() if one.given and one.fact is not None), *knobs)
-    if found == UNKNOWN and (any(map(_generates, given)) or any(map(_ENGINE_FILE.search, frames))):
+    if found == UNKNOWN and (engine or any(map(_generates, given)) or any(map(_ENGINE_FILE.search, frames))):
         found = RL
     scope = RunScope(natives, algorithm=found)
     return next((narrow for narrow, rule in fact.narrowed.items() if rule.holds(scope) is True), found)

@@ -60,6 +60,8 @@ class RunInputs(Struct, frozen=True):
     """A run file: where its settings count no GPUs, all of the machine's train; its knobs may choose the trainer."""
     frames: tuple[str, ...] = ()
     """Files of the log's traceback, outermost first: where no launch is seen, one of them is the program."""
+    engine: bool = False
+    """The log shows a rollout engine at work."""
     unread: Unread | None = None
     """A missing file that would say how the states are sharded, and what is taken where nothing else says it."""
     tables: Tables = field(default_factory=Tables)
@@ -71,7 +73,7 @@ class BuiltRun(Struct):
 
     run: Run
     natives: Natives
-    broken: list[tuple[tuple[str, int], str]] | None = None
+    broken: list[tuple[tuple[str, int], str, bool]] | None = None
     """Constraints that the values in force break; None until somebody asks (see constraints)."""
 
 
@@ -101,7 +103,7 @@ def build_run(inputs: RunInputs) -> BuiltRun:
     algorithm = (
         str(told.value)
         if told
-        else algorithm_of(framework, natives, inputs.frames, inputs.knobs, _programs(launch), shows_all)
+        else algorithm_of(framework, natives, inputs.frames, inputs.knobs, _programs(launch), shows_all, inputs.engine)
     )
     recipe = recipe_of(algorithm)
     natives = replace(natives, rolls_out=recipe.answers == "generated", algorithm=algorithm)

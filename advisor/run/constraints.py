@@ -25,19 +25,39 @@ def newly_broken(before: BuiltRun, after: BuiltRun, changed: Container[str] = ()
 
     A rule about two keys is written down at one of them, and a count of the topology moves with keys of its own.
     """
-    already = {stands for stands, _ in _all_broken(before)}
-    broken = [(stands, said) for stands, said in _all_broken(after) if stands not in already]
-    broken.sort(key=lambda one: one[0][0] not in changed)
-    return list(dict.fromkeys(said for _, said in broken))
+    return _newly(before, after, changed, unseen=False)
 
 
-def _all_broken(built: BuiltRun) -> list[tuple[Stands, str]]:
-    """Every constraint of this era that the values in force break."""
+def newly_in_doubt(before: BuiltRun, after: BuiltRun, changed: Container[str] = ()) -> list[str]:
+    """The same of constraints that break only if settings which nobody saw are at their defaults."""
+    return _newly(before, after, changed, unseen=True)
+
+
+def _newly(before: BuiltRun, after: BuiltRun, changed: Container[str], unseen: bool) -> list[str]:
+    already = {stands for stands, _, _ in _all_broken(before)}
+    found = [(stands, said) for stands, said, by in _all_broken(after) if stands not in already and by is unseen]
+    found.sort(key=lambda one: one[0][0] not in changed)
+    return list(dict.fromkeys(said for _, said in found))
+
+
+def _all_broken(built: BuiltRun) -> list[tuple[Stands, str, bool]]:
+    """Every constraint of this era that the values in force break, and whether one of them is a default not seen."""
     if built.broken is None:
         rules = [((key, n), rule) for key in (*built.natives.values, "") for n, rule in _rules_of(built, key)]
-        said = [(stands, broken(stands[0], rule, built)) for stands, rule in rules]
-        built.broken = [(stands, sentence) for stands, sentence in said if sentence]
+        said = [(stands, broken(stands[0], rule, built), rule) for stands, rule in rules]
+        built.broken = [(stands, sentence, _on_unseen(rule, built)) for stands, sentence, rule in said if sentence]
     return built.broken
+
+
+def _on_unseen(rule: Constraint, built: BuiltRun) -> bool:
+    """Whether the launch was not seen whole and the rule speaks of a setting that only has its default."""
+    if built.run.seen_whole:
+        return False
+    natives, knobs = built.natives.values, built.run.knobs
+    return any(
+        not natives[name].given if name in natives else name in knobs and knobs[name].source in ("default", "assumed")
+        for name in rule.holds.names()
+    )
 
 
 def _rules_of(built: BuiltRun, key: str) -> Iterator[tuple[int, Constraint]]:

@@ -273,7 +273,8 @@ def test_an_unknown_script_still_gets_evidence_machine_a_tree_and_set(
     assert answer["crash"]["evidence"][0]["fields"]["tried_bytes"] == round(2.5 * 2**30)
     assert answer["diagnosis"]["path"]
     assert answer["plan"]
-    assert all(not s["changes"] for s in answer["plan"])
+    told = [change for step in answer["plan"] for change in step["changes"]]
+    assert [(one["key"], one["old"], one["new"], one["file"]) for one in told] == [("--batch-size", "64", "32", None)]
     code, _, err = tell(["set", story.script, "--batch-size=32"], capsys)
     assert code == 0, err
     assert "BATCH=32" in (folder / "train.fits.sh").read_text()

@@ -16,6 +16,7 @@ from advisor.knowledge.schema.advice import (
     Question,
     Remedy,
     RemedyEvidence,
+    RemedyWords,
     Sharding,
     Tree,
 )
@@ -53,7 +54,8 @@ __all__ = [
     "EngineFigure", "EnvironmentFact", "Era",
     "FrameRule", "FrameTier", "Framework", "FrameworkMark", "GpuFact", "Grade", "Idle", "KnobFact", "Knowledge",
     "KnownAs", "Mechanics", "MechanicsWhen", "ModelFact", "NewValue", "NewestRead", "Partners", "Progress", "Provision",
-    "Question", "RecipeFact", "Recognition", "Remedy", "RemedyEvidence", "Scalar", "SettingFact", "Sharding",
+    "Question", "RecipeFact", "Recognition", "Remedy", "RemedyEvidence", "RemedyWords", "Scalar", "SettingFact",
+    "Sharding",
     "ShownByFrame",
     "Signature", "Signatures", "StatedMechanics", "Strict", "TopologyFact", "Tree", "VersionMark",
 ]  # fmt: skip

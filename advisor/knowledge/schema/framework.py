@@ -117,6 +117,8 @@ class SettingFact(Strict, frozen=True):
     """The knob's value by the key's own, `value`: `value * samples // dp`; None: as it is."""
     from_knob: Expression | None = None
     """The key's value by the knob's; left out where it follows from `to_knob`."""
+    words: tuple[str, ...] = ()
+    """Values to try where a switch is to change, best first: files that the framework ships, by their names."""
     must: tuple[Constraint, ...] = ()
     """Divisibility and bounds, checked before a value is proposed."""
     with_it: tuple[Partners, ...] = ()
@@ -424,6 +426,8 @@ class Framework(Strict, frozen=True):
     shown_by_frames: tuple[ShownByFrame, ...] = ()
     progress: tuple[Progress, ...] = ()
     notes: tuple[str, ...] = ()
+    beside_file: dict[str, Literal["options", "assignments", "nothing"]] = {}
+    """Era id ("*" for the others) → what the command takes beside a config file; {}: options."""
     checkout: tuple[str, ...] = ()
     """Files of its source tree, from the root, that state its version; pyproject.toml is looked at anyway."""
     part_of: str = ""

@@ -1,0 +1,54 @@
+"""Orders the steps of a plan where nothing tells what held the card: one for each possible holder, then the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from advisor.knowledge.schema import Cause, Remedy
+from advisor.plan.plan import PlanStep
+from advisor.plan.select import GUESSED
+from advisor.plan.situation import Situation
+from advisor.run.values import parse_value
+
+
+def holder_unknown(situation: Situation, cause: Cause) -> bool:
+    """Whether nothing tells what held the card: the cause is a guess, and no sum over a whole launch speaks for it."""
+    if situation.place != "gpu":
+        return False
+    if situation.phase == "unknown" and situation.now.enough is False and not situation.now.run.seen_whole:
+        return cause.counted
+    return cause.id in (*GUESSED, "not-in-the-settings") and situation.now.enough is not False
+
+
+def in_turns(steps: Sequence[PlanStep], situation: Situation) -> list[PlanStep]:
+    """One step for each thing that may hold the card, then the rest: a short list that helps whatever it was.
+
+    What is switched on stays in front, and what relieves nothing by itself (a version, a look at the other process)
+    where it stood before all that does. A setting that the user's own launch states leads its kind, and its kind the
+    others.
+    """
+    remedies = {remedy.id: remedy for remedy in situation.remedies}
+    relieves = [remedies[step.id].relieves if step.id in remedies else "other" for step in steps]
+    start = max((i + 1 for i, step in enumerate(steps) if step.selected), default=0)
+    while start < len(steps) and relieves[start] == "other":
+        start += 1
+    rest = range(start, len(steps))
+    leads: dict[str, int] = {}
+    for i in sorted(rest, key=lambda i: not _stated(steps[i])):
+        engine = steps[i].changes and not _low_already(steps[i], remedies.get(steps[i].id))  # there may be none at all
+        if relieves[i] != "other" and (relieves[i] != "engine" or engine):
+            leads.setdefault(relieves[i], i)
+    first = sorted(leads.values(), key=lambda i: (not _stated(steps[i]), i))
+    return [*steps[:start], *(steps[i] for i in first), *(steps[i] for i in rest if i not in first)]
+
+
+def _low_already(step: PlanStep, remedy: Remedy | None) -> bool:
+    """A share that is as low as it goes in most runs that work."""
+    low = remedy.value.low if remedy is not None and remedy.value is not None else None
+    old = parse_value(step.changes[0].old or "", "float")
+    return low is not None and isinstance(old, float) and old <= low
+
+
+def _stated(step: PlanStep) -> bool:
+    """The user's own files or the log say what the setting is now."""
+    return any(one.old is not None and one.old_source not in (None, "default", "assumed") for one in step.changes)

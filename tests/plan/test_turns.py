@@ -1,0 +1,57 @@
+"""Where nothing tells what held the card, the first steps each take from another holder, what is stated first."""
+
+from __future__ import annotations
+
+from tests.plan.planned import Planned, changes
+
+BARE = "torch.OutOfMemoryError: CUDA out of memory. \n"
+SAVING = (
+    "/opt/torch/distributed/fsdp/_state_dict_utils.py:312: UserWarning: Failed to clone() tensor on rank 1. Error: "
+    "CUDA out of memory. Tried to allocate 502.00 MiB (GPU 1; 39.59 GiB total capacity; 35.54 GiB already allocated; "
+    "276.19 MiB free; 37.22 GiB reserved in total by PyTorch)\n"
+)
+PASTED = (
+    "actor_rollout_ref.actor.ulysses_sequence_parallel_size=1\n"
+    "actor_rollout_ref.actor.ppo_max_token_len_per_gpu=40960\n"
+)
+
+
+NOTHING = "# the script is lost\n"
+
+
+def named(steps: dict[str, dict[str, object]]) -> list[str]:
+    return [name for name in steps if not name.startswith("not:")]
+
+
+def test_the_first_steps_take_from_pass_states_and_lengths(planned: Planned) -> None:
+    steps = named(planned("python train.py --model_name x --colour 3\n", BARE))
+    assert steps[:3] == ["lower-actor-micro-batch", "higher-zero-stage", "shorten-sequences"]
+
+
+def test_a_setting_of_an_unknown_launch_is_known_by_the_name_that_dialects_give_it(planned: Planned) -> None:
+    steps = planned("python train.py --micro-batch-size 8 --cutoff_len 120000 --gradient_checkpointing true\n", BARE)
+    assert named(steps)[:2] == ["lower-actor-micro-batch", "shorten-sequences"]
+    assert changes(steps["lower-actor-micro-batch"]) == {"micro-batch-size": ("8", "4")}
+    assert changes(steps["shorten-sequences"]) == {"cutoff_len": ("120000", "60000")}
+    assert "gradient-checkpointing" not in steps  # it is on
+
+
+def test_the_critics_setting_is_not_taken_for_the_actors(planned: Planned) -> None:
+    steps = planned("python train.py --critic.micro_batch_size 8\n", BARE)
+    assert not steps["lower-actor-micro-batch"]["changes"]
+
+
+def test_settings_that_were_not_seen_refuse_nothing_and_are_said(planned: Planned) -> None:
+    steps = planned(PASTED, BARE, "--answer", "framework=verl")
+    assert named(steps)[0] in ("token-budget", "sequence-parallel")
+    assert changes(steps["token-budget"])["actor_rollout_ref.actor.ppo_max_token_len_per_gpu"] == ("40960", "20480")
+    assert any("not seen whole" in said for said in steps["sequence-parallel"]["caveats"])
+
+
+def test_an_engine_without_room_for_its_cache_gets_a_larger_share_whatever_the_method_is(planned: Planned) -> None:
+    steps = planned(NOTHING, "No available memory for the cache blocks\n", "--answer", "framework=trl")
+    assert named(steps)[0] == "raise-rollout-share"
+
+
+def test_a_save_that_ran_out_on_the_card_is_gathered_in_host_ram(planned: Planned) -> None:
+    assert named(planned(NOTHING, SAVING))[0] == "save-sharded"
