@@ -60,6 +60,7 @@ def gather_facts(known: DiagnosisInputs) -> dict[str, Fact]:
     facts: dict[str, Fact] = {}
     facts.update(_crash_facts(known.crash))
     facts.update(record_facts(known.measured))
+    facts.update(_figures(known.crash))
     facts.update(_run_facts(known.run))
     facts.update(_machine_facts(known))
     model = known.run.model
@@ -109,6 +110,17 @@ def _crash_facts(crash: Crash) -> dict[str, Fact]:
         facts.update(backend_facts(crash.frames))
     facts.update(course_facts(crash))
     return facts
+
+
+def _figures(crash: Crash) -> dict[str, Fact]:
+    """Knobs that lines of engines and libraries show to be in force; also where no dialect says what is."""
+    because = say("a line of the log shows it")
+    facts = {
+        f"knob.{name}": Fact(float(value) if value.replace(".", "", 1).isdigit() else value, "log", because)
+        for name, value in crash.engine_figures.items()
+    }
+    stage = facts.get("knob.actor.zero_stage")
+    return {**facts, "zero3": Fact(stage.value == 3, "log", because)} if stage is not None else facts
 
 
 def _shared_memory(evidence: Sequence[Evidence]) -> dict[str, Fact]:
