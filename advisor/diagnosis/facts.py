@@ -168,7 +168,9 @@ def _printed(first: Evidence, where: str) -> dict[str, Fact]:
         because = say("{size} of {total} held by other processes ({line})", **sizes, line=where)
         facts["gpu.others_bytes"] = Fact(others, "log", because, (0,))
         facts["gpu.others_share"] = Fact(others / total, "log", because, (0,))
-        dominate = others / total > DOMINATES and total - free - others < others * MINOR
+        mine = total - free - others
+        facts["gpu.others_most"] = Fact(others > DOMINATES * (total - free) and others > mine, "log", because, (0,))
+        dominate = others / total > DOMINATES and mine < others * MINOR
         facts["gpu.others_dominate"] = Fact(dominate, "log", because, (0,))
         facts.update(_engine_beside(fields.get("engine_process"), number("engine_process_bytes"), others, where))
     share = fields.get("share")
@@ -212,6 +214,8 @@ def _run_facts(run: Run) -> dict[str, Fact]:
         facts["model"] = Fact(run.model.name, "script", run.model.note)
         facts["model.parameters"] = Fact(run.model.parameters, "script", run.model.note)
     facts.update(_mechanism_facts(run))
+    if run.framework != "unknown" and run.topology.known and run.topology.actor_gpus == 1:
+        facts["one_process"] = Fact(True, "script", say("the launch starts one process"))
     if run.topology.known:
         facts["gpus"] = Fact(run.topology.actor_gpus, "script", say("the launch's topology"))
     return facts
