@@ -26,6 +26,7 @@ from advisor.diagnosis.open_questions import (
     with_sharding,
     with_version,
 )
+from advisor.diagnosis.vendor import tree_of, vendor_of
 from advisor.knowledge import Knowledge, open_knowledge
 from advisor.knowledge.schema import Cause
 from advisor.language import listed, say
@@ -59,7 +60,7 @@ from advisor.run.unread import unread_sharding
 from advisor.script.launch import Launch, Script
 from advisor.script.reader import read_script
 from advisor.watch.measured import Measured, measured_in, with_phase
-from advisor.words import GENERATING, PHASES
+from advisor.words import GENERATING, PHASES, speak_of
 
 __all__ = ["OnProgress", "SessionRequest", "State"]
 
@@ -265,6 +266,7 @@ def _think(
     """From what was read to the plan."""
     measured = measured_in(asked.record) if asked.record is not None else None
     crash = _died_all_the_same(with_phase(crash, measured), answers)
+    knowledge = replace(knowledge, tree=tree_of(vendor_of(crash, machine, knowledge.gpus), knowledge.tree))
     launch = script.launches[index] if script is not None and script.launches else None
     recognised = with_answered_version(
         _answered_dialect(recognised, answers, knowledge, machine, launch, crash), answers
@@ -301,6 +303,7 @@ def _think(
         doubt=earlier.said,
         said=_said_place(crash, answers),
     )
+    speak_of(predictor.built().run.recipe.answers)
     now = predictor.predict()
     refused = (say("Left out of your knowledge: {reason}", reason=sentence) for sentence in knowledge.refused)
     others = other_launches(asked, script, index)

@@ -47,6 +47,8 @@ class PhaseRow(NamedTuple):
     when: str
     first_step: int | None
     """Its place in a run's first step; None where it has none."""
+    of_given: tuple[str, str, str] | None = None
+    """Name, title and when of a run that trains on given answers, where they are others: it has no actor."""
 
 
 PHASE_TABLE: dict[Phase, PhaseRow] = {
@@ -66,7 +68,13 @@ PHASE_TABLE: dict[Phase, PhaseRow] = {
     "log_prob": PhaseRow(
         mark("log_prob"), mark("computing log-probabilities"), mark("while computing log-probabilities"), 5
     ),
-    "actor_update": PhaseRow(mark("actor_update"), mark("the actor update"), mark("during the actor update"), 7),
+    "actor_update": PhaseRow(
+        mark("actor_update"),
+        mark("the actor update"),
+        mark("during the actor update"),
+        7,
+        (mark("training_step"), mark("the training step"), mark("during the training step")),
+    ),
     "critic_update": PhaseRow(mark("critic_update"), mark("the critic update"), mark("during the critic update"), 6),
     "optimizer_step": PhaseRow(
         mark("optimizer_step"), mark("the optimizer step"), mark("during the optimizer step"), 8
@@ -81,13 +89,42 @@ PHASE_TABLE: dict[Phase, PhaseRow] = {
 """In the order of JSON, which is that of a usual step."""
 GENERATING: frozenset[Phase] = frozenset(("rollout_init", "rollout_generate", "weight_sync"))
 """Phases that only a run has which generates answers."""
-PHASE_TITLES: Sayings[Phase] = Sayings({phase: row.title for phase, row in PHASE_TABLE.items()})
-PHASE_NAMES: Sayings[Phase] = Sayings({phase: row.name for phase, row in PHASE_TABLE.items()})
+
+
+class _RunSpokenOf:
+    """Of what kind of run is spoken in this process."""
+
+    given = False
+
+
+def speak_of(answers: str) -> None:
+    """Speak of a run whose answers are "given" (SFT, DPO, reward models) or "generated" from now on."""
+    _RunSpokenOf.given = answers == "given"
+
+
+def _of_run(row: PhaseRow) -> tuple[str, str, str]:
+    """Name, title and when, in the words for the run spoken of."""
+    return row.of_given if _RunSpokenOf.given and row.of_given is not None else (row.name, row.title, row.when)
+
+
+class _PhaseSayings(Sayings[Phase]):
+    """Phase → its name (0) or title (1), in the words for the run spoken of."""
+
+    def __init__(self, which: int) -> None:
+        super().__init__({phase: _of_run(row)[which] for phase, row in PHASE_TABLE.items()})
+        self.which = which
+
+    def __getitem__(self, key: Phase) -> str:
+        return say(_of_run(PHASE_TABLE[key])[self.which])
+
+
+PHASE_NAMES: Sayings[Phase] = _PhaseSayings(0)
+PHASE_TITLES: Sayings[Phase] = _PhaseSayings(1)
 
 
 def when(phase: Phase) -> str:
     """When in a step: "while syncing weights into the rollout engine", "during the actor update"."""
-    return say(PHASE_TABLE[phase].when)
+    return say(_of_run(PHASE_TABLE[phase])[2])
 
 
 def when_either(phases: Sequence[Phase]) -> str:

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from advisor.language import ENGLISH, speak, spoken
+from advisor.words import speak_of
 
 # A slow first draw on a loaded two-core machine is no defect of the code under test.
 settings.register_profile("any_machine", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
@@ -42,7 +43,8 @@ def nobodys_settings(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pyte
 
 @pytest.fixture(autouse=True)
 def english_afterwards() -> Iterator[None]:
-    """A test that speaks another language leaves none of it to the next."""
+    """A test that speaks another language, or of a run on given answers, leaves none of it to the next."""
     yield
+    speak_of("generated")
     if spoken() != ENGLISH:
         speak(ENGLISH)

@@ -12,6 +12,7 @@ from advisor.knowledge.schema import (
     Advisory,
     Case,
     Cause,
+    DataSetFact,
     EngineFigure,
     FrameRule,
     Framework,
@@ -41,6 +42,7 @@ EntryKind = Literal[
     "gpu",
     "knob",
     "recipe",
+    "data set",
     "signature",
     "question",
     "cause",
@@ -105,6 +107,7 @@ _LISTS: dict[str, tuple[EntryKind, Any]] = {
     "gpus.yaml": ("gpu", tuple[GpuFact, ...]),
     "knobs.yaml": ("knob", tuple[KnobFact, ...]),
     "recipes.yaml": ("recipe", tuple[RecipeFact, ...]),
+    "data_sets.yaml": ("data set", tuple[DataSetFact, ...]),
 }
 _FOLDERS: dict[str, tuple[EntryKind, Any, str]] = {
     "frameworks": ("framework", Framework, "framework"),
@@ -191,6 +194,7 @@ def entries_of(knowledge: Knowledge) -> list[KnowledgeEntry]:
         ("gpu", knowledge.gpus),
         ("knob", knowledge.knobs),
         ("recipe", knowledge.recipes),
+        ("data set", knowledge.data_sets),
         ("signature", lines.signatures),
         ("question", tree.questions),
         ("cause", tree.causes),

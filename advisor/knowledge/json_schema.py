@@ -9,7 +9,17 @@ from typing import Any
 import msgspec
 
 from advisor.knowledge.entries import LinesPart, TreePart
-from advisor.knowledge.schema import Advisory, Case, Framework, GpuFact, KnobFact, ModelFact, RecipeFact, Remedy
+from advisor.knowledge.schema import (
+    Advisory,
+    Case,
+    DataSetFact,
+    Framework,
+    GpuFact,
+    KnobFact,
+    ModelFact,
+    RecipeFact,
+    Remedy,
+)
 from advisor.rules.expression import json_schema
 
 FILES: dict[str, Any] = {
@@ -21,6 +31,7 @@ FILES: dict[str, Any] = {
     "gpus": tuple[GpuFact, ...],
     "knobs": tuple[KnobFact, ...],
     "recipes": tuple[RecipeFact, ...],
+    "data_sets": tuple[DataSetFact, ...],
     "decision_tree": TreePart,
     "signatures": LinesPart,
 }

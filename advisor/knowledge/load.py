@@ -14,6 +14,7 @@ from advisor.folders import cache_file, keep, knowledge_folder, own_bytes, own_k
 from advisor.knowledge.schema import (
     Advisory,
     Case,
+    DataSetFact,
     Framework,
     GpuFact,
     KnobFact,
@@ -97,6 +98,7 @@ def compile_knowledge(folder: Path, language: str = ENGLISH) -> Knowledge:
         gpus=_typed(folder / "gpus.yaml", words, tuple[GpuFact, ...]),
         knobs=_typed(folder / "knobs.yaml", words, tuple[KnobFact, ...]),
         recipes=_typed(folder / "recipes.yaml", words, tuple[RecipeFact, ...]),
+        data_sets=_typed(folder / "data_sets.yaml", words, tuple[DataSetFact, ...]),
     )
 
 

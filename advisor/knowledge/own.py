@@ -78,6 +78,7 @@ def _over(ours: Knowledge, entries: Sequence[KnowledgeEntry]) -> Knowledge:
         gpus=over("gpu", ours.gpus, _name),
         knobs=over("knob", ours.knobs, _id),
         recipes=over("recipe", ours.recipes, _id),
+        data_sets=over("data set", ours.data_sets, _name),
         tree=Tree(
             start=start,
             questions=over("question", ours.tree.questions, _id),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import ceil
 from typing import Literal
 
 from msgspec import Struct, field
@@ -24,6 +25,7 @@ from advisor.memory.constants import (
     SHORTEST_PACKED,
     SHORTEST_PADDED,
 )
+from advisor.memory.data_sets import row_lengths
 from advisor.run.run import KnobValue, Run
 from advisor.words import Basis
 
@@ -87,6 +89,9 @@ def sequence_length(run: Run, assumed: Assumptions) -> tuple[int, Basis]:
     prompt, response = run.number("data.prompt_tokens"), run.number("data.response_tokens")
     known = run.number("data.total_tokens") or (prompt + response if prompt and response else None)
     known = known or run.number("rollout.max_model_len") or response or prompt
+    rows = row_lengths(run) if run.recipe.answers == "given" else None
+    if rows is not None and not run.number("data.pack_tokens") and run.value("data.longest_row") is None:
+        return ceil(min(known or max(ASSUMED_LENGTH, rows.longest), rows.most)), "estimated"
     if known:
         said = run.number("data.longest_row")
         return int(min(known, said) if said else known), "computed"
@@ -126,8 +131,10 @@ def update_pass(run: Run, assumed: Assumptions) -> Pass:
 
 
 def _rows_of(run: Run, micro: float | None) -> float | None:
-    """Rows of a pass of `micro` samples: a preference pair has two."""
-    return run.recipe.rows * micro if micro else micro
+    """Rows of a pass of `micro` samples: a preference pair has two, unless packed rows hold whole pairs."""
+    if not micro or (run.mechanics.packs_samples and run.number("data.pack_tokens")):
+        return micro
+    return run.recipe.rows * micro
 
 
 def scoring_pass(run: Run, assumed: Assumptions) -> Pass:
@@ -179,6 +186,8 @@ def _pass(
     packed = run.number("data.pack_tokens")
     if packed:
         rows = _sequences(micro, caps, mark("packed rows in a micro-batch"))
+        if kind == "actor" and run.mechanics.packs_samples and run.recipe.scored_rows:
+            packed = packed / (1 + run.recipe.scored_rows)  # the rest of a row is scored apart
         all_rows = (rows * quantity("tokens in a packed row", packed, basis=basis) / ways).rounded()
         tokens = all_rows.moved(round(all_rows.value * SHORTEST_PACKED), all_rows, mark("how full packed rows are"))
         return Pass(tokens, int(rows.value), int(packed), None, False)
@@ -200,7 +209,7 @@ def _pass(
     cap = (rows * longest).rounded()
     if not unpadded and run.recipe.answers != "given" and run.mechanics.trainer == "fsdp":
         return Pass(cap, sequences, length, whole, True)  # verl and its like pad every row to the cap
-    fill = fill_of(run)
+    fill = fill_of(run, length)
     of_longest = quantity("of the cap", fill.longest, "%", basis="estimated") if fill.longest < 1 else as_amount(1)
     if unpadded and sequences > 1:
         others = quantity("", fill.others, "%", basis="estimated") * (rows - 1)
@@ -222,8 +231,9 @@ class Fill(Struct, frozen=True):
     """What blocks of earlier, shorter passes lose, in passes like the longest."""
 
 
-def fill_of(run: Run) -> Fill:
-    """How full rows are: as data that hold their answers are, as answers that a policy writes, or as the user says."""
+def fill_of(run: Run, length: int) -> Fill:
+    """How full rows of at most `length` tokens are: as the user says, as the data sets that are named are known to be,
+    as data that hold their answers are, or as answers that a policy writes."""
     said = run.value("data.longest_row")
     if said == AT_CAP:
         return Fill(1, 1, 1, 1, SHORTER_AT_CAP)
@@ -231,6 +241,9 @@ def fill_of(run: Run) -> Fill:
     others, least_others = (FILL_GIVEN, FILL_GIVEN_LOW) if given else (FILL, FILL_LOW)
     if said is not None:
         return Fill(1, others, SHORTEST_PADDED, least_others, SHORTER_TOLD)
+    if given and (rows := row_lengths(run)) is not None:
+        mean = min(1, rows.mean / length)
+        return Fill(min(1, rows.longest / length), mean, mean, mean * SHORTEST_PADDED, SHORTER_TOLD)
     if given:
         return Fill(LONGEST_GIVEN, others, FILL_GIVEN_LOW, least_others, SHORTER_GIVEN)
     return Fill(1, others, SHORTEST_PADDED, least_others, SHORTER_AT_CAP)

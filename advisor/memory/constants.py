@@ -89,6 +89,9 @@ LONGEST_GIVEN = 0.55
 """The same of the longest row of such a pass, to which the others are padded (transformers' collators): between the
 0.3 that the usual instructions leave below a cap of 2,048 and data that are cut at it (judgement; ends of the interval
 are FILL_GIVEN_LOW and the cap)."""
+PUBLISHED_HIGH = 1.25
+"""Factor on the longest row that is published of a data set: tokenizers, templates and system prompts differ
+(judgement)."""
 SHORTEST_PADDED, SHORTEST_PACKED = 0.8, 0.95
 """Part of the longest row that is told that the longest batch reaches at the least, and the same of packed rows
 (judgement: an epoch has long rows)."""
@@ -186,6 +189,8 @@ NF4_BYTES = 0.55
 """Bytes per 4-bit parameter with its block constants (bitsandbytes nf4, double quantisation off)."""
 MOMENT_BYTES_8BIT = 2
 """Two moments of one byte each (bitsandbytes)."""
+USUAL_RANK = 128
+"""Rank of the projections of GaLore and APOLLO where nothing says (transformers, trainer.py: galore's default)."""
 KAHAN_MOMENT_BYTES = 6
 """adamw_bf16: two moments and a compensation buffer in bf16 (EasyR1, AnyPrecisionAdamW)."""
 

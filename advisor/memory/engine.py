@@ -260,8 +260,12 @@ def _left_by_growth(inputs: Inputs, tokens: int) -> list[Cell]:
 
 
 def _gathered_to_generate(inputs: Inputs) -> list[Cell]:
-    """All weights on every GPU while ZeRO-3's own model generates (TRL, unwrap_model_for_generation)."""
+    """All weights on every GPU while ZeRO-3's own model generates (TRL, unwrap_model_for_generation); PPO wraps policy
+    and value model together, so that both are (ppo_trainer.py, PolicyAndValueWrapper)."""
     sharded = inputs.trainer == "deepspeed" and inputs.stage == 3 and inputs.shards > 1
     if not sharded or not inputs.mechanics.gathers_to_generate:
         return []
-    return [cell("gathered", c.IN_BF16 * inputs.parameters, mark("all weights gathered for generation"))]
+    whole = c.IN_BF16 * inputs.parameters
+    if inputs.run.has_critic and inputs.run.topology.roles_share_cards:
+        whole = quantity("models", 2) * whole
+    return [cell("gathered", whole, mark("all weights gathered for generation"))]

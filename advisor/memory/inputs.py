@@ -24,9 +24,18 @@ from advisor.memory.constants import (
     GPU_CONTEXT,
     LONGEST_GIVEN,
     SAME_GPU,
+    USUAL_RANK,
 )
+from advisor.memory.data_sets import row_lengths
 from advisor.memory.megatron import Split, split_of
-from advisor.memory.per_parameter import Bytes, Trainer, bytes_of, is_low_rank
+from advisor.memory.per_parameter import (
+    Bytes,
+    Trainer,
+    bytes_of,
+    embedding_parameters,
+    is_low_rank,
+    layer_parameters,
+)
 from advisor.run.run import ModelShape, Run
 from advisor.units import show_bytes
 from advisor.words import Basis, weakest
@@ -45,6 +54,8 @@ _STATE_FIELDS = {
     "paged": ("moment_bytes",),
     "step_extra": ("step_extra_bytes",),
 }
+_TABLES = (("embed_tokens", "word_embeddings", "all-embedding"), ("lm_head", "output_layer"))
+"""Names of the embedding and of the head among modules that are trained whole."""
 StateKind = Literal["weights", "gradients", "optimizer", "master", "paged", "step_extra"]
 
 
@@ -141,11 +152,31 @@ class Inputs(Struct, frozen=True, eq=False):
 
     @property
     def trained(self) -> Amount:
-        """Parameters with gradients and optimizer states where all weights are trained: without a frozen tower."""
+        """Parameters with gradients and optimizer states beside adapters': all but a frozen tower, some layers with the
+        tables, or modules that are trained whole beside the adapters.
+        """
+        if self.adapters:
+            return quantity("parameters of modules trained whole", self.saved, basis=self.shape.basis)
+        if layers := self.run.number("actor.trained_layers"):
+            count = embedding_parameters(self.shape) + int(layers) * layer_parameters(self.shape)
+            return quantity("parameters of the layers in training", count, basis=self.shape.basis)
         if not self.run.is_on("actor.freeze_vision") or not self.shape.vision_parameters:
             return self.parameters
         count = self.shape.parameters - self.shape.vision_parameters
         return quantity("trained parameters", count, basis=self.shape.basis)
+
+    @property
+    def copied(self) -> int:
+        """Parameters of embedding and head that are trained in copies of their own, beside adapters."""
+        names = str(self.run.value("actor.saved_modules") or "").lower()
+        tables = sum(any(word in names for word in words) for words in _TABLES)
+        return tables * self.shape.vocab * self.shape.hidden if self.adapters else 0
+
+    @property
+    def saved(self) -> int:
+        """Parameters that are trained whole beside adapters: these, and a vision tower."""
+        tower = self.run.is_on("actor.vision_beside_adapters")
+        return self.copied + (self.shape.vision_parameters if tower else 0)
 
     @property
     def expandable(self) -> bool:
@@ -208,6 +239,23 @@ def shape_of_rank(shape: ModelShape, ways: int) -> ModelShape:
     )
 
 
+def laid_over(shape: ModelShape, gpus: int) -> ModelShape:
+    """Layers and parameters of one of the GPUs over which a process lays its model, evenly (device_map: accelerate's
+    balanced memory); its widths stay whole, and the logits are on one of them."""
+    if gpus <= 1:
+        return shape
+    return replace(
+        shape,
+        layers=-(-shape.layers // gpus),
+        parameters=-(-shape.parameters // gpus),
+        vision_parameters=-(-shape.vision_parameters // gpus),
+        global_layers=-(-shape.global_layers // gpus),
+        shared_kv_layers=shape.shared_kv_layers // gpus,
+        shared_kv_globals=shape.shared_kv_globals // gpus,
+        wide_layers=-(-shape.wide_layers // gpus),
+    )
+
+
 def missing_inputs(run: Run, machine: Machine, crash: Crash | None) -> tuple[str, ...]:
     """Inputs without which nothing can be computed, in words."""
     missing = [run.undescribed] if run.undescribed else []
@@ -266,6 +314,7 @@ def read_inputs(run: Run, machine: Machine, crash: Crash | None = None) -> Input
     if run.model.basis == "estimated":
         assumed.note(say("model shape: {note}", note=run.model.note))
     split = split_of(run, run.model) if trainer == "megatron" else None
+    shape = laid_over(run.model, topology.process_gpus) if trainer == "ddp" else run.model
     if trainer == "megatron" and split is None:
         assumed.note(say("Megatron: states spread evenly over all training GPUs"))
     if run.assumed_mechanics:
@@ -279,7 +328,7 @@ def read_inputs(run: Run, machine: Machine, crash: Crash | None = None) -> Input
     sure = topology.known and not guessed and trainer != "megatron"
     return Inputs(
         run=run,
-        shape=run.model,
+        shape=shape,
         mechanics=run.mechanics,
         trainer=trainer,
         stage=stage,
@@ -287,7 +336,7 @@ def read_inputs(run: Run, machine: Machine, crash: Crash | None = None) -> Input
         node_gpus=max(1, min(per_node, topology.actor_gpus)),
         engine_gpus=min(per_node, topology.rollout_gpus),
         per=bytes_of(run, trainer),
-        adapters=_adapters(run, run.model, assumed),
+        adapters=_adapters(run, shape, assumed),
         gpu_bytes=capacity,
         ram_bytes=machine.host.total_bytes or machine.host.ceiling_bytes,
         has_engine=topology.rollout_gpus > 0 and rolls_out and _engine_name(run) not in _NO_ENGINE,
@@ -344,7 +393,17 @@ def _note_limits(run: Run, trainer: Trainer, assumed: Assumptions) -> None:
     if (run.number("actor.quantized_bits") or 16) < 16:
         assumed.note(say("a quantised base: counted from the libraries' code, compared with no reading"))
     known = run.number("data.pack_tokens") or run.value("data.longest_row")
-    if run.recipe.answers == "given" and not known:
+    if run.recipe.answers == "given" and not known and (rows := row_lengths(run)) is not None:
+        assumed.note(
+            say(
+                "rows of {names} have {mean:.0f} tokens on average and {longest:.0f} at the most, as is published of "
+                "them (--max-row N says otherwise)",
+                names=str(run.value("data.sets")),
+                mean=rows.mean,
+                longest=rows.longest,
+            )
+        )
+    elif run.recipe.answers == "given" and not known:
         assumed.note(
             say(
                 "lengths of the data are not known: its longest row is taken as {part:.0%} of the cap (--max-row N "
@@ -364,8 +423,8 @@ def _note_guesses(run: Run, trainer: Trainer, assumed: Assumptions) -> None:
     if engine and run.number("rollout.memory_share") is None:
         assumed.note(say("the engine's share of the card: {share}, vLLM's own", share=ASSUMED_SHARE))
     _note_limits(run, trainer, assumed)
-    if is_low_rank(str(run.value("actor.optimizer") or "").lower()):
-        assumed.note(say("moments as large as AdamW's: the rank of the optimizer's projections is not known"))
+    if is_low_rank(str(run.value("actor.optimizer") or "").lower()) and not run.number("actor.projection_rank"):
+        assumed.note(say("rank {rank} of the optimizer's projections", rank=USUAL_RANK))
 
 
 def _trainer(run: Run) -> Trainer:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from advisor.language import mark
 from advisor.memory import constants as c
 from advisor.memory.amount import Amount, add_up, in_bytes, quantity
+from advisor.memory.cells import Cell, cell
 from advisor.run.run import ModelShape
 
 per_shape = lru_cache(maxsize=64)
@@ -15,6 +17,11 @@ per_shape = lru_cache(maxsize=64)
 def of_each(size: float, name: str, count: float) -> Amount:
     """`size` bytes for each of `count` of what `name` (marked) says."""
     return in_bytes("", size) * quantity(name, count)
+
+
+def no_logits() -> Cell:
+    """The logits of a model whose head is a score, or none."""
+    return cell("logits", in_bytes("", 0), mark("a score in place of the vocabulary"))
 
 
 def mlp_width(shape: ModelShape) -> int:

@@ -9,6 +9,7 @@ from advisor.memory.batches import Pass, fill_of
 from advisor.memory.cells import Cell, Note, cell, note
 from advisor.memory.gathered import of_table
 from advisor.memory.inputs import Inputs
+from advisor.memory.layer import no_logits
 
 
 def logits_bytes(inputs: Inputs, step: Pass, *, updating: bool) -> tuple[Amount, Note]:
@@ -33,26 +34,25 @@ def logits_bytes(inputs: Inputs, step: Pass, *, updating: bool) -> tuple[Amount,
         doubled = base * inputs.mechanic("logits_factor_without_deepspeed", unit="")
         base = max(inputs.mechanic(f"logits_{kind}_least_fp32"), doubled)
     eager = c.EAGER_ENTROPY_UPDATE if updating else c.EAGER_ENTROPY_FORWARD
-    if _eager_entropy(inputs) and base < eager:
-        return in_bytes("", eager), Note(mark("entropy from padded logits, not compiled"))
+    if _eager_entropy(inputs, updating=updating) and base < eager:
+        return in_bytes("", eager), Note(mark("entropy from all logits, not compiled"))
     return base, Note(mark("log-probabilities with gradient") if updating else mark("log-probabilities"))
 
 
-def _eager_entropy(inputs: Inputs) -> bool:
-    """Entropy of padded rows, which verl does not compile."""
+def _eager_entropy(inputs: Inputs, *, updating: bool) -> bool:
+    """Entropy that is not compiled: of padded rows (verl never compiles it there), or where compiling is off. A pass
+    that scores takes it whatever the loss does, where the framework asks it to."""
     run = inputs.run
-    return (
-        run.is_on("actor.entropy")
-        and run.value("actor.remove_padding") is False
-        and not run.is_on("actor.dynamic_batch")
-        and inputs.mechanics.logits_scope == "prompt_and_response"
-    )
+    asked = run.is_on("actor.entropy") or (not updating and inputs.mechanics.scores_entropy and not inputs.adapters)
+    padded = run.value("actor.remove_padding") is False and not run.is_on("actor.dynamic_batch")
+    eager = padded or run.value("actor.compiled_entropy") is False
+    return asked and eager and inputs.mechanics.logits_scope == "prompt_and_response"
 
 
 def logits_cell(inputs: Inputs, step: Pass, *, updating: bool) -> Cell:
     """Logits and their copies live at once; a loss in chunks holds one chunk."""
     if inputs.run.recipe.head != "vocabulary":
-        return cell("logits", in_bytes("", 0), mark("a score in place of the vocabulary"))
+        return no_logits()
     vocab = quantity("vocabulary", inputs.shape.vocab, basis=inputs.shape.basis)
     if inputs.run.is_on("actor.fused_loss") and (updating or inputs.mechanics.fused_loss_scores):
         tokens = quantity("tokens", min(step.tokens.value, c.FUSED_CHUNK_TOKENS), basis=step.tokens.basis)
@@ -62,7 +62,7 @@ def logits_cell(inputs: Inputs, step: Pass, *, updating: bool) -> Cell:
         return cell("logits", size.spread(c.LOGITS_LOW, c.LOGITS_HIGH), mark("fused loss, one chunk"))
     each, why = logits_bytes(inputs, step, updating=updating)
     part = step.logits_part(inputs.mechanics.logits_scope)
-    if each.value in (c.EAGER_ENTROPY_UPDATE, c.EAGER_ENTROPY_FORWARD):
+    if each.value in (c.EAGER_ENTROPY_UPDATE, c.EAGER_ENTROPY_FORWARD) and step.padded:
         # The head's logits are those of whole rows; copies, softmax and entropy those of the response alone.
         whole = c.EAGER_WHOLE[updating]
         each = c.IN_BF16 + in_bytes("", each.value - whole) * step.logits_part("response")
@@ -85,7 +85,7 @@ def lost_logits(inputs: Inputs, step: Pass) -> list[Cell]:
     ]
     if inputs.run.number("data.pack_tokens"):
         return lost
-    fill = fill_of(inputs.run)
+    fill = fill_of(inputs.run, step.length)
     shorter = fill.shorter * (per * output)
     if shorter.by_data is not None:
         at_cap = c.SHORTER_AT_CAP.value * per.value * inputs.shape.vocab * step.high

@@ -7,6 +7,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from advisor.memory.adapters import ATTENTION, MLP, adapter_parameters
 from advisor.memory.constants import (
     BF16,
     FP32,
@@ -15,6 +16,7 @@ from advisor.memory.constants import (
     KAHAN_MOMENT_BYTES,
     MOMENT_BYTES_8BIT,
     NF4_BYTES,
+    USUAL_RANK,
 )
 from advisor.rules.functions import version_in
 from advisor.run.run import ModelShape, Run
@@ -41,6 +43,8 @@ class Bytes(Struct, frozen=True):
     """Moments in unified memory, not among `optimizer`."""
     steps_in_backward: bool = False
     """A weight's gradient is gone as soon as it is there: the optimizer steps in backward."""
+    one_by_one: bool = False
+    """The optimizer steps one matrix after the other, so that its temporaries are those of the largest."""
 
 
 def bytes_of(run: Run, trainer: Trainer) -> Bytes:
@@ -55,11 +59,26 @@ def bytes_of(run: Run, trainer: Trainer) -> Bytes:
         if precision or trainer != mechanics.trainer:
             gradients, master, moments = weights, 0.0, 2 * weights
             extra = weights if extra else 0.0
+    elif trainer in ("deepspeed", "megatron"):
+        gradients = _said(run, "actor.gradient_precision", gradients)
+        moments = 2 * _said(run, "actor.moment_precision", moments / 2)
     name = str(run.value("actor.optimizer") or _usual_optimizer(run)).lower()
     moments, extra = states_of(name, moments, extra)
+    low_rank = is_low_rank(name) and run.model is not None
+    if run.model is not None and low_rank:
+        rank = run.number("actor.projection_rank") or USUAL_RANK
+        moments *= _projected_part(run.model, rank)
+    elif run.model is not None and "muon" in name:
+        moments *= (1 + embedding_parameters(run.model) / run.model.parameters) / 2
     paged = moments if is_paged(name) else 0.0
     early = trainer in ("fsdp", "ddp") and (run.is_on("actor.optimizer_in_backward") or steps_in_backward(name))
-    return Bytes(_quantised(run, weights), gradients, master + moments - paged, extra, master, paged, early)
+    return Bytes(_quantised(run, weights), gradients, master + moments - paged, extra, master, paged, early, low_rank)
+
+
+def _said(run: Run, knob: str, usual: float) -> float:
+    """Bytes of the precision that a knob names, as "bf16"; the usual ones where it names none."""
+    said = str(run.value(knob) or "").lower().removeprefix("torch.")
+    return usual if not said else float(BF16 if said in _HALF else FP32)
 
 
 def _usual_optimizer(run: Run) -> str:
@@ -93,9 +112,9 @@ def layer_parameters(shape: ModelShape) -> int:
 def states_of(name: str, moments: float, extra: float) -> tuple[float, float]:
     """Bytes per parameter of moments, and of temporaries at the step, where AdamW has `moments` and `extra`.
 
-    8-bit states are a byte each (bitsandbytes); Lion has one moment where Adam has two.
+    8-bit states are a byte each (bitsandbytes); Lion, and in effect Adam-mini, have one moment where Adam has two.
     """
-    lion = "lion" in name
+    lion = "lion" in name or "adam_mini" in name
     if "8bit" in name:
         return MOMENT_BYTES_8BIT / (2 if lion else 1), 0.0
     if name in _KAHAN:
@@ -103,6 +122,16 @@ def states_of(name: str, moments: float, extra: float) -> tuple[float, float]:
     if name in _NO_MOMENTS:
         return 0.0, extra if name == "sgd" else 0.0
     return moments / (2 if lion else 1), 0.0 if "fused" in name or lion else extra
+
+
+def _projected_part(shape: ModelShape, rank: float) -> float:
+    """Moments of gradients projected to `rank`, as a part of those of whole ones; embedding and head are not projected.
+
+    A matrix of m x n has two moments of rank x the longer side, and the projection of rank x the shorter one, which
+    weighs half as much; together no more than two of rank x (m + n).
+    """
+    projected = adapter_parameters(shape, rank, (*ATTENTION, *MLP))
+    return min(1.0, (embedding_parameters(shape) + projected) / shape.parameters)
 
 
 def is_paged(name: str) -> bool:
@@ -117,5 +146,5 @@ def steps_in_backward(name: str) -> bool:
 
 
 def is_low_rank(name: str) -> bool:
-    """GaLore and APOLLO keep moments of projections, whose rank no setting read here tells."""
+    """GaLore and APOLLO keep moments of projections."""
     return name.startswith(("galore", "apollo"))

@@ -42,6 +42,8 @@ def sync_cells(inputs: Inputs) -> list[Cell]:
     states = states_in(inputs, "weight_sync")
     if not inputs.run.topology.colocated:
         trainer = [*states, *gathered, *process_cells(inputs)]
+        if inputs.run.topology.engine_elsewhere:
+            return trainer
         bucket = cell("buffers", c.SYNC_BUCKET, mark("transfer buffer"))
         return max(trainer, [*engine_of(inputs, 0).awake(), bucket, *process_cells(inputs, 1)], key=total)
     engine = engine_of(inputs, at_start(inputs))
@@ -99,7 +101,7 @@ def validation_cells(inputs: Inputs) -> list[Cell]:
     """
     scored = inputs.evaluation
     scoring = [] if scored is None else log_prob_cells(inputs, scored)
-    if inputs.answers_given:
+    if inputs.answers_given or inputs.run.topology.engine_elsewhere:
         return scoring
     rows: int | None = None  # as many as while training
     if scored is not None:

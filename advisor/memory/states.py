@@ -67,6 +67,10 @@ def weights_cell(inputs: Inputs, owner: Owner = "weights") -> Cell:
     if not inputs.adapters:
         return base
     amount = base.amount + _adapter_bytes(inputs)
+    if inputs.copied:  # beside the frozen ones
+        ways = inputs.split.tensor if inputs.split is not None else _ways(inputs, 3).value
+        copies = quantity("parameters of modules trained whole", inputs.copied, basis=inputs.shape.basis)
+        amount = amount + inputs.state("weights") * copies / quantity("GPUs", ways)
     return replace(base, amount=amount, note=Note(mark("frozen base and adapters")))
 
 
@@ -84,7 +88,7 @@ def _adapter_bytes(inputs: Inputs) -> Amount:
 @per_ledger
 def gradients_cells(inputs: Inputs, owner: Owner = "gradients") -> list[Cell]:
     """Gradients of the trained parameters on one GPU; those of adapters are counted with their weights."""
-    if inputs.adapters:
+    if inputs.adapters and not inputs.saved:
         return []
     per = inputs.state("gradients")
     if inputs.per.steps_in_backward:  # only the largest one waits for its step
@@ -97,7 +101,7 @@ def gradients_cells(inputs: Inputs, owner: Owner = "gradients") -> list[Cell]:
 @per_ledger
 def optimizer_cells(inputs: Inputs, owner: Owner = "optimizer", *, asleep: bool = False) -> list[Cell]:
     """Master weights and moments on one GPU; the masters alone where only the moments leave (`asleep`)."""
-    if inputs.adapters:
+    if inputs.adapters and not inputs.saved:
         return []
 
     def share(per: Amount) -> Cell:
@@ -123,17 +127,20 @@ def sharded_cell(inputs: Inputs, owner: Owner, per: Amount, from_stage: int, *, 
     The file that would say the stage may also move the optimizer to the host, so its least is then nothing.
     """
     count = inputs.trained if trained else inputs.parameters
-    size = per * _share(inputs, from_stage, count)
+    size = per * _share(inputs, from_stage, trained=trained)
     if not inputs.stage_known:
         low = as_amount(0) if from_stage == 1 else per * count / inputs.over
         size = size.within(low, per * count).rests_on("estimated")
     return cell(owner, size, _spread_note(inputs, from_stage))
 
 
-def _share(inputs: Inputs, from_stage: int, count: Amount) -> Amount:
-    """Parameters of one GPU whose states are sharded from this ZeRO stage on, of `count`."""
+def _share(inputs: Inputs, from_stage: int, *, trained: bool) -> Amount:
+    """Parameters of one GPU whose states are sharded from this ZeRO stage on: all, or those that are trained."""
+    count = inputs.trained if trained else inputs.parameters
     if inputs.split is None:
         return count / _ways(inputs, from_stage)
+    if trained and inputs.adapters:  # of embedding and head, which tensor parallelism divides
+        return count / quantity("GPUs", inputs.split.tensor if from_stage > 1 else inputs.shards)
     if from_stage > 1:
         here = quantity("parameters of the fullest rank", inputs.split.parameters, basis="estimated")
         return here - quantity("frozen", inputs.shape.parameters - count.value)
@@ -175,11 +182,13 @@ def step_cells(inputs: Inputs) -> list[Cell]:
     if inputs.by_tensor and inputs.per.step_extra:
         # Adapters and their moments are fp32, whatever the base is.
         size = (IN_FP32 * adapter_count(inputs)).within(low=0)
+        if inputs.saved:
+            size = size + inputs.state("step_extra") * _share(inputs, 1, trained=True)
         return [cell("buffers", size, mark("foreach temporaries"))]
     if inputs.adapters or not inputs.per.step_extra or offload_of(inputs, "actor").adam_on_host:
         return []
-    elements = _share(inputs, 1, inputs.trained)
-    if inputs.per.steps_in_backward:
+    elements = _share(inputs, 1, trained=True)
+    if inputs.per.steps_in_backward or inputs.per.one_by_one:
         elements = least(elements, of_table(inputs.shape))
     words = mark("foreach temporaries")
     if inputs.trainer == "deepspeed":

@@ -13,7 +13,7 @@ from advisor.knowledge.schema import Remedy, SettingFact
 from advisor.language import Sayings, mark, say
 from advisor.memory.fit import cannot_start, finding_clause
 from advisor.memory.predict import Overrides, Prediction
-from advisor.plan.candidates import at_most, candidates, least, printed_now
+from advisor.plan.candidates import LENGTHS, at_most, candidates, least, printed_now
 from advisor.plan.partners import Joined, forms
 from advisor.plan.reported import Reported, documented_values, is_number, of_framework
 from advisor.plan.situation import Situation
@@ -74,8 +74,8 @@ def _assumed(native: Native, remedy: Remedy, situation: Situation) -> Native:
     one that is on by itself needs no switching on.
     """
     to, fact = remedy.value.to if remedy.value is not None else None, native.fact
-    if fact is None or native.given or native.value is not None or not _unseen(situation):
-        return native
+    if fact is None or native.given or native.value is not None or not _unseen(situation) or remedy.knob in LENGTHS:
+        return native  # a length that nobody saw is no default: every run sets its own
     if fact.type == "flag" and to is False:
         return replace(native, text="true", value=True, source="assumed")  # what is to be left out can only be there
     default = default_of(fact, situation.predictor.inputs.recognised.era)
@@ -129,7 +129,7 @@ def options(remedy: Remedy, situation: Situation, base: Overrides) -> tuple[list
     for value in _with_documented(found_values, documented, native):
         overrides = _overrides(remedy, native, value, before.built)
         if overrides is None:
-            broken = broken or _no_word(native)
+            broken = broken or _no_word(native, remedy.knob or "", value, before.built.natives)
             continue
         found, wrong = _allowed(forms(native, overrides, before.built.natives), native, situation, base)
         if found is None:
@@ -206,9 +206,15 @@ def _allowed(
     return None, said
 
 
-def _no_word(native: Native) -> str:
+def _no_word(native: Native, knob: str, value: KnobValue, natives: Natives) -> str:
+    """Why the key has no word for the value; "" where it never carries it in this run: that is no lever at all."""
     if str(native.text).endswith((".json", ".yaml", ".yml")):
         return say("{key} names a file, {file}: it has to be changed there", key=native.key, file=native.text)
+    rule = conversions(native.fact).get(knob) if native.fact is not None else None
+    if rule is None or native.fact is None or native.text is None:
+        return ""
+    if all(meaning(rule, word, native.fact, natives) != value for word in words_of(rule, native.fact)):
+        return ""
     return say(
         "{key} {value} stands for several settings at once, and no other value changes this one alone",
         key=native.key,

@@ -96,6 +96,7 @@ def wanted_of(step: PlanStep) -> list[EditRequest]:
             () if change.bare and change.new is not None else change.new,
             f"{step.id}: {_brief(change)}",
             "environment" if kind == "environment" else "setting",
+            assigned=change.assigned,
         )
         for change in step.changes
     ]

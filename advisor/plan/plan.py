@@ -32,6 +32,8 @@ class Change(Struct, frozen=True):
     """"edited in place", "added as an override"."""
     bare: bool = False
     """A flag that takes no value: present is on, absent is off."""
+    assigned: bool = False
+    """Written key=value where the command has no argument yet."""
     old_source: KnobSource | None = None
     """What gave `old`; "assumed": the framework's default, taken for it because the launch was not seen whole."""
 

@@ -174,7 +174,7 @@ def elsewhere(proposals: Sequence[Proposal], situation: Situation, base: Overrid
     """Changes that leave the results alone, for phases that the failed one hid and for the other place."""
     known = {p.remedy.id for p in proposals} | situation.barred
     keys = {key for p in proposals for key in p.overrides} | set(base)
-    remedies = [r for r in situation.knowledge.remedies if r.id not in known and r.value is not None]
+    remedies = [r for r in situation.remedies if r.id not in known and r.value is not None]
     remedies = [r for r in remedies if r.results == "unchanged" and r.kind == "setting" and r.memory in ("gpu", "host")]
     made = [propose(r, _seen_from(r, situation), base) for r in sorted(remedies, key=lambda r: TIERS.index(r.tier))]
     found = [p for p in made if isinstance(p, Proposal) and not p.blind and p.results == "unchanged"]

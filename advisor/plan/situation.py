@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from advisor.diagnosis.facts import Facts
 from advisor.diagnosis.leaks import Faults
-from advisor.knowledge.schema import Advisory, Case, Knowledge
+from advisor.knowledge.schema import Advisory, Case, Knowledge, Remedy
 from advisor.memory.cells import Place
 from advisor.memory.fit import died_in
 from advisor.memory.predict import Overrides, Prediction, Predictor
@@ -50,6 +50,12 @@ class Situation(Struct, frozen=True):
         """The user says that a library here is one of the versions that leak."""
         return self.faults is not None and self.faults.assumed
 
+    @property
+    def remedies(self) -> tuple[Remedy, ...]:
+        """All remedies, in the words for a run of this kind."""
+        known = self.knowledge.remedies
+        return tuple(map(_of_given, known)) if self.now.run.recipe.answers == "given" else known
+
     def without_latent_faults(self) -> Situation:
         """The same without faults that only a change would trigger; see `Predictor.without_latent_faults`."""
         return replace(self, predictor=self.predictor.without_latent_faults())
@@ -60,3 +66,13 @@ class Situation(Struct, frozen=True):
             return ()
         changed = self.predictor.built(overrides, fixed=True).run
         return tuple(concern.advisory for concern in self.faults.of(changed) if concern.advisory.safe)
+
+
+def _of_given(remedy: Remedy) -> Remedy:
+    """The remedy in its words for a run on given answers."""
+    words = remedy.of_given
+    if words is None:
+        return remedy
+    return replace(
+        remedy, title=words.title or remedy.title, costs=words.costs or remedy.costs, says=words.says or remedy.says
+    )

@@ -16,6 +16,7 @@ from advisor.plan.propose import Proposal
 from advisor.plan.reported import reported_by
 from advisor.plan.situation import Situation
 from advisor.run.bound import EnvironmentPrefix, Native
+from advisor.run.dialect import beside_file
 from advisor.units import show_bytes
 from advisor.words import PHASE_TITLES, Basis, Phase, filled, when
 
@@ -65,12 +66,14 @@ def change_of(present: Native, new: str | None, situation: Situation) -> Change:
     framework = situation.predictor.inputs.recognised.framework
     options = framework is not None and framework.syntax == "argparse"
     bare = options and present.fact is not None and present.fact.type == "flag"
+    inputs = situation.predictor.inputs
+    assigned = beside_file(inputs.recognised, inputs.launch) == "assignments"
     if present.setting is not None:
-        return Change(present.setting.key, old, new, bare=bare, old_source=source)
+        return Change(present.setting.key, old, new, bare=bare, assigned=assigned, old_source=source)
     if present.fact is not None and present.fact.only_in:
         return Change(key, old, new, how=not_written(), old_source=source)
-    written = ("--" if options and not _no_command(situation) else "") + key
-    return Change(written, old, new, bare=bare, old_source=source)
+    written = ("--" if options and not assigned and not _no_command(situation) else "") + key
+    return Change(written, old, new, bare=bare, assigned=assigned, old_source=source)
 
 
 def _no_command(situation: Situation) -> bool:
@@ -194,7 +197,7 @@ def version_steps(situation: Situation, advisories: Iterable[Advisory]) -> list[
 
 
 def _other_version(situation: Situation) -> Remedy | None:
-    return next((r for r in situation.knowledge.remedies if r.kind == "version" and r.memory == situation.place), None)
+    return next((r for r in situation.remedies if r.kind == "version" and r.memory == situation.place), None)
 
 
 def newly_triggered_steps(situation: Situation, chosen: Overrides) -> list[PlanStep]:

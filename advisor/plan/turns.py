@@ -13,11 +13,14 @@ from advisor.run.values import parse_value
 
 def holder_unknown(situation: Situation, cause: Cause) -> bool:
     """Whether nothing tells what held the card: the cause is a guess, and no sum over a whole launch speaks for it."""
-    if situation.place != "gpu":
+    if situation.place != "gpu" or cause.memory != "gpu":
         return False
-    if situation.phase == "unknown" and situation.now.enough is False and not situation.now.run.seen_whole:
+    now = situation.now
+    if situation.phase == "unknown" and now.built.natives.framework is None:
         return cause.counted
-    return cause.id in (*GUESSED, "not-in-the-settings") and situation.now.enough is not False
+    if situation.phase == "unknown" and now.enough is False and not now.run.seen_whole:
+        return cause.counted
+    return cause.id in (*GUESSED, "not-in-the-settings") and now.enough is not False
 
 
 def in_turns(steps: Sequence[PlanStep], situation: Situation) -> list[PlanStep]:
@@ -27,7 +30,7 @@ def in_turns(steps: Sequence[PlanStep], situation: Situation) -> list[PlanStep]:
     where it stood before all that does. A setting that the user's own launch states leads its kind, and its kind the
     others.
     """
-    remedies = {remedy.id: remedy for remedy in situation.knowledge.remedies}
+    remedies = {remedy.id: remedy for remedy in situation.remedies}
     relieves = [remedies[step.id].relieves if step.id in remedies else "other" for step in steps]
     start = max((i + 1 for i, step in enumerate(steps) if step.selected), default=0)
     while start < len(steps) and relieves[start] == "other":

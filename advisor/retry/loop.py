@@ -115,6 +115,8 @@ class _Attempts(Struct):
         ended = _ended(result)
         if result.status == 0:
             return decline(NotRetried.ENDED_WELL)
+        if result.status is None:  # nobody knows whether it has ended: there may be a copy of it that runs
+            return decline(NotRetried.NOT_PROVEN)
         self.events.send("death", record=str(result.folder), **ended)
         if stopped_by := _stopped_by(result):
             return decline(NotRetried.STOPPED, signal=_signal_name(stopped_by))

@@ -167,6 +167,8 @@ class RunScope:
             return self.natives.era
         if name == "program":
             return self.natives.program
+        if name == "rolls_out":
+            return self.natives.rolls_out
         if name == "algorithm":
             return self.algorithm or self.natives.algorithm or None
         if name.startswith(LibraryPrefix):

@@ -120,7 +120,12 @@ def _samples_limit(natives: Natives) -> str:
 
 
 def _reference(knobs: Mapping[str, Knob], mechanics: Mechanics) -> bool:
-    """Whether a frozen reference is built: always, with a KL term, or with a KL term and full training."""
+    """Whether a frozen reference stays: always, with a KL term, or with a KL term and full training; not where its
+    log-probabilities were all taken before.
+    """
+    precomputed = knobs.get("reference.precomputed")
+    if precomputed is not None and precomputed.value is True:
+        return False
     if mechanics.reference_when == "always":
         return True
     kl = knobs.get("algorithm.kl")

@@ -186,12 +186,25 @@ def no_place(recognised: Recognised, launch: Launch | None) -> str:
             framework=framework.title,
         )
     own = [setting for setting in launch.settings if setting.origin == "command" and setting.key not in _CHOOSES_A_FILE]
+    if beside_file(recognised, launch) == "nothing":
+        return say(
+            "beside a config file this version of {framework} reads nothing: change it there", framework=framework.title
+        )
     options = [setting.key.startswith("-") for setting in own]
     if own and framework.syntax in ("hydra", "dotlist") and all(options):
         return say("this command takes --options, {framework} takes key=value", framework=framework.title)
     if own and framework.syntax == "argparse" and not any(options):
         return say("this command takes key=value, {framework} takes --options", framework=framework.title)
     return ""
+
+
+def beside_file(recognised: Recognised, launch: Launch | None) -> str:
+    """What the command takes beside its config file: "options", "assignments" (key=value) or "nothing"."""
+    framework = recognised.framework
+    from_file = launch is not None and bool(launch.argv) and any(s.origin != "command" for s in launch.settings)
+    if framework is None or not framework.beside_file or not from_file:
+        return "options"
+    return framework.beside_file.get(recognised.era, framework.beside_file.get("*", "options"))
 
 
 def era_of(framework: Framework, version: str | None, keys: set[str]) -> str:

@@ -112,6 +112,10 @@ class Topology(Struct, frozen=True):
     """GPUs that see the same data: in Megatron tensor x pipeline x context parallel, under FSDP tensor parallel."""
     actor_tensor_parallel: int = 1
     """GPUs that split every matrix of an FSDP actor, where the topology says so (AReaL's "fsdp:d4t2")."""
+    engine_elsewhere: bool = False
+    """The rollout engine is another command's, on cards of which this launch says nothing."""
+    process_gpus: int = 1
+    """GPUs over which one process lays the layers of its model (device_map)."""
     critic_gpus: int | None = None
     """GPUs of a critic that has cards of its own; None: as many as the actor's."""
     reference_gpus: int | None = None
@@ -178,6 +182,8 @@ class Run(Struct, frozen=True):
     """Nothing told the era: neither a version nor the settings."""
     unread: Unread | None = None
     """A missing file that alone would say how the states are sharded, and what is taken for it."""
+    uncounted: tuple[str, ...] = ()
+    """Keys the launch sets that move GPU memory and that nothing which is computed depends on."""
     assumed_mechanics: tuple[str, ...] = ()
     """Fields of `mechanics` that nobody states: they are what is usual for this kind of trainer."""
     doubts: tuple[str, ...] = ()

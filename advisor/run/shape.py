@@ -26,6 +26,8 @@ _QUANTISED = re.compile(
     r"-(?P<kind>awq|gptq|bnb|nf4|fp8|autoround)(?:-?(?:int|w)?-?(?P<bits>[48])(?:bits?)?)?(?![a-z0-9])"
 )
 """How published checkpoints are called: "-AWQ", "-GPTQ-Int4", "-bnb-4bit", "-FP8"."""
+_TOWER = re.compile(r"(?<![a-z])(?:vl|omni|vision)(?![a-z])")
+"""Marks of a model that also sees."""
 _FAMILY = re.compile(r"[a-z]+")
 SHARED_PART_OF_EXPERTS = 0.84
 """An "8x7B" has fewer than 56B parameters because attention is shared: Mixtral-8x7B 46.7 of 56, 8x22B 141 of 176."""
@@ -101,14 +103,24 @@ def _estimated(name: str, models: Sequence[ModelFact]) -> ModelShape | None:
     """
     for part in _components(name):
         size, experts = size_in_name(part), _ACTIVE.search(part) is not None
-        alike = [fact for fact in models if bool(fact.experts) == experts]
+        sees = _TOWER.search(part) is not None
+        alike = [fact for fact in models if bool(fact.experts) == experts and (sees or not fact.vision_parameters)]
         if size is None or not alike:
             continue
         kin = [fact for fact in alike if _family(fact) in part] or alike
         near = min(kin, key=lambda fact: abs(math.log(fact.parameters / size)))
         note = say("estimated from {size} in the name; proportions of {model}", size=show_params(size), model=near.name)
-        return _shape(near, name, size, "estimated", note)
+        return _shape(_with_experts_for(near, size), name, size, "estimated", note)
     return None
+
+
+def _with_experts_for(fact: ModelFact, parameters: int) -> ModelFact:
+    """The same with as many experts of its width as make so many parameters: a mixture grows by its experts."""
+    per_expert = (fact.layers - fact.dense_layers) * 3 * fact.hidden * fact.expert_intermediate
+    if not fact.experts or not per_expert:
+        return fact
+    rest = max(0, fact.parameters - fact.experts * per_expert)
+    return replace(fact, experts=max(fact.experts_per_token, round((parameters - rest) / per_expert)))
 
 
 def _family(fact: ModelFact) -> str:

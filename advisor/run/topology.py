@@ -125,6 +125,8 @@ def read_topology(natives: Natives, machine: Machine, everyone: bool = False, sp
         asked_per_node=None if "gpus" in unread.values() else scope.count_or_none("asked_per_node"),
         model_parallel=scope.count("model_parallel"),
         actor_tensor_parallel=scope.count("actor_tensor_parallel"),
+        engine_elsewhere=scope.on("engine_elsewhere"),
+        process_gpus=scope.count("process_gpus"),
         critic_gpus=scope.count_or_none("critic_gpus"),
         reference_gpus=scope.count_or_none("reference_gpus"),
     )

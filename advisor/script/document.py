@@ -109,6 +109,8 @@ class EditRequest(Struct, frozen=True):
     kind: Literal["setting", "environment"] = "setting"
     everywhere: bool = False
     """Of a variable: every launch of the script may get it. Otherwise only the launch that is edited does."""
+    assigned: bool = False
+    """Where the command has no argument of its own to show how: key=value, not an option."""
 
 
 def apply_edits(data: bytes, edits: tuple[Edit, ...]) -> bytes:

@@ -64,15 +64,22 @@ class PythonEditor:
         elif isinstance(holder, ast.Call) and (hidden := self.reading.spread.get(id(holder))):
             key = clean_line(wanted.key)
             raise EditRefused(say("{key} may be among **{name} already: set it there.", key=key, name=hidden))
-        elif isinstance(holder, ast.Call) and holder.keywords:
-            last = max(holder.keywords, key=lambda item: self.reading.end(item))
-            at = self.reading.end(last)
-            head = b", " + encoded(name) + b"="
-            new = head + encoded(shown)
-            self.changes.replace(0, at, at, new, wanted.key, (len(head), len(new)))
+        elif isinstance(holder, ast.Call) and (holder.keywords or holder.args):
+            self.add_keyword(holder, wanted, encoded(name) + b"=", encoded(shown), b"")
+        elif isinstance(own := self.reading.holder, ast.Call) and own.keywords and part.endswith("_kwargs"):
+            head = encoded(part) + b'={"' + encoded(name) + b'": '
+            self.add_keyword(own, wanted, head, encoded(shown), b"}")
         else:
             key = clean_line(wanted.key)
             raise EditRefused(say("The file has no config class that {key} could be added to.", key=key))
+
+    def add_keyword(self, call: ast.Call, wanted: EditRequest, head: bytes, shown: bytes, tail: bytes) -> None:
+        """A new argument behind the last one of the call."""
+        last = max((*call.keywords, *call.args), key=lambda item: self.reading.end(item))
+        at = self.reading.end(last)
+        head = b", " + head
+        self.changes.replace(0, at, at, head + shown + tail, wanted.key, (len(head), len(head + shown)))
+        self.comment(wanted, call)
 
     def add_field(self, holder: ast.ClassDef, wanted: EditRequest, shown: str) -> None:
         fields = [s for s in holder.body if isinstance(s, (ast.AnnAssign, ast.Assign))]

@@ -162,7 +162,7 @@ class ShellEditor:
 
     def add(self, marker: str, key: str, wanted: EditRequest, value: Value, joined: bool = False) -> None:
         """Add an override behind the last argument, where it wins."""
-        text, low, high = self.argument_text(marker, key, value, joined)
+        text, low, high = self.argument_text(marker, key, value, joined, wanted.assigned)
         simple, source = self.launch.command.simple, self.launch.command.text
         if source.nested:
             self.add_nested(text, low, high, wanted)
@@ -207,11 +207,16 @@ class ShellEditor:
             return None
         return home.end - 1
 
-    def argument_text(self, marker: str, key: str, value: Value, joined: bool) -> tuple[str, int, int]:
+    def argument_text(
+        self, marker: str, key: str, value: Value, joined: bool, assigned: bool = False
+    ) -> tuple[str, int, int]:
         """The words of a new argument, and the byte range of its value among them."""
         texts = [value] if isinstance(value, str) else list(value)
         styles = {argument.style for argument in self.launch.arguments}
-        options = "assignment" not in styles and ("option" in styles or "joined" in styles or "." not in key)
+        assigned = assigned and not styles
+        options = (
+            not assigned and "assignment" not in styles and ("option" in styles or "joined" in styles or "." not in key)
+        )
         if key.startswith("-") or options:  # an absent key becomes `--key` where the launch has no `key=value` words
             name = key if key.startswith("-") else f"--{key}"
             if joined and len(texts) == 1:

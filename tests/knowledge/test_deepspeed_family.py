@@ -88,11 +88,11 @@ def test_version_ranges_of_the_eras_join_without_a_gap(framework: Framework) -> 
 
 
 def test_rules_of_a_setting_speak_of_keys_that_exist_beside_it(framework: Framework) -> None:
-    wrong = []
+    wrong, knobs = [], [knob.id for knob in read("knobs.yaml", tuple[KnobFact, ...])]
     for key, fact in framework.settings.items():
         for rule in fact.must:
             for era in rule.eras or fact.eras or [e.id for e in framework.eras]:
-                known = {*living(framework, era), *RUN_NAMES, *switches(rule), "value"}
+                known = {*living(framework, era), *RUN_NAMES, *switches(rule), *knobs, "value"}
                 wrong += [(key, era, name) for name in rule.holds.names() if name not in known]
     assert wrong == []
 

@@ -70,7 +70,7 @@ def test_a_deepspeed_file_that_a_yaml_file_names_is_followed(by: str, tmp_path: 
 @pytest.mark.parametrize(
     ("command", "era"),
     [
-        ("llamafactory-cli train --stage dpo --pref_loss sigmoid", "v0.9.2"),
+        ("llamafactory-cli train --stage dpo --pref_loss sigmoid", "v0.9.3"),
         ("python src/train.py --stage dpo --image_resolution 512", "v0.9.1"),
         ("deepspeed --num_gpus 4 src/train_bash.py --stage dpo --dpo_beta 0.1", "v0.7"),
     ],

@@ -83,7 +83,7 @@ def test_a_run_that_short_rows_let_fit_may_not_fit_and_says_up_to_where(
 ) -> None:
     assert main(["estimate", script, *BOX]) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert "It may not fit: the actor update fits while the rows of a pass average below" in said
+    assert "It may not fit: the training step fits while the rows of a pass average below" in said
     assert "at the cap it takes" in said
     assert main(["estimate", script, *BOX, "--strict"]) == 3
 

@@ -93,6 +93,14 @@ def test_an_unknown_name_with_a_size_gives_an_estimate_that_says_so() -> None:
     assert "9.00B" in found.note
 
 
+def test_an_estimated_mixture_has_as_many_experts_as_its_size_needs() -> None:
+    found = find_shape("some/New-80B-A3B", MODELS, nowhere)
+    assert found is not None
+    assert found.basis == "estimated"
+    routed = found.layers * found.experts * 3 * found.hidden * found.expert_intermediate
+    assert 0.93 < routed / found.parameters < 1
+
+
 def test_an_estimate_takes_the_proportions_of_its_own_family() -> None:
     qwen, llama = (find_shape(f"my-{family}-8b-sft", MODELS, nowhere) for family in ("qwen", "llama"))
     assert qwen is not None

@@ -60,8 +60,9 @@ def test_what_ended_well_is_left_alone(attempts):
     assert why(attempts(("", 0))) is NotRetried.ENDED_WELL
 
 
-def test_a_crash_that_is_not_proven_is_not_answered(attempts):
-    assert why(attempts(("KeyError: 'x'\n", EXIT_1))) is NotRetried.NOT_PROVEN
+@pytest.mark.parametrize(("output", "status"), [("KeyError: 'x'\n", EXIT_1), (DIED, None)])
+def test_a_crash_or_an_end_that_is_not_proven_is_not_answered(attempts, output, status):
+    assert why(attempts((output, status))) is NotRetried.NOT_PROVEN
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from advisor.knowledge.schema.advice import (
     Question,
     Remedy,
     RemedyEvidence,
+    RemedyWords,
     Sharding,
     Tree,
 )
@@ -30,7 +31,7 @@ from advisor.knowledge.schema.crash import (
     Signatures,
     VersionMark,
 )
-from advisor.knowledge.schema.facts import GpuFact, KnobFact, ModelFact, NewestRead, RecipeFact
+from advisor.knowledge.schema.facts import DataSetFact, GpuFact, KnobFact, ModelFact, NewestRead, RecipeFact
 from advisor.knowledge.schema.framework import (
     AlgorithmFact,
     Constraint,
@@ -50,12 +51,12 @@ from advisor.knowledge.schema.framework import (
 from advisor.knowledge.schema.resume import ResumeFact
 
 __all__ = [
-    "OWN_MARK", "Advisory", "AlgorithmFact", "Answer", "Case", "Cause", "Constraint", "EngineFigure", "EnvironmentFact",
-    "Era",
+    "OWN_MARK", "Advisory", "AlgorithmFact", "Answer", "Case", "Cause", "Constraint", "DataSetFact",
+    "EngineFigure", "EnvironmentFact", "Era",
     "FrameRule", "FrameTier", "Framework", "FrameworkMark", "GpuFact", "Grade", "Idle", "KnobFact", "Knowledge",
     "KnownAs", "Mechanics", "MechanicsWhen", "ModelFact", "NewValue", "NewestRead", "Partners", "Progress", "Provision",
-    "Question", "RecipeFact", "Recognition", "Remedy", "RemedyEvidence", "ResumeFact", "Scalar", "SettingFact",
-    "Sharding", "ShownByFrame",
+    "Question", "RecipeFact", "Recognition", "Remedy", "RemedyEvidence", "RemedyWords", "ResumeFact", "Scalar",
+    "SettingFact", "Sharding", "ShownByFrame",
     "Signature", "Signatures", "StatedMechanics", "Strict", "TopologyFact", "Tree", "VersionMark",
 ]  # fmt: skip
 
@@ -74,6 +75,7 @@ class Knowledge(Strict, frozen=True):
     gpus: tuple[GpuFact, ...]
     knobs: tuple[KnobFact, ...]
     recipes: tuple[RecipeFact, ...] = ()
+    data_sets: tuple[DataSetFact, ...] = ()
     refused: tuple[str, ...] = ()
     """Files of a user's own knowledge that were left out, one sentence each: file, line and reason."""
     own_cases: tuple[str, ...] = ()

@@ -151,6 +151,14 @@ class NewValue(Strict, frozen=True):
     """What one allocation asks for grows and shrinks as the value moves: of a pass, by its sequences or tokens."""
 
 
+class RemedyWords(Strict, frozen=True):
+    """What a remedy says of a run on given answers (SFT, DPO, reward models): it has no policy and no engine."""
+
+    title: str = ""
+    costs: str = ""
+    says: str = ""
+
+
 class Remedy(Strict, frozen=True, kw_only=True):
     """Something that can be changed, what it saves where, and what it costs."""
 
@@ -185,6 +193,10 @@ class Remedy(Strict, frozen=True, kw_only=True):
     saving is sure goes before it."""
     last_resort: bool = False
     """It only moves the moment of the end: shown, never selected for the user."""
+    by_hand: bool = False
+    """Told without a key where this launch has none for it: another method, not another value."""
+    of_given: RemedyWords | None = None
+    """Other words for a run on given answers; what is left out stays."""
     evidence: tuple[RemedyEvidence, ...] = ()
     source: str = ""
 

@@ -1,4 +1,4 @@
-"""Types models.yaml, gpus.yaml, knobs.yaml and recipes.yaml: shapes, GPUs, settings, training methods."""
+"""Types models.yaml, gpus.yaml, knobs.yaml, recipes.yaml and data_sets.yaml."""
 
 from __future__ import annotations
 
@@ -85,6 +85,10 @@ class KnobFact(Strict, frozen=True):
     unit: str
     type: Literal["int", "float", "bool", "str"]
     says: str = ""
+    spelled: str = ""
+    """How launches without a dialect spell it: a regular expression over the last part of a key."""
+    counted: bool = True
+    """False: nothing of the ledger depends on it; an estimate of a run that sets it says so."""
 
 
 class NewestRead(Strict, frozen=True):
@@ -105,6 +109,19 @@ class NewestRead(Strict, frozen=True):
         return self.date[:7]
 
 
+class DataSetFact(Strict, frozen=True):
+    """A published data set, by the tokens of its rows."""
+
+    name: str
+    rows: int
+    mean: float
+    """Tokens of a row; images are not counted."""
+    longest: int
+    also: str = ""
+    """Its name at another hub."""
+    images: bool = False
+
+
 class RecipeFact(Strict, frozen=True):
     """A training method: which models it needs, which passes, and what its loss holds."""
 
@@ -114,6 +131,8 @@ class RecipeFact(Strict, frozen=True):
     """Whether answers are rolled out, or stand in the data: then there is no engine, and one length counts both."""
     rows: int = 1
     """Rows of a pass that one sample of the micro-batch makes: 2 for a better and a worse answer."""
+    scored_rows: int = 0
+    """Rows of a sample that are only scored, in a pass of their own without gradients (KTO's mismatched answers)."""
     reference: bool = True
     """It may compare with a frozen copy; the framework's mechanics say when one is built."""
     critic: bool | None = False

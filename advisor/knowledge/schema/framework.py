@@ -118,6 +118,8 @@ class SettingFact(Strict, frozen=True):
     """The knob's value by the key's own, `value`: `value * samples // dp`; None: as it is."""
     from_knob: Expression | None = None
     """The key's value by the knob's; left out where it follows from `to_knob`."""
+    words: tuple[str, ...] = ()
+    """Values to try where a switch is to change, best first: files that the framework ships, by their names."""
     must: tuple[Constraint, ...] = ()
     """Divisibility and bounds, checked before a value is proposed."""
     with_it: tuple[Partners, ...] = ()
@@ -216,6 +218,13 @@ class Peculiarities(Strict, frozen=True, kw_only=True):
     """The same of a sleeping engine."""
     lays_end_to_end: bool = False
     """Rows of a pass are laid end to end without padding unless a setting says otherwise."""
+    scores_entropy: bool = False
+    """Old log-probabilities of full training come with the entropy, whatever the loss asks for (verl)."""
+    frozen_tower_keeps: bool = False
+    """Inputs of a vision tower's checkpointed layers need gradients though the tower is frozen, so they are kept."""
+    packs_samples: bool = False
+    """A packed row is filled with whole samples, both answers of a pair among them; elsewhere each answer has its row.
+    """
     tensor_splits_stream: bool = False
     """Tensor-parallel ranks of an FSDP trainer always split the stream between the layers, too (sequence parallelism);
     elsewhere `actor.tensor_splits_stream` says."""
@@ -346,6 +355,10 @@ class TopologyFact(Strict, frozen=True):
     sequence_parallel: Expression | None = None
     model_parallel: Expression | None = None
     actor_tensor_parallel: Expression | None = None
+    engine_elsewhere: Expression | None = None
+    """The rollout engine is another command's, on cards of which this launch says nothing."""
+    process_gpus: Expression | None = None
+    """GPUs over which one process lays the layers (device_map); None: one."""
     critic_gpus: Expression | None = None
     reference_gpus: Expression | None = None
     asked: Expression | None = None
@@ -416,6 +429,8 @@ class Framework(Strict, frozen=True):
     resume: tuple[ResumeFact, ...] = ()
     """How a run saves and goes on from there."""
     notes: tuple[str, ...] = ()
+    beside_file: dict[str, Literal["options", "assignments", "nothing"]] = {}
+    """Era id ("*" for the others) → what the command takes beside a config file; {}: options."""
     checkout: tuple[str, ...] = ()
     """Files of its source tree, from the root, that state its version; pyproject.toml is looked at anyway."""
     part_of: str = ""
