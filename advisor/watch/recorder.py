@@ -53,6 +53,8 @@ def record_run(
     end: dict[str, Any] = {"unknown": True}
     if status is not None:
         end = {"signal": os.WTERMSIG(status)} if os.WIFSIGNALED(status) else {"code": os.WEXITSTATUS(status)}
+    if supervisor.sent is not None:
+        end["sent"] = supervisor.sent
     try:
         _close(sampler, status != 0, end, RunEnd(status, opened.kernel, opened.before.node), opened.begun)
     except Exception as fault:  # noqa: BLE001 - the command's own end counts
