@@ -56,6 +56,7 @@ def run_with_retries(asked: WatchRequest, rules: RetryRules, notifier: Notifier,
     begun, folder = time.time(), Path.cwd()
     adopt_orphans()
     tell(_cost(asked, folder))
+    asked = asked._replace(on_alert=lambda gauge, share: notifier.send("alert", gauge=gauge, share=round(share, 4)))
     attempt, died, seen = Attempt(1, asked), list[RunDeath](), list[Path]()
     while True:
         notifier.send("retry" if attempt.before else "start", attempt=attempt.number, changes=attempt.lines)

@@ -33,6 +33,8 @@ class Notifier:
         if not self._argv or len(self._running) >= _MOST:
             return
         text = json.dumps({"event": event, "time": round(time.time(), 3), **about}, ensure_ascii=False, default=str)
+        if len(text.encode()) > _MOST_BYTES:
+            text = json.dumps({"event": event, "time": round(time.time(), 3)})
         try:
             started = subprocess.Popen(  # noqa: S603 - it is the user's own
                 self._argv,
@@ -47,7 +49,7 @@ class Notifier:
         self._running.append((started, time.monotonic()))
         assert started.stdin is not None
         with suppress(OSError):
-            os.write(started.stdin.fileno(), text.encode()[:_MOST_BYTES] + b"\n")
+            os.write(started.stdin.fileno(), text.encode() + b"\n")
         with suppress(OSError):
             started.stdin.close()
 
