@@ -66,6 +66,8 @@ def run_with_retries(asked: WatchRequest, rules: RetryRules, notifier: Notifier,
             follows = _after(attempt, ended, died, rules, begun, notifier, tell)
         except KeyboardInterrupt:
             follows = NoRetry(No.STOPPED)
+        except Exception as fault:  # noqa: BLE001 - the command's own end counts
+            follows = NoRetry(No.FAULT, f"{type(fault).__name__}: {fault}")
         if ended.folder is not None:
             seen.append(ended.folder)
         if isinstance(follows, Attempt):
@@ -196,8 +198,8 @@ def _cost(asked: WatchRequest, folder: Path) -> str:
         return say("what a death would cost is not known: the command names no launch script")
     try:
         state = open_session(SessionRequest(script=script, knowledge=asked.knowledge))
-    except (ValueError, OSError) as error:
-        return clean_line(str(error))
+    except Exception as error:  # noqa: BLE001 - the command starts all the same
+        return clean_line(str(error), 200)
     if state.situation is None or state.launch is None:
         return say("what a death would cost is not known: the command names no launch script")
     program = Path(folder, state.launch.program)

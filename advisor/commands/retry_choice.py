@@ -39,6 +39,7 @@ class No(Enum):
     SECRETS = mark("no retry: the command has a secret in it, which is not written into a file")
     NOT_WRITTEN = mark("no retry: the changed script cannot be written")
     STILL_THERE = mark("no retry: processes of the dead run do not end")
+    FAULT = mark("no retry: the program itself failed at planning it")
     NOT_STARTED = mark("no retry: the command could not be started")
 
 

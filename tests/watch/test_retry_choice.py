@@ -8,9 +8,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from advisor.commands import retry
 from advisor.commands.retry_choice import No, NoRetry, Retry, RetryRules, RunDeath, choose
 from advisor.crash.evidence import Crash
 from advisor.session import SessionRequest, State, open_session
+from advisor.watch.events import Notifier
+from advisor.watch.launcher import WatchResult
+from advisor.watch.request import WatchRequest
 
 RUNS = Path(__file__).parents[1] / "runs"
 DIED = RunDeath("actor_update", 7)
@@ -105,3 +109,19 @@ def test_without_a_script_of_a_known_framework_there_is_nothing_to_change() -> N
 
 def test_every_reason_is_one_sentence() -> None:
     assert all(reason.value.startswith("no retry: ") and "\n" not in reason.value for reason in No)
+
+
+def test_a_fault_of_ours_costs_the_retry_and_not_the_commands_end(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError("ours")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(retry, "_after", fail)
+    monkeypatch.setattr(retry, "adopt_orphans", lambda: None)
+    monkeypatch.setattr(retry, "watch", lambda *_: WatchResult(None, 256))
+    said: list[str] = []
+    ended = retry.run_with_retries(WatchRequest(("false",)), RetryRules(), Notifier(None), said.append)
+    assert ended.status == 256
+    assert "ZeroDivisionError: ours" in said
