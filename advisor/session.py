@@ -26,6 +26,7 @@ from advisor.diagnosis.open_questions import (
     with_sharding,
     with_version,
 )
+from advisor.diagnosis.vendor import tree_of, vendor_of
 from advisor.knowledge import Knowledge, open_knowledge
 from advisor.language import listed, say
 from advisor.machine.inventory import Machine
@@ -250,6 +251,7 @@ def _think(
     """From what was read to the plan."""
     measured = measured_in(asked.record) if asked.record is not None else None
     crash = _died_all_the_same(with_phase(crash, measured), answers)
+    knowledge = replace(knowledge, tree=tree_of(vendor_of(crash, machine, knowledge.gpus), knowledge.tree))
     launch = script.launches[index] if script is not None and script.launches else None
     recognised = with_answered_version(
         _answered_dialect(recognised, answers, knowledge, machine, launch, crash), answers

@@ -99,7 +99,7 @@ class Crash(Struct, frozen=True):
     settings: Mapping[str, str] = field(default_factory=dict)
     """Native keys the log itself prints resolved (config dump, `Error executing job with overrides`, `set -x`)."""
     engine_figures: Mapping[str, str] = field(default_factory=dict)
-    """Knobs in force by the rollout engine's own lines, whatever the framework calls them."""
+    """Knobs in force by the own lines of engines and libraries, whatever the framework calls them."""
     frameworks: tuple[str, ...] = ()
     """Frameworks whose marks the log bears, strongest first."""
     unclear_because: str = ""

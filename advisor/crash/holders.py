@@ -79,7 +79,7 @@ def _bytes(fields: Mapping[str, FieldValue], name: str) -> int | None:
 def _process_bytes(rows: str, fields: Mapping[str, FieldValue]) -> dict[str, FieldValue]:
     """In a container torch lists itself among the others: it is the one that holds what it allocated.
 
-    `other_processes` names the others where they are several, the largest first.
+    `other_processes` names the others, the largest first.
     """
     compact = re.sub(r"\s+", "", rows)
     own = re.search(r"thisprocesshas(\d[\d.]*(?:bytes|[KMGTPE]iB))", compact)
@@ -97,4 +97,4 @@ def _process_bytes(rows: str, fields: Mapping[str, FieldValue]) -> dict[str, Fie
         sizes.remove(mine)
     named = ", ".join(f"{show_bytes(size)} (pid {pid})" for size, pid in sorted(known, reverse=True)[:_NAMED])
     others: dict[str, FieldValue] = {"other_process_bytes": sum(sizes)} if sizes else {}
-    return {"process_bytes": mine, **others, **({"other_processes": named} if len(known) > 1 else {})}
+    return {"process_bytes": mine, **others, **({"other_processes": named} if named else {})}

@@ -81,12 +81,12 @@ def libraries_in(text: str, marks: Sequence[VersionMark]) -> dict[str, str]:
 
 
 def engine_figures_in(text: str, figures: Sequence[EngineFigure]) -> dict[str, str]:
-    """Knob → the value that the rollout engine printed, first met first."""
+    """Knob → the value that an engine or library printed or that its line means; the first figure of a knob counts."""
     found: dict[str, str] = {}
     for figure, lines in zip(figures, lines_with(text, [figure.within for figure in figures]), strict=True):
         match = first_match(figure.pattern, lines)
         if match:
-            found.setdefault(figure.knob, match.group(1))
+            found.setdefault(figure.knob, figure.value or match.group(1))
     return found
 
 

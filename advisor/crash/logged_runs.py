@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from advisor.crash.config_dump import is_launch
 from advisor.crash.finds import FAILURES, LogFind
 from advisor.crash.lines import LogLine
-from advisor.crash.verdict import Judgement, judge
+from advisor.crash.verdict import SAID, Judgement, judge
 
 STEPS_OF_A_RUN = 3
 """So many different steps, and nothing that failed: the run was going on."""
@@ -251,6 +251,12 @@ def newest_crash(
     return judged[at], tuple(judged[at + 1 :])
 
 
+def _ends_in_words(placed: Sequence[LogFind], health: Health) -> bool:
+    """Whether somebody says, behind the last step, that memory ran out: such a run was not going on."""
+    said = [one for one in placed if one.id in SAID]
+    return any(all(one.line <= word.number for one in health.counts if one.log == word.log) for word in said)
+
+
 def _judged(placed: Sequence[LogFind], marks: Sequence[LogFind], run: RunLines) -> LoggedRun:
     mine, own_marks = run.among(placed), run.among(marks)
     health = health_of(own_marks)
@@ -258,5 +264,5 @@ def _judged(placed: Sequence[LogFind], marks: Sequence[LogFind], run: RunLines) 
     caught = {id(one) for one in outlived}
     lasting = [one for one in mine if id(one) not in caught]
     readings = [one for one in own_marks if one.memory == "host" and one.role in ("telemetry", "warning")]
-    judgement = judge(lasting, health.finished, health.going, readings)
+    judgement = judge(lasting, health.finished, health.going and not _ends_in_words(lasting, health), readings)
     return LoggedRun(tuple(lasting), tuple(outlived), health, judgement, run)

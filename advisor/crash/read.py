@@ -33,7 +33,7 @@ from advisor.crash.scan import scan, unanchored_finds
 from advisor.crash.snapshot import readable
 from advisor.crash.sources import PREVIEW, LogSource, open_sources, tail_source, text_source, unwrapped
 from advisor.crash.tracebacks import NO_TRACE, Trace, trace_of, waiter_of
-from advisor.crash.verdict import ALLOCATOR_WARNING, Judgement, in_phase, is_pinning, memory_by_frames
+from advisor.crash.verdict import ALLOCATOR_WARNING, SAID, Judgement, in_phase, is_pinning, memory_by_frames
 from advisor.knowledge.schema import FrameRule, Progress, Signatures
 from advisor.language import listed, mark, say
 from advisor.redact import redact
@@ -162,7 +162,13 @@ class _CrashReader:
     def _ordered(self, marks: Sequence[LogFind]) -> list[LogFind]:
         finds = [LogFind(i, with_holders(find)) for i, log in enumerate(self.logs) for find in log.finds]
         covered = {(one.log, line) for one in finds for line in _lines_of_cause(one.find)}
-        finds += [one for one in marks if one.role in _JUDGED and not (_is_shortage(one) and one.place[:2] in covered)]
+        known = {one.place[:2] for one in finds}
+        finds += [
+            one for one in marks
+            if one.role in _JUDGED
+            and not (_is_shortage(one) and one.place[:2] in covered)
+            and not (one.id in SAID and one.place[:2] in known)
+        ]  # fmt: skip
         stamped = len(self.logs) > 1 and all(one.find.first.stamp for one in finds if one.role == "cause")
         if stamped:  # several logs tell their order only by time; one log by position
             return sorted(finds, key=lambda one: (one.find.first.stamp or "~", one.place))

@@ -22,6 +22,8 @@ KILLS = frozenset(
     ("killed-9", "exit-137", "bash-killed", "dataloader-killed", "ray-worker-died", "ray-worker-died-bare")
 )
 """Somebody sent SIGKILL, or may have: not proof of a shortage without a second witness."""
+SAID = frozenset(("oom-words", "oom-said"))
+"""Words that memory ran out, in which nothing tells the memory."""
 _NO_SPACE = "enospc"
 """Prints the same of a disk and of /dev/shm."""
 _WRITES_FILES = re.compile(

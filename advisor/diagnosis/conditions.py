@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from advisor.diagnosis.fact import Fact, Facts
-from advisor.language import clauses, say
+from advisor.language import clauses
 from advisor.rules.expression import Call, Expression, Joint, Name, Node, Not, RuleValue, joined, truth, walk
 
 
@@ -58,7 +58,7 @@ def _witness(node: Node, scope: FactScope) -> Fact:
     names = dict.fromkeys(part.name for part in walk(node) if isinstance(part, Name))
     known = [scope.facts[name] for name in names if name in scope.facts]
     if isinstance(node, Not) and isinstance(node.part, Call) and not known:
-        return Fact(True, "script", say("{fact} is not known", fact=next(iter(names), "")))
+        return Fact(True, "script", "")  # that nobody knows something is no reason that anybody need read
     if len(known) == 1 and not (isinstance(node, Not) and not isinstance(node.part, Name)):
         return known[0]
-    return Fact(True, "script", clauses(fact.because for fact in known))
+    return Fact(True, "script", clauses(fact.because for fact in known if fact.because))

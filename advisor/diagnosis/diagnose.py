@@ -28,6 +28,9 @@ TOLD = {("host_growth", "yes"): ("host.grows", True), ("course", "grows"): ("gpu
         ("first_step", "yes"): ("first_step", True), ("first_step", "no"): ("first_step", False)}  # fmt: skip
 """Answers that are facts for whatever else asks: advisories, which are checked before the walk, and other questions."""
 
+ENDINGS = ("ended", "seen")
+"""Two questions about one thing, how it ended: an answer to the one is an answer to the other."""
+
 
 class Diagnosed(Struct, frozen=True):
     """The diagnosis, and what the plan needs beside it."""
@@ -46,6 +49,9 @@ def diagnose(
     check_answers(knowledge.tree, answers)
     facts = gather_facts(known)
     proved = dict(facts)
+    ending = next((answers[name] for name in ENDINGS if answers.get(name, UNKNOWN) != UNKNOWN), None)
+    if ending is not None:
+        facts["ended"] = Fact(ending, "user", say("you said so"))
     for name in RETOLD:
         if name in answers:
             retell(facts, name, answers[name])

@@ -60,6 +60,7 @@ def gather_facts(known: DiagnosisInputs) -> dict[str, Fact]:
     facts: dict[str, Fact] = {}
     facts.update(_crash_facts(known.crash))
     facts.update(record_facts(known.measured))
+    facts.update(_figures(known.crash))
     facts.update(_run_facts(known.run))
     facts.update(_machine_facts(known))
     model = known.run.model
@@ -111,6 +112,17 @@ def _crash_facts(crash: Crash) -> dict[str, Fact]:
     return facts
 
 
+def _figures(crash: Crash) -> dict[str, Fact]:
+    """Knobs that lines of engines and libraries show to be in force; also where no dialect says what is."""
+    because = say("a line of the log shows it")
+    facts = {
+        f"knob.{name}": Fact(float(value) if value.replace(".", "", 1).isdigit() else value, "log", because)
+        for name, value in crash.engine_figures.items()
+    }
+    stage = facts.get("knob.actor.zero_stage")
+    return {**facts, "zero3": Fact(stage.value == 3, "log", because)} if stage is not None else facts
+
+
 def _shared_memory(evidence: Sequence[Evidence]) -> dict[str, Fact]:
     """Whether `df` shows so large a /dev/shm, and so little of it in use, that it cannot have been full."""
     for number, one in enumerate(evidence):
@@ -156,7 +168,9 @@ def _printed(first: Evidence, where: str) -> dict[str, Fact]:
         because = say("{size} of {total} held by other processes ({line})", **sizes, line=where)
         facts["gpu.others_bytes"] = Fact(others, "log", because, (0,))
         facts["gpu.others_share"] = Fact(others / total, "log", because, (0,))
-        dominate = others / total > DOMINATES and total - free - others < others * MINOR
+        mine = total - free - others
+        facts["gpu.others_most"] = Fact(others > DOMINATES * (total - free) and others > mine, "log", because, (0,))
+        dominate = others / total > DOMINATES and mine < others * MINOR
         facts["gpu.others_dominate"] = Fact(dominate, "log", because, (0,))
         facts.update(_engine_beside(fields.get("engine_process"), number("engine_process_bytes"), others, where))
     share = fields.get("share")
@@ -200,6 +214,8 @@ def _run_facts(run: Run) -> dict[str, Fact]:
         facts["model"] = Fact(run.model.name, "script", run.model.note)
         facts["model.parameters"] = Fact(run.model.parameters, "script", run.model.note)
     facts.update(_mechanism_facts(run))
+    if run.framework != "unknown" and run.topology.known and run.topology.actor_gpus == 1:
+        facts["one_process"] = Fact(True, "script", say("the launch starts one process"))
     if run.topology.known:
         facts["gpus"] = Fact(run.topology.actor_gpus, "script", say("the launch's topology"))
     return facts

@@ -23,6 +23,9 @@ CALLED = re.compile(r"\blogits\b(?:\[[^]]*\])?\.(?:float|to|exp|clone|contiguous
 """What the innermost source line calls, where the call itself has no frame, and a whole copy of the logits in it."""
 ATTENTION = re.compile(r"\battn_\w+|\bscores?\b.*softmax", re.IGNORECASE)
 """A softmax of attention goes over tokens, not over words."""
+ATTENTION_CODE = re.compile(r"(?:^|/)(?:flash_attn\w*interface|flash_attention|sdpa_attention|xformers/ops/fmha)[/.]")
+ATTENTION_FUNCTION = re.compile(r"^_?flash_attn_\w+|^scaled_dot_product_attention$|^memory_efficient_attention\w*$")
+"""Files and functions of the libraries that compute attention (flash-attn, xformers, torch, transformers)."""
 GATHERS_ALL = re.compile(r"\b(?:unwrap_model_for_generation|summon_full_params|GatheredParameters)\b")
 """Contexts that hold the whole model gathered while they last (TRL, FSDP, DeepSpeed)."""
 GENERATES = re.compile(r"generat|rollout", re.IGNORECASE)
@@ -48,7 +51,7 @@ NEAREST = 2
 
 
 def frame_facts(frames: Sequence[Frame]) -> dict[str, Fact]:
-    """frame.gather, .gathers_all, .bucket, .wakes, .logits, .engine, .engine_weights; `frames` not empty."""
+    """frame.attention, .gather, .gathers_all, .bucket, .wakes, .logits, .engine(_weights); `frames` not empty."""
     gathers = [frame for frame in frames if GATHER.search(frame.function)]
     facts = {"frame.gather": _true(gathers[-1]) if gathers else Fact(False, "log", _frame(frames[-1]))}
     near = list(reversed(frames[-NEAREST:]))
@@ -57,6 +60,7 @@ def frame_facts(frames: Sequence[Frame]) -> dict[str, Fact]:
         "frame.bucket": next((frame for frame in near if _is_bucket(frame)), None),
         "frame.wakes": next((frame for frame in reversed(frames) if WAKES.match(frame.function)), None),
         "frame.engine_weights": _makes_weights(frames),
+        "frame.attention": next((frame for frame in near if _is_attention(frame)), None),
     }.items():
         if found is not None:
             facts[name] = _true(found)
@@ -77,6 +81,11 @@ def _gathers_all(frames: Sequence[Frame]) -> Frame | None:
 def _is_bucket(frame: Frame) -> bool:
     ours = DEEPSPEED in frame.file or "/megatron/" in frame.file
     return BUCKET.search(frame.text) is not None or (ours and BUCKET_FUNCTION.search(frame.function) is not None)
+
+
+def _is_attention(frame: Frame) -> bool:
+    path = frame.file.replace("\\", "/")
+    return ATTENTION_CODE.search(path) is not None or ATTENTION_FUNCTION.match(frame.function) is not None
 
 
 def _makes_weights(frames: Sequence[Frame]) -> Frame | None:

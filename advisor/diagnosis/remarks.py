@@ -41,7 +41,8 @@ def remarks(
         *_victim(crash, facts),
         *_explained(ledger, found),
         *_contradiction(crash, facts),
-        *_in_tokens(run, matches),
+        *_in_tokens(run, [] if "frame.attention" in facts else matches),
+        *_models(run, cause),
         *_algebra(run, facts),
         *_more_nodes(run, cause),
         *_first_node(run, crash),
@@ -223,6 +224,27 @@ def _node_of(evidence: Evidence) -> str:
             return str(found)
     match = _ADDRESS.search(evidence.text)
     return match[1] if match else ""
+
+
+def _models(run: Run, cause: str) -> Iterator[str]:
+    """What the models of one process come to, if all are as large as the trained one."""
+    if cause != "models-in-one-process" or run.model is None:
+        return
+    lora = bool(run.number("actor.lora_rank")) and not run.is_on("actor.full_finetuning")
+    roles = [
+        *(("reference",) if run.recipe.reference and not lora else ()),
+        *(("critic", "reward") if run.has_critic else ()),
+    ]
+    count = 1 + len(roles)
+    yield say(
+        "{count} models stand in this process ({algorithm}); if all are as large as {model}, they come to {full} in "
+        "fp32 and to {half} in bf16.",
+        count=count,
+        algorithm=run.recipe.title,
+        model=run.model_name or run.model.name,
+        full=show_bytes(2 * BF16 * run.model.parameters * count),
+        half=show_bytes(BF16 * run.model.parameters * count),
+    )
 
 
 def _more_nodes(run: Run, cause: str) -> Iterator[str]:

@@ -133,7 +133,8 @@ def _shown(question: Question, facts: Facts) -> tuple[str, Fact | None]:
 
 
 def _joined(found: list[Fact]) -> Fact:
-    """One fact of several; what the user said goes without saying."""
+    """One fact of several; what the user said goes without saying, and so does what nobody knows."""
+    found = [fact for fact in found if fact.because] or found
     found = [fact for fact in found if fact.source != "user"] or found
     evidence = tuple(dict.fromkeys(index for fact in found for index in fact.evidence))
     return Fact(True, found[0].source, clauses(dict.fromkeys(fact.because for fact in found)), evidence)

@@ -54,7 +54,7 @@ def update_cells(inputs: Inputs, step: Pass, role: TrainedRole = "actor", gradie
     """
     checkpointed = setting_of(inputs.run, role, "gradient_checkpointing") is True
     if inputs.by_tensor:
-        return [*gradients, *lora.update_cells(inputs, step, checkpointed)]
+        return [*gradients, *lora.update_cells(inputs, step, checkpointed), *_vision(inputs, step, checkpointed)]
     if inputs.split is not None:
         return [*gradients, *_megatron_update(inputs, inputs.split, step, role)]
     inputs = of_rank(inputs)
@@ -169,21 +169,22 @@ def _eager_scores(inputs: Inputs, step: Pass, layers: int, size: int) -> list[Ce
 def _vision(inputs: Inputs, step: Pass, checkpointed: bool) -> list[Cell]:
     """The vision tower on one image a sequence; the cap on pixels bounds it, images of usual data sets are smaller.
 
-    A packed row holds several. A frozen tower keeps nothing for backward: one layer over the images of a pass, one a
-    sequence, or half the tokens of a packed row.
+    A packed row holds several. A frozen tower keeps nothing for backward, unless the inputs of its checkpointed layers
+    are made to need gradients: one layer over the images of a pass, one a sequence, or half the tokens of a packed row.
     """
-    if not inputs.shape.vision_parameters:
-        return []
-    frozen = inputs.run.is_on("actor.freeze_vision")
-    if frozen and inputs.run.number("data.pack_tokens"):
-        of_tokens = quantity("patches a token", c.PATCHES_OF_TOKEN) * step.tokens.called("tokens", "")
-        most = in_bytes("of a patch", c.VISION_KEPT_BYTES) * of_tokens
-        size = most * quantity("of the tokens are of images", c.IMAGE_PART, "%", basis="estimated")
-        moved = size.moved(0, most, mark("the sizes of images"))
-        return [cell("activations", moved, mark("a frozen vision tower, one layer"))]
+    if not inputs.shape.vision_parameters or inputs.run.topology.process_gpus > 1:
+        return []  # laid over several cards, the tower is on the first, and the logits are on the last
+    checkpointed = inputs.run.is_on("actor.vision_checkpointing", checkpointed)
+    frozen = inputs.run.is_on("actor.freeze_vision") and not (inputs.mechanics.frozen_tower_keeps and checkpointed)
     layer = c.BF16 * c.VISION_HIDDEN if checkpointed else c.VISION_KEPT_BYTES
     per_patch = c.VISION_LAYERS * layer + (c.VISION_KEPT_BYTES if checkpointed else 0)
     per_patch = c.VISION_KEPT_BYTES if frozen else per_patch
+    if inputs.run.is_on("actor.freeze_vision") and inputs.run.number("data.pack_tokens"):
+        of_tokens = quantity("patches a token", c.PATCHES_OF_TOKEN) * step.tokens.called("tokens", "")
+        most = in_bytes("of a patch", per_patch) * of_tokens
+        size = most * quantity("of the tokens are of images", c.IMAGE_PART, "%", basis="estimated")
+        moved = size.moved(0, most, mark("the sizes of images"))
+        return [cell("activations", moved, mark("a frozen vision tower, one layer"))]
     per_image = in_bytes("of a patch", per_patch) * quantity("images", step.sequences)
     cap = inputs.run.number("data.max_pixels") or c.TYPICAL_IMAGE_PIXELS
     typical, widest = (

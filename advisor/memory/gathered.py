@@ -44,16 +44,26 @@ def gathered_units(inputs: Inputs, *, backward: bool) -> list[Cell]:
         return _zero_gathered(inputs, backward)
     layer, root = of_layer(inputs.shape), of_root(inputs.shape)
     per, units = inputs.mechanic("unsharded_bytes"), inputs.mechanic("gathered_units", "layers", "")
+    if keeps_gathered(inputs):
+        size = per * inputs.parameters
+        if backward and not inputs.adapters:
+            size = size + in_bytes("of gradients", c.BF16 + c.FP32) * layer
+        return [cell("gathered", size, mark("all weights, which stay gathered until backward"))]
     size = per * (root + units * layer)
     if backward and not inputs.adapters:
         size = size + per * root + in_bytes("of gradients", c.BF16 + c.FP32) * layer
     return [cell("gathered", size.spread(c.ACTIVATION_LOW), mark("embedding and head, layers in use"))]
 
 
+def keeps_gathered(inputs: Inputs) -> bool:
+    """Whether FSDP shards weights again only after backward (reshard_after_forward off, SHARD_GRAD_OP)."""
+    return inputs.trainer == "fsdp" and inputs.shards > 1 and inputs.run.is_on("actor.keeps_gathered")
+
+
 def weights_at_loss(inputs: Inputs, *, everything: bool) -> list[Cell]:
     """What of the weights is gathered or cast while the logits live: FSDP's root, autocast's casts (those of layers
     that are recomputed are gone by then)."""
-    if inputs.trainer == "fsdp" and inputs.per.weights > c.BF16:
+    if inputs.trainer == "fsdp" and inputs.per.weights > c.BF16 and not keeps_gathered(inputs):
         return [cell("gathered", c.IN_BF16 * of_root(inputs.shape), mark("embedding and head in bf16"))]
     if stream_bytes(inputs) == c.FP32:
         cast = of_table(inputs.shape)

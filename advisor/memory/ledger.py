@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from advisor.crash.evidence import Crash
+from advisor.language import listed, say
 from advisor.machine.inventory import Machine
 from advisor.memory import constants as c
 from advisor.memory import rollout, training
@@ -46,7 +47,10 @@ def build_ledger(run: Run, machine: Machine, crash: Crash | None = None) -> Ledg
     on_host = zip(phases, host_cells(inputs, phases), strict=True)
     host = tuple(phase_sum(phase, "host", cells) for phase, cells in on_host)
     basis = weakest(inputs.basis, "estimated" if doubts or inputs.assumed else "computed")
-    return Ledger(capacity, limit, gpu, host, basis, inputs.assumed, doubts=doubts)
+    assumed = inputs.assumed
+    if run.uncounted:
+        assumed += (say("not counted, though it moves GPU memory: {keys}", keys=listed(run.uncounted)),)
+    return Ledger(capacity, limit, gpu, host, basis, assumed, doubts=doubts)
 
 
 def _bounds(inputs: Inputs) -> Bounds | None:

@@ -34,20 +34,19 @@ def logits_bytes(inputs: Inputs, step: Pass, *, updating: bool) -> tuple[Amount,
         doubled = base * inputs.mechanic("logits_factor_without_deepspeed", unit="")
         base = max(inputs.mechanic(f"logits_{kind}_least_fp32"), doubled)
     eager = c.EAGER_ENTROPY_UPDATE if updating else c.EAGER_ENTROPY_FORWARD
-    if _eager_entropy(inputs) and base < eager:
-        return in_bytes("", eager), Note(mark("entropy from padded logits, not compiled"))
+    if _eager_entropy(inputs, updating=updating) and base < eager:
+        return in_bytes("", eager), Note(mark("entropy from all logits, not compiled"))
     return base, Note(mark("log-probabilities with gradient") if updating else mark("log-probabilities"))
 
 
-def _eager_entropy(inputs: Inputs) -> bool:
-    """Entropy of padded rows, which verl does not compile."""
+def _eager_entropy(inputs: Inputs, *, updating: bool) -> bool:
+    """Entropy that is not compiled: of padded rows (verl never compiles it there), or where compiling is off. A pass
+    that scores takes it whatever the loss does, where the framework asks it to."""
     run = inputs.run
-    return (
-        run.is_on("actor.entropy")
-        and run.value("actor.remove_padding") is False
-        and not run.is_on("actor.dynamic_batch")
-        and inputs.mechanics.logits_scope == "prompt_and_response"
-    )
+    asked = run.is_on("actor.entropy") or (not updating and inputs.mechanics.scores_entropy and not inputs.adapters)
+    padded = run.value("actor.remove_padding") is False and not run.is_on("actor.dynamic_batch")
+    eager = padded or run.value("actor.compiled_entropy") is False
+    return asked and eager and inputs.mechanics.logits_scope == "prompt_and_response"
 
 
 def logits_cell(inputs: Inputs, step: Pass, *, updating: bool) -> Cell:
@@ -63,7 +62,7 @@ def logits_cell(inputs: Inputs, step: Pass, *, updating: bool) -> Cell:
         return cell("logits", size.spread(c.LOGITS_LOW, c.LOGITS_HIGH), mark("fused loss, one chunk"))
     each, why = logits_bytes(inputs, step, updating=updating)
     part = step.logits_part(inputs.mechanics.logits_scope)
-    if each.value in (c.EAGER_ENTROPY_UPDATE, c.EAGER_ENTROPY_FORWARD):
+    if each.value in (c.EAGER_ENTROPY_UPDATE, c.EAGER_ENTROPY_FORWARD) and step.padded:
         # The head's logits are those of whole rows; copies, softmax and entropy those of the response alone.
         whole = c.EAGER_WHOLE[updating]
         each = c.IN_BF16 + in_bytes("", each.value - whole) * step.logits_part("response")

@@ -61,10 +61,11 @@ def expert_parameters(shape: ModelShape) -> int:
 
 
 @lru_cache(maxsize=16)
-def _layer_of_token(shape: ModelShape, tensor: int) -> Amount:
-    """Bytes per token that one layer keeps for backward on one rank; sequence parallelism divides the stream, too."""
+def _layer_of_token(shape: ModelShape, tensor: int, stream: int) -> Amount:
+    """Bytes per token that one layer keeps for backward on one rank; `stream`: GPUs that sequence parallelism divides
+    the stream among."""
+    norms = of_each(c.MEGATRON_HIDDEN, "hidden", shape.hidden) / quantity("GPUs", stream)
     parts = [
-        of_each(c.MEGATRON_HIDDEN, "hidden", shape.hidden),
         of_each(c.HEAD_COPIES, "query width", shape.heads * shape.head_dim),
         of_each(c.KV_COPIES, "key width", shape.kv_heads * shape.head_dim),
         of_each(c.MEGATRON_MLP, "MLP width", mlp_width(shape)),
@@ -72,9 +73,13 @@ def _layer_of_token(shape: ModelShape, tensor: int) -> Amount:
     if shape.experts:
         pairs = of_each(c.MEGATRON_PAIR_HIDDEN, "hidden", shape.hidden)
         parts.append(pairs * quantity("experts of a token", shape.experts_per_token))
-    return (
-        (add_up(parts) / quantity("tensor-parallel GPUs", tensor)).called("of a token in a layer").rests_on(shape.basis)
-    )
+    divided = add_up(parts) / quantity("tensor-parallel GPUs", tensor)
+    return (norms + divided).called("of a token in a layer").rests_on(shape.basis)
+
+
+def _stream(run: Run, split: Split) -> int:
+    """GPUs among which the stream between the layers is divided: Megatron's sequence parallelism."""
+    return split.tensor if run.is_on("actor.tensor_splits_stream", True) else 1
 
 
 def update_activations(run: Run, shape: ModelShape, split: Split, step: Pass) -> tuple[list[Cell], list[Cell]]:
@@ -82,16 +87,29 @@ def update_activations(run: Run, shape: ModelShape, split: Split, step: Pass) ->
 
     Under 1F1B the first stage keeps as many micro-batches as there are stages, so the layers of all stages count.
     """
-    layer = _layer_of_token(shape, split.tensor)
+    stream = _stream(run, split)
+    layer = _layer_of_token(shape, split.tensor, stream)
     tokens, layers = _tokens(run, split, step), quantity("layers", shape.layers)
     granularity = str(run.value("actor.recompute_granularity") or "").lower()
-    if granularity == "full" or run.is_on("actor.gradient_checkpointing"):
-        each = of_each(c.BF16, "hidden", shape.hidden) / quantity("tensor-parallel GPUs", split.tensor)
-        again = quantity("of what it keeps", c.RECOMPUTE_FACTOR, "%") * layer
-        return [_activations(each * layers * tokens, mark("layer inputs"))], [
-            _activations(again * tokens, mark("one layer recomputed"))
-        ]
-    return [_activations(layer * layers * tokens, mark("layers without full recompute"))], []
+    if granularity != "full" and not run.is_on("actor.gradient_checkpointing"):
+        return [_activations(layer * layers * tokens, mark("layers without full recompute"))], []
+    each = of_each(c.BF16, "hidden", shape.hidden) / quantity("tensor-parallel GPUs", stream)
+    again = quantity("of what it keeps", c.RECOMPUTE_FACTOR, "%") * layer
+    at_once = min(max(1, int(run.number("actor.recompute_layers") or 1)), shape.layers)
+    if str(run.value("actor.recompute_method") or "").lower() == "block":
+        # of every stage so many layers; its others keep all they have
+        inputs = min(at_once * split.pipeline, shape.layers)
+        whole = _activations(
+            layer * quantity("layers", shape.layers - inputs) * tokens, mark("layers that are not recomputed")
+        )
+        kept = _activations(each * quantity("layers", inputs) * tokens, mark("layer inputs"))
+        return [kept, whole], [_activations(again * tokens, mark("one layer recomputed"))]
+    chunks = quantity("layers", -(-shape.layers // at_once)) if at_once > 1 else layers
+    kept = _activations(each * chunks * tokens, mark("layer inputs"))
+    if at_once == 1:
+        return [kept], [_activations(again * tokens, mark("one layer recomputed"))]
+    several = _activations(again * quantity("layers", at_once) * tokens, mark("layers recomputed together"))
+    return [kept], [several]
 
 
 def _activations(size: Amount, words: str) -> Cell:
@@ -101,7 +119,7 @@ def _activations(size: Amount, words: str) -> Cell:
 def scoring_activations(run: Run, shape: ModelShape, split: Split, step: Pass) -> Cell:
     """One layer without gradients."""
     part = quantity("of what it keeps", c.FORWARD_FACTOR, "%")
-    layer = _layer_of_token(shape, split.tensor)
+    layer = _layer_of_token(shape, split.tensor, _stream(run, split))
     return _activations(part * layer * _tokens(run, split, step), mark("one layer forward"))
 
 

@@ -59,6 +59,9 @@ def bytes_of(run: Run, trainer: Trainer) -> Bytes:
         if precision or trainer != mechanics.trainer:
             gradients, master, moments = weights, 0.0, 2 * weights
             extra = weights if extra else 0.0
+    elif trainer in ("deepspeed", "megatron"):
+        gradients = _said(run, "actor.gradient_precision", gradients)
+        moments = 2 * _said(run, "actor.moment_precision", moments / 2)
     name = str(run.value("actor.optimizer") or _usual_optimizer(run)).lower()
     moments, extra = states_of(name, moments, extra)
     low_rank = is_low_rank(name) and run.model is not None
@@ -70,6 +73,12 @@ def bytes_of(run: Run, trainer: Trainer) -> Bytes:
     paged = moments if is_paged(name) else 0.0
     early = trainer in ("fsdp", "ddp") and (run.is_on("actor.optimizer_in_backward") or steps_in_backward(name))
     return Bytes(_quantised(run, weights), gradients, master + moments - paged, extra, master, paged, early, low_rank)
+
+
+def _said(run: Run, knob: str, usual: float) -> float:
+    """Bytes of the precision that a knob names, as "bf16"; the usual ones where it names none."""
+    said = str(run.value(knob) or "").lower().removeprefix("torch.")
+    return usual if not said else float(BF16 if said in _HALF else FP32)
 
 
 def _usual_optimizer(run: Run) -> str:

@@ -6,12 +6,14 @@ from advisor.diagnosis.conditions import all_hold
 from advisor.knowledge.schema import KnownAs, Remedy
 from advisor.language import ENGLISH, listed, say, spoken
 from advisor.plan.candidates import at_most, candidates, printed_now
-from advisor.plan.common_names import MOST_NAMES, names_of, stated_by_name
+from advisor.plan.common_names import MOST_NAMES, ROLES, names_of, stated_by_name, trains_adapters
 from advisor.plan.patch import not_written
 from advisor.plan.plan import Change, PlanStep
 from advisor.plan.situation import Situation
 from advisor.run.bound import Native
 from advisor.run.run import KnobValue
+
+QUANTIZE = "quantize-base"
 
 
 def advice_step(remedy: Remedy, situation: Situation) -> PlanStep:
@@ -79,6 +81,16 @@ def next_value(remedy: Remedy, present: Native, situation: Situation) -> tuple[N
     working = (v for v in tried if rule.low is not None and isinstance(v, (int, float)) and v <= rule.low)
     new = next(working, next(iter(tried), None))
     return None if new is None else (native, new)
+
+
+def usual(remedy: Remedy, situation: Situation) -> bool:
+    """Whether a launch of any kind may have the setting: budgets of tokens, and passes of models beside the trained
+    one, only where it names them; what makes states smaller only where all weights are trained.
+    """
+    if remedy.relieves == "states" and remedy.id != QUANTIZE and trains_adapters(situation):
+        return False  # what they train is small, and so are its moments
+    role, _, name = (remedy.knob or "").partition(".")
+    return (role not in ROLES and name != "tokens_per_gpu") or stated_by_name(remedy, situation) is not None
 
 
 def settled(remedy: Remedy, situation: Situation) -> bool:

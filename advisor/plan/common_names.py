@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from advisor.knowledge.schema import Knowledge, Remedy
 from advisor.plan.situation import Situation
@@ -15,6 +16,8 @@ AGREED = 2 / 3
 """Of the dialects that have the name, as many must mean the same by it."""
 ROLES = ("critic", "reference", "logprob")
 """Models and passes beside the trained one; their settings bear the same names under another front."""
+_ADAPTERS = re.compile(r"q?lora_?(?:r|rank|dim|alpha|enable)?\b|peft_type|use_peft|(?:load_in|quantization_bit)")
+_OFF = frozenset(("", "0", "false", "no", "none", "null"))
 MOST_NAMES = 2
 """Names told where the launch bears none: enough to look for."""
 
@@ -37,17 +40,31 @@ def stated_by_name(remedy: Remedy, situation: Situation) -> Native | None:
     if launch is None or remedy.knob is None or remedy.value is None:
         return None
     role, names = remedy.knob.partition(".")[0], frozenset(names_of(remedy.knob, situation.knowledge))
+    spelled = _spelling(_trained(remedy.knob), situation.knowledge)
     for setting in launch.effective().values():
         of_role = [other for other in ROLES if other in setting.key.lower()]
         own = last_part(setting.key)
         if not setting.resolved or bool(of_role) != (role in ROLES):
             continue
-        if own not in names and not own.endswith(tuple(f"_{name}" for name in names)):
+        if own not in names and not own.endswith(tuple(f"_{name}" for name in names)) and not spelled(own):
             continue
         value = _read(setting.text, switch=isinstance(remedy.value.to, bool))
         if value is not None and (not of_role or role in of_role):
             return Native(setting.key, setting.text, value, "script", setting=setting)
     return None
+
+
+def trains_adapters(situation: Situation) -> bool:
+    """Whether an unrecognised launch states a rank of adapters, or switches them or a quantised base on."""
+    launch = situation.predictor.inputs.launch
+    stated = launch.effective().values() if launch is not None else ()
+    return any(_ADAPTERS.search(one.key.lower()) and one.text.lower() not in _OFF for one in stated)
+
+
+def _spelling(knob: str, knowledge: Knowledge) -> Callable[[str], object]:
+    """Whether a name is one of the usual spellings of a knob."""
+    spelled = next((one.spelled for one in knowledge.knobs if one.id == knob), "")
+    return re.compile(spelled or "(?!)").fullmatch
 
 
 def _read(text: str, switch: bool) -> KnobValue | None:

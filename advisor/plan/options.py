@@ -13,7 +13,7 @@ from advisor.knowledge.schema import Remedy, SettingFact
 from advisor.language import Sayings, mark, say
 from advisor.memory.fit import cannot_start, finding_clause
 from advisor.memory.predict import Overrides, Prediction
-from advisor.plan.candidates import at_most, candidates, least, printed_now
+from advisor.plan.candidates import LENGTHS, at_most, candidates, least, printed_now
 from advisor.plan.partners import Joined, forms
 from advisor.plan.reported import Reported, documented_values, is_number, of_framework
 from advisor.plan.situation import Situation
@@ -74,8 +74,8 @@ def _assumed(native: Native, remedy: Remedy, situation: Situation) -> Native:
     one that is on by itself needs no switching on.
     """
     to, fact = remedy.value.to if remedy.value is not None else None, native.fact
-    if fact is None or native.given or native.value is not None or not _unseen(situation):
-        return native
+    if fact is None or native.given or native.value is not None or not _unseen(situation) or remedy.knob in LENGTHS:
+        return native  # a length that nobody saw is no default: every run sets its own
     if fact.type == "flag" and to is False:
         return replace(native, text="true", value=True, source="assumed")  # what is to be left out can only be there
     default = default_of(fact, situation.predictor.inputs.recognised.era)

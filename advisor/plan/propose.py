@@ -8,7 +8,7 @@ from math import exp
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.diagnosis.conditions import all_hold
+from advisor.diagnosis.conditions import all_hold, contradicted
 from advisor.knowledge.schema import Case, NewValue, Remedy, SettingFact
 from advisor.language import say
 from advisor.memory.cells import Place
@@ -73,7 +73,7 @@ def propose(remedy: Remedy, situation: Situation, base: Overrides) -> Proposal |
     against = _against(remedy, situation)
     if against:
         return NotProposed(remedy.id, remedy.title, against)
-    if all_hold(remedy.applies_when, situation.facts) is None:
+    if all_hold(remedy.applies_when, situation.facts) is None and not _may_hold(remedy, situation):
         return None
     found = options(remedy, situation, base)
     if found is None:
@@ -117,6 +117,13 @@ def _present(key: str, option: Option, built: BuiltRun) -> Native:
 def present(known: Native, run: Run) -> Native:
     """The setting as it stands; a default is "assumed" where the launch was not read whole."""
     return known if known.given or run.seen_whole else replace(known, source="assumed")
+
+
+def _may_hold(remedy: Remedy, situation: Situation) -> bool:
+    """Whether nothing speaks against a remedy whose setting stands in a launch of which only a part was seen."""
+    carrier = situation.now.built.natives.carrier(remedy.knob) if remedy.knob is not None else None
+    stated = carrier is not None and carrier.given and not situation.now.run.seen_whole
+    return stated and not any(contradicted(rule, situation.facts) for rule in remedy.applies_when)
 
 
 def _against(remedy: Remedy, situation: Situation) -> str:

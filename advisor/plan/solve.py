@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
 from advisor.diagnosis.conditions import all_hold, contradicted
-from advisor.knowledge.schema import Advisory, Cause, Provision, Remedy
+from advisor.diagnosis.vendor import vendor_of
+from advisor.knowledge.schema import Advisory, Cause, Remedy
 from advisor.language import clauses, listed, say, sentences
 from advisor.memory.fit import finding_clause, worst_of_each_place
 from advisor.memory.predict import Prediction
 from advisor.memory.squeeze import squeeze_clause
 from advisor.plan.as_in_case import beside, case_steps
-from advisor.plan.by_hand import advice_step, settled
+from advisor.plan.by_hand import advice_step, settled, usual
 from advisor.plan.plan import NotProposed, Plan, PlanStep
 from advisor.plan.propose import Proposal, propose
+from advisor.plan.provisional import provisional_steps
 from advisor.plan.select import (
     GUESSED,
     TIERS,
@@ -30,7 +32,7 @@ from advisor.plan.select import (
 from advisor.plan.situation import Situation
 from advisor.plan.steps import newly_triggered_steps, step_of, version_steps
 from advisor.plan.turns import holder_unknown, in_turns
-from advisor.plan.vendor import in_force, in_words_of, vendor_of
+from advisor.plan.vendor import in_force, in_words_of
 from advisor.plan.ways_out import squeezed, ways_out
 from advisor.run.bound import native
 from advisor.units import show_bytes
@@ -38,10 +40,9 @@ from advisor.words import PHASE_TITLES, sentence
 
 WORTH_A_STEP = 0.02
 """Fraction of a card: a change that saves less where it died, and is not enough, is not worth a step."""
-MOST_PROVISIONAL = 4
-"""A short list: the first thing to do is to find the witness."""
 FIRST_FEW = 3
 """Steps that everybody reads: where no sum explains it, a version that may be at fault stands right behind them."""
+ENGINES = ("vllm", "sglang")
 MOST_SUSPECTED = 2
 """Libraries whose version is worth a look before anything is changed."""
 MOST_BY_HAND = 6
@@ -53,7 +54,8 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
     awake, situation = situation, situation.without_latent_faults()
     proposals, refused = _propose_all(situation, cause)
     bad, looks_like, possible = _versions(situation, cause)
-    steps = version_steps(situation, bad)
+    known_bad = version_steps(situation, bad)
+    steps = [step for step in known_bad if step.selected]
     maybe = version_steps(situation, looks_like)[:1] or ([] if steps else _suspected(situation, cause))
     healed = any(step.selected for step in steps)
     # first see which version it is, before results are given up
@@ -76,6 +78,8 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
         by_hand = (in_turns(by_hand, situation) if holder_unknown(situation, cause) else by_hand)[:MOST_BY_HAND]
     steps = merged(steps, by_hand, cause)
     steps = in_turns(steps, situation) if holder_unknown(situation, cause) else steps
+    # a bad version that this crash does not show is no reason to change an environment before a setting
+    steps = _before_results(steps, [step for step in known_bad if not step.selected], FIRST_FEW)
     most_before = len(steps) if cause.counted else FIRST_FEW
     steps = _before_results(steps, version_steps(situation, possible)[:1] if not maybe else [], most_before)
     steps += provisional_steps(situation, cause)
@@ -112,7 +116,8 @@ def _beyond(picked: Selected, proposals: Sequence[Proposal], situation: Situatio
 
 def finish(situation: Situation, steps: list[PlanStep], refused: tuple[NotProposed, ...], beyond: str = "") -> Plan:
     """Number the steps and compute the ledger before and after the selected ones. `beyond`: the plan's own."""
-    vendor = vendor_of(situation)
+    inputs = situation.predictor.inputs
+    vendor = vendor_of(situation.predictor.crash, inputs.machine, situation.knowledge.gpus)
     named = (in_words_of(vendor, step) for step in steps)
     kept = (step for step in named if not in_force(step, situation))
     ranked = tuple(replace(step, rank=number) for number, step in enumerate(kept, 1))
@@ -302,8 +307,9 @@ def _suspected(situation: Situation, cause: Cause) -> list[PlanStep]:
     if not any(kinds.get(name) == "version" for name in cause.remedies):
         return []
     by_library: dict[str, Advisory] = {}
+    idle = () if situation.now.built.natives.rolls_out else ENGINES
     for advisory in situation.suspected:
-        if f"library.{advisory.library}" not in situation.facts:
+        if f"library.{advisory.library}" not in situation.facts and advisory.library not in idle:
             by_library.setdefault(advisory.library, advisory)
     steps = (version_steps(situation, [advisory])[:1] for advisory in by_library.values())
     return [replace(step, selected=False) for found in steps for step in found][:MOST_SUSPECTED]
@@ -332,11 +338,13 @@ def _advice(situation: Situation, cause: Cause) -> list[Remedy]:
     """
     by_id = {remedy.id: remedy for remedy in situation.remedies}
     natives = situation.now.built.natives
-    named = [by_id[name] for name in cause.remedies if name in by_id and by_id[name].kind != "version"]
+    any_holder = _of_any_holder(situation) if natives.framework is None and holder_unknown(situation, cause) else ()
+    names = dict.fromkeys((*cause.remedies, *any_holder))
+    named = [by_id[name] for name in names if name in by_id and by_id[name].kind != "version"]
     wanted = [r for r in named if _may_apply(r, situation)]
     if natives.framework is None:
         concerning = [r for r in wanted if _concerns(r, situation) and not (r.environment and r.value is not None)]
-        concerning = [r for r in concerning if not settled(r, situation)]
+        concerning = [r for r in concerning if not settled(r, situation) and usual(r, situation)]
         concerning.sort(key=lambda r: r.results == "changed" and r.id not in cause.leads)
         return concerning
     return [r for r in wanted if r.value is None or _has_no_key(r, situation)]
@@ -371,33 +379,3 @@ def _shortfall(situation: Situation, after: Prediction, chosen: bool) -> str:
         return sentences([*doubts, clauses(against)])
     squeezed = [squeeze_clause(after.squeeze)] if after.squeeze is not None else []
     return clauses([*squeezed, *against])
-
-
-def provisional_steps(situation: Situation, cause: Cause) -> list[PlanStep]:
-    """The first provision of the cause whose facts hold; [] where it has none. None of the steps is switched on."""
-    chosen = next((p for p in cause.provisional if all_hold(p.when, situation.facts) is not None), None)
-    if chosen is None:
-        return []
-    caveat = say("only if {condition}", condition=" ".join(chosen.condition.split()))
-    return [replace(step, caveats=(caveat, *step.caveats)) for step in _provided(situation, chosen)][:MOST_PROVISIONAL]
-
-
-def _provided(situation: Situation, provision: Provision) -> Iterator[PlanStep]:
-    by_id = {remedy.id: remedy for remedy in situation.remedies}
-    seen = replace(situation, place="host" if provision.memory == "host" else "gpu", cause="")
-    dialect = situation.now.built.natives.framework is not None
-    for remedy in (by_id[name] for name in provision.remedies if name in by_id):
-        if remedy.value is None:
-            yield advice_step(remedy, seen)
-        elif dialect and (step := _harmless(remedy, seen)) is not None:
-            yield step
-
-
-def _harmless(remedy: Remedy, seen: Situation) -> PlanStep | None:
-    """The remedy as a step, unless it changes results or takes room elsewhere."""
-    found = propose(remedy, seen, {})
-    if not isinstance(found, Proposal) or found.results == "changed":
-        return None
-    if any(size < 0 for size in (*found.saves.values(), *found.other_saves.values())):
-        return None
-    return step_of(found, seen, selected=False)

@@ -13,11 +13,14 @@ from advisor.run.values import parse_value
 
 def holder_unknown(situation: Situation, cause: Cause) -> bool:
     """Whether nothing tells what held the card: the cause is a guess, and no sum over a whole launch speaks for it."""
-    if situation.place != "gpu":
+    if situation.place != "gpu" or cause.memory != "gpu":
         return False
-    if situation.phase == "unknown" and situation.now.enough is False and not situation.now.run.seen_whole:
+    now = situation.now
+    if situation.phase == "unknown" and now.built.natives.framework is None:
         return cause.counted
-    return cause.id in (*GUESSED, "not-in-the-settings") and situation.now.enough is not False
+    if situation.phase == "unknown" and now.enough is False and not now.run.seen_whole:
+        return cause.counted
+    return cause.id in (*GUESSED, "not-in-the-settings") and now.enough is not False
 
 
 def in_turns(steps: Sequence[PlanStep], situation: Situation) -> list[PlanStep]:

@@ -113,13 +113,21 @@ def verdict(state: State) -> str:
     told = state.diagnosis.memory if told_of_memory(state) else "unknown"
     if told != "unknown":
         ran_out = _oom(told, state.diagnosis.phase) if state.diagnosis.phase != "unknown" else _alone(told)
-        by_you = say("This is by your answers; the log does not prove it.")
-        return sentences((ran_out, by_you if state.asked.logs else say("This is by your answers; no log was given.")))
+        return sentences((ran_out, _by_you(state)))
     if not state.asked.logs:
         return say("No log was given, so no crash is proven; below is what the script asks of the machine.")
     if not crash.evidence:
         return say("Nothing in the log proves a crash for want of memory.")
     return say("The log does not prove whether memory ran out.")
+
+
+def _by_you(state: State) -> str:
+    """What of the first sentence only the user says."""
+    if not state.asked.logs:
+        return say("This is by your answers; no log was given.")
+    if state.diagnosis.phase == "unknown" or "phase" in state.answers:
+        return say("This is by your answers; the log does not prove it.")
+    return say("Which memory it was is by your answers; the log does not prove it.")
 
 
 def told_of_memory(state: State) -> bool:

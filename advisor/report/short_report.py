@@ -144,7 +144,7 @@ def _cause(state: State, guessed: bool) -> list[str]:
         title = say("{title} ({basis})", title=title, basis=BASIS_TITLES[diagnosis.basis])
     head = say("Best guess: {title}", title=title) if guessed else say("Cause: {title}", title=title)
     head = title if diagnosis.cause == UNSETTLED else head
-    lines = ["", *wrap(head, 0, 2), *wrap(_brief(diagnosis.explains), 2)]
+    lines = ["", *wrap(head, 0, 2), *wrap(_brief(diagnosis.explains), 2), *wrap(_what_it_was(state), 2)]
     last = diagnosis.path[-1] if diagnosis.path else None
     lines += (
         wrap(say("By: {fact}", fact=_answered(last)), 2, 4)
@@ -160,6 +160,13 @@ def _cause(state: State, guessed: bool) -> list[str]:
         library = f"{advice.library} {advice.version}"
         lines += wrap(say("{library}: {title}.", library=library, title=advice.title), 2, 4)
     return lines + [line for remark in phrases.remarks(state)[:REMARKS] for line in wrap(_brief(remark), 2)]
+
+
+def _what_it_was(state: State) -> str:
+    """What is known of a failure that is no shortage of memory."""
+    crash, known = state.crash, state.knowledge.signatures.signatures
+    says = next((one.says for one in known if one.id == crash.signature), "")
+    return " ".join(says.split()) if crash.verdict == "not_oom" else ""
 
 
 def _answered(step: QuestionStep) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from advisor.crash.evidence import Crash, Evidence
 from advisor.diagnosis.diagnosis import UNKNOWN, CaseMatch, Diagnosis, QuestionStep, RuledOut
+from advisor.hostile import cells
 from advisor.language import Sayings, clauses, listed, mark, say, say_count, sentences
 from advisor.machine.inventory import Machine
 from advisor.memory.cells import TITLES, Ledger, PhaseSum, Place
@@ -249,8 +250,8 @@ def _before_after(title: str, before: Ledger, plan: Plan, place: Place) -> list[
 def _ledger(ledger: Ledger, place: Place) -> list[str]:
     phases = ledger.sums(place)
     lines: list[str] = []
-    for each in phases:
-        lines += ["", *_phase_lines(each)]
+    for alike in _folded(phases):
+        lines += ["", *_phase_lines(alike)]
     room = show_gib(capacity_of(ledger, place))
     if not phases:
         return []
@@ -259,18 +260,34 @@ def _ledger(ledger: Ledger, place: Place) -> list[str]:
     return ["", say("Host RAM of one node, GiB, of {size}", size=room), *lines]
 
 
-def _phase_lines(each: PhaseSum) -> list[str]:
+def _folded(phases: Sequence[PhaseSum]) -> list[list[PhaseSum]]:
+    """The phases in their order; those that hold the same, to the byte and the word, stand together."""
+    found: dict[tuple[object, ...], list[PhaseSum]] = {}
+    for each in phases:
+        held = (each.measured, each.low, each.high, *((cell.owner, cell.expected, cell.formula) for cell in each.cells))
+        found.setdefault(held, []).append(each)
+    return list(found.values())
+
+
+def _phase_lines(alike: Sequence[PhaseSum]) -> list[str]:
+    """Phases that hold the same, and what each owner holds with its whole arithmetic."""
+    each, titles = alike[0], listed(PHASE_TITLES[one.phase] for one in alike)
     sizes = {"size": show_gib(each.expected), "low": show_gib(each.low), "high": show_gib(each.high)}
     if each.measured:
         sizes = {"size": show_gib(each.expected), "predicted": show_gib(each.predicted)}
-        head = "  " + say("{phase}: {size} (measured; {predicted} predicted)", phase=PHASE_TITLES[each.phase], **sizes)
+        head = say("{phase}: {size} (measured; {predicted} predicted)", phase=titles, **sizes)
     else:
-        head = "  " + say("{phase}: {size} ({low}–{high})", phase=PHASE_TITLES[each.phase], **sizes)
-    rows = [
-        [TITLES[cell.owner], show_gib(cell.expected, 2), cut(cell.formula, 50)]
-        for cell in sorted(each.cells, key=lambda cell: -cell.expected)
-    ]
-    return [head, *(cut(line, WIDTH) for line in table(rows, indent=4, right=frozenset({1})))]
+        head = say("{phase}: {size} ({low}–{high})", phase=titles, **sizes)
+    held = sorted(each.cells, key=lambda cell: -cell.expected)
+    named = table(
+        [[TITLES[cell.owner], show_gib(cell.expected, 2), "·"] for cell in held], indent=4, right=frozenset({1})
+    )
+    lines = wrap(head, 2, 4)
+    for front, cell in zip(named, held, strict=True):
+        start = front[:-1]
+        formula = wrap(cell.formula, cells(start))
+        lines += [start + formula[0].lstrip(), *formula[1:]] if formula else [start.rstrip()]
+    return lines
 
 
 def _reasons(refused: Sequence[NotProposed | RuledOut]) -> list[str]:

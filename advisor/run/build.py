@@ -33,13 +33,14 @@ from advisor.run.recipe import recipe_of
 from advisor.run.run import Knob, ModelShape, Run, Topology, Unread
 from advisor.run.shape import bits_in_name, find_shape, without_head
 from advisor.run.topology import read_topology, too_few
+from advisor.run.uncounted import uncounted
 from advisor.run.unknown_keys import unknown_keys, unknown_note
 from advisor.run.unread import doubts_of, taken
 from advisor.script.launch import Launch
 
 _TAKEN_AT_DEFAULT = frozenset({"rollout.memory_share"})
 """Knobs that some value must be taken for: the framework's own default before the engine's."""
-ANY_SWITCH = frozenset({"algorithm.kl"})
+ANY_SWITCH = frozenset({"algorithm.kl", "actor.gradient_checkpointing"})
 """Knobs with several switches of which one is enough."""
 
 
@@ -155,6 +156,7 @@ def build_run(inputs: RunInputs) -> BuiltRun:
         era_assumed=inputs.recognised.era_told_by == "nothing",
         unread=unread,
         assumed_mechanics=filled.assumed,
+        uncounted=uncounted(framework, natives) if shows_all else (),
         doubts=(
             *newer_than_read(inputs.recognised),
             *(_of_its_own(name, inputs.recognised) for name in shipped),

@@ -182,6 +182,8 @@ class Run(Struct, frozen=True):
     """Nothing told the era: neither a version nor the settings."""
     unread: Unread | None = None
     """A missing file that alone would say how the states are sharded, and what is taken for it."""
+    uncounted: tuple[str, ...] = ()
+    """Keys the launch sets that move GPU memory and that nothing which is computed depends on."""
     assumed_mechanics: tuple[str, ...] = ()
     """Fields of `mechanics` that nobody states: they are what is usual for this kind of trainer."""
     doubts: tuple[str, ...] = ()

@@ -26,6 +26,8 @@ _QUANTISED = re.compile(
     r"-(?P<kind>awq|gptq|bnb|nf4|fp8|autoround)(?:-?(?:int|w)?-?(?P<bits>[48])(?:bits?)?)?(?![a-z0-9])"
 )
 """How published checkpoints are called: "-AWQ", "-GPTQ-Int4", "-bnb-4bit", "-FP8"."""
+_TOWER = re.compile(r"(?<![a-z])(?:vl|omni|vision)(?![a-z])")
+"""Marks of a model that also sees."""
 _FAMILY = re.compile(r"[a-z]+")
 SHARED_PART_OF_EXPERTS = 0.84
 """An "8x7B" has fewer than 56B parameters because attention is shared: Mixtral-8x7B 46.7 of 56, 8x22B 141 of 176."""
@@ -101,7 +103,8 @@ def _estimated(name: str, models: Sequence[ModelFact]) -> ModelShape | None:
     """
     for part in _components(name):
         size, experts = size_in_name(part), _ACTIVE.search(part) is not None
-        alike = [fact for fact in models if bool(fact.experts) == experts]
+        sees = _TOWER.search(part) is not None
+        alike = [fact for fact in models if bool(fact.experts) == experts and (sees or not fact.vision_parameters)]
         if size is None or not alike:
             continue
         kin = [fact for fact in alike if _family(fact) in part] or alike

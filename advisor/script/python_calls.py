@@ -67,7 +67,9 @@ class _Bound:
             return
         match node:
             case ast.Name() | ast.Attribute():
-                for value in reversed(self.values.get(ast.unparse(node), [])):
+                values = self.values.get(ast.unparse(node), [])
+                before = [value for value in values if value.lineno < node.lineno]  # what is set later it never was
+                for value in reversed(before or values):
                     yield from self.reached(value, depth + 1)
             case ast.IfExp(body=body, orelse=orelse):
                 yield from self.reached(body, depth + 1)

@@ -27,6 +27,7 @@ PROGRAMS = {
     "llamafactory": "llamafactory-cli train",
     "axolotl": "axolotl train",
     "skyrl": "python3 -m skyrl.train.entrypoints.main_base",
+    "unsloth": "",
     "agilerl": "",
     "roll": "",
     "open-reasoner-zero": "",
@@ -79,6 +80,7 @@ OWN: dict[str, dict[str, object]] = {
         "micro_train_batch_size": 1,
         "micro_forward_batch_size": 1,
     },
+    "unsloth": {"from_pretrained.fast_inference": "True"},
     "agilerl": {
         "offload_trainer_during_rollout": "true",
         "use_memory_efficient_params": "true",
@@ -134,8 +136,25 @@ def _written(dialect: Framework, values: dict[str, object]) -> tuple[str, str]:
         return f"from x import {base}\n\n\n@dataclass\nclass Run({base}):\n{fields}", "run.py"
     if dialect.syntax == "yaml":
         return "".join(_yaml_lines(values)), "run.yaml"
+    if not program:
+        return _python_file(values), "run.py"
     join = " --{} {}".format if dialect.syntax == "argparse" else " {}={}".format
     return program + "".join(join(key, value) for key, value in values.items()).replace("  ", " ") + "\n", "run.sh"
+
+
+def _python_file(values: dict[str, object]) -> str:
+    """The calls of a notebook: what loads the model, its adapter, and the trainer with its config."""
+
+    def keywords(part: str) -> str:
+        own = {k.rpartition(".")[2]: v for k, v in values.items() if k.rpartition(".")[0] == part}
+        return ", ".join(f"{key}={_python(value)}" for key, value in own.items() if key.isidentifier())
+
+    return (
+        "from unsloth import FastLanguageModel\n"
+        f"model = FastLanguageModel.from_pretrained({keywords('from_pretrained')})\n"
+        f"model = FastLanguageModel.get_peft_model(model, {keywords('get_peft_model')})\n"
+        f"trainer = GRPOTrainer(model=model, args=GRPOConfig({keywords('')}))\n"
+    )
 
 
 def _python(value: object) -> str:

@@ -153,7 +153,10 @@ MISTAKES: list[tuple[str, Change, str]] = [
     ),
     (
         "decision_tree.yaml",
-        after("Another rank of this run, leads_to: wrong-device}", "x, leads_to: host-growth, next: ranks}"),
+        after(
+            "Another rank of this run, unless: one_process, leads_to: wrong-device}",
+            "x, leads_to: host-growth, next: ranks}",
+        ),
         "leads to one question or one cause",
     ),
     (

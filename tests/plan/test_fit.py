@@ -135,7 +135,8 @@ def test_more_gpus_than_there_are_do_not_fit(told: Told) -> None:
 
 
 def test_what_only_may_not_fit_says_what_decides_and_passes_a_gate(told: Told) -> None:
-    code, out = told("estimate", VERL.format(share=0.5, gpus=8), "--gpus", "8xA100-80GB", "--host-ram", "170GB")
+    unpadded = VERL.format(share=0.5, gpus=8).strip() + " actor_rollout_ref.model.use_remove_padding=True\n"
+    code, out = told("estimate", unpadded, "--gpus", "8xA100-80GB", "--host-ram", "170GB")
     assert code == Exit.DONE
     assert out.startswith("It may not fit: ")
     assert "(least certain: " in out

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.plan.planned import Planned, Step, changes
+from tests.stories.told import tell
 
 RUN = (
     "python3 -m verl.trainer.main_ppo data.train_batch_size=64 actor_rollout_ref.model.path=Qwen/Qwen2.5-7B "
@@ -30,6 +33,13 @@ def test_the_variable_has_the_vendors_name(planned: Planned) -> None:
         steps = planned(ALONE, log, *UPDATE, "--answer", "message=fragmented")
         assert own in variables(steps)
         assert "PYTORCH_CUDA_ALLOC_CONF" not in str(variables(steps))
+
+
+def test_no_word_of_nvidia_is_said_about_an_npu(planned: Planned, capsys: pytest.CaptureFixture[str]) -> None:
+    planned(ALONE, NPU)
+    _, out, _ = tell(["diagnose", "run.sh", "--log", "train.log", "--all"], capsys)
+    assert "torch.npu." in out
+    assert not [word for word in ("nvidia-smi", "torch.cuda", "CUDA_", "NCCL_") if word in out]
 
 
 def test_what_is_exported_already_is_no_step(planned: Planned) -> None:

@@ -94,10 +94,13 @@ class VersionMark(Strict, frozen=True):
 
 
 class EngineFigure(Strict, frozen=True):
-    """A setting in force as the engine itself prints it, whatever a framework calls it; the regex has one group."""
+    """A setting in force as an engine or library itself prints it, whatever a framework calls it."""
 
     knob: str
     pattern: str
+    """Its one group is the value, where `value` does not give it."""
+    value: str = ""
+    """What the knob is wherever the line is printed at all."""
     within: tuple[str, ...] = ()
     """As of VersionMark."""
 

@@ -85,6 +85,10 @@ class KnobFact(Strict, frozen=True):
     unit: str
     type: Literal["int", "float", "bool", "str"]
     says: str = ""
+    spelled: str = ""
+    """How launches without a dialect spell it: a regular expression over the last part of a key."""
+    counted: bool = True
+    """False: nothing of the ledger depends on it; an estimate of a run that sets it says so."""
 
 
 class NewestRead(Strict, frozen=True):

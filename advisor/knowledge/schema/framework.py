@@ -218,6 +218,10 @@ class Peculiarities(Strict, frozen=True, kw_only=True):
     """The same of a sleeping engine."""
     lays_end_to_end: bool = False
     """Rows of a pass are laid end to end without padding unless a setting says otherwise."""
+    scores_entropy: bool = False
+    """Old log-probabilities of full training come with the entropy, whatever the loss asks for (verl)."""
+    frozen_tower_keeps: bool = False
+    """Inputs of a vision tower's checkpointed layers need gradients though the tower is frozen, so they are kept."""
     packs_samples: bool = False
     """A packed row is filled with whole samples, both answers of a pair among them; elsewhere each answer has its row.
     """

@@ -1,0 +1,78 @@
+"""Tells whose cards a run has, and puts NVIDIA's names of variables and tools into that vendor's."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from msgspec.structs import replace
+
+from advisor.crash.evidence import Crash
+from advisor.knowledge.schema import GpuFact, Tree
+from advisor.machine.inventory import Machine
+
+Vendor = Literal["nvidia", "amd", "ascend"]
+
+_NAMES: Mapping[Vendor, Mapping[str, str]] = {
+    "amd": {
+        "PYTORCH_CUDA_ALLOC_CONF": "PYTORCH_HIP_ALLOC_CONF",
+        "CUDA_VISIBLE_DEVICES": "HIP_VISIBLE_DEVICES",
+        "nvidia-smi": "rocm-smi --showpids",
+    },
+    "ascend": {
+        "PYTORCH_CUDA_ALLOC_CONF": "PYTORCH_NPU_ALLOC_CONF",
+        "CUDA_VISIBLE_DEVICES": "ASCEND_RT_VISIBLE_DEVICES",
+        "nvidia-smi": "npu-smi info",
+        "torch.cuda.": "torch.npu.",
+        "CUDA": "NPU",
+        "NCCL": "HCCL",
+    },
+}
+"""Vendor → NVIDIA's name → its own (pytorch docs/source/notes/hip.rst; vllm-project/vllm-ascend docs, environment;
+Ascend/pytorch README: torch.npu has the functions of torch.cuda)."""
+
+
+def vendor_of(crash: Crash, machine: Machine, cards: Sequence[GpuFact]) -> Vendor:
+    """Whose card it is: by the message of the crash, else by the name of the machine's card."""
+    for evidence in crash.evidence:
+        if evidence.signature.startswith("npu-"):
+            return "ascend"
+        if evidence.fields.get("device") == "HIP":
+            return "amd"
+    names = {gpu.name for gpu in machine.usable}
+    return next((card.vendor for card in cards if card.name in names), "nvidia")
+
+
+def in_names_of(vendor: Vendor, text: str) -> str:
+    """The text with this vendor's names; what is a name of its own already stays."""
+    names = _NAMES.get(vendor)
+    if names is None:
+        return text
+    longest_first = sorted(names, key=len, reverse=True)
+    return re.sub("|".join(map(re.escape, longest_first)), lambda found: names[found.group()], text)
+
+
+def tree_of(vendor: Vendor, tree: Tree) -> Tree:
+    """The decision tree in words for this vendor's cards."""
+    if vendor == "nvidia":
+        return tree
+
+    def own(text: str) -> str:
+        return in_names_of(vendor, text)
+
+    questions = tuple(
+        replace(one, asks=own(one.asks), why=own(one.why), if_unknown=own(one.if_unknown)) for one in tree.questions
+    )
+    causes = tuple(
+        replace(
+            one,
+            title=own(one.title),
+            explains=own(one.explains),
+            proof=own(one.proof),
+            counter=own(one.counter),
+            record_next_time=own(one.record_next_time),
+        )
+        for one in tree.causes
+    )
+    return replace(tree, questions=questions, causes=causes)

@@ -1,0 +1,49 @@
+"""Makes the steps that are right if what is likely turns out true, where nothing proves a cause."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec.structs import replace
+
+from advisor.diagnosis.conditions import all_hold
+from advisor.knowledge.schema import Cause, Provision, Remedy
+from advisor.language import say
+from advisor.plan.by_hand import advice_step
+from advisor.plan.plan import PlanStep
+from advisor.plan.propose import Proposal, propose
+from advisor.plan.situation import Situation
+from advisor.plan.steps import step_of
+
+MOST_PROVISIONAL = 4
+"""A short list: the first thing to do is to find the witness."""
+
+
+def provisional_steps(situation: Situation, cause: Cause) -> list[PlanStep]:
+    """The first provision of the cause whose facts hold; [] where it has none. None of the steps is switched on."""
+    chosen = next((p for p in cause.provisional if all_hold(p.when, situation.facts) is not None), None)
+    if chosen is None:
+        return []
+    caveat = say("only if {condition}", condition=" ".join(chosen.condition.split()))
+    return [replace(step, caveats=(caveat, *step.caveats)) for step in _provided(situation, chosen)][:MOST_PROVISIONAL]
+
+
+def _provided(situation: Situation, provision: Provision) -> Iterator[PlanStep]:
+    by_id = {remedy.id: remedy for remedy in situation.remedies}
+    seen = replace(situation, place="host" if provision.memory == "host" else "gpu", cause="")
+    dialect = situation.now.built.natives.framework is not None
+    for remedy in (by_id[name] for name in provision.remedies if name in by_id):
+        if remedy.value is None:
+            yield advice_step(remedy, seen)
+        elif dialect and (step := _harmless(remedy, seen)) is not None:
+            yield step
+
+
+def _harmless(remedy: Remedy, seen: Situation) -> PlanStep | None:
+    """The remedy as a step, unless it changes results or takes room elsewhere."""
+    found = propose(remedy, seen, {})
+    if not isinstance(found, Proposal) or found.results == "changed":
+        return None
+    if any(size < 0 for size in (*found.saves.values(), *found.other_saves.values())):
+        return None
+    return step_of(found, seen, selected=False)
