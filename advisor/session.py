@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import combinations
 
@@ -56,6 +56,7 @@ from advisor.run.dialect import Recognised, no_place
 from advisor.run.implied import shown_by_frames
 from advisor.run.run import Run
 from advisor.run.unread import unread_sharding
+from advisor.script.document import EditRequest
 from advisor.script.launch import Launch, Script
 from advisor.script.reader import read_script
 from advisor.watch.measured import Measured, measured_in, with_phase
@@ -204,9 +205,9 @@ def _no_step(name: str, known: Iterable[str]) -> str:
     return say("the plan has no step {name!r}; it has {steps}", name=name, steps=steps)
 
 
-def patch(state: State) -> Patch:
-    """The edits of the selected steps and their proof; writes nothing."""
-    return make_patch(state.plan, state.script, state.launch_index)
+def patch(state: State, more: Sequence[EditRequest] = ()) -> Patch:
+    """The edits of the selected steps, and `more`, and their proof; writes nothing."""
+    return make_patch(state.plan, state.script, state.launch_index, more)
 
 
 def carry_over(before: State, now: State) -> State:

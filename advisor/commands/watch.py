@@ -17,21 +17,43 @@ from advisor.words import os_words
 
 if TYPE_CHECKING:
     from advisor.session import State
+    from advisor.watch.request import WatchRequest
 
 PROGRAM = "rl-oom-advisor watch"
+_MOST_RETRIES = 100
 _SHELLS = ("bash", "sh", "zsh", "dash")
 _SCRIPTS = (".sh", ".bash", ".slurm", ".sbatch")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command or the process, the record's folder, and what to warn of."""
-    parser.usage = f"{PROGRAM} [-o DIR] [--alert 95%%] (-- COMMAND ... | --attach PID)"
+    parser.usage = f"{PROGRAM} [-o DIR] [--alert 95%%] [--retry [N]] (-- COMMAND ... | --attach PID)"
     parser.add_argument(
         "-o", "--output", metavar="DIR", help=say("directory of the record (default: watch-TIME, here)")
     )
     parser.add_argument("--attach", type=int, metavar="PID", help=say("watch a process that is running already"))
     parser.add_argument(
         "--alert", type=_percent, metavar="95%", help=say("warn on stderr when a GPU or the host is that full")
+    )
+    parser.add_argument(
+        "--retry",
+        nargs="?",
+        type=_count,
+        const=3,
+        metavar="N",
+        help=say("after a death of memory start again with what helps, up to N times (default: 3)"),
+    )
+    parser.add_argument(
+        "--accept",
+        default="same-results",
+        metavar="same-results|recommended|ID,ID",
+        help=say("which changes --retry may make (default: those that leave training results alone)"),
+    )
+    parser.add_argument(
+        "--from-scratch", action="store_true", help=say("let --retry start from the beginning, without a checkpoint")
+    )
+    parser.add_argument(
+        "--notify", metavar="COMMAND", help=say("command of --retry that gets each event as JSON on standard input")
     )
     add_knowledge(parser)
     parser.add_argument("command", nargs=argparse.REMAINDER, metavar="COMMAND", help=say("command to run, behind --"))
@@ -45,6 +67,12 @@ def _percent(text: str) -> float:
     if not 0 < value <= 1:
         raise argparse.ArgumentTypeError(say("{text} is not a share like 95%", text=text))
     return value
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or not 0 < int(text) <= _MOST_RETRIES:
+        raise argparse.ArgumentTypeError(say("{text} is no number from 1 to {most}", text=text, most=_MOST_RETRIES))
+    return int(text)
 
 
 class Finished(NamedTuple):
@@ -69,9 +97,15 @@ def run(parsed: argparse.Namespace) -> Finished:
     if bool(argv) == (parsed.attach is not None):
         raise Refusal(say("give a COMMAND behind --, or --attach PID"))
     knowledge = tuple(Path(own) for own in parsed.knowledge)
+    if parsed.retry is None and parsed.notify is not None:
+        raise Refusal(say("--notify goes with --retry"))
     if parsed.attach is not None:
+        if parsed.retry is not None:
+            raise Refusal(say("--retry needs a COMMAND behind --: what runs already cannot be started again"))
         return _attached(parsed.attach, folder, parsed.alert, knowledge)
     asked = WatchRequest(tuple(argv), folder, parsed.alert, knowledge)
+    if parsed.retry is not None:
+        return _retried(asked, parsed)
     from advisor.watch.launcher import watch
 
     ended = watch(asked, _say)
@@ -84,6 +118,19 @@ def run(parsed: argparse.Namespace) -> Finished:
         _say(say("record: {folder}", folder=clean_line(str(folder))))
         return Finished(ended.status)
     return _diagnosed(Finished(ended.status, record=folder, script=script), knowledge)
+
+
+def _retried(asked: WatchRequest, parsed: argparse.Namespace) -> Finished:
+    from advisor.commands.retry import run_with_retries
+    from advisor.commands.retry_choice import RetryRules
+    from advisor.watch.events import Notifier
+
+    try:
+        notifier = Notifier(parsed.notify)
+    except ValueError as error:
+        raise Refusal(say("--notify {command}: {error}", command=clean_line(parsed.notify), error=error)) from error
+    rules = RetryRules(parsed.retry, parsed.accept, parsed.from_scratch)
+    return run_with_retries(asked, rules, notifier, _say)
 
 
 def _attached(pid: int, wanted: Path | None, alert: float | None, knowledge: tuple[Path, ...]) -> Finished:
@@ -105,7 +152,7 @@ def _diagnosed(finished: Finished, knowledge: tuple[Path, ...]) -> Finished:
     from advisor.report.short_report import short_report
 
     record = finished.record
-    state = _opened(finished, knowledge)
+    state = opened(finished, knowledge)
     if state is None or state.crash.verdict != "oom":
         _say(say("record: {folder} (rl-oom-advisor --record opens it)", folder=clean_line(str(record))))
         return finished
@@ -117,7 +164,8 @@ def _diagnosed(finished: Finished, knowledge: tuple[Path, ...]) -> Finished:
     return finished
 
 
-def _opened(finished: Finished, knowledge: tuple[Path, ...]) -> State | None:
+def opened(finished: Finished, knowledge: tuple[Path, ...]) -> State | None:
+    """The session of a record, with the script where it is one; None, once it is said why, where it cannot be read."""
     from msgspec.structs import replace
 
     from advisor.commands.streams import usable

@@ -38,7 +38,7 @@ class ProcessTree(Struct):
 
     def refresh(self, also: Collection[int] = ()) -> None:
         """Find them again: the tree under the root, and `also` (processes on the GPUs)."""
-        found = {*_tree(self.root), *also} - {os.getpid()}
+        found = {*tree_of(self.root), *also} - {os.getpid()}
         parents = {int(fields[1]) for pid in also if len(fields := stat_fields(pid)) > 1}
         found |= {pid for pid in parents if pid and role_of(pid) == "raylet"}
         self.seen = self.seen | found if len(self.seen) < _REMEMBERED else found
@@ -77,7 +77,7 @@ class ProcessTree(Struct):
             return None
 
 
-def _tree(root: int) -> list[int]:
+def tree_of(root: int) -> list[int]:
     """A process and all below it. Processes that left the tree (daemons) are not found this way."""
     found, next_ones = [root], [root]
     while next_ones:

@@ -53,6 +53,8 @@ def record_run(
     end: dict[str, Any] = {"unknown": True}
     if status is not None:
         end = {"signal": os.WTERMSIG(status)} if os.WIFSIGNALED(status) else {"code": os.WEXITSTATUS(status)}
+    if supervisor.sent is not None:
+        end["sent"] = supervisor.sent
     try:
         _close(sampler, status != 0, end, RunEnd(status, opened.kernel, opened.before.node), opened.begun)
     except Exception as fault:  # noqa: BLE001 - the command's own end counts
@@ -94,7 +96,9 @@ def _sampler(asked: WatchRequest, folder: Path, supervisor: Supervisor, opened: 
     began = clock() - (time.time() - opened.begun)
     host, processes = HostGauges(supervisor.pid, groups=list(opened.before.in_groups)), ProcessTree(supervisor.pid)
     alert, before = asked.alert, opened.before
-    sampler = Sampler(record, host, GpuGauges(), processes, progress, began, alert, tell_on_terminal, before)
+    sampler = Sampler(
+        record, host, GpuGauges(), processes, progress, began, alert, tell_on_terminal, before, asked.on_alert
+    )
     with suppress(OSError):  # without a ring there is still the record
         sampler.open()
     return sampler

@@ -25,6 +25,8 @@ class WatchRequest(NamedTuple):
     """None: a name of its own is found for it."""
     alert: float | None = None
     knowledge: tuple[Path, ...] = ()
+    on_alert: Callable[[str, float], None] | None = None
+    """Gets the gauge's name and how full it is, at the alert's level."""
 
 
 class OpenedRecord(NamedTuple):

@@ -48,6 +48,13 @@ def catch_signals(ignored: Iterable[int]) -> int:
     return read
 
 
+def release_signals() -> None:
+    """What `catch_signals` caught does again what it does in any program; what is ignored stays so."""
+    for number in {*FORWARDED, signal.SIGCHLD, signal.SIGWINCH, signal.SIGCONT} - ignored_signals():
+        usual = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
+        signal.signal(number, usual)
+
+
 def spawn(argv: Sequence[str], wire: Callable[[], None], ignored: Iterable[int] = ()) -> int:
     """Start `argv` in its own process group; `wire` runs in the new process and sets up its descriptors.
 

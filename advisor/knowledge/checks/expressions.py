@@ -68,6 +68,8 @@ def _names_of_run(entry: KnowledgeEntry, at: At, shelf: Shelf) -> Collection[str
     dialect: Framework = entry.value
     if at[0] == "topology" and dialect.topology is not None:
         known |= {*TopologyFact.__struct_fields__, *dialect.topology.let, *dialect.topology.counted_by}
+    if at[0] == "resume" and isinstance(at[1], int):
+        known |= {*dialect.resume[at[1]].defaults}
     return {*known, *dialect.settings}
 
 

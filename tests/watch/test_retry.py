@@ -1,0 +1,67 @@
+"""A run that dies of memory comes back by itself, from its checkpoint, with a script that fits; and knows when not."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from advisor.watch.recording import read_record
+from tests.watch.made_run import finish, start, steps_in, write_script
+
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes of Linux")
+
+
+def test_it_comes_back_from_its_checkpoint_with_a_script_that_fits(tmp_path: Path) -> None:
+    original = write_script(tmp_path).read_bytes()
+    code, said = finish(tmp_path, "--notify", f"tee -a {tmp_path}/events.txt")
+    assert code == 0, said
+    assert "saves every 2 steps to" in said
+    assert "resumes by itself" in said
+    assert steps_in(tmp_path) == [1, 2, 3, 4, 5, 5, 6]
+    assert (tmp_path / "run.sh").read_bytes() == original
+    assert (tmp_path / "run.fits-1.md").is_file()
+    attempt = json.loads((tmp_path / "record-2" / "attempt.json").read_text())
+    assert attempt["from_step"] == 4
+    assert attempt["before"] == str(tmp_path / "record")
+    assert attempt["changes"]
+    events = [json.loads(line)["event"] for line in (tmp_path / "events.txt").read_text().splitlines()]
+    assert sorted(events) == sorted(["start", "death", "diagnosis", "resumed", "retry", "end"])
+
+
+def test_it_does_not_go_on_for_ever(tmp_path: Path) -> None:
+    write_script(tmp_path)
+    code, said = finish(tmp_path, MADE_DEATHS="always")
+    assert code == 1
+    assert "no retry: " in said
+    assert len(steps_in(tmp_path)) <= 5 + 3
+
+
+def test_what_nothing_would_resume_is_not_started_again_unless_it_may_start_from_scratch(tmp_path: Path) -> None:
+    write_script(tmp_path, save_freq=-1)
+    code, said = finish(tmp_path)
+    assert code == 1
+    assert "nothing would resume: add trainer.save_freq=20" in said
+    assert steps_in(tmp_path) == [1, 2, 3, 4, 5]
+    code, said = finish(tmp_path, "--from-scratch")
+    assert code == 0, said
+    assert steps_in(tmp_path)[5:] == [1, 2, 3, 4, 5, 1, 2, 3, 4, 5, 6]
+
+
+def test_what_a_person_stopped_stays_stopped(tmp_path: Path) -> None:
+    write_script(tmp_path)
+    process = start(tmp_path, MADE_SECONDS="30")
+    while not (tmp_path / "steps.txt").exists():
+        time.sleep(0.05)
+    os.kill(process.pid, signal.SIGTERM)
+    _, said = process.communicate(timeout=30)
+    assert "no retry: a person stopped it" in said
+    assert process.returncode == -signal.SIGTERM
+    end = read_record(tmp_path / "record").end
+    assert end is not None
+    assert end["sent"] == signal.SIGTERM
