@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import combinations
 
@@ -28,7 +28,6 @@ from advisor.diagnosis.open_questions import (
 )
 from advisor.diagnosis.vendor import tree_of, vendor_of
 from advisor.knowledge import Knowledge, open_knowledge
-from advisor.knowledge.schema import Cause
 from advisor.language import listed, say
 from advisor.machine.inventory import Machine
 from advisor.memory.attribution import attribute
@@ -57,6 +56,7 @@ from advisor.run.dialect import Recognised, no_place
 from advisor.run.implied import shown_by_frames
 from advisor.run.run import Run
 from advisor.run.unread import unread_sharding
+from advisor.script.document import EditRequest
 from advisor.script.launch import Launch, Script
 from advisor.script.reader import read_script
 from advisor.watch.measured import Measured, measured_in, with_phase
@@ -200,29 +200,14 @@ def accept(state: State, which: str) -> State:
     return _with_steps(state, {s.id: s.id in wanted for s in state.plan.steps})
 
 
-def only(state: State, allowed: Callable[[PlanStep], bool]) -> State:
-    """The same session with a plan that chooses none but the steps that `allowed` lets pass."""
-    cause = next((one for one in state.knowledge.tree.causes if one.id == state.diagnosis.cause), None)
-    if state.situation is None or cause is None:
-        return state
-    situation, plan = state.situation, state.plan
-    for _ in range(MOST_PLANS):
-        barred = situation.barred | {step.id for step in plan.steps if not allowed(step)}
-        if barred == situation.barred:
-            break
-        situation = replace(situation, barred=barred)
-        plan, situation = _planned(situation, cause, state.script, state.launch_index)
-    return replace(state, plan=plan, situation=situation)
-
-
 def _no_step(name: str, known: Iterable[str]) -> str:
     steps = listed(known) or say("none")
     return say("the plan has no step {name!r}; it has {steps}", name=name, steps=steps)
 
 
-def patch(state: State) -> Patch:
-    """The edits of the selected steps and their proof; writes nothing."""
-    return make_patch(state.plan, state.script, state.launch_index)
+def patch(state: State, more: Sequence[EditRequest] = ()) -> Patch:
+    """The edits of the selected steps, and `more`, and their proof; writes nothing."""
+    return make_patch(state.plan, state.script, state.launch_index, more)
 
 
 def carry_over(before: State, now: State) -> State:
@@ -316,7 +301,7 @@ def _think(
     versioned = with_version(done.diagnosis, recognised, wanted=asks)
     done = replace(done, diagnosis=with_sharding(versioned, run.unread, shardings, wanted=asks))
     predictor.died = _died(died_at, done.diagnosis, _said_place(crash, answers))
-    plan, situation = _planned(_situation(predictor, faults, knowledge, done), done.cause, script, index)
+    plan, situation = _planned(_situation(predictor, faults, knowledge, done), done, script, index)
     state = State(
         asked,
         knowledge,
@@ -392,16 +377,16 @@ def _situation(predictor: Predictor, faults: Faults, knowledge: Knowledge, done:
     )
 
 
-def _planned(situation: Situation, cause: Cause, script: Script | None, index: int) -> tuple[Plan, Situation]:
+def _planned(situation: Situation, done: Diagnosed, script: Script | None, index: int) -> tuple[Plan, Situation]:
     """The plan with its places, made anew without whatever it chose and no file can carry."""
-    if cause.memory == "none":  # what is not a shortage gets no memory advice
+    if done.cause.memory == "none":  # what is not a shortage gets no memory advice
         predictor, ledger = situation.predictor, situation.now.ledger
         nothing = Plan((), ledger if not ledger.missing else None, None, predictor.margin, Fit("cannot_be_said"))
         return nothing, situation
     inputs = situation.predictor.inputs
     because = no_place(inputs.recognised, inputs.launch)
     for _ in range(MOST_PLANS):
-        plan = make_plan(situation, cause)
+        plan = make_plan(situation, done.cause)
         now = placed(plan, script, index, because)
         lost = {one.id for one, other in zip(plan.steps, now.steps, strict=True) if one.selected and not other.selected}
         if not lost:

@@ -17,15 +17,16 @@ from advisor.words import os_words
 
 if TYPE_CHECKING:
     from advisor.session import State
-    from advisor.watch.launcher import WatchResult
     from advisor.watch.request import WatchRequest
 
 PROGRAM = "rl-oom-advisor watch"
-_RETRIES = 3
+_MOST_RETRIES = 100
+_SHELLS = ("bash", "sh", "zsh", "dash")
+_SCRIPTS = (".sh", ".bash", ".slurm", ".sbatch")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The command or the process, the record's folder, what to warn of, and whether to start it again."""
+    """The command or the process, the record's folder, and what to warn of."""
     parser.usage = f"{PROGRAM} [-o DIR] [--alert 95%%] [--retry [N]] (-- COMMAND ... | --attach PID)"
     parser.add_argument(
         "-o", "--output", metavar="DIR", help=say("directory of the record (default: watch-TIME, here)")
@@ -34,35 +35,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--alert", type=_percent, metavar="95%", help=say("warn on stderr when a GPU or the host is that full")
     )
-    again = parser.add_argument_group(
-        say("starting it again where it dies of memory"),
-        say("from its last checkpoint, with a script beside yours\nthat has the changes which keep training results"),
-    )
-    again.add_argument(
-        "--retry", nargs="?", type=_attempts, const=_RETRIES, metavar="N", help=say("so often at most (default: 3)")
-    )
-    again.add_argument(
-        "--accept",
-        metavar="recommended|same-results|ID,ID",
-        help=say("which changes it may make, as in `fix` (default: same-results)"),
-    )
-    again.add_argument(
-        "--from-scratch", action="store_true", help=say("start again also where nothing would resume from a checkpoint")
+    parser.add_argument(
+        "--retry",
+        nargs="?",
+        type=_count,
+        const=3,
+        metavar="N",
+        help=say("after a death of memory start again with what helps, up to N times (default: 3)"),
     )
     parser.add_argument(
-        "--notify",
-        metavar="COMMAND",
-        default="",
-        help=say("run this for every event (start, death, diagnosis, retry, end), with it as JSON on standard input"),
+        "--accept",
+        default="same-results",
+        metavar="same-results|recommended|ID,ID",
+        help=say("which changes --retry may make (default: those that leave training results alone)"),
+    )
+    parser.add_argument(
+        "--from-scratch", action="store_true", help=say("let --retry start from the beginning, without a checkpoint")
+    )
+    parser.add_argument(
+        "--notify", metavar="COMMAND", help=say("command of --retry that gets each event as JSON on standard input")
     )
     add_knowledge(parser)
     parser.add_argument("command", nargs=argparse.REMAINDER, metavar="COMMAND", help=say("command to run, behind --"))
-
-
-def _attempts(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(say("{text} is not a number of attempts from 1 on", text=repr(text)))
-    return int(text)
 
 
 def _percent(text: str) -> float:
@@ -73,6 +67,12 @@ def _percent(text: str) -> float:
     if not 0 < value <= 1:
         raise argparse.ArgumentTypeError(say("{text} is not a share like 95%", text=text))
     return value
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or not 0 < int(text) <= _MOST_RETRIES:
+        raise argparse.ArgumentTypeError(say("{text} is no number from 1 to {most}", text=text, most=_MOST_RETRIES))
+    return int(text)
 
 
 class Finished(NamedTuple):
@@ -97,43 +97,40 @@ def run(parsed: argparse.Namespace) -> Finished:
     if bool(argv) == (parsed.attach is not None):
         raise Refusal(say("give a COMMAND behind --, or --attach PID"))
     knowledge = tuple(Path(own) for own in parsed.knowledge)
-    if parsed.retry is None and (parsed.accept or parsed.from_scratch):
-        raise Refusal(say("--accept and --from-scratch go with --retry"))
+    if parsed.retry is None and parsed.notify is not None:
+        raise Refusal(say("--notify goes with --retry"))
     if parsed.attach is not None:
-        if parsed.retry is not None or parsed.notify:
-            raise Refusal(say("--retry and --notify go with a COMMAND, not with --attach"))
+        if parsed.retry is not None:
+            raise Refusal(say("--retry needs a COMMAND behind --: what runs already cannot be started again"))
         return _attached(parsed.attach, folder, parsed.alert, knowledge)
     asked = WatchRequest(tuple(argv), folder, parsed.alert, knowledge)
-    if parsed.retry is not None or parsed.notify:
-        ended, script = _retried(asked, parsed)
-    else:
-        from advisor.watch.launcher import watch
+    if parsed.retry is not None:
+        return _retried(asked, parsed)
+    from advisor.watch.launcher import watch
 
-        ended, script = watch(asked, _say), None
+    ended = watch(asked, _say)
     if ended.folder is None or ended.not_started:
         _say(clean_line(ended.not_started))
         return Finished(None, code=ended.code)
     folder = ended.folder
-    script = script or script_of(argv, folder)
+    script = script_of(argv, folder)
     if ended.status == 0 or ended.was_sent_away:
         _say(say("record: {folder}", folder=clean_line(str(folder))))
         return Finished(ended.status)
     return _diagnosed(Finished(ended.status, record=folder, script=script), knowledge)
 
 
-def _retried(asked: WatchRequest, parsed: argparse.Namespace) -> tuple[WatchResult, Path | None]:
-    """How the last attempt went, and its script. Without --retry there is one only, and its events are told."""
-    from advisor.retry.attempt import RetryRequest
-    from advisor.retry.loop import run_with_retries
-    from advisor.watch.notify import EventCommand
+def _retried(asked: WatchRequest, parsed: argparse.Namespace) -> Finished:
+    from advisor.commands.retry import run_with_retries
+    from advisor.commands.retry_choice import RetryRules
+    from advisor.watch.events import Notifier
 
     try:
-        events = EventCommand(parsed.notify, _say)
+        notifier = Notifier(parsed.notify)
     except ValueError as error:
-        raise Refusal(say("--notify: {why}", why=clean_line(str(error)))) from error
-    how = RetryRequest(parsed.retry or 0, parsed.accept or "same-results", parsed.from_scratch)
-    ended = run_with_retries(asked, how, events, _say)
-    return ended.result, ended.script
+        raise Refusal(say("--notify {command}: {error}", command=clean_line(parsed.notify), error=error)) from error
+    rules = RetryRules(parsed.retry, parsed.accept, parsed.from_scratch)
+    return run_with_retries(asked, rules, notifier, _say)
 
 
 def _attached(pid: int, wanted: Path | None, alert: float | None, knowledge: tuple[Path, ...]) -> Finished:
@@ -155,7 +152,7 @@ def _diagnosed(finished: Finished, knowledge: tuple[Path, ...]) -> Finished:
     from advisor.report.short_report import short_report
 
     record = finished.record
-    state = _opened(finished, knowledge)
+    state = opened(finished, knowledge)
     if state is None or state.crash.verdict != "oom":
         _say(say("record: {folder} (rl-oom-advisor --record opens it)", folder=clean_line(str(record))))
         return finished
@@ -167,7 +164,8 @@ def _diagnosed(finished: Finished, knowledge: tuple[Path, ...]) -> Finished:
     return finished
 
 
-def _opened(finished: Finished, knowledge: tuple[Path, ...]) -> State | None:
+def opened(finished: Finished, knowledge: tuple[Path, ...]) -> State | None:
+    """The session of a record, with the script where it is one; None, once it is said why, where it cannot be read."""
     from msgspec.structs import replace
 
     from advisor.commands.streams import usable
@@ -191,11 +189,10 @@ def _opened(finished: Finished, knowledge: tuple[Path, ...]) -> State | None:
 
 def script_of(argv: list[str], folder: Path) -> Path | None:
     """The launch script among the words of a command; else the command itself, as the record keeps it."""
-    from advisor.watch.launch_word import script_place
-
-    place = script_place(argv)
-    if place is not None:
-        return Path(argv[place])
+    if len(argv) == 2 and os.path.basename(argv[0]) in _SHELLS and Path(argv[1]).is_file():
+        return Path(argv[1])
+    if len(argv) == 1 and Path(argv[0]).suffix in _SCRIPTS and Path(argv[0]).is_file():
+        return Path(argv[0])
     from advisor.watch.record_files import COMMAND
 
     return folder / COMMAND if (folder / COMMAND).is_file() else None

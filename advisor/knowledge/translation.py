@@ -35,7 +35,7 @@ PROSE: Mapping[str, frozenset[str]] = {
     "signatures": frozenset({"title", "says", "settle_by", "versions"}),
 }
 """Kind of file → the keys, at any depth, whose texts a user reads as prose."""
-_NOT_PROSE = frozenset({"sizes", "situation", "values", "default", "sets"})
+_NOT_PROSE = frozenset({"sizes", "situation", "values", "default", "defaults", "sets", "saves", "resumes"})
 """Below these keys stand names and values of others."""
 
 

@@ -54,7 +54,8 @@ def update_cells(inputs: Inputs, step: Pass, role: TrainedRole = "actor", gradie
     """
     checkpointed = setting_of(inputs.run, role, "gradient_checkpointing") is True
     if inputs.by_tensor:
-        return [*gradients, *lora.update_cells(inputs, step, checkpointed), *_vision(inputs, step, checkpointed)]
+        towers = _vision(inputs, step, checkpointed) if inputs.mechanics.frozen_tower_keeps else []
+        return [*gradients, *lora.update_cells(inputs, step, checkpointed), *towers]
     if inputs.split is not None:
         return [*gradients, *_megatron_update(inputs, inputs.split, step, role)]
     inputs = of_rank(inputs)

@@ -35,10 +35,11 @@ class Patch(Struct, frozen=True):
     """Selected steps that no file carries (versions, machines): one sentence each."""
 
 
-def make_patch(plan: Plan, script: Script | None, launch_index: int) -> Patch:
-    """Edits for all selected steps. Never raises for an edit that cannot be made: `refused` says why."""
+def make_patch(plan: Plan, script: Script | None, launch_index: int, more: Sequence[EditRequest] = ()) -> Patch:
+    """Edits for all selected steps, and `more`. Never raises for an edit that cannot be made: `refused` says why."""
     by_hand = tuple(_by_hand(step) for step in plan.selected() if step.kind not in WRITABLE)
     wanted = [w for step in plan.selected() if step.kind in WRITABLE for w in wanted_of(step)]
+    wanted += more
     if script is None:
         return Patch((), (), say("there is no launch script to write"), by_hand)
     if not wanted:

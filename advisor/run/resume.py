@@ -1,149 +1,232 @@
-"""Reads how a run saves and goes on from there, and finds the newest whole checkpoint in its folder."""
+"""Says what a run saves, whether the same command would start again from there, and which checkpoint is whole."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
 from pathlib import Path
+from string import Formatter
+from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from advisor.hostile import clean_line
-from advisor.knowledge.schema import Framework, ResumeFact, SettingFact
+from advisor.knowledge.schema import Scalar
+from advisor.knowledge.schema.resume import Resume
 from advisor.language import listed, say
-from advisor.rules.expression import as_number
-from advisor.run.bound import Natives, RunScope
-from advisor.run.values import spell
+from advisor.rules.expression import RuleValue, as_number
+from advisor.run.bound import RunScope
+from advisor.run.build import BuiltRun
+from advisor.run.constraints import scope_of
+from advisor.run.values import parse_value
 
-KNOB = "checkpoint.every"
-SUGGESTED_STEPS = 20
-"""How often to save is said as so many steps, where a run does not save: a start, not a measure."""
-_OTHER_KEY = re.compile(r"\$\{([\w.]+)\}")
-_MOST = 4096
-"""Bytes of a file that says which checkpoint is the newest; checkpoints that are looked at."""
+_MOST_PROGRAM = 1 << 20
+"""Bytes of a program that are looked at."""
+_MOST_FOUND = 10_000
+"""Files of the checkpoints' folder that are looked at."""
 
 
 class Checkpoint(Struct, frozen=True):
-    """A whole checkpoint. `step` None: its name does not say."""
+    """One that is whole."""
 
-    folder: Path
-    step: int | None
+    path: Path
+    step: int
+    written: float
+    """Epoch seconds."""
 
 
-class Resume(Struct, frozen=True):
-    """What a death of this run would cost."""
+class Resumption(Struct, frozen=True):
+    """How this run saves and starts again. `way` None: nobody has read how its framework does it."""
 
-    every: int | None
-    """Steps between two checkpoints; None: it does not save, as far as is known."""
-    folder: str
-    """Where they go, as the launch says it; "" where that is not known."""
-    by_itself: bool
-    """The same launch, started again, goes on from the newest."""
-    point: str = ""
-    """The key that has to name the checkpoint, where it does not."""
-    add: tuple[str, ...] = ()
-    """What to add to the launch so that it saves and goes on by itself: "trainer.save_freq=20"."""
-    fact: ResumeFact | None = None
-    """None: nothing is known of how this framework goes on."""
+    way: Resume | None = None
+    every: float | None = None
+    """Steps (or epochs) between two checkpoints; None: none are saved that it could start from."""
+    folder: Path | None = None
+    """None: where they go is not known."""
+    by_itself: bool = False
+    """The same command starts again from the last one."""
+    defaults: Mapping[str, Scalar] = field(default_factory=dict)
 
     @property
-    def place_known(self) -> bool:
-        """Whether it can be looked at what was saved."""
-        return bool(self.folder) and "$" not in self.folder
+    def saves(self) -> bool:
+        """Something is written that a run could start from."""
+        return self.way is not None and self.every is not None
 
-    @property
-    def goes_on(self) -> bool:
-        """It saves, and a second start has a way to the newest checkpoint."""
-        return self.every is not None and bool(self.by_itself or self.point)
+    def survives(self, knob: str) -> bool:
+        """Whether a checkpoint can be read after this knob has changed."""
+        return self.way is None or not any(fnmatchcase(knob, pattern) for pattern in self.way.fixed)
 
-    def sentence(self) -> str:
-        """Said before the first start."""
-        told = {"every": self.every, "folder": clean_line(self.folder, 200), "key": self.point}
-        if self.goes_on and self.by_itself:
-            return say("saves every {every} steps to {folder}; resumes by itself", **told)
-        if self.goes_on:
-            return say("saves every {every} steps to {folder}; a retry sets {key} to the newest checkpoint", **told)
-        if self.add:
-            return say("nothing would resume: add {settings}", settings=listed(self.add))
-        if self.fact is None:
-            return say("nothing would resume: how this run saves and goes on is not known")
-        return say("nothing would resume: this program does not go on from its checkpoints")
+    def needed(self) -> dict[str, str]:
+        """Settings without which nothing would resume, as they should be; {} where none is missing or none helps."""
+        if self.way is None:
+            return {}
+        wanted = {} if self.saves else dict(self.way.saves)
+        return {key: _spelled(value) for key, value in wanted.items()}
 
+    def settings_from(self, checkpoint: Checkpoint | None) -> dict[str, str]:
+        """What a new start has to set to begin at that checkpoint; {} where it does so by itself, or none is there."""
+        if self.way is None or self.by_itself:
+            return {}
+        places = {"checkpoint": checkpoint.path if checkpoint else "", "folder": self.folder or ""}
+        texts = {key: _spelled(value) for key, value in self.way.resumes.items()}
+        named = any("{" in text for text in texts.values())
+        return {} if named and checkpoint is None else {key: text.format(**places) for key, text in texts.items()}
 
-def resume_of(framework: Framework | None, natives: Natives) -> Resume:
-    """How a launch goes on, by its dialect."""
-    facts = () if framework is None else framework.resume
-    scope = RunScope(natives)
-    fact = next((one for one in facts if _counts(one, natives.era, scope)), None)
-    if fact is None or framework is None:
-        return Resume(None, "", by_itself=False)
-    carrier = natives.carrier(KNOB)
-    every = as_number(carrier.value) if carrier is not None else None
-    folder = _filled(str(natives.value(fact.folder) or fact.else_folder), natives)
-    by_itself = fact.by_itself is not None and fact.by_itself.holds(scope) is True
-    add = []
-    if every is None or every <= 0 or (fact.saves is not None and fact.saves.holds(scope) is False):
-        every = None
-        key = carrier.key if carrier is not None else ""
-        add += [_written(framework, key, str(SUGGESTED_STEPS))] if key else []
-    if not by_itself and not fact.point:
-        add += list(_to_add(framework, fact, scope, folder))
-    complete = by_itself or bool(fact.point) or bool(fact.add)
-    return Resume(int(every) if every else None, folder, by_itself, fact.point, tuple(add) if complete else (), fact)
+    def can_resume(self) -> bool:
+        """Whether a new start can begin where the last checkpoint was written."""
+        return self.saves and self.way is not None and (self.by_itself or bool(self.way.resumes))
 
 
-def _filled(text: str, natives: Natives) -> str:
-    """Other keys put into it: "checkpoints/${trainer.project_name}"."""
-    return _OTHER_KEY.sub(lambda found: str(natives.value(found[1]) or found[0]), text)
+def resumption_of(built: BuiltRun, start: Path, program: Path | None = None) -> Resumption:
+    """How a run saves and starts again; `start`: the folder that relative paths begin at."""
+    framework = built.natives.framework
+    for way in framework.resume if framework is not None else ():
+        if way.eras and built.run.era not in way.eras:
+            continue
+        scope = _with_defaults(way, scope_of(built), built)
+        if way.when is None or way.when.holds(scope) is True:
+            return _resumption(way, scope, start, program)
+    return Resumption()
 
 
-def _counts(fact: ResumeFact, era: str, scope: RunScope) -> bool:
-    return (not fact.eras or era in fact.eras) and (fact.when is None or fact.when.holds(scope) is True)
+def _with_defaults(way: Resume, scope: RunScope, built: BuiltRun) -> RunScope:
+    """The run with what nobody sets of the keys that are no levers, and bare flags as what they mean."""
+    own: dict[str, Any] = {}
+    for key, default in way.defaults.items():
+        known = built.natives.values.get(key)
+        if known is None or not known.given:
+            own[key] = default
+        elif known.text is not None:
+            own[key] = _read(known.text, default)
+    return scope.with_own(**own)
 
 
-def _to_add(framework: Framework, fact: ResumeFact, scope: RunScope, folder: str) -> Iterator[str]:
-    for key, expression in fact.add.items():
-        value = expression.of(scope.with_own(folder=folder or "FOLDER"))
-        if value is not None and not isinstance(value, tuple):
-            yield _written(framework, key, spell(value, framework.settings.get(key, SettingFact()), None))
+def _read(text: str, default: Scalar) -> RuleValue | None:
+    if isinstance(default, bool):
+        return True if text == "" else parse_value(text, "bool")
+    found = parse_value(text, "float")
+    return found if isinstance(found, (int, float)) else parse_value(text, "str")
 
 
-def _written(framework: Framework, key: str, value: str) -> str:
-    """A setting as it is added to a launch."""
-    if framework.syntax != "argparse":
-        return f"{key}={value}"
-    fact = framework.settings.get(key)
-    return f"--{key}" if fact is not None and fact.type == "flag" else f"--{key} {value}"
+def _resumption(way: Resume, scope: RunScope, start: Path, program: Path | None) -> Resumption:
+    every = None if way.every is None else as_number(way.every.of(scope))
+    by_itself = way.by_itself is not None and way.by_itself.holds(scope) is True
+    return Resumption(
+        way,
+        float(every) if every is not None and every > 0 else None,
+        _folder(way, scope, start),
+        by_itself or (bool(way.in_program) and _shown_in(program, way.in_program)),
+    )
 
 
-def newest_checkpoint(resume: Resume, base: Path, since: float = 0.0) -> Checkpoint | None:
-    """The newest whole checkpoint, of those written from `since` (epoch seconds) on; a relative folder lies in `base`.
-
-    None where there is none, or the folder's name is not known as text.
-    """
-    fact = resume.fact
-    if fact is None or not resume.place_known:
-        return None
-    folder = base / Path(resume.folder).expanduser()
-    found = []
-    with suppress(OSError, ValueError):
-        for pattern in fact.whole:
-            for file in list(folder.glob(pattern))[:_MOST]:
-                written = file.stat().st_mtime
-                if written >= since:
-                    found.append((written, file, "*" in pattern))
-    if not found:
-        return None
-    _, newest, named = max(found, key=lambda one: one[0])
-    text = str(newest.relative_to(folder)) if named else _beginning(newest)
-    step = re.search(fact.step, text) if fact.step else None
-    return Checkpoint(newest.parent, int(step[1]) if step else None)
+def _folder(way: Resume, scope: RunScope, start: Path) -> Path | None:
+    for pattern in way.folder:
+        values = {name: scope.value(name) for _, name, _, _ in Formatter().parse(pattern) if name}
+        if all(value is not None for value in values.values()):
+            text = pattern
+            for name, value in values.items():
+                text = text.replace(f"{{{name}}}", str(value))
+            return None if "$" in text else start / Path(text).expanduser()
+    return None
 
 
-def _beginning(file: Path) -> str:
+def _shown_in(program: Path | None, pattern: str) -> bool:
+    if program is None or program.suffix != ".py":
+        return False
     try:
-        with file.open("rb") as opened:
-            return opened.read(_MOST).decode("utf-8", "replace")
+        with program.open(encoding="utf-8", errors="replace") as file:
+            return re.search(pattern, file.read(_MOST_PROGRAM)) is not None
     except OSError:
-        return ""
+        return False
+
+
+def _spelled(value: Scalar) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+# --- checkpoints on the disk ----------------------------------------------------------------------------------------
+
+
+def last_checkpoint(resumption: Resumption, since: float = 0.0) -> Checkpoint | None:
+    """The last whole one, written after `since` (epoch seconds); None where there is none, or nobody knows where."""
+    way, folder = resumption.way, resumption.folder
+    if way is None or folder is None:
+        return None
+    found = [one for pattern in way.checkpoint for one in _matching(folder, pattern) if one.written >= since]
+    if way.latest:
+        step = _latest(folder / way.latest, way.latest_step)
+        found = [one for one in found if one.step == step]
+    whole = [one for one in found if _is_whole(one.path, way.complete)]
+    return max(whole, key=lambda one: (one.step, one.written), default=None)
+
+
+def _matching(folder: Path, pattern: str) -> list[Checkpoint]:
+    number = re.compile(re.escape(Path(pattern).name).replace(r"\{step\}", r"0*(\d+)").replace(r"\*", ".*"))
+    found = []
+    try:
+        for count, path in enumerate(folder.glob(pattern.replace("{step}", "*"))):
+            named = number.fullmatch(path.name)
+            if count < _MOST_FOUND and named is not None and path.is_dir():
+                found.append(Checkpoint(path, int(named[1]), path.stat().st_mtime))
+    except OSError:
+        return found
+    return found
+
+
+def _latest(file: Path, pattern: str) -> int | None:
+    try:
+        with file.open(encoding="utf-8", errors="replace") as opened:
+            found = re.search(pattern, opened.read(1 << 16))
+    except OSError:
+        return None
+    return int(found[1]) if found else None
+
+
+def _is_whole(path: Path, complete: tuple[str, ...]) -> bool:
+    """It has every file that the framework writes, and holds something at all."""
+    try:
+        return any(path.iterdir()) and all(next(path.glob(pattern), None) is not None for pattern in complete)
+    except OSError:
+        return False
+
+
+# --- in words -------------------------------------------------------------------------------------------------------
+
+
+def cost_of_a_death(resumption: Resumption) -> str:
+    """What is lost when the run dies, in one sentence: said before the first start."""
+    way = resumption.way
+    if way is None:
+        return say("whether this run could start again from a checkpoint is not known: its framework was not read")
+    if not resumption.saves:
+        needed = resumption.needed()
+        if not needed:
+            return say("nothing would resume: {why}", why=way.says)
+        return say("nothing would resume: add {settings}", settings=_written(needed))
+    saves = _saves(resumption, way)
+    if resumption.by_itself:
+        return say("{saves}; resumes by itself", saves=saves)
+    if not way.resumes:
+        return say("{saves}; nothing would resume: {why}", saves=saves, why=way.says)
+    return say("{saves}; a retry sets {settings}", saves=saves, settings=listed(way.resumes))
+
+
+def _saves(resumption: Resumption, way: Resume) -> str:
+    told = {
+        "every": f"{resumption.every:g}",
+        "folder": say("a folder that is not known") if resumption.folder is None else _shown(resumption.folder),
+    }
+    if resumption.every is not None and resumption.every < 1:  # transformers: a share of all steps
+        return say("saves after each {every} of all steps to {folder}", **told)
+    if way.unit == "epochs":
+        return say("saves every {every} epochs to {folder}", **told)
+    return say("saves every {every} steps to {folder}", **told)
+
+
+def _shown(path: Path) -> str:
+    return clean_line(str(path), 200)
+
+
+def _written(settings: Mapping[str, str]) -> str:
+    return " ".join(f"{key}={value}" for key, value in settings.items())

@@ -10,7 +10,6 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Mapping
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
@@ -36,10 +35,6 @@ class WatchResult(NamedTuple):
     not_started: str = ""
     code: int = 0
     """The shell's $? where the command could not be started."""
-    stopped_by: int = 0
-    """The signal or key by which somebody asked it to end; 0: nobody did."""
-    left: Mapping[int, int] = {}
-    """Its processes that are still there: process id → when it began, in the kernel's ticks."""
 
     @property
     def was_sent_away(self) -> bool:
@@ -108,8 +103,7 @@ def watch(asked: WatchRequest, tell: Notify) -> WatchResult:
             os.close(fd)
     from advisor.watch.recorder import record_run
 
-    ended = record_run(asked, folder, command, opened, tell)
-    return WatchResult(folder, ended.status, stopped_by=ended.stopped_by, left=ended.left)
+    return WatchResult(folder, record_run(asked, folder, command, opened, tell))
 
 
 def _unrecorded(asked: WatchRequest, error: OSError, tell: Notify) -> WatchResult:

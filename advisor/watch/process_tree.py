@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from contextlib import suppress
 
 from msgspec import Struct, field
@@ -33,16 +33,12 @@ class ProcessTree(Struct):
     raylet: int | None = None
     seen: set[int] = field(default_factory=set)
     """The processes that belonged to the run, as far back as it is worth to remember."""
-    _own: dict[int, int] = field(default_factory=dict)
-    """Process id → when it began, in the kernel's ticks: those found below the root, never others on its GPUs."""
     _pages: dict[int, KernelFile] = field(default_factory=dict)
     """Of those that are followed, kept open."""
 
     def refresh(self, also: Collection[int] = ()) -> None:
         """Find them again: the tree under the root, and `also` (processes on the GPUs)."""
-        below = {*_tree(self.root)} - {os.getpid()}
-        self._remember(below)
-        found = (below | {*also}) - {os.getpid()}
+        found = {*tree_of(self.root), *also} - {os.getpid()}
         parents = {int(fields[1]) for pid in also if len(fields := stat_fields(pid)) > 1}
         found |= {pid for pid in parents if pid and role_of(pid) == "raylet"}
         self.seen = self.seen | found if len(self.seen) < _REMEMBERED else found
@@ -58,15 +54,6 @@ class ProcessTree(Struct):
     def held(self) -> dict[int, int]:
         """Process id → bytes of its own; who is gone is left out."""
         return {pid: size for pid, file in self._pages.items() if (size := _resident(file)) is not None}
-
-    def _remember(self, below: Collection[int]) -> None:
-        for pid in below:
-            if pid not in self._own and len(self._own) < _REMEMBERED and (begun := began(pid)) is not None:
-                self._own[pid] = begun
-
-    def left(self) -> dict[int, int]:
-        """Process id → when it began, for those of the tree that are still there."""
-        return still_there(self._own)
 
     def close(self) -> None:
         self._follow({}, {})
@@ -90,18 +77,7 @@ class ProcessTree(Struct):
             return None
 
 
-def began(pid: int) -> int | None:
-    """When a process began, in the kernel's ticks; None where it is gone or a zombie."""
-    words = stat_fields(pid)
-    return None if len(words) < 20 or words[0] in (b"Z", b"X") else int(words[19])
-
-
-def still_there(processes: Mapping[int, int]) -> dict[int, int]:
-    """Those (process id → when it began) that have not ended: an id that another process has by now is not one."""
-    return {pid: begun for pid, begun in processes.items() if began(pid) == begun}
-
-
-def _tree(root: int) -> list[int]:
+def tree_of(root: int) -> list[int]:
     """A process and all below it. Processes that left the tree (daemons) are not found this way."""
     found, next_ones = [root], [root]
     while next_ones:

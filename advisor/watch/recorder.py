@@ -23,12 +23,11 @@ from advisor.watch.gpu_gauges import GpuGauges
 from advisor.watch.kernel_log import KernelLog, kills_of_the_node
 from advisor.watch.launcher import claim
 from advisor.watch.log_tail import LogTail
-from advisor.watch.process_tree import ProcessTree, began, role_of
+from advisor.watch.process_tree import ProcessTree, role_of, stat_fields
 from advisor.watch.progress import OutputProgress
 from advisor.watch.ray_logs import keep_ends, session_logs
 from advisor.watch.record import Record
 from advisor.watch.record_files import COMMAND, ERRORS, OUTPUT, RAY_LOGS
-from advisor.watch.request import RecordedEnd
 from advisor.watch.sampler import Sampler
 from advisor.watch.supervisor import Supervisor
 from advisor.watch.terminal import Terminal
@@ -39,8 +38,8 @@ if TYPE_CHECKING:
 
 def record_run(
     asked: WatchRequest, folder: Path, command: RunningCommand, opened: OpenedRecord, tell: Notify
-) -> RecordedEnd:
-    """Follow a command that was started to its end, and write its record."""
+) -> int | None:
+    """Follow a command that was started to its end, and write its record. Returns its status, as waitpid has it."""
     tails = [LogTail.follow(folder / OUTPUT, 1)]
     if command.has_errors_file:
         tails.append(LogTail.follow(folder / ERRORS, 2))
@@ -54,12 +53,14 @@ def record_run(
     end: dict[str, Any] = {"unknown": True}
     if status is not None:
         end = {"signal": os.WTERMSIG(status)} if os.WIFSIGNALED(status) else {"code": os.WEXITSTATUS(status)}
+    if supervisor.sent is not None:
+        end["sent"] = supervisor.sent
     try:
         _close(sampler, status != 0, end, RunEnd(status, opened.kernel, opened.before.node), opened.begun)
     except Exception as fault:  # noqa: BLE001 - the command's own end counts
         error = clean_line(f"{type(fault).__name__}: {fault}", 200)
         tell(say("the end of the record is missing ({error})", error=error))
-    return RecordedEnd(status, supervisor.stopped_by, sampler.processes.left())
+    return status
 
 
 def _close(sampler: Sampler, failed: bool, end: dict[str, Any], how: RunEnd, begun: float) -> None:
@@ -88,7 +89,6 @@ def _sampler(asked: WatchRequest, folder: Path, supervisor: Supervisor, opened: 
         "command": [readable(word) for word in asked.argv[:64]],
         "host": os.uname().nodename,
         "watcher": os.getpid(),
-        **asked.chain,
     }
     record = Record.create(folder, about, opened.samples)
     with suppress(OSError), open(folder / COMMAND, "w", encoding="utf-8", errors="replace") as file:
@@ -96,7 +96,9 @@ def _sampler(asked: WatchRequest, folder: Path, supervisor: Supervisor, opened: 
     began = clock() - (time.time() - opened.begun)
     host, processes = HostGauges(supervisor.pid, groups=list(opened.before.in_groups)), ProcessTree(supervisor.pid)
     alert, before = asked.alert, opened.before
-    sampler = Sampler(record, host, GpuGauges(), processes, progress, began, alert, tell_on_terminal, before)
+    sampler = Sampler(
+        record, host, GpuGauges(), processes, progress, began, alert, tell_on_terminal, before, asked.on_alert
+    )
     with suppress(OSError):  # without a ring there is still the record
         sampler.open()
     return sampler
@@ -111,7 +113,7 @@ def attach(pid: int, wanted: Path | None, alert: float | None, knowledge: tuple[
     Its output is read where it goes to a file. Returns the record's folder. Raises ProcessLookupError where there is no
     such process, OSError where no record can be written.
     """
-    born = began(pid)
+    born = _born(pid)
     if born is None:
         raise ProcessLookupError(pid)
     begun = time.time()
@@ -143,10 +145,16 @@ def _follow(pid: int, born: int, sampler: Sampler, tails: list[LogTail]) -> bool
         sampler.tick(clock())
         for tail in tails:
             tail.pump()
-        if began(pid) != born:
+        if _born(pid) != born:
             return True
         time.sleep(min(0.1, sampler.wait(clock())) or 0.001)
     return False
+
+
+def _born(pid: int) -> int | None:
+    """When the process began, in the kernel's ticks; None where it is gone or a zombie."""
+    words = stat_fields(pid)
+    return None if len(words) < 20 or words[0] in (b"Z", b"X") else int(words[19])
 
 
 def _output_files(pid: int, folder: Path, progress: OutputProgress) -> Iterator[LogTail]:

@@ -3,9 +3,9 @@ command starts before msgspec is loaded."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from advisor.watch.kernel_log import KernelLog, KillCounts
 from advisor.watch.output_relay import OutputRelay
@@ -25,8 +25,8 @@ class WatchRequest(NamedTuple):
     """None: a name of its own is found for it."""
     alert: float | None = None
     knowledge: tuple[Path, ...] = ()
-    chain: Mapping[str, Any] = {}
-    """What the record says of the attempt that this one follows; {}: it is the first, or the only one."""
+    on_alert: Callable[[str, float], None] | None = None
+    """Gets the gauge's name and how full it is, at the alert's level."""
 
 
 class OpenedRecord(NamedTuple):
@@ -52,13 +52,3 @@ class RunningCommand(NamedTuple):
     """Holds those of its streams that are none."""
     has_errors_file: bool = False
     """Its standard error has a file of its own."""
-
-
-class RecordedEnd(NamedTuple):
-    """How a command that was recorded ended. `status` as waitpid gives it; None where nobody knows."""
-
-    status: int | None
-    stopped_by: int = 0
-    """The signal or key by which somebody asked it to end; 0: nobody did."""
-    left: Mapping[int, int] = {}
-    """Its processes that are still there: process id → when it began, in the kernel's ticks."""

@@ -51,6 +51,8 @@ class Sampler(Struct):
     tell: Callable[[str], None] = print
     before: KillCounts = KillCounts()
     """What the kernel had counted when the run began."""
+    on_alert: Callable[[str, float], None] | None = None
+    """Gets the gauge's name and how full it is, where the user is told."""
     gauges: list[Gauge] = field(default_factory=list)
     peaks: dict[int, int] = field(default_factory=dict)
     """Highest of each fixed gauge, by its place, over the whole run."""
@@ -277,6 +279,8 @@ class Sampler(Struct):
             self.record.mark(self.latest, alert=self._numbers[column], mib=value // MIB)
             told = {"gauge": shown_name(gauge.name), "share": value / gauge.total, "total": gauge.total / 2**30}
             self.tell(say("{gauge}: {share:.1%} of {total:.1f} GiB in use", **told))
+            if self.on_alert is not None:
+                self.on_alert(shown_name(gauge.name), value / gauge.total)
         elif value < (level - _CALM) * gauge.total:
             self._alerted.discard(column)
 

@@ -19,10 +19,6 @@ FORWARDED = tuple(
     if hasattr(signal, name)
 )
 """Signals that the watcher passes on."""
-STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
-"""Those by which people and schedulers ask a run to end."""
-STOP_KEYS = {0x03: signal.SIGINT, 0x1C: signal.SIGQUIT}
-"""Ctrl-C and Ctrl-\\, typed on a terminal that passes keys on."""
 _TOUCHED = (*FORWARDED, signal.SIGTTOU, signal.SIGTTIN, signal.SIGPIPE, signal.SIGCONT, signal.SIGWINCH, signal.SIGCHLD)
 _PYTHONS_OWN = (signal.SIGPIPE, getattr(signal, "SIGXFSZ", signal.SIGPIPE))
 """Python ignores these for itself; the process that started it did not."""
@@ -50,6 +46,13 @@ def catch_signals(ignored: Iterable[int]) -> int:
     for number in {*FORWARDED, signal.SIGCHLD, signal.SIGWINCH, signal.SIGCONT} - set(ignored):
         signal.signal(number, lambda *_: None)
     return read
+
+
+def release_signals() -> None:
+    """What `catch_signals` caught does again what it does in any program; what is ignored stays so."""
+    for number in {*FORWARDED, signal.SIGCHLD, signal.SIGWINCH, signal.SIGCONT} - ignored_signals():
+        usual = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
+        signal.signal(number, usual)
 
 
 def spawn(argv: Sequence[str], wire: Callable[[], None], ignored: Iterable[int] = ()) -> int:

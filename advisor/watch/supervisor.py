@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 
 from advisor.watch.log_tail import LogTail
-from advisor.watch.spawn import FORWARDED, STOP_KEYS, STOPPING
+from advisor.watch.spawn import FORWARDED
 from advisor.watch.terminal import Terminal, attributes_of, copy_size, give_foreground, set_attributes
 
 if TYPE_CHECKING:
@@ -24,6 +24,9 @@ _SOON, _LATER = 0.03, 0.15
 """Seconds until the next look at a file that nobody tells of: in a flood, and (at the next reading) in silence."""
 _FLOOD = 4096
 """Bytes between two looks from which on the next one is soon."""
+_INTERRUPT, _QUIT = b"\x03", b"\x1c"
+"""Ctrl-C and Ctrl-\\ as a terminal sends them."""
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 _MOST_KEYS = 4096
 """Bytes that were typed and the command has not read, from which on no more are taken."""
 
@@ -41,8 +44,8 @@ class Supervisor(Struct):
     """The user's, where standard input is one."""
     status: int | None = None
     over: bool = False
-    stopped_by: int = 0
-    """The signal, or that of the key, by which somebody asked the command to end; 0: nobody did."""
+    sent: int | None = None
+    """The last signal to end that a person sent through us."""
     _given: bool = False
     """The terminal was given to the command's group."""
     _modes_due: bool = False
@@ -170,8 +173,9 @@ class Supervisor(Struct):
         if not data:  # the terminal was hung up
             terminal.restore()
             self.terminal = None
+        if _INTERRUPT in data or _QUIT in data:
+            self.sent = signal.SIGINT if _INTERRUPT in data else signal.SIGQUIT
         self._keys += data
-        self.stopped_by = next((STOP_KEYS[key] for key in data if key in STOP_KEYS), self.stopped_by)
 
     def _give_keys(self, pty: PtyRelay) -> None:
         with suppress(OSError):
@@ -196,7 +200,7 @@ class Supervisor(Struct):
                 elif number == signal.SIGCONT:
                     self._take_foreground()
                 elif number in FORWARDED:
-                    self.stopped_by = number if number in STOPPING else self.stopped_by
+                    self.sent = number if number in _ENDING else self.sent
                     self._send(number)
 
     def _send(self, number: int) -> None:

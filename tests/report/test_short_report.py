@@ -163,7 +163,9 @@ def test_the_exit_code_agrees_with_the_report(tmp_path: Path, capsys: pytest.Cap
     assert "nothing here says why" in capsys.readouterr().err
     assert main([*command, "--answer", "memory=gpu"]) == Exit.DONE
     out, err = capsys.readouterr()
-    assert flat(out).startswith("GPU memory ran out during the optimizer step. This is by your answers; the log")
+    assert flat(out).startswith(
+        "GPU memory ran out during the optimizer step. Which memory it was is by your answers; the log"
+    )
     assert err == ""
 
 

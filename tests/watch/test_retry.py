@@ -1,73 +1,67 @@
-"""A run that comes back: it dies of memory, is changed, goes on from its checkpoint, and ends."""
+"""A run that dies of memory comes back by itself, from its checkpoint, with a script that fits; and knows when not."""
 
 from __future__ import annotations
 
 import json
-import subprocess
+import os
+import signal
 import sys
 import time
 from pathlib import Path
 
 import pytest
 
-from advisor.watch.listing import list_records
-from tests.watch.made_trainer import SCRIPT, put_trainer
-from tests.watch.terminals import WATCH
-from tests.watch.test_without_terminal import HERE
+from advisor.watch.recording import read_record
+from tests.watch.made_run import finish, start, steps_in, write_script
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes of Linux")
 
 
-@pytest.fixture(scope="module")
-def came_back(tmp_path_factory):
-    """The folder of a run that died once and came back, its exit code, output and errors."""
-    folder = tmp_path_factory.mktemp("run")
-    put_trainer(folder)
-    notify = f"{sys.executable} -c \"import sys; open('events', 'a').write(sys.stdin.read())\""
-    argv = [*WATCH, "-o", "record", "--retry", "--notify", notify, "--", "bash", "run.sh"]
-    path = {**HERE, "PYTHONPATH": f"{HERE['PYTHONPATH']}:{folder}", "OF_THE_USER": "a variable"}
-    done = subprocess.run(argv, cwd=folder, env=path, capture_output=True, text=True, timeout=90, check=False)
-    return folder, done.returncode, done.stdout, done.stderr
+def test_it_comes_back_from_its_checkpoint_with_a_script_that_fits(tmp_path: Path) -> None:
+    original = write_script(tmp_path).read_bytes()
+    code, said = finish(tmp_path, "--notify", f"tee -a {tmp_path}/events.txt")
+    assert code == 0, said
+    assert "saves every 2 steps to" in said
+    assert "resumes by itself" in said
+    assert steps_in(tmp_path) == [1, 2, 3, 4, 5, 5, 6]
+    assert (tmp_path / "run.sh").read_bytes() == original
+    assert (tmp_path / "run.fits-1.md").is_file()
+    attempt = json.loads((tmp_path / "record-2" / "attempt.json").read_text())
+    assert attempt["from_step"] == 4
+    assert attempt["before"] == str(tmp_path / "record")
+    assert attempt["changes"]
+    events = [json.loads(line)["event"] for line in (tmp_path / "events.txt").read_text().splitlines()]
+    assert sorted(events) == sorted(["start", "death", "diagnosis", "resumed", "retry", "end"])
 
 
-def test_the_exit_code_is_the_last_attempts(came_back):
-    assert came_back[1] == 0
+def test_it_does_not_go_on_for_ever(tmp_path: Path) -> None:
+    write_script(tmp_path)
+    code, said = finish(tmp_path, MADE_DEATHS="always")
+    assert code == 1
+    assert "no retry: " in said
+    assert len(steps_in(tmp_path)) <= 5 + 3
 
 
-def test_the_second_attempt_goes_on_from_the_checkpoint_in_the_same_folder_and_environment(came_back):
-    folder, _, out, _ = came_back
-    assert f"begins behind step 0 in {folder} with a variable" in out
-    assert f"begins behind step 2 in {folder} with a variable" in out
-    assert "step:5" in out
+def test_what_nothing_would_resume_is_not_started_again_unless_it_may_start_from_scratch(tmp_path: Path) -> None:
+    write_script(tmp_path, save_freq=-1)
+    code, said = finish(tmp_path)
+    assert code == 1
+    assert "nothing would resume: add trainer.save_freq=20" in said
+    assert steps_in(tmp_path) == [1, 2, 3, 4, 5]
+    code, said = finish(tmp_path, "--from-scratch")
+    assert code == 0, said
+    assert steps_in(tmp_path)[5:] == [1, 2, 3, 4, 5, 1, 2, 3, 4, 5, 6]
 
 
-def test_the_script_of_the_second_attempt_lies_beside_the_first_which_is_as_it_was(came_back):
-    folder = came_back[0]
-    assert (folder / "run.sh").read_text() == SCRIPT
-    assert "actor_rollout_ref.model.use_fused_kernels=True" in (folder / "run.fits-1.sh").read_text()
-    assert "GPU memory ran out" in (folder / "run.fits-1.md").read_text()
-
-
-def test_it_is_said_what_a_death_would_cost_and_what_was_done(came_back):
-    err = came_back[3]
-    assert "saves every 2 steps to checkpoints; resumes by itself" in err.splitlines()[0]
-    assert "attempt 2: run.fits-1.sh (actor_rollout_ref.model.use_fused_kernels" in err
-    assert "it goes on from step 2 (" in err
-    assert "it ended well" in err
-
-
-def test_the_attempts_are_linked_in_their_records(came_back):
-    first, second = list_records(came_back[0])
-    assert (first.attempt, first.after, first.verdict, first.phase) == (1, "", "oom", "actor_update")
-    assert (second.attempt, second.after, second.ended) == (2, "record", "ended well")
-    assert second.changed[0].startswith("actor_rollout_ref.model.use_fused_kernels")
-
-
-def test_every_event_reaches_the_users_own_command(came_back):
-    file, until = came_back[0] / "events", time.monotonic() + 10
-    while time.monotonic() < until and '"end"' not in (file.read_text() if file.exists() else ""):
-        time.sleep(0.02)
-    events = sorted((json.loads(line) for line in file.read_text().splitlines()), key=lambda event: event["time"])
-    assert [event["event"] for event in events] == ["start", "death", "diagnosis", "retry", "start", "end"]
-    assert events[3]["from_step"] == 2
-    assert Path(events[3]["script"]).name == "run.fits-1.sh"
+def test_what_a_person_stopped_stays_stopped(tmp_path: Path) -> None:
+    write_script(tmp_path)
+    process = start(tmp_path, MADE_SECONDS="30")
+    while not (tmp_path / "steps.txt").exists():
+        time.sleep(0.05)
+    os.kill(process.pid, signal.SIGTERM)
+    _, said = process.communicate(timeout=30)
+    assert "no retry: a person stopped it" in said
+    assert process.returncode == -signal.SIGTERM
+    end = read_record(tmp_path / "record").end
+    assert end is not None
+    assert end["sent"] == signal.SIGTERM

@@ -56,7 +56,6 @@ def _regexes(entry: KnowledgeEntry) -> Iterator[Finding]:
     lines = [("recognised_by", pattern) for known in dialect.recognised_by for pattern in known.log]
     frames = [("frames", pattern) for rule in dialect.frames for pattern in (rule.frame, rule.under)]
     progress = [("progress", rule.pattern) for rule in dialect.progress]
-    progress += [("resume", fact.step) for fact in dialect.resume]
     for field, pattern in (*lines, *frames, *progress):
         if problem := problem_of(pattern):
             yield from found(entry, f"{field}: {pattern!r}: {problem}", field)

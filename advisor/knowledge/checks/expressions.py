@@ -15,12 +15,7 @@ from advisor.knowledge.yaml_file import At
 from advisor.rules.expression import Conditional, Expression, Joint, Name, Node, Not, tokens
 
 _SPEAKING: tuple[EntryKind, ...] = ("framework", "remedy", "advisory", "cause", "question")
-_OWN = {
-    "settings": ("value", "knob"),
-    "environment": ("value", "knob"),
-    "with_it": ("old", "new"),
-    "resume": ("folder",),
-}
+_OWN = {"settings": ("value", "knob"), "environment": ("value", "knob"), "with_it": ("old", "new")}
 """Part of a dialect → names that only its expressions know."""
 
 
@@ -73,6 +68,8 @@ def _names_of_run(entry: KnowledgeEntry, at: At, shelf: Shelf) -> Collection[str
     dialect: Framework = entry.value
     if at[0] == "topology" and dialect.topology is not None:
         known |= {*TopologyFact.__struct_fields__, *dialect.topology.let, *dialect.topology.counted_by}
+    if at[0] == "resume" and isinstance(at[1], int):
+        known |= {*dialect.resume[at[1]].defaults}
     return {*known, *dialect.settings}
 
 

@@ -31,7 +31,6 @@ def check_references(shelf: Shelf) -> Iterator[Finding]:
         yield from _missing(entry, entry.value.knobs, shelf.ids("knob"), "knob", "knobs")
     for entry in shelf.of("framework"):
         yield from _eras(entry)
-        yield from _resume(entry, shelf)
         yield from _algorithms(entry, shelf)
     yield from _same_id_twice(shelf)
 
@@ -109,20 +108,8 @@ def _eras(entry: KnowledgeEntry) -> Iterator[Finding]:
             named |= set(fact.before.eras) if fact.before is not None else set()
             for era in sorted(named - eras):
                 yield from found(entry, f"{key}: {dialect.framework} has no era {era}", group, key)
-    for way in dialect.resume:
-        for era in sorted(set(way.eras) - eras):
-            yield from found(entry, f"resume: {dialect.framework} has no era {era}", "resume")
     for era in sorted(set(dialect.per_era) - eras):
         yield from found(entry, f"per_era: {dialect.framework} has no era {era}", "per_era", era)
-
-
-def _resume(entry: KnowledgeEntry, shelf: Shelf) -> Iterator[Finding]:
-    """Keys of the dialect, and knobs, that its ways to go on from a checkpoint name."""
-    dialect: Framework = entry.value
-    for fact in dialect.resume:
-        keys = {fact.folder, *fact.add, *filter(None, [fact.point])}
-        yield from _missing(entry, keys, {*dialect.settings}, "setting", "resume")
-        yield from _missing(entry, fact.fixed, shelf.ids("knob"), "knob", "resume")
 
 
 def _missing(entry: KnowledgeEntry, named: Iterable[str], known: set[str], what: str, field: str) -> Iterator[Finding]:

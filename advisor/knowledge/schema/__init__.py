@@ -48,15 +48,15 @@ from advisor.knowledge.schema.framework import (
     StatedMechanics,
     TopologyFact,
 )
-from advisor.knowledge.schema.resume import ResumeFact
 
 __all__ = [
     "OWN_MARK", "Advisory", "AlgorithmFact", "Answer", "Case", "Cause", "Constraint", "DataSetFact",
     "EngineFigure", "EnvironmentFact", "Era",
     "FrameRule", "FrameTier", "Framework", "FrameworkMark", "GpuFact", "Grade", "Idle", "KnobFact", "Knowledge",
     "KnownAs", "Mechanics", "MechanicsWhen", "ModelFact", "NewValue", "NewestRead", "Partners", "Progress", "Provision",
-    "Question", "RecipeFact", "Recognition", "Remedy", "RemedyEvidence", "RemedyWords", "ResumeFact", "Scalar",
-    "SettingFact", "Sharding", "ShownByFrame",
+    "Question", "RecipeFact", "Recognition", "Remedy", "RemedyEvidence", "RemedyWords", "Scalar", "SettingFact",
+    "Sharding",
+    "ShownByFrame",
     "Signature", "Signatures", "StatedMechanics", "Strict", "TopologyFact", "Tree", "VersionMark",
 ]  # fmt: skip
 

@@ -10,7 +10,7 @@ from typing import Literal
 from advisor.knowledge.schema.base import Scalar, Strict
 from advisor.knowledge.schema.crash import FrameRule, Progress
 from advisor.knowledge.schema.facts import NewestRead
-from advisor.knowledge.schema.resume import ResumeFact
+from advisor.knowledge.schema.resume import Resume
 from advisor.rules.expression import Expression
 from advisor.words import Results
 
@@ -426,8 +426,7 @@ class Framework(Strict, frozen=True):
     frames: tuple[FrameRule, ...] = ()
     shown_by_frames: tuple[ShownByFrame, ...] = ()
     progress: tuple[Progress, ...] = ()
-    resume: tuple[ResumeFact, ...] = ()
-    """How a run saves and goes on from there."""
+    resume: tuple[Resume, ...] = ()
     notes: tuple[str, ...] = ()
     beside_file: dict[str, Literal["options", "assignments", "nothing"]] = {}
     """Era id ("*" for the others) → what the command takes beside a config file; {}: options."""

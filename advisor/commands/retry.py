@@ -1,0 +1,218 @@
+"""Starts a watched command again after a death of memory, with the changes that surely help and change no result."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from advisor.commands.retry_choice import No, NoRetry, Retry, RetryRules, RunDeath, choose
+from advisor.commands.watch import Finished, opened, script_of
+from advisor.exits import Refusal
+from advisor.hostile import clean_line
+from advisor.language import listed, say
+from advisor.redact import redact
+from advisor.report.phrases import change_line
+from advisor.run.resume import cost_of_a_death, resumption_of
+from advisor.saving import only_rewrite, save
+from advisor.script.document import EditRefused
+from advisor.session import SessionRequest, State, open_session
+from advisor.watch.events import Notifier
+from advisor.watch.launcher import WatchResult, watch
+from advisor.watch.leftovers import adopt_orphans, wait_for_leftovers
+from advisor.watch.record_files import ATTEMPT, COMMAND
+from advisor.watch.recording import RecordError, read_record
+from advisor.watch.request import WatchRequest
+from advisor.watch.spawn import release_signals
+
+Tell = Callable[[str], None]
+_LIMIT, _GRACE = 60.0, 10.0
+"""Seconds that what a dead run left has to end by itself, and once it is told to."""
+_MOST_COPIES = 1000
+_INTERRUPTED = 130
+"""The shell's code of a command that Ctrl-C ended."""
+
+
+class Attempt(NamedTuple):
+    """One start of the command."""
+
+    number: int
+    asked: WatchRequest
+    changes: tuple[tuple[str, str | None], ...] = ()
+    lines: tuple[str, ...] = ()
+    """The changes as a report says them."""
+    before: Path | None = None
+    """The record of the attempt before."""
+    from_step: int | None = None
+
+
+def run_with_retries(asked: WatchRequest, rules: RetryRules, notifier: Notifier, tell: Tell) -> Finished:
+    """Run the command, and again after each death that a change mends; ends as its last attempt did."""
+    begun, folder = time.time(), Path.cwd()
+    adopt_orphans()
+    tell(_cost(asked, folder))
+    asked = asked._replace(on_alert=lambda gauge, share: notifier.send("alert", gauge=gauge, share=round(share, 4)))
+    attempt, died, seen = Attempt(1, asked), list[RunDeath](), list[Path]()
+    while True:
+        notifier.send("retry" if attempt.before else "start", attempt=attempt.number, changes=attempt.lines)
+        ended = watch(attempt.asked, tell)
+        release_signals()
+        try:
+            follows = _after(attempt, ended, died, rules, begun, notifier, tell)
+        except KeyboardInterrupt:
+            follows = NoRetry(No.STOPPED)
+        except Exception as fault:  # noqa: BLE001 - the command's own end counts
+            follows = NoRetry(No.FAULT, f"{type(fault).__name__}: {fault}")
+        if ended.folder is not None:
+            seen.append(ended.folder)
+        if isinstance(follows, Attempt):
+            attempt = follows
+            continue
+        how = {"status": ended.status, "why": follows.why.name.lower() if follows is not None else ""}
+        notifier.send("end", attempt=attempt.number, record=str(ended.folder), **how)
+        notifier.finish()
+        if follows is not None:
+            tell(say(follows.why.value))
+            if follows.detail:
+                tell(clean_line(follows.detail))
+        if notifier.failed:
+            tell(say("--notify: {error}", error=clean_line(notifier.failed)))
+        tell(say("records: {folders}", folders=listed(clean_line(str(one)) for one in seen)))
+        return Finished(ended.status, code=ended.code if ended.not_started else None)
+
+
+def _after(
+    attempt: Attempt,
+    ended: WatchResult,
+    died: list[RunDeath],
+    rules: RetryRules,
+    begun: float,
+    notifier: Notifier,
+    tell: Tell,
+) -> Attempt | NoRetry | None:
+    """The next attempt, or why there is none; None where the command ended well."""
+    if ended.not_started:
+        return NoRetry(No.NOT_STARTED, ended.not_started)
+    if ended.folder is None:
+        return NoRetry(No.NO_RECORD)
+    _keep(attempt, ended.folder)
+    if ended.status == 0:
+        return None
+    try:
+        end = read_record(ended.folder).end or {}
+    except (RecordError, OSError) as error:
+        return NoRetry(No.NO_RECORD, str(error))
+    if ended.was_sent_away or "sent" in end or end.get("code") == _INTERRUPTED:
+        return NoRetry(No.STOPPED)
+    notifier.send("death", attempt=attempt.number, record=str(ended.folder), end=end)
+    finished = Finished(ended.status, record=ended.folder, script=script_of([*attempt.asked.argv], ended.folder))
+    state = opened(finished, attempt.asked.knowledge)
+    if state is None:
+        return NoRetry(No.NOT_PROVEN)
+    died.append(_died(attempt, state))
+    told = {"verdict": state.crash.verdict, "cause": state.diagnosis.cause, "title": state.diagnosis.title}
+    notifier.send("diagnosis", attempt=attempt.number, phase=died[-1].phase, step=died[-1].step, **told)
+    chosen = choose(state, died, rules, Path.cwd(), begun)
+    if isinstance(chosen, NoRetry):
+        return chosen
+    tell(say("it died of memory: {title}", title=clean_line(state.diagnosis.title)))
+    left, rays = wait_for_leftovers(_LIMIT, _GRACE, notifier.pids)
+    if rays:
+        tell(say("left alone, as Ray's own: {processes}", processes=listed(rays)))
+    if left:
+        return NoRetry(No.STILL_THERE, listed(left))
+    return _next(attempt, chosen, ended.folder, notifier, tell)
+
+
+def _next(attempt: Attempt, chosen: Retry, record: Path, notifier: Notifier, tell: Tell) -> Attempt | NoRetry:
+    """Write the script of the next attempt, and say what it changes."""
+    try:
+        document = only_rewrite(chosen.patch.rewrites).document
+    except Refusal as refusal:
+        return NoRetry(No.ELSEWHERE, str(refusal))
+    argv = list(attempt.asked.argv)
+    place = next((n for n, word in enumerate(argv) if _is_file(word, document.path)), None)
+    kept = document.path == record / COMMAND
+    if place is None and not kept:
+        return NoRetry(No.ELSEWHERE, clean_line(str(document.path)))
+    if kept and redact(shlex.join(argv)) != shlex.join(argv):
+        return NoRetry(No.SECRETS)
+    try:
+        written = _save(chosen, document.path, attempt.number)
+    except (OSError, EditRefused) as error:
+        return NoRetry(No.NOT_WRITTEN, clean_line(str(error)))
+    if place is None:
+        argv = ["bash", str(written)]
+    else:
+        argv[place] = os.path.join(os.path.dirname(argv[place]), written.name)
+    lines = tuple(change_line(change) for step in chosen.state.plan.selected() for change in step.changes)
+    from_step = chosen.checkpoint.step if chosen.checkpoint is not None else None
+    for line in lines:
+        tell(line)
+    if from_step is None:
+        tell(say("attempt {number} starts from the beginning: {command}", number=attempt.number + 1, command=written))
+    else:
+        told = {"number": attempt.number + 1, "step": from_step, "command": clean_line(str(written))}
+        tell(say("attempt {number} resumes from step {step}: {command}", **told))
+        notifier.send("resumed", attempt=attempt.number + 1, step=from_step)
+    folder = attempt.asked.folder
+    if folder is not None:
+        folder = folder.with_name(f"{folder.name.removesuffix(f'-{attempt.number}')}-{attempt.number + 1}")
+    asked = attempt.asked._replace(argv=tuple(argv), folder=folder)
+    return Attempt(attempt.number + 1, asked, chosen.changes, lines, record, from_step)
+
+
+def _save(chosen: Retry, path: Path, number: int) -> Path:
+    """Write script and report beside the original, under the first free name. Raises OSError, EditRefused."""
+    origin, _, _ = path.stem.partition(".fits-")
+    for count in range(number, _MOST_COPIES):
+        destination = path.with_name(f"{origin}.fits-{count}{path.suffix}")
+        with suppress(FileExistsError):
+            save(chosen.state, chosen.patch, destination, force=False)
+            return destination
+    raise FileExistsError(str(path))
+
+
+def _is_file(word: str, path: Path) -> bool:
+    with suppress(OSError, ValueError):
+        return os.path.samefile(word, path)
+    return False
+
+
+def _died(attempt: Attempt, state: State) -> RunDeath:
+    steps = state.measured.steps if state.measured is not None else 0
+    return RunDeath(
+        state.diagnosis.phase, max(steps, state.crash.steps_done or 0, attempt.from_step or 0), attempt.changes
+    )
+
+
+def _cost(asked: WatchRequest, folder: Path) -> str:
+    """What a death would cost, before the first start."""
+    script = script_of([*asked.argv], folder)
+    if script is None:
+        return say("what a death would cost is not known: the command names no launch script")
+    try:
+        state = open_session(SessionRequest(script=script, knowledge=asked.knowledge))
+    except Exception as error:  # noqa: BLE001 - the command starts all the same
+        return clean_line(str(error), 200)
+    if state.situation is None or state.launch is None:
+        return say("what a death would cost is not known: the command names no launch script")
+    program = Path(folder, state.launch.program)
+    return cost_of_a_death(resumption_of(state.situation.predictor.built(), folder, program))
+
+
+def _keep(attempt: Attempt, record: Path) -> None:
+    """Write into the record which attempt it is, so that the chain can be read."""
+    about: dict[str, Any] = {
+        "attempt": attempt.number,
+        "before": str(attempt.before) if attempt.before is not None else None,
+        "changes": list(attempt.lines),
+        "from_step": attempt.from_step,
+    }
+    with suppress(OSError):
+        (record / ATTEMPT).write_text(json.dumps(about, ensure_ascii=False), encoding="utf-8")
