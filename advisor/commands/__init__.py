@@ -22,6 +22,7 @@ COMMANDS = {
     "set": mark("change settings in a script, byte-exact"),
     "estimate": mark("estimate memory in every phase, and whether it fits"),
     "watch": mark("run a command, record its memory, and diagnose it if it dies of memory"),
+    "records": mark("list the records of `watch` with how they ended"),
     "machine": mark("describe this machine"),
     "config": mark("show your configuration and where it lies"),
     "explain": mark("explain a knob, setting, cause, remedy, crash line or case"),

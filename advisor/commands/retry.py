@@ -25,6 +25,7 @@ from advisor.session import SessionRequest, State, open_session
 from advisor.watch.events import Notifier
 from advisor.watch.launcher import WatchResult, watch
 from advisor.watch.leftovers import adopt_orphans, wait_for_leftovers
+from advisor.watch.listing import add_told
 from advisor.watch.record_files import ATTEMPT, COMMAND
 from advisor.watch.recording import RecordError, read_record
 from advisor.watch.request import WatchRequest
@@ -116,6 +117,7 @@ def _after(
         return NoRetry(No.NOT_PROVEN)
     died.append(_died(attempt, state))
     told = {"verdict": state.crash.verdict, "cause": state.diagnosis.cause, "title": state.diagnosis.title}
+    add_told(ended.folder, verdict=state.crash.verdict, memory=state.diagnosis.memory, phase=died[-1].phase)
     notifier.send("diagnosis", attempt=attempt.number, phase=died[-1].phase, step=died[-1].step, **told)
     chosen = choose(state, died, rules, Path.cwd(), begun)
     if isinstance(chosen, NoRetry):

@@ -150,9 +150,12 @@ def _diagnosed(finished: Finished, knowledge: tuple[Path, ...]) -> Finished:
     """Whether it died of memory; where no app can be opened, the report goes to standard error."""
     from advisor.commands.streams import tell
     from advisor.report.short_report import short_report
+    from advisor.watch.listing import add_told
 
     record = finished.record
     state = opened(finished, knowledge)
+    if state is not None and record is not None:
+        add_told(record, verdict=state.crash.verdict, memory=state.diagnosis.memory, phase=state.diagnosis.phase)
     if state is None or state.crash.verdict != "oom":
         _say(say("record: {folder} (rl-oom-advisor --record opens it)", folder=clean_line(str(record))))
         return finished

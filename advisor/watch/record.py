@@ -14,6 +14,7 @@
         {"t": 150, "alert": 0, "mib": 38912}        gauge 0 passed the level that was asked for
         {"t": 155, "trouble": "…"}     a reading failed; there are fewer of them from here on
         {"t": 160, "end": {"signal": 9}}            how the command ended; without this line, the watcher ended first
+        {"told": {"verdict": "oom", …}}             what a diagnosis found once the record was closed
     ring.bin       the last minute ten times a second, in place: 8 bytes "rlring1\\0", two little-endian uint32 (slots,
                    gauges), then slots of one float64 (seconds since `began`, 0: empty) and one int64 a gauge (MiB, -1:
                    unknown); gauges in the order of their columns, those without a process only. Slots are written in
@@ -24,6 +25,7 @@
     watch.log      peaks and the end in words, likewise
     ray-logs/      the ends of Ray's own logs, where the run failed and there are such
     command.sh     the command, its secrets taken out
+    attempt.json   under --retry: which attempt it is, the record before it, its changes, the step it resumed from
 
 A reader leaves out a last line that was cut. samples.jsonl grows by `RATE` bytes a second at most over the life of a
 run (`ROOM` at once): where more changes, several samples become one, of which each gauge's highest value is kept.

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from advisor.watch.listing import list_records
 from advisor.watch.recording import read_record
 from tests.watch.made_run import finish, start, steps_in, write_script
 
@@ -30,6 +31,9 @@ def test_it_comes_back_from_its_checkpoint_with_a_script_that_fits(tmp_path: Pat
     assert attempt["from_step"] == 4
     assert attempt["before"] == str(tmp_path / "record")
     assert attempt["changes"]
+    first, second = list_records(tmp_path)
+    assert (first.verdict, first.phase, first.after) == ("oom", "actor_update", "")
+    assert (second.ended, second.after, second.from_step) == ("ended well", "record", 4)
     events = [json.loads(line)["event"] for line in (tmp_path / "events.txt").read_text().splitlines()]
     assert sorted(events) == sorted(["start", "death", "diagnosis", "resumed", "retry", "end"])
 

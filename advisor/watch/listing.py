@@ -1,0 +1,146 @@
+"""Lists the records of a folder: of each its command, how long it ran, how it ended, and which attempt it followed.
+
+Only the beginning and the end of a record are read: a folder may hold many, of days each.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, get_args
+
+from msgspec import Struct
+
+from advisor.hostile import clean_line
+from advisor.language import say
+from advisor.watch.process_tree import stat_fields
+from advisor.watch.record_files import ATTEMPT, SAMPLES
+from advisor.words import MEMORIES, MEMORY_TITLES, PHASE_TITLES, PHASES, Memory, Phase, Verdict
+
+_END = 1 << 18
+"""Bytes of a record's end that are read."""
+_LONGEST_HEAD = 1 << 16
+
+
+class ListedRecord(Struct, frozen=True):
+    """One record in short."""
+
+    folder: Path
+    began: float
+    """Epoch seconds."""
+    length: float
+    """Seconds until the last line."""
+    command: tuple[str, ...]
+    end: dict[str, Any] | None
+    """{"signal": 9} or {"code": 1}; None: it runs, or the watcher ended first."""
+    runs: bool
+    attempt: int = 1
+    after: str = ""
+    """Name of the record of the attempt before; "": this is the first."""
+    changed: tuple[str, ...] = ()
+    """What was changed after that one: "trainer.save_freq -1 -> 20"."""
+    from_step: int | None = None
+    """The step of the checkpoint from which it went on; None: from the beginning, or it is not known."""
+    step: int | None = None
+    """The last step that the output counted."""
+    verdict: Verdict | None = None
+    """What the crash was; None: nobody has diagnosed it."""
+    memory: Memory = "unknown"
+    phase: Phase = "unknown"
+
+    @property
+    def ended(self) -> str:
+        """How it ended, in words."""
+        if self.end is None:
+            return say("runs") if self.runs else say("how it ended is not known: the watcher ended first")
+        if self.verdict == "oom":
+            return say("{memory} ran out: {phase}", memory=MEMORY_TITLES[self.memory], phase=PHASE_TITLES[self.phase])
+        if "sent" in self.end:
+            return say("stopped by {signal}", signal=_signal_name(self.end["sent"]))
+        if "signal" in self.end:
+            return say("killed by {signal}", signal=_signal_name(self.end["signal"]))
+        code = self.end.get("code")
+        return say("ended well") if code == 0 else say("exit code {code}", code="?" if code is None else code)
+
+
+def list_records(folder: Path) -> list[ListedRecord]:
+    """The records in a folder, itself one or not, the oldest first. Raises OSError where it cannot be read."""
+    folders = [folder, *(child for child in folder.iterdir() if child.is_dir())]
+    found = [record for each in folders if (each / SAMPLES).is_file() for record in _read(each)]
+    return sorted(found, key=lambda record: (record.began, record.attempt))
+
+
+def _read(folder: Path) -> Iterator[ListedRecord]:
+    with suppress(OSError, ValueError, TypeError):
+        head, lines = _ends(folder / SAMPLES)
+        marks = [line for line in lines if isinstance(line, dict)]
+        last = [line.get("t") if isinstance(line, dict) else line[0] for line in lines if line]
+        tenths = [time for time in last if isinstance(time, (int, float))]
+        ends = [mark["end"] for mark in marks if isinstance(mark.get("end"), dict)]
+        steps = [mark["count"] for mark in marks if mark.get("counter") == "step" and isinstance(mark["count"], int)]
+        told: dict[str, Any] = {}
+        for mark in marks:
+            told |= mark["told"] if isinstance(mark.get("told"), dict) else {}
+        watcher, attempt = head.get("watcher"), _attempt(folder)
+        yield ListedRecord(
+            folder,
+            float(head["began"]),
+            max(tenths, default=0) / 10,
+            tuple(clean_line(str(word), 200) for word in head.get("command") or ()),
+            ends[-1] if ends else None,
+            not ends and isinstance(watcher, int) and stat_fields(watcher)[:1] not in ([], [b"Z"]),
+            _whole(attempt.get("attempt")) or 1,
+            clean_line(Path(str(attempt.get("before") or "")).name, 200),
+            tuple(clean_line(str(change), 300) for change in attempt.get("changes") or ()),
+            _whole(attempt.get("from_step")),
+            steps[-1] if steps else None,
+            next((word for word in get_args(Verdict) if word == told.get("verdict")), None),
+            next((word for word in MEMORIES if word == told.get("memory")), "unknown"),
+            next((word for word in PHASES if word == told.get("phase")), "unknown"),
+        )
+
+
+def _attempt(folder: Path) -> dict[str, Any]:
+    """What `watch --retry` wrote beside the record; {}: nothing."""
+    try:
+        with (folder / ATTEMPT).open("rb") as file:
+            told = json.loads(file.read(_LONGEST_HEAD))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return told if isinstance(told, dict) else {}
+
+
+def _ends(path: Path) -> tuple[dict[str, Any], list[Any]]:
+    """The first line, and what is whole of the last ones."""
+    with path.open("rb") as file:
+        head = json.loads(file.readline(_LONGEST_HEAD))
+        begin = max(file.tell(), os.fstat(file.fileno()).st_size - _END)
+        cut = begin > file.tell()
+        file.seek(begin)
+        lines = file.read().splitlines(keepends=True)[1 if cut else 0 :]
+    values = []
+    for line in lines:
+        with suppress(ValueError, RecursionError):
+            values.append(json.loads(line) if line.endswith(b"\n") else None)
+    return (head if isinstance(head, dict) else {}), [value for value in values if value]
+
+
+def add_told(folder: Path, **told: Any) -> None:
+    """Append to a record that was closed what was found of it. A full disk costs the words."""
+    with suppress(OSError), (folder / SAMPLES).open("ab") as file:
+        file.write(json.dumps({"told": told}, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
+
+
+def _whole(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _signal_name(number: object) -> str:
+    try:
+        return signal.Signals(number).name  # type: ignore[arg-type]
+    except ValueError:
+        return clean_line(str(number), 20)
