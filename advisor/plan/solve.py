@@ -55,7 +55,8 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
     proposals, refused = _propose_all(situation, cause)
     bad, looks_like, possible = _versions(situation, cause)
     known_bad = version_steps(situation, bad)
-    steps = [step for step in known_bad if step.selected]
+    proven = {step.group for step in known_bad if step.selected}
+    steps = [step for step in known_bad if step.group in proven]
     maybe = version_steps(situation, looks_like)[:1] or ([] if steps else _suspected(situation, cause))
     healed = any(step.selected for step in steps)
     # first see which version it is, before results are given up
@@ -73,13 +74,13 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
     chosen = together([*picked.own.values(), *companions])
     steps = _with_companions(steps, [step_of(c, situation, selected=True) for c in companions])
     steps = maybe + steps  # a version nobody named is worth one look before anything else is given up
-    by_hand = [advice_step(remedy, situation) for remedy in _advice(situation, cause)]
+    by_hand = _each_key_once([advice_step(remedy, situation) for remedy in _advice(situation, cause)])
     if situation.now.built.natives.framework is None:  # a list, not a catalogue
         by_hand = (in_turns(by_hand, situation) if holder_unknown(situation, cause) else by_hand)[:MOST_BY_HAND]
     steps = merged(steps, by_hand, cause)
     steps = in_turns(steps, situation) if holder_unknown(situation, cause) else steps
     # a bad version that this crash does not show is no reason to change an environment before a setting
-    steps = _before_results(steps, [step for step in known_bad if not step.selected], FIRST_FEW)
+    steps = _before_results(steps, [step for step in known_bad if step.group not in proven], FIRST_FEW)
     most_before = len(steps) if cause.counted else FIRST_FEW
     steps = _before_results(steps, version_steps(situation, possible)[:1] if not maybe else [], most_before)
     steps += provisional_steps(situation, cause)
@@ -329,6 +330,18 @@ def _with_companions(steps: list[PlanStep], companions: list[PlanStep]) -> list[
     kept = [step for step in steps if step.id not in names]
     last = max((i for i, step in enumerate(kept) if step.selected), default=-1)
     return [*kept[: last + 1], *companions, *kept[last + 1 :]]
+
+
+def _each_key_once(steps: Sequence[PlanStep]) -> list[PlanStep]:
+    """Without the steps that would move a key which one before them moves."""
+    taken: set[str] = set()
+    kept: list[PlanStep] = []
+    for step in steps:
+        keys = {change.key for change in step.changes}
+        if not keys & taken:
+            kept.append(step)
+        taken |= keys
+    return kept
 
 
 def _advice(situation: Situation, cause: Cause) -> list[Remedy]:
