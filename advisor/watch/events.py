@@ -9,6 +9,8 @@ import subprocess
 import time
 from contextlib import suppress
 
+from advisor.redact import redact
+
 _PATIENCE = 10.0
 """Seconds that a command may take for one event."""
 _MOST = 8
@@ -32,7 +34,8 @@ class Notifier:
         self._sweep()
         if not self._argv or len(self._running) >= _MOST:
             return
-        text = json.dumps({"event": event, "time": round(time.time(), 3), **about}, ensure_ascii=False, default=str)
+        told = {"event": event, "time": round(time.time(), 3), **{name: _public(each) for name, each in about.items()}}
+        text = json.dumps(told, ensure_ascii=False)
         if len(text.encode()) > _MOST_BYTES:
             text = json.dumps({"event": event, "time": round(time.time(), 3)})
         try:
@@ -75,3 +78,12 @@ class Notifier:
                 continue
             left.append((running, begun))
         self._running = left
+
+
+def _public(value: object) -> object:
+    """The value without tokens, keys and passwords: an event is made to be sent on."""
+    if isinstance(value, dict):
+        return {str(name): _public(each) for name, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_public(each) for each in value]
+    return value if value is None or isinstance(value, (bool, int, float)) else redact(str(value))

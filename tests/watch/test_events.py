@@ -43,3 +43,12 @@ def test_a_command_that_is_not_there_costs_the_events_only() -> None:
 def test_words_that_cannot_be_split_are_refused() -> None:
     with pytest.raises(ValueError, match="quotation"):
         Notifier("tee 'half")
+
+
+def test_an_event_tells_no_secret_however_deep_it_stands(tmp_path: Path) -> None:
+    told, token = tmp_path / "told", "hf_" + "aB3dE5fG7hJ9kL1mN2pQ4rS6tU8vW0xYz"
+    notifier = Notifier(f"tee '{told}'")
+    notifier.send("start", command=["python", f"--hub_token={token}"], settings={"env": [f"HF_TOKEN={token}"]}, step=3)
+    notifier.finish()
+    assert json.loads(told.read_text())["step"] == 3
+    assert token not in told.read_text()
