@@ -54,6 +54,12 @@ class Native(Struct, frozen=True):
         """Set by somebody, not a default."""
         return self.source != "default"
 
+    @property
+    def stated_off(self) -> bool:
+        """Somebody wrote "none" where a word could stand."""
+        word = self.fact is not None and self.fact.type == "str"
+        return word and self.given and (self.text or "").lower() == "none"
+
 
 class Natives(Struct, dict=True):
     """All native values of one launch, keyed as the dialect writes them; `$NAME` for environment variables."""
@@ -85,7 +91,7 @@ class Natives(Struct, dict=True):
     def carrier(self, knob: str) -> Native | None:
         """The native key that carries a knob: one that is set if there is one, else the first the era has."""
         carriers = self.carriers(knob)
-        given = [c for c in carriers if c.given and c.value is not None]
+        given = [c for c in carriers if c.given and (c.value is not None or c.stated_off)]
         return next(iter(given or carriers), None)
 
     def carriers(self, knob: str) -> list[Native]:
