@@ -1,0 +1,87 @@
+"""Launches for versions of years ago are read by the options of their time, not by today's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from advisor.run.run import Run
+from advisor.session import SessionRequest, open_session, patch
+
+OLD_LLAMA = (
+    "python src/train_bash.py --stage sft --do_train --model_name_or_path Qwen/Qwen2.5-7B --finetuning_type lora "
+    "--per_device_train_batch_size 4 --output_dir out"
+)
+OLD_SWIFT = "NPROC_PER_NODE=2 swift sft --model_id_or_path Qwen/Qwen2.5-7B --sft_type full --batch_size 8"
+
+
+def run_of(tmp_path: Path, command: str) -> Run:
+    script = tmp_path / "run.sh"
+    script.write_text(command + "\n")
+    return open_session(SessionRequest(script)).run
+
+
+@pytest.mark.parametrize(
+    ("options", "era", "tokens"),
+    [
+        ("--max_source_length 1024 --max_target_length 256", "v0.1", 1280),
+        ("--max_source_length 1024", "v0.1", 1536),
+        ("--checkpoint_dir sft --cutoff_len 512", "v0.2", 512),
+        ("--plot_loss", "v0.4", 1024),
+        ("--cutoff_len 4096 --visual_inputs", "v0.8", 4096),
+    ],
+)
+def test_llama_factory_is_told_by_its_lengths_and_checkpoints(
+    tmp_path: Path, options: str, era: str, tokens: int
+) -> None:
+    run = run_of(tmp_path, f"{OLD_LLAMA} {options}")
+    assert (run.framework, run.era) == ("llamafactory", era)
+    assert run.knobs["data.total_tokens"].value == tokens
+
+
+def test_a_copied_trainer_of_llama_factory_under_another_name_is_still_told(tmp_path: Path) -> None:
+    own = OLD_LLAMA.replace("src/train_bash.py", "src/train_sft.py").replace("--stage sft ", "")
+    run = run_of(tmp_path, f"{own} --checkpoint_dir a,b --plot_loss --prompt_template x --max_source_length 512")
+    assert (run.framework, run.era, run.algorithm) == ("llamafactory", "v0.1", "sft")
+
+
+def test_swift_2_has_its_own_names_for_batch_and_tuner(tmp_path: Path) -> None:
+    run = run_of(tmp_path, f"{OLD_SWIFT} --deepspeed zero3-offload --use_flash_attn true")
+    assert (run.framework, run.era, run.algorithm) == ("ms-swift", "v2", "sft")
+    knobs = {name: knob.value for name, knob in run.knobs.items()}
+    assert knobs["actor.micro_batch"] == 8
+    assert knobs["actor.full_finetuning"] is True
+    assert knobs["data.total_tokens"] == 2048
+    assert (knobs["actor.zero_stage"], knobs["actor.param_offload"]) == (3, True)
+    assert knobs["actor.flash_attention"] is True
+
+
+def test_swift_2_under_torchrun_is_told_by_its_words(tmp_path: Path) -> None:
+    run = run_of(tmp_path, "torchrun --nproc_per_node 8 llm_sft.py --sft_type lora --dtype AUTO --batch_size 2")
+    assert (run.framework, run.era) == ("ms-swift", "v2")
+
+
+def test_a_patch_for_swift_2_speaks_its_words(tmp_path: Path) -> None:
+    script = tmp_path / "run.sh"
+    script.write_text(f"{OLD_SWIFT} --max_length 8192 --gradient_accumulation_steps 2\n")
+    log = tmp_path / "train.log"
+    log.write_text(
+        "Traceback (most recent call last):\n"
+        '  File "/x/swift/trainers/mixin.py", line 500, in training_step\n    self.accelerator.backward(loss)\n'
+        "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB (GPU 0; 79.15 GiB total capacity; "
+        "77.01 GiB already allocated; 1.10 GiB free; 77.50 GiB reserved in total by PyTorch)\n"
+    )
+    state = open_session(SessionRequest(script, logs=(log,), gpus="2xA100-80GB", host_ram="1000GB"))
+    (rewrite,) = patch(state).rewrites
+    text = rewrite.new.decode()
+    assert "--deepspeed default-zero3" in text
+    newer = (
+        "--per_device_train_batch_size",
+        "--use_liger_kernel",
+        "--tuner_type",
+        "--train_type",
+        "--attn_impl",
+        " zero",
+    )
+    assert [word for word in newer if word in text] == []
