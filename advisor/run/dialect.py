@@ -254,6 +254,9 @@ def told_era(
     lacking = {
         e.id: (len(absent(framework, e.id, keys)), strangers(framework, e.id, keys, added)) for e in framework.eras
     }
+    of_fork_keys = [era for era in framework.eras if any_key(era.fork_keys, {*keys, *added}) is not None]
+    if of_fork_keys:
+        return min(of_fork_keys, key=lambda era: lacking[era.id]).id, "keys"
     fewest = min(lacking.values(), default=(0, 0))
     possible = [era for era in framework.eras if lacking[era.id] == fewest]
     fitting = [era for era in possible if _marks_fit(era, keys)] or possible

@@ -85,3 +85,34 @@ def test_a_patch_for_swift_2_speaks_its_words(tmp_path: Path) -> None:
         " zero",
     )
     assert [word for word in newer if word in text] == []
+
+
+GRPO = "torchrun --nproc_per_node 8 src/open_r1/grpo.py --model_name_or_path Qwen/Qwen2.5-7B --num_generations 8"
+
+
+@pytest.mark.parametrize(
+    ("options", "era", "rows"),
+    [
+        ("--per_device_train_batch_size 1 --max_pixels 401408", "v0.14", 8),
+        ("--per_device_train_batch_size 8 --image_folders a --data_file_paths b", "v0.17", 8),
+    ],
+)
+def test_a_fork_is_of_the_version_that_it_was_cut_from(tmp_path: Path, options: str, era: str, rows: int) -> None:
+    run = run_of(tmp_path, f"{GRPO} {options}")
+    assert (run.framework, run.era, run.algorithm) == ("trl", era, "grpo")
+    assert run.knobs["actor.micro_batch"].value == rows
+
+
+def test_a_fork_is_told_by_the_folder_that_its_script_lies_in(tmp_path: Path) -> None:
+    home = tmp_path / "R1-V"
+    home.mkdir()
+    assert run_of(home, f"{GRPO} --per_device_train_batch_size 1").era == "v0.14"
+
+
+def test_trl_before_0_12_is_a_loop_of_ones_own_around_ppo(tmp_path: Path) -> None:
+    own = "--ppo_epochs 4 --early_stopping True --adap_kl_ctrl True --mini_batch_size 4 --log_with wandb --target_kl 6"
+    run = run_of(
+        tmp_path, f"accelerate launch rl_training.py {own} --learning_rate 1e-5 --gradient_accumulation_steps 2"
+    )
+    assert (run.framework, run.era, run.algorithm) == ("trl", "v0.11", "ppo")
+    assert run.knobs["actor.micro_batch"].value == 4
