@@ -116,3 +116,33 @@ def test_trl_before_0_12_is_a_loop_of_ones_own_around_ppo(tmp_path: Path) -> Non
     )
     assert (run.framework, run.era, run.algorithm) == ("trl", "v0.11", "ppo")
     assert run.knobs["actor.micro_batch"].value == 4
+
+
+VERL = (
+    "python3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo actor_rollout_ref.model.path=Qwen/Qwen2.5-7B "
+    "data.train_batch_size=256 trainer.n_gpus_per_node=8 trainer.nnodes=1"
+)
+
+
+@pytest.mark.parametrize(
+    ("options", "era", "group", "rows"),
+    [
+        ("actor_rollout_ref.rollout.n_agent=5 actor_rollout_ref.actor.ppo_micro_batch_size=64", "v0.1-fork", 5, 8),
+        ("data.n_samples=4 actor_rollout_ref.actor.ppo_micro_batch_size=64", "v0.1-fork", 4, 8),
+        ("actor_rollout_ref.rollout.n=4 actor_rollout_ref.actor.ppo_micro_batch_size=64", "v0.1-fork", 4, 32),
+        (
+            "actor_rollout_ref.rollout.agent.activate_agent=True actor_rollout_ref.rollout.n=4 "
+            "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=2",
+            "v0.2",
+            4,
+            2,
+        ),
+    ],
+)
+def test_a_fork_of_verl_counts_its_groups_by_its_own_keys(
+    tmp_path: Path, options: str, era: str, group: int, rows: int
+) -> None:
+    run = run_of(tmp_path, f"{VERL} {options}")
+    assert (run.framework, run.era) == ("verl", era)
+    assert run.knobs["rollout.samples_per_prompt"].value == group
+    assert run.knobs["actor.micro_batch"].value == rows
