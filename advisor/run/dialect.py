@@ -282,8 +282,8 @@ def absent(framework: Framework, era: str, keys: Iterable[str]) -> list[str]:
 
 
 def _names_a_folder(era: Era, paths: Sequence[str]) -> bool:
-    parts = {part.lower() for path in paths for part in path.split("/")}
-    return any(folder.lower() in parts for folder in era.folders)
+    parts = {part.lower() for path in paths for part in (*path.split("/"), path)}
+    return any(fnmatchcase(part, folder.lower()) for folder in era.folders for part in parts)
 
 
 def _runs_with(era: Era, libraries: Mapping[str, str]) -> bool:

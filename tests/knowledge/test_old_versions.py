@@ -146,3 +146,10 @@ def test_a_fork_of_verl_counts_its_groups_by_its_own_keys(
     assert (run.framework, run.era) == ("verl", era)
     assert run.knobs["rollout.samples_per_prompt"].value == group
     assert run.knobs["actor.micro_batch"].value == rows
+
+
+def test_openrlhf_before_0_3_1_starts_from_its_examples(tmp_path: Path) -> None:
+    keys = "--pretrain m --micro_train_batch_size 2 --micro_rollout_batch_size 4 --zero_stage 2 --prompt_max_len 512"
+    assert run_of(tmp_path, f"deepspeed ../train_ppo.py {keys}").era == "v0.4"
+    assert run_of(tmp_path, f"python3 examples/train_ppo_ray.py {keys}").era == "v0.4"
+    assert run_of(tmp_path, f"python3 -m openrlhf.cli.train_ppo_ray {keys} --vllm_enable_sleep").era != "v0.4"
