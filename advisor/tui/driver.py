@@ -13,6 +13,7 @@ from msgspec import Struct, field
 
 if TYPE_CHECKING:
     from advisor.crash.evidence import Crash
+    from advisor.plan.own_number import Fitting
     from advisor.session import SessionRequest, State
 
 
@@ -66,6 +67,8 @@ class SessionDriver(Struct, frozen=True):
     """The bundled crash lies in the program's own folder: its patch is written where the user is."""
     switched: Mapping[str, bool] = field(default_factory=dict)
     """Steps to be switched once the plan is made: a session that is resumed."""
+    numbers: Mapping[str, str] = field(default_factory=dict)
+    """Step → the number that the user wrote for it."""
 
     def ends(self) -> Crash | None:
         """What the ends of long logs prove; None where no log is long. Loads nothing but what reads logs."""
@@ -86,7 +89,8 @@ class SessionDriver(Struct, frozen=True):
         """Read and diagnose, telling `notice` what is being read; `early` gets a first State of what `ends` proves."""
         from advisor import session, session_store
 
-        return session_store.with_switches(session.open_session(self.asked, notice, early, ends), self.switched)
+        state = session.open_session(self.asked, notice, early, ends)
+        return session_store.with_switches(state, self.switched, self.numbers)
 
     def carry_over(self, before: State, now: State) -> State:
         """`now` with the answers and switches that the user made in `before`."""
@@ -105,6 +109,18 @@ class SessionDriver(Struct, frozen=True):
         from advisor import session
 
         return session.toggle(state, step_id)
+
+    def give_number(self, state: State, step_id: str, text: str) -> State:
+        """Switch a step on at a number that the user wrote."""
+        from advisor import session
+
+        return session.give_number(state, step_id, text)
+
+    def numbers_of(self, state: State, step_id: str) -> Fitting:
+        """The numbers that a step may have, and whether the run fits with each."""
+        from advisor import session
+
+        return session.numbers_of(state, step_id)
 
     def preview(self, state: State) -> Preview:
         """The patch of the selected steps; writes nothing."""

@@ -140,7 +140,7 @@ class Page(Lines, can_focus=True):
     def move_to(self, key: str | None) -> None:
         """Put the cursor on `key` and scroll there."""
         self.wanted = key
-        self._show_cursor()
+        self.show_cursor()
         self.refresh()
         self.post_message(self.Moved(self, key))
 
@@ -157,7 +157,7 @@ class Page(Lines, can_focus=True):
     def on_resize(self, event: events.Resize) -> None:
         """Rows are built for the width."""
         self.rows_changed()
-        self._show_cursor()
+        self.show_cursor()
 
     def render_line(self, y: int) -> Strip:
         """A row, its pointer where the cursor stands, and "more" in the last one where rows are hidden below."""
@@ -198,7 +198,8 @@ class Page(Lines, can_focus=True):
     def _deepest(self) -> int:
         return max(0, len(self.rows) - max(1, self.size.height))
 
-    def _show_cursor(self) -> None:
+    def show_cursor(self) -> None:
+        """Scroll to where the cursor stands."""
         at = [index for index, row in enumerate(self.rows) if row.key is not None and row.key == self.cursor]
         if not at or self.size.height < 1:
             return

@@ -244,7 +244,7 @@ class BaseScreen(Screen[None]):
         known = hints(type(self).BINDINGS, self.ui.keymap)
         usable = [hint for hint in known if self.check_action(hint.action.split("(")[0], ())]
         own = [replace(hint, words=words.get(hint.action, hint.words)) for hint in usable]
-        if len([page for page in self.query(Page) if page.display]) > 1:
+        if not self.typing and len([page for page in self.query(Page) if page.display]) > 1:
             own.append(Hint("tab", say(OTHER_PANE), say(OTHER_PANE_DOES), True, "app.focus_next"))
         return own
 

@@ -75,6 +75,8 @@ class UiState(Struct):
     """Stage → where its cursor stood."""
     switched: dict[str, bool] = field(default_factory=dict)
     """Steps that the user switched by hand since the last answer."""
+    earlier: list[tuple[State, dict[str, bool]]] = field(default_factory=list)
+    """State and switches before each change of the plan since the last answer, for undo."""
     keymap: Mapping[str, str] = field(default_factory=dict)
     """Name of an action → the user's own key for it."""
     chosen_script: Path | None = None
@@ -163,6 +165,18 @@ class Toggled(Message):
     """The user switched a step of the plan."""
 
     step_id: str
+
+
+@dataclass(eq=False)
+class NumberGiven(Message):
+    """The user wrote a number for a step of the plan."""
+
+    step_id: str
+    text: str
+
+
+class Undone(Message):
+    """The user takes the last change of the plan back."""
 
 
 @dataclass(eq=False)
