@@ -237,10 +237,27 @@ def patch(state: State, more: Sequence[EditRequest] = ()) -> Patch:
     return make_patch(state.plan, state.script, state.launch_index, more)
 
 
+def asked_otherwise(state: State, asked: SessionRequest, notice: OnProgress | None = None) -> State:
+    """The session on another request, with its switches and numbers; logs are read only where others are named.
+
+    Raises what `open_session` raises.
+    """
+    tell, before = notice or silent, state.asked
+    script = read_script(asked.script) if asked.script is not None else None
+    same = (asked.logs, asked.record, asked.ray) == (before.logs, before.record, before.ray)
+    crash = state.crash if same else read_crash_of(asked, state.knowledge, tell)
+    return _switched_as(state, _diagnosed(asked, state.knowledge, script, crash, tell))
+
+
 def carry_over(before: State, now: State) -> State:
     """`now` with the answers that were given and the steps that were switched in `before`, as far as it has them."""
     if before.answers != now.answers:
         now = _again(now, {**now.answers, **before.answers})
+    return _switched_as(before, now)
+
+
+def _switched_as(before: State, now: State) -> State:
+    """`now` with the numbers that were written and the steps that were switched in `before`, as far as it has them."""
     for step in before.plan.steps:
         if step.own and any(one.id == step.id for one in now.plan.steps):
             with suppress(ValueError):  # what is known now may allow it no more

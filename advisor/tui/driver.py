@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 if TYPE_CHECKING:
     from advisor.crash.evidence import Crash
+    from advisor.given import GivenName
     from advisor.plan.own_number import Fitting
     from advisor.session import SessionRequest, State
 
@@ -109,6 +111,16 @@ class SessionDriver(Struct, frozen=True):
         from advisor import session
 
         return session.toggle(state, step_id)
+
+    def say_otherwise(self, state: State, name: GivenName, text: str) -> State:
+        """The session with one thing of run or machine said otherwise; "": it is not said any more."""
+        from advisor import session
+        from advisor.given import with_text
+
+        framework = next((one for one in state.knowledge.frameworks if one.framework == state.run.framework), None)
+        now = replace(state.asked, answers=dict(state.answers))
+        asked = with_text(now, name, text, framework.package if framework is not None else "")
+        return session.asked_otherwise(state, asked)
 
     def give_number(self, state: State, step_id: str, text: str) -> State:
         """Switch a step on at a number that the user wrote."""

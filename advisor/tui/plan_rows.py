@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 
 _RESULTS, _SAVES, _BASIS = 8, 13, 10
 _DOCUMENTED = mark("documented: {value}   d shows the case")
+BOX = "[x]"
 NARROW = 28
 """Columns a name needs; with fewer, the numbers go on a line of their own."""
 FLAT, TALL, LINES_A_PHASE = 20, 30, 6
@@ -201,7 +202,7 @@ def _step(
 
 def _head(step: PlanStep, name: str, shorten: Callable[[str, int], str], saves: str, width: int) -> list[TonedLine]:
     """Switch, name, and the three columns; under the name where there is no room beside it."""
-    box = Toned("[x]" if step.selected else "[ ]", "mark" if step.selected else "plain")
+    box = Toned(BOX if step.selected else "[ ]", "mark" if step.selected else "plain")
     results = Toned(RESULT_WORDS[step.results], "warn" if step.results == "changed" else "plain")
     basis = span(f"  {BASIS_TITLES[step.basis]}", "dim")
     room = _name_width(width)

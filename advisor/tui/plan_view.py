@@ -18,7 +18,7 @@ from advisor.tui.explain import ArithmeticView, CaseView, Explanation, case_of_s
 from advisor.tui.memory_bars import first_phase, fullest_after, phases_of
 from advisor.tui.number_field import Drafted, NumberField, NumbersFound
 from advisor.tui.page import Lines, Page
-from advisor.tui.plan_rows import bar_rows, off_because, plan_rows, takes_number
+from advisor.tui.plan_rows import BOX, bar_rows, off_because, plan_rows, takes_number
 from advisor.tui.screen import StageScreen
 from advisor.tui.ui_state import Copied, NumberGiven, Toggled, UiState, Undone
 from advisor.tui.ui_text import Row
@@ -247,6 +247,15 @@ class PlanScreen(StageScreen):
         self._field = None
         self.query_one("#main", Page).focus()
         self.reload()
+
+    async def on_page_clicked(self, message: Page.Clicked) -> None:
+        """The box switches; what changes, clicked again, takes a number."""
+        if message.page.id != "main" or self.typing:
+            return
+        if message.line == 0 and message.column < len(BOX):
+            self.action_switch()
+        elif message.again and message.line == 1 and self.check_action("number", ()):
+            self.action_number()
 
     def action_undo(self) -> None:
         """Take the last change of the plan back."""

@@ -93,6 +93,8 @@ class BaseScreen(Screen[None]):
     """The key that opens it from every screen; the action is its name. The same key closes it."""
     RANK: ClassVar[int] = 55
     """Where that key stands among those of every screen, in help and key line: lower ones first."""
+    CLICKED_AGAIN: ClassVar[str] = ""
+    """The action that a click does on the row where the cursor stands already."""
     underneath: BaseScreen
     """The screen that it was opened over by its key."""
     NEEDS_STATE: ClassVar[bool] = True
@@ -188,6 +190,12 @@ class BaseScreen(Screen[None]):
         """Only the gauges changed."""
         for lines in self.query("#strip").results(Lines):
             lines.reload()
+
+    async def on_page_clicked(self, message: Page.Clicked) -> None:
+        """Do what the screen does with a row."""
+        own = message.again and message.page.id == "main"
+        if own and self.CLICKED_AGAIN and self.check_action(self.CLICKED_AGAIN, ()):
+            await self.run_action(self.CLICKED_AGAIN)
 
     def read_on(self, before: State) -> None:
         """The rest of the logs was read; `before`: what was known when only their ends were."""

@@ -22,6 +22,7 @@ from advisor.tui.ui_state import (
     MachineAsked,
     NumberGiven,
     QuestionAsked,
+    SaidOtherwise,
     SaveAsked,
     Toggled,
     Undone,
@@ -155,6 +156,14 @@ class StagesApp(OpeningApp):
         told = partial(after_toggle, asked=step_id)
         self._change(lambda state: driver.give_number(state, step_id, text), told, None, step_id)
 
+    @on(SaidOtherwise)
+    def _said_otherwise(self, message: SaidOtherwise) -> None:
+        from advisor.tui.given_view import after_said
+
+        driver, name, text = self.ui.driver(), message.name, message.text
+        self.ui.earlier.clear()
+        self._change(lambda state: driver.say_otherwise(state, name, text), partial(after_said, name=name), None)
+
     @on(Undone)
     def _undone(self) -> None:
         self._in_turn(self._take_back)
@@ -187,6 +196,7 @@ class StagesApp(OpeningApp):
             else:
                 ui.note = told(before, ui.known)
                 ui.preview = None
+                ui.question = max(0, min(ui.question, len(ui.known.diagnosis.path) - 1))
                 if switched:
                     ui.earlier.append((before, dict(ui.switched)))
                 self._remember(switched)

@@ -16,6 +16,7 @@ from advisor.tui.driver import Preview, Saved, SessionDriver
 
 if TYPE_CHECKING:
     from advisor.crash.evidence import Crash
+    from advisor.given import GivenName
     from advisor.machine.cluster.live import ClusterGauges
     from advisor.machine.live import GaugeSnapshot
     from advisor.recent import Recent
@@ -172,6 +173,14 @@ class NumberGiven(Message):
     """The user wrote a number for a step of the plan."""
 
     step_id: str
+    text: str
+
+
+@dataclass(eq=False)
+class SaidOtherwise(Message):
+    """The user says something of run or machine otherwise; "": it is not said any more."""
+
+    name: GivenName
     text: str
 
 

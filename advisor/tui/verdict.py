@@ -120,6 +120,7 @@ class VerdictScreen(StageScreen):
 
     STAGE = "crash"
     TITLE_WORDS = mark("The verdict")
+    CLICKED_AGAIN = "open_line"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "go_on", "plan", tooltip="the plan; before it, the open questions that decide something"),
         Binding("up,down", "nothing", "evidence", key_display="↑↓", tooltip="choose a line of evidence"),

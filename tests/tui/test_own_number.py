@@ -96,6 +96,22 @@ async def test_undo_takes_switches_back_one_by_one() -> None:
         assert "u undo" not in after
 
 
+async def test_a_click_on_the_box_switches_the_step_and_one_on_its_number_opens_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(driver=case("easyr1", tmp_path, monkeypatch), size=(120, 40)) as pilot:
+        await press(pilot, "enter")
+        rows = screen_text(pilot.app).splitlines()
+        at = next(number for number, row in enumerate(rows) if f"[x] worker.rollout.{SHARE}" in row)
+        await pilot.click(offset=(rows[at].index("[x]") + 1, at))
+        await settle(pilot)
+        rows = screen_text(pilot.app).splitlines()
+        at = next(number for number, row in enumerate(rows) if f"[ ] worker.rollout.{SHARE}" in row)
+        await pilot.click(offset=(10, at + 1))
+        await settle(pilot)
+        assert "0.6 → [0.55]" in screen_text(pilot.app)
+
+
 async def test_a_step_that_is_off_says_why() -> None:
     async with opened(host_crash()) as pilot:
         await press(pilot, "enter", "space")
