@@ -119,5 +119,5 @@ async def test_a_step_that_is_off_says_why() -> None:
         await press(pilot, "u", "end")
         assert "off: " in screen_text(pilot.app)
     async with opened(gpu_crash(), size=(160, 50)) as pilot:
-        await press(pilot, "enter", "end")
+        await press(pilot, "enter", "end", "up")
         assert "off: " in screen_text(pilot.app)
