@@ -154,26 +154,55 @@ def options(remedy: Remedy, situation: Situation, base: Overrides) -> tuple[list
     found_values = candidates(remedy.value, native, before.built) or _least(remedy, native, situation)
     found_values = at_most(remedy.value, found_values, situation.facts)
     for value in _with_documented(found_values, documented, native):
-        overrides = _overrides(remedy, native, value, before.built)
-        if overrides is None:
-            broken = broken or _no_word(native, remedy.knob or "", value, before.built.natives)
-            continue
-        found, wrong = _allowed(forms(native, overrides, before.built.natives), native, situation, base)
-        if found is None:
-            broken = broken or say(_REFUSED, key=native.key, old=native.text, new=value, why=wrong)
-            continue
-        changed = {**base, **found.overrides}
-        if idle := no_effect(situation.predictor.built(changed), native.key):
-            broken = broken or no_effect(before.built, native.key) or idle
-            continue
-        if stuck := _stops_engine(before, situation.predictor.predict(changed)):
-            broken = broken or say(_REFUSED, key=native.key, old=native.text, new=value, why=stuck)
-            continue
-        made = _option(value, found, overrides, native, remedy, situation, base, documented)
-        doubts = newly_in_doubt(before.built, situation.predictor.built(changed), found.overrides)
-        tried.append(replace(made, present=native, caveats=(*said, *made.caveats, *map(_if_unseen, doubts))))
+        made = _tried(value, native, remedy, situation, base, documented)
+        if isinstance(made, str):
+            broken = broken or made
+        else:
+            tried.append(replace(made, caveats=(*said, *made.caveats)))
     kept = [option for option in tried if option.kept and option.same_results]
     return kept or tried, broken
+
+
+def option_with(text: str, remedy: Remedy, situation: Situation, base: Overrides) -> Option | str:
+    """The remedy with a number that the user wrote, on top of `base`; or why it cannot be that."""
+    seen = _carrier(remedy, situation.predictor.built(base))
+    if seen is None or remedy.value is None:
+        return say("it has no value that could be chosen")
+    native = _assumed(printed_now(remedy.value, seen, situation.facts), remedy, situation)
+    kind = native.fact.type if native.fact is not None else "float" if "." in text else "int"
+    value = parse_value(text, kind) if kind in ("int", "float") else None
+    if value is None:
+        whole = say("{key} takes a whole number", key=native.key)
+        return whole if kind == "int" else say("{key} takes a number", key=native.key)
+    return _tried(value, native, remedy, situation, base, documented_values(native, situation)) or say(
+        "{key} cannot be written so", key=native.key
+    )
+
+
+def _tried(
+    value: KnobValue,
+    native: Native,
+    remedy: Remedy,
+    situation: Situation,
+    base: Overrides,
+    documented: Mapping[str, Reported],
+) -> Option | str:
+    """One value with what it leads to; or which rule forbids it, "" where the key has no such word at all."""
+    before = situation.predictor.predict(base)
+    overrides = _overrides(remedy, native, value, before.built)
+    if overrides is None:
+        return _no_word(native, remedy.knob or "", value, before.built.natives)
+    found, wrong = _allowed(forms(native, overrides, before.built.natives), native, situation, base)
+    if found is None:
+        return say(_REFUSED, key=native.key, old=native.text, new=value, why=wrong)
+    changed = {**base, **found.overrides}
+    if idle := no_effect(situation.predictor.built(changed), native.key):
+        return no_effect(before.built, native.key) or idle
+    if stuck := _stops_engine(before, situation.predictor.predict(changed)):
+        return say(_REFUSED, key=native.key, old=native.text, new=value, why=stuck)
+    made = _option(value, found, overrides, native, remedy, situation, base, documented)
+    doubts = newly_in_doubt(before.built, situation.predictor.built(changed), found.overrides)
+    return replace(made, present=native, caveats=(*made.caveats, *map(_if_unseen, doubts)))
 
 
 def _if_unseen(doubt: str) -> str:
