@@ -288,8 +288,8 @@ def bind_natives(
         known = values.get(key)
         setting_of = known.setting if known else None
         values[key] = _native(key, override, "user", known.fact if known else None, setting_of)
-    for key, known in list(values.items()):
-        values[key] = _followed(known, values)
+    for key in [key for key, known in values.items() if known.text is not None and known.text.startswith("${")]:
+        values[key] = _followed(values[key], values)
     return Natives(framework, era, values, program, launcher or {}, libraries or {})
 
 
