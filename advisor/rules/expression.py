@@ -327,12 +327,13 @@ class Expression:
 
 def walk(node: Node) -> Iterator[Node]:
     """The node and everything in it, outermost first."""
-    yield node
-    for field in node.__struct_fields__:
-        part = getattr(node, field)
-        for one in part if isinstance(part, tuple) else (part,):
-            if isinstance(one, Node):
-                yield from walk(one)
+    left = [node]
+    while left:
+        here = left.pop()
+        yield here
+        parts = (getattr(here, field) for field in reversed(here.__struct_fields__))
+        for part in parts:
+            left += [one for one in (reversed(part) if isinstance(part, tuple) else (part,)) if isinstance(one, Node)]
 
 
 def joined(word: Literal["and", "or"], tree: Node) -> tuple[Node, ...]:
