@@ -52,7 +52,7 @@ def ledger_facts(ledger: Ledger, run: Run, crash: Crash, attribution: Sequence[M
             activations=show_bytes(kept),
         )
         facts["ledger.logits_larger"] = Fact(logits > kept, "script", told)
-        facts["ledger.gpu_room"] = _room(ledger, phase)
+        facts["ledger.gpu_room"] = _room(ledger, phase, run)
     facts.update(_host_holder(ledger, crash))
     if fullest is not None and ledger.gpu_capacity is not None:
         size_sentences = {"size": show_bytes(fullest.expected), "total": show_bytes(ledger.gpu_capacity)}
@@ -67,10 +67,13 @@ def ledger_facts(ledger: Ledger, run: Run, crash: Crash, attribution: Sequence[M
     return facts
 
 
-def _room(ledger: Ledger, phase: PhaseSum) -> Fact:
-    """Whether the settings leave so much of the card free, at the worst, that they do not explain a shortage."""
+def _room(ledger: Ledger, phase: PhaseSum, run: Run) -> Fact:
+    """Whether the settings leave so much of the card free, at the worst, that they do not explain a shortage.
+
+    Of a launch that was seen in part nobody knows what all of them ask for.
+    """
     capacity = ledger.gpu_capacity
-    if capacity is None or ledger.doubts:
+    if capacity is None or ledger.doubts or not run.seen_whole:
         return Fact(False, "script", "")
     because = say(
         "by the settings {size} of {total} are in use {when}: {room} to spare",

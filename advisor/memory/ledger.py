@@ -99,6 +99,12 @@ def phases_of(inputs: Inputs) -> tuple[Phase, ...]:
     return tuple(p for p in PHASES if p in _GPU and p not in absent)
 
 
+def peak_rises(before: Ledger, after: Ledger, place: Place) -> bool:
+    """Whether a place's fullest phase needs more after a change than before it."""
+    first, last = before.peak(place), after.peak(place)
+    return last is not None and (first is None or last.expected > first.expected)
+
+
 def difference(before: Ledger, after: Ledger, place: Place) -> dict[Phase, int]:
     """Expected bytes saved per phase (negative where `after` needs more), for phases that both have."""
     saved: dict[Phase, int] = {}
