@@ -34,7 +34,7 @@ def open_state(parsed: argparse.Namespace, needs_script: bool = False) -> State:
     """The session on what was given, or the app's with the answers and switches made there. Raises Refusal."""
     if getattr(parsed, "replay", None) is not None:
         kept = kept_session(parsed.replay)
-        return usable(lambda: with_switches(session.open_session(kept.asked), kept.switched))
+        return usable(lambda: with_switches(session.open_session(kept.asked), kept.switched, kept.numbers))
     sort_files(parsed)
     if taken := take_newest(parsed):
         tell(taken)

@@ -54,6 +54,12 @@ class Native(Struct, frozen=True):
         """Set by somebody, not a default."""
         return self.source != "default"
 
+    @property
+    def stated_off(self) -> bool:
+        """Somebody wrote "none" where a word could stand."""
+        word = self.fact is not None and self.fact.type == "str"
+        return word and self.given and (self.text or "").lower() == "none"
+
 
 class Natives(Struct, dict=True):
     """All native values of one launch, keyed as the dialect writes them; `$NAME` for environment variables."""
@@ -87,7 +93,7 @@ class Natives(Struct, dict=True):
         carriers = self.carriers(knob)
         if len(carriers) < 2:
             return carriers[0] if carriers else None
-        return next((c for c in carriers if c.given and c.value is not None), carriers[0])
+        return next((c for c in carriers if c.given and (c.value is not None or c.stated_off)), carriers[0])
 
     def carriers(self, knob: str) -> list[Native]:
         """Every native key of this era that carries a knob, in the dialect's order."""

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from advisor.hostile import cells
 from advisor.language import Sayings, clauses, say, say_count
 from advisor.memory.cells import OWNERS, TITLES, Ledger, PhaseSum, Place
 from advisor.memory.fit import ASIDE, cannot_start
 from advisor.plan.plan import Plan
 from advisor.run.run import Run
 from advisor.tui.facts import lead
-from advisor.tui.ui_text import Row, Toned, TonedLine, flow, line, pad, paragraph, span
+from advisor.tui.ui_text import Row, Toned, TonedLine, flow, line, pad, pad_left, paragraph, span
 from advisor.units import GIB
 from advisor.words import PHASE_TITLES, Phase
 
+NUMBER = 4
+"""Columns of a number of gigabytes, so that the verdicts of all bars stand below each other."""
 FREE, LIMIT = "·", "|"
 PLACE_WORDS: Sayings[Place] = Sayings({"gpu": "GPU", "host": "host"})
 
@@ -53,8 +56,11 @@ def figures(of: PhaseSum | None, capacity: int | None, margin: float, passed: bo
     """Like "26.1 of 40.0 G  fits": what is expected, the limit, and the verdict in words."""
     if of is None:
         return [Toned(" " + say("no such phase"), "dim")]
-    used = _g(of.expected)
-    total = say("{used} of {total} G", used=used, total=_g(capacity)) if capacity is not None else f"{used} G"
+    used = pad_left(_g(of.expected), NUMBER)
+    total = f"{used} G"
+    if capacity is not None:
+        longest = cells(say("{used} of {total} G", used="0" * NUMBER, total="0" * NUMBER))
+        total = pad(say("{used} of {total} G", used=used, total=_g(capacity)), longest)
     if cannot_start(of) and not passed:
         return [Toned(f" {total}"), Toned("  " + say("cannot start"), "bad")]
     return [Toned(f" {total}"), *_judged(of.expected, capacity, margin, passed)]
