@@ -13,7 +13,7 @@ BARE = "torch.OutOfMemoryError: CUDA out of memory. \n"
 MODEL = "Qwen/Qwen2.5-32B"
 LAUNCHES = {
     "trl": f"torchrun --nproc_per_node=8 src/open_r1/grpo.py --model_name_or_path {MODEL} --num_generations 8 "
-    "--dataset_name x --output_dir o --max_completion_length 512 --deepspeed zero3.json\n",
+    "--max_completion_length 512 --dataset_name x --output_dir o --deepspeed zero3.json\n",
     "ms-swift": f"NPROC_PER_NODE=8 swift sft --model {MODEL} --train_type full --dataset x/y --deepspeed zero3.json\n",
     "llamafactory": f"torchrun --nproc_per_node=8 src/train.py --stage sft --finetuning_type full --dataset x "
     f"--model_name_or_path {MODEL} --output_dir o --deepspeed zero3.json\n",
