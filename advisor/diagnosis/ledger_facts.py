@@ -78,12 +78,12 @@ def _room(ledger: Ledger, phase: PhaseSum, run: Run) -> Fact:
     capacity = ledger.gpu_capacity
     if capacity is None or ledger.doubts or not run.seen_whole:
         return Fact(False, "script", "")
-    because = say(
-        "by the settings {size} of {total} are in use {when}: {room} to spare",
-        when=when(phase.phase),
-        size=show_bytes(phase.expected),
-        total=show_bytes(capacity),
-        room=show_bytes(max(0, capacity - phase.expected)),
+    told = {"when": when(phase.phase), "size": show_bytes(phase.expected), "total": show_bytes(capacity)}
+    room = capacity - phase.expected
+    because = (
+        say("by the settings {size} of {total} are in use {when}: {room} to spare", room=show_bytes(room), **told)
+        if room > 0
+        else say("by the settings {size} of {total} are needed {when}", **told)
     )
     return Fact(phase.high <= ROOM * capacity, "script", because)
 
