@@ -120,11 +120,11 @@ def add_machine(parser: argparse.ArgumentParser) -> None:
     about.add_argument("--model", metavar="NAME-or-PATH", help=say("model name, or path of its config.json"))
     about.add_argument(
         "--max-row",
-        type=_row,
+        type=row_length,
         metavar="N|cap",
         help=say("longest row of the data, prompt and answer, in tokens; cap: count every row as long as settings let"),
     )
-    about.add_argument("--margin", type=_fraction, metavar="0.08", help=say("fraction of memory to leave free"))
+    about.add_argument("--margin", type=fraction, metavar="0.08", help=say("fraction of memory to leave free"))
 
 
 def add_ray(about: argparse._ActionsContainer) -> None:
@@ -132,13 +132,15 @@ def add_ray(about: argparse._ActionsContainer) -> None:
     about.add_argument("--ray", metavar="auto|ADDRESS", help=say("ask a running Ray cluster what its nodes have"))
 
 
-def _row(text: str) -> str:
+def row_length(text: str) -> str:
+    """The tokens of a row, or "cap". Raises ArgumentTypeError."""
     if text != "cap" and not (text.isdecimal() and int(text) > 0):
         raise argparse.ArgumentTypeError(say("{text} is neither a number of tokens nor cap", text=repr(text)))
     return text
 
 
-def _fraction(text: str) -> float:
+def fraction(text: str) -> float:
+    """A fraction of memory. Raises ArgumentTypeError."""
     try:
         value = float(text)
     except ValueError:

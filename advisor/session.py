@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import combinations
 
@@ -34,6 +35,7 @@ from advisor.memory.attribution import attribute
 from advisor.memory.cells import Ledger, Match, Place
 from advisor.memory.fit import PLACES, Died, Fit
 from advisor.memory.predict import Predictor
+from advisor.plan.own_number import Fitting, fitting_numbers, with_number
 from advisor.plan.patch import Patch, make_patch, placed
 from advisor.plan.plan import Plan, PlanStep
 from advisor.plan.situation import Situation
@@ -177,6 +179,31 @@ def toggle(state: State, step_id: str, selected: bool | None = None) -> State:
     return _with_steps(state, {**selected_now, step_id: wanted})
 
 
+def give_number(state: State, step_id: str, text: str) -> State:
+    """The same session with a step on, at a number that the user wrote. Raises ValueError with the rule it breaks."""
+    step, others = _with_what_stays_on(state, step_id)
+    if state.situation is None:
+        raise ValueError(_no_step(step_id, ()))
+    given = with_number(step, text, state.situation, others)
+    steps = tuple(given if one.id == step_id else one for one in state.plan.steps)
+    return toggle(replace(state, plan=replace(state.plan, steps=steps)), step_id, True)
+
+
+def numbers_of(state: State, step_id: str) -> Fitting:
+    """The numbers that a step may have beside those that are on, and whether the run fits with each."""
+    step, others = _with_what_stays_on(state, step_id)
+    return Fitting() if state.situation is None else fitting_numbers(step, state.situation, others)
+
+
+def _with_what_stays_on(state: State, step_id: str) -> tuple[PlanStep, list[PlanStep]]:
+    """A step, and those that are on and stay so when it is switched on."""
+    step = next((one for one in state.plan.steps if one.id == step_id), None)
+    if step is None:
+        raise ValueError(_no_step(step_id, [one.id for one in state.plan.steps]))
+    others = [one for one in state.plan.selected() if one.id != step_id and not _exclude_each_other(one, step)]
+    return step, others
+
+
 def _exclude_each_other(one: PlanStep, other: PlanStep) -> bool:
     return one.group == other.group or one.id in other.conflicts or other.id in one.conflicts
 
@@ -210,10 +237,31 @@ def patch(state: State, more: Sequence[EditRequest] = ()) -> Patch:
     return make_patch(state.plan, state.script, state.launch_index, more)
 
 
+def asked_otherwise(state: State, asked: SessionRequest, notice: OnProgress | None = None) -> State:
+    """The session on another request, with its switches and numbers; logs are read only where others are named.
+
+    Raises what `open_session` raises.
+    """
+    tell, before = notice or silent, state.asked
+    script = read_script(asked.script) if asked.script is not None else None
+    same = (asked.logs, asked.record, asked.ray) == (before.logs, before.record, before.ray)
+    crash = state.crash if same else read_crash_of(asked, state.knowledge, tell)
+    return _switched_as(state, _diagnosed(asked, state.knowledge, script, crash, tell))
+
+
 def carry_over(before: State, now: State) -> State:
     """`now` with the answers that were given and the steps that were switched in `before`, as far as it has them."""
     if before.answers != now.answers:
         now = _again(now, {**now.answers, **before.answers})
+    return _switched_as(before, now)
+
+
+def _switched_as(before: State, now: State) -> State:
+    """`now` with the numbers that were written and the steps that were switched in `before`, as far as it has them."""
+    for step in before.plan.steps:
+        if step.own and any(one.id == step.id for one in now.plan.steps):
+            with suppress(ValueError):  # what is known now may allow it no more
+                now = give_number(now, step.id, step.own)
     proposed = {step.id: step.selected for step in _again(before, dict(before.answers)).plan.steps}
     on = [step for step in before.plan.steps if step.selected]
     for step in before.plan.steps:
@@ -301,7 +349,11 @@ def _think(
     versioned = with_version(done.diagnosis, recognised, wanted=asks)
     done = replace(done, diagnosis=with_sharding(versioned, run.unread, shardings, wanted=asks))
     predictor.died = _died(died_at, done.diagnosis, _said_place(crash, answers))
-    plan, situation = _planned(_situation(predictor, faults, knowledge, done), done, script, index)
+    situation = _situation(predictor, faults, knowledge, done)
+    if not asked.planned or done.cause.memory == "none":  # what is not a shortage gets no memory advice
+        plan = _no_plan(predictor)
+    else:
+        plan, situation = _planned(situation, done, script, index)
     state = State(
         asked,
         knowledge,
@@ -377,12 +429,13 @@ def _situation(predictor: Predictor, faults: Faults, knowledge: Knowledge, done:
     )
 
 
+def _no_plan(predictor: Predictor) -> Plan:
+    ledger = predictor.predict().ledger
+    return Plan((), ledger if not ledger.missing else None, None, predictor.margin, Fit("cannot_be_said"))
+
+
 def _planned(situation: Situation, done: Diagnosed, script: Script | None, index: int) -> tuple[Plan, Situation]:
     """The plan with its places, made anew without whatever it chose and no file can carry."""
-    if done.cause.memory == "none":  # what is not a shortage gets no memory advice
-        predictor, ledger = situation.predictor, situation.now.ledger
-        nothing = Plan((), ledger if not ledger.missing else None, None, predictor.margin, Fit("cannot_be_said"))
-        return nothing, situation
     inputs = situation.predictor.inputs
     because = no_place(inputs.recognised, inputs.launch)
     for _ in range(MOST_PLANS):

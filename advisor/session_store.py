@@ -33,6 +33,8 @@ class SavedSession(Struct, frozen=True):
     stage: str = ""
     question: int = 0
     demo: bool = False
+    numbers: Mapping[str, str] = field(default_factory=dict)
+    """Step of the plan → the number that the user wrote for it."""
 
 
 def state_folder(environ: Mapping[str, str] | None = None) -> Path:
@@ -103,8 +105,16 @@ def load(path: Path) -> SavedSession:
     return saved
 
 
-def with_switches(state: State, switched: Mapping[str, bool]) -> State:
-    """The session with the steps switched as they were; steps that the plan has no more are passed over."""
+def own_numbers(state: State) -> dict[str, str]:
+    """Step → the number that the user wrote for it."""
+    return {step.id: step.own for step in state.plan.steps if step.own}
+
+
+def with_switches(state: State, switched: Mapping[str, bool], numbers: Mapping[str, str] | None = None) -> State:
+    """The session with steps and numbers as they were; what the plan has or allows no more is passed over."""
+    for name, text in (numbers or {}).items():
+        with suppress(ValueError):
+            state = session.give_number(state, name, text)
     for name, on in switched.items():
         if any(step.id == name and step.selected != on for step in state.plan.steps):
             state = session.toggle(state, name, on)

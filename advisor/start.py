@@ -79,7 +79,7 @@ def _driver(parsed: argparse.Namespace, resumed: Any) -> SessionDriver:
     from advisor.commands.requests import asked_from
 
     if resumed is not None:
-        return SessionDriver(resumed.asked, resumed.demo, resumed.switched)
+        return SessionDriver(resumed.asked, resumed.demo, resumed.switched, resumed.numbers)
     return SessionDriver(asked_from(parsed), parsed.demo)
 
 
@@ -120,7 +120,8 @@ def _keeper() -> Callable[[State, Any, str, int], None]:
             return
         if not places:
             places.append(session_store.new_file())
-        saved = session_store.SavedSession(session_store.current_request(state), switched, stage, question)
+        request, numbers = session_store.current_request(state), session_store.own_numbers(state)
+        saved = session_store.SavedSession(request, switched, stage, question, numbers=numbers)
         session_store.save(places[0], saved)
 
     return keep

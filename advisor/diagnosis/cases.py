@@ -19,6 +19,12 @@ DECISIVE = ("framework", "memory")
 """A case of another framework, memory or library version is another case; these two alone are none."""
 COMMON = frozenset({"framework", "memory", "gpu", "gpus", "model", "algorithm", "lora", "colocated"})
 """What many runs of a framework share: a case that agrees in these alone is not like this one."""
+PART = {
+    **dict.fromkeys(("rollout_init", "rollout_generate", "weight_sync"), "rolls_out"),
+    "log_prob": "log_prob_pass",
+    "critic_update": "has_critic",
+}
+"""Phase → the fact that a run has it."""
 LEAST_WITHOUT_FRAMEWORK = 3
 """Where the framework is not known, so many other facts must be, and all agree."""
 LEAST = 2
@@ -59,6 +65,9 @@ def _match(case: Case, facts: Facts, run: Run) -> MatchedCase | None:
     agreed: list[str] = []
     known = 0
     differs: dict[str, str] = {}
+    part = facts.get(PART.get(str(case.situation.get("phase")), ""))
+    if part is not None and part.value is False:
+        return None  # of a phase that this run has not
     for name, wanted in case.situation.items():
         here = _here(name, facts, run)
         if here is None:

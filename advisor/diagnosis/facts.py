@@ -17,6 +17,7 @@ from advisor.diagnosis.frame_facts import frame_facts
 from advisor.diagnosis.from_record import record_facts
 from advisor.diagnosis.host_users import host_user_facts
 from advisor.diagnosis.ledger_facts import ledger_facts
+from advisor.diagnosis.model_facts import model_facts
 from advisor.language import say
 from advisor.machine.inventory import Machine
 from advisor.memory.cells import Ledger, Match
@@ -62,6 +63,7 @@ def gather_facts(known: DiagnosisInputs) -> dict[str, Fact]:
     facts.update(record_facts(known.measured))
     facts.update(_figures(known.crash))
     facts.update(_run_facts(known.run))
+    facts.update(model_facts(known.run))
     facts.update(_machine_facts(known))
     model = known.run.model
     facts.update(host_user_facts(known.crash.top_users, model.parameters if model is not None else None))
@@ -274,9 +276,6 @@ def _mechanism_facts(run: Run) -> dict[str, Fact]:
     level = run.number("rollout.sleep_level")
     kept = (run.mechanics.sleep_level if level is None else level) == 1
     add("sleep_copies", sleeping and kept, say("a sleeping engine keeps its weights in host RAM at level 1"))
-    if run.model is not None:
-        add("images", run.model.vision_parameters > 0, say("the model {name}", name=run.model.name))
-        add("experts", run.model.experts > 0, say("the model {name}", name=run.model.name))
     facts.update(_batch_facts(run))
     return facts
 

@@ -8,6 +8,7 @@ from advisor.crash.evidence import Crash
 from advisor.diagnosis.fact import Fact
 from advisor.language import Sayings, say
 from advisor.memory.cells import ENGINE, TITLES, Ledger, Match, PhaseSum, owners_of
+from advisor.memory.ledger import implausible
 from advisor.run.run import Run
 from advisor.units import show_bytes
 from advisor.words import PHASE_NAMES, when
@@ -23,6 +24,8 @@ def ledger_facts(ledger: Ledger, run: Run, crash: Crash, attribution: Sequence[M
     facts: dict[str, Fact] = {}
     if run.framework == "unknown" or not (run.settings or crash.settings):
         return _tensor(attribution)  # a ledger of nothing but defaults says nothing of this run
+    if implausible(run, ledger):
+        return _tensor(attribution)
     fullest = ledger.peak("gpu") if run.topology.colocated else ledger.crowded("gpu")
     phase = ledger.phase("gpu", crash.phase) or fullest
     if phase is not None:
@@ -52,7 +55,7 @@ def ledger_facts(ledger: Ledger, run: Run, crash: Crash, attribution: Sequence[M
             activations=show_bytes(kept),
         )
         facts["ledger.logits_larger"] = Fact(logits > kept, "script", told)
-        facts["ledger.gpu_room"] = _room(ledger, phase)
+        facts["ledger.gpu_room"] = _room(ledger, phase, run)
     facts.update(_host_holder(ledger, crash))
     if fullest is not None and ledger.gpu_capacity is not None:
         size_sentences = {"size": show_bytes(fullest.expected), "total": show_bytes(ledger.gpu_capacity)}
@@ -67,17 +70,20 @@ def ledger_facts(ledger: Ledger, run: Run, crash: Crash, attribution: Sequence[M
     return facts
 
 
-def _room(ledger: Ledger, phase: PhaseSum) -> Fact:
-    """Whether the settings leave so much of the card free, at the worst, that they do not explain a shortage."""
+def _room(ledger: Ledger, phase: PhaseSum, run: Run) -> Fact:
+    """Whether the settings leave so much of the card free, at the worst, that they do not explain a shortage.
+
+    Of a launch that was seen in part nobody knows what all of them ask for.
+    """
     capacity = ledger.gpu_capacity
-    if capacity is None or ledger.doubts:
+    if capacity is None or ledger.doubts or not run.seen_whole:
         return Fact(False, "script", "")
-    because = say(
-        "by the settings {size} of {total} are in use {when}: {room} to spare",
-        when=when(phase.phase),
-        size=show_bytes(phase.expected),
-        total=show_bytes(capacity),
-        room=show_bytes(max(0, capacity - phase.expected)),
+    told = {"when": when(phase.phase), "size": show_bytes(phase.expected), "total": show_bytes(capacity)}
+    room = capacity - phase.expected
+    because = (
+        say("by the settings {size} of {total} are in use {when}: {room} to spare", room=show_bytes(room), **told)
+        if room > 0
+        else say("by the settings {size} of {total} are needed {when}", **told)
     )
     return Fact(phase.high <= ROOM * capacity, "script", because)
 

@@ -6,7 +6,8 @@ from advisor.diagnosis.conditions import all_hold
 from advisor.knowledge.schema import KnownAs, Remedy
 from advisor.language import ENGLISH, listed, say, spoken
 from advisor.plan.candidates import at_most, candidates, printed_now
-from advisor.plan.common_names import MOST_NAMES, ROLES, names_of, stated_by_name, trains_adapters
+from advisor.plan.common_names import MOST_NAMES, ROLES, names_of, stated_by_name
+from advisor.plan.options import unseen_length
 from advisor.plan.patch import not_written
 from advisor.plan.plan import Change, PlanStep
 from advisor.plan.situation import Situation
@@ -49,7 +50,12 @@ def _known_as(remedy: Remedy, situation: Situation) -> KnownAs | None:
 
 def _with_names(remedy: Remedy, situation: Situation) -> str:
     """The title with what other frameworks call the setting, where this launch has no dialect and does not name it."""
-    if situation.now.built.natives.framework is not None or remedy.knob is None:
+    if remedy.knob is None:
+        return remedy.title
+    if unseen_length(remedy, situation):
+        carrier = situation.now.built.natives.carrier(remedy.knob)
+        return say("{title}: lower {key}", title=remedy.title, key=carrier.key if carrier is not None else remedy.knob)
+    if situation.now.built.natives.framework is not None:
         return remedy.title
     names = names_of(remedy.knob, situation.knowledge)[:MOST_NAMES]
     return say("{title} (often {names})", title=remedy.title, names=listed(names)) if names else remedy.title
@@ -84,13 +90,22 @@ def next_value(remedy: Remedy, present: Native, situation: Situation) -> tuple[N
 
 
 def usual(remedy: Remedy, situation: Situation) -> bool:
-    """Whether a launch of any kind may have the setting: budgets of tokens, and passes of models beside the trained
-    one, only where it names them; what makes states smaller only where all weights are trained.
+    """Whether a launch of any kind may have the setting: budgets of tokens, passes of models beside the trained one,
+    and what is to be switched off, only where it names them; what makes states smaller only where all weights are
+    trained.
     """
-    if remedy.relieves == "states" and remedy.id != QUANTIZE and trains_adapters(situation):
+    if remedy.relieves == "states" and remedy.id != QUANTIZE and _true("lora", situation):
         return False  # what they train is small, and so are its moments
     role, _, name = (remedy.knob or "").partition(".")
-    return (role not in ROLES and name != "tokens_per_gpu") or stated_by_name(remedy, situation) is not None
+    launch = situation.predictor.inputs.launch
+    off = remedy.value is not None and remedy.value.to is False and launch is not None and not launch.missing
+    rare = role in ROLES or name == "tokens_per_gpu" or off
+    return not rare or stated_by_name(remedy, situation) is not None
+
+
+def _true(name: str, situation: Situation) -> bool:
+    fact = situation.facts.get(name)
+    return fact is not None and fact.value is True
 
 
 def settled(remedy: Remedy, situation: Situation) -> bool:

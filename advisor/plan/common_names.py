@@ -16,8 +16,6 @@ AGREED = 2 / 3
 """Of the dialects that have the name, as many must mean the same by it."""
 ROLES = ("critic", "reference", "logprob")
 """Models and passes beside the trained one; their settings bear the same names under another front."""
-_ADAPTERS = re.compile(r"q?lora_?(?:r|rank|dim|alpha|enable)?\b|peft_type|use_peft|(?:load_in|quantization_bit)")
-_OFF = frozenset(("", "0", "false", "no", "none", "null"))
 MOST_NAMES = 2
 """Names told where the launch bears none: enough to look for."""
 
@@ -52,13 +50,6 @@ def stated_by_name(remedy: Remedy, situation: Situation) -> Native | None:
         if value is not None and (not of_role or role in of_role):
             return Native(setting.key, setting.text, value, "script", setting=setting)
     return None
-
-
-def trains_adapters(situation: Situation) -> bool:
-    """Whether an unrecognised launch states a rank of adapters, or switches them or a quantised base on."""
-    launch = situation.predictor.inputs.launch
-    stated = launch.effective().values() if launch is not None else ()
-    return any(_ADAPTERS.search(one.key.lower()) and one.text.lower() not in _OFF for one in stated)
 
 
 def _spelling(knob: str, knowledge: Knowledge) -> Callable[[str], object]:

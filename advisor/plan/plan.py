@@ -78,6 +78,8 @@ class PlanStep(Struct, frozen=True):
     """No file of this launch may carry it; a caveat says why."""
     decides: Phase = "unknown"
     """The phase that ran out, else the fullest."""
+    own: str = ""
+    """The number that the user wrote in place of the plan's."""
 
     @property
     def headline(self) -> Phase | None:

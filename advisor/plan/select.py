@@ -164,8 +164,8 @@ def _taken(
     picked: list[tuple[Proposal, bool]] = []
     for choice in sorted(found, key=lambda c: c.position):
         remedy, own = choice.proposal.remedy, choice.position < offered
-        seen_from = situation if own else _seen_from(remedy, situation)
-        picked.append((taking(choice.option, remedy, seen_from, taken), own))
+        seen = situation if own else seen_from(remedy, situation)
+        picked.append((taking(choice.option, remedy, seen, taken), own))
         taken.update(choice.option.overrides)
     return picked
 
@@ -176,12 +176,12 @@ def elsewhere(proposals: Sequence[Proposal], situation: Situation, base: Overrid
     keys = {key for p in proposals for key in p.overrides} | set(base)
     remedies = [r for r in situation.remedies if r.id not in known and r.value is not None]
     remedies = [r for r in remedies if r.results == "unchanged" and r.kind == "setting" and r.memory in ("gpu", "host")]
-    made = [propose(r, _seen_from(r, situation), base) for r in sorted(remedies, key=lambda r: TIERS.index(r.tier))]
+    made = [propose(r, seen_from(r, situation), base) for r in sorted(remedies, key=lambda r: TIERS.index(r.tier))]
     found = [p for p in made if isinstance(p, Proposal) and not p.blind and p.results == "unchanged"]
     return [p for p in found if not keys & set(p.overrides)]
 
 
-def _seen_from(remedy: Remedy, situation: Situation) -> Situation:
+def seen_from(remedy: Remedy, situation: Situation) -> Situation:
     """The situation as a remedy of the other place sees it: nothing ran out there, and nothing caused it."""
     if remedy.memory == situation.place:
         return situation
@@ -217,7 +217,7 @@ def all_that_helps(proposals: Sequence[Proposal], situation: Situation, base: Ov
     """Every change that leaves the results alone and takes anything of what is missing, on top of each other."""
     chosen = dict(base)
     for proposal in [*proposals, *elsewhere(proposals, situation, base)]:
-        again = propose(proposal.remedy, _seen_from(proposal.remedy, situation), chosen)
+        again = propose(proposal.remedy, seen_from(proposal.remedy, situation), chosen)
         if isinstance(again, Proposal) and again.results == "unchanged" and not set(again.overrides) & set(chosen):
             more = {**chosen, **again.overrides}
             chosen = more if shortage(situation, more) < shortage(situation, chosen) else chosen

@@ -8,13 +8,16 @@ from msgspec.structs import replace
 
 from advisor.diagnosis.conditions import all_hold, contradicted
 from advisor.diagnosis.vendor import vendor_of
-from advisor.knowledge.schema import Advisory, Cause, Remedy
+from advisor.knowledge.schema import Cause, Remedy
 from advisor.language import clauses, listed, say, sentences
+from advisor.memory.cells import Place
 from advisor.memory.fit import finding_clause, worst_of_each_place
+from advisor.memory.ledger import implausible, peak_rises
 from advisor.memory.predict import Prediction
 from advisor.memory.squeeze import squeeze_clause
 from advisor.plan.as_in_case import beside, case_steps
 from advisor.plan.by_hand import advice_step, settled, usual
+from advisor.plan.options import unseen_length
 from advisor.plan.plan import NotProposed, Plan, PlanStep
 from advisor.plan.propose import Proposal, propose
 from advisor.plan.provisional import provisional_steps
@@ -30,9 +33,10 @@ from advisor.plan.select import (
     together,
 )
 from advisor.plan.situation import Situation
-from advisor.plan.steps import newly_triggered_steps, step_of, version_steps
+from advisor.plan.steps import mending_step, step_of
 from advisor.plan.turns import holder_unknown, in_turns
 from advisor.plan.vendor import in_force, in_words_of
+from advisor.plan.versions import blamed, newly_triggered_steps, suspected, version_steps
 from advisor.plan.ways_out import squeezed, ways_out
 from advisor.run.bound import native
 from advisor.units import show_bytes
@@ -42,9 +46,6 @@ WORTH_A_STEP = 0.02
 """Fraction of a card: a change that saves less where it died, and is not enough, is not worth a step."""
 FIRST_FEW = 3
 """Steps that everybody reads: where no sum explains it, a version that may be at fault stands right behind them."""
-ENGINES = ("vllm", "sglang")
-MOST_SUSPECTED = 2
-"""Libraries whose version is worth a look before anything is changed."""
 MOST_BY_HAND = 6
 """Steps named for a launch without a dialect: a list, not a catalogue."""
 
@@ -53,18 +54,19 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
     """The plan for a cause: steps in order, the selected ones a set that fits where one exists."""
     awake, situation = situation, situation.without_latent_faults()
     proposals, refused = _propose_all(situation, cause)
-    bad, looks_like, possible = _versions(situation, cause)
+    bad, looks_like, possible = blamed(situation, cause)
     known_bad = version_steps(situation, bad)
     proven = {step.group for step in known_bad if step.selected}
     steps = [step for step in known_bad if step.group in proven]
-    maybe = version_steps(situation, looks_like)[:1] or ([] if steps else _suspected(situation, cause))
+    maybe = version_steps(situation, looks_like)[:1] or ([] if steps else suspected(situation, cause))
     healed = any(step.selected for step in steps)
     # first see which version it is, before results are given up
     predictor = situation.predictor
     undecided = predictor.died is None and predictor.crash.verdict == "oom"  # which memory it was is still open
     # no ledger of GPU or host counts what ran out there
-    quiet = healed or undecided or cause.memory in ("unknown", "shm")
-    picked = Selected({}) if quiet else select(proposals, situation, cause, only_same_results=bool(maybe))
+    quiet = healed or undecided or cause.memory in ("unknown", "shm") or bool(situation.now.run.lost)
+    same = bool(maybe) or situation.now.run.quoted  # results are not given up for what was seen in part
+    picked = Selected({}) if quiet else select(proposals, situation, cause, only_same_results=same)
     beyond = "" if healed else _beyond(picked, proposals, situation, maybe)
     against = exclusions(proposals, situation)
     for proposal in (picked.own.get(p.remedy.id, p) for p in proposals):
@@ -76,22 +78,29 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
     steps = maybe + steps  # a version nobody named is worth one look before anything else is given up
     by_hand = _each_key_once([advice_step(remedy, situation) for remedy in _advice(situation, cause)])
     if situation.now.built.natives.framework is None:  # a list, not a catalogue
-        by_hand = (in_turns(by_hand, situation) if holder_unknown(situation, cause) else by_hand)[:MOST_BY_HAND]
+        by_hand = (in_turns(by_hand, situation, cause) if holder_unknown(situation, cause) else by_hand)[:MOST_BY_HAND]
     steps = merged(steps, by_hand, cause)
-    steps = in_turns(steps, situation) if holder_unknown(situation, cause) else steps
+    steps = in_turns(steps, situation, cause) if holder_unknown(situation, cause) else steps
     # a bad version that this crash does not show is no reason to change an environment before a setting
-    steps = _before_results(steps, [step for step in known_bad if step.group not in proven], FIRST_FEW)
+    steps = _behind_first(steps, [step for step in known_bad if step.group not in proven])
     most_before = len(steps) if cause.counted else FIRST_FEW
     steps = _before_results(steps, version_steps(situation, possible)[:1] if not maybe else [], most_before)
     steps += provisional_steps(situation, cause)
+    steps = _leading(steps, situation)
     if situation.now.built.natives.framework is not None and cause.memory not in ("unknown", "none"):
         steps = beside(case_steps(situation), steps)
-    return finish(awake, [*newly_triggered_steps(awake, chosen), *steps], refused, beyond)
+    mending = mending_step(situation)
+    first = [*([mending] if mending is not None else []), *newly_triggered_steps(awake, chosen)]
+    return finish(awake, [*first, *steps], refused, beyond)
 
 
 def _beyond(picked: Selected, proposals: Sequence[Proposal], situation: Situation, versions: Sequence[PlanStep]) -> str:
     """What is said where no set of the changes is enough, or where nothing is switched on for want of an answer."""
     chosen = together([*picked.own.values(), *picked.companions])
+    if situation.now.run.lost:
+        return say("Nothing is switched on before the command is whole: what the comment keeps from it may be enough.")
+    if picked.too_little and situation.now.run.quoted:
+        return say("Only a part of the launch was seen: what is missing decides how far these go.")
     if picked.too_little and (unseen := next((p for p in proposals if p.blind and p.fits), None)) is not None:
         return say(
             "Enough by this count, unless the part of the launch that was not seen has it already: {title}.",
@@ -121,6 +130,8 @@ def finish(situation: Situation, steps: list[PlanStep], refused: tuple[NotPropos
     vendor = vendor_of(situation.predictor.crash, inputs.machine, situation.knowledge.gpus)
     named = (in_words_of(vendor, step) for step in steps)
     kept = (step for step in named if not in_force(step, situation))
+    if implausible(situation.now.run, situation.now.ledger):
+        kept = (replace(step, saves={}, host_saves={}) for step in kept)
     ranked = tuple(replace(step, rank=number) for number, step in enumerate(kept, 1))
     fixed = any(step.selected and step.kind == "version" for step in ranked)
     after = situation.predictor.predict(overrides_of(ranked), fixed)
@@ -207,9 +218,14 @@ def _saves_elsewhere(proposal: Proposal, situation: Situation, own: bool, first:
 
     `own`: the cause names it; `first`: before all others (an engine without room wants a larger share of the card).
     """
+    inert = bool(proposal.facts) and all(dict(fact.moves) == {"all": "none"} for fact in proposal.facts)
+    if inert and not situation.now.run.era_assumed:  # in another version it may hold what it does not in this
+        return say("by itself it shrinks nothing that is held at once")
     if proposal.fits is None or proposal.documented:
         return ""
     phase = situation.fullest
+    if not first and min(proposal.saves.values(), default=0) < 0 and max(proposal.saves.values(), default=0) <= 0:
+        return say("here it would take more in {phase}, not less", phase=PHASE_TITLES[phase])
     whole = situation.now.run.seen_whole
     guessed = situation.phase == "unknown" and (not whole or phase not in tight(situation, {}))
     if guessed and any(size > 0 for size in proposal.saves.values()):
@@ -223,9 +239,7 @@ def _saves_elsewhere(proposal: Proposal, situation: Situation, own: bool, first:
         return say("here it would take more in {phase}, not less", phase=PHASE_TITLES[phase])
     elsewhere = [PHASE_TITLES[p] for p, size in proposal.saves.items() if size > 0]
     if not elsewhere and own:
-        inert = bool(proposal.facts) and all(dict(fact.moves) == {"all": "none"} for fact in proposal.facts)
-        inert = inert and not situation.now.run.era_assumed  # in another version it may hold what it does not in this
-        return say("by itself it shrinks nothing that is held at once") if inert else ""
+        return ""
     if not elsewhere:
         return say("it saves nothing in {phase}", phase=PHASE_TITLES[phase])
     return say("it saves nothing in {phase}, only in {others}", phase=PHASE_TITLES[phase], others=listed(elsewhere))
@@ -285,35 +299,11 @@ def _gives_way(step: PlanStep) -> bool:
     return not shown and step.kind != "version"
 
 
-def _versions(situation: Situation, cause: Cause) -> tuple[list[Advisory], list[Advisory], list[Advisory]]:
-    """Advisories of versions known or said to be bad; of unknown ones those whose signs the crash bears; and others.
-
-    Where nothing is proved, an unknown version is no advice.
-    """
-    bad: list[Advisory] = []
-    signs: list[Advisory] = []
-    others: list[Advisory] = []
-    for advisory in situation.advisories:
-        if situation.leak_assumed or f"library.{advisory.library}" in situation.facts:
-            bad.append(advisory)
-        elif cause.memory != "unknown":
-            shown = all_hold([*advisory.when, *advisory.signs], situation.facts) is not None
-            (signs if shown else others).append(advisory)
-    return bad, signs, others
-
-
-def _suspected(situation: Situation, cause: Cause) -> list[PlanStep]:
-    """One version to look up per library, where the cause may be a version and nothing tells which is installed."""
-    kinds = {remedy.id: remedy.kind for remedy in situation.remedies}
-    if not any(kinds.get(name) == "version" for name in cause.remedies):
-        return []
-    by_library: dict[str, Advisory] = {}
-    idle = () if situation.now.built.natives.rolls_out else ENGINES
-    for advisory in situation.suspected:
-        if f"library.{advisory.library}" not in situation.facts and advisory.library not in idle:
-            by_library.setdefault(advisory.library, advisory)
-    steps = (version_steps(situation, [advisory])[:1] for advisory in by_library.values())
-    return [replace(step, selected=False) for found in steps for step in found][:MOST_SUSPECTED]
+def _behind_first(steps: list[PlanStep], later: list[PlanStep]) -> list[PlanStep]:
+    """`later` behind the first few steps, and behind everything that is switched on."""
+    last = max((i for i, step in enumerate(steps) if step.selected), default=-1) + 1
+    at = max(last, min(FIRST_FEW, len(steps)))
+    return [*steps[:at], *later, *steps[at:]]
 
 
 def _before_results(steps: list[PlanStep], later: list[PlanStep], most: int) -> list[PlanStep]:
@@ -322,6 +312,15 @@ def _before_results(steps: list[PlanStep], later: list[PlanStep], most: int) -> 
     changing = (i for i, step in enumerate(steps) if i >= last and step.results == "changed")
     at = max(last, min(next(changing, len(steps)), most))
     return [*steps[:at], *later, *steps[at:]]
+
+
+def _leading(steps: Sequence[PlanStep], situation: Situation) -> list[PlanStep]:
+    """The usual ways out of this kind of run among the first few steps, behind whatever is switched on."""
+    facts = situation.facts
+    usual = {r.id for r in situation.remedies if r.leads_when and all_hold(r.leads_when, facts) is not None}
+    at = max(FIRST_FEW - 1, *(i + 1 for i, step in enumerate(steps) if step.selected), 0)
+    led = [step for step in steps[at:] if step.id in usual]
+    return [*steps[:at], *led, *(step for step in steps[at:] if step not in led)]
 
 
 def _with_companions(steps: list[PlanStep], companions: list[PlanStep]) -> list[PlanStep]:
@@ -360,13 +359,15 @@ def _advice(situation: Situation, cause: Cause) -> list[Remedy]:
         concerning = [r for r in concerning if not settled(r, situation) and usual(r, situation)]
         concerning.sort(key=lambda r: r.results == "changed" and r.id not in cause.leads)
         return concerning
-    return [r for r in wanted if r.value is None or _has_no_key(r, situation)]
+    return [r for r in wanted if (r.value is None and r.kind != "data") or _has_no_key(r, situation)]
 
 
 def _has_no_key(remedy: Remedy, situation: Situation) -> bool:
     """Whether a remedy that can be told without a key has none here."""
     if remedy.kind == "data":
         return not situation.now.built.natives.carriers(remedy.knob or "")
+    if unseen_length(remedy, situation):
+        return _concerns(remedy, situation)
     return remedy.by_hand and not isinstance(propose(remedy, situation, {}), Proposal)
 
 
@@ -382,10 +383,13 @@ def _shortfall(situation: Situation, after: Prediction, chosen: bool) -> str:
     if not after.ledger.gpu:
         return ""  # what is missing is told where the sums would be
     worst = worst_of_each_place(after.fit)
-    # where nothing changes, the size of the place that did not run out decides nothing
+    # the size of the place that did not run out decides nothing where no change moves anything there
+    other: Place = "host" if situation.place == "gpu" else "gpu"
+    moved = chosen and peak_rises(situation.now.ledger, after.ledger, other)
     against = [
-        finding_clause(one) for one in worst if chosen or one.place == situation.place or one.reason != "capacity"
+        finding_clause(one) for one in worst if moved or one.place == situation.place or one.reason != "capacity"
     ]
+    against = [] if after.run.quoted else against  # nor a sum of settings that nobody saw
     if after.fit.verdict != "does_not_fit":
         said = after.run.doubts  # each face tells these at the head of its plan
         doubts = (doubt for doubt in after.ledger.doubts if after.fit.fits is not None and doubt not in said)

@@ -4,21 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from msgspec.structs import replace
-
-from advisor.knowledge.schema import Advisory, Remedy
 from advisor.language import say, sentences
-from advisor.memory.ledger import difference
-from advisor.memory.predict import Overrides
-from advisor.plan.patch import no_place_because, not_written, pip_install
+from advisor.plan.patch import no_place_because, not_written
 from advisor.plan.plan import Change, PlanStep, StepKind
 from advisor.plan.propose import Proposal
-from advisor.plan.reported import reported_by
 from advisor.plan.situation import Situation
 from advisor.run.bound import EnvironmentPrefix, Native
 from advisor.run.dialect import beside_file
 from advisor.units import show_bytes
-from advisor.words import PHASE_TITLES, Basis, Phase, filled, when
+from advisor.words import PHASE_TITLES, Phase, filled, when
 
 
 def step_of(proposal: Proposal, situation: Situation, selected: bool) -> PlanStep:
@@ -54,6 +48,29 @@ def step_of(proposal: Proposal, situation: Situation, selected: bool) -> PlanSte
         group=remedy.knob or remedy.id,
         host_saves={phase: size for phase, size in proposal.other_saves.items() if size},
         no_place=bool(elsewhere),
+        decides=situation.fullest,
+    )
+
+
+def mending_step(situation: Situation) -> PlanStep | None:
+    """The step that gives the program the settings which a comment in its command keeps from it; None without any."""
+    lost = situation.now.run.lost
+    if not lost:
+        return None
+    return PlanStep(
+        id="mend-command",
+        rank=0,
+        title=say("Take the comment out of the command first"),
+        kind="manual",
+        tier="free",
+        changes=(),
+        results="changed",
+        basis="computed",
+        saves={},
+        place=situation.place,
+        why=sentences(lost),
+        costs=say("the settings below it come into force: look at each"),
+        group="mend-command",
         decides=situation.fullest,
     )
 
@@ -174,95 +191,3 @@ def _where(proposal: Proposal, situation: Situation) -> str:
     if proposal.saves.get(situation.phase) or not any(size > 0 for size in proposal.saves.values()):
         return say("where it failed")
     return say("{when}", when=when(max(proposal.saves, key=lambda phase: proposal.saves[phase])))
-
-
-# --- versions ------------------------------------------------------------------------------------------------------
-
-
-def version_steps(situation: Situation, advisories: Iterable[Advisory]) -> list[PlanStep]:
-    """Ways out of a bad library version: a step for each safe neighbour, the first selected where it is the cause.
-
-    Where one version is the way out of two faults, it is one step.
-    """
-    remedy = _other_version(situation)
-    if remedy is None:
-        return []
-    steps: dict[str, PlanStep] = {}
-    for advisory in advisories:
-        for number, specifier in enumerate(advisory.safe):
-            step = _version_step(remedy, advisory, specifier, situation, first=number == 0)
-            if step.id not in steps or (step.selected and not steps[step.id].selected):
-                steps[step.id] = step
-    return list(steps.values())
-
-
-def _other_version(situation: Situation) -> Remedy | None:
-    return next((r for r in situation.remedies if r.kind == "version" and r.memory == situation.place), None)
-
-
-def newly_triggered_steps(situation: Situation, chosen: Overrides) -> list[PlanStep]:
-    """Ways out of a bad version whose fault the chosen changes would trigger: the first is selected with them."""
-    remedy = _other_version(situation)
-    if remedy is None:
-        return []
-    return [
-        replace(
-            _version_step(remedy, advisory, specifier, situation, first=number == 0, chosen=chosen),
-            selected=number == 0,
-            caveats=(say("needed only with the changes below: without them this fault sleeps"),),
-        )
-        for advisory in situation.newly_triggered(chosen)
-        for number, specifier in enumerate(advisory.safe)
-    ]
-
-
-def _version_step(
-    remedy: Remedy,
-    advisory: Advisory,
-    specifier: str,
-    situation: Situation,
-    first: bool,
-    chosen: Overrides | None = None,
-) -> PlanStep:
-    fact = situation.facts.get(f"library.{advisory.library}")
-    old = str(fact.value) if fact is not None else None
-    new = specifier.removeprefix("==")
-    proven = advisory.cause == situation.cause and (old is not None or situation.leak_assumed)
-    documented = next(
-        (reported_by(c) for c in situation.cases if new in map(str, c.values.get(advisory.library, []))), ""
-    )
-    basis: Basis = "documented" if documented or proven else "estimated"
-    words = {"library": advisory.library, "old": old or say("at {versions}", versions=advisory.versions), "new": new}
-    caveats = (
-        ()
-        if old is not None
-        else (
-            say(
-                "only if {library} is one of {versions}: check with `pip show {library}`",
-                library=advisory.library,
-                versions=advisory.versions,
-            ),
-        )
-    )
-    held, given_back = situation.predictor.predict(chosen or {}), situation.predictor.predict(chosen or {}, fixed=True)
-    healed = difference(held.ledger, given_back.ledger, situation.place)
-    how = say("To change it: {command}", command=f"`{pip_install(advisory.library, new)}`")
-    return PlanStep(
-        id=f"use-{advisory.library}-{new.lstrip('<>=~ ')}",
-        rank=0,
-        title=say("Change {library} to {version}", library=advisory.library, version=new),
-        kind="version",
-        tier="version",
-        changes=(Change(advisory.library, old, new),),
-        results="unchanged",
-        basis=basis,
-        saves={phase: size for phase, size in healed.items() if size},
-        place=situation.place,
-        why=sentences([" ".join(advisory.says.split()), filled(" ".join(remedy.says.split()), words), how]),
-        costs=remedy.costs,
-        caveats=caveats,
-        sources=tuple(s for s in (advisory.source, remedy.source) if s),
-        documented=documented,
-        selected=proven and first,
-        group=f"version-{advisory.library}",
-    )

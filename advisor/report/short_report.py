@@ -15,6 +15,7 @@ from advisor.hostile import cells, clean_line
 from advisor.language import Sayings, clauses, listed, say, say_count, sentences
 from advisor.memory.cells import TITLES, Owner, PhaseSum, Place
 from advisor.memory.fit import FitVerdict, capacity_of, worst_of_each_place
+from advisor.memory.ledger import peak_rises
 from advisor.plan.plan import Plan, PlanStep
 from advisor.report import phrases
 from advisor.report.layout import cut_front, join, section, table, wrap
@@ -49,6 +50,8 @@ UNPROVEN = "unproven"
 """An answer that no evidence contradicts."""
 _OPTION = re.compile(r"--[a-z-]+")
 _SENTENCES = re.compile(r"(?<=[.!?]) (?=[A-Z\d])|(?<=[。！？])")
+OTHER = "other"
+"""The answer that names nothing, so that whatever the evidence names agrees with it."""
 _PROMISES: Sayings[FitVerdict] = Sayings(
     {
         "fits": "With these the run is expected to fit.",
@@ -65,6 +68,8 @@ _ONE_SIDE: Sayings[Place] = Sayings(
     }
 )
 """The same where the size of one place is all that is not known."""
+_ENOUGH: Sayings[Place] = Sayings({"gpu": "With these host RAM suffices.", "host": "With these the cards suffice."})
+"""The same where the changes move nothing to that place."""
 
 
 def short_report(state: State) -> str:
@@ -152,7 +157,7 @@ def _cause(state: State, guessed: bool) -> list[str]:
         else []
     )
     for step in diagnosis.path:
-        if step.suggested not in ("", step.answer, UNPROVEN):
+        if step.suggested not in ("", step.answer, UNPROVEN) and step.answer != OTHER:
             other = next((choice.title for choice in step.choices if choice.id == step.suggested), step.suggested)
             told = {"asks": step.asks, "answer": phrases.answer_title(step), "other": other}
             lines += wrap(say("{asks} You said: {answer}. The evidence says: {other}.", **told), 2, 4)
@@ -221,7 +226,7 @@ def _changes(state: State) -> list[str]:
     others = [step for step in plan.steps if not step.selected]
     if not plan.steps:
         return wrap(plan.shortfall, 2)
-    lines = wrap(sentences((_promise(plan), _worst(_unsaid(plan.shortfall, state)))), 2)
+    lines = wrap(sentences((_promise(state), _worst(_unsaid(plan.shortfall, state)))), 2)
     for number, step in enumerate(chosen, 1):
         lines += _chosen(f"{number}.", step)
     cure = plan.steps[0]  # a larger share saves nothing, and may be what an engine lacks
@@ -235,11 +240,16 @@ def _changes(state: State) -> list[str]:
     return lines + _more(len(others) - len(shown))
 
 
-def _promise(plan: Plan) -> str:
+def _promise(state: State) -> str:
+    plan = state.plan
     if not plan.selected():
         return ""
+    if state.run.quoted:
+        return say("Whether these suffice cannot be said from a part of the launch.")
     beside = plan.fit.fits_beside
-    return _PROMISES[plan.fit.verdict] if beside is None else _ONE_SIDE[beside]
+    if beside is None or plan.before is None or plan.after is None:
+        return _PROMISES[plan.fit.verdict]
+    return (_ONE_SIDE if peak_rises(plan.before, plan.after, beside) else _ENOUGH)[beside]
 
 
 def _unsaid(shortfall: str, state: State) -> str:
@@ -309,8 +319,8 @@ def _memory(state: State) -> list[str]:
     """What was measured, else who holds how much in the phase that died, now and after; [] if that explains nothing."""
     plan, ledger = state.plan, state.ledger
     place: Place = "host" if state.diagnosis.memory == "host" else "gpu"
-    if state.crash.verdict == "not_oom":
-        return []
+    if state.crash.verdict == "not_oom" or (state.run.quoted and state.measured is None):
+        return []  # of a launch that is known in part the sums are not the run's
     if state.measured is not None:
         return section(say("What the watcher measured, GiB"), record_lines(state.measured, ledger))
     short: Phase = next((one.phase for one in worst_of_each_place(plan.fit) if one.place == place), "unknown")

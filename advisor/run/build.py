@@ -79,7 +79,8 @@ class BuiltRun(Struct):
 
 def build_run(inputs: RunInputs) -> BuiltRun:
     """Bind the dialect to the launch. Without a dialect the run is "unknown" with the machine's topology."""
-    framework, launch = inputs.recognised.framework, inputs.launch
+    framework = inputs.recognised.framework
+    launch = _as_quoted(framework, inputs.launch)
     shipped = shipped_files(framework, launch.missing) if launch else ()
     libraries = {**_of_framework(inputs.recognised), **inputs.machine.libraries}
     shows_all = _shows_all(inputs.recognised, launch)
@@ -144,7 +145,7 @@ def build_run(inputs: RunInputs) -> BuiltRun:
         mechanics=mechanics,
         settings=launch.settings if launch else (),
         notes=(
-            *version_notes(inputs.recognised, launch),
+            *inputs.tables.once("version notes", lambda: version_notes(inputs.recognised, launch)),
             *unknown_note(unknown),
             *_notes(framework, launch, topology, inputs.machine, shape, name, sized=inputs.sized),
             *(chosen.note for chosen in _chosen(framework, natives, algorithm) if chosen.note),
@@ -158,7 +159,7 @@ def build_run(inputs: RunInputs) -> BuiltRun:
         assumed_mechanics=filled.assumed,
         uncounted=uncounted(framework, natives) if shows_all else (),
         doubts=(
-            *newer_than_read(inputs.recognised),
+            *inputs.tables.once("newer", lambda: newer_than_read(inputs.recognised)),
             *(_of_its_own(name, inputs.recognised) for name in shipped),
             *doubts_of([one for one in launch.not_found if one.file not in shipped] if launch else (), unread),
         ),
@@ -166,6 +167,8 @@ def build_run(inputs: RunInputs) -> BuiltRun:
         unknown_keys=unknown,
         newest_read=framework.newest_read if framework else None,
         cuts=launch.cuts if launch is not None else (),
+        lost=launch.lost if launch is not None else (),
+        quoted=launch is not None and launch.partial,
         seen_whole=shows_all and launch is not None and not launch.partial,
     )
     return BuiltRun(run, natives)
@@ -209,6 +212,21 @@ def _missing(framework: Framework | None, launch: Launch | None) -> tuple[str, .
         return ()
     shipped, file = shipped_files(framework, launch.missing), elsewhere(framework, launch)
     return tuple(name for name in launch.missing if name not in shipped) + ((file,) if file else ())
+
+
+def _as_quoted(framework: Framework | None, launch: Launch | None) -> Launch | None:
+    """The launch, marked as a part of one where it lacks what the framework does not start without."""
+    if framework is None or launch is None or launch.partial or launch.leaves_open:
+        return launch
+    own = {key.lstrip("-").replace("-", "_") for key in launch.effective()}
+    lacking = next((group for group in framework.always_set if own.isdisjoint(group)), None)
+    if lacking is None:
+        return launch
+    told = {"framework": framework.title, "key": lacking[0]}
+    note = say(
+        "{framework} does not start without {key}: this is a part of the launch, and the rest is not known", **told
+    )
+    return replace(launch, partial=True, notes=(*launch.notes, note))
 
 
 def _shows_all(recognised: Recognised, launch: Launch | None) -> bool:

@@ -198,6 +198,10 @@ class Run(Struct, frozen=True):
     """Up to where the dialect was read upstream; None: it has no releases, or there is no dialect."""
     cuts: tuple[str, ...] = ()
     """Sentences on what the text of the launch loses; they stand among the notes, too."""
+    lost: tuple[str, ...] = ()
+    """Those of them that tell what the program was not given, although the text holds it."""
+    quoted: bool = False
+    """Only a part of the launch was given."""
     seen_whole: bool = False
     """The whole launch was read, so what it leaves out is at the framework's default."""
 

@@ -26,8 +26,10 @@ _QUANTISED = re.compile(
     r"-(?P<kind>awq|gptq|bnb|nf4|fp8|autoround)(?:-?(?:int|w)?-?(?P<bits>[48])(?:bits?)?)?(?![a-z0-9])"
 )
 """How published checkpoints are called: "-AWQ", "-GPTQ-Int4", "-bnb-4bit", "-FP8"."""
-_TOWER = re.compile(r"(?<![a-z])(?:vl|omni|vision)(?![a-z])")
-"""Marks of a model that also sees."""
+_TOWER = re.compile(
+    r"(?<![a-z])(?:[a-z]*vlm?\d*|[a-z]*omni|vision|[a-z]*llava|pixtral|idefics\d*|paligemma|molmo|ovis\d*|janus|minicpm-[ov]|glm-4(?:\.\d)?v)(?![a-z])"
+)
+"""How models that also see are called: "Qwen2-VL", "InternVL3", "MiniCPM-V", "llama-3.2-11b-vision"."""
 _FAMILY = re.compile(r"[a-z]+")
 SHARED_PART_OF_EXPERTS = 0.84
 """An "8x7B" has fewer than 56B parameters because attention is shared: Mixtral-8x7B 46.7 of 56, 8x22B 141 of 176."""
@@ -102,9 +104,8 @@ def _estimated(name: str, models: Sequence[ModelFact]) -> ModelShape | None:
     It is one with experts where the name tells an active part, else a dense one.
     """
     for part in _components(name):
-        size, experts = size_in_name(part), _ACTIVE.search(part) is not None
-        sees = _TOWER.search(part) is not None
-        alike = [fact for fact in models if bool(fact.experts) == experts and (sees or not fact.vision_parameters)]
+        size, experts, sees = size_in_name(part), _ACTIVE.search(part) is not None, sees_by_name(part)
+        alike = [f for f in models if bool(f.experts) == experts and bool(f.vision_parameters) == sees]
         if size is None or not alike:
             continue
         kin = [fact for fact in alike if _family(fact) in part] or alike
@@ -127,6 +128,11 @@ def _family(fact: ModelFact) -> str:
     """ "Qwen2.5-7B" → "qwen"."""
     word = _FAMILY.match(_plain(fact.name))
     return word.group() if word else _plain(fact.name)
+
+
+def sees_by_name(name: str) -> bool:
+    """Whether a model's name says that it takes pictures, too."""
+    return any(_TOWER.search(part) for part in _components(name))
 
 
 def bits_in_name(name: str) -> int | None:

@@ -192,8 +192,10 @@ def _names(expression: Expression | None, fact: TopologyFact) -> set[str]:
 
 
 def _as_stated(unread: Mapping[str, str], natives: Natives, machine: Machine, cards: int, many: str) -> str:
-    """What of the machine is taken for counts that cannot be read, in words; "" where it tells none."""
+    """What of the machine is taken for counts that cannot be read, in words; "" where it tells none of the cards."""
     clauses: list[str] = []
+    if "gpus" in unread.values() and not cards:
+        return ""
     for place, of in unread.items():
         name = place if _is_given(place, natives) else say("what the launcher is given")
         told = {"place": name, "count": cards if of == "gpus" else machine.nodes or 1}

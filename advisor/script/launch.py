@@ -51,6 +51,8 @@ class Launch(Struct, frozen=True):
     """There may be settings that are not listed: arguments from outside, or a file that was not found."""
     cuts: tuple[str, ...] = ()
     """Sentences on what the text of the command loses, or would lose in bash: a missing `\\`, a comment, its end."""
+    lost: tuple[str, ...] = ()
+    """Those of them that tell what the program was not given, although the text holds it."""
     partial: bool = False
     """Only a part of the launch was given: what stands above or below that part is not known."""
     folder: str = ""

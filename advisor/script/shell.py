@@ -198,7 +198,7 @@ def _complete(reading: ShellReading, draft: ShellLaunch, base: Path) -> ShellLau
     options = {s.key.lstrip("-").replace("-", "_"): s.key for s in own if s.key.startswith("--")}
     settings = effective([*(replace(s, key=options.get(s.key, s.key)) for s in followed.settings), *own])
     settings = interpolated(settings, environment(draft))
-    command, found, unlisted, cut_short = draft.command, draft.found, _unlisted(draft), _cuts(reading, draft)
+    command, found, unlisted, (cut, lost) = draft.command, draft.found, _unlisted(draft), _cuts(reading, draft)
     launch = Launch(
         draft.launch.index,
         clean(found.program),
@@ -210,7 +210,8 @@ def _complete(reading: ShellReading, draft: ShellLaunch, base: Path) -> ShellLau
         found.interpreter,
         followed.files,
         notes=(
-            *cut_short,
+            *cut,
+            *lost,
             *_of_engine(found),
             *_not_exported(reading, command),
             *unlisted,
@@ -223,7 +224,8 @@ def _complete(reading: ShellReading, draft: ShellLaunch, base: Path) -> ShellLau
         folder=command.folder.decode("utf-8", "surrogateescape"),
         launcher_unread=_launcher_unread(draft),
         spreads=_spreads(draft),
-        cuts=cut_short,
+        cuts=(*cut, *lost),
+        lost=lost,
         partial=cuts.ends_open(reading.data[0], command.simple),
     )
     return ShellLaunch(command, found, draft.arguments, launch, draft.group)
@@ -369,8 +371,8 @@ def _unlisted(draft: ShellLaunch) -> list[str]:
     return [say("More arguments may follow that are not known: {reason}.", reason=clean(reason)) for reason in reasons]
 
 
-def _cuts(reading: ShellReading, draft: ShellLaunch) -> tuple[str, ...]:
-    """What the text of a command loses, or would lose in bash, in sentences."""
+def _cuts(reading: ShellReading, draft: ShellLaunch) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Sentences on what the text of a command would lose in bash or ends before, and on what it does lose."""
     simple, text = draft.command.simple, draft.command.text
 
     def line(at: int) -> int:
@@ -378,12 +380,13 @@ def _cuts(reading: ShellReading, draft: ShellLaunch) -> tuple[str, ...]:
         return 0 if place is None else line_at(reading.starts[place.doc], place.start)
 
     if not draft.found.program:  # a piece without its command: nobody pastes one line by line with backslashes
-        return ()
-    told = [cuts.told_of_join(one, line(one.at)) for one in reading.cuts if simple.start <= one.start <= simple.end]
-    if (lost := cuts.cut_below(simple, text.data)) is not None:
-        told.append(cuts.told_of_loss(lost, line(lost.at)))
+        return (), ()
+    meant = [cuts.told_of_join(one, line(one.at)) for one in reading.cuts if simple.start <= one.start <= simple.end]
+    lost: list[str] = []
+    if (below := cuts.cut_below(simple, text.data)) is not None:
+        lost.append(cuts.told_of_loss(below, line(below.at)))
     if (above := cuts.variables_above(text.data, simple.start)) is not None:
-        told.append(cuts.told_of_variables(line(above[0]), above[1], clean(draft.found.program)))
+        lost.append(cuts.told_of_variables(line(above[0]), above[1], clean(draft.found.program)))
     if cuts.ends_open(reading.data[0], simple):
-        told.append(say("The text ends with a `\\`: settings that may follow are not in it."))
-    return tuple(told)
+        meant.append(say("The text ends with a `\\`: settings that may follow are not in it."))
+    return tuple(meant), tuple(lost)

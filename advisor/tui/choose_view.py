@@ -102,6 +102,7 @@ class ChooseScreen(StageScreen):
 
     STAGE = "choose"
     TITLE_WORDS = mark("Which run died?")
+    CLICKED_AGAIN = "go_on"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "go_on", "open", tooltip="read the marked run"),
         Binding("f", "files", "files", tooltip="choose script and log in a tree of folders"),
@@ -257,6 +258,7 @@ class FilesView(Overlay):
     """Enter opens a folder or chooses a file; Esc takes what was chosen back to the list of runs."""
 
     TITLE_WORDS = mark("Files")
+    CLICKED_AGAIN = "take"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter,space", "take", "open or choose", key_display="enter", tooltip="open a folder, choose a file"),
         Binding("right,l", "open", "open", show=False, tooltip="open the marked folder"),

@@ -10,9 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 if TYPE_CHECKING:
     from advisor.crash.evidence import Crash
+    from advisor.given import GivenName
+    from advisor.plan.own_number import Fitting
     from advisor.session import SessionRequest, State
 
 
@@ -66,6 +69,8 @@ class SessionDriver(Struct, frozen=True):
     """The bundled crash lies in the program's own folder: its patch is written where the user is."""
     switched: Mapping[str, bool] = field(default_factory=dict)
     """Steps to be switched once the plan is made: a session that is resumed."""
+    numbers: Mapping[str, str] = field(default_factory=dict)
+    """Step → the number that the user wrote for it."""
 
     def ends(self) -> Crash | None:
         """What the ends of long logs prove; None where no log is long. Loads nothing but what reads logs."""
@@ -86,7 +91,8 @@ class SessionDriver(Struct, frozen=True):
         """Read and diagnose, telling `notice` what is being read; `early` gets a first State of what `ends` proves."""
         from advisor import session, session_store
 
-        return session_store.with_switches(session.open_session(self.asked, notice, early, ends), self.switched)
+        state = session.open_session(self.asked, notice, early, ends)
+        return session_store.with_switches(state, self.switched, self.numbers)
 
     def carry_over(self, before: State, now: State) -> State:
         """`now` with the answers and switches that the user made in `before`."""
@@ -105,6 +111,28 @@ class SessionDriver(Struct, frozen=True):
         from advisor import session
 
         return session.toggle(state, step_id)
+
+    def say_otherwise(self, state: State, name: GivenName, text: str) -> State:
+        """The session with one thing of run or machine said otherwise; "": it is not said any more."""
+        from advisor import session
+        from advisor.given import with_text
+
+        framework = next((one for one in state.knowledge.frameworks if one.framework == state.run.framework), None)
+        now = replace(state.asked, answers=dict(state.answers))
+        asked = with_text(now, name, text, framework.package if framework is not None else "")
+        return session.asked_otherwise(state, asked)
+
+    def give_number(self, state: State, step_id: str, text: str) -> State:
+        """Switch a step on at a number that the user wrote."""
+        from advisor import session
+
+        return session.give_number(state, step_id, text)
+
+    def numbers_of(self, state: State, step_id: str) -> Fitting:
+        """The numbers that a step may have, and whether the run fits with each."""
+        from advisor import session
+
+        return session.numbers_of(state, step_id)
 
     def preview(self, state: State) -> Preview:
         """The patch of the selected steps; writes nothing."""

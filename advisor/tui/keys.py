@@ -24,6 +24,7 @@ _NAMES = {
     "N": "N",
     "colon": ":",
     "slash": "/",
+    "equals_sign": "=",
 }
 _SIDES = {"-1": "_before", "1": "_after"}
 

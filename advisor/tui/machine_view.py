@@ -37,7 +37,7 @@ from advisor.words import Source
 if TYPE_CHECKING:
     from advisor.session import State
 
-_SOURCE_WORDS: Sayings[Source] = Sayings(
+SOURCE_WORDS: Sayings[Source] = Sayings(
     {"measured": "measured here", "described": "described by you", "log": "read in the log"}
 )
 _KNOB_WORDS = Sayings(
@@ -67,11 +67,12 @@ def _whose(machine: Machine) -> str:
     return say("What the nodes have; of each thing, the least") if machine.members else say(BOX)
 
 
-def _source(machine: Machine, *fields: str) -> str:
+def source_of_field(machine: Machine, *fields: str) -> str:
+    """Who says the first of these fields that anybody says, in words."""
     found = next((machine.sources[name] for name in fields if name in machine.sources), None)
     if found == "described" and machine.members:
         return say("told by the nodes")
-    return _SOURCE_WORDS[found] if found else ""
+    return SOURCE_WORDS[found] if found else ""
 
 
 def machine_rows(machine: Machine, width: int) -> list[Row]:
@@ -79,20 +80,22 @@ def machine_rows(machine: Machine, width: int) -> list[Row]:
     host, unknown = machine.host, say("unknown")
     nodes = str(machine.nodes) if machine.nodes is not None else unknown
     out = [
-        fact(say("GPUs"), gpu_words(machine), _source(machine, "gpus"), width),
-        fact(say("nodes"), nodes, _source(machine, "nodes"), width),
+        fact(say("GPUs"), gpu_words(machine), source_of_field(machine, "gpus"), width),
+        fact(say("nodes"), nodes, source_of_field(machine, "nodes"), width),
         fact(say("driver"), machine.driver or unknown, "", width),
-        fact(say("host RAM"), show_bytes(host.total_bytes), _source(machine, "host.total", "host"), width),
+        fact(say("host RAM"), show_bytes(host.total_bytes), source_of_field(machine, "host.total", "host"), width),
     ]
     limit = show_bytes(host.limit_bytes) if host.limit_bytes is not None else say("none found")
     out.append(
-        fact(say("memory limit"), limit, cut_left(host.limit_source, 40) or _source(machine, "host.limit"), width)
+        fact(
+            say("memory limit"), limit, cut_left(host.limit_source, 40) or source_of_field(machine, "host.limit"), width
+        )
     )
     if host.oom_kills:
         killed = say("the kernel has killed {count} times in this container", count=host.oom_kills)
         out.append(fact("", killed, "cgroup", width))
-    out.append(fact(say("swap"), show_bytes(host.swap_total_bytes), _source(machine, "host.swap"), width))
-    out.append(fact(SHM, show_bytes(host.shm_bytes), _source(machine, "shm", "host.shm"), width))
+    out.append(fact(say("swap"), show_bytes(host.swap_total_bytes), source_of_field(machine, "host.swap"), width))
+    out.append(fact(SHM, show_bytes(host.shm_bytes), source_of_field(machine, "shm", "host.shm"), width))
     for problem in machine.problems:
         out += labelled("", problem, width, 16, "warn")
     return out
@@ -121,7 +124,7 @@ def library_rows(machine: Machine, run: Run, width: int) -> list[Row]:
     if not known:
         return [*out, *paragraph(say("none found; give them with --lib deepspeed=0.16.3"), width, 2, "dim")]
     for name in sorted(known):
-        source = _source(machine, f"libraries.{name}", "libraries")
+        source = source_of_field(machine, f"libraries.{name}", "libraries")
         out.append(Row(spread(line(f"  {pad(name, 18)} {known[name]}"), line(span(source, "dim")), width)))
     return out
 

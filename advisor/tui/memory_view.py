@@ -12,7 +12,7 @@ from advisor.language import mark, say
 from advisor.memory.cells import Place
 from advisor.plan.plan import Plan
 from advisor.tui import ui_text as words
-from advisor.tui.explain import ArithmeticView
+from advisor.tui.explain import ArithmeticView, arithmetic_rows
 from advisor.tui.memory_bars import doubt_rows, fit_words, legend, pair, phases_of, unexplained
 from advisor.tui.page import POINTER, Page
 from advisor.tui.screen import Overlay
@@ -63,6 +63,7 @@ class MemoryView(Overlay):
     """All phases; Enter opens the arithmetic of the marked one."""
 
     TITLE_WORDS = mark("Memory, phase by phase")
+    CLICKED_AGAIN = "arithmetic"
     OPENED_BY = Binding("m", "memory", "memory", tooltip="who holds how much in every phase, before and after")
     RANK = 40
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -71,14 +72,34 @@ class MemoryView(Overlay):
     ]
 
     def panes(self) -> Iterable[Widget]:
-        """One page; it begins at the phase that died."""
+        """The phases, from the one that died on; beside them the arithmetic of the marked one."""
         place = "host" if self.state.diagnosis.memory == "host" else "gpu"
         yield self.page(self.main_rows, "main", f"{place} {self.state.diagnosis.phase}")
+        yield self.page(self.side_rows, "second")
 
     def main_rows(self, width: int) -> list[Row]:
         """Every phase."""
         doubts = doubt_rows(self.state.run, width)
         return [*doubts, *memory_rows(self.state.plan, self.state.diagnosis.phase, width)]
+
+    def side_rows(self, width: int) -> list[Row]:
+        """How each number of the marked phase was computed."""
+        phase = self._marked
+        return arithmetic_rows(self.state, phase, width) if phase is not None else []
+
+    @property
+    def _marked(self) -> Phase | None:
+        """The phase the cursor stands on."""
+        key = self.query_one("#main", Page).cursor
+        name = key.partition(" ")[2] if key else ""
+        return next((phase for phase in phases_of(self.state.plan) if phase == name), None)
+
+    def on_page_moved(self, message: Page.Moved) -> None:
+        """The arithmetic follows the cursor, from its beginning."""
+        if message.page.id == "main" and self.columns > 1:
+            second = self.query_one("#second", Page)
+            second.top = 0
+            second.reload()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Without a ledger there is no arithmetic."""
@@ -86,11 +107,9 @@ class MemoryView(Overlay):
 
     def action_arithmetic(self) -> None:
         """The cells of the marked phase."""
-        key = self.query_one("#main", Page).cursor
-        name = key.partition(" ")[2] if key else ""
-        for phase in phases_of(self.state.plan):
-            if phase == name:
-                self.app.push_screen(ArithmeticView(self.ui, phase))
+        phase = self._marked
+        if phase is not None:
+            self.app.push_screen(ArithmeticView(self.ui, phase))
 
     def action_nothing(self) -> None:
         """The page itself moves the cursor; this stands in the help."""

@@ -160,6 +160,7 @@ class OpeningApp(App[int]):
             ui, before = self.ui, self.ui.known
             ui.state = await asyncio.to_thread(ui.driver().carry_over, before, state)
             ui.reading, ui.preview = "", None
+            ui.earlier.clear()
             asked = len(ui.known.diagnosis.path)
             ui.question = min(ui.question, max(asked - 1, 0))
             if ui.stage == "questions" and not asked:
@@ -193,6 +194,7 @@ class OpeningApp(App[int]):
             ui.note = ""
         ui.driver, ui.state, ui.ends, ui.reading, ui.preview = cache(make), None, None, "", None
         ui.switched.clear()
+        ui.earlier.clear()
         while len(self.screen_stack) > 2:
             self.pop_screen()
         self.switch_screen(LoadingScreen(ui))

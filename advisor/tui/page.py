@@ -125,6 +125,13 @@ class Page(Lines, can_focus=True):
             super().__init__()
             self.page, self.key = page, key
 
+    class Clicked(Message):
+        """The row of the cursor was clicked, `again` or for the first time: on which line, in which column of words."""
+
+        def __init__(self, page: Page, again: bool, line: int, column: int) -> None:
+            super().__init__()
+            self.page, self.again, self.line, self.column = page, again, line, column
+
     def __init__(
         self, source: RowSource, *, plain_ascii: bool = False, id: str | None = None, cursor: str | None = None
     ) -> None:
@@ -140,7 +147,7 @@ class Page(Lines, can_focus=True):
     def move_to(self, key: str | None) -> None:
         """Put the cursor on `key` and scroll there."""
         self.wanted = key
-        self._show_cursor()
+        self.show_cursor()
         self.refresh()
         self.post_message(self.Moved(self, key))
 
@@ -157,7 +164,7 @@ class Page(Lines, can_focus=True):
     def on_resize(self, event: events.Resize) -> None:
         """Rows are built for the width."""
         self.rows_changed()
-        self._show_cursor()
+        self.show_cursor()
 
     def render_line(self, y: int) -> Strip:
         """A row, its pointer where the cursor stands, and "more" in the last one where rows are hidden below."""
@@ -179,11 +186,16 @@ class Page(Lines, can_focus=True):
         return self.rich_style + self._look("tone--cursor")
 
     def on_click(self, event: events.Click) -> None:
-        """The row that was clicked, where the mouse is ours."""
+        """The row that was clicked, where the mouse is ours; a second time, what is done with it."""
         at = self.top + event.y
         rows = self.rows
-        if at < len(rows) and rows[at].key is not None:
-            self.move_to(rows[at].key)
+        key = rows[at].key if at < len(rows) else None
+        if key is None:
+            return
+        again, first = key == self.cursor, next(index for index, row in enumerate(rows) if row.key == key)
+        if not again:
+            self.move_to(key)
+        self.post_message(self.Clicked(self, again, at - first, event.x - MARGIN - POINTER))
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
         """Three rows down."""
@@ -198,7 +210,8 @@ class Page(Lines, can_focus=True):
     def _deepest(self) -> int:
         return max(0, len(self.rows) - max(1, self.size.height))
 
-    def _show_cursor(self) -> None:
+    def show_cursor(self) -> None:
+        """Scroll to where the cursor stands."""
         at = [index for index, row in enumerate(self.rows) if row.key is not None and row.key == self.cursor]
         if not at or self.size.height < 1:
             return

@@ -1,222 +1,31 @@
-"""Shows the plan: steps that are switched on and off, memory bars that follow, and what a change changed."""
+"""Shows the plan: steps that are switched on and off, numbers that are written by hand, bars that follow."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, ClassVar
 
+from textual import events, on
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
-from advisor.hostile import cells
-from advisor.language import Sayings, clauses, mark, say, say_count
+from advisor.language import mark, say
 from advisor.memory.cells import Place
-from advisor.plan.plan import Change, Plan, PlanStep
+from advisor.plan.plan import Plan, PlanStep
 from advisor.report.phrases import change_line
+from advisor.tui.driver import expected_trouble
 from advisor.tui.explain import ArithmeticView, CaseView, Explanation, case_of_step, step_rows
-from advisor.tui.facts import short_name
-from advisor.tui.memory_bars import (
-    PLACE_WORDS,
-    doubt_rows,
-    first_phase,
-    fit_words,
-    fullest_after,
-    legend,
-    phase_rows,
-    phases_of,
-    tightest_words,
-    unexplained,
-)
-from advisor.tui.page import POINTER, Page
+from advisor.tui.memory_bars import first_phase, fullest_after, phases_of
+from advisor.tui.number_field import Drafted, NumberField, NumbersFound
+from advisor.tui.page import Lines, Page
+from advisor.tui.plan_rows import BOX, bar_rows, off_because, plan_rows, takes_number
 from advisor.tui.screen import StageScreen
-from advisor.tui.ui_state import Copied, Toggled, UiState
-from advisor.tui.ui_text import (
-    BLANK,
-    Row,
-    Tone,
-    Toned,
-    TonedLine,
-    cut,
-    cut_left,
-    line,
-    pad,
-    pad_left,
-    paragraph,
-    rows,
-    span,
-)
-from advisor.units import GIB, show_bytes
-from advisor.words import BASIS_TITLES, Phase, Results
+from advisor.tui.ui_state import Copied, NumberGiven, Toggled, UiState, Undone
+from advisor.tui.ui_text import Row
+from advisor.words import Phase
 
 if TYPE_CHECKING:
     from advisor.session import State
-
-
-_RESULTS, _SAVES, _BASIS = 8, 13, 10
-_DOCUMENTED = mark("documented: {value}   d shows the case")
-NARROW = 28
-"""Columns a name needs; with fewer, the numbers go on a line of their own."""
-FLAT, TALL, LINES_A_PHASE = 20, 30, 6
-"""Terminal lines below which only the memory that ran out is drawn; from which more phases are, and what each takes."""
-RESULT_WORDS: Sayings[Results] = Sayings({"unchanged": "same", "changed": "CHANGES"})
-
-
-def best_saving(step: PlanStep, phase: Phase | None) -> tuple[int, Place] | None:
-    """(bytes, place) that a step saves: in `phase`, else where it saves most; None where unknown."""
-    if step.place == "none" or not step.saves:
-        return None
-    place: Place = "gpu" if step.place == "gpu" else "host"
-    if phase is not None and step.saves.get(phase, 0) > 0:
-        return step.saves[phase], place
-    return step.saves[step.headline or phase or "unknown"], place
-
-
-def saving_words(step: PlanStep, phase: Phase | None) -> str:
-    """Like "−61 GB host"; a plus where the step costs memory; "" where it is not known."""
-    found = best_saving(step, phase)
-    if found is None or not found[0]:
-        return ""
-    saved, place = found
-    sign = "−" if saved > 0 else "+"
-    amount = abs(saved)
-    shown = (
-        f"{amount / GIB:.0f} GB"
-        if amount >= 10 * GIB
-        else (f"{amount / GIB:.1f} GB" if amount >= GIB // 10 else show_bytes(amount))
-    )
-    return f"{sign}{shown} {PLACE_WORDS[place]}"
-
-
-def change_words(change: Change) -> str:
-    """Like "true → false"; "unset" and "removed" where a side is missing."""
-    old = change.old_words or say("unset")
-    new = change.new if change.new is not None else say("removed")
-    return f"{old} → {new}"
-
-
-def place_words(change: Change) -> str:
-    """Like "run.sh:9 (added as an override)"."""
-    if not change.file:
-        return change.how
-    at = f"{short_name(change.file)}:{change.line}" if change.line is not None else short_name(change.file)
-    return say("{place} ({how})", place=at, how=change.how) if change.how else at
-
-
-def column_titles(width: int) -> Row:
-    """The head of the table of steps."""
-    room = _name_width(width - POINTER)
-    if room < NARROW:
-        return Row(line(span("      " + say("change; results, saves, basis"), "title")))
-    columns = f"{pad(say('change'), room)} {pad(say('results'), _RESULTS)} {pad_left(say('saves'), _SAVES)}"
-    head = f"      {columns}  {say('basis')}"
-    return Row(line(span(head, "title")))
-
-
-def _name_width(width: int) -> int:
-    return width - len("[x] ") - _RESULTS - _SAVES - _BASIS - 4
-
-
-def plan_rows(state: State, phase: Phase | None, width: int, marked: str | None = None) -> list[Row]:
-    """The steps, two lines or more each; the cursor stands on steps. `marked`: the one that says why, too."""
-    plan, doubts = state.plan, doubt_rows(state.run, width, brief=True)
-    if not plan.steps:
-        return [
-            *doubts,
-            *paragraph(say("There is nothing to propose for this cause."), width, tone="strong"),
-            *_why_nothing(state, width),
-        ]
-    out = [*doubts, column_titles(width)]
-    group = ""
-    for step in plan.steps:
-        if step.group and step.group == group:
-            out.append(Row(line(span("    " + say("or instead of it:"), "dim"))))
-        group = step.group
-        out += _step(step, plan, phase, width - POINTER, marked == step.id)
-    if plan.shortfall:
-        out += [BLANK, *paragraph(plan.shortfall, width, tone="warn")]
-    return out
-
-
-def _why_nothing(state: State, width: int) -> list[Row]:
-    out: list[Row] = []
-    for one in state.plan.not_proposed[:4]:
-        out += paragraph(say("{title}: {because}", title=one.title, because=one.because), width, 2)
-    if state.diagnosis.record_next_time:
-        told = say("Next time record: {what}", what=state.diagnosis.record_next_time)
-        out += [BLANK, *paragraph(told, width)]
-    return out
-
-
-def _step(step: PlanStep, plan: Plan, phase: Phase | None, width: int, in_full: bool) -> list[Row]:
-    first = step.changes[0] if step.changes else None
-    own_key = first is not None and step.kind in ("setting", "environment")
-    name = first.key if first and own_key else step.title
-    shorten = cut_left if own_key else cut
-    out = [Row(one, step.id) for one in _head(step, name, shorten, saving_words(step, phase), width)]
-    for number, change in enumerate(step.changes):
-        words = change_words(change) if number == 0 and own_key else f"{change.key}  {change_words(change)}"
-        out.append(Row(line("      ", words, span(f"   {place_words(change)}", "dim")), step.id))
-    clash = _clash(step, plan)
-    if clash:
-        out.append(Row(line("      ", span(cut(clash, width - 6), "warn")), step.id))
-    told: list[tuple[str, Tone]] = [
-        (step.why, "plain"),
-        (step.caveats[0] if step.caveats else "", "dim"),
-        (say(_DOCUMENTED, value=step.documented) if step.documented else "", "dim"),
-    ]
-    told = [(step.title, "strong"), *told] if own_key else told
-    for text, tone in told if in_full else ():
-        out += [Row(row.line, step.id) for row in paragraph(text, width, 6, tone)] if text else []
-    return out
-
-
-def _head(step: PlanStep, name: str, shorten: Callable[[str, int], str], saves: str, width: int) -> list[TonedLine]:
-    """Switch, name, and the three columns; under the name where there is no room beside it."""
-    box = Toned("[x]" if step.selected else "[ ]", "mark" if step.selected else "plain")
-    results = Toned(RESULT_WORDS[step.results], "warn" if step.results == "changed" else "plain")
-    basis = span(f"  {BASIS_TITLES[step.basis]}", "dim")
-    room = _name_width(width)
-    if room < NARROW:
-        numbers = line("      ", results, f"  {saves}" if saves else "", basis)
-        return [line(box, f" {shorten(name, width - 4)}"), numbers]
-    gap = " " * (_RESULTS - cells(results.text) + 1)
-    numbers = line(results, f"{gap}{pad_left(saves, _SAVES)}", basis)
-    return [line(box, f" {pad(shorten(name, room), room)} ", *numbers)]
-
-
-def _clash(step: PlanStep, plan: Plan) -> str:
-    """Why this step cannot be on together with what is on; "" where nothing stands against it."""
-    against = [other.title for other in plan.selected() if other.id in step.conflicts or step.id in other.conflicts]
-    return say("not together with: {steps}", steps=clauses(against)) if against and not step.selected else ""
-
-
-def bar_rows(state: State, phase: Phase | None, width: int, height: int) -> list[Row]:
-    """Bars of one phase, more of them where the terminal is `height` enough, the verdict on the fit, the legend."""
-    plan = state.plan
-    if phase is None or not phase_rows(plan, phase, width):
-        return [*unexplained(plan, width), Row(line(fit_words(plan)))]
-    if height < FLAT:
-        died_of: Place = "host" if state.diagnosis.memory == "host" else "gpu"
-        out = phase_rows(plan, phase, width, (died_of,)) or phase_rows(plan, phase, width)
-    else:
-        out = phase_rows(plan, phase, width)
-    out[0] = Row((*out[0].line, Toned("   "), fit_words(plan)))
-    others = _more_phases(plan, phase, (height - TALL) // LINES_A_PHASE)
-    found = fullest_after(plan, phase)
-    for other in others:
-        title, *bars = phase_rows(plan, other, width)
-        mark = span("   " + say("the fullest after") if found and found[0] == other else "", "dim")
-        out += [BLANK, Row((*title.line, mark)), *bars]
-    tightest = () if others else tightest_words(plan, phase)
-    letters = legend(plan, [phase, *others], width)[: 0 if height < FLAT else 2 - bool(tightest)]
-    return [*out, *(rows(tightest) if tightest else ()), *letters]  # the help has all letters
-
-
-def _more_phases(plan: Plan, shown: Phase, most: int) -> list[Phase]:
-    """The phases to show below the chosen one: the fullest after, then the others in their order."""
-    fullest = fullest_after(plan, shown)
-    order = dict.fromkeys([*([fullest[0]] if fullest else []), *phases_of(plan)])
-    return [phase for phase in order if phase != shown][: max(0, most)]
 
 
 class PlanScreen(StageScreen):
@@ -228,11 +37,13 @@ class PlanScreen(StageScreen):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space", "switch", "toggle", tooltip="switch the marked step on or off"),
         Binding("enter", "go_on", "diff", tooltip="see the exact change to the script"),
+        Binding("equals_sign", "number", "number", tooltip="write another number for the marked step; the bars follow"),
+        Binding("u", "undo", "undo", tooltip="take the last switch or number back"),
+        Binding("left,h", "phase(-1)", "phase", key_display="← →", tooltip="bars of another phase"),
+        Binding("right,l", "phase(1)", show=False),
         Binding("e", "explain", "explain", tooltip="the marked step in full: why, cost, sources"),
         Binding("a", "arithmetic", "arithmetic", tooltip="how each number of the bars was computed"),
         Binding("c", "copy", "copy", show=False, tooltip="copy the marked change"),
-        Binding("left,h", "phase(-1)", "phase", key_display="← →", tooltip="bars of another phase"),
-        Binding("right,l", "phase(1)", show=False),
         Binding("d", "case", "case", tooltip="the documented case behind the marked step"),
         Binding("f", "fullest", "fullest", show=False, tooltip="bars of the phase that is fullest after; again: back"),
         Binding("escape", "back", "back", tooltip="the last question"),
@@ -241,12 +52,29 @@ class PlanScreen(StageScreen):
     def __init__(self, ui: UiState) -> None:
         super().__init__(ui)
         self._phase: Phase | None = None
+        self._field: NumberField | None = None
+        self._if_on: tuple[State, dict[str, Plan]] | None = None
+
+    @property
+    def state(self) -> State:
+        """The session as it stands, with the number that is being written."""
+        return self._field.draft if self._field is not None and self._field.draft is not None else self.ui.known
+
+    @property
+    def typing(self) -> bool:
+        """Digits belong to the number while one is written."""
+        return self._field is not None
 
     @property
     def phase(self) -> Phase | None:
-        """The phase the bars show: the chosen one, else the one that died or is fullest."""
+        """The phase the bars show: the chosen one, else the one that died or is fullest.
+
+        While a number is written, the one that is fullest with it: there it decides.
+        """
         plan = self.state.plan
-        return self._phase if self._phase in phases_of(plan) else first_phase(plan, self.state.diagnosis.phase)
+        chosen = self._phase if self._phase in phases_of(plan) else first_phase(plan, self.state.diagnosis.phase)
+        fullest = fullest_after(plan, chosen) if self.typing else None
+        return fullest[0] if fullest else chosen
 
     def panes(self) -> Iterable[Widget]:
         """Steps; the marked step explained beside them; bars below."""
@@ -256,11 +84,33 @@ class PlanScreen(StageScreen):
 
     def main_rows(self, width: int) -> list[Row]:
         """The steps."""
-        return plan_rows(self.state, self.phase, width, self.chosen.id if self.chosen and self.columns < 3 else None)
+        step = self.chosen
+        because = off_because(step, self.state.plan, self._by_user(step), lambda: self._plan_with(step)) if step else ""
+        marked = step.id if step and (self.columns < 3 or because) else None
+        return plan_rows(self.state, self.phase, width, marked, field=self._field, because=because)
+
+    def _by_user(self, step: PlanStep) -> bool:
+        return self.ui.switched.get(step.id) is False
+
+    def _plan_with(self, step: PlanStep) -> Plan:
+        """The plan with a step on; asked once for each."""
+        state = self.state
+        if self._if_on is None or self._if_on[0] is not state:
+            self._if_on = state, {}
+        known = self._if_on[1]
+        if step.id not in known:
+            known[step.id] = self.ui.driver().toggle(state, step.id).plan
+        return known[step.id]
 
     def bar_rows(self, width: int) -> list[Row]:
         """The bars, over the whole width below the steps."""
-        return bar_rows(self.state, self.phase, width, self.app.size.height)
+        return bar_rows(self.state, self.phase, width, self.app.size.height, self._decides if self.typing else None)
+
+    @property
+    def _decides(self) -> Place | None:
+        """The memory that is fullest with the number that is written."""
+        found = fullest_after(self.state.plan, self.phase)
+        return found[1] if found is not None else None
 
     def third_rows(self, width: int) -> list[Row]:
         """The marked step in full."""
@@ -277,8 +127,14 @@ class PlanScreen(StageScreen):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Nothing to toggle or explain in an empty plan; no arithmetic without a ledger."""
+        if self.typing:
+            return action in ("go_on", "phase", "back")
         if action in ("switch", "explain", "copy"):
             return bool(self.state.plan.steps)
+        if action == "number":
+            return self.chosen is not None and takes_number(self.chosen)
+        if action == "undo":
+            return bool(self.ui.earlier)
         if action == "case":
             return bool(self.state.diagnosis.cases)
         if action in ("arithmetic", "phase", "fullest"):
@@ -286,10 +142,124 @@ class PlanScreen(StageScreen):
         return True
 
     def on_page_moved(self, message: Page.Moved) -> None:
-        """The explanation follows the cursor."""
+        """The explanation follows the cursor; a number that is being written is left as it was."""
+        if self._field is not None and message.key != self._field.step.id:
+            self._close_field()
         if message.page.id == "main":
             self.ui.cursors["plan"] = message.key
             self.query_one("#third" if self.columns == 3 else "#main", Page).reload()
+            message.page.show_cursor()  # the step before told less than it does now
+            self.query_one("#keys", Lines).reload()  # not every step has a number
+
+    def words(self) -> dict[str, str]:
+        """While a number is written, the keys are about it."""
+        if not self.typing:
+            return {}
+        return {"go_on": say("keep it"), "phase(-1)": say("other number"), "back": say("leave it as it was")}
+
+    # --- a number of one's own ---------------------------------------------------------------------------------------
+
+    def action_number(self) -> None:
+        """Write a number for the marked step."""
+        step = self.chosen
+        if step is None or not takes_number(step):
+            return
+        self._field = NumberField(step, step.changes[0].new or "")
+        self.set_focus(None)  # digits and arrows are the field's
+        driver, state = self.ui.driver(), self.ui.known
+
+        def look() -> None:
+            self.post_message(NumbersFound(step.id, driver.numbers_of(state, step.id)))
+
+        self.run_worker(look, thread=True, exclusive=True, group="numbers")
+        self._draft()
+
+    def _draft(self) -> None:
+        """Ask the session what the number leads to."""
+        field = self._field
+        if field is None:
+            return
+        field.asked += 1
+        driver, state, asked, text = self.ui.driver(), self.ui.known, field.asked, field.text
+
+        def ask() -> None:
+            try:
+                draft = driver.give_number(state, field.step.id, text)
+            except expected_trouble() as error:
+                self.post_message(Drafted(asked, None, str(error)))
+            else:
+                self.post_message(Drafted(asked, draft, ""))
+
+        self.run_worker(ask, thread=True, exclusive=True, group="draft")
+        self.reload()
+
+    @on(NumbersFound)
+    def _numbers_found(self, message: NumbersFound) -> None:
+        if self._field is not None and self._field.step.id == message.step_id:
+            self._field.fitting = message.fitting
+            self.reload()
+
+    @on(Drafted)
+    def _drafted(self, message: Drafted) -> None:
+        field = self._field
+        if field is not None and field.asked == message.asked:
+            field.draft, field.refused = message.draft, message.refused
+            self.reload()
+
+    def on_key(self, event: events.Key) -> None:
+        """Digits, while a number is written."""
+        if self._field is None:
+            return
+        if event.key in ("up", "down"):
+            self.action_phase(1 if event.key == "up" else -1)
+            return
+        if event.key == "backspace":
+            self._field.rubbed()
+        elif event.character is None or not self._field.typed(event.character):
+            return
+        event.stop()
+        self._draft()
+
+    def on_paste(self, event: events.Paste) -> None:
+        """A number from elsewhere."""
+        if self._field is not None and self._field.typed(event.text):
+            event.stop()
+            self._draft()
+
+    def action_go_on(self) -> None:
+        """Keep the number; else the next stage."""
+        field = self._field
+        if field is None:
+            super().action_go_on()
+        elif not field.refused:
+            if not (field.untouched and field.step.selected):
+                self.post_message(NumberGiven(field.step.id, field.text))
+            self._close_field()
+
+    def action_back(self) -> None:
+        """Leave the number as it was; else the stage before."""
+        if self._field is None:
+            super().action_back()
+        else:
+            self._close_field()
+
+    def _close_field(self) -> None:
+        self._field = None
+        self.query_one("#main", Page).focus()
+        self.reload()
+
+    async def on_page_clicked(self, message: Page.Clicked) -> None:
+        """The box switches; what changes, clicked again, takes a number."""
+        if message.page.id != "main" or self.typing:
+            return
+        if message.line == 0 and message.column < len(BOX):
+            self.action_switch()
+        elif message.again and message.line == 1 and self.check_action("number", ()):
+            self.action_number()
+
+    def action_undo(self) -> None:
+        """Take the last change of the plan back."""
+        self.post_message(Undone())
 
     def action_switch(self) -> None:
         """Switch the marked step."""
@@ -319,7 +289,11 @@ class PlanScreen(StageScreen):
             self.app.push_screen(ArithmeticView(self.ui, self.phase))
 
     def action_phase(self, by: int) -> None:
-        """Bars of the neighbouring phase."""
+        """Bars of the neighbouring phase; while a number is written, the next one on this side."""
+        if self._field is not None:
+            if self._field.moved(by):
+                self._draft()
+            return
         known = phases_of(self.state.plan)
         if self.phase in known:
             self._phase = known[(known.index(self.phase) + by) % len(known)]
@@ -331,34 +305,3 @@ class PlanScreen(StageScreen):
         found = fullest_after(self.state.plan, self.phase)
         self._phase = found[0] if found and found[0] != self.phase else died
         self.reload()
-
-
-def after_answer(before: State, after: State) -> str:
-    """Like "cause changed from … to …; 2 steps are new, 1 is gone"; says so where nothing follows from the answer."""
-    parts = []
-    if before.diagnosis.cause != after.diagnosis.cause:
-        old_title, new_title = before.diagnosis.title, after.diagnosis.title
-        parts.append(say("cause changed from “{before}” to “{after}”", before=old_title, after=new_title))
-    old, new = ({step.id for step in state.plan.steps} for state in (before, after))
-    if new - old:
-        parts.append(say_count("{number} step new in the plan", "{number} steps new in the plan", len(new - old)))
-    if old - new:
-        parts.append(say_count("{number} step gone from it", "{number} steps gone from it", len(old - new)))
-    if not parts and [s.id for s in before.plan.steps] != [s.id for s in after.plan.steps]:
-        parts.append(say("the order of the plan changed"))
-    was, now = before.ledger.peak("gpu"), after.ledger.peak("gpu")
-    if was is not None and now is not None and was.expected != now.expected:
-        sizes = {"before": show_bytes(was.expected), "after": show_bytes(now.expected)}
-        parts.append(say("at its fullest a GPU needs {after}, not {before}", **sizes))
-    return clauses(parts) or say("nothing else changed: same cause, same plan")
-
-
-def after_toggle(before: State, after: State) -> str:
-    """Like "also switched: …" where a conflict switched others; "" where only the asked one moved."""
-    was = {step.id: step.selected for step in before.plan.steps}
-    moved = [step for step in after.plan.steps if was.get(step.id) != step.selected]
-    others = [say("{step} on" if step.selected else "{step} off", step=step.title) for step in moved[1:]]
-    parts = [say("also switched: {steps}", steps=clauses(others))] if others else []
-    if before.plan.fits != after.plan.fits:
-        parts.append(fit_words(after.plan).text)
-    return clauses(parts)

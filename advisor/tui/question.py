@@ -151,6 +151,7 @@ class QuestionScreen(StageScreen):
 
     STAGE = "questions"
     TITLE_WORDS = mark("A question")
+    CLICKED_AGAIN = "go_on"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "go_on", "agree", tooltip="take the marked answer and go on"),
         Binding("1", "choose(1)", "choose", key_display="1-9", tooltip="choose an answer and see what it changes"),

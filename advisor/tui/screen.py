@@ -93,6 +93,8 @@ class BaseScreen(Screen[None]):
     """The key that opens it from every screen; the action is its name. The same key closes it."""
     RANK: ClassVar[int] = 55
     """Where that key stands among those of every screen, in help and key line: lower ones first."""
+    CLICKED_AGAIN: ClassVar[str] = ""
+    """The action that a click does on the row where the cursor stands already."""
     underneath: BaseScreen
     """The screen that it was opened over by its key."""
     NEEDS_STATE: ClassVar[bool] = True
@@ -189,6 +191,12 @@ class BaseScreen(Screen[None]):
         for lines in self.query("#strip").results(Lines):
             lines.reload()
 
+    async def on_page_clicked(self, message: Page.Clicked) -> None:
+        """Do what the screen does with a row."""
+        own = message.again and message.page.id == "main"
+        if own and self.CLICKED_AGAIN and self.check_action(self.CLICKED_AGAIN, ()):
+            await self.run_action(self.CLICKED_AGAIN)
+
     def read_on(self, before: State) -> None:
         """The rest of the logs was read; `before`: what was known when only their ends were."""
 
@@ -244,7 +252,7 @@ class BaseScreen(Screen[None]):
         known = hints(type(self).BINDINGS, self.ui.keymap)
         usable = [hint for hint in known if self.check_action(hint.action.split("(")[0], ())]
         own = [replace(hint, words=words.get(hint.action, hint.words)) for hint in usable]
-        if len([page for page in self.query(Page) if page.display]) > 1:
+        if not self.typing and len([page for page in self.query(Page) if page.display]) > 1:
             own.append(Hint("tab", say(OTHER_PANE), say(OTHER_PANE_DOES), True, "app.focus_next"))
         return own
 

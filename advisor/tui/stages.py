@@ -15,7 +15,18 @@ from advisor.tui.breadcrumb import STAGES, Stage
 from advisor.tui.driver import Preview, expected_trouble
 from advisor.tui.opening import OpeningApp
 from advisor.tui.screen import SCREENS, StageScreen
-from advisor.tui.ui_state import Answered, GoBack, GoOn, MachineAsked, QuestionAsked, SaveAsked, Toggled
+from advisor.tui.ui_state import (
+    Answered,
+    GoBack,
+    GoOn,
+    MachineAsked,
+    NumberGiven,
+    QuestionAsked,
+    SaidOtherwise,
+    SaveAsked,
+    Toggled,
+    Undone,
+)
 
 if TYPE_CHECKING:
     from advisor.session import State
@@ -118,7 +129,7 @@ class StagesApp(OpeningApp):
 
     @on(Answered)
     def _answered(self, message: Answered) -> None:
-        from advisor.tui.plan_view import after_answer
+        from advisor.tui.plan_rows import after_answer
 
         driver, choice = self.ui.driver(), message.choice
 
@@ -126,14 +137,44 @@ class StagesApp(OpeningApp):
             return driver.answer(state, message.question, choice)
 
         self.ui.switched.clear()
+        self.ui.earlier.clear()
         self._change(answered, after_answer, self._forward if message.then_on else None)
 
     @on(Toggled)
     def _toggled(self, message: Toggled) -> None:
-        from advisor.tui.plan_view import after_toggle
+        from advisor.tui.plan_rows import after_toggle
 
         driver = self.ui.driver()
-        self._change(lambda state: driver.toggle(state, message.step_id), after_toggle, None, message.step_id)
+        step_id = message.step_id
+        self._change(lambda state: driver.toggle(state, step_id), partial(after_toggle, asked=step_id), None, step_id)
+
+    @on(NumberGiven)
+    def _number_given(self, message: NumberGiven) -> None:
+        from advisor.tui.plan_rows import after_toggle
+
+        driver, step_id, text = self.ui.driver(), message.step_id, message.text
+        told = partial(after_toggle, asked=step_id)
+        self._change(lambda state: driver.give_number(state, step_id, text), told, None, step_id)
+
+    @on(SaidOtherwise)
+    def _said_otherwise(self, message: SaidOtherwise) -> None:
+        from advisor.tui.given_view import after_said
+
+        driver, name, text = self.ui.driver(), message.name, message.text
+        self.ui.earlier.clear()
+        self._change(lambda state: driver.say_otherwise(state, name, text), partial(after_said, name=name), None)
+
+    @on(Undone)
+    def _undone(self) -> None:
+        self._in_turn(self._take_back)
+
+    def _take_back(self) -> None:
+        ui = self.ui
+        if ui.earlier:
+            ui.state, ui.switched = ui.earlier.pop()
+            ui.preview, ui.note = None, say("taken back")
+            self._keep()
+            self._reload()
 
     @work(group="turn")
     async def _change(
@@ -155,6 +196,9 @@ class StagesApp(OpeningApp):
             else:
                 ui.note = told(before, ui.known)
                 ui.preview = None
+                ui.question = max(0, min(ui.question, len(ui.known.diagnosis.path) - 1))
+                if switched:
+                    ui.earlier.append((before, dict(ui.switched)))
                 self._remember(switched)
             if then is not None:
                 then()

@@ -16,6 +16,7 @@ from advisor.tui.driver import Preview, Saved, SessionDriver
 
 if TYPE_CHECKING:
     from advisor.crash.evidence import Crash
+    from advisor.given import GivenName
     from advisor.machine.cluster.live import ClusterGauges
     from advisor.machine.live import GaugeSnapshot
     from advisor.recent import Recent
@@ -75,6 +76,8 @@ class UiState(Struct):
     """Stage → where its cursor stood."""
     switched: dict[str, bool] = field(default_factory=dict)
     """Steps that the user switched by hand since the last answer."""
+    earlier: list[tuple[State, dict[str, bool]]] = field(default_factory=list)
+    """State and switches before each change of the plan since the last answer, for undo."""
     keymap: Mapping[str, str] = field(default_factory=dict)
     """Name of an action → the user's own key for it."""
     chosen_script: Path | None = None
@@ -163,6 +166,26 @@ class Toggled(Message):
     """The user switched a step of the plan."""
 
     step_id: str
+
+
+@dataclass(eq=False)
+class NumberGiven(Message):
+    """The user wrote a number for a step of the plan."""
+
+    step_id: str
+    text: str
+
+
+@dataclass(eq=False)
+class SaidOtherwise(Message):
+    """The user says something of run or machine otherwise; "": it is not said any more."""
+
+    name: GivenName
+    text: str
+
+
+class Undone(Message):
+    """The user takes the last change of the plan back."""
 
 
 @dataclass(eq=False)

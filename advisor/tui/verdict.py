@@ -3,30 +3,56 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
+from textual.message import Message
 from textual.widget import Widget
+from textual.worker import get_current_worker
 
 from advisor.diagnosis.diagnosis import UNKNOWN
 from advisor.hostile import cells
 from advisor.language import mark, say
-from advisor.tui.evidence_view import EvidenceView
+from advisor.tui.driver import expected_trouble
+from advisor.tui.evidence_view import EvidenceView, opened_at, window_rows
 from advisor.tui.explain import CaseView
 from advisor.tui.facts import deciding_settings, gpu_words, host_words, lead, library_words, short_name, where
+from advisor.tui.log_window import LogWindow
+from advisor.tui.memory_bars import first_phase, fit_words, legend, phase_rows
 from advisor.tui.page import Page
 from advisor.tui.proof import headline, ordered_evidence, proof_rows, titles_of
 from advisor.tui.screen import StageScreen
-from advisor.tui.ui_state import Copied
-from advisor.tui.ui_text import BLANK, BOX, Row, cut_left, flow, heading, labelled, line, pad, paragraph, rows, span
+from advisor.tui.ui_state import Copied, UiState
+from advisor.tui.ui_text import (
+    BLANK,
+    BOX,
+    Row,
+    Toned,
+    cut_left,
+    flow,
+    heading,
+    labelled,
+    line,
+    pad,
+    paragraph,
+    rows,
+    span,
+    width_of,
+    wrap,
+)
 from advisor.words import BASIS_TITLES
 
 if TYPE_CHECKING:
+    from advisor.crash.evidence import Evidence
     from advisor.diagnosis.diagnosis import Advice
     from advisor.session import State
 
 LINE_ROWS = 8
 """Rows of the chosen line that stand beside the facts; `o` shows the rest."""
+FRAME = 3
+"""Lines of the terminal above and below the panes."""
 TALL = 30
 """Terminal lines from which more of everything is shown."""
 
@@ -96,6 +122,30 @@ def open_rows(state: State, width: int) -> list[Row]:
     return labelled(say("Questions"), told, width) if path else []
 
 
+def then_rows(state: State, width: int) -> list[Row]:
+    """Memory of the phase that died, now and after the plan; nothing where no ledger knows it."""
+    phase = first_phase(state.plan, state.diagnosis.phase)
+    bars = phase_rows(state.plan, phase, width) if phase is not None else []
+    if phase is None or not bars:
+        return []
+    told = rows(line("  ", fit_words(state.plan)))
+    return [heading(say("Memory, now and after the plan")), *bars, *told, *legend(state.plan, [phase], width)]
+
+
+def around_rows(state: State, evidence: Evidence, window: LogWindow, width: int, room: int) -> list[Row]:
+    """The log around a piece of evidence in about `room` rows: its own line in full, the others cut."""
+    shown = {at: row.line for at, row in enumerate(window_rows(state, evidence.file, window, width), window.first)}
+    gutter = shown.get(evidence.line, line("  ", ""))[:-1]
+    own = wrap(evidence.text, width - width_of(gutter))[:LINE_ROWS]
+    left = max(0, room - len(own))
+    after = min(left // 3, max(shown, default=0) - evidence.line)
+    before = left - after
+    out = [Row(shown[at]) for at in range(evidence.line - before, evidence.line) if at in shown]
+    margin = Toned(" " * width_of(gutter))
+    out += [Row((*((margin,) if at else gutter), span(text, "strong"))) for at, text in enumerate(own)]
+    return out + [Row(shown[at]) for at in range(evidence.line + 1, evidence.line + after + 1) if at in shown]
+
+
 def _about(advice: Advice, told: str) -> str:
     return say("{library} {version}: {told}", library=advice.library, version=advice.version, told=told)
 
@@ -120,6 +170,7 @@ class VerdictScreen(StageScreen):
 
     STAGE = "crash"
     TITLE_WORDS = mark("The verdict")
+    CLICKED_AGAIN = "open_line"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "go_on", "plan", tooltip="the plan; before it, the open questions that decide something"),
         Binding("up,down", "nothing", "evidence", key_display="↑↓", tooltip="choose a line of evidence"),
@@ -128,6 +179,17 @@ class VerdictScreen(StageScreen):
         Binding("c", "copy", "copy line", show=False, tooltip="copy the chosen line of the log"),
         Binding("escape", "back", "back", show=False, tooltip="the run, then the machine"),
     ]
+
+    @dataclass(eq=False)
+    class Around(Message):
+        """A worker read the log around a piece of evidence."""
+
+        at: int
+        window: LogWindow
+
+    def __init__(self, ui: UiState) -> None:
+        super().__init__(ui)
+        self._around: dict[int, LogWindow] = {}
 
     def panes(self) -> Iterable[Widget]:
         """Verdict and proof; then cause and facts; then the explanation."""
@@ -145,32 +207,74 @@ class VerdictScreen(StageScreen):
             *proof_rows(state.crash, titles_of(state), width, 3 if short else 30),
         ]
         if self.columns > 1:
-            found += self._line_in_full(width)
+            found += self._line_in_full(width, len(found) + 2)
         else:
             settings = script_rows(state, width, 2 if short else 6)
             found += [*settings, *box_rows(state, width), BLANK, *cause_rows(state, width)]
             found += [BLANK, *explanation_rows(state, width)]
         return found
 
-    def _line_in_full(self, width: int) -> list[Row]:
-        """The chosen line as the log has it; there is room beside the facts."""
+    @property
+    def _chosen(self) -> int | None:
+        """Which piece of evidence the cursor stands on."""
         pages = self.query("#main")
         known = ordered_evidence(self.state.crash)
         wanted = pages.first(Page).wanted if pages else None
-        at = next((at for at in known if f"evidence {at}" == wanted), next(iter(known), None))
+        return next((at for at in known if f"evidence {at}" == wanted), next(iter(known), None))
+
+    def _line_in_full(self, width: int, above: int) -> list[Row]:
+        """The log around the chosen line, as far as there is room below `above` rows; it alone while that is read."""
+        at = self._chosen
         if at is None:
             return []
-        evidence = self.state.crash.evidence[at]
+        evidence, window = self.state.crash.evidence[at], self._around.get(at)
         place = f"{short_name(evidence.file)}:{evidence.line}"
+        room = self.app.size.height - FRAME - above
+        if window is not None and room > LINE_ROWS:
+            around = around_rows(self.state, evidence, window, width, room)
+            return [BLANK, heading(say("The log there"), cut_left(place, width // 2), width), *around]
         words = paragraph(evidence.text, width, 2)
         more = rows(line(span("  " + say("o opens the log there"), "dim"))) if len(words) > LINE_ROWS else []
         return [BLANK, heading(say("The chosen line"), place, width), *words[:LINE_ROWS], *more]
 
+    def on_mount(self) -> None:
+        """Look into the log, where there is room to show it."""
+        super().on_mount()
+        self._look()
+
+    def read_on(self, before: State) -> None:
+        """Lines count from the beginning of the log now."""
+        self._around.clear()
+        self._look()
+
+    def _look(self) -> None:
+        at = self._chosen
+        if at is None or at in self._around or self.columns == 1:
+            return
+        state, evidence = self.state, self.state.crash.evidence[at]
+
+        def read() -> None:
+            worker = get_current_worker()
+            with suppress(*expected_trouble()):
+                windows = opened_at(state, evidence.file, evidence.line)
+                window = windows.around(evidence.line, self.app.size.height, lambda: worker.is_cancelled)
+                if not worker.is_cancelled:
+                    self.post_message(self.Around(at, window))
+
+        self.run_worker(read, thread=True, exclusive=True, group="around")
+
+    def on_verdict_screen_around(self, message: Around) -> None:
+        """Show what stands there."""
+        self._around[message.at] = message.window
+        self.query_one("#main", Page).reload()
+
     def side_rows(self, width: int) -> list[Row]:
         """Cause and facts."""
         state = self.state
-        most = 4 if self.app.size.height < TALL else 8
-        top = [*cause_rows(state, width), BLANK, *script_rows(state, width, most), BLANK, *box_rows(state, width)]
+        tall = self.app.size.height >= TALL
+        then = [BLANK, *found] if tall and (found := then_rows(state, width)) else []
+        settings = script_rows(state, width, 8 if tall and self.columns == 3 else 4)
+        top = [*cause_rows(state, width), *then, BLANK, *settings, BLANK, *box_rows(state, width)]
         return top if self.columns == 3 else [*top, BLANK, *explanation_rows(state, width)]
 
     def third_rows(self, width: int) -> list[Row]:
@@ -193,6 +297,7 @@ class VerdictScreen(StageScreen):
             self.ui.cursors["crash"] = message.key
             if self.columns > 1:
                 message.page.reload()
+                self._look()
 
     def action_open_line(self) -> None:
         """The log around the chosen evidence."""

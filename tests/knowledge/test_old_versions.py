@@ -19,7 +19,7 @@ OLD_SWIFT = "NPROC_PER_NODE=2 swift sft --model_id_or_path Qwen/Qwen2.5-7B --sft
 def run_of(tmp_path: Path, command: str) -> Run:
     script = tmp_path / "run.sh"
     script.write_text(command + "\n")
-    return open_session(SessionRequest(script)).run
+    return open_session(SessionRequest(script, planned=False)).run
 
 
 @pytest.mark.parametrize(

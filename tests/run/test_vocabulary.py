@@ -12,7 +12,7 @@ from advisor.session import SessionRequest, open_session
 def run_of(tmp_path: Path, command: str) -> Run:
     script = tmp_path / "run.sh"
     script.write_text(command + "\n")
-    return open_session(SessionRequest(script)).run
+    return open_session(SessionRequest(script, planned=False)).run
 
 
 def test_a_program_of_any_name_is_told_by_two_keys_that_only_one_framework_reads(tmp_path: Path) -> None:

@@ -185,6 +185,8 @@ class Remedy(Strict, frozen=True, kw_only=True):
     """Two sentences for the user; {old}, {new}, {freed} and facts named in the code may be used."""
     caveats: tuple[str, ...] = ()
     applies_when: tuple[Expression, ...] = ()
+    leads_when: tuple[Expression, ...] = ()
+    """Facts that make it the usual way out of this kind of run: it stands among the first steps, whatever it costs."""
     environment: str = ""
     """The variable to set where no dialect carries the knob (kind environment)."""
     known_as: tuple[KnownAs, ...] = ()

@@ -430,6 +430,9 @@ class Framework(Strict, frozen=True):
     progress: tuple[Progress, ...] = ()
     resume: tuple[Resume, ...] = ()
     notes: tuple[str, ...] = ()
+    always_set: tuple[tuple[str, ...], ...] = ()
+    """Settings that every launch states, one of each group: it does not start without. A launch that lacks one was
+    quoted in part, so what it leaves out is not known to be at its default."""
     beside_file: dict[str, Literal["options", "assignments", "nothing"]] = {}
     """Era id ("*" for the others) → what the command takes beside a config file; {}: options."""
     checkout: tuple[str, ...] = ()

@@ -1,0 +1,37 @@
+"""Finds facts about the trained model: whether it sees pictures, has experts, is trained through adapters."""
+
+from __future__ import annotations
+
+import re
+
+from advisor.diagnosis.fact import Fact
+from advisor.language import say
+from advisor.run.run import Run
+from advisor.run.shape import sees_by_name
+
+_PICTURES = re.compile(r"(?:^|_)(?:images?|pixels?|videos?|vit|mm_projector|vision)(?:_|$)")
+"""Words in the names of settings that only runs with pictures have."""
+_ADAPTERS = re.compile(r"q?lora_?(?:r|rank|dim|alpha|enable)?\b|peft_type|use_peft|load_in|quantization_bit")
+_OFF = frozenset(("", "0", "false", "no", "none", "null"))
+
+
+def model_facts(run: Run) -> dict[str, Fact]:
+    """Facts by name; what neither the model, its name nor a setting tells is left out."""
+    facts: dict[str, Fact] = {}
+    named, model = _stated(run, _PICTURES), say("the model {name}", name=run.model_name)
+    if run.model is not None and (run.model.basis == "computed" or run.model.vision_parameters or not named):
+        facts["images"] = Fact(run.model.vision_parameters > 0, "script", model)
+    elif named or sees_by_name(run.model_name):
+        facts["images"] = Fact(True, "script", named or model)
+    if run.model is not None:
+        facts["experts"] = Fact(run.model.experts > 0, "script", model)
+    if run.framework == "unknown" and (adapters := _stated(run, _ADAPTERS)):
+        facts["lora"] = Fact(True, "script", adapters)
+    return facts
+
+
+def _stated(run: Run, names: re.Pattern[str]) -> str:
+    """The first setting of such a name that is not switched off, as it stands; "" where there is none."""
+    own = ((one, one.key.lstrip("-+").replace("-", "_").lower()) for one in run.settings)
+    found = (f"{one.key} {one.text}" for one, key in own if names.search(key) and one.text.lower() not in _OFF)
+    return next(found, "")

@@ -1,0 +1,157 @@
+"""Finds library versions that may be at fault, and writes the ways out of them as steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+
+from advisor.diagnosis.conditions import all_hold
+from advisor.knowledge.schema import Advisory, Cause, Remedy
+from advisor.language import say, sentences
+from advisor.memory.ledger import difference
+from advisor.memory.predict import Overrides
+from advisor.plan.patch import pip_install
+from advisor.plan.plan import Change, PlanStep
+from advisor.plan.reported import reported_by
+from advisor.plan.situation import Situation
+from advisor.words import Basis, filled
+
+ENGINES = ("vllm", "sglang")
+MOST_SUSPECTED = 2
+"""Libraries whose version is worth a look before anything is changed."""
+
+
+def blamed(situation: Situation, cause: Cause) -> tuple[list[Advisory], list[Advisory], list[Advisory]]:
+    """Advisories of versions known or said to be bad; of unknown ones those whose signs the crash bears; and others.
+
+    Where nothing is proved, an unknown version is no advice.
+    """
+    bad: list[Advisory] = []
+    signs: list[Advisory] = []
+    others: list[Advisory] = []
+    idle = _idle(situation)
+    for advisory in situation.advisories:
+        if situation.leak_assumed or f"library.{advisory.library}" in situation.facts:
+            bad.append(advisory)
+        elif cause.memory != "unknown" and advisory.library not in idle:
+            (signs if _borne(advisory, situation) else others).append(advisory)
+    return bad, signs, others
+
+
+def _borne(advisory: Advisory, situation: Situation) -> bool:
+    """Whether the crash itself, not an answer, bears signs of the version."""
+    seen = all_hold(advisory.signs, situation.facts)
+    return all_hold(advisory.when, situation.facts) is not None and any(one.source == "log" for one in seen or ())
+
+
+def _idle(situation: Situation) -> tuple[str, ...]:
+    """Engines, where the run generates nothing, or nothing tells what it is and none speaks in the log."""
+    natives = situation.now.built.natives
+    generates = natives.rolls_out and (natives.framework is not None or "frame.engine" in situation.facts)
+    return () if generates else ENGINES
+
+
+def suspected(situation: Situation, cause: Cause) -> list[PlanStep]:
+    """One version to look up per library, where the cause may be a version and nothing tells which is installed."""
+    kinds = {remedy.id: remedy.kind for remedy in situation.remedies}
+    if situation.now.built.natives.framework is None:  # nor does anything tell which libraries run
+        return []
+    if not any(kinds.get(name) == "version" for name in cause.remedies):
+        return []
+    by_library: dict[str, Advisory] = {}
+    idle = _idle(situation)
+    for advisory in situation.suspected:
+        if f"library.{advisory.library}" not in situation.facts and advisory.library not in idle:
+            by_library.setdefault(advisory.library, advisory)
+    steps = (version_steps(situation, [advisory])[:1] for advisory in by_library.values())
+    return [replace(step, selected=False) for found in steps for step in found][:MOST_SUSPECTED]
+
+
+def version_steps(situation: Situation, advisories: Iterable[Advisory]) -> list[PlanStep]:
+    """Ways out of a bad library version: a step for each safe neighbour, the first selected where it is the cause.
+
+    Where one version is the way out of two faults, it is one step.
+    """
+    remedy = _other_version(situation)
+    if remedy is None:
+        return []
+    steps: dict[str, PlanStep] = {}
+    for advisory in advisories:
+        for number, specifier in enumerate(advisory.safe):
+            step = _version_step(remedy, advisory, specifier, situation, first=number == 0)
+            if step.id not in steps or (step.selected and not steps[step.id].selected):
+                steps[step.id] = step
+    return list(steps.values())
+
+
+def _other_version(situation: Situation) -> Remedy | None:
+    return next((r for r in situation.remedies if r.kind == "version" and r.memory == situation.place), None)
+
+
+def newly_triggered_steps(situation: Situation, chosen: Overrides) -> list[PlanStep]:
+    """Ways out of a bad version whose fault the chosen changes would trigger: the first is selected with them."""
+    remedy = _other_version(situation)
+    if remedy is None:
+        return []
+    return [
+        replace(
+            _version_step(remedy, advisory, specifier, situation, first=number == 0, chosen=chosen),
+            selected=number == 0,
+            caveats=(say("needed only with the changes below: without them this fault sleeps"),),
+        )
+        for advisory in situation.newly_triggered(chosen)
+        for number, specifier in enumerate(advisory.safe)
+    ]
+
+
+def _version_step(
+    remedy: Remedy,
+    advisory: Advisory,
+    specifier: str,
+    situation: Situation,
+    first: bool,
+    chosen: Overrides | None = None,
+) -> PlanStep:
+    fact = situation.facts.get(f"library.{advisory.library}")
+    old = str(fact.value) if fact is not None else None
+    new = specifier.removeprefix("==")
+    proven = advisory.cause == situation.cause and (old is not None or situation.leak_assumed)
+    documented = next(
+        (reported_by(c) for c in situation.cases if new in map(str, c.values.get(advisory.library, []))), ""
+    )
+    basis: Basis = "documented" if documented or proven else "estimated"
+    words = {"library": advisory.library, "old": old or say("at {versions}", versions=advisory.versions), "new": new}
+    caveats = (
+        ()
+        if old is not None
+        else (
+            say(
+                "only if {library} is one of {versions}: check with `pip show {library}`",
+                library=advisory.library,
+                versions=advisory.versions,
+            ),
+        )
+    )
+    held, given_back = situation.predictor.predict(chosen or {}), situation.predictor.predict(chosen or {}, fixed=True)
+    healed = difference(held.ledger, given_back.ledger, situation.place)
+    how = say("To change it: {command}", command=f"`{pip_install(advisory.library, new)}`")
+    return PlanStep(
+        id=f"use-{advisory.library}-{new.lstrip('<>=~ ')}",
+        rank=0,
+        title=say("Change {library} to {version}", library=advisory.library, version=new),
+        kind="version",
+        tier="version",
+        changes=(Change(advisory.library, old, new),),
+        results="unchanged",
+        basis=basis,
+        saves={phase: size for phase, size in healed.items() if size},
+        place=situation.place,
+        why=sentences([" ".join(advisory.says.split()), filled(" ".join(remedy.says.split()), words), how]),
+        costs=remedy.costs,
+        caveats=caveats,
+        sources=tuple(s for s in (advisory.source, remedy.source) if s),
+        documented=documented,
+        selected=proven and first,
+        group=f"version-{advisory.library}",
+    )

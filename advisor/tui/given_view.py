@@ -1,0 +1,220 @@
+"""Shows what the sums count with, each fact with its source, and takes it otherwise: what a command line can say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import on
+from textual.binding import Binding, BindingType
+from textual.widget import Widget
+from textual.widgets import Input
+
+from advisor.given import FORMS, GivenName, text_of
+from advisor.language import Sayings, clauses, mark, say
+from advisor.tui.facts import gpu_words
+from advisor.tui.gauges_view import SHM
+from advisor.tui.keys import Hint
+from advisor.tui.machine_view import SOURCE_WORDS, nothing_given, source_of_field
+from advisor.tui.memory_bars import fit_words
+from advisor.tui.page import Page
+from advisor.tui.plan_rows import after_answer
+from advisor.tui.screen import Overlay
+from advisor.tui.ui_state import SaidOtherwise, UiState
+from advisor.tui.ui_text import BLANK, Row, heading, line, pad, paragraph, span, spread
+from advisor.units import show_bytes, show_params
+
+if TYPE_CHECKING:
+    from advisor.session import State
+
+TITLES: Sayings[GivenName] = Sayings(
+    {
+        "gpus": "GPUs per node",
+        "nodes": "nodes",
+        "host_ram": "host RAM per node",
+        "shm": SHM,
+        "framework": "framework",
+        "version": "its version",
+        "libraries": "libraries",
+        "model": "model",
+        "script": "launch script",
+        "launch": "which launch of it",
+        "logs": "logs",
+        "max_row": "longest row",
+        "margin": "margin",
+    }
+)
+_EMPTY = mark("empty: it counts again what is measured, read or assumed")
+LABEL = 20
+
+
+def fact_of(state: State, name: GivenName) -> tuple[str, str]:
+    """(what counts now, where it comes from), in words."""
+    machine, run, asked, unknown = state.machine, state.run, state.asked, say("unknown")
+    given = bool(text_of(asked, name))
+    you = SOURCE_WORDS["described"]
+    if name == "gpus":
+        return gpu_words(machine), source_of_field(machine, "gpus")
+    if name == "nodes":
+        return str(machine.nodes or unknown), source_of_field(machine, "nodes")
+    if name == "host_ram":
+        return show_bytes(machine.host.total_bytes), source_of_field(machine, "host.total", "host")
+    if name == "shm":
+        return show_bytes(machine.host.shm_bytes), source_of_field(machine, "shm", "host.shm")
+    if name == "framework":
+        return run.title or run.framework, run.recognised_by
+    if name == "version":
+        return run.era or unknown, say("assumed: nothing tells it") if run.era_assumed else ""
+    if name == "libraries":
+        known = {**machine.libraries, **run.libraries}
+        return clauses(f"{one} {known[one]}" for one in sorted(known)) or unknown, you if given else ""
+    if name == "model":
+        size = f", {show_params(run.model.parameters)}" if run.model is not None else ""
+        return (run.model_name or unknown) + size, you if given else run.model.note if run.model is not None else ""
+    if name == "script":
+        return str(asked.script or say("none")), ""
+    if name == "launch":
+        count = len(state.script.launches) if state.script is not None else 0
+        return say("{number} of {count}", number=state.launch_index + 1, count=count) if count else say("none"), ""
+    if name == "logs":
+        return clauses(map(str, asked.logs)) or say("none"), ""
+    if name == "max_row":
+        rows = asked.max_row or say("not given")
+        return (say("every row at its cap") if rows == "cap" else rows), you if given else ""
+    return f"{asked.margin:.0%}", say("left free of every memory")
+
+
+def given_rows(state: State, width: int, written: GivenName | None = None) -> list[Row]:
+    """Every fact on a line; the cursor stands on them. `written`: the one that is being written says how."""
+    out = [heading(say("What the sums count with"), say("where from"), width)]
+    for name in FORMS:
+        value, source = fact_of(state, name)
+        room = max(12, (width - LABEL - 4) // 3)
+        right = line(span(source if len(source) <= room else source[: room - 1] + "…", "dim"))
+        out.append(Row(spread(line(span(pad(TITLES[name], LABEL), "title"), span(value)), right, width - 2), name))
+        if name == written:
+            told = say("like {form}; {empty}", form=FORMS[name], empty=say(_EMPTY))
+            out += [Row(row.line, name) for row in paragraph(told, width - 2, 2, "mark")]
+    return out
+
+
+def after_said(before: State, after: State, name: GivenName) -> str:
+    """Like "nodes: 2 now; …": what counts now, and what follows from it."""
+    now = say("{title}: {value} now", title=TITLES[name], value=fact_of(after, name)[0])
+    fits = [fit_words(after.plan).text] if before.plan.fits != after.plan.fits else []
+    return clauses([now, *fits, after_answer(before, after)])
+
+
+def rests_rows(state: State, width: int) -> list[Row]:
+    """What the sums rest on besides: what was assumed, and what is missing."""
+    ledger = state.plan.before or state.ledger
+    told = [*ledger.missing, *state.run.doubts, *ledger.assumed]
+    out = [heading(say("What the sums assume"))]
+    if not told:
+        return [*out, *paragraph(say("nothing beyond what stands in the list"), width, 2, "dim")]
+    return [*out, *(row for one in dict.fromkeys(told) for row in paragraph(one, width, 2))]
+
+
+class GivenView(Overlay):
+    """What a command line says, said in the app; the ledger follows."""
+
+    OPENED_BY = Binding(
+        "i", "given", "facts", tooltip="what the sums count with and from where, and to say it otherwise"
+    )
+    RANK = 15
+    TITLE_WORDS = mark("The facts")
+    CLICKED_AGAIN = "change"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "change", "say it otherwise", tooltip="write the marked fact; empty takes it back"),
+        Binding("up,down", "nothing", "fact", key_display="↑↓", tooltip="choose a fact"),
+    ]
+
+    def __init__(self, ui: UiState) -> None:
+        super().__init__(ui)
+        self._written: dict[str, str] = {}
+
+    @classmethod
+    def can_show(cls, ui: UiState) -> bool:
+        """Not before all is read: what is said meanwhile would be lost."""
+        return ui.state is not None and not ui.state.crash.preliminary and not nothing_given(ui.state)
+
+    def panes(self) -> Iterable[Widget]:
+        """The facts; what else the sums assume; the field that Enter opens."""
+        yield self.page(self.main_rows, "main")
+        yield self.page(self.side_rows, "second")
+        field = Input(id="fact", compact=True, select_on_focus=False)
+        field.cursor_blink, field.display = False, False
+        yield field
+
+    def main_rows(self, width: int) -> list[Row]:
+        """The facts."""
+        top = given_rows(self.state, width, self.marked if self.typing else None)
+        return [*top, BLANK, *rests_rows(self.state, width)] if self.columns == 1 else top
+
+    def side_rows(self, width: int) -> list[Row]:
+        """What is assumed."""
+        return rests_rows(self.state, width)
+
+    @property
+    def marked(self) -> GivenName:
+        """The fact the cursor stands on."""
+        key = self.query_one("#main", Page).wanted
+        return next((name for name in FORMS if name == key), "gpus")
+
+    @property
+    def typing(self) -> bool:
+        """Letters belong to the field while it is open."""
+        return any(field.display for field in self.query(Input))
+
+    def words(self) -> dict[str, str]:
+        """While a fact is written."""
+        return {"change": say("take it"), "back": say("leave it as it was")} if self.typing else {}
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """While a fact is written, letters are no keys."""
+        return not self.typing or action in ("back", "change")
+
+    def shared_hints(self) -> list[Hint]:
+        """No single letters while they are typed."""
+        return [] if self.typing else super().shared_hints()
+
+    def action_change(self) -> None:
+        """Open the field on the marked fact."""
+        name, field = self.marked, self.query_one(Input)
+        field.placeholder = FORMS[name]
+        field.display, field.value = True, self._written.get(name, text_of(self.state.asked, name))
+        field.cursor_position = len(field.value)
+        field.focus()
+        self.reload()
+
+    def action_nothing(self) -> None:
+        """The page moves its cursor itself."""
+
+    @on(Input.Submitted)
+    def _submitted(self, event: Input.Submitted) -> None:
+        event.stop()
+        name = self.marked
+        self._written[name] = event.value
+        self._close_field()
+        self.post_message(SaidOtherwise(name, event.value))
+
+    def reload(self) -> None:
+        """What counts now needs no second writing."""
+        if self.ui.state is not None:
+            asked = self.ui.state.asked
+            self._written = {
+                n: t for n, t in self._written.items() if any(n == f and t != text_of(asked, f) for f in FORMS)
+            }
+        super().reload()
+
+    def _close_field(self) -> None:
+        self.query_one(Input).display = False
+        self.query_one("#main", Page).focus()
+        self.reload()
+
+    def action_back(self) -> None:
+        """Close the field, then return."""
+        if self.typing:
+            self._close_field()
+        else:
+            self.dismiss()

@@ -1,0 +1,312 @@
+"""Words the plan: its steps, what each saves, why it is off, and the bars of a phase. Pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from advisor.hostile import cells
+from advisor.language import Sayings, clauses, listed, mark, say, say_count
+from advisor.memory.cells import Place
+from advisor.plan.patch import WRITABLE
+from advisor.plan.plan import Change, Plan, PlanStep
+from advisor.tui.facts import short_name
+from advisor.tui.memory_bars import (
+    PLACE_WORDS,
+    doubt_rows,
+    fit_words,
+    fullest_after,
+    legend,
+    phase_rows,
+    phases_of,
+    tightest_words,
+    unexplained,
+)
+from advisor.tui.number_field import NumberField
+from advisor.tui.page import POINTER
+from advisor.tui.ui_text import (
+    BLANK,
+    Row,
+    Tone,
+    Toned,
+    TonedLine,
+    cut,
+    cut_left,
+    line,
+    pad,
+    pad_left,
+    paragraph,
+    rows,
+    span,
+)
+from advisor.units import GIB, show_bytes
+from advisor.words import BASIS_TITLES, PHASE_TITLES, Phase, Results
+
+if TYPE_CHECKING:
+    from advisor.session import State
+
+
+_RESULTS, _SAVES, _BASIS = 8, 13, 10
+_DOCUMENTED = mark("documented: {value}   d shows the case")
+BOX = "[x]"
+NARROW = 28
+"""Columns a name needs; with fewer, the numbers go on a line of their own."""
+FLAT, TALL, LINES_A_PHASE = 20, 30, 6
+"""Terminal lines below which only the memory that ran out is drawn; from which more phases are, and what each takes."""
+RESULT_WORDS: Sayings[Results] = Sayings({"unchanged": "same", "changed": "CHANGES"})
+
+
+def best_saving(step: PlanStep, phase: Phase | None) -> tuple[int, Place] | None:
+    """(bytes, place) that a step saves: in `phase`, else where it saves most; None where unknown."""
+    if step.place == "none" or not step.saves:
+        return None
+    place: Place = "gpu" if step.place == "gpu" else "host"
+    if phase is not None and step.saves.get(phase, 0) > 0:
+        return step.saves[phase], place
+    return step.saves[step.headline or phase or "unknown"], place
+
+
+def saving_words(step: PlanStep, phase: Phase | None) -> str:
+    """Like "−61 GB host"; a plus where the step costs memory; "" where it is not known."""
+    found = best_saving(step, phase)
+    if found is None or not found[0]:
+        return ""
+    saved, place = found
+    sign = "−" if saved > 0 else "+"
+    amount = abs(saved)
+    shown = (
+        f"{amount / GIB:.0f} GB"
+        if amount >= 10 * GIB
+        else (f"{amount / GIB:.1f} GB" if amount >= GIB // 10 else show_bytes(amount))
+    )
+    return f"{sign}{shown} {PLACE_WORDS[place]}"
+
+
+def change_words(change: Change) -> str:
+    """Like "true → false"; "unset" and "removed" where a side is missing."""
+    old = change.old_words or say("unset")
+    new = change.new if change.new is not None else say("removed")
+    return f"{old} → {new}"
+
+
+def place_words(change: Change) -> str:
+    """Like "run.sh:9 (added as an override)"."""
+    if not change.file:
+        return change.how
+    at = f"{short_name(change.file)}:{change.line}" if change.line is not None else short_name(change.file)
+    return say("{place} ({how})", place=at, how=change.how) if change.how else at
+
+
+def takes_number(step: PlanStep) -> bool:
+    """Whether its first change sets a number that can be chosen."""
+    new = step.changes[0].new if step.changes and step.kind in WRITABLE else None
+    return new is not None and new.replace(".", "", 1).isdecimal() and not step.id.startswith("as-in-")
+
+
+def column_titles(width: int) -> Row:
+    """The head of the table of steps."""
+    room = _name_width(width - POINTER)
+    if room < NARROW:
+        return Row(line(span("      " + say("change; results, saves, basis"), "title")))
+    columns = f"{pad(say('change'), room)} {pad(say('results'), _RESULTS)} {pad_left(say('saves'), _SAVES)}"
+    head = f"      {columns}  {say('basis')}"
+    return Row(line(span(head, "title")))
+
+
+def _name_width(width: int) -> int:
+    return width - len("[x] ") - _RESULTS - _SAVES - _BASIS - 4
+
+
+def plan_rows(
+    state: State,
+    phase: Phase | None,
+    width: int,
+    marked: str | None = None,
+    *,
+    field: NumberField | None = None,
+    because: str = "",
+) -> list[Row]:
+    """The steps, two lines or more each; the cursor stands on steps. `marked`: the one that says why, too.
+
+    `field`: the number that is being written; `because`: why the marked step is off.
+    """
+    plan, doubts = state.plan, doubt_rows(state.run, width, brief=True)
+    if not plan.steps:
+        return [
+            *doubts,
+            *paragraph(say("There is nothing to propose for this cause."), width, tone="strong"),
+            *_why_nothing(state, width),
+        ]
+    out = [*doubts, column_titles(width)]
+    group = ""
+    for step in plan.steps:
+        if step.group and step.group == group:
+            out.append(Row(line(span("    " + say("or instead of it:"), "dim"))))
+        group = step.group
+        here = field if field is not None and field.step.id == step.id else None
+        told = because if marked == step.id else ""
+        out += _step(step, plan, phase, width - POINTER, marked == step.id, here, told)
+    if plan.shortfall:
+        out += [BLANK, *paragraph(plan.shortfall, width, tone="warn")]
+    return out
+
+
+def _why_nothing(state: State, width: int) -> list[Row]:
+    out: list[Row] = []
+    for one in state.plan.not_proposed[:4]:
+        out += paragraph(say("{title}: {because}", title=one.title, because=one.because), width, 2)
+    if state.diagnosis.record_next_time:
+        told = say("Next time record: {what}", what=state.diagnosis.record_next_time)
+        out += [BLANK, *paragraph(told, width)]
+    return out
+
+
+def _step(
+    step: PlanStep,
+    plan: Plan,
+    phase: Phase | None,
+    width: int,
+    in_full: bool,
+    field: NumberField | None,
+    because: str,
+) -> list[Row]:
+    first = step.changes[0] if step.changes else None
+    own_key = first is not None and step.kind in ("setting", "environment")
+    name = first.key if first and own_key else step.title
+    shorten = cut_left if own_key else cut
+    out = [Row(one, step.id) for one in _head(step, name, shorten, saving_words(step, phase), width)]
+    for number, change in enumerate(step.changes):
+        if number == 0 and field is not None:
+            named = "" if own_key else f"{change.key}  "
+            out.append(Row(line("      ", named, *field.words(change.old_words or say("unset"))), step.id))
+            out += [Row(row.line, step.id) for row in field.rows(width, 6)]
+            continue
+        words = change_words(change) if number == 0 and own_key else f"{change.key}  {change_words(change)}"
+        yours = span("  " + say("your number"), "mark") if number == 0 and step.own else Toned("")
+        out.append(Row(line("      ", words, yours, span(f"   {place_words(change)}", "dim")), step.id))
+    clash = _clash(step, plan)
+    if because and not clash:
+        out += [Row(row.line, step.id) for row in paragraph(because, width, 6, "mark")]
+    if clash:
+        out.append(Row(line("      ", span(cut(clash, width - 6), "warn")), step.id))
+    told: list[tuple[str, Tone]] = [
+        (step.why, "plain"),
+        (step.caveats[0] if step.caveats else "", "dim"),
+        (say(_DOCUMENTED, value=step.documented) if step.documented else "", "dim"),
+    ]
+    told = [(step.title, "strong"), *told] if own_key else told
+    for text, tone in told if in_full else ():
+        out += [Row(row.line, step.id) for row in paragraph(text, width, 6, tone)] if text else []
+    return out
+
+
+def _head(step: PlanStep, name: str, shorten: Callable[[str, int], str], saves: str, width: int) -> list[TonedLine]:
+    """Switch, name, and the three columns; under the name where there is no room beside it."""
+    box = Toned(BOX if step.selected else "[ ]", "mark" if step.selected else "plain")
+    results = Toned(RESULT_WORDS[step.results], "warn" if step.results == "changed" else "plain")
+    basis = span(f"  {BASIS_TITLES[step.basis]}", "dim")
+    room = _name_width(width)
+    if room < NARROW:
+        numbers = line("      ", results, f"  {saves}" if saves else "", basis)
+        return [line(box, f" {shorten(name, width - 4)}"), numbers]
+    gap = " " * (_RESULTS - cells(results.text) + 1)
+    numbers = line(results, f"{gap}{pad_left(saves, _SAVES)}", basis)
+    return [line(box, f" {pad(shorten(name, room), room)} ", *numbers)]
+
+
+def _clash(step: PlanStep, plan: Plan) -> str:
+    """Why this step cannot be on together with what is on; "" where nothing stands against it."""
+    against = [other.title for other in plan.selected() if other.id in step.conflicts or step.id in other.conflicts]
+    return say("not together with: {steps}", steps=clauses(against)) if against and not step.selected else ""
+
+
+def off_because(step: PlanStep, plan: Plan, by_user: bool, if_on: Callable[[], Plan]) -> str:
+    """Why a step is off; "" where it is on. `by_user`: who switched it off. `if_on`: the plan with it."""
+    if step.selected:
+        return ""
+    alike = [other.title for other in plan.selected() if step.group and other.group == step.group]
+    if alike:
+        return say("off: {other} is on in its place", other=listed(alike))
+    if by_user:
+        return say("off: you switched it off")
+    if step.no_place:
+        return say("off: no file of this launch can carry it")
+    if step.kind not in WRITABLE:
+        return say("off: to be done by hand; the bars do not count on it")
+    if plan.fits is None or not step.saves:
+        return say("off: how much it helps cannot be computed here")
+    if plan.fits:
+        enough = say("off: what is on suffices") if plan.selected() else say("off: by these sums it fits as it is")
+        return (
+            say("{enough}; this would change training results", enough=enough) if step.results == "changed" else enough
+        )
+    if step.saves.get(step.decides, 0) <= 0:
+        return say("off: it saves nothing in {phase}", phase=PHASE_TITLES[step.decides])
+    return (
+        say("off; with it the run is expected to fit")
+        if if_on().fits
+        else say("off: with it the run still does not fit")
+    )
+
+
+def bar_rows(state: State, phase: Phase | None, width: int, height: int, decides: Place | None = None) -> list[Row]:
+    """Bars of one phase, more of them where the terminal is `height` enough, the verdict on the fit, the legend.
+
+    Where there is room for one memory alone: the one that `decides`, else the one that ran out.
+    """
+    plan = state.plan
+    if phase is None or not phase_rows(plan, phase, width):
+        return [*unexplained(plan, width), Row(line(fit_words(plan)))]
+    if height < FLAT:
+        died_of: Place = decides or ("host" if state.diagnosis.memory == "host" else "gpu")
+        out = phase_rows(plan, phase, width, (died_of,)) or phase_rows(plan, phase, width)
+    else:
+        out = phase_rows(plan, phase, width)
+    out[0] = Row((*out[0].line, Toned("   "), fit_words(plan)))
+    others = _more_phases(plan, phase, (height - TALL) // LINES_A_PHASE)
+    found = fullest_after(plan, phase)
+    for other in others:
+        title, *bars = phase_rows(plan, other, width)
+        mark = span("   " + say("the fullest after") if found and found[0] == other else "", "dim")
+        out += [BLANK, Row((*title.line, mark)), *bars]
+    tightest = () if others else tightest_words(plan, phase)
+    letters = legend(plan, [phase, *others], width)[: 0 if height < FLAT else 2 - bool(tightest)]
+    return [*out, *(rows(tightest) if tightest else ()), *letters]  # the help has all letters
+
+
+def _more_phases(plan: Plan, shown: Phase, most: int) -> list[Phase]:
+    """The phases to show below the chosen one: the fullest after, then the others in their order."""
+    fullest = fullest_after(plan, shown)
+    order = dict.fromkeys([*([fullest[0]] if fullest else []), *phases_of(plan)])
+    return [phase for phase in order if phase != shown][: max(0, most)]
+
+
+def after_answer(before: State, after: State) -> str:
+    """Like "cause changed from … to …; 2 steps are new, 1 is gone"; says so where nothing follows from the answer."""
+    parts = []
+    if before.diagnosis.cause != after.diagnosis.cause:
+        old_title, new_title = before.diagnosis.title, after.diagnosis.title
+        parts.append(say("cause changed from “{before}” to “{after}”", before=old_title, after=new_title))
+    old, new = ({step.id for step in state.plan.steps} for state in (before, after))
+    if new - old:
+        parts.append(say_count("{number} step new in the plan", "{number} steps new in the plan", len(new - old)))
+    if old - new:
+        parts.append(say_count("{number} step gone from it", "{number} steps gone from it", len(old - new)))
+    if not parts and [s.id for s in before.plan.steps] != [s.id for s in after.plan.steps]:
+        parts.append(say("the order of the plan changed"))
+    was, now = before.ledger.peak("gpu"), after.ledger.peak("gpu")
+    if was is not None and now is not None and was.expected != now.expected:
+        sizes = {"before": show_bytes(was.expected), "after": show_bytes(now.expected)}
+        parts.append(say("at its fullest a GPU needs {after}, not {before}", **sizes))
+    return clauses(parts) or say("nothing else changed: same cause, same plan")
+
+
+def after_toggle(before: State, after: State, asked: str) -> str:
+    """Like "also switched: …" where a conflict switched others; "" where only the asked one moved."""
+    was = {step.id: step.selected for step in before.plan.steps}
+    moved = [step for step in after.plan.steps if step.id != asked and was.get(step.id) != step.selected]
+    others = [say("{step} on" if step.selected else "{step} off", step=step.title) for step in moved]
+    parts = [say("also switched: {steps}", steps=clauses(others))] if others else []
+    if before.plan.fits != after.plan.fits:
+        parts.append(fit_words(after.plan).text)
+    return clauses(parts)
