@@ -63,6 +63,8 @@ class SessionRequest(Struct, frozen=True):
     """What `watch` recorded of the run; its logs are read before those given."""
     ray: str | None = None
     """Address of a running Ray cluster to be asked ("auto": the one of this node)."""
+    planned: bool = True
+    """False: no changes are sought, for what asks of the run as it is."""
 
     @property
     def knobs(self) -> dict[str, Knob]:

@@ -349,7 +349,11 @@ def _think(
     versioned = with_version(done.diagnosis, recognised, wanted=asks)
     done = replace(done, diagnosis=with_sharding(versioned, run.unread, shardings, wanted=asks))
     predictor.died = _died(died_at, done.diagnosis, _said_place(crash, answers))
-    plan, situation = _planned(_situation(predictor, faults, knowledge, done), done, script, index)
+    situation = _situation(predictor, faults, knowledge, done)
+    if not asked.planned or done.cause.memory == "none":  # what is not a shortage gets no memory advice
+        plan = _no_plan(predictor)
+    else:
+        plan, situation = _planned(situation, done, script, index)
     state = State(
         asked,
         knowledge,
@@ -425,12 +429,13 @@ def _situation(predictor: Predictor, faults: Faults, knowledge: Knowledge, done:
     )
 
 
+def _no_plan(predictor: Predictor) -> Plan:
+    ledger = predictor.predict().ledger
+    return Plan((), ledger if not ledger.missing else None, None, predictor.margin, Fit("cannot_be_said"))
+
+
 def _planned(situation: Situation, done: Diagnosed, script: Script | None, index: int) -> tuple[Plan, Situation]:
     """The plan with its places, made anew without whatever it chose and no file can carry."""
-    if done.cause.memory == "none":  # what is not a shortage gets no memory advice
-        predictor, ledger = situation.predictor, situation.now.ledger
-        nothing = Plan((), ledger if not ledger.missing else None, None, predictor.margin, Fit("cannot_be_said"))
-        return nothing, situation
     inputs = situation.predictor.inputs
     because = no_place(inputs.recognised, inputs.launch)
     for _ in range(MOST_PLANS):

@@ -28,7 +28,9 @@ def test_the_launch_that_crashed_is_the_one_whose_settings_the_log_printed(
 ) -> None:
     (tmp_path / "run.sh").write_text(STAGES)
     (tmp_path / "train.log").write_text(LOG.format(batch, length))
-    asked = SessionRequest(script=tmp_path / "run.sh", logs=(tmp_path / "train.log",), gpus="4xA100-80GB")
+    asked = SessionRequest(
+        script=tmp_path / "run.sh", logs=(tmp_path / "train.log",), gpus="4xA100-80GB", planned=False
+    )
     assert open_session(asked).launch_index == index
 
 

@@ -32,7 +32,7 @@ def run(parsed: argparse.Namespace) -> int:
     from advisor.run_file import size_run_file, sizing_of
 
     if parsed.run is None:
-        sizing = sizing_of(open_state(parsed, needs_script=True))
+        sizing = sizing_of(open_state(parsed, needs_script=True, planned=False))
     elif parsed.files or parsed.demo:
         raise Refusal(say("give a SCRIPT or --run FILE, not both"))
     else:

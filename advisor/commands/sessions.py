@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from advisor import session
 from advisor.commands.inputs import sort_files, take_newest
 from advisor.commands.requests import asked_from
@@ -30,7 +32,7 @@ def kept_session(name: str) -> SavedSession:
         raise Refusal(f"{path}: {os_words(error)}") from error
 
 
-def open_state(parsed: argparse.Namespace, needs_script: bool = False) -> State:
+def open_state(parsed: argparse.Namespace, needs_script: bool = False, planned: bool = True) -> State:
     """The session on what was given, or the app's with the answers and switches made there. Raises Refusal."""
     if getattr(parsed, "replay", None) is not None:
         kept = kept_session(parsed.replay)
@@ -45,4 +47,4 @@ def open_state(parsed: argparse.Namespace, needs_script: bool = False) -> State:
         )
     if needs_script and asked.script is None:
         raise Refusal(say("give the SCRIPT that starts the run, or --demo (diagnose takes a log alone)"))
-    return usable(lambda: session.open_session(asked))
+    return usable(lambda: session.open_session(replace(asked, planned=planned)))

@@ -47,6 +47,7 @@ class Catalogue:
     """All signatures, look-alikes first, and the few literals that cover their anchors."""
 
     def __init__(self, signatures: Signatures) -> None:
+        self.signatures = signatures
         ordered = sorted(signatures.signatures, key=lambda signature: signature.rank)
         self.ready = tuple(Ready(signature, expand(signature)) for signature in ordered)
         owners: dict[str, list[Ready]] = {}
@@ -71,6 +72,17 @@ class Catalogue:
             owners = {id(ready) for hit in hits for ready in self._owners[hit]}
             known = self._known[hits] = tuple(ready for ready in self.ready if id(ready) in owners)
         return known
+
+
+_last: list[Catalogue] = []
+"""The catalogue that was made last: a log is read up to four times (its end, its whole, both unwrapped)."""
+
+
+def catalogue_of(signatures: Signatures) -> Catalogue:
+    """The catalogue of these signatures; made once where one reading follows another."""
+    if not _last or _last[0].signatures is not signatures:
+        _last[:] = [Catalogue(signatures)]
+    return _last[0]
 
 
 @lru_cache(maxsize=1024)

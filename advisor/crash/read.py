@@ -27,7 +27,7 @@ from advisor.crash.log_facts import (
     top_users,
 )
 from advisor.crash.logged_runs import newest_crash, runs_in
-from advisor.crash.patterns import Catalogue, FieldValue
+from advisor.crash.patterns import FieldValue, catalogue_of
 from advisor.crash.phase import PhaseRules, ProgressLine, last_progress, open_phases, phase_of
 from advisor.crash.scan import scan, unanchored_finds
 from advisor.crash.snapshot import readable
@@ -146,7 +146,7 @@ class _CrashReader:
         rules: PhaseRules,
         on_progress: ProgressCallback | None = None,
     ) -> None:
-        ready, self.sources = Catalogue(signatures), sources
+        ready, self.sources = catalogue_of(signatures), sources
         self.logs = [scan(readable(source), ready, _of_one(on_progress, source)) for source in sources]
         self.names = [log.name for log in self.logs]
         self.lines = [log.kept_lines() for log in self.logs]

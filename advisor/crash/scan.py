@@ -275,6 +275,7 @@ class _UnanchoredSignatures:
         self._search = ahocorasick_rs.AhoCorasick(
             [literal for literal, _ in self._literals], matchkind=ahocorasick_rs.MatchKind.Standard
         )
+        self._known: dict[frozenset[int], Sequence[Ready]] = {}
         self._shortages = [_shape(ready.signature.sample) for ready in every if ready.signature.verdict == "oom"]
 
     def may_be_cut(self, text: str) -> bool:
@@ -284,11 +285,13 @@ class _UnanchoredSignatures:
 
     def of(self, text: str) -> Sequence[Ready]:
         """The entries to test on a line, in their order."""
-        hits = {index for index, _, _ in self._search.find_matches_as_indexes(text, overlapping=True)}
+        hits = frozenset(index for index, _, _ in self._search.find_matches_as_indexes(text, overlapping=True))
         if not hits:
             return self.always
-        chosen = {id(entry): entry for index, (_, entry) in enumerate(self._literals) if index in hits}
-        return sorted([*chosen.values(), *self.always], key=lambda entry: entry.signature.rank)
+        if hits not in self._known:
+            chosen = {id(entry): entry for _, entry in (self._literals[index] for index in sorted(hits))}
+            self._known[hits] = sorted([*chosen.values(), *self.always], key=lambda entry: entry.signature.rank)
+        return self._known[hits]
 
 
 def unanchored_finds(catalogue: Catalogue, logs: Sequence[Sequence[LogLine]]) -> list[LogFind]:

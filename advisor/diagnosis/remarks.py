@@ -37,7 +37,7 @@ def remarks(
     """All remarks, the most important first."""
     return (
         *ledger.doubts,
-        *_counted(crash, ledger, facts, cause),
+        *(_counted(crash, ledger, facts, cause) if not run.quoted else ()),
         *_victim(crash, facts),
         *_explained(ledger, found),
         *_contradiction(crash, facts),

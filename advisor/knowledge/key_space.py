@@ -43,7 +43,7 @@ class KeySpace(Strict, frozen=True):
         return self.ever()
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=32)
 def key_space(framework: str) -> KeySpace | None:
     """The keys of a framework; None where nobody listed them (a dialect of the user's own)."""
     file = knowledge_folder() / "keys" / f"{framework}.json"

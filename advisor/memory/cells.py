@@ -130,11 +130,12 @@ class Cell(Struct, frozen=True):
     pooled: bool = False
     """Allocated by torch's caching allocator, which fragments."""
     kind: CellKind = ""
+    expected: int = 0
+    """Bytes, by the amount, whatever is given here; nothing is ever negative."""
 
-    @property
-    def expected(self) -> int:
-        """Bytes; nothing is ever negative."""
-        return max(0, round(self.amount.value))
+    def __post_init__(self) -> None:
+        # Rounded once: a plan adds cells up some hundred thousand times.
+        force_setattr(self, "expected", max(0, round(self.amount.value)))
 
     @property
     def low(self) -> int:
@@ -296,7 +297,7 @@ def phase_sum(
     phase: Phase, place: Place, cells: Iterable[Cell], bounds: Bounds | None = None, rows: Rows | None = None
 ) -> PhaseSum:
     """The cells of one phase; empty ones are dropped, and on the GPU the allocator's own loss is added."""
-    kept = [each for each in cells if each.high > 0 or each.kind == "cannot_start"]
+    kept = [each for each in cells if each.expected or each.high or each.kind == "cannot_start"]
     counted = any(each.owner == "fragmentation" and not each.pooled for each in kept)
     if place == "gpu" and not counted and any(each.pooled and each.expected for each in kept):
         allocated = add_up(each.amount for each in kept if each.pooled).called("allocated by torch")

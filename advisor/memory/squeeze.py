@@ -48,10 +48,12 @@ def squeeze_of(run: Run, ledger_of: Callable[[Run], Ledger], walls: Walls) -> Sq
     if not states or run.value("actor.lora_rank"):
         return None
     forms = [_turned(run, states, chosen) for chosen in product((False, True), repeat=len(states))]
-    ledgers = [ledger_of(form) for form in forms]
-    gpu = _short(ledgers[0], "gpu", walls)
+    gpu = _short(ledger_of(forms[0]), "gpu", walls)
+    if not gpu:
+        return None
+    ledgers = (ledger_of(form) for form in forms[1:])
     beside = [_short(ledger, "host", walls) for ledger in ledgers if not _short(ledger, "gpu", walls)]
-    if not gpu or not beside or not min(beside):
+    if not beside or not min(beside):
         return None
     cards = run.topology.actor_gpus
     larger = (factor for factor in _FACTORS if any(_fits(ledger_of(_larger(f, factor)), walls) for f in forms))

@@ -7,6 +7,7 @@ from advisor.knowledge.schema import KnownAs, Remedy
 from advisor.language import ENGLISH, listed, say, spoken
 from advisor.plan.candidates import at_most, candidates, printed_now
 from advisor.plan.common_names import MOST_NAMES, ROLES, names_of, stated_by_name
+from advisor.plan.options import unseen_length
 from advisor.plan.patch import not_written
 from advisor.plan.plan import Change, PlanStep
 from advisor.plan.situation import Situation
@@ -49,7 +50,12 @@ def _known_as(remedy: Remedy, situation: Situation) -> KnownAs | None:
 
 def _with_names(remedy: Remedy, situation: Situation) -> str:
     """The title with what other frameworks call the setting, where this launch has no dialect and does not name it."""
-    if situation.now.built.natives.framework is not None or remedy.knob is None:
+    if remedy.knob is None:
+        return remedy.title
+    if unseen_length(remedy, situation):
+        carrier = situation.now.built.natives.carrier(remedy.knob)
+        return say("{title}: lower {key}", title=remedy.title, key=carrier.key if carrier is not None else remedy.knob)
+    if situation.now.built.natives.framework is not None:
         return remedy.title
     names = names_of(remedy.knob, situation.knowledge)[:MOST_NAMES]
     return say("{title} (often {names})", title=remedy.title, names=listed(names)) if names else remedy.title

@@ -25,6 +25,8 @@ from advisor.run.conversion import conversions, from_knob, meaning, speaks_in_wo
 from advisor.run.run import KnobValue
 from advisor.run.values import parse_value, spell
 
+_SOME_LENGTH = 1024
+"""Tokens, to see whether a key carries a length in this kind of run."""
 _REFUSED = mark("{key} {old} → {new}: {why}")
 
 
@@ -56,6 +58,7 @@ class Option(Struct, frozen=True):
 def _carrier(remedy: Remedy, before: BuiltRun) -> Native | None:
     """The native key to change; an environment remedy brings its own variable where no dialect carries the knob."""
     native = before.natives.carrier(remedy.knob) if remedy.knob is not None else None
+    native = native if native is None else _in_its_file(native, remedy.knob or "", before.natives)
     if native is None and remedy.environment:
         key = EnvironmentPrefix + remedy.environment
         return before.natives.values.get(key) or Native(key, None, None, "default")
@@ -64,9 +67,33 @@ def _carrier(remedy: Remedy, before: BuiltRun) -> Native | None:
     return replace(native, value=before.run.value(remedy.knob or ""))
 
 
+def _in_its_file(native: Native, knob: str, natives: Natives) -> Native:
+    """The key inside of the file that a setting names, where that is the user's own and not one the framework ships."""
+    file = native.text or ""
+    if not _is_file(file) or native.fact is None or file in native.fact.words:
+        return native
+    return next((one for one in natives.carriers(knob) if ":" in one.key), native)
+
+
+def _is_file(text: str) -> bool:
+    return text.endswith((".json", ".yaml", ".yml"))
+
+
 def _unseen(situation: Situation) -> bool:
     """What the launch leaves out is not known: only a log speaks of the run, or a part or a file of it is missing."""
     return not situation.now.run.seen_whole
+
+
+def unseen_length(remedy: Remedy, situation: Situation) -> bool:
+    """Whether it lowers a length that a launch given in part leaves open: every run sets its own."""
+    if remedy.knob not in LENGTHS or not situation.now.run.quoted:
+        return False
+    natives = situation.now.built.natives
+    carrier = natives.carrier(remedy.knob)
+    if carrier is None or carrier.given or carrier.fact is None:
+        return False
+    rule = conversions(carrier.fact).get(remedy.knob)
+    return rule is None or meaning(rule, str(_SOME_LENGTH), carrier.fact, natives) is not None
 
 
 def _assumed(native: Native, remedy: Remedy, situation: Situation) -> Native:
@@ -115,7 +142,7 @@ def options(remedy: Remedy, situation: Situation, base: Overrides) -> tuple[list
     """
     before = situation.predictor.predict(base)
     seen = _carrier(remedy, before.built)
-    if seen is None or remedy.value is None:
+    if seen is None or remedy.value is None or unseen_length(remedy, situation):
         return None
     native = _assumed(printed_now(remedy.value, seen, situation.facts), remedy, situation)
     said = _said_of_unknown(native, situation) if remedy.value.next is not None else ()
@@ -237,7 +264,7 @@ def _allowed(
 
 def _no_word(native: Native, knob: str, value: KnobValue, natives: Natives) -> str:
     """Why the key has no word for the value; "" where it never carries it in this run: that is no lever at all."""
-    if str(native.text).endswith((".json", ".yaml", ".yml")):
+    if _is_file(native.text or ""):
         return say("{key} names a file, {file}: it has to be changed there", key=native.key, file=native.text)
     rule = conversions(native.fact).get(knob) if native.fact is not None else None
     if rule is None or native.fact is None or native.text is None:

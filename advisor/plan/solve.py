@@ -17,6 +17,7 @@ from advisor.memory.predict import Prediction
 from advisor.memory.squeeze import squeeze_clause
 from advisor.plan.as_in_case import beside, case_steps
 from advisor.plan.by_hand import advice_step, settled, usual
+from advisor.plan.options import unseen_length
 from advisor.plan.plan import NotProposed, Plan, PlanStep
 from advisor.plan.propose import Proposal, propose
 from advisor.plan.provisional import provisional_steps
@@ -77,9 +78,9 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
     steps = maybe + steps  # a version nobody named is worth one look before anything else is given up
     by_hand = _each_key_once([advice_step(remedy, situation) for remedy in _advice(situation, cause)])
     if situation.now.built.natives.framework is None:  # a list, not a catalogue
-        by_hand = (in_turns(by_hand, situation) if holder_unknown(situation, cause) else by_hand)[:MOST_BY_HAND]
+        by_hand = (in_turns(by_hand, situation, cause) if holder_unknown(situation, cause) else by_hand)[:MOST_BY_HAND]
     steps = merged(steps, by_hand, cause)
-    steps = in_turns(steps, situation) if holder_unknown(situation, cause) else steps
+    steps = in_turns(steps, situation, cause) if holder_unknown(situation, cause) else steps
     # a bad version that this crash does not show is no reason to change an environment before a setting
     steps = _behind_first(steps, [step for step in known_bad if step.group not in proven])
     most_before = len(steps) if cause.counted else FIRST_FEW
@@ -363,6 +364,8 @@ def _has_no_key(remedy: Remedy, situation: Situation) -> bool:
     """Whether a remedy that can be told without a key has none here."""
     if remedy.kind == "data":
         return not situation.now.built.natives.carriers(remedy.knob or "")
+    if unseen_length(remedy, situation):
+        return _concerns(remedy, situation)
     return remedy.by_hand and not isinstance(propose(remedy, situation, {}), Proposal)
 
 

@@ -23,12 +23,12 @@ def holder_unknown(situation: Situation, cause: Cause) -> bool:
     return cause.id in (*GUESSED, "not-in-the-settings") and now.enough is not False
 
 
-def in_turns(steps: Sequence[PlanStep], situation: Situation) -> list[PlanStep]:
+def in_turns(steps: Sequence[PlanStep], situation: Situation, cause: Cause) -> list[PlanStep]:
     """One step for each thing that may hold the card, then the rest: a short list that helps whatever it was.
 
     What is switched on stays in front, and what relieves nothing by itself (a version, a look at the other process)
     where it stood before all that does. What leaves the results alone leads its kind, of that a setting which the
-    user's own launch states; such a kind leads the others.
+    user's own launch states; such a kind leads the others, and what the cause names leads them all.
     """
     remedies = {remedy.id: remedy for remedy in situation.remedies}
     relieves = [remedies[step.id].relieves if step.id in remedies else "other" for step in steps]
@@ -41,7 +41,8 @@ def in_turns(steps: Sequence[PlanStep], situation: Situation) -> list[PlanStep]:
         engine = steps[i].changes and not _low_already(steps[i], remedies.get(steps[i].id))  # there may be none at all
         if relieves[i] != "other" and (relieves[i] != "engine" or engine):
             leads.setdefault(relieves[i], i)
-    first = sorted(leads.values(), key=lambda i: (not _stated(steps[i]), i))
+    own = "" if cause.id in GUESSED else next((remedies[r].relieves for r in cause.remedies if r in remedies), "")
+    first = sorted(leads.values(), key=lambda i: (relieves[i] != own, not _stated(steps[i]), i))
     return [*steps[:start], *(steps[i] for i in first), *(steps[i] for i in rest if i not in first)]
 
 

@@ -35,9 +35,14 @@ def blamed(situation: Situation, cause: Cause) -> tuple[list[Advisory], list[Adv
         if situation.leak_assumed or f"library.{advisory.library}" in situation.facts:
             bad.append(advisory)
         elif cause.memory != "unknown" and advisory.library not in idle:
-            shown = all_hold([*advisory.when, *advisory.signs], situation.facts) is not None
-            (signs if shown else others).append(advisory)
+            (signs if _borne(advisory, situation) else others).append(advisory)
     return bad, signs, others
+
+
+def _borne(advisory: Advisory, situation: Situation) -> bool:
+    """Whether the crash itself, not an answer, bears signs of the version."""
+    seen = all_hold(advisory.signs, situation.facts)
+    return all_hold(advisory.when, situation.facts) is not None and any(one.source == "log" for one in seen or ())
 
 
 def _idle(situation: Situation) -> tuple[str, ...]:

@@ -50,6 +50,8 @@ UNPROVEN = "unproven"
 """An answer that no evidence contradicts."""
 _OPTION = re.compile(r"--[a-z-]+")
 _SENTENCES = re.compile(r"(?<=[.!?]) (?=[A-Z\d])|(?<=[。！？])")
+OTHER = "other"
+"""The answer that names nothing, so that whatever the evidence names agrees with it."""
 _PROMISES: Sayings[FitVerdict] = Sayings(
     {
         "fits": "With these the run is expected to fit.",
@@ -155,7 +157,7 @@ def _cause(state: State, guessed: bool) -> list[str]:
         else []
     )
     for step in diagnosis.path:
-        if step.suggested not in ("", step.answer, UNPROVEN):
+        if step.suggested not in ("", step.answer, UNPROVEN) and step.answer != OTHER:
             other = next((choice.title for choice in step.choices if choice.id == step.suggested), step.suggested)
             told = {"asks": step.asks, "answer": phrases.answer_title(step), "other": other}
             lines += wrap(say("{asks} You said: {answer}. The evidence says: {other}.", **told), 2, 4)

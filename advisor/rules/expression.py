@@ -181,11 +181,12 @@ class Among(Node, frozen=True, array_like=True, tag="among"):
     rank = 4
 
     def of(self, scope: Scope) -> RuleValue | None:
-        item, options = self.item.of(scope), [option.of(scope) for option in self.options]
+        item, options = self.item.of(scope), (option.of(scope) for option in self.options)
         if item is None:
             return None
         if self.in_text:
-            return None if options[0] is None else str(item) in str(options[0])
+            text = next(options)
+            return None if text is None else str(item) in str(text)
         return _settled((None if option is None else same(item, option) for option in options), by=True)
 
     def text(self, word: str = "in") -> str:
@@ -327,12 +328,13 @@ class Expression:
 
 def walk(node: Node) -> Iterator[Node]:
     """The node and everything in it, outermost first."""
-    yield node
-    for field in node.__struct_fields__:
-        part = getattr(node, field)
-        for one in part if isinstance(part, tuple) else (part,):
-            if isinstance(one, Node):
-                yield from walk(one)
+    left = [node]
+    while left:
+        here = left.pop()
+        yield here
+        parts = (getattr(here, field) for field in reversed(here.__struct_fields__))
+        for part in parts:
+            left += [one for one in (reversed(part) if isinstance(part, tuple) else (part,)) if isinstance(one, Node)]
 
 
 def joined(word: Literal["and", "or"], tree: Node) -> tuple[Node, ...]:
@@ -375,7 +377,11 @@ def as_number(value: RuleValue | None) -> int | float | None:
 
 def same(left: RuleValue, right: RuleValue) -> bool:
     """Equal as people read: true is "True", 1 is "1", "A" is "a"."""
-    if left == right or str(left).lower() == str(right).lower():
+    if left == right:
+        return True
+    if isinstance(left, str) and isinstance(right, str):
+        return left.lower() == right.lower()
+    if str(left).lower() == str(right).lower():
         return True
     if isinstance(left, str) == isinstance(right, str) or isinstance(left, bool) or isinstance(right, bool):
         return False

@@ -33,8 +33,9 @@ def algorithm_of(
     keyed = bool(fact.key) and fact.default != UNKNOWN
     by_name = next((word for word in map(method_named, programs) if word), "")
     certain = by_name if recipe_of(by_name or RL).answers == "given" or not keyed else ""
+    vague, certain = (certain, "") if certain == RL else ("", certain)  # rl_training.py: any of several
     by_program = next((word for program in programs if (word := _by_program(fact, program))), "")
-    found = by_program or certain or _by_key(fact, natives) or _by_settings(fact, natives)
+    found = by_program or certain or _by_key(fact, natives) or _by_settings(fact, natives) or vague
     if not found and has_launch and not fact.fixed:
         found = fact.default
     if not found or found == UNKNOWN:

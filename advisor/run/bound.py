@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import cached_property, partial
 from typing import Any, TypeVar
@@ -54,6 +54,12 @@ class Native(Struct, frozen=True):
         """Set by somebody, not a default."""
         return self.source != "default"
 
+    @property
+    def stated_off(self) -> bool:
+        """Somebody wrote "none" where a word could stand."""
+        word = self.fact is not None and self.fact.type == "str"
+        return word and self.given and (self.text or "").lower() == "none"
+
 
 class Natives(Struct, dict=True):
     """All native values of one launch, keyed as the dialect writes them; `$NAME` for environment variables."""
@@ -85,27 +91,41 @@ class Natives(Struct, dict=True):
     def carrier(self, knob: str) -> Native | None:
         """The native key that carries a knob: one that is set if there is one, else the first the era has."""
         carriers = self.carriers(knob)
-        given = [c for c in carriers if c.given and c.value is not None]
-        return next(iter(given or carriers), None)
+        if len(carriers) < 2:
+            return carriers[0] if carriers else None
+        return next((c for c in carriers if c.given and (c.value is not None or c.stated_off)), carriers[0])
 
     def carriers(self, knob: str) -> list[Native]:
         """Every native key of this era that carries a knob, in the dialect's order."""
         if not self.rolls_out and knob.startswith(OF_ROLLOUTS):
             return []
-        return [n for n in self.by_knob.get(knob, ()) if n.fact is not None and self.reads(n.fact)]
+        found = self.by_knob.get(knob, ())
+        return [n for n in found if n.fact is not None and (n.fact.only_with is None or self.reads(n.fact))]
 
     @cached_property
     def by_knob(self) -> dict[str, list[Native]]:
         """Knob → the natives that carry it."""
         found: dict[str, list[Native]] = {}
         for n in self.values.values():
-            for name in () if n.fact is None else {n.fact.knob, *n.fact.also}:
-                found.setdefault(name or "", []).append(n)
+            fact = n.fact
+            if fact is not None and (fact.knob is not None or fact.also):
+                for name in {fact.knob, *fact.also} if fact.also else (fact.knob,):
+                    found.setdefault(name or "", []).append(n)
         return found
 
     def reads(self, fact: SettingFact) -> bool:
         """Whether the backend that this launch chose reads the key at all; where that is not known, it does."""
-        return fact.only_with is None or fact.only_with.holds(_Chosen(self)) is not False
+        rule = fact.only_with
+        if rule is None:
+            return True
+        if rule.text not in self._chosen:  # few rules, many keys that share them
+            self._chosen[rule.text] = rule.holds(_Chosen(self)) is not False
+        return self._chosen[rule.text]
+
+    @cached_property
+    def _chosen(self) -> dict[str, bool]:
+        """Rule of `only_with` → whether it leaves the keys that have it."""
+        return {}
 
     def knobs(self) -> list[str]:
         """Every knob that a key of this era carries, sorted."""
@@ -258,14 +278,34 @@ def bind_natives(
 
     `with_defaults` False: there is no launch to look at, so what is not set is not known to be at its default.
     `shipped`: files of the framework's own that the launch names and that were not found. `in_pieces`: the launch was
-    quoted in part, so the front of a key may be missing; so it is where no key is known as it stands.
+    quoted in part, so the front of a key may be missing; so it is where no key is known as it stands. `tables`: shared
+    by what-ifs of the same launch.
     """
-    tables = Tables() if tables is None else tables
-    values: dict[str, Native] = {}
-    if framework is not None:
-        rows = partial(_default_rows, framework, era, with_defaults)
-        values = dict(tables.once((framework.framework, era, with_defaults), rows))
-    settings = tuple(settings)
+    rows = partial(
+        _stated, framework, era, tuple(settings), environment, log_settings, with_defaults, tuple(shipped), in_pieces
+    )
+    values = dict(rows() if tables is None else tables.once(("stated", era, with_defaults), rows))
+    for key, override in overrides.items():
+        known = values.get(key)
+        setting_of = known.setting if known else None
+        values[key] = _native(key, override, "user", known.fact if known else None, setting_of)
+    for key in [key for key, known in values.items() if known.text is not None and known.text.startswith("${")]:
+        values[key] = _followed(values[key], values)
+    return Natives(framework, era, values, program, launcher or {}, libraries or {})
+
+
+def _stated(
+    framework: Framework | None,
+    era: str,
+    settings: Sequence[Setting],
+    environment: Mapping[str, str],
+    log_settings: Mapping[str, str],
+    with_defaults: bool,
+    shipped: Sequence[str],
+    in_pieces: bool,
+) -> dict[str, Native]:
+    """The table as defaults, launch and log state it, before any what-if."""
+    values = _default_rows(framework, era, with_defaults) if framework is not None else {}
     in_pieces = in_pieces or not any(native(setting.key) in values for setting in settings)
     for key, default in _of_named_config(framework, era, settings, shipped).items():
         values[key] = _native(
@@ -284,13 +324,7 @@ def bind_natives(
         values[key] = _native(key, text, "environment", known.fact if known else None)
     for key, text in log_settings.items():
         _fill_from_log(values, framework, era, key, text)
-    for key, override in overrides.items():
-        known = values.get(key)
-        setting_of = known.setting if known else None
-        values[key] = _native(key, override, "user", known.fact if known else None, setting_of)
-    for key, known in list(values.items()):
-        values[key] = _followed(known, values)
-    return Natives(framework, era, values, program, launcher or {}, libraries or {})
+    return values
 
 
 class Tables:
@@ -342,8 +376,9 @@ def with_defaults_of_method(natives: Natives) -> Natives:
     """The defaults that only this program, backend or method has, in place of the framework's usual ones."""
     scope = _Chosen(natives)
     own = {}
-    for key, native in natives.values.items():
-        rules = native.fact.default_when if native.fact is not None and not native.given else ()
+    ruled = [n for n in natives.values.values() if n.fact is not None and n.fact.default_when and not n.given]
+    for native in ruled:
+        key, rules = native.key, native.fact.default_when if native.fact is not None else ()
         chosen = next((rule for rule in rules if rule.when.holds(scope) is True), None)
         if chosen is not None:
             default = in_this_era(chosen.default, natives.era)

@@ -145,7 +145,7 @@ def build_run(inputs: RunInputs) -> BuiltRun:
         mechanics=mechanics,
         settings=launch.settings if launch else (),
         notes=(
-            *version_notes(inputs.recognised, launch),
+            *inputs.tables.once("version notes", lambda: version_notes(inputs.recognised, launch)),
             *unknown_note(unknown),
             *_notes(framework, launch, topology, inputs.machine, shape, name, sized=inputs.sized),
             *(chosen.note for chosen in _chosen(framework, natives, algorithm) if chosen.note),
@@ -159,7 +159,7 @@ def build_run(inputs: RunInputs) -> BuiltRun:
         assumed_mechanics=filled.assumed,
         uncounted=uncounted(framework, natives) if shows_all else (),
         doubts=(
-            *newer_than_read(inputs.recognised),
+            *inputs.tables.once("newer", lambda: newer_than_read(inputs.recognised)),
             *(_of_its_own(name, inputs.recognised) for name in shipped),
             *doubts_of([one for one in launch.not_found if one.file not in shipped] if launch else (), unread),
         ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Literal
@@ -10,6 +10,7 @@ from typing import Literal
 from msgspec import Struct
 
 from advisor.hostile import clean_line
+from advisor.knowledge.key_space import key_space
 from advisor.knowledge.schema import Era, Framework, Recognition
 from advisor.language import listed, say
 from advisor.rules.functions import release_of, version_in
@@ -17,6 +18,7 @@ from advisor.run.bound import any_key, in_era, native
 from advisor.run.checkout import checkout_version
 from advisor.run.run import RecognisedFrom
 from advisor.run.unknown_keys import known_share
+from advisor.run.vocabulary import by_words, outspoken, strangers
 from advisor.script.launch import Launch
 
 _CHOOSES_A_FILE = frozenset({"--config-path", "-cp", "--config-name", "-cn", "--config-dir", "-cd"})
@@ -26,6 +28,9 @@ _CHOOSES_A_FILE = frozenset({"--config-path", "-cp", "--config-name", "-cn", "--
 LEAST_SHARE = 1 / 3
 """Of the keys that a launch sets, known to the framework that one of them speaks of. The examples of eight frameworks
 have 0.44 and more, one with its own sections of environments the least; another project with a key in common 0.07."""
+LEAST_SHARE_OF_OPTIONS = 0.7
+"""Where a file's name is half of the proof, and its parser stops at a strange option: forks of TRL have 0.84 and more,
+another project's DPO on the same Trainer 0.55 to 0.7."""
 MOST_NAMED = 4
 """Settings named one by one; a launch for another version has dozens."""
 EraToldBy = Literal["version", "keys", "folders", "libraries", "user", "nothing"]
@@ -63,6 +68,8 @@ def recognise(
     """
     told_by: RecognisedFrom = "script"
     found = _by_launch(launch, source_text, frameworks) if launch is not None else None
+    if found is None and launch is not None:
+        found = _by_words(launch, frameworks)
     if found is None:
         told_by, found = "log", _by_log(log_marks, log_settings, frameworks)
     if found is None:
@@ -70,10 +77,12 @@ def recognise(
     framework, because = found
     checkout = checkout_version(framework, script) if script is not None else None
     version = libraries.get(framework.package, checkout)
-    keys = set(log_settings)
+    keys, added = set(log_settings), set[str]()
     if launch is not None:
-        keys |= {native(setting.key) for setting in launch.settings}
-    era, era_told_by = told_era(framework, version, keys, libraries, paths)
+        added = {native(setting.key) for setting in launch.settings if setting.marker == "+"}
+        keys |= {native(setting.key) for setting in launch.settings} - added
+        paths = [*paths, launch.program, *([str(script)] if script is not None else [])]
+    era, era_told_by = told_era(framework, version, keys, libraries, paths, added)
     own = launch is not None and any(_fits_program(mark, launch) for mark in framework.recognised_by if not mark.has)
     return Recognised(framework, era, because, version, told_by, era_told_by, checkout, own)
 
@@ -82,9 +91,22 @@ def _by_launch(launch: Launch, text: str, frameworks: Sequence[Framework]) -> tu
     ordered = [(r.priority, i, f, r) for i, f in enumerate(frameworks) for r in f.recognised_by]
     for _, _, framework, recognition in sorted(ordered, key=lambda row: row[:2]):
         because = _fits(recognition, launch, text)
-        if because and (_names_own(recognition) or _speaks(framework, launch)):
+        if not because:
+            continue
+        if _names_own(recognition):
+            return framework, because
+        if _speaks(framework, launch, recognition) and not outspoken(framework, launch, frameworks):
             return framework, because
     return None
+
+
+def _by_words(launch: Launch, frameworks: Sequence[Framework]) -> tuple[Framework, str] | None:
+    found = by_words(launch, frameworks)
+    if found is None:
+        return None
+    framework, keys = found
+    reasons = [say("setting {key}", key=clean_line(key, 60)) for key in keys[:MOST_NAMED]]
+    return framework, listed(reasons)
 
 
 def _names_own(recognition: Recognition) -> bool:
@@ -92,10 +114,11 @@ def _names_own(recognition: Recognition) -> bool:
     return bool(recognition.python_bases) or bool(recognition.programs and not recognition.has + recognition.has_all)
 
 
-def _speaks(framework: Framework, launch: Launch) -> bool:
+def _speaks(framework: Framework, launch: Launch, recognition: Recognition) -> bool:
     """Whether the launch is written in the framework's keys: many a project has one of them, too."""
-    share = known_share(framework, launch)
-    return share is None or share >= LEAST_SHARE
+    share, space = known_share(framework, launch), key_space(framework.framework)
+    strict = bool(recognition.programs) and framework.syntax == "argparse" and space is not None and space.refuses
+    return share is None or share >= (LEAST_SHARE_OF_OPTIONS if strict else LEAST_SHARE)
 
 
 def _fits(recognition: Recognition, launch: Launch, text: str) -> str:
@@ -218,15 +241,24 @@ def told_era(
     keys: set[str],
     libraries: Mapping[str, str],
     paths: Sequence[str] = (),
+    added: Collection[str] = (),
 ) -> tuple[str, EraToldBy]:
-    """The era, and what told it. Keys: first the eras that have the most of them, then those whose marks are set."""
+    """The era, and what told it. Keys: first the eras that have the most of them, then those whose marks are set.
+
+    `added`: keys that are set with hydra's `+`, which an era that has them refuses.
+    """
     if version is not None:
         for era in framework.eras:
             if era.versions and version_in(era.versions, version):
                 return era.id, "version"
-    strangers = {era.id: len(absent(framework, era.id, keys)) for era in framework.eras}
-    fewest = min(strangers.values(), default=0)
-    possible = [era for era in framework.eras if strangers[era.id] == fewest]
+    lacking = {
+        e.id: (len(absent(framework, e.id, keys)), strangers(framework, e.id, keys, added)) for e in framework.eras
+    }
+    of_fork_keys = [era for era in framework.eras if any_key(era.fork_keys, {*keys, *added}) is not None]
+    if of_fork_keys:
+        return min(of_fork_keys, key=lambda era: lacking[era.id]).id, "keys"
+    fewest = min(lacking.values(), default=(0, 0))
+    possible = [era for era in framework.eras if lacking[era.id] == fewest]
     fitting = [era for era in possible if _marks_fit(era, keys)] or possible
     marked = [era for era in fitting if era.has and any_key(era.has, keys) is not None]
     chosen = marked or [era for era in fitting if not era.has] or fitting
@@ -250,8 +282,8 @@ def absent(framework: Framework, era: str, keys: Iterable[str]) -> list[str]:
 
 
 def _names_a_folder(era: Era, paths: Sequence[str]) -> bool:
-    parts = {part.lower() for path in paths for part in path.split("/")}
-    return any(folder.lower() in parts for folder in era.folders)
+    parts = {part.lower() for path in paths for part in (*path.split("/"), path)}
+    return any(fnmatchcase(part, folder.lower()) for folder in era.folders for part in parts)
 
 
 def _runs_with(era: Era, libraries: Mapping[str, str]) -> bool:

@@ -22,8 +22,10 @@ _WORD = re.compile(r"[a-z]+")
 def recipe_of(algorithm: str) -> RecipeFact:
     """What a method needs; a word that recipes.yaml does not have is a policy-gradient method of that name."""
     known = _recipes(spoken())
+    if algorithm in known:
+        return known[algorithm]
     title = algorithm.upper() if len(algorithm) <= 5 else algorithm
-    return known.get(algorithm) or replace(known[RL], id=algorithm, title=title, critic=False)
+    return replace(known[RL], id=algorithm, title=title, critic=False)
 
 
 @lru_cache(maxsize=2)

@@ -26,7 +26,9 @@ def opened(tmp_path: Path) -> Open:
         (tmp_path / "run.sh").write_text(script)
         (tmp_path / "train.log").write_text(log)
         logs = (tmp_path / "train.log",) if log else ()
-        asked = SessionRequest(script=tmp_path / "run.sh", logs=logs, gpus="8xA100-80GB", libraries=libraries)
+        asked = SessionRequest(
+            script=tmp_path / "run.sh", logs=logs, gpus="8xA100-80GB", libraries=libraries, planned=False
+        )
         return session.open_session(asked)
 
     return read

@@ -66,7 +66,7 @@ def opened(tmp_path: Path) -> Opened:
             path.write_text(files[file] or "")
         logs = (given["train.log"],) if log else ()
         return open_session(
-            SessionRequest(given.get(name), logs, "8xA100-80GB", host_ram="1000GB", libraries=libraries)
+            SessionRequest(given.get(name), logs, "8xA100-80GB", host_ram="1000GB", libraries=libraries, planned=False)
         )
 
     return read

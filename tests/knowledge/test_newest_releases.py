@@ -35,7 +35,9 @@ def opened(tmp_path: Path) -> Opened:
         script.write_text(text)
         (tmp_path / "train.log").write_text(log)
         logs = (tmp_path / "train.log",) if log else ()
-        return open_session(SessionRequest(script, logs, "8xH100-80GB", host_ram="1000GB", libraries=libraries))
+        return open_session(
+            SessionRequest(script, logs, "8xH100-80GB", host_ram="1000GB", libraries=libraries, planned=False)
+        )
 
     return read
 

@@ -11,6 +11,7 @@ import pytest
 
 from advisor.knowledge.schema import Cause, Constraint, Framework
 from advisor.memory.predict import Overrides, Predictor
+from advisor.plan import solve
 from advisor.plan.options import options
 from advisor.plan.situation import Situation
 from advisor.plan.solve import make_plan, overrides_of
@@ -102,8 +103,9 @@ def near_refusals(framework: Framework, era: str, situation: Situation) -> list[
 
 @pytest.mark.parametrize(("framework", "era", "versions"), ERAS, ids=IDS)
 def test_nothing_that_a_plan_switches_on_is_refused(
-    framework: Framework, era: str, versions: str, folder: Path
+    framework: Framework, era: str, versions: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(solve, "_beyond", lambda *_: "")  # a sentence, half of the time: it switches nothing on
     for situation in near_refusals(framework, era, opened(framework.framework, era, versions, folder).situation):
         chosen = overrides_of(make_plan(situation, EVERYTHING).steps)
         assert everything_broken(situation, chosen) <= everything_broken(situation, {}), (

@@ -37,7 +37,7 @@ bf16: auto
 
 def run_of(text: str, file: Path, gpus: str | None = None) -> Run:
     file.write_text(text)
-    return open_session(SessionRequest(file, gpus=gpus)).run
+    return open_session(SessionRequest(file, gpus=gpus, planned=False)).run
 
 
 @pytest.mark.parametrize("stage", ["pt", "sft", "rm", "dpo", "kto"])
@@ -63,7 +63,7 @@ def test_a_deepspeed_file_that_a_yaml_file_names_is_followed(by: str, tmp_path: 
     yaml.write_text(FACTORY.format(stage="sft", tuning="full"))
     if by == "run.sh":
         (tmp_path / by).write_text("FORCE_TORCHRUN=1 llamafactory-cli train x.yaml\n")
-    run = open_session(SessionRequest(tmp_path / by)).run
+    run = open_session(SessionRequest(tmp_path / by, planned=False)).run
     assert (run.number("actor.zero_stage"), run.is_on("actor.optimizer_offload")) == (2, False)
 
 

@@ -35,7 +35,7 @@ def read(tmp_path: Path) -> Read:
         script, log = tmp_path / "run.sh", tmp_path / "train.log"
         script.write_text(command + "\n")
         log.write_text(OOM)
-        told = {"answers": {"phase": phase}, "logs": (log,)} if phase else {}
+        told = {"answers": {"phase": phase}, "logs": (log,)} if phase else {"planned": False}
         machine = {"gpus": "8xH100-80GB", "host_ram": "1000GB"}
         return open_session(SessionRequest(script=script, libraries=(f"verl={version}",), **machine, **told))  # type: ignore[arg-type]
 

@@ -24,7 +24,7 @@ def opened(tmp_path: Path) -> Opened:
     def read(command: str) -> Run:
         script = tmp_path / "run.sh"
         script.write_text(f"{command}\n")
-        return open_session(SessionRequest(script, gpus="8xA100-80GB", host_ram="900GB")).run
+        return open_session(SessionRequest(script, gpus="8xA100-80GB", host_ram="900GB", planned=False)).run
 
     return read
 

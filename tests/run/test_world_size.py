@@ -16,7 +16,7 @@ SFT = "openrlhf.cli.train_sft --pretrain Qwen/Qwen2.5-7B --zero_stage 3"
 
 def topology(folder: Path, text: str, gpus: str = "8xA100-80GB", name: str = "run.sh") -> Topology:
     (folder / name).write_text(text + "\n")
-    return open_session(SessionRequest(script=folder / name, gpus=gpus)).run.topology
+    return open_session(SessionRequest(script=folder / name, gpus=gpus, planned=False)).run.topology
 
 
 @pytest.mark.parametrize(
@@ -57,6 +57,6 @@ def test_a_python_file_alone_shows_nothing_of_what_starts_it(tmp_path: Path) -> 
 
 def test_an_engine_with_cards_of_its_own_leaves_the_others_to_the_training(tmp_path: Path) -> None:
     (tmp_path / "run.sh").write_text(f"accelerate launch {TRL} --use_vllm true\n")
-    asked = SessionRequest(script=tmp_path / "run.sh", gpus="8xA100-80GB", libraries=("trl=0.15.2",))
+    asked = SessionRequest(script=tmp_path / "run.sh", gpus="8xA100-80GB", libraries=("trl=0.15.2",), planned=False)
     found = open_session(asked).run.topology
     assert (found.actor_gpus, found.rollout_gpus, found.colocated) == (7, 1, False)

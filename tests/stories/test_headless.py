@@ -278,3 +278,12 @@ def test_an_unknown_script_still_gets_evidence_machine_a_tree_and_set(
     code, _, err = tell(["set", story.script, "--batch-size=32"], capsys)
     assert code == 0, err
     assert "BATCH=32" in (folder / "train.fits.sh").read_text()
+
+
+def test_an_estimate_seeks_no_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    story = STORIES["easyr1"]
+    enter(story, tmp_path, monkeypatch)
+    monkeypatch.setattr("advisor.session.make_plan", lambda *_: pytest.fail("a plan was made"))
+    code, out, _ = tell(story.words("estimate"), capsys)
+    assert code in (0, 3)
+    assert "GiB" in out

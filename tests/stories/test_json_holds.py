@@ -22,11 +22,21 @@ ROUNDING = 4
 """Bytes by which a sum may differ from its rounded parts."""
 
 
+answered: dict[str, tuple[Path, Answer]] = {}
+"""Story → its folder and its diagnosis, made by the first test that asks for it; no test writes to either."""
+
+
 @pytest.fixture(params=STORIES)
-def answer(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: Patch, capsys: Capture) -> Answer:
+def answer(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, monkeypatch: Patch, capsys: Capture
+) -> Answer:
     story = STORIES[request.param]
-    enter(story, tmp_path, monkeypatch)
-    return diagnosis(story, capsys)
+    if story.name not in answered:
+        folder = enter(story, tmp_path_factory.mktemp(story.name), monkeypatch)
+        answered[story.name] = folder, diagnosis(story, capsys)
+    folder, told = answered[story.name]
+    monkeypatch.chdir(folder)
+    return told
 
 
 def phases(answer: Answer) -> Iterator[dict[str, Any]]:

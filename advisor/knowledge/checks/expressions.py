@@ -36,8 +36,9 @@ def expressions_of(part: Any, at: At = ()) -> Iterator[tuple[At, Expression]]:
     if isinstance(part, Expression):
         yield at, part
     elif isinstance(part, msgspec.Struct):
-        for field in msgspec.structs.fields(part):
-            yield from expressions_of(getattr(part, field.name), (*at, field.encode_name))
+        kind = type(part)
+        for field, written in zip(kind.__struct_fields__, kind.__struct_encode_fields__, strict=True):
+            yield from expressions_of(getattr(part, field), (*at, written))
     elif isinstance(part, dict):
         for key, value in part.items():
             yield from expressions_of(value, (*at, key))

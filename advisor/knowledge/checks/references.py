@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from pathlib import Path
 
 from advisor.knowledge.checks.shelf import Shelf, found, settings
@@ -112,7 +112,7 @@ def _eras(entry: KnowledgeEntry) -> Iterator[Finding]:
         yield from found(entry, f"per_era: {dialect.framework} has no era {era}", "per_era", era)
 
 
-def _missing(entry: KnowledgeEntry, named: Iterable[str], known: set[str], what: str, field: str) -> Iterator[Finding]:
+def _missing(entry: KnowledgeEntry, named: Iterable[str], known: Set[str], what: str, field: str) -> Iterator[Finding]:
     for name in sorted(set(named) - known):
         yield from found(entry, f"{entry.kind} {entry.id}: there is no {what} {name}", field)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Set
 
 from msgspec import Struct
 
@@ -10,17 +10,21 @@ from advisor.knowledge.entries import EntryKind, Finding, KnowledgeEntry
 from advisor.knowledge.schema import Framework, SettingFact
 
 
-class Shelf(Struct, frozen=True):
+class Shelf:
     """Later entries of one id replace earlier ones, as own knowledge replaces ours."""
 
-    entries: Sequence[KnowledgeEntry]
+    def __init__(self, entries: Iterable[KnowledgeEntry]) -> None:
+        self.entries = tuple(entries)
+        self._kinds: dict[EntryKind, dict[str, KnowledgeEntry]] = {}
+        for entry in self.entries:
+            self._kinds.setdefault(entry.kind, {})[entry.id] = entry
 
     def of(self, kind: EntryKind) -> list[KnowledgeEntry]:
         """The entries of one kind that hold, in order."""
-        return list({entry.id: entry for entry in self.entries if entry.kind == kind}.values())
+        return list(self._kinds.get(kind, {}).values())
 
-    def ids(self, kind: EntryKind) -> set[str]:
-        return {entry.id for entry in self.entries if entry.kind == kind}
+    def ids(self, kind: EntryKind) -> Set[str]:
+        return self._kinds.get(kind, {}).keys()
 
 
 class DialectKey(Struct, frozen=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 
 from advisor.knowledge.checks.shelf import Shelf, found
 from advisor.knowledge.entries import Finding, KnowledgeEntry
@@ -36,7 +36,7 @@ def check_tree(shelf: Shelf) -> Iterator[Finding]:
     yield from _length(questions, entries, start)
 
 
-def _ways(entry: KnowledgeEntry, questions: set[str], causes: set[str]) -> Iterator[Finding]:
+def _ways(entry: KnowledgeEntry, questions: Set[str], causes: Set[str]) -> Iterator[Finding]:
     question: Question = entry.value
     ways: list[tuple[str, tuple[str, ...], str | None, str | None]]
     ways = [(f"answer {key}", ("answers", key), a.next, a.leads_to) for key, a in question.answers.items()]

@@ -52,7 +52,9 @@ class Era(Strict, frozen=True):
     libraries: dict[str, str] = {}
     """Library → specifier of the versions it runs with; asked only where neither version nor keys tell the era."""
     folders: tuple[str, ...] = ()
-    """Folders of forks that were cut in this era, as a traceback's paths name them."""
+    """Folders of forks that were cut in this era, and programs that it alone has, as paths name them."""
+    fork_keys: tuple[str, ...] = ()
+    """Keys (fnmatch) that forks cut in this era have and upstream never had: one of them tells it."""
 
 
 class Constraint(Strict, frozen=True):

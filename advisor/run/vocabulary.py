@@ -1,0 +1,76 @@
+"""Finds the framework in whose own keys a launch is written, and the keys that an era lacks."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from functools import lru_cache
+
+from advisor.knowledge.key_space import key_space
+from advisor.knowledge.schema import Framework
+from advisor.run.bound import native
+from advisor.run.unknown_keys import known_share
+from advisor.script.launch import Launch
+
+LEAST_OWN = 2
+"""Keys that no other framework reads: one alone may be anybody's option."""
+LEAST_SHARE = 0.6
+"""Of all keys of a launch that nothing but its words tells; a stranger on the same Trainer shares half."""
+
+
+def own_keys(launch: Launch, frameworks: Sequence[Framework]) -> dict[str, list[str]]:
+    """Keys of the launch by the one package that reads them, in the order of the launch.
+
+    Frameworks of one package (a framework and its forks) share their words.
+    """
+    found: dict[str, list[str]] = {}
+    for key in dict.fromkeys(native(setting.key) for setting in launch.settings):
+        packages = {one.package for one in frameworks if _reads(one, key)}
+        if len(packages) == 1:
+            found.setdefault(packages.pop(), []).append(key)
+    return found
+
+
+def by_words(launch: Launch, frameworks: Sequence[Framework]) -> tuple[Framework, list[str]] | None:
+    """The framework in whose words alone the launch is written, and the keys that prove it; None where none is."""
+    owned = own_keys(launch, frameworks)
+    package = max(owned, key=lambda name: len(owned[name]), default="")
+    keys = owned.get(package, [])
+    if len(keys) < LEAST_OWN or any(len(others) == len(keys) for name, others in owned.items() if name != package):
+        return None
+    shares = [(known_share(one, launch) or 0.0, one) for one in frameworks if one.package == package]
+    share, framework = max(shares, key=lambda pair: pair[0])
+    return (framework, keys) if share >= LEAST_SHARE else None
+
+
+def outspoken(framework: Framework, launch: Launch, frameworks: Sequence[Framework]) -> bool:
+    """Whether the launch has more words of another framework alone than of this one."""
+    owned = own_keys(launch, frameworks)
+    own = len(owned.get(framework.package, []))
+    return any(len(keys) >= LEAST_OWN and len(keys) > own for keys in owned.values())
+
+
+def strangers(framework: Framework, era: str, keys: Iterable[str], added: Collection[str] = ()) -> int:
+    """How many of `keys` other eras have and this one has not, and of `added` this one has.
+
+    `added`: keys that hydra is told to add; it refuses to where they exist.
+    """
+    space, ever = key_space(framework.framework), _ever(framework.framework)
+    if space is None:
+        return 0
+    here = space.at(era)
+    return sum(key in ever and key not in here for key in keys) + sum(key in here for key in added)
+
+
+def _reads(framework: Framework, key: str) -> bool:
+    """Whether some version of the framework names the key, spelt like this, as its own and not a launcher's."""
+    fact = framework.settings.get(key)
+    if fact is not None and fact.only_in:
+        return False
+    return fact is not None or key in framework.renamed or key in _ever(framework.framework)
+
+
+@lru_cache(maxsize=32)
+def _ever(framework: str) -> frozenset[str]:
+    """All keys of the framework's versions; none where nobody listed them."""
+    space = key_space(framework)
+    return space.ever() if space is not None else frozenset()

@@ -1,0 +1,52 @@
+"""A launch is told by the keys that one framework alone reads, and its era by those that only some versions have."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from advisor.knowledge.key_space import key_space
+from advisor.run.run import Run
+from advisor.session import SessionRequest, open_session
+
+
+def run_of(tmp_path: Path, command: str) -> Run:
+    script = tmp_path / "run.sh"
+    script.write_text(command + "\n")
+    return open_session(SessionRequest(script, planned=False)).run
+
+
+def test_a_program_of_any_name_is_told_by_two_keys_that_only_one_framework_reads(tmp_path: Path) -> None:
+    keys = "--model Qwen/Qwen2.5-7B --num_train_epochs 1 --template qwen --learning_rate 1e-4"
+    own = "--vllm_enable_lora true --offload_teacher_model true --move_model_batches 4"
+    assert run_of(tmp_path, f"python my_train.py {keys} {own}").framework == "ms-swift"
+    assert run_of(tmp_path, f"python my_train.py {keys}").framework == "unknown"
+
+
+def test_one_word_of_a_framework_among_strange_ones_proves_nothing(tmp_path: Path) -> None:
+    strange = "--tokens 4096 --student x --teacher y --shards 4 --rows 8"
+    assert run_of(tmp_path, f"python my_train.py --sleep_level 1 {strange}").framework == "unknown"
+
+
+def test_another_projects_dpo_on_the_same_trainer_is_not_trl(tmp_path: Path) -> None:
+    shared = "--model_name_or_path m --per_device_train_batch_size 1 --learning_rate 1e-6 --num_train_epochs 1"
+    own = "--dataset_mixer_list a 1.0 --tokenizer_name t --use_slow_tokenizer --with_tracking --checkpointing_steps 9"
+    assert run_of(tmp_path, f"accelerate launch my_lab/dpo_tune.py {shared} {own}").framework == "unknown"
+    assert run_of(tmp_path, f"accelerate launch my_lab/dpo_tune.py {shared} --use_peft").framework == "trl"
+
+
+def test_a_key_that_hydra_is_told_to_add_is_not_in_that_version(tmp_path: Path) -> None:
+    common = (
+        "python3 -m verl.trainer.main_ppo actor_rollout_ref.actor.strategy=fsdp actor_rollout_ref.rollout.name=vllm"
+    )
+    newer = run_of(tmp_path, f"{common} actor_rollout_ref.actor.ppo_epochs=1 algorithm.use_pf_ppo=False").era
+    older = run_of(tmp_path, f"{common} actor_rollout_ref.actor.ppo_epochs=1 +algorithm.use_pf_ppo=False").era
+    keys = key_space("verl")
+    assert keys is not None
+    had = [era.era for era in keys.eras if "algorithm.use_pf_ppo" in keys.at(era.era)]
+    assert newer in had
+    assert older not in had
+
+
+def test_step_3_of_deepspeed_chat_is_ppo_though_it_pads_as_step_2_does(tmp_path: Path) -> None:
+    own = "--actor_model_name_or_path a --critic_model_name_or_path c --num_padding_at_beginning 1 --actor_zero_stage 3"
+    assert run_of(tmp_path, f"deepspeed main.py --data_split 2,4,4 {own}").algorithm == "ppo"
