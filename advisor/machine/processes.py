@@ -22,20 +22,20 @@ _TRAINING = re.compile(
 )
 
 
-Holder = Literal["training", "engine", "other"]
+HolderKind = Literal["training", "engine", "other"]
 _ENGINE = re.compile(r"vllm|sglang|EngineCore|lmdeploy|tritonserver|text-generation", re.IGNORECASE)
 
 
-def holder_of(process: GpuProcess) -> Holder:
+def holder_of(process: GpuProcess) -> HolderKind:
     """What a process is by its command: a rollout engine of its own, training (with its engine inside), or other."""
     if _ENGINE.search(process.command):
         return "engine"
     return "training" if _TRAINING.search(process.command) else "other"
 
 
-def held_by(gpu: Gpu) -> dict[Holder, int]:
+def held_by(gpu: Gpu) -> dict[HolderKind, int]:
     """Bytes on a card by the kind of process that holds them; nothing where the driver does not say."""
-    held: dict[Holder, int] = {}
+    held: dict[HolderKind, int] = {}
     for process in gpu.processes or ():
         if process.used_bytes:
             held[holder_of(process)] = held.get(holder_of(process), 0) + process.used_bytes

@@ -23,7 +23,7 @@ from advisor.units import GIB, in_ranges, show_bytes
 
 if TYPE_CHECKING:
     from advisor.machine.live import GaugeSnapshot, GpuGauge
-    from advisor.machine.processes import Holder
+    from advisor.machine.processes import HolderKind
     from advisor.session import State
 
 
@@ -33,7 +33,9 @@ _PEAK_BRIEF, _MARKS_BRIEF = mark("| most seen"), mark("| most seen, P predicted"
 _SILENT_ABOUT = mark("GPU {gpus}: the driver does not say which processes (not permitted, or not supported).")
 SHM = "/dev/shm"  # noqa: S108 (a name to show, not a path to write)
 _TOLD: Sayings[str | None] = Sayings({"described": "described by you", "log": "read in the log"})
-_HOLDERS: Sayings[Holder] = Sayings({"training": mark("training"), "engine": mark("engine"), "other": mark("other")})
+_HOLDERS: Sayings[HolderKind] = Sayings(
+    {"training": mark("training"), "engine": mark("engine"), "other": mark("other")}
+)
 _LEAST_HISTORY = 12
 _SAME = 0.1
 """Cards of one kind report sizes that differ by less."""
