@@ -123,12 +123,13 @@ def plan_rows(
     width: int,
     marked: str | None = None,
     *,
+    brief: bool = False,
     field: NumberField | None = None,
     because: str = "",
 ) -> list[Row]:
     """The steps, two lines or more each; the cursor stands on steps. `marked`: the one that says why, too.
 
-    `field`: the number that is being written; `because`: why the marked step is off.
+    `brief`: it says only why it is off. `field`: the number that is being written; `because`: why the marked step is off.
     """
     plan, doubts = state.plan, doubt_rows(state.run, width, brief=True)
     if not plan.steps:
@@ -145,7 +146,7 @@ def plan_rows(
         group = step.group
         here = field if field is not None and field.step.id == step.id else None
         told = because if marked == step.id else ""
-        out += _step(step, plan, phase, width - POINTER, marked == step.id, here, told)
+        out += _step(step, plan, phase, width - POINTER, marked == step.id and not brief, here, told)
     if plan.shortfall:
         out += [BLANK, *paragraph(plan.shortfall, width, tone="warn")]
     return out
