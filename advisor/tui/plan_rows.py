@@ -129,7 +129,7 @@ def plan_rows(
 ) -> list[Row]:
     """The steps, two lines or more each; the cursor stands on steps. `marked`: the one that says why, too.
 
-    `brief`: it says only why it is off. `field`: the number that is being written; `because`: why the marked step is off.
+    `brief`: it says only why it is off, which `because` has. `field`: the number that is being written.
     """
     plan, doubts = state.plan, doubt_rows(state.run, width, brief=True)
     if not plan.steps:
