@@ -38,6 +38,7 @@ from advisor.tui.ui_text import (
     paragraph,
     rows,
     span,
+    width_of,
 )
 from advisor.units import GIB, show_bytes
 from advisor.words import BASIS_TITLES, PHASE_TITLES, Phase, Results
@@ -263,7 +264,9 @@ def bar_rows(state: State, phase: Phase | None, width: int, height: int, decides
         out = phase_rows(plan, phase, width, (died_of,)) or phase_rows(plan, phase, width)
     else:
         out = phase_rows(plan, phase, width)
-    out[0] = Row((*out[0].line, Toned("   "), fit_words(plan)))
+    head, fit = out[0].line, line(fit_words(plan))
+    whole = width_of(head) + width_of(fit) + 3 <= width
+    out[0] = Row((*head, Toned("   "), *fit) if whole else (*fit, Toned("   "), *head))  # the verdict is not cut
     others = _more_phases(plan, phase, (height - TALL) // LINES_A_PHASE)
     found = fullest_after(plan, phase)
     for other in others:
