@@ -286,13 +286,21 @@ def _nothing(shell: Shell, command: Simple, fields: list[CommandWord], expander:
 
 
 def _cd(shell: Shell, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
-    """`cd FOLDER`: remembered where the folder is known, or a guess at it is (`$(dirname "$0")`)."""
+    """`cd`, `pushd` and `popd`: the folder is remembered where it is known, or a guess is (`$(dirname "$0")`)."""
     pieces = fields[-1].pieces if len(fields) > 1 else ()
     guessed = bool(pieces) and all(piece.text or not piece.reason for piece in pieces)
-    target = joined(pieces) if guessed else b""
-    state = expander.state
-    gone = posixpath.join(state.folder, target) if target and target != b"-" else b""
-    state.folder = posixpath.normpath(gone) if gone else b""
+    target, state, name = joined(pieces) if guessed else b"", expander.state, fields[0].text
+    here = state.folder
+    if name == b"popd" and not pieces:
+        state.folder, state.left = (state.left[-1], state.left[:-1]) if state.left else (b"", ())
+    elif target == b"-" and name == b"cd":
+        state.folder = state.before
+    elif target and name != b"popd" and not target.startswith((b"+", b"-")):
+        state.folder = state.path(target)
+    else:
+        state.folder = b""
+    state.left = (*state.left, here) if name == b"pushd" else state.left
+    state.before = here
     return _next(None)
 
 
@@ -330,9 +338,9 @@ BUILTINS: dict[bytes, Builtin] = {
     **dict.fromkeys((b"[", b"test"), _test),
     **dict.fromkeys((b"source", b"."), _source),
     **dict.fromkeys((b"echo", b"printf"), _echo),
-    **dict.fromkeys(b": true false ulimit umask shopt alias wait popd hash".split(), _nothing),
+    **dict.fromkeys(b": true false ulimit umask shopt alias wait hash".split(), _nothing),
     **dict.fromkeys((b"pwd", b"type", b"kill", b"jobs"), _unknown_status),
-    **dict.fromkeys((b"cd", b"pushd"), _cd),
+    **dict.fromkeys((b"cd", b"pushd", b"popd"), _cd),
     **dict.fromkeys((b"mapfile", b"readarray"), _mapfile),
     b"getopts": _getopts,
     b"trap": _trap,

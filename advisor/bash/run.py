@@ -289,11 +289,14 @@ class Shell(Struct):
 
     def follow(self, path: ShellValue, state: ShellState) -> Flow:
         """Run another script in `state`: one on disk, or one that this script wrote from a heredoc."""
-        written = state.files.get(posixpath.normpath(joined(path)))
+        written = state.files.get(state.path(joined(path)))
         if written is not None:
             return self.nested(written, state)
-        loaded = self.load(joined(path), state.script) if self.depth < MAX_DEPTH else None
+        loaded = self.load(joined(path), state.folder) if self.depth < MAX_DEPTH else None
         if loaded is None:
+            written = state.files.get(posixpath.normpath(joined(path)))  # the folder may be a guess
+            if written is not None:
+                return self.nested(written, state)
             shown = joined(path).decode("utf-8", "replace")
             self.file_missing = True
             nameless = say("a script is run by this script and was not found; what it sets is not known.")
@@ -351,7 +354,7 @@ class Shell(Struct):
     def write(self, path: ShellValue, body: ShellValue, append: bool, state: ShellState) -> None:
         """What a file of the script holds from here on."""
         if known(path) and len(joined(path)) < _LONGEST_PATH:
-            name = posixpath.normpath(joined(path))
+            name = state.path(joined(path))
             before = state.files.pop(name, ()) if append else ()
             state.files.pop(name, None)
             state.files[name] = bounded((*before, *body))
