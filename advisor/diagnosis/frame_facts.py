@@ -38,6 +38,12 @@ BUCKET_FUNCTION = re.compile(
     r"ipg_bucket|allreduce_bucket|reduce_bucket|_reduce_.*bucket|allocate_bucket|flatten_bucket"
 )
 DEEPSPEED = "/deepspeed/runtime/zero/"
+PINS = re.compile(r"""\.to\(\s*["']cpu["']\s*,.*non_blocking\s*=\s*True|\bpin_memory\b|cudaHostAlloc|\bpinned\b""")
+"""Source lines and functions that take page-locked host memory: CUDA reports its refusal as its own "out of memory"."""
+LOADS = re.compile(
+    r"^(?:from_pretrained|_?load_pretrained_model\w*|_load_state_dict_into_\w+|load_checkpoint_in_model)$"
+)
+"""Functions that load weights before there is an optimizer (transformers, accelerate)."""
 WAKES = re.compile(r"^(?:wake_up|resume_memory\w*|_?resume_\w*|create_and_map|_?allocate_kv_cache\w*|backload\w*)$")
 """Functions that take an engine's memory back (vLLM, SGLang)."""
 ENGINE_WEIGHTS = re.compile(r"^(?:load_model|_?initialize_model|create_weights|get_model)$")
@@ -51,7 +57,10 @@ NEAREST = 2
 
 
 def frame_facts(frames: Sequence[Frame]) -> dict[str, Fact]:
-    """frame.attention, .gather, .gathers_all, .bucket, .wakes, .logits, .engine(_weights); `frames` not empty."""
+    """frame.attention, .gather, .gathers_all, .bucket, .wakes, .pins, .loads, .logits, .engine(_weights).
+
+    `frames`: not empty.
+    """
     gathers = [frame for frame in frames if GATHER.search(frame.function)]
     facts = {"frame.gather": _true(gathers[-1]) if gathers else Fact(False, "log", _frame(frames[-1]))}
     near = list(reversed(frames[-NEAREST:]))
@@ -61,6 +70,8 @@ def frame_facts(frames: Sequence[Frame]) -> dict[str, Fact]:
         "frame.wakes": next((frame for frame in reversed(frames) if WAKES.match(frame.function)), None),
         "frame.engine_weights": _makes_weights(frames),
         "frame.attention": next((frame for frame in near if _is_attention(frame)), None),
+        "frame.pins": next((frame for frame in near if PINS.search(f"{frame.function} {frame.text}")), None),
+        "frame.loads": next((frame for frame in reversed(frames) if LOADS.match(frame.function)), None),
     }.items():
         if found is not None:
             facts[name] = _true(found)

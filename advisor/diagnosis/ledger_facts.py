@@ -8,6 +8,7 @@ from advisor.crash.evidence import Crash
 from advisor.diagnosis.fact import Fact
 from advisor.language import Sayings, say
 from advisor.memory.cells import ENGINE, TITLES, Ledger, Match, PhaseSum, owners_of
+from advisor.memory.ledger import implausible
 from advisor.run.run import Run
 from advisor.units import show_bytes
 from advisor.words import PHASE_NAMES, when
@@ -23,6 +24,8 @@ def ledger_facts(ledger: Ledger, run: Run, crash: Crash, attribution: Sequence[M
     facts: dict[str, Fact] = {}
     if run.framework == "unknown" or not (run.settings or crash.settings):
         return _tensor(attribution)  # a ledger of nothing but defaults says nothing of this run
+    if implausible(run, ledger):
+        return _tensor(attribution)
     fullest = ledger.peak("gpu") if run.topology.colocated else ledger.crowded("gpu")
     phase = ledger.phase("gpu", crash.phase) or fullest
     if phase is not None:
@@ -75,12 +78,12 @@ def _room(ledger: Ledger, phase: PhaseSum, run: Run) -> Fact:
     capacity = ledger.gpu_capacity
     if capacity is None or ledger.doubts or not run.seen_whole:
         return Fact(False, "script", "")
-    because = say(
-        "by the settings {size} of {total} are in use {when}: {room} to spare",
-        when=when(phase.phase),
-        size=show_bytes(phase.expected),
-        total=show_bytes(capacity),
-        room=show_bytes(max(0, capacity - phase.expected)),
+    told = {"when": when(phase.phase), "size": show_bytes(phase.expected), "total": show_bytes(capacity)}
+    room = capacity - phase.expected
+    because = (
+        say("by the settings {size} of {total} are in use {when}: {room} to spare", room=show_bytes(room), **told)
+        if room > 0
+        else say("by the settings {size} of {total} are needed {when}", **told)
     )
     return Fact(phase.high <= ROOM * capacity, "script", because)
 

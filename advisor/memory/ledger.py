@@ -15,6 +15,8 @@ from advisor.memory.inputs import Inputs, gpu_of, missing_inputs, read_inputs
 from advisor.run.run import Run
 from advisor.words import PHASES, Phase, weakest
 
+IMPLAUSIBLE = 2
+"""Times a card: nobody starts a run that needs more of each (judgement)."""
 _GPU: dict[Phase, Callable[[Inputs], list[Cell]]] = {
     "model_load": training.load_cells,
     "rollout_init": rollout.init_cells,
@@ -97,6 +99,12 @@ def phases_of(inputs: Inputs) -> tuple[Phase, ...]:
     if not inputs.run.has_critic:
         absent.add("critic_update")
     return tuple(p for p in PHASES if p in _GPU and p not in absent)
+
+
+def implausible(run: Run, ledger: Ledger) -> bool:
+    """Whether a launch that was seen in part comes to so much at its defaults that the rest must say otherwise."""
+    peak, capacity = ledger.peak("gpu"), ledger.gpu_capacity
+    return run.quoted and peak is not None and capacity is not None and peak.expected > IMPLAUSIBLE * capacity
 
 
 def peak_rises(before: Ledger, after: Ledger, place: Place) -> bool:

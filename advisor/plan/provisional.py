@@ -34,7 +34,8 @@ def _provided(situation: Situation, provision: Provision) -> Iterator[PlanStep]:
     dialect = situation.now.built.natives.framework is not None
     for remedy in (by_id[name] for name in provision.remedies if name in by_id):
         if remedy.value is None:
-            yield advice_step(remedy, seen)
+            if all_hold(remedy.applies_when, seen.facts) is not None:
+                yield advice_step(remedy, seen)
         elif dialect and (step := _harmless(remedy, seen)) is not None:
             yield step
 

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+from itertools import groupby
+
 from advisor.hostile import cells
 from advisor.language import Sayings, clauses, say, say_count
-from advisor.memory.cells import OWNERS, TITLES, Ledger, PhaseSum, Place
+from advisor.memory.cells import OWNERS, TITLES, Ledger, Owner, PhaseSum, Place
 from advisor.memory.fit import ASIDE, cannot_start
 from advisor.plan.plan import Plan
 from advisor.run.run import Run
 from advisor.tui.facts import lead
-from advisor.tui.ui_text import Row, Toned, TonedLine, flow, line, pad, pad_left, paragraph, span
+from advisor.tui.ui_text import Row, Tone, Toned, TonedLine, flow, line, pad, pad_left, paragraph, plain, span
 from advisor.units import GIB
 from advisor.words import PHASE_TITLES, Phase
 
+_KINDS: dict[str, Tone] = {
+    "states": "model",
+    "gathered": "model",
+    "models": "model",
+    "batch": "batch",
+    "engine": "engine",
+}
 NUMBER = 4
 """Columns of a number of gigabytes, so that the verdicts of all bars stand below each other."""
+GAP = "  "
 FREE, LIMIT = "·", "|"
 PLACE_WORDS: Sayings[Place] = Sayings({"gpu": "GPU", "host": "host"})
 
@@ -37,6 +47,20 @@ def stacked(of: PhaseSum | None, capacity: int | None, scale: int, width: int) -
         for column in range(at + 1, width):
             drawn[column] = " " if drawn[column] == FREE else drawn[column]
     return "".join(drawn)
+
+
+def coloured(drawn: str, of: PhaseSum | None) -> TonedLine:
+    """A bar's letters in the colour of their owner's kind; what nothing explains is never in that of what is good."""
+    tones = {OWNERS[cell.owner].letter: tone_of(cell.owner) for cell in (of.cells if of is not None else ())}
+    tones |= {FREE: "dim", LIMIT: "strong"}
+    return tuple(
+        Toned("".join(letters), tone) for tone, letters in groupby(drawn, lambda letter: tones.get(letter, "plain"))
+    )
+
+
+def tone_of(owner: Owner) -> Tone:
+    """The colour of an owner's kind."""
+    return "bad" if owner == "unexplained" else _KINDS.get(OWNERS[owner].group, "plain")
 
 
 def _column(count: int, scale: int, width: int) -> int:
@@ -95,7 +119,11 @@ def pair(plan: Plan, place: Place, phase: Phase, width: int) -> list[Row]:
     for name, word, of in ((PLACE_WORDS[place], say("now"), before), ("", say("after"), after)):
         label = Toned(pad(name, 5) + pad(word, 6))
         out.append(
-            Row(line(label, span(stacked(of, capacity, scale, bar)), *figures(of, capacity, plan.margin, passed)))
+            Row(
+                line(
+                    label, *coloured(stacked(of, capacity, scale, bar), of), *figures(of, capacity, plan.margin, passed)
+                )
+            )
         )
     return out
 
@@ -155,9 +183,9 @@ def tightest_words(plan: Plan, shown: Phase | None) -> TonedLine:
     same = of is not None and then is not None and then.expected == of.expected
     return line(
         span("f", "mark"),
-        "  " + say("fullest after: {phase}, {place}", phase=PHASE_TITLES[phase], place=PLACE_WORDS[place]),
+        "  " + say("fullest after: {place}", place=PLACE_WORDS[place]),
         *(_fullness(of, _capacity(ledger, place), plan.margin) if of is not None else ()),
-        " " + say("as before") if same else "",
+        f"  {PHASE_TITLES[phase]}" + (" " + say("as before") if same else ""),
     )
 
 
@@ -176,12 +204,25 @@ def phase_rows(plan: Plan, phase: Phase, width: int, places: tuple[Place, ...] =
 def legend(plan: Plan, phases: list[Phase], width: int) -> list[Row]:
     """The letters that are drawn, in words."""
     words: dict[str, str] = {}
+    tones: dict[str, Tone] = {}
     for ledger in (plan.before, plan.after):
         for of in (*ledger.gpu, *ledger.host) if ledger else ():
             for cell in of.cells:
                 if of.phase in phases and cell.expected > 0:
                     words.setdefault(OWNERS[cell.owner].letter, TITLES[cell.owner])
-    return flow((f"{letter} {word}" for letter, word in words.items()), width, tone="dim")
+                    tones.setdefault(OWNERS[cell.owner].letter, tone_of(cell.owner))
+    told = flow((f"{letter} {word}" for letter, word in words.items()), width, tone="dim", gap=GAP)
+    return [Row(_with_letters(plain(row.line), tones)) for row in told]
+
+
+def _with_letters(text: str, tones: dict[str, Tone]) -> TonedLine:
+    """A line of the legend with each letter as the bars have it."""
+    parts = [(piece, GAP if at else "") for at, piece in enumerate(text.split(GAP))]
+    return tuple(
+        part
+        for piece, gap in parts
+        for part in (Toned(gap), Toned(piece[:1], tones.get(piece[:1], "dim")), Toned(piece[1:], "dim"))
+    )
 
 
 def doubt_rows(run: Run, width: int, *, brief: bool = False) -> list[Row]:

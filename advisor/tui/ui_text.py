@@ -6,7 +6,7 @@ Pure functions from nouns to lines live beside each screen; `page.py` draws what
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Literal
+from typing import Literal, get_args
 
 from msgspec import Struct
 
@@ -16,9 +16,11 @@ from advisor.line_breaks import wrapped
 from advisor.redact import redact
 from advisor.units import in_ranges
 
-Tone = Literal["plain", "strong", "dim", "good", "bad", "warn", "mark", "title", "added", "removed"]
+Tone = Literal[
+    "plain", "strong", "dim", "good", "bad", "warn", "mark", "title", "added", "removed", "model", "batch", "engine"
+]
 """Colour repeats what the words say; no meaning hangs on it."""
-TONES: tuple[Tone, ...] = ("plain", "strong", "dim", "good", "bad", "warn", "mark", "title", "added", "removed")
+TONES: tuple[Tone, ...] = get_args(Tone)
 
 
 class Toned(Struct, frozen=True):

@@ -83,7 +83,7 @@ def _range_end(row: str) -> int:
 def test_phases_are_listed_as_chinese_lists_things():
     gib = 2**30
     assert savings({"actor_update": 4 * gib, "optimizer_step": 4 * gib, "log_prob": -gib}, "gpu") == [
-        "每张卡少用显存 4.00 GiB（actor 更新、优化器步骤）",
+        "每张卡少用显存 4.00 GiB（actor 更新、优化器更新）",
         "每张卡多用显存 1.00 GiB（计算 log-prob）",
     ]
 

@@ -67,3 +67,15 @@ def test_sharded_states_are_not_counted_for_one_card_where_nobody_knows_how_many
     text = told(tmp_path, "run.sh", quoted, capsys)
     assert "only on cards with at least" not in text
     assert "the number of GPUs (--gpus" in text
+
+
+def test_a_sum_at_defaults_that_nobody_could_have_started_is_not_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    quoted = "actor_rollout_ref.model.path=Qwen/Qwen3-235B-A22B\nactor_rollout_ref.actor.strategy=megatron\n"
+    text = told(
+        tmp_path, "run.sh", quoted, capsys, "--gpus", "8xH100-80GB", "--nodes", "4", "--answer", "framework=verl"
+    )
+    changes = text.partition("Change")[2].partition("It rests on")[0]
+    assert "GiB gpu" not in changes
+    assert "the ledger of" not in text

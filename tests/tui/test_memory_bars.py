@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from advisor.memory.amount import in_bytes
 from advisor.memory.cells import OWNERS, TITLES, Cell, PhaseSum
-from advisor.memory.fit import Fit
+from advisor.memory.fit import PLACES, Fit
 from advisor.tui.memory_bars import (
     first_phase,
     fit_words,
@@ -95,6 +95,24 @@ def test_the_legend_names_only_letters_that_are_drawn() -> None:
     assert "W weights" in shown
     assert "? unexplained" in shown
     assert "KV cache" not in shown
+
+
+def test_colours_say_whose_it_is_and_what_nothing_explains_is_never_good() -> None:
+    plan = plan_of(steps())
+    drawn = {
+        letter: part.tone
+        for place in PLACES
+        for row in pair(plan, place, "actor_update", 78)
+        for part in row.line[1:-2]
+        for letter in part.text
+        if letter.isalpha() or letter == "?"
+    }
+    assert drawn["?"] == "bad"
+    assert drawn["W"] != drawn["A"]
+    assert "good" not in drawn.values()
+    told = [part for row in legend(plan, ["actor_update"], 200) for part in row.line]
+    letters = {part.text: part.tone for part in told if len(part.text) == 1}
+    assert letters == drawn, "the legend has each letter as the bars have it"
 
 
 def test_the_phase_that_died_is_shown_first_else_the_fullest() -> None:

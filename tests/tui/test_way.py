@@ -179,7 +179,7 @@ async def test_the_arrows_show_the_bars_of_another_phase() -> None:
 async def test_the_fullest_phase_after_is_named_and_one_key_shows_it_and_returns() -> None:
     async with opened() as pilot:
         await press(pilot, "enter")
-        assert "f  fullest after: generating rollouts, GPU 34.1 G  fits" in screen_text(pilot.app)
+        assert "f  fullest after: GPU 34.1 G  fits  generating rollouts" in screen_text(pilot.app)
         await press(pilot, "f")
         shown = screen_text(pilot.app)
         assert "generating rollouts   2 changes on" in shown
