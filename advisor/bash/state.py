@@ -44,6 +44,10 @@ class Variable(Struct, frozen=True):
     """Declared with `-i`: what is assigned is an expression."""
     associative: bool = False
     """An array whose keys are names."""
+    readonly: bool = False
+    """Nothing can be assigned to it any more."""
+    case: bytes = b""
+    """Declared with `-l`, `-u` or `-c`: the letters of what is assigned are changed."""
 
     def with_elements(self, elements: Mapping[bytes, CommandWord]) -> Variable:
         """The same array with other elements: by their number where it is indexed, else as they were set."""
@@ -111,7 +115,9 @@ class ShellState(Struct):
         return replace(self, variables=dict(self.variables), functions=dict(self.functions), files=dict(self.files))
 
     def assign(self, name: bytes, value: ShellValue, exported: bool = False) -> None:
-        """Set a scalar; an exported variable stays exported."""
+        """Set a scalar; an exported variable stays exported, one that is readonly what it is."""
+        if (old := self.variables.get(name)) is not None and old.readonly:
+            return
         self.variables[name] = Variable(value, None, exported or self.is_exported(name))
 
     def path(self, name: bytes) -> bytes:
