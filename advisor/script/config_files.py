@@ -79,7 +79,7 @@ def follow(
     """
     out = Followed()
     for named in _named(launcher, own, positional):
-        written = find_written(command.files, named.name)
+        written = find_written(command.files, named.name, command.folder)
         if written is None:
             beside = posixpath.dirname(program) if named.composed and program.endswith(".py") else ""
             _read(files, named, base, command.folder.decode("utf-8", "surrogateescape"), out, beside)

@@ -11,8 +11,9 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from advisor.bash.run import FILLERS
 from advisor.bash.syntax import Assignment
-from advisor.bash.text import ByteRange, ShellValue, cut, joined
+from advisor.bash.text import ByteRange, ShellValue, cut, joined, known
 from advisor.bash.words import Word
 from advisor.bash.writing import Site, is_safe, quote, within
 from advisor.hostile import clean_line
@@ -165,6 +166,12 @@ class ShellEditor:
         """Add an override behind the last argument, where it wins."""
         text, low, high = self.argument_text(marker, key, value, joined, wanted.assigned)
         simple, source = self.launch.command.simple, self.launch.command.text
+        first, last = self.launch.command.fields[0], self.launch.command.fields[-1]
+        if first.text in FILLERS and not known(last.pieces) and b"{}" not in source.data[simple.start : simple.last]:
+            names = {"name": first.text.decode(), "key": clean_line(key)}
+            raise EditRefused(
+                say("{name} puts what it reads behind the last argument, where it would win over {key}.", **names)
+            )
         if source.nested:
             self.add_nested(text, low, high, wanted)
             return
