@@ -14,7 +14,7 @@ from advisor.knowledge.key_space import key_space
 from advisor.knowledge.schema import Era, Framework, Recognition
 from advisor.language import listed, say
 from advisor.rules.functions import release_of, version_in
-from advisor.run.bound import any_key, in_era, native
+from advisor.run.bound import any_key, fact_in, in_era, native
 from advisor.run.checkout import checkout_version
 from advisor.run.run import RecognisedFrom
 from advisor.run.unknown_keys import known_share
@@ -278,7 +278,9 @@ def told_era(
 def absent(framework: Framework, era: str, keys: Iterable[str]) -> list[str]:
     """Keys that the dialect knows and that its era `era` does not have, sorted."""
     known = {key: framework.settings.get(key) for key in keys}
-    return sorted(k for k, fact in known.items() if fact is not None and not fact.elsewhere and not in_era(fact, era))
+    return sorted(
+        k for k, fact in known.items() if fact is not None and not fact.elsewhere and fact_in(fact, era) is None
+    )
 
 
 def _names_a_folder(era: Era, paths: Sequence[str]) -> bool:

@@ -76,7 +76,7 @@ def opened(tmp_path: Path) -> Opened:
     ("name", "text", "framework", "era", "actor", "rollout", "colocated"),
     [
         ("run.sh", SLIME, "slime", "v0.3", 8, 8, True),
-        ("run.sh", NEMO, "nemo-rl", "v0.6", 8, 8, False),
+        ("run.sh", NEMO, "nemo-rl", "v0.5", 8, 8, False),
         ("run.yaml", AREAL, "areal", "v0.4", 4, 4, False),
         ("run.yaml", ROLL, "roll", "v0.3", 8, 8, False),
         ("run.sh", CHAT, "deepspeed-chat", "2023-04", 8, 8, True),

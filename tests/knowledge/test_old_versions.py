@@ -153,3 +153,9 @@ def test_openrlhf_before_0_3_1_starts_from_its_examples(tmp_path: Path) -> None:
     assert run_of(tmp_path, f"deepspeed ../train_ppo.py {keys}").era == "v0.4"
     assert run_of(tmp_path, f"python3 examples/train_ppo_ray.py {keys}").era == "v0.4"
     assert run_of(tmp_path, f"python3 -m openrlhf.cli.train_ppo_ray {keys} --vllm_enable_sleep").era != "v0.4"
+
+
+def test_a_key_that_was_another_one_before_is_not_missing_there(tmp_path: Path) -> None:
+    run = run_of(tmp_path, f"{OLD_SWIFT} --deepspeed default-zero2 --per_device_train_batch_size 4")
+    assert run.era == "v2"
+    assert not [note for note in run.notes if "not a setting" in note]
