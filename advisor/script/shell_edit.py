@@ -19,6 +19,7 @@ from advisor.bash.writing import Site, is_safe, quote, within
 from advisor.hostile import clean_line
 from advisor.language import listed, say
 from advisor.script.arguments import DELETES, Argument
+from advisor.script.config_files import OPTIONS
 from advisor.script.document import (
     Changes,
     Document,
@@ -219,7 +220,7 @@ class ShellEditor:
     ) -> tuple[str, int, int]:
         """The words of a new argument, and the byte range of its value among them."""
         texts = [value] if isinstance(value, str) else list(value)
-        styles = {argument.style for argument in self.launch.arguments}
+        styles = {argument.style for argument in self.launch.arguments if argument.key not in OPTIONS}
         assigned = assigned and not styles
         options = (
             not assigned and "assignment" not in styles and ("option" in styles or "joined" in styles or "." not in key)
