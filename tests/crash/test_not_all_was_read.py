@@ -8,6 +8,7 @@ import json
 import lzma
 import random
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -28,7 +29,7 @@ RAY = (
     "node (ID: a, IP: 1.1.1.1) over the last time period.\n"
 )
 DICE = random.Random(1)
-STEPS = "".join(f"step:{number} - actor/loss:{DICE.random()}\n" for number in range(1, 9_001))
+STEPS = "".join(f"step:{number} - actor/loss:{DICE.random()}\n" for number in range(1, 6_001))
 
 
 def read(*logs: Path) -> Crash:
@@ -45,9 +46,11 @@ def log(tmp_path: Path) -> Callable[..., Path]:
     return write
 
 
-@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress], ids=["gz", "bz2", "xz"])
+@pytest.mark.parametrize(
+    "pack", [gzip.compress, partial(bz2.compress, compresslevel=1), lzma.compress], ids=["gz", "bz2", "xz"]
+)
 def test_an_archive_without_its_end_does_not_say_that_nothing_failed(pack, log) -> None:
-    packed = pack((8 * STEPS + OOM).encode())  # several blocks of bz2
+    packed = pack((STEPS + OOM).encode())
     whole, cut = read(log(packed)), read(log(packed[: len(packed) // 2], "cut.log"))
     assert (whole.verdict, whole.doubts) == ("oom", ())
     assert cut.verdict == "unclear"
@@ -72,13 +75,13 @@ def test_text_in_two_bytes_a_character_is_refused_with_or_without_a_mark(encodin
 
 
 def test_a_failure_at_the_end_of_an_endless_line_is_found_and_quoted(log) -> None:
-    crash = read(log("x" * 5_000_000 + " " + OOM))
+    crash = read(log("x" * 1_000_000 + " " + OOM))
     assert (crash.verdict, crash.signature) == ("oom", "torch-oom")
     assert "CUDA out of memory" in crash.evidence[0].text
 
 
 def test_what_was_passed_over_in_an_endless_line_is_said(log) -> None:
-    crash = read(log("CUDA out of memory? " * 400_000))
+    crash = read(log("CUDA out of memory? " * 150_000))
     assert any("one line of it has no end" in doubt for doubt in crash.doubts)
 
 

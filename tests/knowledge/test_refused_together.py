@@ -45,6 +45,15 @@ def rules_of(framework: Framework, era: str) -> Iterator[tuple[str, Constraint]]
     yield from (("", rule) for rule in framework.must if not rule.eras or era in rule.eras)
 
 
+def at_its_ends(framework: Framework, era: str) -> Iterator[tuple[str, Constraint]]:
+    """The era's rules, each in the first and in the last era that has it: between them nothing of it changes."""
+    every = [each for each in ERAS if each[0].framework == framework.framework]
+    for key, rule in rules_of(framework, era):
+        having = [one for _, one, _ in every if any(other is rule for _, other in rules_of(framework, one))]
+        if era in (having[0], having[-1]):
+            yield key, rule
+
+
 def terms(tree: Node) -> dict[str, tuple[str, str | None]]:
     """Key → a text for which its part of a refusal holds, and one for which it does not, where that is known."""
     found: dict[str, tuple[str, str | None]] = {}
@@ -92,7 +101,7 @@ def with_settings(situation: Situation, found: Mapping[str, str]) -> Situation:
 
 def near_refusals(framework: Framework, era: str, situation: Situation) -> list[Situation]:
     """The launch itself, and with such settings; those that the framework would refuse as they are, left out."""
-    sets = [dict(found) for key, rule in rules_of(framework, era) for found in one_switch_before(key, rule)]
+    sets = [dict(found) for key, rule in at_its_ends(framework, era) for found in one_switch_before(key, rule)]
     unique = {tuple(sorted(found.items())): found for found in sets}
     known = situation.now.built.natives.values
     allowed = [found for found in unique.values() if set(found) <= set(known)]

@@ -1,0 +1,47 @@
+"""Answers given in any order, and taken back on the way, give one state."""
+
+from __future__ import annotations
+
+from itertools import permutations
+from pathlib import Path
+
+import pytest
+
+from advisor import session
+from advisor.session import SessionRequest, State
+from tests.diagnosis.test_likely_phase import LOG, SCRIPT
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> State:
+    (tmp_path / "run.sh").write_text(SCRIPT)
+    (tmp_path / "train.log").write_text(LOG)
+    asked = SessionRequest(tmp_path / "run.sh", (tmp_path / "train.log",), gpus="2xH100-80GB")
+    return session.open_session(asked)
+
+
+def told(state: State) -> object:
+    steps = [(step.id, step.selected, step.changes, step.saves) for step in state.plan.steps]
+    path = [(step.question, step.answer, step.source) for step in state.diagnosis.path]
+    return dict(state.answers), state.diagnosis.cause, path, state.ledger, steps, state.plan.fit
+
+
+def test_every_order_leads_to_the_same_state(opened: State) -> None:
+    names = [step.question for step in opened.diagnosis.path if len(step.choices) > 1][:3]
+    answers = {step.question: step.choices[-1].id for step in opened.diagnosis.path if step.question in names}
+    assert len(answers) == 3, "as many as make six orders"
+    ends = []
+    for order in permutations(answers):
+        state = opened
+        for name in order:
+            state = session.answer(state, name, answers[name])
+        ends.append(told(state))
+    assert all(end == ends[0] for end in ends)
+
+
+def test_an_answer_that_is_taken_back_leaves_no_trace(opened: State) -> None:
+    before = told(session.answer(opened, "phase", None))
+    for name, choice in (("phase", "log_prob"), ("memory", "host")):
+        there = session.answer(opened, name, choice)
+        assert told(there) != before
+        assert told(session.answer(there, name, None)) == before
