@@ -129,7 +129,7 @@ def logits_cell(shape: ModelShape, split: Split, step: Pass, per: Amount, run: R
         return no_logits()
     vocab = quantity("vocabulary", shape.vocab, basis=shape.basis) / quantity("tensor-parallel GPUs", split.tensor)
     tokens = _tokens(run, split, step).called("tokens", "")
-    if run.mechanics.fused_loss_always and tokens.value > c.FUSED_CHUNK_TOKENS:
+    if run.is_on("actor.fused_loss") and tokens.value > c.FUSED_CHUNK_TOKENS:
         tokens = quantity("tokens", c.FUSED_CHUNK_TOKENS, basis=tokens.basis)
     return cell("logits", (per * vocab * tokens).spread(c.LOGITS_LOW, c.LOGITS_HIGH))
 

@@ -29,10 +29,10 @@ class Estimate:
         return float(sum(item["bytes"] for item in self.phases[phase]["items"] if item["owner"] == owner) / GIB)
 
 
-def estimate(script: str, gpus: str = "1xA100-80GB") -> Estimate:
+def estimate(script: str, gpus: str = "1xA100-80GB", name: str = "train.sh") -> Estimate:
     """The JSON of `rl-oom-advisor estimate` on a script of this text."""
     with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()) as out:
-        file = Path(folder) / "train.sh"
+        file = Path(folder) / name
         file.write_text(script)
         main(["estimate", str(file), "--gpus", gpus, "--host-ram", "2000GB", "--format", "json"])
     return Estimate(json.loads(out.getvalue()))
