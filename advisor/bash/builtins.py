@@ -12,7 +12,7 @@ from advisor.bash.conditions import Condition, Operand
 from advisor.bash.expand import Expander
 from advisor.bash.output import printed
 from advisor.bash.parameters import SEPARATORS
-from advisor.bash.run import Shell
+from advisor.bash.run import Shell, assigned_names
 from advisor.bash.state import CommandWord, Flow, FlowStatus, Variable
 from advisor.bash.syntax import Assignment, Simple
 from advisor.bash.text import Piece, ShellValue, cut, joined, known, sources, unknown, why_unknown, without_end
@@ -39,6 +39,7 @@ def _declare(shell: Shell, command: Simple, fields: list[CommandWord], expander:
     for word, value in zip(given, values, strict=True):
         _mark(expander, word.name, options, local)
         shell.assign(word, expander, exported, value)
+        _forbid(expander, word.name, name, options)
         if b"n" in options and name != b"export" and value is not None:
             # both names are one variable from here on, which is more than is followed
             why = unknown(say("a name that stands for another (declare -n) is not followed"))
@@ -48,7 +49,19 @@ def _declare(shell: Shell, command: Simple, fields: list[CommandWord], expander:
         if re.fullmatch(rb"[A-Za-z_]\w*", text):
             _mark(expander, text, options, local)
             _export(shell, expander, text, exported, withdrawn=name == b"export" and b"n" in options)
+            _forbid(expander, text, name, options)
     return _next()
+
+
+def _forbid(expander: Expander, variable: bytes, name: bytes, options: bytes) -> None:
+    """`readonly NAME`, `declare -r NAME`."""
+    if name == b"readonly" or (name != b"export" and b"r" in options):
+        old = expander.state.variables.get(variable, Variable())
+        expander.state.variables[variable] = replace(old, readonly=True)
+
+
+_CASES = {b"l": b",,", b"u": b"^^", b"c": b"^"}
+"""Option of `declare` → the operator that changes letters as it does."""
 
 
 def _mark(expander: Expander, name: bytes, options: bytes, local: bool) -> None:
@@ -58,8 +71,13 @@ def _mark(expander: Expander, name: bytes, options: bytes, local: bool) -> None:
     if local:
         expander.state.local_names.add(name)
     array = b"a" in options or b"A" in options
-    if local or (old is None and (array or b"i" in options)):
-        variables[name] = Variable(None, {} if array else None, False, b"i" in options, b"A" in options)
+    case = next((sign for letter, sign in _CASES.items() if letter in options), b"")
+    if old is not None and old.readonly:
+        return
+    if local or (old is None and (array or b"i" in options or case)):
+        variables[name] = Variable(None, {} if array else None, False, b"i" in options, b"A" in options, case=case)
+    elif old is not None and case:
+        variables[name] = replace(old, case=case)
     elif old is not None and (b"i" in options or b"A" in options):
         variables[name] = replace(old, integer=b"i" in options, associative=b"A" in options)
 
@@ -88,7 +106,7 @@ def _unset(shell: Shell, command: Simple, fields: list[CommandWord], expander: E
             state.functions.pop(text, None)
         elif element and array is not None and array.elements is not None:
             state.variables[element[1]] = array.without_element(element[2])
-        elif not text.startswith(b"-"):
+        elif not text.startswith(b"-") and not state.variables.get(text, Variable()).readonly:
             state.variables[text] = Variable()
             state.exports -= {text}
     return _next()
@@ -120,6 +138,18 @@ def _getopts(shell: Shell, command: Simple, fields: list[CommandWord], expander:
 def _trap(shell: Shell, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
     if len(fields) > 2 and any(item.text in (b"EXIT", b"0") for item in fields[2:]):
         shell.at_exit = () if fields[1].text == b"-" else fields[1].pieces
+    if len(fields) > 2 and any(item.text in (b"DEBUG", b"ERR", b"RETURN") for item in fields[2:]):
+        names = assigned_names(fields[1].text)
+        shell.trapped |= names
+        for name in names:
+            expander.state.assign(name, (unknown(say("a trap sets it while the script runs")),))
+    return _next()
+
+
+def _shopt(shell: Shell, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
+    texts = [item.text for item in fields[1:]]
+    if b"lastpipe" in texts and texts[0] in (b"-s", b"-u"):
+        shell.lastpipe = texts[0] == b"-s"
     return _next()
 
 
@@ -286,13 +316,21 @@ def _nothing(shell: Shell, command: Simple, fields: list[CommandWord], expander:
 
 
 def _cd(shell: Shell, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
-    """`cd FOLDER`: remembered where the folder is known, or a guess at it is (`$(dirname "$0")`)."""
+    """`cd`, `pushd` and `popd`: the folder is remembered where it is known, or a guess is (`$(dirname "$0")`)."""
     pieces = fields[-1].pieces if len(fields) > 1 else ()
     guessed = bool(pieces) and all(piece.text or not piece.reason for piece in pieces)
-    target = joined(pieces) if guessed else b""
-    state = expander.state
-    gone = posixpath.join(state.folder, target) if target and target != b"-" else b""
-    state.folder = posixpath.normpath(gone) if gone else b""
+    target, state, name = joined(pieces) if guessed else b"", expander.state, fields[0].text
+    here = state.folder
+    if name == b"popd" and not pieces:
+        state.folder, state.left = (state.left[-1], state.left[:-1]) if state.left else (b"", ())
+    elif target == b"-" and name == b"cd":
+        state.folder = state.before
+    elif target and name != b"popd" and not target.startswith((b"+", b"-")):
+        state.folder = state.path(target)
+    else:
+        state.folder = b""
+    state.left = (*state.left, here) if name == b"pushd" else state.left
+    state.before = here
     return _next(None)
 
 
@@ -330,12 +368,13 @@ BUILTINS: dict[bytes, Builtin] = {
     **dict.fromkeys((b"[", b"test"), _test),
     **dict.fromkeys((b"source", b"."), _source),
     **dict.fromkeys((b"echo", b"printf"), _echo),
-    **dict.fromkeys(b": true false ulimit umask shopt alias wait popd hash".split(), _nothing),
+    **dict.fromkeys(b": true false ulimit umask alias wait hash".split(), _nothing),
     **dict.fromkeys((b"pwd", b"type", b"kill", b"jobs"), _unknown_status),
-    **dict.fromkeys((b"cd", b"pushd"), _cd),
+    **dict.fromkeys((b"cd", b"pushd", b"popd"), _cd),
     **dict.fromkeys((b"mapfile", b"readarray"), _mapfile),
     b"getopts": _getopts,
     b"trap": _trap,
+    b"shopt": _shopt,
     b"unset": _unset,
     b"set": _set,
     b"shift": _shift,

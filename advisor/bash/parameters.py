@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 
 from advisor.bash.arithmetic import Undecided, evaluate
-from advisor.bash.patterns import change_case, strip_pattern, substitute_pattern
+from advisor.bash.patterns import change_case, is_extended, strip_pattern, substitute_pattern
 from advisor.bash.state import OUTSIDE, CommandWord, ShellState, Variable
 from advisor.bash.text import (
     ByteRange,
@@ -279,11 +279,11 @@ class Parameters:
             cut = start + (whole.end() if whole else 0)
             pattern, marks = self.pattern((start, cut))
             new = tuple(self.pieces(scan_quoted(self.text.data, min(cut + 1, end), end, "brace")))
-            if pattern is None or not known(new):
+            if pattern is None or is_extended(pattern, marks) or not known(new):
                 return None
             return substitute_pattern(text, operator, pattern, marks, joined(new))
         pattern, marks = self.pattern(part.argument)
-        return None if pattern is None else strip_pattern(text, operator, pattern, marks)
+        return None if pattern is None or is_extended(pattern, marks) else strip_pattern(text, operator, pattern, marks)
 
     def pattern(self, span: tuple[int, int]) -> tuple[bytes | None, bytes]:
         """A pattern and, byte for byte, whether it was quoted; None where it is not known."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 _LONGEST_PATTERN = 500
+_GROUP = re.compile(rb"[@+*?!]\(")
 
 
 def translate(pattern: bytes, quoted: bytes = b"", greedy: bool = True) -> re.Pattern[bytes]:
@@ -31,6 +32,11 @@ def translate(pattern: bytes, quoted: bytes = b"", greedy: bool = True) -> re.Pa
         return re.compile(b"".join(out), re.DOTALL)
     except re.error:
         return re.compile(re.escape(pattern), re.DOTALL)
+
+
+def is_extended(pattern: bytes, quoted: bytes) -> bool:
+    """Whether it has a group of extglob, `+(a|b)`, which is read in whole patterns only (`matches`)."""
+    return any(not any(quoted[found.start() : found.end()]) for found in _GROUP.finditer(pattern))
 
 
 def _bracket(body: bytes) -> bytes:

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from advisor.bash.conditions import Condition
 from advisor.bash.expand import Expander
 from advisor.bash.output import asks_for_ascend, command_output
+from advisor.bash.patterns import change_case
 from advisor.bash.state import (
     CommandWord,
     FindCommand,
@@ -95,6 +96,10 @@ class Shell(Struct):
     """How the last statement ended: success, failure, or not known."""
     unsure: bool = False
     """Whether the function that runs may have returned earlier than it was followed."""
+    lastpipe: bool = False
+    """Whether the last command of a pipeline runs in the shell itself (`shopt -s lastpipe`)."""
+    trapped: frozenset[bytes] = frozenset()
+    """Names that a trap sets, before or behind any command."""
     at_exit: ShellValue = ()
     """What the script runs when it ends (`trap … EXIT`)."""
     leaning: bool | None = None
@@ -130,7 +135,7 @@ class Shell(Struct):
 
     def script(self, doc: int, data: bytes, state: ShellState) -> None:
         """Follow a whole document."""
-        state.assigned |= _assigned_names(data)
+        state.assigned |= assigned_names(data)
         state.batch = _BATCH.search(data) is not None
         state.known_end = b"" if state.batch else known_end(state.script, data)
         self.budget = min(self.budget + len(data) // 2, _MOST_WORDS)
@@ -156,6 +161,8 @@ class Shell(Struct):
         """Carry out one assignment; `value` where it has been expanded already."""
         state = expander.state
         old = state.variables.get(assignment.name)
+        if old is not None and old.readonly:
+            return
         exported = exported or state.is_exported(assignment.name)
         kept = replace(old, exported=exported) if old is not None else Variable(None, None, exported)
         if assignment.elements is not None:
@@ -183,10 +190,19 @@ class Shell(Struct):
         elif assignment.append:
             value = (*self.so_far(old, assignment.name), *value)
         self.words += len(value) // _PIECES_A_WORD
-        value = bounded(value)
+        value = self.changed_by_shell(assignment.name, kept, bounded(value))
         if exported:
             self.used(sources(value), "$" + assignment.name.decode("utf-8", "replace"))
         state.variables[assignment.name] = replace(kept, value=value, elements=None, associative=False)
+
+    def changed_by_shell(self, name: bytes, variable: Variable, value: ShellValue) -> ShellValue:
+        """What a variable holds once a value is assigned to it: traps and `declare -l` may make another of it."""
+        if name in self.trapped:
+            return (unknown(say("a trap sets it while the script runs")),)
+        text = joined(value)
+        if variable.case and (not known(value) or text != change_case(text, variable.case)):
+            return (unknown(say("the letters of it are changed (declare -l, -u)")),)
+        return value
 
     def assign_element(self, assignment: Assignment, array: Variable, value: ShellValue, expander: Expander) -> None:
         """`name[key]=value`."""
@@ -289,11 +305,14 @@ class Shell(Struct):
 
     def follow(self, path: ShellValue, state: ShellState) -> Flow:
         """Run another script in `state`: one on disk, or one that this script wrote from a heredoc."""
-        written = state.files.get(posixpath.normpath(joined(path)))
+        written = state.files.get(state.path(joined(path)))
         if written is not None:
             return self.nested(written, state)
-        loaded = self.load(joined(path), state.script) if self.depth < MAX_DEPTH else None
+        loaded = self.load(joined(path), state.folder) if self.depth < MAX_DEPTH else None
         if loaded is None:
+            written = state.files.get(posixpath.normpath(joined(path)))  # the folder may be a guess
+            if written is not None:
+                return self.nested(written, state)
             shown = joined(path).decode("utf-8", "replace")
             self.file_missing = True
             nameless = say("a script is run by this script and was not found; what it sets is not known.")
@@ -301,7 +320,7 @@ class Shell(Struct):
             self.notes.append(named if shown else nameless)
             return Flow.NEXT
         doc, data = loaded
-        state.assigned |= _assigned_names(data)
+        state.assigned |= assigned_names(data)
         self.depth += 4
         outer, state.source = state.source, joined(path)
         try:
@@ -351,7 +370,7 @@ class Shell(Struct):
     def write(self, path: ShellValue, body: ShellValue, append: bool, state: ShellState) -> None:
         """What a file of the script holds from here on."""
         if known(path) and len(joined(path)) < _LONGEST_PATH:
-            name = posixpath.normpath(joined(path))
+            name = state.path(joined(path))
             before = state.files.pop(name, ()) if append else ()
             state.files.pop(name, None)
             state.files[name] = bounded((*before, *body))
@@ -375,10 +394,14 @@ class Shell(Struct):
         return trimmed_end(tuple(out))
 
 
+FILLERS = (b"xargs", b"parallel")
+"""Commands that put what they read among the arguments of another."""
+
+
 def filled_later(fields: tuple[CommandWord, ...]) -> tuple[CommandWord, ...]:
     """The arguments of a command, where `xargs` and `parallel` put what they read in place of `{}` or at the end."""
     name = fields[0].text
-    if name not in (b"xargs", b"parallel"):
+    if name not in FILLERS:
         return fields
     later = unknown(say("{name} fills it in", name=name.decode()))
     texts = [item.text for item in fields]
@@ -389,7 +412,7 @@ def filled_later(fields: tuple[CommandWord, ...]) -> tuple[CommandWord, ...]:
 
 
 @lru_cache(maxsize=16)
-def _assigned_names(data: bytes) -> frozenset[bytes]:
+def assigned_names(data: bytes) -> frozenset[bytes]:
     """Every name that a text sets anywhere."""
     return frozenset(_ASSIGNED.findall(_QUOTED.sub(b"", _COMMENT_LINE.sub(b"", data[:_LONGEST_READ]))))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum, auto
@@ -43,6 +44,10 @@ class Variable(Struct, frozen=True):
     """Declared with `-i`: what is assigned is an expression."""
     associative: bool = False
     """An array whose keys are names."""
+    readonly: bool = False
+    """Nothing can be assigned to it any more."""
+    case: bytes = b""
+    """Declared with `-l`, `-u` or `-c`: the letters of what is assigned are changed."""
 
     def with_elements(self, elements: Mapping[bytes, CommandWord]) -> Variable:
         """The same array with other elements: by their number where it is indexed, else as they were set."""
@@ -90,6 +95,10 @@ class ShellState(Struct):
     """Path of the file that is being sourced as a guess for `$BASH_SOURCE`; empty in the script itself."""
     folder: bytes = b""
     """Where the script has gone with `cd`, as far as that can be guessed; empty: where it was started."""
+    left: tuple[bytes, ...] = ()
+    """Folders that `pushd` left, for `popd`, the last one last."""
+    before: bytes = b""
+    """The folder before the last `cd`, for `cd -`."""
     inside_function: bool = False
     exports: frozenset[bytes] = frozenset()
     """Names exported before they have a value."""
@@ -106,8 +115,14 @@ class ShellState(Struct):
         return replace(self, variables=dict(self.variables), functions=dict(self.functions), files=dict(self.files))
 
     def assign(self, name: bytes, value: ShellValue, exported: bool = False) -> None:
-        """Set a scalar; an exported variable stays exported."""
+        """Set a scalar; an exported variable stays exported, one that is readonly what it is."""
+        if (old := self.variables.get(name)) is not None and old.readonly:
+            return
         self.variables[name] = Variable(value, None, exported or self.is_exported(name))
+
+    def path(self, name: bytes) -> bytes:
+        """A file as it is named here, from where the script was started."""
+        return posixpath.normpath(posixpath.join(self.folder, name))
 
     def is_exported(self, name: bytes) -> bool:
         """Whether what is assigned to a name goes into the environment."""
@@ -122,6 +137,7 @@ class ShellState(Struct):
         """Take over another state's content."""
         self.variables, self.functions = other.variables, other.functions
         self.positional, self.files, self.folder = other.positional, other.files, other.folder
+        self.left, self.before = other.left, other.before
         self.exports, self.exports_all = other.exports, other.exports_all
 
 
@@ -140,6 +156,8 @@ def merge(left: ShellState, right: ShellState, reason: str) -> ShellState:
     out.functions = {**right.functions, **left.functions}
     out.files = {**right.files, **left.files}
     out.folder = left.folder if left.folder == right.folder else b""
+    out.before = left.before if left.before == right.before else b""
+    out.left = left.left if left.left == right.left else ()
     for path in left.files.keys() & right.files.keys():
         if _text(left.files[path]) != _text(right.files[path]):
             out.files[path] = (unknown(reason),)
@@ -187,7 +205,7 @@ def _text(pieces: tuple[Piece, ...] | None) -> object:
 
 
 Load = Callable[[bytes, bytes], "tuple[int, bytes] | None"]
-"""(path, path of the script) → number and bytes of a document, or None where it is not found."""
+"""(path, the folder that the script went to) → number and bytes of a document, or None where it is not found."""
 
 
 class Flow(Enum):

@@ -121,7 +121,8 @@ class _Follower(Shell):
                 if made is not None:
                     continue
                 self.capture = output
-            self.statement(element, text, state.copy())
+            stays = self.lastpipe and element is statement.elements[-1]
+            self.statement(element, text, state if stays else state.copy())
         self.capture = outer
         if outer is not None:
             outer.extend(output)

@@ -10,8 +10,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.crash.lines import LogLine, read_line, segments
+from advisor.crash.log_reader import LogReader
 from advisor.crash.read import read_logs
-from advisor.crash.sources import LogReader, open_sources
+from advisor.crash.sources import open_sources
 from advisor.hostile import clean_line
 from advisor.knowledge import Knowledge
 from advisor.language import say, say_count

@@ -54,7 +54,7 @@ def run(parsed: argparse.Namespace) -> int:
     notes = usable(lambda: write_file(destination, new, document.mode, force=parsed.force, like=document.path))
     moved = _followers(script, given)
     also = [say("{keys} follow by ${{…}}", keys=listed(moved))] if moved else []
-    for told in (say("written {file}", file=clean_line(str(destination))), *notes, *also):
+    for told in (say("written {file}", file=clean_line(str(destination))), *notes, *also, *script.notes):
         tell(told)
     return Exit.DONE
 

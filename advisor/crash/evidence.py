@@ -116,8 +116,8 @@ class Crash(Struct, frozen=True):
     """Of very long logs, by name: (lines before, byte offset) of some lines' beginnings, in order."""
     phase_among: tuple[Phase, ...] = ()
     """Where `phase` is unknown: the phases that the failing frame leaves, the likeliest first."""
-    logs_left_out: int = 0
-    """Logs of a folder that were not read, for there are too many."""
+    doubts: tuple[str, ...] = ()
+    """What keeps the logs from proving it all, in sentences: what of them was not read, an order that nothing tells."""
     finished: bool = False
     """The log shows the run's own end."""
 

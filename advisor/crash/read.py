@@ -30,8 +30,9 @@ from advisor.crash.logged_runs import newest_crash, runs_in
 from advisor.crash.patterns import FieldValue, catalogue_of
 from advisor.crash.phase import PhaseRules, ProgressLine, last_progress, open_phases, phase_of
 from advisor.crash.scan import scan, unanchored_finds
+from advisor.crash.screen_copy import unwrapped
 from advisor.crash.snapshot import readable
-from advisor.crash.sources import PREVIEW, LogSource, open_sources, tail_source, text_source, unwrapped
+from advisor.crash.sources import PREVIEW, LogSource, open_sources, tail_source, text_source
 from advisor.crash.tracebacks import NO_TRACE, Trace, trace_of, waiter_of
 from advisor.crash.verdict import ALLOCATOR_WARNING, SAID, Judgement, in_phase, is_pinning, memory_by_frames
 from advisor.knowledge.schema import FrameRule, Progress, Signatures
@@ -115,6 +116,8 @@ def _read(
     crash = _CrashReader(sources, signatures, rules, on_progress).crash()
     if crash.is_well and not crash.finished and _is_still(sources):
         return stopped_without_a_word(crash)
+    if crash.is_well and crash.doubts:  # nothing failed in what was read; what was not is where it would stand
+        return replace(crash, verdict="unclear", memory="unknown", unclear_because=crash.doubts[0].rstrip(".。"))
     if crash.verdict != "unclear" and crash.phase != "unknown":
         return crash
     whole = unwrapped(sources)
@@ -221,8 +224,34 @@ class _CrashReader:
             line_index={log.name: tuple(log.line_index) for log in self.logs if log.line_index},
             phase_among=among,
             finished=self.run.health.finished,
-            logs_left_out=sum(source.left_out for source in self.sources),
+            doubts=(*self._unread(), *self._unordered(cause)),
         )
+
+    def _unread(self) -> Iterator[str]:
+        """What of the logs was not read."""
+        for log in self.logs:
+            yield from log.doubts
+        if left_out := sum(source.left_out for source in self.sources):
+            yield say(
+                "{count} more logs of the folder were not read; those that end in a failure went first, the earliest "
+                "of them before the others. Give the log of a rank with --log to look at it.",
+                count=left_out,
+            )
+
+    def _unordered(self, cause: LogFind | None) -> Iterator[str]:
+        """That another log shows another shortage, and no times say which came first."""
+        others = [
+            one for one in self.run.placed
+            if cause is not None and _is_shortage(one) and _is_shortage(cause) and one.log != cause.log
+            and one.memory != cause.memory and not (one.find.first.stamp and cause.find.first.stamp)
+        ]  # fmt: skip
+        if cause is not None and others:
+            yield say(
+                "{other} shows another shortage than {file}, and no times say which came first: {file} is taken to, "
+                "because it was given first.",
+                file=self.names[cause.log],
+                other=self.names[others[0].log],
+            )
 
     def _every_line(self) -> Iterator[tuple[int, LogLine]]:
         return ((log, line) for log, lines in enumerate(self.lines) for line in lines)

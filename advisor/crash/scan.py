@@ -17,16 +17,18 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from advisor.crash.finds import AFTER, BEFORE, ContextStore, Find, FindStore, LogFind
-from advisor.crash.lines import SEGMENT_LIMIT, LogLine, without_codes
+from advisor.crash.lines import SEGMENT_LIMIT, TEXT_LIMIT, LogLine, without_codes
 from advisor.crash.literals import Searcher
+from advisor.crash.log_reader import LogReader
 from advisor.crash.match import SignatureMatch, Surroundings, beside, match_around, tries_in_vain
 from advisor.crash.patterns import Catalogue, FieldValue, Ready, fields_of
-from advisor.crash.sources import LogReader, LogSource
+from advisor.crash.sources import LogSource
 from advisor.crash.throttle import AdviceLines, Flood, Throttle, flood_of
 from advisor.crash.tracebacks import frame_in
 from advisor.crash.verdict import OTHER_EXCEPTION
 from advisor.crash.window import ByteWindow
 from advisor.knowledge.schema import Signature
+from advisor.language import say
 
 CHUNK = 256 << 10
 """Bytes read and searched at a time."""
@@ -38,6 +40,9 @@ HEAD = 512 << 10
 TAIL = 256 << 10
 _LINES = 8_000
 """Lines kept of the beginning and of the end."""
+_REACH, _BEFORE_A_HIT = TEXT_LIMIT // 2, 200
+"""Bytes before a hit from which on a line is not read from its beginning, as its text would end before the hit; bytes
+that are read before it then."""
 _NEAR_AFTER = AFTER + 2 * SEGMENT_LIMIT
 """Bytes that are there behind a hit when it is looked at, or the log ends: all that is kept after a find."""
 _NEWLINE = 10
@@ -65,6 +70,8 @@ class Scanned(Struct):
     bytes_read: int = 0
     line_index: list[tuple[int, int]] = field(default_factory=list)
     """(lines before, offset) of some lines' beginnings, LINE_INDEX_STEP or more apart."""
+    doubts: list[str] = field(default_factory=list)
+    """What of the log was not read or looked at, in sentences."""
 
     def kept_lines(self) -> list[LogLine]:
         """Every line that was kept, in order and once: beginning, surroundings of finds, end."""
@@ -85,7 +92,9 @@ def scan(source: LogSource, catalogue: Catalogue, progress: Callable[[int], None
         while run.step(reader, searcher):
             if progress is not None:
                 progress(run.searched)
-    return run.finish(source.name)
+    scanned = run.finish(source.name)
+    scanned.doubts += [reader.broke_off] if reader.broke_off else []
+    return scanned
 
 
 class _Scan:
@@ -106,6 +115,8 @@ class _Scan:
         self.counts: Counter[str] = Counter()
         self.finds: dict[str, FindStore] = {}
         self.contexts = ContextStore()
+        self.passed_over = False
+        """Whether a stretch of an endless line was not looked at."""
         self.floods: dict[tuple[Ready, ...], Flood] = {}
         self.vain = Throttle(_ALIKE, _SHAPES)
         """Lines on which nothing matched, by what they read like but for their numbers."""
@@ -177,6 +188,8 @@ class _Scan:
         head, self.head = ByteWindow(self.head), bytearray()
         scanned.head = [line for _, line in islice(head.lines(0, head.size), _LINES)] if head.size else []
         finds = (find for store in self.finds.values() for find in store.finds())
+        if self.passed_over:
+            scanned.doubts = [say("Not all of {file} was looked at: one line of it has no end.", file=name)]
         scanned.finds = sorted(finds, key=lambda find: (find.offset, find.first.number, find.column))
         scanned.around = self.contexts.give(scanned.finds)
         return scanned
@@ -197,7 +210,9 @@ class _Scan:
         self.done = window.start + end
         self.unbroken = self.unbroken + 1 if end - begin > SEGMENT_LIMIT else 0
         if self.unbroken > _UNBROKEN:
+            self.passed_over = True
             return
+        begin = begin if at - begin < _REACH else at - _BEFORE_A_HIT
         raw = window.copy(begin, end)
         alike = raw.translate(_ANY_DIGIT)
         shape = hash(alike)

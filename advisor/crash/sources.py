@@ -14,7 +14,6 @@ import os
 import select
 import stat
 import sys
-import zlib
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from importlib import import_module
@@ -26,13 +25,9 @@ from msgspec.structs import replace
 
 from advisor.hostile import clean_line
 from advisor.language import mark, say
-from advisor.words import os_words
 
 _BUFFER = 1 << 20
-_AHEAD = 4 << 20
-"""Bytes of a file the system is asked to have ready: 1.3 s for a gigabyte that no memory holds, against 2.0 to 2.9 s
-by its own measure."""
-_SAMPLE = 8192
+SAMPLE = 8192
 PREVIEW = 8 << 20
 """Bytes at the end of a long log that are read first."""
 FILES_IN_FOLDER = 64
@@ -69,16 +64,6 @@ _UNWANTED = (
     *("debug*.log", "runtime_env*", "requirements*", "*.pkl", "*.py", "*.patch", "*.diff", "*.md"),
     *("readme*", "license*", "plan*", "expected*", "golden*", "config*"),
 )
-
-
-_WRAPPED = 1 << 20
-"""Bytes of a log that somebody may have copied from a screen."""
-_NARROWEST = 60
-"""Characters of the narrowest terminal."""
-_FULL_LINES = 3
-"""Lines of exactly the greatest width from which on that width is the terminal's."""
-_SIGNS = 6
-"""Different characters that a line has at least; a ruler has fewer."""
 
 
 class LogError(Exception):
@@ -140,85 +125,6 @@ def text_source(text: str, name: str, path: Path | None = None) -> LogSource:
     return LogSource(name, lambda: io.BytesIO(data), path)
 
 
-class LogReader:
-    """Reads one source from its beginning to its end, decompressed, into room that the caller has.
-
-    A compressed file that breaks off ends where it does; one of which nothing can be read raises LogError, as does a
-    binary file. `with` closes it.
-    """
-
-    def __init__(self, source: LogSource) -> None:
-        self._name = source.name
-        self._begun = source.is_part
-        try:
-            self._stream = source.open()
-            self._left = _length(self._stream)
-            self._ask_ahead = _asker(self._stream)
-        except OSError as problem:
-            raise self._refusal(problem) from problem
-        # what reads no more than is at hand: asking for more loses the end of a packed file that breaks off
-        fill = getattr(self._stream, "readinto1", None) or getattr(self._stream, "readinto", None)
-        self._fill = cast("Callable[[memoryview], int | None]", fill)
-
-    def __enter__(self) -> LogReader:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stream.close()
-
-    def read_into(self, room: memoryview) -> int:
-        """Fill `room` as far as there is something to read; returns how many bytes. 0 only at the end."""
-        filled = 0
-        while filled < len(room) and (count := self._read(room[filled : filled + self._left])):
-            if not self._begun:
-                _refuse_binary(bytes(room[:_SAMPLE]), count, self._name)
-            self._begun = True
-            self._left -= count
-            filled += count
-        self._ask_ahead()
-        return filled
-
-    def _read(self, room: memoryview) -> int:
-        try:
-            return self._fill(room) or 0 if room else 0
-        except (EOFError, zlib.error, lzma.LZMAError, OSError) as problem:
-            if self._begun:
-                return 0
-            raise self._refusal(problem) from problem
-
-    def _refusal(self, problem: Exception) -> LogError:
-        reason = clean_line(str(problem), 200) or type(problem).__name__
-        if isinstance(problem, OSError) and problem.strerror:
-            reason = os_words(problem)
-        return LogError(say("{file}: cannot be read ({reason})", file=clean_line(self._name), reason=reason))
-
-
-def _length(stream: BinaryIO) -> int:
-    """Bytes to read: of a plain file what it holds now, whatever is written to it meanwhile; else all there will be."""
-    if not isinstance(stream, io.FileIO):
-        return sys.maxsize
-    found = os.fstat(stream.fileno())
-    if not stat.S_ISREG(found.st_mode) or not found.st_size:
-        return sys.maxsize
-    return found.st_size - stream.tell()
-
-
-def _asker(stream: BinaryIO) -> Callable[[], None]:
-    """What asks the system to fetch from the disk what is read next, so that nobody waits for it."""
-    if not isinstance(stream, io.FileIO) or not hasattr(os, "posix_fadvise") or not stream.seekable():
-        return lambda: None
-    asked = stream.tell()
-
-    def ask() -> None:
-        nonlocal asked
-        wanted = stream.tell() + _AHEAD
-        if wanted - asked >= _AHEAD // 2:
-            os.posix_fadvise(stream.fileno(), asked, wanted - asked, os.POSIX_FADV_WILLNEED)
-            asked = wanted
-
-    return ask
-
-
 def _file_source(path: Path) -> LogSource:
     return LogSource(clean_line(str(path)), lambda: _opened(path), path)
 
@@ -238,8 +144,14 @@ def _opened(path: Path) -> BinaryIO:
 
 
 def _pipe(path: Path) -> BinaryIO:
-    """A named pipe, once somebody writes to it. Raises LogError where nobody does for PATIENCE seconds."""
+    """A named pipe, once somebody writes to it. Raises LogError where nobody does for PATIENCE seconds, and for a
+    device, which has no end, unless it is a terminal or holds nothing.
+    """
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    mode = os.fstat(handle).st_mode
+    if (stat.S_ISBLK(mode) or stat.S_ISCHR(mode)) and not os.isatty(handle) and os.read(handle, 1):
+        os.close(handle)
+        raise LogError(say("{file}: this is a device, not a log", file=clean_line(str(path))))
     waiting = select.poll()
     waiting.register(handle, select.POLLIN)
     if not waiting.poll(PATIENCE * 1000):
@@ -260,7 +172,7 @@ def tail_source(source: LogSource, length: int) -> LogSource | None:
     with source.open() as stream:
         if not isinstance(stream, io.FileIO):
             return None
-        _refuse_binary(stream.read(_SAMPLE), _SAMPLE, source.name)
+        refuse_binary(stream.read(SAMPLE), SAMPLE, source.name)
     return LogSource(source.name, lambda: _tail(path, length), path, is_part=True)
 
 
@@ -287,19 +199,26 @@ def _standard_input() -> BinaryIO:
     return io.BufferedReader(io.FileIO(sys.stdin.fileno(), closefd=False), _BUFFER)
 
 
-def _refuse_binary(sample: bytes, count: int, name: str) -> None:
-    """Holes, as a log has that was cut while somebody wrote to it, make no binary of it."""
+def refuse_binary(sample: bytes, count: int, name: str) -> None:
+    """Raise LogError for what is no text. Holes, as a log has that was cut while it was written to, make no binary."""
     sample = sample[:count]
     text = sample.replace(b"\0", b"")
-    if not text and len(sample) == _SAMPLE:
+    if not text and len(sample) == SAMPLE:
         return
     kind = next((kind for magic, kind in _MAGIC.items() if sample.startswith(magic)), None)
     if kind is None and (not text or len(text) - len(text.translate(None, _NEVER_PRINTED)) > len(text) * 0.05):
         kind = mark("binary data")
-    if sample[:2] in (b"\xff\xfe", b"\xfe\xff") and len(text) < len(sample) * 0.7:
+    marked = sample[:2] in (b"\xff\xfe", b"\xfe\xff") and len(text) < len(sample) * 0.7
+    odd, even = sample[1::2], sample[0::2]
+    if marked or any(_is_every_other(zeros, rest) for zeros, rest in ((odd, even), (even, odd))):
         kind = mark("UTF-16 text (save it as UTF-8)")
     if kind:
         raise LogError(say("{file}: this is {kind}, not a log", file=clean_line(name), kind=say(kind)))
+
+
+def _is_every_other(zeros: bytes, rest: bytes) -> bool:
+    """Whether a sample is ASCII text in two bytes a character: the halves of it apart."""
+    return len(zeros) > 8 and zeros.count(0) > 0.9 * len(zeros) and rest.count(0) < 0.1 * len(rest)
 
 
 def _logs_in(folder: Path) -> tuple[list[Path], int]:
@@ -349,45 +268,3 @@ def _rank(name: str) -> int | None:
     return next(
         (i for i, group in enumerate(_WANTED) if any(fnmatch.fnmatch(plain, pattern) for pattern in group)), None
     )
-
-
-# --- Logs copied from a terminal that broke every long line at its width ---------------------------------------------
-
-
-def unwrapped(sources: Sequence[LogSource]) -> list[LogSource] | None:
-    """The same logs with their lines whole; None where none of them was wrapped."""
-    texts = [_text(source) for source in sources]
-    whole = [join_wrapped(text) if text is not None else None for text in texts]
-    if not any(whole):
-        return None
-    return [text_source(text, one.name, one.path) if text else one for one, text in zip(sources, whole, strict=True)]
-
-
-def join_wrapped(text: str) -> str | None:
-    """The text with what was wrapped put together; None where no width shows that it was."""
-    lines = text.split("\n")
-    width = max(map(len, lines))
-    full = {line for line in lines if len(line) == width and len(set(line)) >= _SIGNS}
-    if width < _NARROWEST or len(full) < _FULL_LINES:
-        return None
-    out: list[str] = []
-    pieces = 0
-    for number, line in enumerate(lines):
-        if pieces:
-            out[-pieces] += line
-            out.append("")
-        else:
-            out.append(line)
-        pieces = pieces + 1 if line in full and number + 1 < len(lines) else 0
-    return "\n".join(out)
-
-
-def _text(source: LogSource) -> str | None:
-    if source.path is None or source.is_part or not 0 < (source.size or 0) <= _WRAPPED:
-        return None
-    room = bytearray(_WRAPPED)
-    try:
-        with LogReader(source) as reader:
-            return room[: reader.read_into(memoryview(room))].decode("utf-8", "surrogateescape")
-    except LogError:
-        return None

@@ -48,17 +48,8 @@ def remarks(
         *_first_node(run, crash),
         *_inside_generate(run, crash),
         *_settle(crash),
-        *_left_out(crash),
+        *crash.doubts,
     )
-
-
-def _left_out(crash: Crash) -> Iterator[str]:
-    if crash.logs_left_out:
-        yield say(
-            "{count} more logs of the folder were not read; those that end in a failure went first, the earliest of "
-            "them before the others. Give the log of a rank with --log to look at it.",
-            count=crash.logs_left_out,
-        )
 
 
 def _counted(crash: Crash, ledger: Ledger, facts: Facts, cause: str) -> Iterator[str]:

@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from advisor.hostile import clean_line
 from advisor.language import mark
@@ -20,6 +20,26 @@ _TRAINING = re.compile(
     r"python|ray::|raylet|vllm|sglang|EngineCore|WorkerDict|torchrun|deepspeed|accelerate|pt_main_thread|megatron|swift",
     re.IGNORECASE,
 )
+
+
+HolderKind = Literal["training", "engine", "other"]
+_ENGINE = re.compile(r"vllm|sglang|EngineCore|lmdeploy|tritonserver|text-generation", re.IGNORECASE)
+
+
+def holder_of(process: GpuProcess) -> HolderKind:
+    """What a process is by its command: a rollout engine of its own, training (with its engine inside), or other."""
+    if _ENGINE.search(process.command):
+        return "engine"
+    return "training" if _TRAINING.search(process.command) else "other"
+
+
+def held_by(gpu: Gpu) -> dict[HolderKind, int]:
+    """Bytes on a card by the kind of process that holds them; nothing where the driver does not say."""
+    held: dict[HolderKind, int] = {}
+    for process in gpu.processes or ():
+        if process.used_bytes:
+            held[holder_of(process)] = held.get(holder_of(process), 0) + process.used_bytes
+    return held
 
 
 def with_details(gpus: Sequence[Gpu]) -> tuple[Gpu, ...]:

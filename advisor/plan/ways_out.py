@@ -100,7 +100,9 @@ def _smaller_model(situation: Situation, chosen: Overrides) -> str:
     if shape is None:
         return ""
     family = _family(shape.name)
-    models = [m for m in situation.knowledge.models if _family(m.name) == family and m.parameters < shape.parameters]
+    sees = bool(shape.vision_parameters)
+    alike = (m for m in situation.knowledge.models if _family(m.name) == family and bool(m.vision_parameters) == sees)
+    models = [m for m in alike if m.parameters < shape.parameters]
     for model in sorted(models, key=lambda one: -one.parameters):
         if _fits(situation.predictor.of_model(model.name).predict(chosen)):
             return model.name

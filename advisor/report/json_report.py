@@ -213,6 +213,7 @@ def crash_json(crash: Crash) -> dict[str, Any]:
         "unclear_because": crash.unclear_because,
         "settle_by": list(crash.settle_by),
         "lines_read": crash.lines_read,
+        **({"doubts": list(crash.doubts)} if crash.doubts else {}),
     }
 
 

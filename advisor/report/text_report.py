@@ -97,7 +97,8 @@ def estimate_report(sizing: Sizing) -> str:
 def scan_report(crash: Crash) -> str:
     """The evidence alone."""
     if not crash.evidence:
-        return join(wrap(say("No sign of a memory crash in {count} lines.", count=crash.lines_read)))
+        nothing = say("No sign of a memory crash in {count} lines.", count=crash.lines_read)
+        return join([line for text in (nothing, *crash.doubts) for line in wrap(text)])
     head = say(
         "{verdict} · memory {memory} · phase {phase} · {count} lines read",
         verdict=_VERDICTS[crash.verdict],
@@ -105,7 +106,8 @@ def scan_report(crash: Crash) -> str:
         phase=PHASE_NAMES[crash.phase],
         count=crash.lines_read,
     )
-    return join([*wrap(head), "", *_proof(crash, most=100, roles=ANY_ROLE)])
+    doubts = [line for doubt in crash.doubts for line in wrap(doubt)]
+    return join([*wrap(head), *doubts, "", *_proof(crash, most=100, roles=ANY_ROLE)])
 
 
 # --- parts ---------------------------------------------------------------------------------------------------------

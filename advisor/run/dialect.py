@@ -21,8 +21,8 @@ from advisor.run.unknown_keys import known_share
 from advisor.run.vocabulary import by_words, outspoken, strangers
 from advisor.script.launch import Launch
 
-_CHOOSES_A_FILE = frozenset({"--config-path", "-cp", "--config-name", "-cn", "--config-dir", "-cd"})
-"""Hydra's own options; what it sets is key=value all the same."""
+_CHOOSES_A_FILE = frozenset({"--config-path", "-cp", "--config-name", "-cn", "--config-dir", "-cd", "--config"})
+"""Options that only name a file; what is set beside them is key=value all the same."""
 
 
 LEAST_SHARE = 1 / 3

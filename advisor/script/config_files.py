@@ -26,7 +26,8 @@ from advisor.script.launcher import is_other_work
 from advisor.script.written_file import WrittenFile, find_written, written_settings
 
 _YAML = (".yaml", ".yml")
-_CONFIG = ("--config", "--config_file")
+OPTIONS = ("--config", "--config_file")
+"""Options that name a config file."""
 
 
 class Followed(Struct):
@@ -78,7 +79,7 @@ def follow(
     """
     out = Followed()
     for named in _named(launcher, own, positional):
-        written = find_written(command.files, named.name)
+        written = find_written(command.files, named.name, command.folder)
         if written is None:
             beside = posixpath.dirname(program) if named.composed and program.endswith(".py") else ""
             _read(files, named, base, command.folder.decode("utf-8", "surrogateescape"), out, beside)
@@ -111,7 +112,7 @@ def _named(launcher: Mapping[str, str], own: Sequence[Setting], positional: Sequ
         yield _Named("--config_file", accelerate, "accelerate:")
     values = {setting.key: setting.value for setting in own if isinstance(setting.value, str)}
     for setting in own:
-        ending, named = setting.ending.lstrip("/"), setting.key in _CONFIG
+        ending, named = setting.ending.lstrip("/"), setting.key in OPTIONS
         if named and setting.value is None and ending != setting.ending and ending.endswith((*_YAML, ".json")):
             yield _Named(setting.key, ending, guessed=True)
     overlay = _overlay(values)
@@ -134,7 +135,7 @@ def is_given(files: Files, command: TracedCommand, found: LauncherMatch, base: P
     """Whether a Python file is given a config that is there: whatever the program is called, it may train."""
     if not found.program.endswith(".py") or is_other_work(found.program):
         return False
-    named = (each.value for each in read_arguments(command.fields, found.arguments) if each.key in _CONFIG)
+    named = (each.value for each in read_arguments(command.fields, found.arguments) if each.key in OPTIONS)
     folder = command.folder.decode("utf-8", "surrogateescape")
     return any(
         isinstance(name, str) and name.endswith(_YAML) and files.candidates(name, base, folder) for name in named

@@ -122,7 +122,7 @@ def _followed_file(
     from advisor.script.written_file import edit_written, find_written
 
     name = named_file(launch.launch, prefix)
-    written = None if name is None else find_written(launch.command.files, name)
+    written = None if name is None else find_written(launch.command.files, name, launch.command.folder)
     if written is None:
         _keyed(script, _followed(script, launch.launch.index, prefix), wanted, changes, prefix)
         return

@@ -67,28 +67,37 @@ class Files(Struct):
             raise ScriptError(say("{file} does not exist.", file=clean_line(str(path))))
         return found
 
-    def find(self, name: str, base: Path, kind: DocumentKind, folder: str = "") -> int | None:
+    def find(self, name: str, base: Path, kind: DocumentKind, folder: str = "", *, strays: bool = True) -> int | None:
         """A file that a script names: in the `folder` it went to, beside it, in up to four folders above it, or in the
-        working folder.
+        working folder. `strays` False: in the folder it went to, nowhere else.
         """
         if not name or "\0" in name or len(name) > 1000 or len(self.documents) >= _MAX_FILES:
             return None
-        for candidate in self.candidates(name, base, folder):
+        for candidate in self.candidates(name, base, folder, strays=strays):
             try:
                 return self.add(candidate, kind)
             except ScriptError:  # noqa: PERF203  (an unreadable file is passed over)
                 continue
         return None
 
-    def candidates(self, name: str, base: Path, folder: str = "") -> list[Path]:
+    def candidates(self, name: str, base: Path, folder: str = "", *, strays: bool = True) -> list[Path]:
         """Where a named file may stand; a home folder is never searched."""
         path = Path(name)
         if path.is_absolute():
             return [path] if self.exists(path) else []
         around = [base, *list(base.resolve().parents)[:_ANCESTORS], Path()]
         gone = [Path(folder), *(here / folder for here in around)] if folder and "\0" not in folder else []
-        folders = [*gone, *around]
+        folders = [*gone, *around] if strays else gone
         return [candidate for here in folders if self.exists(candidate := here / path)]
+
+    def is_folder(self, folder: str, base: Path) -> bool:
+        """Whether a folder that a script went to stands beside it, so that what it names there can be nowhere else."""
+        if not folder or "\0" in folder:
+            return False
+        try:
+            return (base / folder).is_dir()
+        except OSError:
+            return False
 
     def exists(self, path: Path) -> bool:
         return is_file(path) if self.given is None else os.path.abspath(path) in self.given

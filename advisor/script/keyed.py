@@ -306,15 +306,19 @@ class _YamlReader:
     def mapping(self, key: str, node: MappingNode, depth: int, flow: bool) -> int:
         inside = flow or bool(node.flow_style)
         end = start = self.at(node.start_mark.index)
-        for name, value in node.value:
+        stood = key in self.keyed.tables  # what is merged into this one is no place for its keys
+        for name, value in sorted(node.value, key=lambda pair: pair[0].value != "<<"):  # what stands here itself wins
             if name.id != "scalar":
                 continue
+            merged = [value] if name.value == "<<" else []
+            if merged and type(value).__name__ == "SequenceNode":
+                merged = [*reversed(value.value)]  # of several the first wins
             below = f"{key}.{name.value}" if key else name.value
-            if name.value == "<<":
-                below = key
-            end = max(end, self.node(below, value, name, depth + 1, inside), self.at(name.end_mark.index))
+            for each in merged or [value]:
+                end = max(end, self.node(key if merged else below, each, name, depth + 1, inside))
+            end = max(end, self.at(name.end_mark.index))
         closer = self.at(node.end_mark.index) - 1
-        if key not in self.keyed.tables:
+        if not stood:
             column = node.value[0][0].start_mark.column if node.value else node.start_mark.column
             self.keyed.tables[key] = Table(key, start, end, column, inside, not node.value, closer)
         return closer + 1 if node.flow_style else end

@@ -63,6 +63,10 @@ class KeyedEditor:
     def change(self, entry: KeyedEntry, wanted: EditRequest, value: Value) -> None:
         name = clean_line(wanted.key)
         sharing = [other.key for other in self.keyed.entries if other.start == entry.start and other.key != entry.key]
+        table = self.keyed.tables.get(entry.key.rpartition(".")[0])
+        if sharing and table is not None and not table.start <= entry.name <= table.closer:
+            self.add(entry.key, wanted, value)  # it is merged in (<<): a key of its own wins
+            return
         if sharing and entry.start != entry.end:
             others = clean_line(", ".join(sharing), 200)
             raise EditRefused(say("{key} is an alias that also sets {others}.", key=name, others=others))

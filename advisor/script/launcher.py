@@ -108,6 +108,9 @@ def _program(words: Sequence[str], at: int) -> LauncherMatch | None:
         return _torchrun(words, at + 1, at + 1)
     if name in ("deepspeed", "accelerate"):
         return _scan_for_script(words, at, name)
+    if name == "tune" and list(words[at + 1 : at + 2]) == ["run"]:  # torchtune: torchrun's options, then a recipe
+        recipe = _torchrun(words, at + 2, at + 2)
+        return recipe and replace(recipe, program=f"tune run {recipe.program}")
     if name in SUBCOMMANDS:
         return LauncherMatch("program", f"{name} {words[at + 1]}", at + 2) if at + 1 < len(words) else None
     if words[at] in ("-m", "--module"):

@@ -34,6 +34,8 @@ class Setup(Struct):
     configs: list[ast.Call] = field(default_factory=list)
     parts: list[tuple[str, ast.Call]] = field(default_factory=list)
     trainer: str = ""
+    rivals: bool = False
+    """Whether several configs of one class are made and no trainer that is seen takes one of them."""
 
 
 def called(call: ast.Call) -> str:
@@ -107,6 +109,7 @@ def find_setup(tree: ast.Module) -> Setup:
     calls.sort(key=lambda call: (call.lineno, call.col_offset))
     configs = [call for call in calls if _is_config(call)]
     parts = {id(call) for handed in _handed_over(tree, calls) for call in bound.reached(handed) if _is_config(call)}
+    taken = False
     trainers = [call for call in calls if called(call).endswith(TRAINER) and called(call)[:1].isupper()]
     out = Setup([call for call in configs if id(call) not in parts])
     out.configs.sort(key=lambda call: len(call.keywords))
@@ -119,6 +122,9 @@ def find_setup(tree: ast.Module) -> Setup:
         out.parts.append((TRAINER, trainer))
         own = {id(c) for value in _own_config(trainer) for c in bound.reached(value)}
         out.configs.sort(key=lambda call: id(call) in own)
+        taken = any(id(call) in own for call in out.configs)
+    names = [called(call) for call in out.configs]
+    out.rivals = not taken and bool(names) and names.count(names[-1]) > 1
     load = _model_load(calls, trainers, bound)
     out.parts += [] if load is None else [(LOADER, load)]
     out.parts += [(ADAPTER, call) for call in calls if called(call) == ADAPTER]

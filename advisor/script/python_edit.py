@@ -7,7 +7,7 @@ import keyword
 import re
 
 from advisor.hostile import clean_line
-from advisor.language import say
+from advisor.language import listed, say
 from advisor.script.document import Changes, EditRefused, EditRequest, Value, comment_text, encoded
 from advisor.script.python_file import FieldSource, PythonReading, text_of
 
@@ -42,6 +42,12 @@ class PythonEditor:
     def change(self, source: FieldSource, wanted: EditRequest, value: Value) -> None:
         """Replace what decides the field in its own statement: its literal, or the name or sum that stands there."""
         node = source.own
+        rivals = self.reading.rivals.get(wanted.key, [])
+        if len(rivals) > 1:
+            names = {"key": clean_line(wanted.key), "lines": listed(map(str, sorted(rivals)))}
+            raise EditRefused(
+                say("{key} is set in lines {lines}, and nothing tells which of them the run gets.", **names)
+            )
         if isinstance(node, ast.IfExp):
             raise EditRefused(
                 say("{key} depends on a condition that only running the file would tell.", key=clean_line(wanted.key))

@@ -49,6 +49,8 @@ class PythonReading(Struct):
     """Calls beside the run's own config, by what their settings' keys begin with: "LoraConfig"."""
     spread: dict[int, str] = field(default_factory=dict)
     """`id` of a call → what it is handed with `**` and nobody can read: any key may be among it."""
+    rivals: dict[str, list[int]] = field(default_factory=dict)
+    """Key → lines of the configs that set it, where nothing tells which of them the run gets."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """Environment variables that the file is known to be run with."""
 
@@ -224,6 +226,8 @@ def _read_setup(
                 _add_part(reading, f"{prefix}.{keyword.arg}", keyword, keyword.value, names)
     for call in setup.configs:
         for keyword in call.keywords:
+            if keyword.arg and setup.rivals:
+                reading.rivals.setdefault(keyword.arg, []).append(keyword.value.lineno)
             if keyword.arg:
                 _add(reading, keyword.arg, keyword, keyword.value, names)
                 _add_part(reading, keyword.arg, keyword, keyword.value, names, inside_only=True)

@@ -129,8 +129,9 @@ def read_shell(
     doc = files.add(path, "shell")
     data = files.documents[doc].data if instead is None else instead
 
-    def load(name: bytes, script: bytes) -> tuple[int, bytes] | None:
-        number = files.find(name.decode("utf-8", "surrogateescape"), path.parent, "shell")
+    def load(name: bytes, folder: bytes) -> tuple[int, bytes] | None:
+        named, gone = (text.decode("utf-8", "surrogateescape") for text in (name, folder))
+        number = files.find(named, path.parent, "shell", gone, strays=not files.is_folder(gone, path.parent))
         if number is None or files.documents[number].kind != "shell":
             return None
         return number, files.documents[number].data

@@ -11,13 +11,15 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from advisor.bash.run import FILLERS
 from advisor.bash.syntax import Assignment
-from advisor.bash.text import ByteRange, ShellValue, cut, joined
+from advisor.bash.text import ByteRange, ShellValue, cut, joined, known
 from advisor.bash.words import Word
 from advisor.bash.writing import Site, is_safe, quote, within
 from advisor.hostile import clean_line
 from advisor.language import listed, say
 from advisor.script.arguments import DELETES, Argument
+from advisor.script.config_files import OPTIONS
 from advisor.script.document import (
     Changes,
     Document,
@@ -164,6 +166,12 @@ class ShellEditor:
         """Add an override behind the last argument, where it wins."""
         text, low, high = self.argument_text(marker, key, value, joined, wanted.assigned)
         simple, source = self.launch.command.simple, self.launch.command.text
+        first, last = self.launch.command.fields[0], self.launch.command.fields[-1]
+        if first.text in FILLERS and not known(last.pieces) and b"{}" not in source.data[simple.start : simple.last]:
+            names = {"name": first.text.decode(), "key": clean_line(key)}
+            raise EditRefused(
+                say("{name} puts what it reads behind the last argument, where it would win over {key}.", **names)
+            )
         if source.nested:
             self.add_nested(text, low, high, wanted)
             return
@@ -212,7 +220,7 @@ class ShellEditor:
     ) -> tuple[str, int, int]:
         """The words of a new argument, and the byte range of its value among them."""
         texts = [value] if isinstance(value, str) else list(value)
-        styles = {argument.style for argument in self.launch.arguments}
+        styles = {argument.style for argument in self.launch.arguments if argument.key not in OPTIONS}
         assigned = assigned and not styles
         options = (
             not assigned and "assignment" not in styles and ("option" in styles or "joined" in styles or "." not in key)

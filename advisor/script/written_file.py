@@ -27,13 +27,13 @@ class WrittenFile(Struct, frozen=True):
     pieces: ShellValue
 
 
-def find_written(files: Mapping[bytes, ShellValue], name: str) -> WrittenFile | None:
-    """The file of that name among those that the script has written, the last one."""
-    wanted = posixpath.normpath(name.encode("utf-8", "surrogateescape"))
-    for path, pieces in reversed([*files.items()]):
-        if posixpath.normpath(path) == wanted:
-            document = Document(Path(name), joined(pieces), "json" if name.endswith(".json") else "yaml")
-            return WrittenFile(document, pieces)
+def find_written(files: Mapping[bytes, ShellValue], name: str, folder: bytes = b"") -> WrittenFile | None:
+    """The file of that name among those that the script has written, the last one; `folder`: where it is named."""
+    named = name.encode("utf-8", "surrogateescape")
+    for wanted in (posixpath.normpath(posixpath.join(folder, named)), posixpath.normpath(named)):
+        if wanted in files:
+            document = Document(Path(name), joined(files[wanted]), "json" if name.endswith(".json") else "yaml")
+            return WrittenFile(document, files[wanted])
     return None
 
 

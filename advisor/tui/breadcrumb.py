@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 Stage = Literal["machine", "run", "crash", "questions", "plan", "save"]
 STAGES: tuple[Stage, ...] = get_args(Stage)
-_TITLES: Sayings[Stage] = Sayings(
+STAGE_TITLES: Sayings[Stage] = Sayings(
     {
         "machine": "Machine",
         "run": "Run",
@@ -42,6 +42,16 @@ def breadcrumb(state: State | None, at: Stage, question: int, width: int) -> Ton
     return spread(crumbs, line(span(cut(name, room), "dim")), width) if room >= LEAST_NAME else crop(crumbs, width)
 
 
+def stage_at(column: int, crumbs: TonedLine) -> Stage | None:
+    """The stage that the line has in this column, counted from 0."""
+    end = 0
+    for number, part in enumerate(crumbs[: 2 * len(STAGES)]):
+        end += cells(part.text)
+        if column < end:
+            return STAGES[number // 2] if number % 2 == 0 else None
+    return None
+
+
 def _crumbs(at: Stage, count: str, gap: str) -> TonedLine:
     """The stages side by side."""
     out: list[Toned] = []
@@ -54,8 +64,8 @@ def _crumbs(at: Stage, count: str, gap: str) -> TonedLine:
 def _crumb(stage: Stage, at: Stage, count: str) -> tuple[str, Tone]:
     place, here = STAGES.index(stage), STAGES.index(at)
     if place == here:
-        return f"{_TITLES[stage]} {count or HERE}", "strong"
-    return f"{_TITLES[stage]} {DONE if place < here else AHEAD}", "dim"
+        return f"{STAGE_TITLES[stage]} {count or HERE}", "strong"
+    return f"{STAGE_TITLES[stage]} {DONE if place < here else AHEAD}", "dim"
 
 
 def run_name(state: State | None) -> str:

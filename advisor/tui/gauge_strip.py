@@ -2,21 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from advisor.language import say, say_count
 from advisor.machine.inventory import Gpu, Host
-from advisor.tui.ui_text import TonedLine, crop, line, span, width_of
+from advisor.tui.ui_text import Tone, TonedLine, crop, line, span, width_of
 from advisor.units import GIB
 
 if TYPE_CHECKING:
     from advisor.machine.live import GaugeSnapshot, GpuGauge
 
+HEIGHTS = "▁▂▃▄▅▆▇█"
+ASCII_HEIGHTS = ".:-=+*%#"
+NEARLY_FULL, FULL = 0.75, 0.92
+NO_MARKS: Mapping[str, float | None] = {}
 EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
-def filled(share: float | None, width: int, plain_ascii: bool = False, peak: float | None = None) -> str:
+def fullness(share: float | None) -> Tone:
+    """The colour of how full something is."""
+    return "plain" if share is None else "bad" if share >= FULL else "warn" if share >= NEARLY_FULL else "good"
+
+
+def filled(
+    share: float | None,
+    width: int,
+    plain_ascii: bool = False,
+    peak: float | None = None,
+    marks: Mapping[str, float | None] = NO_MARKS,
+) -> str:
     """A bar of `width` columns between its two bounds, `share` (0…1) of it full; `peak` is marked by "|".
+
+    `marks`: letters that stand at other shares, also where the bar is full.
 
     An unknown share is a row of "?"; it is never drawn as empty.
     """
@@ -31,6 +49,10 @@ def filled(share: float | None, width: int, plain_ascii: bool = False, peak: flo
     if peak is not None and peak > share:
         at = min(width - 1, int(min(peak, 1.0) * width))
         drawn = drawn[:at] + "|" + drawn[at + 1 :] if at >= whole else drawn
+    for letter, place in marks.items():
+        if place is not None:
+            at = min(width - 1, int(min(max(place, 0.0), 1.0) * width))
+            drawn = drawn[:at] + letter + drawn[at + 1 :]
     return bounds[0] + drawn + bounds[1]
 
 

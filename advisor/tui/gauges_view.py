@@ -2,32 +2,43 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
 from time import monotonic, time
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
 from textual.binding import Binding
 
 from advisor.hostile import cells
-from advisor.language import Sayings, listed, mark, say, say_count, sentences
+from advisor.language import Sayings, clauses, listed, mark, say, say_count
 from advisor.machine.inventory import Gpu, GpuProcess, Host, Machine
-from advisor.machine.nodes import join_nodes, some_of
 from advisor.tui import ui_text as words
+from advisor.tui.cluster_rows import cluster_rows
 from advisor.tui.facts import gpu_words, host_words
-from advisor.tui.gauge_strip import filled, gib, host_use, percent, ratio
+from advisor.tui.gauge_strip import ASCII_HEIGHTS, HEIGHTS, NO_MARKS, filled, fullness, gib, host_use, percent, ratio
 from advisor.tui.screen import Overlay
-from advisor.tui.ui_text import BLANK, Row, Tone, cut, flow, heading, line, pad, pad_left, paragraph, span
+from advisor.tui.ui_text import BLANK, Row, Tone, Toned, cut, flow, heading, line, pad, pad_left, paragraph, span
 from advisor.units import GIB, in_ranges, show_bytes
 
 if TYPE_CHECKING:
-    from advisor.machine.cluster.live import ClusterSnapshot, NodeGauge
     from advisor.machine.live import GaugeSnapshot, GpuGauge
+    from advisor.machine.processes import HolderKind
+    from advisor.session import State
 
 
+_PEAK = mark("memory, load, heat, power/cap; | is the most seen")
+_MARKS = mark("memory, load, heat, power/cap; | most seen, P predicted")
+_PEAK_BRIEF, _MARKS_BRIEF = mark("| most seen"), mark("| most seen, P predicted")
 _SILENT_ABOUT = mark("GPU {gpus}: the driver does not say which processes (not permitted, or not supported).")
 SHM = "/dev/shm"  # noqa: S108 (a name to show, not a path to write)
 _TOLD: Sayings[str | None] = Sayings({"described": "described by you", "log": "read in the log"})
-HEIGHTS = "▁▂▃▄▅▆▇█"
-ASCII_HEIGHTS = ".:-=+*%#"
+_HOLDERS: Sayings[HolderKind] = Sayings(
+    {"training": mark("training"), "engine": mark("engine"), "other": mark("other")}
+)
+_LEAST_HISTORY = 12
+_SAME = 0.1
+"""Cards of one kind report sizes that differ by less."""
 
 
 def history(readings: tuple[int | None, ...], total: int | None, width: int, plain_ascii: bool = False) -> str:
@@ -47,22 +58,77 @@ def bar_columns(width: int) -> int:
     return max(10, min(48, (width - 42) // 3))
 
 
-def gpu_rows(gauge: GpuGauge, taken: float, width: int, plain_ascii: bool = False) -> list[Row]:
+class Expected(Struct, frozen=True):
+    """What the diagnosis expects of the run that these gauges may show. Bytes; None: nothing, or on other hardware."""
+
+    gpu_peak: int | None = None
+    gpu_capacity: int | None = None
+    host_peak: int | None = None
+    host_wall: int | None = None
+    """Where Ray kills, if that is below the end of the RAM."""
+    host_capacity: int | None = None
+
+
+def expected_of(state: State) -> Expected:
+    """The peaks after the chosen changes, and Ray's threshold."""
+    ledger = state.plan.after or state.plan.before
+    if ledger is None:
+        return Expected()
+    gpu, host = ledger.peak("gpu"), ledger.peak("host")
+    room = state.machine.host.ceiling_bytes
+    walled = ledger.host_limit is not None and room is not None and ledger.host_limit < room
+    return Expected(
+        None if gpu is None else gpu.expected,
+        ledger.gpu_capacity,
+        None if host is None else host.expected,
+        ledger.host_limit if walled else None,
+        room,
+    )
+
+
+def mark_at(size: int | None, of: int | None, here: int | None) -> float | None:
+    """Where `size`, counted for a whole of `of`, stands in a bar of `here`; None where that is other hardware."""
+    alike = of is not None and here is not None and abs(of - here) <= _SAME * of
+    return ratio(size, here) if alike else None
+
+
+def holder_words(gpu: Gpu) -> str:
+    """Like "training 18.0 G  engine 12.1 G"; "" where the driver does not say."""
+    from advisor.machine.processes import held_by
+
+    return "  ".join(f"{_HOLDERS[kind]} {gib(size)} G" for kind, size in held_by(gpu).items())
+
+
+def gpu_rows(
+    gauge: GpuGauge,
+    taken: float,
+    width: int,
+    plain_ascii: bool = False,
+    expected: Expected | None = None,
+    holders: int = 0,
+) -> list[Row]:
     """`0 ▕█████▍    ▏ 18.9/40.0G  47 %  98%  61° 301/400W  ▁▁▃▆▆`, and a line below where something is unusual.
 
-    "|" in the bar is the most ever seen. `taken` is when the snapshot was, on its own clock.
+    "|" in the bar is the most ever seen, "P" what is predicted. `taken` is when the snapshot was, on its own clock.
+    `holders`: columns for who holds the card, where there is room.
     """
     gpu = gauge.gpu
     peak = ratio(gauge.peak_bytes, gpu.total_bytes)
-    bar = filled(ratio(gpu.used_bytes, gpu.total_bytes), bar_columns(width), plain_ascii, peak)
+    run = expected or Expected()
+    marks = {"P": mark_at(run.gpu_peak, run.gpu_capacity, gpu.total_bytes)}
+    full = ratio(gpu.used_bytes, gpu.total_bytes)
+    bar = filled(full, bar_columns(width), plain_ascii, peak, marks)
     memory = pad_left(f"{gib(gpu.used_bytes)}/{gib(gpu.total_bytes)}G", 12)
     share = pad_left(percent(ratio(gpu.used_bytes, gpu.total_bytes)), 5)
-    left = f"{gpu.index:>2} {bar} {memory} {share} {load_words(gpu)}"
-    room = width - cells(left) - 3
+    numbers = f"{memory} {share} {load_words(gpu)}"
+    room = width - cells(bar) - cells(numbers) - 7
+    who = holder_words(gpu) if room > holders + _LEAST_HISTORY else ""
     name = f"{gpu.mig} " if gpu.mig and room > len(gpu.mig) + 4 else ""
-    drawn = history(gauge.history, gpu.total_bytes, min(room - len(name), 60), plain_ascii) if room > 4 else ""
+    name += f"{pad(who, holders)}  " if holders and room > holders + _LEAST_HISTORY else ""
+    drawn = history(gauge.history, gpu.total_bytes, room - len(name), plain_ascii) if room > 4 else ""
     tone: Tone = "dim" if gauge.stale else "plain"
-    first = Row(line(span(left, tone), "  ", span(name + drawn, tone)))
+    colour: Tone = "dim" if gauge.stale else fullness(full)
+    first = Row(line(span(f"{gpu.index:>2} ", tone), Toned(bar, colour), span(f" {numbers}  {name}{drawn}", tone)))
     return [first, *paragraph(" · ".join(unusual(gauge, taken)), width, 3, "warn")]
 
 
@@ -96,7 +162,9 @@ def unusual(gauge: GpuGauge, taken: float) -> list[str]:
     return out
 
 
-def host_rows(host: Host, peak: int | None, width: int, plain_ascii: bool = False) -> list[Row]:
+def host_rows(
+    host: Host, peak: int | None, width: int, plain_ascii: bool = False, expected: Expected | None = None
+) -> list[Row]:
     """RAM (or the limit that binds), swap and /dev/shm."""
     used, ceiling = host_use(host)
     limited = host.limit_bytes is not None and ceiling == host.limit_bytes
@@ -104,7 +172,14 @@ def host_rows(host: Host, peak: int | None, width: int, plain_ascii: bool = Fals
         note = say("limit: {source}", source=host.limit_source)
     else:
         note = say("most seen {size}", size=show_bytes(peak)) if peak is not None else ""
-    out = [_host_row(say("RAM"), used, ceiling, note, width, plain_ascii)]
+    run = expected or Expected()
+    marks = {
+        "P": mark_at(run.host_peak, run.host_capacity, ceiling),
+        "R": mark_at(run.host_wall, run.host_capacity, ceiling),
+    }
+    if marks["R"] is not None:
+        note = clauses([note, say("R: Ray kills here")]) if note else say("R: Ray kills here")
+    out = [_host_row(say("RAM"), used, ceiling, note, width, plain_ascii, marks)]
     if host.swap_total_bytes:
         out.append(_host_row(say("swap"), host.swap_used_bytes, host.swap_total_bytes, "", width, plain_ascii))
     if host.shm_bytes is not None:
@@ -115,11 +190,20 @@ def host_rows(host: Host, peak: int | None, width: int, plain_ascii: bool = Fals
     return out
 
 
-def _host_row(label: str, used: int | None, total: int | None, note: str, width: int, plain_ascii: bool) -> Row:
-    bar = filled(ratio(used, total), bar_columns(width), plain_ascii)
-    numbers = f"{gib(used)}/{gib(total)}G"
-    text = f"{pad(label, 5)} {bar} {pad_left(numbers, 12)} {pad_left(percent(ratio(used, total)), 5)}"
-    return Row(line(text, "  ", span(cut(note, width - cells(text) - 4), "dim")))
+def _host_row(
+    label: str,
+    used: int | None,
+    total: int | None,
+    note: str,
+    width: int,
+    plain_ascii: bool,
+    marks: Mapping[str, float | None] = NO_MARKS,
+) -> Row:
+    bar = filled(ratio(used, total), bar_columns(width), plain_ascii, marks=marks)
+    text = f" {pad_left(f'{gib(used)}/{gib(total)}G', 12)} {pad_left(percent(ratio(used, total)), 5)}"
+    room = width - cells(bar) - cells(text) - 10
+    head = f"{pad(label, 5)} "
+    return Row(line(head, Toned(bar, fullness(ratio(used, total))), text, "  ", span(cut(note, room), "dim")))
 
 
 def left_behind(snapshot: GaugeSnapshot, now: float, ended: float | None) -> dict[int, str]:
@@ -192,19 +276,37 @@ def gauge_rows(
     width: int,
     plain_ascii: bool = False,
     ended: float | None = None,
+    expected: Expected | None = None,
 ) -> list[Row]:
     """The whole view. Three empty states are told apart: not read yet, no GPU, and cards that cannot be read."""
     if snapshot is None:
         return paragraph(why_none or say("reading the gauges …"), width)
-    out: list[Row] = [heading(say("GPUs"), say("memory, load, heat, power/cap; | is the most seen"), width)]
-    out += [row for gauge in snapshot.gpus for row in gpu_rows(gauge, snapshot.taken, width, plain_ascii)]
+    predicted = expected is not None and expected.gpu_peak is not None
+    cards, known = cards_words(snapshot), say(_MARKS if predicted else _PEAK)
+    if cells(f"{cards} {known}") > width:
+        known = say(_MARKS_BRIEF if predicted else _PEAK_BRIEF)
+    out: list[Row] = [heading(cards, known, width)]
+    holders = max((cells(holder_words(gauge.gpu)) for gauge in snapshot.gpus), default=0)
+    for gauge in snapshot.gpus:
+        out += gpu_rows(gauge, snapshot.taken, width, plain_ascii, expected, holders)
     if snapshot.problem:
         out += paragraph(snapshot.problem, width, 2, "warn")
     elif not snapshot.gpus:
         out += paragraph(say(words.NO_GPU_SHOWN), width, 2)
-    out += [BLANK, heading(say("Host")), *host_rows(snapshot.host, snapshot.host_peak_bytes, width, plain_ascii)]
+    out += [
+        BLANK,
+        heading(say("Host")),
+        *host_rows(snapshot.host, snapshot.host_peak_bytes, width, plain_ascii, expected),
+    ]
     processes = process_rows(snapshot, now, width, ended)
     return [*out, BLANK, *processes] if processes else out
+
+
+def cards_words(snapshot: GaugeSnapshot) -> str:
+    """Like "GPUs: 8 × A100-SXM4-40GB"; each kind once."""
+    names = Counter(gauge.gpu.name.removeprefix("NVIDIA ") for gauge in snapshot.gpus if gauge.gpu.name)
+    told = listed(f"{count} × {cut(name, 40)}" for name, count in names.items())
+    return say("GPUs: {cards}", cards=told) if told else say("GPUs")
 
 
 def counted_rows(machine: Machine, width: int) -> list[Row]:
@@ -233,7 +335,8 @@ class GaugesView(Overlay):
         """All gauges as last read."""
         ui = self.ui
         ended = ui.run_ended
-        shown = gauge_rows(ui.snapshot, ui.no_gauges, time(), width, ui.plain_ascii, ended)
+        expected = expected_of(ui.state) if ui.state is not None else None
+        shown = gauge_rows(ui.snapshot, ui.no_gauges, time(), width, ui.plain_ascii, ended, expected)
         if ui.cluster is not None:
             nodes = cluster_rows(ui.cluster.look(), monotonic(), width, ui.plain_ascii)
             shown = [*nodes, BLANK, heading(say("This box")), *shown]
@@ -242,92 +345,3 @@ class GaugesView(Overlay):
     def reload_strip(self) -> None:
         """Here the whole page is live."""
         self.reload()
-
-
-_NARROW = 75
-"""Columns below which names and cards get less room, and the load gets none."""
-_OLD = 15.0
-"""Seconds after which a reading is no longer taken for the present one."""
-
-
-def cluster_rows(snapshot: ClusterSnapshot, now: float, width: int, plain_ascii: bool = False) -> list[Row]:
-    """All nodes, by name; `now` on the clock of their readings."""
-    name, cards, load = _columns(width)
-    titles = f"{pad_left(say('fullest card'), 18)}{pad_left(say('load'), 6) if load else ''}{pad_left(say('RAM'), 18)}"
-    out = [heading(pad(cut(say("Nodes of the Ray cluster"), name + cards), name + 1 + cards) + titles)]
-    out += [_node_row(node, now, width, plain_ascii) for node in snapshot.nodes]
-    if snapshot.problem:
-        out += paragraph(snapshot.problem, width, 2, "warn")
-    elif not snapshot.nodes:
-        waiting = say("no node") if snapshot.asked_before else say("asking the cluster …")
-        out += paragraph(waiting, width, 2, "dim")
-    elif (age := now - max(node.read_at or 0.0 for node in snapshot.nodes)) > _OLD and snapshot.asked_before:
-        out += paragraph(say("Ray has told nothing for {count} seconds.", count=round(age)), width, 2, "warn")
-    return [*out, *_silent_rows(snapshot, now, width), *_told_rows(snapshot, width)]
-
-
-def _columns(width: int) -> tuple[int, int, bool]:
-    """Columns of a node's name and of its cards, a sign each; whether there is room for the load."""
-    return (16, 16, True) if width >= _NARROW else (12, 9, False)
-
-
-def gpu_heights(gpus: tuple[Gpu, ...], room: int, plain_ascii: bool = False) -> str:
-    """A sign a card, as high as it is full; "?" where that is not known, "+" after the last that has room."""
-    signs = ASCII_HEIGHTS if plain_ascii else HEIGHTS
-    drawn = ""
-    for gpu in gpus:
-        share = ratio(gpu.used_bytes, gpu.total_bytes)
-        drawn += "?" if share is None else signs[max(0, min(round(share * 8), 8) - 1)]
-    return drawn if len(drawn) < room else drawn[: room - 2] + "+"
-
-
-def _node_row(node: NodeGauge, now: float, width: int, plain_ascii: bool) -> Row:
-    room, cards, load = _columns(width)
-    name = pad(cut(node.name, room - 1), room)
-    if node.machine is None:
-        return Row(line(name, span(say("has not answered yet") if not node.problem else "?", "dim")))
-    old = node.problem or node.read_at is None or now - node.read_at > _OLD
-    tone: Tone = "dim" if old else "plain"
-    drawn = gpu_heights(node.machine.gpus, cards, plain_ascii)
-    text = f"{name} {pad(drawn, cards)}{_numbers(node.machine, load)}"
-    return Row(line(span(cut(text, width), tone)))
-
-
-def _numbers(machine: Machine, with_load: bool) -> str:
-    fullest = max(machine.gpus, key=lambda gpu: ratio(gpu.used_bytes, gpu.total_bytes) or 0.0, default=None)
-    loads = [gpu.utilisation for gpu in machine.gpus if gpu.utilisation is not None]
-    used, ceiling = host_use(machine.host)
-    card = say("no GPU") if fullest is None else _of(fullest.used_bytes, fullest.total_bytes)
-    load = pad_left(f"{max(loads)}%" if loads else "", 6) if with_load else ""
-    return f"{pad_left(card, 18)}{load}{pad_left(_of(used, ceiling), 18)}"
-
-
-def _of(used: int | None, total: int | None) -> str:
-    return f"{gib(used)}/{gib(total)}G {percent(ratio(used, total)):>5}"
-
-
-def _silent_rows(snapshot: ClusterSnapshot, now: float, width: int) -> list[Row]:
-    """Who does not answer, each reason once."""
-    who: dict[str, list[NodeGauge]] = {}
-    for node in snapshot.nodes:
-        if node.problem:
-            who.setdefault(node.problem, []).append(node)
-    out: list[Row] = []
-    for why, nodes in who.items():
-        names = some_of([node.name for node in nodes])
-        told = [say("{nodes}: {problem}.", nodes=names, problem=why.rstrip(".。"))]
-        read = [node.read_at for node in nodes if node.read_at is not None]
-        if read:
-            age = round(now - max(read))
-            told.append(say_count("Last read {number} second ago.", "Last read {number} seconds ago.", age))
-        out += paragraph(sentences(told), width, 2, "warn")
-    return out
-
-
-def _told_rows(snapshot: ClusterSnapshot, width: int) -> list[Row]:
-    """What the nodes complain of, and where they differ."""
-    members = [node.machine for node in snapshot.nodes if node.machine is not None]
-    if not members:
-        return []
-    problems = join_nodes(members).problems
-    return [row for problem in problems for row in paragraph(problem, width, 2, "warn")] + [BLANK]

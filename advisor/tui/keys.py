@@ -29,6 +29,10 @@ _NAMES = {
 _SIDES = {"-1": "_before", "1": "_after"}
 
 
+GAP = 2
+"""Columns between two hints."""
+
+
 class Hint(Struct, frozen=True):
     """One binding in words. `shown`: it belongs in the key line. `name`: by which the user gives it another key.
 
@@ -87,14 +91,26 @@ def _spelled(keys: str) -> str:
 
 def key_line(first: list[Hint], last: list[Hint], width: int) -> TonedLine:
     """As many of `first` as fit. Of `last`, the final two (help, quit) are always there."""
-    tail = _joined(last[-2:])
-    first = [*first, *last[:-2]]
-    room = width - width_of(tail) - 2
-    shown = [hint for hint in first if hint.shown]
+    return _joined(_fitting(first, last, width))
+
+
+def hint_at(column: int, first: list[Hint], last: list[Hint], width: int) -> Hint | None:
+    """The hint that the key line has in this column, counted from 0."""
+    end = 0
+    for hint in _fitting(first, last, width):
+        begin, end = end, end + width_of(_joined([hint]))
+        if begin <= column < end:
+            return hint
+        end += GAP
+    return None
+
+
+def _fitting(first: list[Hint], last: list[Hint], width: int) -> list[Hint]:
+    shown, tail = [hint for hint in (*first, *last[:-2]) if hint.shown], last[-2:]
+    room = width - width_of(_joined(tail)) - GAP
     while shown and width_of(_joined(shown)) > room:
         shown.pop()
-    head = _joined(shown)
-    return (*head, Toned("  "), *tail) if head else tail
+    return [*shown, *tail]
 
 
 def _joined(of: list[Hint]) -> TonedLine:

@@ -76,6 +76,17 @@ class Lines(Widget):
         row = rows[at] if at < len(rows) else Row(())
         return self._strip(row.line, self._base(row))
 
+    class Pointed(Message):
+        """A bar of one line was clicked in this column of its words."""
+
+        def __init__(self, lines: Lines, column: int) -> None:
+            super().__init__()
+            self.lines, self.column = lines, column
+
+    def on_click(self, event: events.Click) -> None:
+        """Tell where."""
+        self.post_message(self.Pointed(self, event.x - MARGIN))
+
     def _base(self, row: Row) -> Style:
         return self.rich_style
 

@@ -12,6 +12,7 @@ from textual.widget import Widget
 from textual.widgets import Input
 
 from advisor.language import mark, say
+from advisor.tui.breadcrumb import STAGE_TITLES, STAGES
 from advisor.tui.keys import Hint
 from advisor.tui.page import Page
 from advisor.tui.question import answer_title
@@ -37,6 +38,15 @@ def commands_of(screen: BaseScreen) -> list[Hint]:
     ]
     listed = [hint for hint in (*own, *usable, *colours) if hint.action not in NOT_LISTED]
     return list({hint.action: hint for hint in reversed(listed)}.values())[::-1]
+
+
+def stages_of(ui: UiState) -> list[Hint]:
+    """One command a stage: to go there from wherever one is."""
+    told = mark("go there")
+    stages = STAGES if ui.state is not None else ()
+    return [
+        Hint("", STAGE_TITLES[one], say(told), False, f"app.stage('{one}')", english=f"{one} stage") for one in stages
+    ]
 
 
 def questions_of(ui: UiState) -> list[Hint]:
@@ -102,7 +112,7 @@ class Palette(Overlay):
     def over(cls, screen: BaseScreen) -> Self:
         """With what can be done on the screen underneath, as long as that is the one on top."""
         made = super().over(screen)
-        made._commands = [*commands_of(screen), *questions_of(screen.ui)]
+        made._commands = [*commands_of(screen), *stages_of(screen.ui), *questions_of(screen.ui)]
         return made
 
     def panes(self) -> Iterable[Widget]:

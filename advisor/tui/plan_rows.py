@@ -38,6 +38,7 @@ from advisor.tui.ui_text import (
     paragraph,
     rows,
     span,
+    width_of,
 )
 from advisor.units import GIB, show_bytes
 from advisor.words import BASIS_TITLES, PHASE_TITLES, Phase, Results
@@ -123,12 +124,13 @@ def plan_rows(
     width: int,
     marked: str | None = None,
     *,
+    brief: bool = False,
     field: NumberField | None = None,
     because: str = "",
 ) -> list[Row]:
     """The steps, two lines or more each; the cursor stands on steps. `marked`: the one that says why, too.
 
-    `field`: the number that is being written; `because`: why the marked step is off.
+    `brief`: it says only why it is off, which `because` has. `field`: the number that is being written.
     """
     plan, doubts = state.plan, doubt_rows(state.run, width, brief=True)
     if not plan.steps:
@@ -145,7 +147,7 @@ def plan_rows(
         group = step.group
         here = field if field is not None and field.step.id == step.id else None
         told = because if marked == step.id else ""
-        out += _step(step, plan, phase, width - POINTER, marked == step.id, here, told)
+        out += _step(step, plan, phase, width - POINTER, marked == step.id and not brief, here, told)
     if plan.shortfall:
         out += [BLANK, *paragraph(plan.shortfall, width, tone="warn")]
     return out
@@ -262,7 +264,9 @@ def bar_rows(state: State, phase: Phase | None, width: int, height: int, decides
         out = phase_rows(plan, phase, width, (died_of,)) or phase_rows(plan, phase, width)
     else:
         out = phase_rows(plan, phase, width)
-    out[0] = Row((*out[0].line, Toned("   "), fit_words(plan)))
+    head, fit = out[0].line, line(fit_words(plan))
+    whole = width_of(head) + width_of(fit) + 3 <= width
+    out[0] = Row((*head, Toned("   "), *fit) if whole else (*fit, Toned("   "), *head))  # the verdict is not cut
     others = _more_phases(plan, phase, (height - TALL) // LINES_A_PHASE)
     found = fullest_after(plan, phase)
     for other in others:

@@ -86,8 +86,9 @@ class PlanScreen(StageScreen):
         """The steps."""
         step = self.chosen
         because = off_because(step, self.state.plan, self._by_user(step), lambda: self._plan_with(step)) if step else ""
-        marked = step.id if step and (self.columns < 3 or because) else None
-        return plan_rows(self.state, self.phase, width, marked, field=self._field, because=because)
+        marked = step.id if step else None
+        beside = self.columns == 3  # the step stands there in full
+        return plan_rows(self.state, self.phase, width, marked, brief=beside, field=self._field, because=because)
 
     def _by_user(self, step: PlanStep) -> bool:
         return self.ui.switched.get(step.id) is False
@@ -147,7 +148,8 @@ class PlanScreen(StageScreen):
             self._close_field()
         if message.page.id == "main":
             self.ui.cursors["plan"] = message.key
-            self.query_one("#third" if self.columns == 3 else "#main", Page).reload()
+            message.page.reload()
+            self.query_one("#third", Page).reload()
             message.page.show_cursor()  # the step before told less than it does now
             self.query_one("#keys", Lines).reload()  # not every step has a number
 

@@ -23,11 +23,11 @@ from textual.screen import Screen
 from textual.widget import Widget
 
 from advisor.language import mark, say
-from advisor.tui.breadcrumb import Stage, breadcrumb
+from advisor.tui.breadcrumb import Stage, breadcrumb, stage_at
 from advisor.tui.gauge_strip import strip
-from advisor.tui.keys import Hint, hints, key_line, named
-from advisor.tui.page import Lines, Page, RowSource
-from advisor.tui.ui_state import GoBack, GoOn, UiState
+from advisor.tui.keys import Hint, hint_at, hints, key_line, named
+from advisor.tui.page import MARGIN, Lines, Page, RowSource
+from advisor.tui.ui_state import GoBack, GoOn, StageAsked, UiState
 from advisor.tui.ui_text import TONES, Row, ascii_only, paragraph, plain, rows
 
 if TYPE_CHECKING:
@@ -196,6 +196,22 @@ class BaseScreen(Screen[None]):
         own = message.again and message.page.id == "main"
         if own and self.CLICKED_AGAIN and self.check_action(self.CLICKED_AGAIN, ()):
             await self.run_action(self.CLICKED_AGAIN)
+
+    async def on_lines_pointed(self, message: Lines.Pointed) -> None:
+        """A click on a key does what the key does; one on a stage goes there."""
+        if not self.can_show(self.ui):
+            return
+        column, width = message.column, message.lines.size.width - 2 * MARGIN
+        if message.lines.id == "keys":
+            own, shared = self.own_hints(), self.shared_hints()
+            hint = hint_at(column, own, shared, width)
+            if hint is not None:
+                await self.run_action(hint.action if hint in own else f"app.{hint.action}")
+        elif message.lines.id == "crumb" and not self.typing and not self.TYPES:
+            crumbs = breadcrumb(self.ui.state, self.ui.stage, self.ui.question, width)
+            stage = stage_at(column, crumbs) if type(self)._crumb is BaseScreen._crumb else None
+            if stage is not None and self.ui.state is not None:
+                self.post_message(StageAsked(stage))
 
     def read_on(self, before: State) -> None:
         """The rest of the logs was read; `before`: what was known when only their ends were."""

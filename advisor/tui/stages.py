@@ -24,6 +24,7 @@ from advisor.tui.ui_state import (
     QuestionAsked,
     SaidOtherwise,
     SaveAsked,
+    StageAsked,
     Toggled,
     Undone,
 )
@@ -71,6 +72,15 @@ class StagesApp(OpeningApp):
     @on(QuestionAsked)
     def _question_asked(self, message: QuestionAsked) -> None:
         self._in_turn(lambda: self._show("questions", message.number))
+
+    @on(StageAsked)
+    def _stage_asked(self, message: StageAsked) -> None:
+        if message.stage != "questions" or self.ui.known.diagnosis.path:
+            self._in_turn(lambda: self._show(message.stage))
+
+    def action_stage(self, stage: Stage) -> None:
+        """To a stage, from wherever we are."""
+        self.post_message(StageAsked(stage))
 
     def action_question(self, number: int) -> None:
         """To a question of the path, from wherever we are."""

@@ -140,6 +140,13 @@ class QuestionAsked(Message):
     number: int
 
 
+@dataclass(eq=False)
+class StageAsked(Message):
+    """Go to a stage of the session."""
+
+    stage: Stage
+
+
 class DemoAsked(Message):
     """Read the bundled crash instead of nothing."""
 

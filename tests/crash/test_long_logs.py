@@ -6,8 +6,9 @@ import time
 import pytest
 
 from advisor.crash import sources
+from advisor.crash.log_reader import LogReader
 from advisor.crash.read import preview, read_logs
-from advisor.crash.sources import LogError, LogReader, open_sources
+from advisor.crash.sources import LogError, open_sources
 from advisor.units import GIB, MIB
 
 from .known import SIGNATURES, judge

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.crash.read import read_logs
-from advisor.crash.sources import join_wrapped
+from advisor.crash.screen_copy import join_wrapped
 
 from .known import SIGNATURES, judge
 

@@ -28,6 +28,7 @@ PROGRAMS = {
     "axolotl": "axolotl train",
     "skyrl": "python3 -m skyrl.train.entrypoints.main_base",
     "unsloth": "",
+    "torchtune": "tune run --nproc_per_node 8 full_finetune_distributed",
     "agilerl": "",
     "roll": "",
     "open-reasoner-zero": "",
@@ -67,6 +68,7 @@ OWN: dict[str, dict[str, object]] = {
     "roll": {"actor_train.device_mapping": "list(range(0,8))", "actor_infer.device_mapping": "list(range(0,8))"},
     "trl": {"use_vllm": "true"},
     "ms-swift": {"use_vllm": "true", "deepspeed": "zero2"},
+    "torchtune": {"model._component_": "torchtune.models.qwen2_5.qwen2_5_7b_base"},
     "deepspeed-chat": {"actor_zero_stage": 2, "enable_hybrid_engine": ""},
     "open-reasoner-zero": {
         "colocate_all": "True",

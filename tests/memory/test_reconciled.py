@@ -103,12 +103,12 @@ def test_the_engines_share_of_a_log_without_a_launch_is_the_frameworks_and_said(
     assert "rollout.memory_share = 0.5" in text
 
 
-def test_a_fit_beside_a_side_of_unknown_size_names_the_size_that_it_needs(diagnosed) -> None:  # type: ignore[no-untyped-def]
+def test_a_fit_beside_a_side_of_unknown_size_that_nothing_moves_to_is_one(diagnosed) -> None:  # type: ignore[no-untyped-def]
     small = VERL.replace("32B", "7B").replace("per_gpu=4", "per_gpu=16")
     log = IN_UPDATE + TORCH.format(tried="9.00", free="1.00", used="78.00")
     told, text = diagnosed(small, log, "--gpus", "8xA100-80GB")
     assert told["outcome"]["fits"] is None
-    assert "It fits only on nodes with at least" in text
+    assert "With these the cards suffice." in text
 
 
 def test_phases_after_the_crash_and_runs_without_a_log_were_not_lived_with(diagnosed) -> None:  # type: ignore[no-untyped-def]

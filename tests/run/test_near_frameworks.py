@@ -31,7 +31,6 @@ OTHERS = {
     "trlx": "accelerate launch --config_file configs/accelerate/zero2-bf16.yaml examples/hh/ppo_hh.py",
     "megatron-lm": "torchrun --nproc_per_node 8 train_rl.py --perform-rl-step --grpo-group-size 16 "
     "--grpo-prompts-per-step 32 --tensor-model-parallel-size 4 --micro-batch-size 1 --global-batch-size 512",
-    "torchtune": "tune run --nproc_per_node 8 full_dpo_distributed --config llama3_1/8B_full_dpo batch_size=1",
     "cosmos-rl": "cosmos-rl --config configs/qwen2-5/qwen2-5-7b-p-fsdp2-r-tp2-grpo.toml --policy 1 --rollout 1",
     "verifiers": "uv run vf-rl @ configs/rl/math.toml --trainer.max-steps 100",
     "an own trainer": "torchrun --nproc_per_node 8 train_rlhf.py --model Qwen/Qwen2.5-7B --batch_size 8 --rollouts 64 "

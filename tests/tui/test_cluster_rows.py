@@ -6,7 +6,7 @@ import pytest
 
 from advisor.machine.cluster.live import ClusterSnapshot, NodeGauge
 from advisor.machine.inventory import Gpu, Host, Machine
-from advisor.tui.gauges_view import cluster_rows, gpu_heights
+from advisor.tui.cluster_rows import cluster_rows, gpu_heights
 from advisor.tui.ui_text import texts, width_of
 
 from .made_state import G

@@ -7,7 +7,7 @@ import pytest
 from advisor.machine.inventory import Gpu, GpuProcess, Host
 from advisor.machine.live import GaugeSnapshot, GpuGauge
 from advisor.tui.gauge_strip import strip
-from advisor.tui.gauges_view import gauge_rows, left_behind, load_words
+from advisor.tui.gauges_view import Expected, gauge_rows, left_behind, load_words
 from advisor.tui.ui_text import plain, texts
 from tests.replacing import replace
 
@@ -110,3 +110,35 @@ def test_silence_about_processes_is_no_claim_that_there_are_none() -> None:
 
 def test_the_strip_names_how_many_more_there_are() -> None:
     assert "+7 GPUs: g" in plain(strip(snapshot(), "", 78))
+
+
+def test_who_holds_a_card_is_said_by_kind_and_the_fullness_by_colour_and_number() -> None:
+    found = (
+        process(1, 0, "ray::WorkerDict.actor_update", 20 * G),
+        process(2, 0, "VLLM::EngineCore", 8 * G),
+        process(3, 0, "Xorg [red]", 2 * G),
+    )
+    full, empty = card(processes=found, used_bytes=38 * G), card(used_bytes=2 * G)
+    rows = gauge_rows(GaugeSnapshot(100.0, (full, empty), Host(total_bytes=G)), "", NOW, 158)
+    text = texts(rows)
+    assert "training 20.0 G  engine 8.0 G  other 2.0 G" in text
+    assert "GPUs: 2 × A100" in text
+    tones = [part.tone for row in rows[1:3] for part in row.line if "▕" in part.text]
+    assert tones == ["bad", "good"]
+    assert "95 %" in text
+    assert "training" not in texts(gauge_rows(GaugeSnapshot(100.0, (full,), Host(total_bytes=G)), "", NOW, 78))
+
+
+def test_the_predicted_peak_is_marked_on_cards_of_the_size_it_was_counted_for() -> None:
+    snap = GaugeSnapshot(100.0, (card(),), Host(total_bytes=100 * G, available_bytes=60 * G))
+    counted = Expected(20 * G, 40 * G, 60 * G, 95 * G, 100 * G)
+    text = texts(gauge_rows(snap, "", NOW, 118, expected=counted)).splitlines()
+    assert "P predicted" in text[0]
+    assert "P" in text[1].partition("▏ ")[0]
+    ram = next(row for row in text if row.startswith("RAM"))
+    assert ram.index("P") < ram.index("R", 3)
+    assert "R: Ray kills here" in ram
+    other = replace(counted, gpu_capacity=80 * G, host_capacity=500 * G)
+    rows = texts(gauge_rows(snap, "", NOW, 118, expected=other)).splitlines()
+    assert "P" not in rows[1]
+    assert "Ray kills" not in "".join(rows)
