@@ -350,9 +350,9 @@ def _witnessed(judgement: Judgement) -> dict[str, FieldValue]:
 
 
 def _unclear(judgement: Judgement, trace: Trace) -> tuple[str, tuple[str, ...]]:
-    """Why the verdict is unclear, and what would settle it; nothing where it is clear."""
+    """Why the verdict is unclear, and what would settle it or, where it is clear, test a line that may deceive."""
     if judgement.verdict != "unclear":
-        return "", ()
+        return "", judgement.cause.find.signature.settle_by if judgement.cause else ()
     if judgement.because:
         return judgement.because, judgement.settle_by
     cut_off = tuple(say(text) for text in _CUT_OFF)

@@ -12,8 +12,8 @@ from advisor.diagnosis.fact import Facts
 from advisor.diagnosis.tree import NO_SHORTAGE, UNSETTLED, walk
 from advisor.knowledge.schema import Cause, Remedy, Tree
 
-FIRST = ("memory", "ended", "seen")
-"""Questions that tell GPU from host."""
+FIRST = ("memory", "ended", "seen", "killer")
+"""Questions that tell GPU from host, and a shortage from anything else."""
 
 
 class Outcome(Struct, frozen=True):
@@ -57,12 +57,16 @@ def first_remedy(cause: Cause, remedies: Iterable[Remedy], facts: Facts) -> Reme
 
 
 def _outcomes(step: QuestionStep, tree: Tree, facts: Facts, answers: Mapping[str, str]) -> tuple[Outcome, ...]:
-    """Answers that lead to one cause together; one that settles nothing, or needs no memory, is no outcome."""
+    """Answers that lead to one cause together; one that settles nothing is no outcome.
+
+    That memory was not short is an outcome only where the question is whether it was.
+    """
+    untold = (UNSETTLED, *NO_SHORTAGE) if step.question not in FIRST else (UNSETTLED, NO_SHORTAGE[0])
     causes: dict[str, Cause] = {}
     choices: dict[str, list[Choice]] = {}
     for choice in step.choices:
         cause = walk(tree, dict(facts), {**answers, step.question: choice.id}).cause
-        if cause.id not in (UNSETTLED, *NO_SHORTAGE):
+        if cause.id not in untold:
             causes[cause.id] = cause
             choices.setdefault(cause.id, []).append(choice)
     return tuple(Outcome(tuple(choices[cause]), causes[cause]) for cause in causes)

@@ -50,6 +50,8 @@ def diagnose(
     facts = gather_facts(known)
     proved = dict(facts)
     ending = next((answers[name] for name in ENDINGS if answers.get(name, UNKNOWN) != UNKNOWN), None)
+    if answers.get("killer") == "kernel":  # the kernel kills for host RAM alone
+        ending = "killed"
     if ending is not None:
         facts["ended"] = Fact(ending, "user", say("you said so"))
     for name in RETOLD:

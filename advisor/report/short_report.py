@@ -214,6 +214,8 @@ def _outcome(outcome: Outcome, state: State, with_step: bool) -> str:
     facts = state.situation.facts if state.situation is not None else {}
     first = first_remedy(outcome.cause, state.knowledge.remedies, facts) if with_step else None
     then = say("; then: {step} ({id})", step=first.title, id=first.id) if first is not None else ""
+    if with_step and outcome.cause.memory == "none":
+        then = say("; look at: {what}", what=sentences((outcome.cause.record_next_time,)))
     return f"{listed(told)} → {leads}{then}"
 
 
