@@ -374,11 +374,10 @@ def _basis(state: State, asked: DecidingQuestion | None) -> list[str]:
 
 
 def _again(state: State) -> list[str]:
-    """What to record, what would settle an unclear log, and the documented case most like this one."""
+    """What to record, what would settle a log that may deceive, and the documented case most like this one."""
     diagnosis, crash = state.diagnosis, state.crash
     lines = wrap(_brief(diagnosis.record_next_time, 1), 2)
-    if crash.verdict == "unclear":
-        lines += [line for hint in crash.settle_by[:1] for line in wrap(say("To settle it: {hint}", hint=hint), 2, 4)]
+    lines += [line for hint in crash.settle_by[:1] for line in wrap(say("To settle it: {hint}", hint=hint), 2, 4)]
     case = next((case for case in diagnosis.cases if case.alike), None)
     if case is not None:
         lines += wrap(say("Like this one: {title}: {source}", title=case.title, source=case.source), 2, 4)
