@@ -17,7 +17,7 @@ from advisor.diagnosis.frame_facts import frame_facts
 from advisor.diagnosis.from_record import record_facts
 from advisor.diagnosis.host_users import host_user_facts
 from advisor.diagnosis.ledger_facts import ledger_facts
-from advisor.diagnosis.model_facts import model_facts
+from advisor.diagnosis.model_facts import evaluates_only, model_facts
 from advisor.language import say
 from advisor.machine.inventory import Machine
 from advisor.memory.cells import Ledger, Match
@@ -339,7 +339,8 @@ def _machine_facts(known: DiagnosisInputs) -> dict[str, Fact]:
 def _least_states(run: Run, machine: Machine) -> dict[str, Fact]:
     """The part of a card that full training takes at the very least: its states spread evenly over all GPUs."""
     moved = any(run.is_on(f"actor.{name}") for name in ("optimizer_offload", "full_cpu_offload"))
-    if not machine.gpu_bytes or run.model is None or not run.topology.known or moved or run.number("actor.lora_rank"):
+    few = moved or bool(run.number("actor.lora_rank")) or bool(evaluates_only(run))
+    if not machine.gpu_bytes or run.model is None or not run.topology.known or few:
         return {}
     each = run.mechanics
     per = each.weight_bytes + each.gradient_bytes + each.master_bytes + each.moment_bytes

@@ -12,6 +12,9 @@ from advisor.run.shape import sees_by_name
 _PICTURES = re.compile(r"(?:^|_)(?:images?|pixels?|videos?|vit|mm_projector|vision)(?:_|$)")
 """Words in the names of settings that only runs with pictures have."""
 _ADAPTERS = re.compile(r"q?lora_?(?:r|rank|dim|alpha|enable)?\b|peft_type|use_peft|load_in|quantization_bit")
+_EVALUATES = re.compile(r"^do_(?:predict|eval)$|^predict_with_generate$")
+"""Switches of transformers' scripts for a run that only evaluates, where do_train is not on beside them."""
+_TRAINS = re.compile(r"^do_train$|^num_train_epochs$|^max_steps$|^learning_rate$")
 _OFF = frozenset(("", "0", "false", "no", "none", "null"))
 
 
@@ -25,9 +28,16 @@ def model_facts(run: Run) -> dict[str, Fact]:
         facts["images"] = Fact(True, "script", named or model)
     if run.model is not None:
         facts["experts"] = Fact(run.model.experts > 0, "script", model)
+    if evaluates := evaluates_only(run):
+        facts["trains"] = Fact(False, "script", evaluates)
     if run.framework == "unknown" and (adapters := _stated(run, _ADAPTERS)):
         facts["lora"] = Fact(True, "script", adapters)
     return facts
+
+
+def evaluates_only(run: Run) -> str:
+    """The setting that makes it a run which only evaluates, as it stands; "" where it trains or nobody knows."""
+    return "" if _stated(run, _TRAINS) else _stated(run, _EVALUATES)
 
 
 def _stated(run: Run, names: re.Pattern[str]) -> str:

@@ -67,3 +67,23 @@ def test_what_takes_more_wherever_it_counts_is_no_step(planned: Planned) -> None
     for step in (one for name, one in steps.items() if not name.startswith("not:")):
         saves = step["saves_bytes"].values()
         assert not saves or max(saves) > 0 or step["other_place_saves_bytes"], step["id"]
+
+
+EVALUATES = """model_name_or_path: Qwen/Qwen2.5-7B-Instruct
+stage: sft
+do_predict: true
+finetuning_type: full
+eval_dataset: test
+cutoff_len: 6144
+output_dir: out
+per_device_eval_batch_size: 8
+predict_with_generate: true
+"""
+
+
+def test_a_run_that_only_evaluates_has_no_optimizer_no_loss_and_no_training_batch(planned: Planned) -> None:
+    steps = planned(EVALUATES, BARE, name="run.yaml")
+    assert first(steps, 1) == ["lower-evaluation-batch"]
+    trained = {"lower-actor-micro-batch", "gradient-checkpointing", "fused-loss", "cpu-optimizer", "lora"}
+    assert not trained & set(steps)
+    assert trained & set(planned(EVALUATES.replace("do_predict", "do_train"), BARE, name="run.yaml"))
