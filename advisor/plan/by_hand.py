@@ -66,9 +66,11 @@ def _with_names(remedy: Remedy, situation: Situation) -> str:
     if unseen_length(remedy, situation):
         carrier = situation.now.built.natives.carrier(remedy.knob)
         return say("{title}: lower {key}", title=remedy.title, key=carrier.key if carrier is not None else remedy.knob)
-    if situation.now.built.natives.framework is not None:
-        carrier = situation.now.built.natives.carrier(remedy.knob) if remedy.kind == "manual" else None
-        return remedy.title if carrier is None else say("{title} ({key})", title=remedy.title, key=carrier.key)
+    carrier = situation.now.built.natives.carrier(remedy.knob) if remedy.kind == "manual" else None
+    if carrier is not None:
+        return say("{title} ({key})", title=remedy.title, key=carrier.key)
+    if situation.now.built.natives.framework is not None and remedy.kind != "manual":
+        return remedy.title
     names = names_of(remedy.knob, situation.knowledge)[:MOST_NAMES]
     return say("{title} (often {names})", title=remedy.title, names=listed(names)) if names else remedy.title
 
