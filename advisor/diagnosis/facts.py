@@ -285,14 +285,14 @@ def _batch_facts(run: Run) -> dict[str, Fact]:
     held, micro = run.number("actor.sequences_per_gpu"), run.number("actor.micro_batch")
     if run.is_on("actor.dynamic_batch"):
         return {}
-    if held is None:
-        return _divisor_fact(run)
-    binds = micro is None or micro >= held
     knob = run.knobs.get("actor.micro_batch")
+    in_groups = knob is not None and knob.times_samples
+    facts = {"samples.in_pass": Fact(True, "script", knob.note)} if knob is not None and in_groups else {}
+    if held is None:
+        return facts | _divisor_fact(run)
+    binds = micro is None or micro >= held
     because = _pass(held, micro, knob.note if knob is not None else "")
-    facts = {"batch.binds": Fact(binds, "script", because)}
-    facts["samples.bind"] = Fact(binds or (knob is not None and knob.times_samples), "script", because)
-    return facts
+    return facts | {"batch.binds": Fact(binds, "script", because), "samples.bind": Fact(binds, "script", because)}
 
 
 def _pass(held: float, micro: float | None, note: str) -> str:

@@ -34,7 +34,7 @@ from advisor.plan.select import (
 )
 from advisor.plan.situation import Situation
 from advisor.plan.steps import mending_step, step_of
-from advisor.plan.turns import holder_unknown, in_turns
+from advisor.plan.turns import holder_unknown, in_turns, stated
 from advisor.plan.vendor import in_force, in_words_of
 from advisor.plan.versions import blamed, newly_triggered_steps, suspected, version_steps
 from advisor.plan.ways_out import squeezed, ways_out
@@ -315,11 +315,15 @@ def _before_results(steps: list[PlanStep], later: list[PlanStep], most: int) -> 
 
 
 def _leading(steps: Sequence[PlanStep], situation: Situation) -> list[PlanStep]:
-    """The usual ways out of this kind of run among the first few steps, behind whatever is switched on."""
-    facts = situation.facts
+    """The usual ways out of this kind of run among the first few steps, behind whatever is switched on.
+
+    So are the settings of a few that somebody quoted of a launch: the rest seemed beside the point.
+    """
+    facts, told = situation.facts, [step for step in steps if stated(step)]
+    quoted = situation.now.run.quoted and len(told) < FIRST_FEW
     usual = {r.id for r in situation.remedies if r.leads_when and all_hold(r.leads_when, facts) is not None}
     at = max(FIRST_FEW - 1, *(i + 1 for i, step in enumerate(steps) if step.selected), 0)
-    led = [step for step in steps[at:] if step.id in usual]
+    led = [step for step in steps[at:] if step.id in usual or (quoted and step in told)]
     return [*steps[:at], *led, *(step for step in steps[at:] if step not in led)]
 
 

@@ -37,12 +37,12 @@ def in_turns(steps: Sequence[PlanStep], situation: Situation, cause: Cause) -> l
         start += 1
     rest = range(start, len(steps))
     leads: dict[str, int] = {}
-    for i in sorted(rest, key=lambda i: (steps[i].results == "changed", not _stated(steps[i]))):
+    for i in sorted(rest, key=lambda i: (steps[i].results == "changed", not stated(steps[i]))):
         engine = steps[i].changes and not _low_already(steps[i], remedies.get(steps[i].id))  # there may be none at all
         if relieves[i] != "other" and (relieves[i] != "engine" or engine):
             leads.setdefault(relieves[i], i)
     own = "" if cause.id in GUESSED else next((remedies[r].relieves for r in cause.remedies if r in remedies), "")
-    first = sorted(leads.values(), key=lambda i: (relieves[i] != own, not _stated(steps[i]), i))
+    first = sorted(leads.values(), key=lambda i: (relieves[i] != own, not stated(steps[i]), i))
     return [*steps[:start], *(steps[i] for i in first), *(steps[i] for i in rest if i not in first)]
 
 
@@ -53,6 +53,6 @@ def _low_already(step: PlanStep, remedy: Remedy | None) -> bool:
     return low is not None and isinstance(old, float) and old <= low
 
 
-def _stated(step: PlanStep) -> bool:
+def stated(step: PlanStep) -> bool:
     """The user's own files or the log say what the setting is now."""
     return any(one.old is not None and one.old_source not in (None, "default", "assumed") for one in step.changes)
