@@ -35,6 +35,7 @@ from advisor.memory.attribution import attribute
 from advisor.memory.cells import Ledger, Match, Place
 from advisor.memory.fit import PLACES, Died, Fit
 from advisor.memory.predict import Predictor
+from advisor.plan.by_hand import elsewhere
 from advisor.plan.own_number import Fitting, fitting_numbers, with_number
 from advisor.plan.patch import Patch, make_patch, placed
 from advisor.plan.plan import Plan, PlanStep
@@ -352,6 +353,8 @@ def _think(
     situation = _situation(predictor, faults, knowledge, done)
     if not asked.planned or done.cause.memory == "none":  # what is not a shortage gets no memory advice
         plan = _no_plan(predictor)
+        if asked.planned and (steps := elsewhere(situation)):
+            plan = replace(plan, steps=steps, before=None)  # what the card holds is beside the point
     else:
         plan, situation = _planned(situation, done, script, index)
     state = State(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from advisor.diagnosis.conditions import all_hold
 from advisor.knowledge.schema import KnownAs, Remedy
 from advisor.language import ENGLISH, listed, say, spoken
@@ -15,6 +17,15 @@ from advisor.run.bound import Native
 from advisor.run.run import KnobValue
 
 QUANTIZE = "quantize-base"
+
+
+def elsewhere(situation: Situation) -> tuple[PlanStep, ...]:
+    """What helps against a failure of which the log shows that no memory was short, best first."""
+    failed = situation.predictor.crash.signature
+    named = next((one.remedies for one in situation.knowledge.signatures.signatures if one.id == failed), ())
+    by_id = {remedy.id: remedy for remedy in situation.remedies}
+    steps = (advice_step(by_id[name], situation) for name in named)
+    return tuple(replace(step, rank=number) for number, step in enumerate(steps, 1))
 
 
 def advice_step(remedy: Remedy, situation: Situation) -> PlanStep:
@@ -55,7 +66,10 @@ def _with_names(remedy: Remedy, situation: Situation) -> str:
     if unseen_length(remedy, situation):
         carrier = situation.now.built.natives.carrier(remedy.knob)
         return say("{title}: lower {key}", title=remedy.title, key=carrier.key if carrier is not None else remedy.knob)
-    if situation.now.built.natives.framework is not None:
+    carrier = situation.now.built.natives.carrier(remedy.knob) if remedy.kind == "manual" else None
+    if carrier is not None:
+        return say("{title} ({key})", title=remedy.title, key=carrier.key)
+    if situation.now.built.natives.framework is not None and remedy.kind != "manual":
         return remedy.title
     names = names_of(remedy.knob, situation.knowledge)[:MOST_NAMES]
     return say("{title} (often {names})", title=remedy.title, names=listed(names)) if names else remedy.title
@@ -116,7 +130,7 @@ def settled(remedy: Remedy, situation: Situation) -> bool:
 
 def _by_hand(remedy: Remedy, known: KnownAs | None, situation: Situation) -> str:
     """The remedy's sentences; where it means a setting that no dialect names, which setting to look for."""
-    if remedy.knob is None or remedy.kind == "data":
+    if remedy.knob is None or remedy.kind in ("data", "manual"):
         return " ".join(remedy.says.split())
     if (named := stated_by_name(remedy, situation)) is not None:
         return say(

@@ -376,7 +376,8 @@ def _basis(state: State, asked: DecidingQuestion | None) -> list[str]:
 def _again(state: State) -> list[str]:
     """What to record, what would settle a log that may deceive, and the documented case most like this one."""
     diagnosis, crash = state.diagnosis, state.crash
-    lines = wrap(_brief(diagnosis.record_next_time, 1), 2)
+    known = crash.verdict == "not_oom" and state.plan.steps  # what to do is known already
+    lines = [] if known else wrap(_brief(diagnosis.record_next_time, 1), 2)
     lines += [line for hint in crash.settle_by[:1] for line in wrap(say("To settle it: {hint}", hint=hint), 2, 4)]
     case = next((case for case in diagnosis.cases if case.alike), None)
     if case is not None:

@@ -144,8 +144,9 @@ def _stated(fact: SettingFact, knob: str, target: KnobValue, natives: Natives) -
 
 
 def _solved(rule: Expression, target: KnobValue, natives: Natives) -> list[str]:
-    """The value for which the expression is `target`, found by undoing it from the outside in."""
-    node, scope, wanted = rule.tree, RunScope(natives), target
+    """The value for which the branch that holds is `target`, found by undoing it from the outside in."""
+    scope, wanted = RunScope(natives), target
+    node, _ = _chosen(rule.tree, scope)
     if sum(isinstance(one, Name) and one.name == "value" for one in walk_tree(node)) != 1:
         return []
     while not isinstance(node, Name):

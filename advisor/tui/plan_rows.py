@@ -257,6 +257,8 @@ def bar_rows(state: State, phase: Phase | None, width: int, height: int, decides
     Where there is room for one memory alone: the one that `decides`, else the one that ran out.
     """
     plan = state.plan
+    if state.crash.verdict == "not_oom":
+        return rows(line(say("No memory was short; all of this is done by hand.")))
     if phase is None or not phase_rows(plan, phase, width):
         return [*unexplained(plan, width), Row(line(fit_words(plan)))]
     if height < FLAT:

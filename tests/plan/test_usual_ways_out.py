@@ -87,3 +87,10 @@ def test_a_run_that_only_evaluates_has_no_optimizer_no_loss_and_no_training_batc
     trained = {"lower-actor-micro-batch", "gradient-checkpointing", "fused-loss", "cpu-optimizer", "lora"}
     assert not trained & set(steps)
     assert trained & set(planned(EVALUATES.replace("do_predict", "do_train"), BARE, name="run.yaml"))
+
+
+def test_rows_without_a_cap_get_one_among_the_first_steps(planned: Planned) -> None:
+    uncapped = sft("Qwen/Qwen2.5-7B-Instruct").replace("--max_length 4096 ", "")
+    steps = planned(uncapped, BARE)
+    assert list(changes(steps["shorten-sequences"]).values()) == [(None, "2048")]
+    assert "shorten-sequences" in first(steps)

@@ -23,6 +23,8 @@ def check_references(shelf: Shelf) -> Iterator[Finding]:
         yield from _remedy(entry, shelf)
     for entry in shelf.of("case"):
         yield from _missing(entry, entry.value.remedies, shelf.ids("remedy"), "remedy", "remedies")
+    for entry in shelf.of("signature"):
+        yield from _missing(entry, entry.value.remedies, shelf.ids("remedy"), "remedy", "remedies")
     for entry in shelf.of("advisory"):
         named = [entry.value.cause] if entry.value.cause else []
         yield from _missing(entry, named, shelf.ids("cause"), "cause", "cause")
@@ -53,7 +55,7 @@ def check_remedies_applied(shelf: Shelf) -> Iterator[Finding]:
     """Remedies that no dialect can apply, and those that nothing leads to."""
     carried = {knob for setting in settings(shelf) for knob in (setting.fact.knob, *setting.fact.also) if knob}
     named = {name for entry in shelf.of("cause") for name in (*entry.value.remedies, *entry.value.folklore)}
-    named |= {name for entry in shelf.of("case") for name in entry.value.remedies}
+    named |= {name for kind in ("case", "signature") for entry in shelf.of(kind) for name in entry.value.remedies}
     for entry in shelf.of("remedy"):
         remedy: Remedy = entry.value
         if remedy.kind in APPLIED_BY_KEY and remedy.knob not in carried:

@@ -45,6 +45,8 @@ class Signature(Strict, frozen=True):
     within: tuple[str, ...] = ()
     """Literals of which one stands on each line that an entry without anchors may match; of an entry that may cover
     several lines, in each message once its white space is taken out."""
+    remedies: tuple[str, ...] = ()
+    """What helps where no memory was short, best first."""
 
 
 FrameTier = Literal["fallback", "launcher", "call", "worker", "operation", "stage"]

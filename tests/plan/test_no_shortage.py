@@ -1,0 +1,36 @@
+"""A failure that no memory advice would mend has steps of its own, done by hand; nothing in them speaks of memory."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.plan.planned import Planned
+
+TRL = (
+    "trl grpo --model_name_or_path Qwen/Qwen2.5-1.5B --dataset_name x/y --num_generations 8"
+    " --per_device_train_batch_size 2 --output_dir out\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("log", "first"),
+    [
+        ("OSError: [Errno 28] No space left on device: '/data/out/model.pt'\n", "free-disk"),
+        ("ValueError: The global train batch size (3 x 2) must be evenly divisible by 8.\n", "numbers-that-divide"),
+        ("torch.distributed.DistNetworkError: EADDRINUSE, message: address already in use\n", "free-port"),
+        ("RuntimeError: CUDA error: device-side assert triggered\n", "blocking-launch"),
+    ],
+)
+def test_what_is_no_shortage_has_the_steps_that_help_against_it(planned: Planned, log: str, first: str) -> None:
+    steps = planned(TRL, log)
+    assert next(iter(steps)) == first
+    assert not any(step["selected"] or step["changes"] for step in steps.values())
+
+
+def test_what_nobody_knows_a_way_out_of_has_no_step(planned: Planned) -> None:
+    assert not planned(TRL, "Traceback (most recent call last):\n  File \"a.py\", line 1\nKeyError: 'reward'\n")
+
+
+def test_the_setting_that_has_to_divide_is_named(planned: Planned) -> None:
+    step = planned(TRL, "ValueError: batch size (3 x 2) must be evenly divisible by 8.\n")["numbers-that-divide"]
+    assert "num_generations" in str(step["title"])
