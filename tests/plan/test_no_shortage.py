@@ -34,3 +34,24 @@ def test_what_nobody_knows_a_way_out_of_has_no_step(planned: Planned) -> None:
 def test_the_setting_that_has_to_divide_is_named(planned: Planned) -> None:
     step = planned(TRL, "ValueError: batch size (3 x 2) must be evenly divisible by 8.\n")["numbers-that-divide"]
     assert "num_generations" in str(step["title"])
+
+
+@pytest.mark.parametrize(
+    ("log", "step"),
+    [
+        ("OSError: [Errno 122] Disk quota exceeded\n", "free-disk"),
+        (
+            "(autoscaler +9m1s) Error: No available node types can fulfill resource request {'GPU': 4.0}.\n",
+            "match-resources",
+        ),
+        ("ValueError: Total available GPUs 4.0 is less than total desired GPUs 8\n", "match-resources"),
+        ("gcs_rpc_client.h:151: Failed to connect to GCS at address 10.0.0.7:6379 within 5 seconds.\n", "ray-head"),
+    ],
+)
+def test_disk_quotas_and_a_ray_that_lacks_something_are_told(planned: Planned, log: str, step: str) -> None:
+    assert next(iter(planned(TRL, log))) == step
+
+
+def test_sizes_that_do_not_match_are_no_shortage_without_their_class_too(planned: Planned) -> None:
+    cut = "The size of tensor a (4100) must match the size of tensor b (2049) at non-singleton dimension 1\n"
+    assert not planned(TRL, cut)
