@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -106,11 +105,9 @@ def test_a_mistake_is_told_with_its_line(text: str) -> None:
         entries(text)
 
 
-@pytest.mark.skipif(sys.version_info < (3, 11), reason="tomllib is of 3.11")
 @given(st.text(max_size=40))
 def test_a_text_that_is_written_is_read_as_the_standard_parser_reads_it(text: str) -> None:
-    import tomllib
-
+    tomllib = pytest.importorskip("tomllib")  # of Python 3.11
     from advisor.script.document import Changes
     from advisor.script.toml_edit import TomlEditor
 
