@@ -67,3 +67,18 @@ def test_the_file_of_a_part_is_read_below_its_name(tmp_path: Path) -> None:
     assert run.framework == "prime-rl"
     assert run.model is not None
     assert (run.model.name, run.knobs["actor.tokens_per_gpu"].value) == ("Qwen3-8B", 16384)
+
+
+@pytest.mark.parametrize(
+    ("engines", "cards"),
+    [
+        ("num_infer_nodes = 1\nnum_infer_replicas = 3\n", 24),
+        ("num_infer_replicas = 2\n\n[inference.deployment]\nprefill_nodes_per_replica = 4\n", 80),
+        ("", 8),
+    ],
+)
+def test_engine_nodes_count_replicas_and_parts(tmp_path: Path, engines: str, cards: int) -> None:
+    file = tmp_path / "rl.toml"
+    file.write_text("[orchestrator]\nbatch_size = 8\n\n[deployment]\nnum_train_nodes = 2\n" + engines)
+    run = run_of(file)
+    assert (run.topology.actor_gpus, run.topology.rollout_gpus) == (16, cards)
