@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Container, Mapping, Sequence
 from math import prod
 from typing import Any
@@ -31,7 +32,7 @@ from advisor.run.implied import stated_topology
 from advisor.run.mechanics import UNKNOWN, FilledMechanics, assumed_mechanics, mechanics_of, usual_trainer
 from advisor.run.recipe import recipe_of
 from advisor.run.run import Knob, ModelShape, Run, Topology, Unread
-from advisor.run.shape import bits_in_name, find_shape, without_head
+from advisor.run.shape import bits_in_name, find_shape, match_alias, without_head
 from advisor.run.topology import read_topology, too_few
 from advisor.run.uncounted import uncounted
 from advisor.run.unknown_keys import unknown_keys, unknown_note
@@ -119,6 +120,8 @@ def build_run(inputs: RunInputs) -> BuiltRun:
     path = natives.carrier("model.path")
     stated = None if path is None or path.value is None else str(path.value)
     name = inputs.model_name or stated or _path_ending(natives, "model.path")
+    if name is None and framework is None and launch is not None:
+        name = _named_model(launch, inputs.models)
     shape = inputs.tables.once(("shape", name), lambda: find_shape(name or "", inputs.models)) if name else None
     shape = shape if shape is None or recipe.head == "vocabulary" else without_head(shape)
     if inputs.sized:
@@ -227,6 +230,17 @@ def _as_quoted(framework: Framework | None, launch: Launch | None) -> Launch | N
         "{framework} does not start without {key}: this is a part of the launch, and the rest is not known", **told
     )
     return replace(launch, partial=True, notes=(*launch.notes, note))
+
+
+_OF_MODEL = re.compile(r"(?:^|[._-])(?:model|pretrain|base_model|policy|actor|llm)", re.IGNORECASE)
+_OF_ANOTHER = re.compile(r"critic|reward|\b(?:rm|ref)_|reference|teacher|draft|judge|value|tokenizer", re.IGNORECASE)
+
+
+def _named_model(launch: Launch, models: Sequence[ModelFact]) -> str | None:
+    """What a launch without a dialect trains: a value that is a known model, under a key that speaks of one."""
+    named = (s for s in launch.effective().values() if s.resolved and _OF_MODEL.search(s.key.lstrip("-")))
+    texts = [s.text for s in named if not _OF_ANOTHER.search(s.key)]
+    return next((text for text in texts if len(text) < 300 and match_alias(text, models) is not None), None)
 
 
 def _shows_all(recognised: Recognised, launch: Launch | None) -> bool:

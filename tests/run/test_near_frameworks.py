@@ -9,6 +9,7 @@ import pytest
 from advisor.knowledge import load_knowledge
 from advisor.run.dialect import recognise
 from advisor.script.reader import read_script
+from advisor.session import SessionRequest, open_session
 
 OTHERS = {
     # allenai/open-instruct@e6c3044a scripts/train/debug/grpo_fast.sh
@@ -20,8 +21,6 @@ OTHERS = {
     "oat": "python -m oat.experiment.main --gpus 8 --collocate --vllm_gpu_ratio 0.45 --gradient-checkpointing "
     "--flash-attn --bf16 --zero-stage 2 --ref_offload --pretrain Qwen/Qwen2.5-7B --rollout_batch_size 128 "
     "--train_batch_size 128 --train_batch_size_per_device 1 --rnd-seed --learning_rate 1e-6 --num_samples 8",
-    "prime-rl": "uv run rl @ configs/rl.toml --trainer.model.ac --inference.gpu-memory-utilization 0.8 "
-    "--orchestrator.batch-size 128",
     "pipeline-rl": "python -m pipelinerl.launch output_dir=out actor.llm_max_rollouts=64 finetune.train_batch_size=1 "
     "finetune.gradient_accumulation_passes=1024 model_path=Qwen/Qwen2.5-7B world.actor_fraction=4",
     # NVIDIA/NeMo-Aligner docs
@@ -78,3 +77,22 @@ def test_a_config_of_another_project_is_unknown(project: str, tmp_path: Path) ->
 )
 def test_a_fork_and_a_pasted_part_are_known_by_their_words(text: str, framework: str, tmp_path: Path) -> None:
     assert framework_of(text, tmp_path / "run.sh") == framework
+
+
+@pytest.mark.parametrize(
+    ("words", "model"),
+    [
+        ("fastchat/train/train_mem.py --model_name_or_path meta-llama/Llama-2-7b-hf --data_path x", "Llama-2-7B"),
+        (
+            "train_ppo.py --rm_pretrain Qwen/Qwen2.5-0.5B --pretrain Qwen/Qwen2.5-7B",
+            "Qwen2.5-7B",
+        ),
+        ("train_mine.py --tokenizer_model Qwen/Qwen2.5-7B --lr 1e-6 --batch 8", None),
+    ],
+)
+def test_an_unknown_launch_has_the_model_that_it_names(words: str, model: str | None, tmp_path: Path) -> None:
+    script = tmp_path / "run.sh"
+    script.write_text(f"torchrun --nproc_per_node 8 {words}\n")
+    run = open_session(SessionRequest(script, planned=False)).run
+    assert run.framework == "unknown"
+    assert (run.model.name if run.model is not None else None) == model
