@@ -44,7 +44,7 @@ from advisor.units import GIB, show_bytes
 from advisor.words import BASIS_TITLES, PHASE_TITLES, Phase, Results
 
 if TYPE_CHECKING:
-    from advisor.session import State
+    from advisor.state import State
 
 
 _RESULTS, _SAVES, _BASIS = 8, 13, 10

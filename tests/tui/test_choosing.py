@@ -6,7 +6,7 @@ import pytest
 from textual import events
 
 from advisor.recent import recent_in
-from advisor.session import State
+from advisor.state import State
 from advisor.tui.choose_view import ChooseScreen, FilesView, PasteView
 from advisor.tui.machine_view import MachineScreen
 from advisor.tui.ui_state import Offers

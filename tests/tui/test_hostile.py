@@ -12,7 +12,7 @@ from advisor.hostile import cells
 from advisor.machine.live import GaugeSnapshot
 from advisor.recent import FoundFile, Recent, RecentRun
 from advisor.report import layout
-from advisor.session import State
+from advisor.state import State
 from advisor.tui import (
     breadcrumb,
     choose_view,
