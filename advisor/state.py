@@ -43,10 +43,11 @@ from advisor.request import (
     earlier_run,
     other_launches,
 )
-from advisor.run.bound import keys_of_knobs, native
+from advisor.run.bound import keys_of_knobs
 from advisor.run.build import RunInputs
 from advisor.run.dialect import Recognised, no_place
 from advisor.run.implied import shown_by_frames
+from advisor.run.natives import native
 from advisor.run.run import Run
 from advisor.run.unread import unread_sharding
 from advisor.script.launch import Launch, Script

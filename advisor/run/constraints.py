@@ -6,9 +6,10 @@ from collections.abc import Container, Iterator, Sequence
 
 from advisor.knowledge.schema import Constraint
 from advisor.language import say
-from advisor.rules.expression import Call, Compare, Constant, Expression, Name, Not, Sum, as_number, joined, walk
-from advisor.run.bound import RunScope
+from advisor.rules.expression import Expression
+from advisor.rules.tree import Call, Compare, Constant, Name, Not, Sum, as_number, joined, walk
 from advisor.run.build import BuiltRun
+from advisor.run.natives import RunScope
 
 Stands = tuple[str, int]
 """Where a constraint is written: its key ("" for the dialect's own), and which one of them."""
