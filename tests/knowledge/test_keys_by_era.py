@@ -22,6 +22,7 @@ WHERE_GIVEN = "counted only where a launch gives it"
 LISTED: dict[tuple[str, str], str] = {
     ("areal", "actor.scheduling_strategy.type"): SINGLE_CONTROLLER,
     ("areal", "rollout.scheduling_strategy.type"): SINGLE_CONTROLLER,
+    ("easyr1", "worker.actor.use_kl_loss"): "the program sets it from algorithm.use_kl_loss",
     ("ms-swift", "quant_bits"): OTHER_COMMANDS,
     ("ms-swift", "truncation_strategy"): "GRPO takes only 'left' there",
     ("ms-swift", "vllm_device"): READ_BY_NOBODY,
