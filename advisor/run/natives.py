@@ -15,7 +15,7 @@ from advisor.machine.inventory import Machine
 from advisor.rules.tree import RuleValue, as_number
 from advisor.run.run import Knob, KnobSource, KnobValue, ModelShape, Topology
 from advisor.run.values import parse_value
-from advisor.script.document import Setting
+from advisor.script.document import Setting, without_dashes
 
 LauncherPrefix = "--"
 LibraryPrefix = "library."
@@ -24,8 +24,11 @@ EnvironmentPrefix = "$"
 
 
 def native(key: str) -> str:
-    """A setting's key as the dialects write it: without the dashes of an option or the mark of accelerate's file."""
-    return key.lstrip("-").removeprefix("accelerate:")
+    """A setting's key as the dialects write it: without the dashes of an option or the mark of accelerate's file.
+
+    A dotted option in kebab case (`--trainer.model.seq-len`) has the name that it has in a file.
+    """
+    return without_dashes(key).removeprefix("accelerate:")
 
 
 OF_ROLLOUTS = ("rollout.", "sync.", "weight_sync.")

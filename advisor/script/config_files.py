@@ -26,6 +26,7 @@ from advisor.script.launcher import is_other_work
 from advisor.script.written_file import WrittenFile, find_written, written_settings
 
 _YAML = (".yaml", ".yml")
+_KINDS: dict[str, DocumentKind] = {".json": "json", ".toml": "toml"}
 OPTIONS = ("--config", "--config_file")
 """Options that name a config file."""
 
@@ -119,8 +120,12 @@ def _named(launcher: Mapping[str, str], own: Sequence[Setting], positional: Sequ
     if overlay:
         yield overlay
     for word in positional:
-        if word.endswith((*_YAML, ".json")):
+        if word.endswith((*_YAML, ".json", ".toml")):
             yield _Named("", word)
+    for setting in own:  # pydantic-config: `--trainer @ trainer.toml`, the file of a part
+        words = setting.value if isinstance(setting.value, tuple) else ()
+        if words[:1] == ("@",) and words[1:2] and words[1].endswith(".toml"):
+            yield _Named(setting.key, words[1], f"{_bare(setting.key)}.")
     for key, value in values.items():
         bare = _bare(key)
         if bare in ("config", "config_file") and value.endswith((*_YAML, ".json")):
@@ -164,7 +169,7 @@ def _overlay(values: Mapping[str, str]) -> _Named | None:
 
 
 def _read(files: Files, named: _Named, base: Path, folder: str, out: Followed, beside: str = "") -> None:
-    kind: DocumentKind = "json" if named.name.endswith(".json") else "yaml"
+    kind = _KINDS.get(posixpath.splitext(named.name)[1], "yaml")
     names = [posixpath.join(beside, named.name), named.name] if beside else [named.name]
     number = next((found for name in names if (found := files.find(name, base, kind, folder)) is not None), None)
     shown = clean_line(named.name)

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from advisor.hostile import clean_line
 from advisor.language import say
 
-DocumentKind = Literal["shell", "yaml", "json", "python"]
+DocumentKind = Literal["shell", "yaml", "json", "toml", "python"]
 Origin = Literal["command", "file", "environment", "default", "log"]
 """Where a setting is decided: command line, followed config file, environment, the code, or read in a log."""
 Value = str | tuple[str, ...]
@@ -80,6 +80,12 @@ class Setting(Struct, frozen=True):
         if isinstance(self.value, tuple):
             return " ".join(self.value) if self.value else "true"
         return self.value
+
+
+def without_dashes(key: str) -> str:
+    """A key without the dashes of an option; a dotted option in kebab case as it is called in a file."""
+    bare = key.lstrip("-")
+    return bare.replace("-", "_") if key.startswith("--") and "." in bare else bare
 
 
 class Edit(Struct, frozen=True):

@@ -14,6 +14,7 @@ from advisor.script.keyed_edit import KeyedEditor
 from advisor.script.launch import Script
 from advisor.script.proof import differences
 from advisor.script.reader import FOLLOWED, in_memory
+from advisor.script.toml_edit import TomlEditor
 
 if TYPE_CHECKING:
     from advisor.script.shell import ShellLaunch
@@ -71,7 +72,8 @@ def _python(script: Script, wanted: Sequence[EditRequest], changes: Changes) -> 
 
 def _keyed(script: Script, number: int, wanted: Sequence[EditRequest], changes: Changes, prefix: str = "") -> None:
     document = script.documents[number]
-    editor = KeyedEditor(read_keyed(document), document, number, changes, prefix)
+    made = TomlEditor if document.kind == "toml" else KeyedEditor
+    editor = made(read_keyed(document), document, number, changes, prefix)
     for item in wanted:
         _only_settings(item, document)
     editor.settings(wanted)

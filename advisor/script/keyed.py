@@ -82,7 +82,11 @@ class Keyed(Struct):
 
 
 def read_keyed(document: Document) -> Keyed:
-    """A YAML or JSON document to the byte. Raises ScriptError."""
+    """A YAML, JSON or TOML document to the byte. Raises ScriptError."""
+    if document.kind == "toml":
+        from advisor.script.toml_file import read_toml
+
+        return read_toml(document)
     return read_json(document) if document.kind == "json" else read_yaml(document)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 
 from msgspec.structs import replace
 
@@ -119,6 +120,8 @@ def _program(words: Sequence[str], at: int) -> LauncherMatch | None:
         return LauncherMatch("program", words[at], at + 1)
     if name.endswith((".sh", ".bash")):
         return LauncherMatch("file", words[at], at)
+    if any(word == "@" and file.endswith(".toml") for word, file in pairwise(words[at + 1 :])):
+        return LauncherMatch("program", words[at], at + 1)  # a console script that pydantic-config configures
     return None
 
 

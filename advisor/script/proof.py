@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from advisor.hostile import clean_line
 from advisor.language import clauses, mark, say
-from advisor.script.document import EditRefused, EditRequest, Rewrite, ScriptError, Value, apply_edits
+from advisor.script.document import EditRefused, EditRequest, Rewrite, ScriptError, Value, apply_edits, without_dashes
 from advisor.script.launch import Launch, Script
 from advisor.script.reader import FOLLOWED, read_again
 
@@ -185,7 +185,7 @@ def _values(launch: Launch) -> dict[str, Value | None]:
 
 def _bare(key: str) -> str:
     """A key without markers and dashes, so that an added `--key` is the `key` that was asked for."""
-    return key if key.startswith(FOLLOWED) else key.lstrip("+").lstrip("-")
+    return key if key.startswith(FOLLOWED) else without_dashes(key.lstrip("+"))
 
 
 def _shown(value: object) -> str:

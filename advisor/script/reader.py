@@ -19,7 +19,7 @@ from advisor.script.launch import Launch, Script
 
 _SUFFIXES: dict[str, DocumentKind] = {
     ".sh": "shell", ".bash": "shell", ".slurm": "shell", ".sbatch": "shell",
-    ".yaml": "yaml", ".yml": "yaml", ".json": "json", ".py": "python",
+    ".yaml": "yaml", ".yml": "yaml", ".json": "json", ".toml": "toml", ".py": "python",
 }  # fmt: skip
 _SHEBANG = re.compile(rb"#!\s*\S*?(?:/env\s+(?:-S\s+)?)?(\w+)[\d.]*\s")
 
@@ -103,7 +103,7 @@ def _shell(files: Files, path: Path, positional: tuple[str, ...]) -> Script:
 
 
 def config_launch(files: Files, number: int, environment: Mapping[str, str] | None = None) -> Launch:
-    """A YAML, JSON or Python file as one launch. Raises ScriptError where it is not well-formed."""
+    """A YAML, JSON, TOML or Python file as one launch. Raises ScriptError where it is not well-formed."""
     document = files.documents[number]
     if document.kind == "python":
         from advisor.script.python_file import python_launch, read_python

@@ -75,7 +75,8 @@ class ShellEditor:
         keys = {argument.key for argument in self.launch.arguments}
         if bare in keys or bare.startswith("-"):
             return marker, bare
-        return marker, next((known for known in (f"--{bare}", f"-{bare}") if known in keys), bare)
+        kebab = f"--{bare.replace('_', '-')}"
+        return marker, next((known for known in (f"--{bare}", f"-{bare}", kebab) if known in keys), bare)
 
     def change(self, argument: Argument, wanted: EditRequest, value: Value) -> None:
         if argument.value == value:

@@ -29,6 +29,7 @@ PROGRAMS = {
     "skyrl": "python3 -m skyrl.train.entrypoints.main_base",
     "unsloth": "",
     "torchtune": "tune run --nproc_per_node 8 full_finetune_distributed",
+    "prime-rl": "uv run rl @ rl.toml",
     "agilerl": "",
     "roll": "",
     "open-reasoner-zero": "",
@@ -83,6 +84,7 @@ OWN: dict[str, dict[str, object]] = {
         "micro_forward_batch_size": 1,
     },
     "unsloth": {"from_pretrained.fast_inference": "True"},
+    "prime-rl": {"deployment.num_train_gpus": 4, "deployment.num_infer_gpus": 4, "orchestrator.batch_size": 128},
     "agilerl": {
         "offload_trainer_during_rollout": "true",
         "use_memory_efficient_params": "true",

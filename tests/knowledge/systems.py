@@ -36,7 +36,7 @@ def text() -> str:
             f"{len(dialect.settings) + len(dialect.environment)} | {cases[dialect.framework] or '–'} |"
         )
     others = sum(cases.values()) - sum(cases[dialect.framework] for dialect in knowledge.frameworks)
-    lines.append(f"| anything else | shell, YAML, JSON, Python | – | – | as written | {others} |")
+    lines.append(f"| anything else | shell, YAML, JSON, TOML, Python | – | – | as written | {others} |")
     return "\n".join(lines) + "\n"
 
 

@@ -18,6 +18,7 @@ NEWER_WORKERS = "read there by the new engine workers alone, or by another backe
 SINGLE_CONTROLLER = "read there by the single controller alone"
 UNWRITTEN = "read there, and written in none of the files that the list is made of"
 OF_FORKS = "of forks, which were cut from that version; upstream has no such key"
+OF_MEGATRON = "read by mcore_adapter, whose arguments stand beside the trainer's"
 WHERE_GIVEN = "counted only where a launch gives it"
 LISTED: dict[tuple[str, str], str] = {
     ("areal", "actor.scheduling_strategy.type"): SINGLE_CONTROLLER,
@@ -41,6 +42,15 @@ LISTED: dict[tuple[str, str], str] = {
 }
 """Keys that some version lists and that the dialect leaves out there, and why."""
 UNLISTED: dict[tuple[str, str], str] = {
+    ("llamafactory", "tensor_model_parallel_size"): OF_MEGATRON,
+    ("llamafactory", "pipeline_model_parallel_size"): OF_MEGATRON,
+    ("llamafactory", "expert_model_parallel_size"): OF_MEGATRON,
+    ("llamafactory", "context_parallel_size"): OF_MEGATRON,
+    ("llamafactory", "sequence_parallel"): OF_MEGATRON,
+    ("llamafactory", "recompute_granularity"): OF_MEGATRON,
+    ("llamafactory", "use_distributed_optimizer"): OF_MEGATRON,
+    ("llamafactory", "optimizer_cpu_offload"): OF_MEGATRON,
+    ("llamafactory", "optimizer_offload_fraction"): OF_MEGATRON,
     ("nemo-rl", "policy.megatron_cfg.use_fused_linear_logprobs"): UNWRITTEN,
     ("nemo-rl", "policy.megatron_cfg.fine_grained_activation_offloading"): UNWRITTEN,
     ("torchtune", "tokenizer.max_seq_len"): UNWRITTEN,
@@ -51,6 +61,10 @@ UNLISTED: dict[tuple[str, str], str] = {
     ("trl", "dataset_streaming"): "read by trl's own scripts, whose arguments stand beside the trainers'",
     ("trl", "max_pixels"): OF_FORKS,
     ("trl", "max_seq_length"): WHERE_GIVEN,
+    ("verl", "rllm.rollout.n"): OF_FORKS,
+    ("verl", "rllm.data.train_batch_size"): OF_FORKS,
+    ("verl", "rllm.data.max_prompt_length"): OF_FORKS,
+    ("verl", "rllm.data.max_response_length"): OF_FORKS,
     ("verl", "actor_rollout_ref.rollout.n_agent"): OF_FORKS,
     ("verl", "data.n_samples"): OF_FORKS,
 }

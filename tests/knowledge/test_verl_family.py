@@ -14,6 +14,7 @@ from advisor.folders import knowledge_folder
 from advisor.knowledge.schema import Constraint, Era, FrameTier, Framework, Idle, KnobFact, SettingFact, StatedMechanics
 from advisor.rules.expression import Expression, decode
 from advisor.rules.tree import Call, Compare, Node, RuleValue, joined
+from advisor.session import SessionRequest, open_session
 from advisor.words import Phase
 from tests.plain_yaml import plain_yaml
 
@@ -378,3 +379,15 @@ def test_offloads_move_bytes_to_the_host_and_do_not_relieve_the_update(dialect: 
         assert fact.moves["all"] == "host"
         assert fact.moves["actor_update"] == "none"
         assert fact.results == "unchanged"
+
+
+def test_rllms_own_names_win_over_those_of_verl(tmp_path: Path) -> None:
+    script = tmp_path / "run.sh"
+    script.write_text(
+        "python3 -m examples.train rllm/backend=verl rllm.algorithm.adv_estimator=grpo rllm.rollout.n=8 "
+        "actor_rollout_ref.rollout.n=4 rllm.data.max_response_length=4096 actor_rollout_ref.model.path=Qwen/Qwen3-4B "
+        "actor_rollout_ref.rollout.name=vllm actor_rollout_ref.actor.ppo_mini_batch_size=32\n"
+    )
+    run = open_session(SessionRequest(script, planned=False)).run
+    assert (run.framework, run.algorithm) == ("verl", "grpo")
+    assert (run.knobs["rollout.samples_per_prompt"].value, run.knobs["data.response_tokens"].value) == (8, 4096)

@@ -20,8 +20,6 @@ OTHERS = {
     "oat": "python -m oat.experiment.main --gpus 8 --collocate --vllm_gpu_ratio 0.45 --gradient-checkpointing "
     "--flash-attn --bf16 --zero-stage 2 --ref_offload --pretrain Qwen/Qwen2.5-7B --rollout_batch_size 128 "
     "--train_batch_size 128 --train_batch_size_per_device 1 --rnd-seed --learning_rate 1e-6 --num_samples 8",
-    "prime-rl": "uv run rl @ configs/rl.toml --trainer.model.ac --inference.gpu-memory-utilization 0.8 "
-    "--orchestrator.batch-size 128",
     "pipeline-rl": "python -m pipelinerl.launch output_dir=out actor.llm_max_rollouts=64 finetune.train_batch_size=1 "
     "finetune.gradient_accumulation_passes=1024 model_path=Qwen/Qwen2.5-7B world.actor_fraction=4",
     # NVIDIA/NeMo-Aligner docs

@@ -48,3 +48,11 @@ def test_a_recipe_of_trl_is_known_without_its_command(tmp_path: Path, text: str,
 )
 def test_a_config_of_another_trainer_is_not_trls(tmp_path: Path, text: str, framework: str) -> None:
     assert run_of(tmp_path, SHARED + text).framework == framework
+
+
+def test_llama_factory_on_megatron_is_no_neighbour_with_the_same_words(tmp_path: Path) -> None:
+    megatron = "tensor_model_parallel_size: 4\npipeline_model_parallel_size: 2\nsequence_parallel: true\n"
+    own = "stage: sft\nfinetuning_type: full\ntemplate: qwen\ndataset: a\ncutoff_len: 4096\n"
+    run = run_of(tmp_path, SHARED + own + megatron + "use_distributed_optimizer: true\nbias_activation_fusion: true\n")
+    assert (run.framework, run.mechanics.trainer) == ("llamafactory", "megatron")
+    assert (run.knobs["actor.tensor_parallel"].value, run.knobs["actor.pipeline_parallel"].value) == (4, 2)
