@@ -19,8 +19,8 @@ from advisor.machine.measure import measure
 from advisor.machine.ray_session import end_of
 from advisor.plan.patch import values_before
 from advisor.run.agreement import agreement, same_text
-from advisor.run.bound import native
 from advisor.run.dialect import Recognised, recognise
+from advisor.run.natives import native
 from advisor.run.run import Knob
 from advisor.script.launch import Launch, Script
 from advisor.script.reader import follow_module

@@ -13,7 +13,7 @@ from advisor.plan.patch import Patch, fits_name, report_name
 from advisor.report.markdown_report import markdown_report
 from advisor.script.document import Rewrite
 from advisor.script.write import refuse_changed, refuse_existing, write_file
-from advisor.session import State
+from advisor.state import State
 
 
 def destination_of(patch: Patch, output: str | None, here: bool) -> Path:

@@ -4,118 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
 from itertools import combinations
 
-from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.crash.evidence import Crash, stopped_without_a_word
-from advisor.diagnosis.advise import suspects
-from advisor.diagnosis.deciding import DecidingQuestion, deciding_question
-from advisor.diagnosis.diagnose import Diagnosed, diagnose
-from advisor.diagnosis.diagnosis import UNKNOWN, Diagnosis
-from advisor.diagnosis.facts import DiagnosisInputs
-from advisor.diagnosis.from_record import peaks_in
-from advisor.diagnosis.leaks import Faults
-from advisor.diagnosis.open_questions import (
-    SHARDING,
-    answered_sharding,
-    tree_answers,
-    with_answered_framework,
-    with_answered_version,
-    with_sharding,
-    with_version,
-)
-from advisor.diagnosis.vendor import tree_of, vendor_of
+from advisor.crash.evidence import Crash
 from advisor.knowledge import Knowledge, open_knowledge
 from advisor.language import listed, say
-from advisor.machine.inventory import Machine
-from advisor.memory.attribution import attribute
-from advisor.memory.cells import Ledger, Match, Place
-from advisor.memory.fit import PLACES, Died, Fit
-from advisor.memory.predict import Predictor
-from advisor.plan.by_hand import elsewhere
 from advisor.plan.own_number import Fitting, fitting_numbers, with_number
-from advisor.plan.patch import Patch, make_patch, placed
-from advisor.plan.plan import Plan, PlanStep
-from advisor.plan.situation import Situation
-from advisor.plan.solve import finish, make_plan
+from advisor.plan.patch import Patch, make_patch
+from advisor.plan.plan import PlanStep
+from advisor.plan.solve import finish
 from advisor.request import (
     OnProgress,
     SessionRequest,
     config_module,
-    earlier_run,
     machine_for,
-    other_launches,
     pick_launch,
     read_crash_of,
     silent,
     stated_libraries,
 )
-from advisor.run.bound import keys_of_knobs, native
-from advisor.run.build import RunInputs
-from advisor.run.dialect import Recognised, no_place
-from advisor.run.implied import shown_by_frames
-from advisor.run.run import Run
-from advisor.run.unread import unread_sharding
 from advisor.script.document import EditRequest
-from advisor.script.launch import Launch, Script
+from advisor.script.launch import Script
 from advisor.script.reader import read_script
-from advisor.watch.measured import Measured, measured_in, with_phase
-from advisor.words import GENERATING, PHASES, speak_of
+from advisor.state import State, settled, state_of
 
 __all__ = ["OnProgress", "SessionRequest", "State"]
-
-OF_A_DEATH = ("memory", "ended", "seen", "phase", "first_step", "course")
-"""Questions of which an answer says that the run died."""
-MOST_PLANS = 3
-"""Plans made before one is taken whose steps cannot all be written."""
-
-
-class State(Struct, frozen=True):
-    """Everything a face shows. Immutable: each change gives a new State."""
-
-    asked: SessionRequest
-    knowledge: Knowledge
-    machine: Machine
-    script: Script | None
-    launch_index: int
-    run: Run
-    crash: Crash
-    ledger: Ledger
-    attribution: tuple[Match, ...]
-    diagnosis: Diagnosis
-    plan: Plan
-    answers: Mapping[str, str]
-    """Question id → the user's own answer."""
-    situation: Situation | None = None
-    """What the plan was made for; toggles compute with it."""
-    measured: Measured | None = None
-    """What the record of `watch` says, where one was given."""
-
-    @property
-    def launch(self) -> Launch | None:
-        """The launch that is being diagnosed."""
-        return self.script.launches[self.launch_index] if self.script is not None and self.script.launches else None
-
-    def deciding(self) -> DecidingQuestion | None:
-        """The open question that decides most; None where a line of the log settled the cause."""
-        path = self.diagnosis.path
-        if self.situation is None or self.crash.verdict == "not_oom" or (path and path[-1].is_a_fact("log")):
-            return None
-        return deciding_question(path, self.knowledge.tree, self.situation.facts, tree_answers(self.answers))
-
-    def to_ask(self) -> tuple[str, ...]:
-        """Ids of the open questions on which cause or sums rest, the one that decides most first.
-
-        A documented case that agrees in every fact decides the cause, too.
-        """
-        deciding, opened = self.deciding(), self.diagnosis.open_questions
-        known = any(case.agree == case.of for case in self.diagnosis.cases)
-        asked = [deciding.step.question] if deciding is not None and not known else []
-        return tuple(one for one in (*asked, *(SHARDING,) * (SHARDING in opened)) if one not in self.answers)
-
 
 OnPreview = Callable[[State], None]
 """Given what the ends of long logs prove, while the rest of them is still to be read."""
@@ -157,7 +72,9 @@ def _diagnosed(
     machine = machine_for(asked, knowledge, crash, script, index, tell)
     chosen = asked if module is None else replace(asked, launch=None)
     recognised, index = pick_launch(script, crash, chosen, knowledge, machine.libraries)
-    return _think(asked, knowledge, machine, script, index, recognised, crash, dict(asked.answers or {}))
+    answers = dict(asked.answers or {})
+    state = state_of(asked, knowledge, machine, script, index, recognised, crash, answers)
+    return accept(state, asked.accept)
 
 
 def answer(state: State, question: str, choice: str | None) -> State:
@@ -273,9 +190,6 @@ def _switched_as(before: State, now: State) -> State:
     return now
 
 
-# --- the way up ----------------------------------------------------------------------------------------------------
-
-
 def _again(state: State, answers: dict[str, str]) -> State:
     recognised, index = pick_launch(
         state.script,
@@ -284,171 +198,8 @@ def _again(state: State, answers: dict[str, str]) -> State:
         state.knowledge,
         state.machine.libraries,
     )
-    return _think(state.asked, state.knowledge, state.machine, state.script, index, recognised, state.crash, answers)
-
-
-def _think(
-    asked: SessionRequest,
-    knowledge: Knowledge,
-    machine: Machine,
-    script: Script | None,
-    index: int,
-    recognised: Recognised,
-    crash: Crash,
-    answers: dict[str, str],
-) -> State:
-    """From what was read to the plan."""
-    measured = measured_in(asked.record) if asked.record is not None else None
-    crash = _died_all_the_same(with_phase(crash, measured), answers)
-    knowledge = replace(knowledge, tree=tree_of(vendor_of(crash, machine, knowledge.gpus), knowledge.tree))
-    launch = script.launches[index] if script is not None and script.launches else None
-    recognised = with_answered_version(
-        _answered_dialect(recognised, answers, knowledge, machine, launch, crash), answers
-    )
-    shardings = knowledge.tree.sharding
-    frames = [f"{frame.file}:{frame.function}" for frame in crash.frames]
-    by_engine = keys_of_knobs(recognised.framework, recognised.era, crash.engine_figures)
-    printed = {**shown_by_frames(recognised.framework, frames), **by_engine, **crash.settings}
-    unread = unread_sharding(launch, shardings, answered_sharding(shardings, answers), frames)
-    paths = tuple(frame.file for frame in crash.frames)
-    faults = Faults(knowledge.advisories, machine, crash, assumed=answers.get("regression") == "yes")
-    died_at = _with_answered_phase(crash, answers)
-    known = knowledge.signatures.signatures
-    earlier = earlier_run(asked.logs, script, launch, crash, recognised)
-    predictor = Predictor(
-        RunInputs(
-            recognised,
-            launch,
-            machine,
-            knowledge.models,
-            printed,
-            asked.model,
-            knobs=asked.knobs,
-            frames=paths,
-            engine=crash.phase in GENERATING,
-            unread=unread,
-        ),
-        died_at,
-        asked.margin,
-        leaks=faults.knobs,
-        peaks=partial(peaks_in, measured, crash=died_at) if measured is not None else None,
-        limit=next((s.limit for s in known if s.id == crash.signature), "card"),
-        earlier=earlier.overrides,
-        doubt=earlier.said,
-        said=_said_place(crash, answers),
-    )
-    speak_of(predictor.built().run.recipe.answers)
-    now = predictor.predict()
-    refused = (say("Left out of your knowledge: {reason}", reason=sentence) for sentence in knowledge.refused)
-    others = other_launches(asked, script, index)
-    run = replace(now.run, notes=(*refused, *([others] if others else []), *now.run.notes))
-    matches = attribute(run, crash)
-    seen = predictor.predict(earlier.overrides)  # what the log saw
-    inputs = DiagnosisInputs(crash, run, machine, seen.ledger, matches, measured)
-    done = diagnose(inputs, knowledge, tree_answers(answers), predictor.measured.corrections)
-    asks = done.cause.memory != "none"
-    versioned = with_version(done.diagnosis, recognised, wanted=asks)
-    done = replace(done, diagnosis=with_sharding(versioned, run.unread, shardings, wanted=asks))
-    predictor.died = _died(died_at, done.diagnosis, _said_place(crash, answers))
-    situation = _situation(predictor, faults, knowledge, done)
-    if not asked.planned or done.cause.memory == "none":  # what is not a shortage gets no memory advice
-        plan = _no_plan(predictor)
-        if asked.planned and (steps := elsewhere(situation)):
-            plan = replace(plan, steps=steps, before=None)  # what the card holds is beside the point
-    else:
-        plan, situation = _planned(situation, done, script, index)
-    state = State(
-        asked,
-        knowledge,
-        machine,
-        script,
-        index,
-        run,
-        crash,
-        now.ledger,
-        matches,
-        done.diagnosis,
-        plan,
-        answers,
-        situation,
-    )
-    return accept(replace(state, measured=measured), asked.accept)
-
-
-def _died_all_the_same(crash: Crash, answers: Mapping[str, str]) -> Crash:
-    """The crash where the user says how the run died, of which the log bears no sign."""
-    said = {answer for name, answer in answers.items() if name in OF_A_DEATH} - {UNKNOWN, "none", "well", "hung"}
-    return stopped_without_a_word(crash) if said and crash.is_well and not crash.finished else crash
-
-
-def _answered_dialect(
-    recognised: Recognised,
-    answers: Mapping[str, str],
-    knowledge: Knowledge,
-    machine: Machine,
-    launch: Launch | None,
-    crash: Crash,
-) -> Recognised:
-    """The dialect with which the run is read: what the user answered counts where the launch bears no marks."""
-    keys = {*crash.settings, *(native(setting.key) for setting in (launch.settings if launch is not None else ()))}
-    libraries = {**crash.libraries, **machine.libraries}
-    paths = [frame.file for frame in crash.frames]
-    return with_answered_framework(recognised, answers, knowledge.frameworks, keys, libraries, paths)
-
-
-def _with_answered_phase(crash: Crash, answers: Mapping[str, str]) -> Crash:
-    """The crash in the phase that the user named, where the log shows none or another."""
-    given = next((phase for phase in PHASES if phase == answers.get("phase")), None)
-    return crash if given is None else replace(crash, phase=given, phase_among=())
-
-
-def _said_place(crash: Crash, answers: Mapping[str, str]) -> Place | None:
-    """The memory that ran out by the user's answer; None where the log says that none did."""
-    given = answers.get("memory")
-    return next((place for place in PLACES if place == given and crash.verdict != "not_oom"), None)
-
-
-def _died(crash: Crash, diagnosis: Diagnosis, said: Place | None) -> Died | None:
-    """Where the run ran out; None where neither log nor user says that it did, or nobody knows of which memory."""
-    by_log = crash.verdict == "oom"
-    if not (by_log or said) or diagnosis.memory in ("none", "unknown"):
-        return None
-    place = next((place for place in PLACES if place == diagnosis.memory), None)
-    return Died(place, diagnosis.phase, crash.steps_done == 0, by_log, bool(crash.steps_done))
-
-
-def _situation(predictor: Predictor, faults: Faults, knowledge: Knowledge, done: Diagnosed) -> Situation:
-    return Situation(
-        predictor,
-        knowledge,
-        done.facts,
-        done.cause.id,
-        done.diagnosis.phase,
-        "host" if done.diagnosis.memory == "host" else "gpu",
-        tuple(c.advisory for c in done.concerns if c.asks_for_a_step),
-        tuple(c.advisory for c in suspects(done.concerns) if not c.asks_for_a_step),
-        tuple(m.case for m in done.matched if m.same),
-        faults,
-    )
-
-
-def _no_plan(predictor: Predictor) -> Plan:
-    ledger = predictor.predict().ledger
-    return Plan((), ledger if not ledger.missing else None, None, predictor.margin, Fit("cannot_be_said"))
-
-
-def _planned(situation: Situation, done: Diagnosed, script: Script | None, index: int) -> tuple[Plan, Situation]:
-    """The plan with its places, made anew without whatever it chose and no file can carry."""
-    inputs = situation.predictor.inputs
-    because = no_place(inputs.recognised, inputs.launch)
-    for _ in range(MOST_PLANS):
-        plan = make_plan(situation, done.cause)
-        now = placed(plan, script, index, because)
-        lost = {one.id for one, other in zip(plan.steps, now.steps, strict=True) if one.selected and not other.selected}
-        if not lost:
-            return now, situation
-        situation = replace(situation, barred=situation.barred | lost)
-    return _settled(plan, situation, script, index), situation
+    now = state_of(state.asked, state.knowledge, state.machine, state.script, index, recognised, state.crash, answers)
+    return accept(now, state.asked.accept)
 
 
 def _with_steps(state: State, selected: Mapping[str, bool]) -> State:
@@ -456,13 +207,4 @@ def _with_steps(state: State, selected: Mapping[str, bool]) -> State:
         return state
     steps = [replace(step, selected=selected[step.id]) for step in state.plan.steps]
     plan = finish(state.situation, steps, state.plan.not_proposed, state.plan.beyond)
-    return replace(state, plan=_settled(plan, state.situation, state.script, state.launch_index))
-
-
-def _settled(plan: Plan, situation: Situation, script: Script | None, index: int) -> Plan:
-    """The plan with its places; computed again where a selected step has none, since it then does not count."""
-    because = no_place(situation.predictor.inputs.recognised, situation.predictor.inputs.launch)
-    now = placed(plan, script, index, because)
-    if [step.selected for step in now.steps] == [step.selected for step in plan.steps]:
-        return now
-    return placed(finish(situation, list(now.steps), plan.not_proposed, plan.beyond), script, index, because)
+    return replace(state, plan=settled(plan, state.situation, state.script, state.launch_index))

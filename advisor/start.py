@@ -24,7 +24,7 @@ from advisor.tui.ui_state import Offers
 
 if TYPE_CHECKING:
     from advisor.recent import Recent
-    from advisor.session import State
+    from advisor.state import State
 
 
 def run(parsed: argparse.Namespace) -> int:

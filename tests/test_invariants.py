@@ -6,6 +6,7 @@
 | JSON's sums, before and after · the ledgers | `test_json_has_the_bytes_of_the_ledgers` |
 | walls before · walls after, in text, Markdown, JSON | `test_before_and_after_stand_against_the_same_walls` |
 | text table · Markdown table · the app's bars · the ledger | `test_every_table_shows_the_same_sums` |
+| a step's saving in the app · in text and Markdown | `test_the_app_names_the_saving_that_the_reports_name` |
 | a step's saving · the difference of two ledgers | `test_a_step_saves_what_two_ledgers_differ_by` |
 | verdict · headline · `fits` · exit code of `estimate` | `test_headline_exit_code_and_json_say_the_same` |
 | headline · the sums below it | `test_the_headline_names_a_sum_of_the_table` |
@@ -31,12 +32,13 @@ from advisor.plan.situation import Situation
 from advisor.plan.solve import overrides_of
 from advisor.report.json_report import diagnose_json, encode, estimate_json
 from advisor.report.markdown_report import markdown_report
-from advisor.report.phrases import fit_sentence
+from advisor.report.phrases import fit_sentence, saves_word
 from advisor.report.short_report import short_report
 from advisor.report.text_report import estimate_report, text_report
 from advisor.run_file import sizing_of
 from advisor.session import State, open_session
 from advisor.tui.memory_view import memory_rows
+from advisor.tui.plan_rows import saving_words
 from advisor.units import show_gib
 from advisor.words import PHASE_TITLES
 from tests.plan.planned import asked_of
@@ -139,6 +141,21 @@ def _only(step: PlanStep) -> dict[str, str | None]:
 def _saved(step: PlanStep, before: Ledger, after: Ledger) -> dict[str, int]:
     found = difference(before, after, "host" if step.place == "host" else "gpu")
     return {phase: size for phase, size in found.items() if size}
+
+
+@every_story
+def test_the_app_names_the_saving_that_the_reports_name(name: str) -> None:
+    for step in opened(name).plan.steps:
+        report, app = saves_word(step), saving_words(step, step.headline)
+        assert bool(report) == bool(app), step.id
+        if report:
+            (one, unit, _), (other, same, _) = report.split(), app.split()
+            assert unit == same, step.id
+            assert abs(_signed(one) - _signed(other)) <= 0.05 * abs(_signed(one)) + 0.06, step.id
+
+
+def _signed(text: str) -> float:
+    return float(text.replace("−", "-"))
 
 
 @every_story

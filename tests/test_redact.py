@@ -119,10 +119,10 @@ def test_any_text_is_only_ever_shortened_to_stars(text):
 @pytest.mark.parametrize(
     "piece", ["token", "key ", 'token="', "://", "://a:", "eyJ", "hf_", "basic ", "\\", "-----BEGIN PRIVATE KEY-----"]
 )
-def test_a_megabyte_made_to_mislead_takes_no_longer_than_any_other(piece):
+def test_a_long_text_made_to_mislead_takes_no_longer_than_any_other(piece):
     begun = time.process_time()
-    redact(piece * (1_000_000 // len(piece)))
-    assert time.process_time() - begun < 4
+    redact(piece * (300_000 // len(piece)))
+    assert time.process_time() - begun < 2
 
 
 @pytest.mark.parametrize("name", SECRETS)

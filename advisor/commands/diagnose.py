@@ -11,7 +11,7 @@ from advisor.hostile import clean_line
 from advisor.language import listed, say
 
 if TYPE_CHECKING:
-    from advisor.session import State
+    from advisor.state import State
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -14,8 +14,8 @@ from advisor.commands.streams import tell, usable
 from advisor.exits import Refusal
 from advisor.hostile import clean_line
 from advisor.language import listed, say
-from advisor.session import State
 from advisor.session_store import SavedSession, latest, load, with_switches
+from advisor.state import State
 from advisor.words import os_words
 
 

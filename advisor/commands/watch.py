@@ -16,7 +16,7 @@ from advisor.language import say
 from advisor.words import os_words
 
 if TYPE_CHECKING:
-    from advisor.session import State
+    from advisor.state import State
     from advisor.watch.request import WatchRequest
 
 PROGRAM = "rl-oom-advisor watch"

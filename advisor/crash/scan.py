@@ -86,7 +86,7 @@ def scan(source: LogSource, catalogue: Catalogue, progress: Callable[[int], None
 
     `progress` is called now and then with the bytes read so far.
     """
-    run = _Scan(catalogue)
+    run = _Scan(catalogue, head=0 if source.is_part else HEAD)
     searcher = Searcher(catalogue.triggers)
     with LogReader(source) as reader:
         while run.step(reader, searcher):
@@ -100,8 +100,9 @@ def scan(source: LogSource, catalogue: Catalogue, progress: Callable[[int], None
 class _Scan:
     """One pass over one log: what is read is searched for literals, then the lines of the hits are looked at."""
 
-    def __init__(self, catalogue: Catalogue) -> None:
-        self.catalogue = catalogue
+    def __init__(self, catalogue: Catalogue, head: int) -> None:
+        """`head`: bytes of the beginning whose lines are kept; none where the log does not begin there."""
+        self.catalogue, self.longest_head = catalogue, head
         self.window = ByteWindow()
         self.window.room(_ROOM).release()
         self.head = bytearray()
@@ -132,8 +133,8 @@ class _Scan:
         begin = window.size
         room = window.room(CHUNK)
         window.extend(reader.read_into(room))
-        if len(self.head) < HEAD:
-            self.head += room[: min(HEAD - len(self.head), window.size - begin)]
+        if len(self.head) < self.longest_head:
+            self.head += room[: min(self.longest_head - len(self.head), window.size - begin)]
         room.release()
         begin = self._passed_over(begin)
         if begin < window.size:

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 from advisor.diagnosis.fact import Fact, Facts
 from advisor.language import clauses
-from advisor.rules.expression import Call, Expression, Joint, Name, Node, Not, RuleValue, joined, truth, walk
+from advisor.rules.expression import Expression
+from advisor.rules.tree import Call, Joint, Name, Node, Not, RuleValue, joined, truth, walk
 
 
 class FactScope:

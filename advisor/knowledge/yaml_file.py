@@ -15,7 +15,8 @@ from msgspec import Struct
 from advisor.bounded_yaml import UnboundedYamlError, check_bounds
 from advisor.hostile import clean
 from advisor.language import mark, say
-from advisor.rules.expression import ExpressionError, decode
+from advisor.rules.expression import decode
+from advisor.rules.parser import ExpressionError
 
 T = TypeVar("T")
 At = tuple[str | int, ...]

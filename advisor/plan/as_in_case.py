@@ -16,10 +16,10 @@ from advisor.plan.propose import present
 from advisor.plan.reported import reported_by
 from advisor.plan.situation import Situation
 from advisor.plan.steps import change_of
-from advisor.rules.expression import as_number
-from advisor.run.bound import Native, in_era
+from advisor.rules.tree import as_number
 from advisor.run.constraints import newly_broken, no_effect
 from advisor.run.dialect import other_name
+from advisor.run.natives import Native, in_era
 from advisor.run.values import parse_value, spell
 
 _HELPED = ("confirmed", "plausible")

@@ -13,7 +13,7 @@ from advisor.plan.options import unseen_length
 from advisor.plan.patch import not_written
 from advisor.plan.plan import Change, PlanStep
 from advisor.plan.situation import Situation
-from advisor.run.bound import Native
+from advisor.run.natives import Native
 from advisor.run.run import KnobValue
 
 QUANTIZE = "quantize-base"

@@ -9,10 +9,11 @@ from msgspec.structs import replace
 
 from advisor.diagnosis.fact import Facts
 from advisor.knowledge.schema import NewValue
-from advisor.rules.expression import Constant, Expression, as_number
-from advisor.run.bound import Native, RunScope
+from advisor.rules.expression import Expression
+from advisor.rules.tree import Constant, as_number
 from advisor.run.build import BuiltRun
 from advisor.run.constraints import scope_of
+from advisor.run.natives import Native, RunScope
 from advisor.run.run import KnobValue
 
 MOST = 24

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 
 from advisor.knowledge.schema import Knowledge, Remedy
 from advisor.plan.situation import Situation
-from advisor.run.bound import Native
+from advisor.run.natives import Native
 from advisor.run.run import KnobValue
 from advisor.run.values import parse_value
 

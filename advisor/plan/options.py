@@ -18,10 +18,10 @@ from advisor.plan.partners import Joined, forms
 from advisor.plan.reported import Reported, documented_values, is_number, of_framework
 from advisor.plan.situation import Situation
 from advisor.rules.expression import Expression
-from advisor.run.bound import EnvironmentPrefix, Native, Natives, default_of
 from advisor.run.build import BuiltRun
 from advisor.run.constraints import divisors_of, newly_broken, newly_in_doubt, no_effect, violations
 from advisor.run.conversion import conversions, from_knob, meaning, speaks_in_words, words_of
+from advisor.run.natives import EnvironmentPrefix, Native, Natives, default_of
 from advisor.run.run import KnobValue
 from advisor.run.values import parse_value, spell
 

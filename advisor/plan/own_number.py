@@ -17,7 +17,7 @@ from advisor.plan.select import seen_from
 from advisor.plan.situation import Situation
 from advisor.plan.solve import overrides_of
 from advisor.plan.steps import step_of
-from advisor.rules.expression import as_number
+from advisor.rules.tree import as_number
 from advisor.run.values import parse_value
 
 DIGITS = 12

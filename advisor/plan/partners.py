@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from advisor.knowledge.schema import Partners
-from advisor.rules.expression import Expression, RuleValue, as_number
-from advisor.run.bound import Native, Natives, RunScope
+from advisor.rules.expression import Expression
+from advisor.rules.tree import RuleValue, as_number
+from advisor.run.natives import Native, Natives, RunScope
 from advisor.run.values import parse_value
 
 

@@ -17,8 +17,8 @@ from advisor.memory.predict import Overrides
 from advisor.plan.options import Option, options
 from advisor.plan.plan import NotProposed
 from advisor.plan.situation import Situation
-from advisor.run.bound import EnvironmentPrefix, Native
 from advisor.run.build import BuiltRun
+from advisor.run.natives import EnvironmentPrefix, Native
 from advisor.run.run import Run
 from advisor.words import Basis, Phase, Results
 

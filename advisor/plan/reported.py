@@ -7,7 +7,7 @@ from msgspec import Struct
 from advisor.knowledge.schema import Case
 from advisor.language import Sayings, say
 from advisor.plan.situation import Situation
-from advisor.run.bound import EnvironmentPrefix, Native
+from advisor.run.natives import EnvironmentPrefix, Native
 
 _GRADES: Sayings[str] = Sayings(
     {

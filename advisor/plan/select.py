@@ -16,8 +16,8 @@ from advisor.memory.predict import Overrides
 from advisor.plan.cheapest import Corner, PricedOption, Search
 from advisor.plan.propose import Proposal, propose, taking
 from advisor.plan.situation import Situation
-from advisor.run.bound import default_of
 from advisor.run.constraints import newly_broken
+from advisor.run.natives import default_of
 from advisor.run.values import parse_value
 from advisor.words import Phase
 

@@ -14,8 +14,8 @@ from advisor.memory.cells import Place
 from advisor.memory.fit import PLACES, FitFinding, counted
 from advisor.memory.predict import Overrides, Predictor
 from advisor.plan.partners import forms
-from advisor.run.bound import Native
 from advisor.run.constraints import newly_broken
+from advisor.run.natives import Native
 from advisor.run.values import spell
 from advisor.words import Phase
 

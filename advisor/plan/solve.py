@@ -38,7 +38,7 @@ from advisor.plan.turns import holder_unknown, in_turns, stated
 from advisor.plan.vendor import in_force, in_words_of
 from advisor.plan.versions import blamed, newly_triggered_steps, suspected, version_steps
 from advisor.plan.ways_out import squeezed, ways_out
-from advisor.run.bound import native
+from advisor.run.natives import native
 from advisor.units import show_bytes
 from advisor.words import PHASE_TITLES, sentence
 

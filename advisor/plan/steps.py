@@ -9,8 +9,8 @@ from advisor.plan.patch import no_place_because, not_written
 from advisor.plan.plan import Change, PlanStep, StepKind
 from advisor.plan.propose import Proposal
 from advisor.plan.situation import Situation
-from advisor.run.bound import EnvironmentPrefix, Native
 from advisor.run.dialect import beside_file
+from advisor.run.natives import EnvironmentPrefix, Native
 from advisor.units import show_bytes
 from advisor.words import PHASE_TITLES, Phase, filled, when
 

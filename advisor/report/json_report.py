@@ -28,7 +28,7 @@ from advisor.script.document import Setting
 if TYPE_CHECKING:
     from advisor.plan.sizes import Sizes
     from advisor.run_file import Sizing
-    from advisor.session import State
+    from advisor.state import State
 
 SCHEMA = 1
 _DIGITS = 6

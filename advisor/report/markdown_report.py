@@ -21,7 +21,7 @@ from advisor.units import show_gib
 from advisor.words import BASIS_TITLES, PHASE_TITLES
 
 if TYPE_CHECKING:
-    from advisor.session import State
+    from advisor.state import State
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~!])")
 _RUNS_OF_TICKS = re.compile(r"`+")

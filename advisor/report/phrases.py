@@ -26,7 +26,7 @@ from advisor.units import GIB, show_bytes, show_gib, show_params
 from advisor.words import MEMORY_TITLES, PHASE_TITLES, Basis, Memory, Phase, filled, sentence, when, when_either
 
 if TYPE_CHECKING:
-    from advisor.session import State
+    from advisor.state import State
 
 BASIS_WORDS: Sayings[Basis] = Sayings(
     {

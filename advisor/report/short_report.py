@@ -25,7 +25,7 @@ from advisor.units import show_gib
 from advisor.words import BASIS_TITLES, PHASE_TITLES, Phase, sentence
 
 if TYPE_CHECKING:
-    from advisor.session import State
+    from advisor.state import State
 
 QUOTED, BRIEFLY = 180, 90
 """Characters of the proving line; where its sizes stand beside it."""

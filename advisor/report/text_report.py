@@ -33,7 +33,7 @@ from advisor.words import (
 if TYPE_CHECKING:
     from advisor.plan.sizes import Reach, Sizes
     from advisor.run_file import Sizing
-    from advisor.session import State
+    from advisor.state import State
 
 EVIDENCE_SHOWN = 8
 QUOTED_CAUSE, QUOTED = 400, 160

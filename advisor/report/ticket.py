@@ -23,7 +23,7 @@ from advisor.report.layout import plain_ascii, wrap
 from advisor.report.sharing import ADDRESS, HOST, MAIL
 
 if TYPE_CHECKING:
-    from advisor.session import State
+    from advisor.state import State
 
 COLUMNS, LINES = 76, 25
 QUOTED = 150

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from math import prod
 from typing import TYPE_CHECKING
 
-from advisor.rules.expression import FUNCTIONS, Branch, Name, RuleFunction, RuleValue, Scope, as_number, truth
+from advisor.rules.tree import FUNCTIONS, Branch, Name, RuleFunction, RuleValue, Scope, as_number, truth
 
 if TYPE_CHECKING:
     from packaging.version import Version

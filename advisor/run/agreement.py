@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from advisor.run.bound import native
+from advisor.run.natives import native
 from advisor.script.launch import Launch
 
 LOOSE = re.compile(r"[\s'\"]")

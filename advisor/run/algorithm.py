@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 
 from advisor.knowledge.schema import AlgorithmFact, Framework
-from advisor.run.bound import OF_ROLLOUTS, Natives, RunScope
+from advisor.run.natives import OF_ROLLOUTS, Natives, RunScope
 from advisor.run.recipe import RL, UNKNOWN, method_named, recipe_of
 
 _ENGINE_FILE = re.compile(r"(?:^|[/.])(?:vllm|sglang|lmdeploy|tensorrt_llm)[/.]")

@@ -4,261 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, TypeVar
 
-from msgspec import Struct, field
 from msgspec.structs import replace
 
 from advisor.knowledge.schema import Framework, Scalar, SettingFact
-from advisor.knowledge.vocabulary import COUNTS
-from advisor.machine.inventory import Machine
-from advisor.rules.expression import RuleValue, as_number
-from advisor.run.run import Knob, KnobSource, KnobValue, ModelShape, Topology
+from advisor.run.natives import (
+    ChosenScope,
+    EnvironmentPrefix,
+    Native,
+    Natives,
+    default_of,
+    fact_in,
+    in_era,
+    in_this_era,
+    native,
+)
+from advisor.run.run import KnobSource
 from advisor.run.values import parse_value
-from advisor.script.document import Setting, without_dashes
+from advisor.script.document import Setting
 
 T = TypeVar("T")
-LauncherPrefix = "--"
-LibraryPrefix = "library."
-EnvironmentPrefix = "$"
-"""Environment variables stand in the same table as settings, with this before the name."""
-
-
-def native(key: str) -> str:
-    """A setting's key as the dialects write it: without the dashes of an option or the mark of accelerate's file.
-
-    A dotted option in kebab case (`--trainer.model.seq-len`) has the name that it has in a file.
-    """
-    return without_dashes(key).removeprefix("accelerate:")
-
-
-OF_ROLLOUTS = ("rollout.", "sync.", "weight_sync.")
-"""Knobs of the rollout engine and of what feeds it."""
-
-
-class Native(Struct, frozen=True):
-    """One native value in force. `text` None: unset; `given`: the user's files or the log set it."""
-
-    key: str
-    text: str | None
-    value: KnobValue | None
-    source: KnobSource
-    fact: SettingFact | None = None
-    setting: Setting | None = None
-
-    @property
-    def switch(self) -> bool:
-        """On or off, nothing between."""
-        return self.fact is not None and self.fact.type in ("bool", "flag")
-
-    @property
-    def given(self) -> bool:
-        """Set by somebody, not a default."""
-        return self.source != "default"
-
-    @property
-    def stated_off(self) -> bool:
-        """Somebody wrote "none" where a word could stand."""
-        word = self.fact is not None and self.fact.type == "str"
-        return word and self.given and (self.text or "").lower() == "none"
-
-
-class Natives(Struct, dict=True):
-    """All native values of one launch, keyed as the dialect writes them; `$NAME` for environment variables."""
-
-    framework: Framework | None
-    era: str
-    values: Mapping[str, Native] = field(default_factory=dict)
-    program: str = ""
-    """What the launch runs; "" where that is not known."""
-    launcher: Mapping[str, str] = field(default_factory=dict)
-    """Options of torchrun, accelerate and their like: "--nnodes"; "" where one is set to nothing known."""
-    libraries: Mapping[str, str] = field(default_factory=dict)
-    """Versions of the installed libraries, as far as they are known."""
-    rolls_out: bool = True
-    """False: nothing is rolled out as far as is known, so what says anything of a rollout engine is idle."""
-    algorithm: str = ""
-    """The training method; "" while it is not read yet."""
-
-    def value(self, key: str) -> KnobValue | None:
-        """The typed value in force; None where unset."""
-        found = self.values.get(key)
-        return None if found is None else found.value
-
-    def number(self, key: str) -> float | None:
-        """The value as a number; None where unset or not one."""
-        found = as_number(self.value(key))
-        return None if found is None else float(found)
-
-    def carrier(self, knob: str) -> Native | None:
-        """The native key that carries a knob: one that is set if there is one, else the first the era has."""
-        carriers = self.carriers(knob)
-        if len(carriers) < 2:
-            return carriers[0] if carriers else None
-        return next((c for c in carriers if c.given and (c.value is not None or c.stated_off)), carriers[0])
-
-    def carriers(self, knob: str) -> list[Native]:
-        """Every native key of this era that carries a knob, in the dialect's order."""
-        if not self.rolls_out and knob.startswith(OF_ROLLOUTS):
-            return []
-        found = self.by_knob.get(knob, ())
-        return [n for n in found if n.fact is not None and (n.fact.only_with is None or self.reads(n.fact))]
-
-    @cached_property
-    def by_knob(self) -> dict[str, list[Native]]:
-        """Knob → the natives that carry it."""
-        found: dict[str, list[Native]] = {}
-        for n in self.values.values():
-            fact = n.fact
-            if fact is not None and (fact.knob is not None or fact.also):
-                for name in {fact.knob, *fact.also} if fact.also else (fact.knob,):
-                    found.setdefault(name or "", []).append(n)
-        return found
-
-    def reads(self, fact: SettingFact) -> bool:
-        """Whether the backend that this launch chose reads the key at all; where that is not known, it does."""
-        rule = fact.only_with
-        if rule is None:
-            return True
-        if rule.text not in self._chosen:  # few rules, many keys that share them
-            self._chosen[rule.text] = rule.holds(_Chosen(self)) is not False
-        return self._chosen[rule.text]
-
-    @cached_property
-    def _chosen(self) -> dict[str, bool]:
-        """Rule of `only_with` → whether it leaves the keys that have it."""
-        return {}
-
-    def knobs(self) -> list[str]:
-        """Every knob that a key of this era carries, sorted."""
-        return sorted(knob for knob in self.by_knob if knob)
-
-
-class RunScope:
-    """What a run knows, as far as it is built. `own`: names of this one expression (value, old, new)."""
-
-    def __init__(
-        self,
-        natives: Natives,
-        topology: Topology | None = None,
-        knobs: Mapping[str, Knob] | None = None,
-        model: ModelShape | None = None,
-        machine: Machine | None = None,
-        algorithm: str | None = None,
-        own: Mapping[str, Any] | None = None,
-    ) -> None:
-        self.natives, self.topology, self.knobs, self.model = natives, topology, knobs or {}, model
-        self.machine, self.algorithm, self.own = machine, algorithm, own or {}
-
-    def with_own(self, **own: RuleValue | None) -> RunScope:
-        """The same run with names of one expression."""
-        return RunScope(
-            self.natives, self.topology, self.knobs, self.model, self.machine, self.algorithm, {**self.own, **own}
-        )
-
-    def value(self, name: str) -> RuleValue | None:
-        """An own name, else a setting, a variable or an option, else a count of the run, else a knob."""
-        if name in self.own:
-            own: RuleValue | None = self.own[name]
-            return own
-        native = self.natives.values.get(name)
-        if native is not None:
-            return _plain(native)
-        if name.startswith(LauncherPrefix):
-            return _number_or_text(self.natives.launcher.get(name) or None)
-        if name in COUNTS:
-            count: int | None = None if self.topology is None else getattr(self.topology, COUNTS[name])
-            return count
-        if name in self.knobs:
-            return self.knobs[name].value
-        return self._of_run(name)
-
-    def given(self, name: str) -> RuleValue | None:
-        """The value of a setting or variable that is no default, or of a launcher option."""
-        native = self.natives.values.get(name)
-        if native is None:
-            return self.value(name) if name.startswith(LauncherPrefix) else None
-        return _plain(native) if native.given else None
-
-    def _of_run(self, name: str) -> RuleValue | None:
-        if name == "samples":
-            setting = self.natives.carrier("rollout.samples_per_prompt")
-            samples = as_number(setting.value) if setting is not None else None
-            return int(samples or 1)
-        if name == "era":
-            return self.natives.era
-        if name == "program":
-            return self.natives.program
-        if name == "rolls_out":
-            return self.natives.rolls_out
-        if name == "algorithm":
-            return self.algorithm or self.natives.algorithm or None
-        if name.startswith(LibraryPrefix):
-            return self.natives.libraries.get(name.removeprefix(LibraryPrefix))
-        if name.startswith("model.") and self.model is not None:
-            if name == "model.vision":
-                return bool(self.model.vision_parameters)
-            heads = {"model.heads": self.model.heads, "model.kv_heads": self.model.kv_heads}.get(name)
-            return None if self.model.basis == "estimated" else heads
-        if name == "machine.nodes" and self.machine is not None:
-            return self.machine.nodes
-        if name == "machine.gpus" and self.machine is not None:
-            return gpus_of(self.machine) or None
-        return None
-
-
-class _Chosen(RunScope):
-    """What chooses a backend: where neither launch nor log shows it, the framework's default does."""
-
-    def value(self, name: str) -> RuleValue | None:
-        """As of any run, but for a setting that nobody has seen its default."""
-        native = self.natives.values.get(name)
-        if native is None or native.fact is None or native.given or native.value is not None:
-            return super().value(name)
-        default = default_of(native.fact, self.natives.era)
-        return None if default is None else parse_value(str(default), native.fact.type)
-
-
-def gpus_of(machine: Machine) -> int:
-    """GPUs of one node, 0 where they were never counted: a log names one card, not how many there are."""
-    return 0 if machine.sources.get("gpus") == "log" else len(machine.usable)
-
-
-def _plain(native: Native) -> RuleValue | None:
-    """Of a key that the dialect does not describe, a text that is a number is meant as one."""
-    return _number_or_text(native.text) if native.fact is None else native.value
-
-
-def _number_or_text(text: str | None) -> RuleValue | None:
-    if text is None:
-        return None
-    number = parse_value(text, "float")
-    if isinstance(number, float):
-        return int(number) if number == int(number) else number
-    return parse_value(text, "str")
-
-
-def in_era(fact: SettingFact, era: str) -> bool:
-    """Whether the key exists in that era."""
-    return not fact.eras or not era or era in fact.eras
-
-
-def fact_in(fact: SettingFact, era: str) -> SettingFact | None:
-    """What the key is in that era: the same name may have been another switch before; None where it did not exist."""
-    if in_era(fact, era):
-        return fact
-    return fact.before if fact.before is not None and in_era(fact.before, era) else None
-
-
-def default_of(fact: SettingFact, era: str) -> Scalar:
-    """The era's default; None where the framework has none."""
-    return in_this_era(fact.default, era)
-
-
-def in_this_era(value: Scalar | Mapping[str, Scalar], era: str) -> Scalar:
-    """A value, or the one of several that the era has; None where it has none."""
-    return value.get(era, value.get("*")) if isinstance(value, Mapping) else value
 
 
 def bind_natives(
@@ -377,16 +144,16 @@ def _of_named_config(
 
 def with_defaults_of_method(natives: Natives) -> Natives:
     """The defaults that only this program, backend or method has, in place of the framework's usual ones."""
-    scope = _Chosen(natives)
+    scope = ChosenScope(natives)
     own = {}
     ruled = [n for n in natives.values.values() if n.fact is not None and n.fact.default_when and not n.given]
-    for native in ruled:
-        key, rules = native.key, native.fact.default_when if native.fact is not None else ()
+    for one in ruled:
+        key, rules = one.key, one.fact.default_when if one.fact is not None else ()
         chosen = next((rule for rule in rules if rule.when.holds(scope) is True), None)
         if chosen is not None:
             default = in_this_era(chosen.default, natives.era)
             text = None if default is None else str(default)
-            own[key] = _native(key, text, "default", native.fact, native.setting)
+            own[key] = _native(key, text, "default", one.fact, one.setting)
     return replace(natives, values={**natives.values, **own}) if own else natives
 
 
@@ -460,9 +227,3 @@ def _native(
 ) -> Native:
     kind = fact.type if fact is not None else "str"
     return Native(key, text, None if text is None else parse_value(text, kind), source, fact, setting)
-
-
-def any_key(patterns: Iterable[str], keys: Iterable[str]) -> str | None:
-    """The first key that one of the fnmatch patterns fits."""
-    wanted = tuple(patterns)
-    return next((key for key in keys for pattern in wanted if fnmatchcase(key, pattern)), None)

@@ -14,22 +14,13 @@ from advisor.knowledge.schema import Framework, MechanicsWhen, ModelFact
 from advisor.language import say
 from advisor.machine.inventory import Machine
 from advisor.run.algorithm import algorithm_of
-from advisor.run.bound import (
-    EnvironmentPrefix,
-    Native,
-    Natives,
-    RunScope,
-    Tables,
-    bind_natives,
-    default_of,
-    shipped_files,
-    with_defaults_of_method,
-)
+from advisor.run.bound import Tables, bind_natives, shipped_files, with_defaults_of_method
 from advisor.run.conversion import conversions, to_knob
 from advisor.run.derive import derive_knobs
 from advisor.run.dialect import Recognised, elsewhere, newer_than_read, version_notes
 from advisor.run.implied import stated_topology
 from advisor.run.mechanics import UNKNOWN, FilledMechanics, assumed_mechanics, mechanics_of, usual_trainer
+from advisor.run.natives import EnvironmentPrefix, Native, Natives, RunScope, default_of
 from advisor.run.recipe import recipe_of
 from advisor.run.run import Knob, ModelShape, Run, Topology, Unread
 from advisor.run.shape import bits_in_name, find_shape, match_alias, without_head

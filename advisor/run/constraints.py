@@ -6,9 +6,10 @@ from collections.abc import Container, Iterator, Sequence
 
 from advisor.knowledge.schema import Constraint
 from advisor.language import say
-from advisor.rules.expression import Call, Compare, Constant, Expression, Name, Not, Sum, as_number, joined, walk
-from advisor.run.bound import RunScope
+from advisor.rules.expression import Expression
+from advisor.rules.tree import Call, Compare, Constant, Name, Not, Sum, as_number, joined, walk
 from advisor.run.build import BuiltRun
+from advisor.run.natives import RunScope
 
 Stands = tuple[str, int]
 """Where a constraint is written: its key ("" for the dialect's own), and which one of them."""
@@ -43,7 +44,8 @@ def _newly(before: BuiltRun, after: BuiltRun, changed: Container[str], unseen: b
 def _all_broken(built: BuiltRun) -> list[tuple[Stands, str, bool]]:
     """Every constraint of this era that the values in force break, and whether one of them is a default not seen."""
     if built.broken is None:
-        rules = [((key, n), rule) for key in (*built.natives.values, "") for n, rule in _rules_of(built, key)]
+        ruled = [key for key, one in built.natives.values.items() if one.fact is not None and one.fact.must]
+        rules = [((key, n), rule) for key in (*ruled, "") for n, rule in _rules_of(built, key)]
         said = [(stands, broken(stands[0], rule, built), rule) for stands, rule in rules]
         built.broken = [(stands, sentence, _on_unseen(rule, built)) for stands, sentence, rule in said if sentence]
     return built.broken

@@ -10,20 +10,10 @@ from msgspec import Struct
 
 from advisor.knowledge.schema import SettingFact
 from advisor.language import say
-from advisor.rules.expression import (
-    Call,
-    Conditional,
-    Constant,
-    Expression,
-    Name,
-    Node,
-    RuleValue,
-    Sum,
-    as_number,
-    truth,
-)
-from advisor.rules.expression import walk as walk_tree
-from advisor.run.bound import Natives, RunScope
+from advisor.rules.expression import Expression
+from advisor.rules.tree import Call, Conditional, Constant, Name, Node, RuleValue, Sum, as_number, truth
+from advisor.rules.tree import walk as walk_tree
+from advisor.run.natives import Natives, RunScope
 from advisor.run.run import KnobValue
 from advisor.run.values import parse_value
 

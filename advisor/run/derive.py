@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 
 from advisor.knowledge.schema import Mechanics, RecipeFact
 from advisor.language import Sayings, say
-from advisor.rules.expression import Compare, Name, Sum, as_number, walk
-from advisor.run.bound import Natives
+from advisor.rules.tree import Compare, Name, Sum, as_number, walk
+from advisor.run.natives import Natives
 from advisor.run.run import Knob, KnobValue, Topology
 
 _FOLLOWERS = {

@@ -14,8 +14,8 @@ from advisor.knowledge.key_space import key_space
 from advisor.knowledge.schema import Era, Framework, Recognition
 from advisor.language import listed, say
 from advisor.rules.functions import release_of, version_in
-from advisor.run.bound import any_key, fact_in, in_era, native
 from advisor.run.checkout import checkout_version
+from advisor.run.natives import any_key, fact_in, in_era, native
 from advisor.run.run import RecognisedFrom
 from advisor.run.unknown_keys import known_share
 from advisor.run.vocabulary import by_words, outspoken, strangers

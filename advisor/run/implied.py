@@ -9,8 +9,8 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from advisor.knowledge.schema import Framework
-from advisor.rules.expression import Call, Compare, Name, Not, joined
-from advisor.run.bound import in_era
+from advisor.rules.tree import Call, Compare, Name, Not, joined
+from advisor.run.natives import in_era
 from advisor.run.run import Knob, Topology
 
 

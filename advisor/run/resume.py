@@ -15,10 +15,10 @@ from advisor.hostile import clean_line
 from advisor.knowledge.schema import Scalar
 from advisor.knowledge.schema.resume import Resume
 from advisor.language import listed, say
-from advisor.rules.expression import RuleValue, as_number
-from advisor.run.bound import RunScope
+from advisor.rules.tree import RuleValue, as_number
 from advisor.run.build import BuiltRun
 from advisor.run.constraints import scope_of
+from advisor.run.natives import RunScope
 from advisor.run.values import parse_value
 
 _MOST_PROGRAM = 1 << 20

@@ -10,8 +10,9 @@ from msgspec.structs import replace
 from advisor.knowledge.schema import TopologyFact
 from advisor.language import say
 from advisor.machine.inventory import Machine
-from advisor.rules.expression import Expression, Name, RuleValue, as_number, walk
-from advisor.run.bound import EnvironmentPrefix, LauncherPrefix, Natives, RunScope, gpus_of
+from advisor.rules.expression import Expression
+from advisor.rules.tree import Name, RuleValue, as_number, walk
+from advisor.run.natives import EnvironmentPrefix, LauncherPrefix, Natives, RunScope, gpus_of
 from advisor.run.run import RewardPlace, Topology
 from advisor.run.values import LARGEST
 

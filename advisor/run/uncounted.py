@@ -10,7 +10,7 @@ from msgspec.structs import asdict
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.schema import Framework, SettingFact
 from advisor.rules.expression import Expression
-from advisor.run.bound import Natives, default_of
+from advisor.run.natives import Natives, default_of
 
 
 def uncounted(framework: Framework | None, natives: Natives) -> tuple[str, ...]:

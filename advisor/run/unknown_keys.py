@@ -11,7 +11,7 @@ from advisor.hostile import clean_line
 from advisor.knowledge.key_space import KeySpace, key_space, keys_at, keys_ever
 from advisor.knowledge.schema import Framework
 from advisor.language import listed, say, say_count
-from advisor.run.bound import in_era, native
+from advisor.run.natives import in_era, native
 from advisor.run.run import UnknownKey
 from advisor.script.launch import Launch
 

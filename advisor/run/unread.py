@@ -8,7 +8,7 @@ from typing import Literal
 
 from advisor.knowledge.schema import Mechanics, Sharding
 from advisor.language import say
-from advisor.run.bound import Natives, native
+from advisor.run.natives import Natives, native
 from advisor.run.run import Knob, Unread
 from advisor.script.launch import Launch, NotFound
 

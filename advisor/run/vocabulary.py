@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from advisor.knowledge.key_space import keys_at, keys_ever
 from advisor.knowledge.schema import Framework
-from advisor.run.bound import native
+from advisor.run.natives import native
 from advisor.run.unknown_keys import known_share
 from advisor.script.launch import Launch
 

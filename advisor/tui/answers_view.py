@@ -15,7 +15,7 @@ from advisor.tui.ui_state import QuestionAsked
 from advisor.tui.ui_text import Row, cut, line, paragraph, span, spread
 
 if TYPE_CHECKING:
-    from advisor.session import State
+    from advisor.state import State
 
 
 def answer_rows(state: State, width: int) -> list[Row]:

@@ -9,7 +9,7 @@ from advisor.language import Sayings
 from advisor.tui.ui_text import Tone, Toned, TonedLine, crop, cut, line, span, spread, width_of
 
 if TYPE_CHECKING:
-    from advisor.session import State
+    from advisor.state import State
 
 Stage = Literal["machine", "run", "crash", "questions", "plan", "save"]
 STAGES: tuple[Stage, ...] = get_args(Stage)

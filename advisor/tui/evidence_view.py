@@ -25,7 +25,7 @@ from advisor.tui.ui_state import Copied, UiState
 from advisor.tui.ui_text import Row, Tone, Toned, grouped, line, pad_left, paragraph, rows, span, spread
 
 if TYPE_CHECKING:
-    from advisor.session import State
+    from advisor.state import State
 
 REACH = 300
 SHIFT = 16

@@ -35,7 +35,7 @@ from advisor.units import show_bytes
 from advisor.words import BASIS_TITLES, PHASE_TITLES, Phase
 
 if TYPE_CHECKING:
-    from advisor.session import State
+    from advisor.state import State
 
 
 GPU: Place = "gpu"

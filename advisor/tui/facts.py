@@ -14,7 +14,7 @@ from advisor.script.document import Setting
 from advisor.units import GIB
 
 if TYPE_CHECKING:
-    from advisor.session import State
+    from advisor.state import State
 
 _SIZED = re.compile(r"\d ?GB\b")
 _DECIDED_BY = Sayings({"default": "framework default", "log": "read in the log", "environment": "environment"})

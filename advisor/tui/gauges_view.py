@@ -24,7 +24,7 @@ from advisor.units import GIB, in_ranges, show_bytes
 if TYPE_CHECKING:
     from advisor.machine.live import GaugeSnapshot, GpuGauge
     from advisor.machine.processes import HolderKind
-    from advisor.session import State
+    from advisor.state import State
 
 
 _PEAK = mark("memory, load, heat, power/cap; | is the most seen")

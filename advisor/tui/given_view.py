@@ -25,7 +25,7 @@ from advisor.tui.ui_text import BLANK, Row, heading, line, pad, paragraph, span,
 from advisor.units import show_bytes, show_params
 
 if TYPE_CHECKING:
-    from advisor.session import State
+    from advisor.state import State
 
 TITLES: Sayings[GivenName] = Sayings(
     {

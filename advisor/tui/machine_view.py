@@ -35,7 +35,7 @@ from advisor.units import show_bytes, show_params
 from advisor.words import Source
 
 if TYPE_CHECKING:
-    from advisor.session import State
+    from advisor.state import State
 
 SOURCE_WORDS: Sayings[Source] = Sayings(
     {"measured": "measured here", "described": "described by you", "log": "read in the log"}

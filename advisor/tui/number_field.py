@@ -13,7 +13,7 @@ from advisor.tui.ui_text import Row, Toned, TonedLine, line, paragraph, span
 if TYPE_CHECKING:
     from advisor.plan.own_number import Fitting
     from advisor.plan.plan import PlanStep
-    from advisor.session import State
+    from advisor.state import State
 
 MOST = 12
 """Characters of a number."""

@@ -25,7 +25,7 @@ from advisor.tui.ui_text import BLANK, Row, paragraph
 
 if TYPE_CHECKING:
     from advisor.machine.live import Gauges, GaugeSnapshot
-    from advisor.session import State
+    from advisor.state import State
     from advisor.tui.breadcrumb import Stage
 
 T = TypeVar("T")

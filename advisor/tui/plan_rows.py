@@ -44,7 +44,7 @@ from advisor.units import GIB, show_bytes
 from advisor.words import BASIS_TITLES, PHASE_TITLES, Phase, Results
 
 if TYPE_CHECKING:
-    from advisor.session import State
+    from advisor.state import State
 
 
 _RESULTS, _SAVES, _BASIS = 8, 13, 10
@@ -68,19 +68,15 @@ def best_saving(step: PlanStep, phase: Phase | None) -> tuple[int, Place] | None
 
 
 def saving_words(step: PlanStep, phase: Phase | None) -> str:
-    """Like "−61 GB host"; a plus where the step costs memory; "" where it is not known."""
+    """Like "−61 GiB host"; a plus where the step costs memory; "" where it is not known."""
     found = best_saving(step, phase)
     if found is None or not found[0]:
         return ""
     saved, place = found
-    sign = "−" if saved > 0 else "+"
-    amount = abs(saved)
-    shown = (
-        f"{amount / GIB:.0f} GB"
-        if amount >= 10 * GIB
-        else (f"{amount / GIB:.1f} GB" if amount >= GIB // 10 else show_bytes(amount))
-    )
-    return f"{sign}{shown} {PLACE_WORDS[place]}"
+    size = abs(saved) / GIB
+    whole = size >= 10 or (step.basis == "estimated" and size >= 1)
+    shown = f"{size:.{0 if whole else 1}f} GiB" if size >= 0.1 else show_bytes(abs(saved))
+    return f"{'−' if saved > 0 else '+'}{shown} {PLACE_WORDS[place]}"
 
 
 def change_words(change: Change) -> str:

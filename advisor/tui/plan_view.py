@@ -25,7 +25,7 @@ from advisor.tui.ui_text import Row
 from advisor.words import Phase
 
 if TYPE_CHECKING:
-    from advisor.session import State
+    from advisor.state import State
 
 
 class PlanScreen(StageScreen):

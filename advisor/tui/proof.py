@@ -12,7 +12,7 @@ from advisor.units import GIB, show_bytes
 from advisor.words import MEMORY_TITLES, when, when_either
 
 if TYPE_CHECKING:
-    from advisor.session import State
+    from advisor.state import State
 
 Titles = Mapping[str, str]
 """Signature id → what such a line means."""

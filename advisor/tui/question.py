@@ -32,7 +32,7 @@ from advisor.tui.ui_text import (
 )
 
 if TYPE_CHECKING:
-    from advisor.session import State
+    from advisor.state import State
 
 LABEL = 18
 """Columns of the labels at the left."""

@@ -33,7 +33,7 @@ from advisor.tui.ui_text import Row, ascii_only, paragraph, plain, rows
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from advisor.session import State
+    from advisor.state import State
 
 SMALLEST = (60, 15)
 TWO_PANES, THREE_PANES = 100, 140

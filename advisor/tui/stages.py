@@ -30,7 +30,7 @@ from advisor.tui.ui_state import (
 )
 
 if TYPE_CHECKING:
-    from advisor.session import State
+    from advisor.state import State
 
 
 class StagesApp(OpeningApp):

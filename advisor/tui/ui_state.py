@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from advisor.machine.cluster.live import ClusterGauges
     from advisor.machine.live import GaugeSnapshot
     from advisor.recent import Recent
-    from advisor.session import State
+    from advisor.state import State
 
 
 MakeDriver = Callable[[], SessionDriver]

@@ -47,7 +47,7 @@ from advisor.words import BASIS_TITLES
 if TYPE_CHECKING:
     from advisor.crash.evidence import Evidence
     from advisor.diagnosis.diagnosis import Advice
-    from advisor.session import State
+    from advisor.state import State
 
 LINE_ROWS = 8
 """Rows of the chosen line that stand beside the facts; `o` shows the rest."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from advisor import session
@@ -32,12 +30,13 @@ LOG = (
 )
 
 
-@pytest.fixture
-def state(tmp_path: Path) -> State:
-    (tmp_path / "run.sh").write_text(SCRIPT)
-    (tmp_path / "train.log").write_text(LOG)
+@pytest.fixture(scope="module")
+def state(tmp_path_factory: pytest.TempPathFactory) -> State:
+    folder = tmp_path_factory.mktemp("run")
+    (folder / "run.sh").write_text(SCRIPT)
+    (folder / "train.log").write_text(LOG)
     return session.open_session(
-        SessionRequest(script=tmp_path / "run.sh", logs=(tmp_path / "train.log",), gpus="2xH100-80GB")
+        SessionRequest(script=folder / "run.sh", logs=(folder / "train.log",), gpus="2xH100-80GB")
     )
 
 

@@ -20,7 +20,7 @@ from typing import Any
 
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.schema import Framework
-from advisor.run.bound import default_of
+from advisor.run.natives import default_of
 from tests.knowledge.upstream import UNKNOWN, Mirror, Packages, Source, Tree, upstream_keys, upstream_of
 
 

@@ -9,8 +9,8 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from advisor.knowledge.schema import Framework, SettingFact
-from advisor.run.bound import in_era
 from advisor.run.conversion import speaks_in_words
+from advisor.run.natives import in_era
 
 PROGRAMS = {
     "verl": "python3 -m verl.trainer.main_ppo",

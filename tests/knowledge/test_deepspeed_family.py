@@ -13,7 +13,8 @@ from packaging.specifiers import SpecifierSet
 
 from advisor.knowledge.schema import Advisory, Constraint, Framework, KnobFact, SettingFact
 from advisor.knowledge.vocabulary import RUN_NAMES
-from advisor.rules.expression import Name, Not, decode, joined
+from advisor.rules.expression import decode
+from advisor.rules.tree import Name, Not, joined
 from tests.plain_yaml import plain_yaml
 
 KNOWLEDGE = Path(__file__).resolve().parents[2] / "knowledge"

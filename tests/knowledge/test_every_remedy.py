@@ -20,10 +20,10 @@ from advisor.memory.predict import Predictor
 from advisor.plan import candidates
 from advisor.plan.options import options
 from advisor.plan.situation import Situation
-from advisor.run.bound import EnvironmentPrefix, fact_in
 from advisor.run.build import RunInputs
 from advisor.run.constraints import violations
 from advisor.run.dialect import recognise
+from advisor.run.natives import EnvironmentPrefix, fact_in
 from advisor.run.run import Run
 from advisor.run.values import parse_value
 from advisor.script.reader import read_script

@@ -15,9 +15,9 @@ from advisor.plan import solve
 from advisor.plan.options import options
 from advisor.plan.situation import Situation
 from advisor.plan.solve import make_plan, overrides_of
-from advisor.rules.expression import Compare, Constant, Joint, Name, Node, Not, joined
-from advisor.run.bound import fact_in
+from advisor.rules.tree import Compare, Constant, Joint, Name, Node, Not, joined
 from advisor.run.constraints import violations
+from advisor.run.natives import fact_in
 from tests.knowledge.test_every_remedy import ERAS, IDS, KNOWLEDGE, SETTINGS, few_values_and_one_ledger, folder, opened
 from tests.replacing import replace
 

@@ -8,8 +8,8 @@ import pytest
 
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.schema import Framework
-from advisor.run.bound import in_era
 from advisor.run.dialect import other_name, recognise, version_notes
+from advisor.run.natives import in_era
 from advisor.script.reader import read_script
 
 KNOWLEDGE = load_knowledge()

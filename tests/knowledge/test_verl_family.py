@@ -12,7 +12,8 @@ import pytest
 
 from advisor.folders import knowledge_folder
 from advisor.knowledge.schema import Constraint, Era, FrameTier, Framework, Idle, KnobFact, SettingFact, StatedMechanics
-from advisor.rules.expression import Call, Compare, Expression, Node, RuleValue, decode, joined
+from advisor.rules.expression import Expression, decode
+from advisor.rules.tree import Call, Compare, Node, RuleValue, joined
 from advisor.session import SessionRequest, open_session
 from advisor.words import Phase
 from tests.plain_yaml import plain_yaml

@@ -13,8 +13,8 @@ from advisor.knowledge import load_knowledge
 from advisor.knowledge.schema import NewValue
 from advisor.plan.candidates import MOST, candidates
 from advisor.rules.expression import decode
-from advisor.run.bound import Native, Natives
 from advisor.run.build import BuiltRun
+from advisor.run.natives import Native, Natives
 from advisor.run.run import Knob, Run, Topology
 from tests.made_mechanics import made_mechanics
 

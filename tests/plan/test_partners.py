@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from advisor.knowledge import load_knowledge
 from advisor.plan.partners import Joined, forms
-from advisor.run.bound import Natives, bind_natives
+from advisor.run.bound import bind_natives
+from advisor.run.natives import Natives
 from advisor.script.document import Setting
 from tests.plan.planned import Planned, changes, out_of_memory
 from tests.plan.test_select import NEW, OLD, grpo, old_grpo

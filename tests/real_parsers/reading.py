@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from advisor.run.bound import Natives
+from advisor.run.natives import Natives
 from advisor.session import SessionRequest, open_session
 from tests.real_parsers.__main__ import UPSTREAM, Judge, launches
 from tests.real_parsers.attempts import GPUS, HOST_RAM

@@ -51,25 +51,25 @@ def opened(folder: Path, log: str = "", script: str = "", **answers: str) -> Sta
     return session.open_session(asked)
 
 
-@pytest.fixture
-def proved(tmp_path: Path) -> State:
-    return opened(tmp_path, LOG, SCRIPT)
+@pytest.fixture(scope="module")
+def proved(tmp_path_factory: pytest.TempPathFactory) -> State:
+    return opened(tmp_path_factory.mktemp("run"), LOG, SCRIPT)
 
 
-@pytest.fixture
-def overcounted(tmp_path: Path) -> State:
+@pytest.fixture(scope="module")
+def overcounted(tmp_path_factory: pytest.TempPathFactory) -> State:
     used = LOG.replace("9.28 GiB", "38.00 GiB").replace("3.03 GiB", "37.00 GiB").replace("76.06 GiB", "42.11 GiB")
-    return opened(tmp_path, used, SCRIPT)
+    return opened(tmp_path_factory.mktemp("run"), used, SCRIPT)
 
 
-@pytest.fixture
-def log_only(tmp_path: Path) -> State:
-    return opened(tmp_path, LOG.splitlines()[-1], framework="verl")
+@pytest.fixture(scope="module")
+def log_only(tmp_path_factory: pytest.TempPathFactory) -> State:
+    return opened(tmp_path_factory.mktemp("run"), LOG.splitlines()[-1], framework="verl")
 
 
-@pytest.fixture
-def answered(tmp_path: Path) -> State:
-    return opened(tmp_path, script=SCRIPT, memory="host", host_growth="yes")
+@pytest.fixture(scope="module")
+def answered(tmp_path_factory: pytest.TempPathFactory) -> State:
+    return opened(tmp_path_factory.mktemp("run"), script=SCRIPT, memory="host", host_growth="yes")
 
 
 def test_it_reads_like_this(golden):

@@ -9,26 +9,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.rules.expression import (
+from advisor.rules.expression import Expression, decode, encode
+from advisor.rules.functions import FUNCTIONS
+from advisor.rules.parser import ExpressionError, parse
+from advisor.rules.tree import (
     KEYWORDS,
     Among,
     Call,
     Compare,
     Conditional,
     Constant,
-    Expression,
-    ExpressionError,
     Joint,
     Name,
     Not,
     RuleValue,
     Sum,
-    decode,
-    encode,
-    parse,
     same,
 )
-from advisor.rules.functions import FUNCTIONS
 
 Known = Mapping[str, RuleValue | None]
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.schema import SettingFact
 from advisor.rules.expression import Expression
-from advisor.run.bound import Native, Natives, RunScope
 from advisor.run.conversion import from_knob, meaning, speaks_in_words, to_knob, words_of
+from advisor.run.natives import Native, Natives, RunScope
 from advisor.run.run import Topology
 
 WORDS = [

@@ -283,7 +283,7 @@ def test_an_unknown_script_still_gets_evidence_machine_a_tree_and_set(
 def test_an_estimate_seeks_no_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     story = STORIES["easyr1"]
     enter(story, tmp_path, monkeypatch)
-    monkeypatch.setattr("advisor.session.make_plan", lambda *_: pytest.fail("a plan was made"))
+    monkeypatch.setattr("advisor.state.make_plan", lambda *_: pytest.fail("a plan was made"))
     code, out, _ = tell(story.words("estimate"), capsys)
     assert code in (0, 3)
     assert "GiB" in out

@@ -177,8 +177,8 @@ WHOLE = "import sys\nfrom advisor.cli import main\nsys.exit(main(sys.argv[1:]))"
     "name", ["SIGTERM", "SIGHUP", "SIGINT", "SIGQUIT", "SIGABRT", "SIGALRM", "SIGUSR1", "SIGUSR2", "SIGXCPU"]
 )
 def test_an_end_from_outside_restores_the_terminal(name, start):
-    terminal = start(WHOLE, *FILES)
-    terminal.until("What the script decides")
+    terminal = start(WHOLE)
+    terminal.until("Which run died?")
     os.kill(terminal.process.pid, getattr(signal, name))
     code = terminal.ended()
     assert terminal.left_changed() == []
@@ -186,16 +186,16 @@ def test_an_end_from_outside_restores_the_terminal(name, start):
 
 
 def test_a_terminal_that_is_closed_ends_the_app(start):
-    terminal = start(WHOLE, *FILES)
-    terminal.until("What the script decides")
+    terminal = start(WHOLE)
+    terminal.until("Which run died?")
     terminal.hang_up()
     assert terminal.process.wait(30) == 128 + signal.SIGHUP
 
 
 def test_a_driver_that_hangs_does_not_keep_the_user(start):
     code = "from advisor.machine import live\ndef bug(*given):\n    import time\n    time.sleep(60)\n"
-    terminal = start(f"{code}live.Gauges.poll = bug\n{WHOLE}", *FILES)
-    terminal.until("What the script decides")
+    terminal = start(f"{code}live.Gauges.poll = bug\n{WHOLE}")
+    terminal.until("Which run died?")
     begun = time.monotonic()
     terminal.keys(b"q")
     assert terminal.ended() == 0

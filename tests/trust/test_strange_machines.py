@@ -166,15 +166,17 @@ def test_a_clock_that_jumps_moves_no_gauge_and_makes_no_age_negative(jump, tmp_p
 # --- the environment, in processes of their own ---------------------------------------------------------------------
 
 BARE = {"PATH": os.environ["PATH"], "PYTHONDONTWRITEBYTECODE": "1"}
+CACHE = {"XDG_CACHE_HOME": os.environ["XDG_CACHE_HOME"]}
+"""What was compiled once, for the environments of which something else is strange."""
 ENVIRONMENTS: dict[str, dict[str, str]] = {
     "no home": {},
     "a home that is not there": {"HOME": "/proc/nonexistent"},
     "a home that cannot be written": {"HOME": "/proc"},
     "an empty home": {"HOME": "", "XDG_CONFIG_HOME": "", "XDG_STATE_HOME": ""},
-    "no locale": {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
-    "POSIX and an ASCII stdout": {"LC_ALL": "POSIX", "PYTHONIOENCODING": "ascii:strict"},
-    "a Chinese locale and a Latin stdout": {"LANG": "zh_CN.UTF-8", "PYTHONIOENCODING": "latin-1:strict"},
-    "a locale that is not installed": {"LC_ALL": "xx_YY.KOI8-R"},
+    "no locale": {**CACHE, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
+    "POSIX and an ASCII stdout": {**CACHE, "LC_ALL": "POSIX", "PYTHONIOENCODING": "ascii:strict"},
+    "a Chinese locale and a Latin stdout": {**CACHE, "LANG": "zh_CN.UTF-8", "PYTHONIOENCODING": "latin-1:strict"},
+    "a locale that is not installed": {**CACHE, "LC_ALL": "xx_YY.KOI8-R"},
 }
 
 
@@ -190,7 +192,7 @@ def advisor(
 ):
     """The program in a process of its own. `limit`: bytes of address space."""
     narrow = (lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit))) if limit else None
-    own = BARE | ({"HOME": os.environ.get("HOME", "/")} if environ is None else environ)
+    own = BARE | ({"HOME": os.environ.get("HOME", "/"), **CACHE} if environ is None else environ)
     command = [sys.executable, program, *words]
     own["PYTHONPATH"] = str(Path(__file__).parents[2])
     return subprocess.run(command, capture_output=True, env=own, cwd=cwd, preexec_fn=narrow, timeout=60)

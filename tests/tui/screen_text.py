@@ -14,7 +14,7 @@ from textual.keys import _character_to_key
 from textual.pilot import Pilot
 from textual.worker import WorkerCancelled
 
-from advisor.session import State
+from advisor.state import State
 from advisor.tui.app import AdvisorApp
 from advisor.tui.driver import SessionDriver
 

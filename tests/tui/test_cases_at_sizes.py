@@ -11,7 +11,7 @@ from advisor.commands.requests import asked_from
 from advisor.crash.evidence import Crash
 from advisor.hostile import cells
 from advisor.language import spoken
-from advisor.session import State
+from advisor.state import State
 from advisor.tui.driver import SessionDriver
 from advisor.tui.plan_view import PlanScreen
 from advisor.tui.save_view import DiffScreen

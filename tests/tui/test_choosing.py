@@ -6,9 +6,11 @@ import pytest
 from textual import events
 
 from advisor.recent import recent_in
-from advisor.session import State
-from advisor.tui.choose_view import ChooseScreen, FilesView, PasteView
+from advisor.state import State
+from advisor.tui.choose_view import ChooseScreen
+from advisor.tui.files_view import FilesView
 from advisor.tui.machine_view import MachineScreen
+from advisor.tui.paste_view import PasteView
 from advisor.tui.ui_state import Offers
 from advisor.tui.verdict import VerdictScreen
 from tests.replacing import replace

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 from textual.pilot import Pilot
 
-from advisor.session import State
+from advisor.state import State
 from advisor.tui.app import AdvisorApp
 from advisor.tui.evidence_view import EvidenceView
 from advisor.tui.opening import LoadingScreen

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from advisor.session import State
+from advisor.state import State
 from advisor.tui.app import AdvisorApp
 from advisor.tui.breadcrumb import Stage
 from advisor.tui.screen import BaseScreen, Overlay

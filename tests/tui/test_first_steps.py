@@ -3,7 +3,7 @@
 import pytest
 
 from advisor.crash.evidence import Crash
-from advisor.session import State
+from advisor.state import State
 from advisor.tui.app import AdvisorApp
 from advisor.tui.breadcrumb import breadcrumb
 from advisor.tui.facts import gpu_words

@@ -12,7 +12,7 @@ from advisor.hostile import cells
 from advisor.machine.live import GaugeSnapshot
 from advisor.recent import FoundFile, Recent, RecentRun
 from advisor.report import layout
-from advisor.session import State
+from advisor.state import State
 from advisor.tui import (
     breadcrumb,
     choose_view,
@@ -22,6 +22,7 @@ from advisor.tui import (
     machine_view,
     memory_view,
     palette,
+    paste_view,
     plan_rows,
     proof,
     question,
@@ -207,7 +208,7 @@ def every_page(text: str, width: int) -> list[list[Row]]:
         explain.case_rows(replace(state, knowledge=KNOWLEDGE), state.diagnosis.cases[0].id, width),
         palette.palette_rows([Hint(text, text, text, True, text)], width),
         choose_view.choose_rows(found, Path("/x") / clean_path, (Path(clean_path),), 9.0, width),
-        choose_view.paste_rows(text * 3 or "x", width),
+        paste_view.paste_rows(text * 3 or "x", width),
         [Row(gauge_strip.strip(snapshot_of_it, "", width))],
         [Row(breadcrumb.breadcrumb(state, "crash", 0, width))],
     ]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from textual.widget import Widget
 
-from advisor.session import State
+from advisor.state import State
 from advisor.tui import terminal
 from advisor.tui.app import AdvisorApp
 from advisor.tui.evidence_view import EvidenceView

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from textual.widgets import Input
 
-from advisor.session import State
+from advisor.state import State
 from advisor.tui.driver import Preview, Saved
 from advisor.tui.plan_view import PlanScreen
 from advisor.tui.save_view import DiffScreen, OverwriteScreen, SavedScreen, SaveScreen, counts, diff_rows, last_words

@@ -6,7 +6,7 @@ import pytest
 from textual.worker import WorkerFailed
 
 from advisor.memory.fit import Fit
-from advisor.session import State
+from advisor.state import State
 from advisor.tui.app import AdvisorApp
 from advisor.tui.evidence_view import EvidenceView
 from advisor.tui.machine_view import MachineScreen

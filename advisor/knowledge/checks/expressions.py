@@ -12,7 +12,9 @@ from advisor.knowledge.entries import EntryKind, Finding, KnowledgeEntry
 from advisor.knowledge.schema import Framework, TopologyFact
 from advisor.knowledge.vocabulary import FACTS, NAMING_FACTS, RUN_NAMES, SITUATION_WORDS
 from advisor.knowledge.yaml_file import At
-from advisor.rules.expression import Conditional, Expression, Joint, Name, Node, Not, tokens
+from advisor.rules.expression import Expression
+from advisor.rules.parser import tokens
+from advisor.rules.tree import Conditional, Joint, Name, Node, Not
 
 _SPEAKING: tuple[EntryKind, ...] = ("framework", "remedy", "advisory", "cause", "question")
 _OWN = {"settings": ("value", "knob"), "environment": ("value", "knob"), "with_it": ("old", "new")}
