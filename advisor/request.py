@@ -170,10 +170,10 @@ def pick_launch(
 
 
 def config_module(script: Script | None, index: int, recognised: Recognised, knowledge: Knowledge) -> Script | None:
-    """The config dataclass in Python that the launch runs, where a dialect keeps its settings in one."""
-    if script is None or (recognised.framework is not None and recognised.framework.syntax != "dataclass"):
+    """The Python file that the launch runs, where a dialect knows its settings by the classes that hold them."""
+    if script is None:
         return None
-    dialects = [dialect for dialect in knowledge.frameworks if dialect.syntax == "dataclass"]
+    dialects = knowledge.frameworks if recognised.framework is None else [recognised.framework]
     bases = {base for dialect in dialects for mark in dialect.recognised_by for base in mark.python_bases}
     found = follow_module(script, index, bases)
     if found is None:

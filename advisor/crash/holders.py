@@ -52,6 +52,10 @@ def _is_limited(fields: Mapping[str, FieldValue]) -> bool:
     return allowed is not None and total is not None and allowed < total
 
 
+ROUNDED = int(0.015 * (1 << 30))
+"""Bytes that a difference of three sizes, each printed to a hundredth of a GiB, may be without meaning anything."""
+
+
 def held_by_others(fields: Mapping[str, FieldValue]) -> int | None:
     """What is neither free nor this process's. The driver of a container may know nothing of the process: then torch's
     own pool counts, as where no process is printed.
@@ -60,7 +64,8 @@ def held_by_others(fields: Mapping[str, FieldValue]) -> int | None:
     process, pool = _bytes(fields, "process_bytes"), _pool(fields)
     if total is None or free is None or (process is None and pool is None):
         return None
-    return max(0, total - free - max(process or 0, pool or 0))
+    others = total - free - max(process or 0, pool or 0)
+    return others if others > ROUNDED else 0
 
 
 def _pool(fields: Mapping[str, FieldValue]) -> int | None:

@@ -85,7 +85,7 @@ def short_report(state: State) -> str:
             *section(say("Change"), _changes(state)),
             *_memory(state),
             *section(say("It rests on"), _basis(state, asked)),
-            *section(say("If it fails again"), _again(state)),
+            *section(say("If it fails again"), _again(state, asked)),
             "",
             *wrap(say("--all shows the rest: every question, step, phase and case.")),
         ]
@@ -151,7 +151,8 @@ def _cause(state: State, guessed: bool) -> list[str]:
         title = say("{title} ({basis})", title=title, basis=BASIS_TITLES[diagnosis.basis])
     head = say("Best guess: {title}", title=title) if guessed else say("Cause: {title}", title=title)
     head = title if diagnosis.cause == UNSETTLED else head
-    lines = ["", *wrap(head, 0, 2), *wrap(_brief(diagnosis.explains), 2), *wrap(_what_it_was(state), 2)]
+    lines = wrap(head, 0, 2) if sentence(diagnosis.title) != phrases.verdict(state) else []
+    lines = ["", *lines, *wrap(_brief(diagnosis.explains), 2), *wrap(_what_it_was(state), 2)]
     last = diagnosis.path[-1] if diagnosis.path else None
     lines += (
         wrap(say("By: {fact}", fact=_answered(last)), 2, 4)
@@ -237,7 +238,8 @@ def _changes(state: State) -> list[str]:
     helping = [step for step in others if step is cure or (phrases.largest_saving(step) or ("", 1, ""))[1] >= 0]
     shown = helping[: max(1, ALTERNATIVES + 1 - len(chosen))] if chosen else helping[:IN_ORDER]
     if shown:
-        lines += wrap(say("Or:") if chosen else say("In this order, until it runs:"), 2)
+        ordered = say("In this order, until it runs:") if len(shown) > 1 else say("To try:")
+        lines += wrap(say("Or:") if chosen else ordered, 2)
         marks = ["-"] * len(shown) if chosen else [f"{number}." for number in range(1, len(shown) + 1)]
         for number, (mark, step) in enumerate(zip(marks, shown, strict=True)):
             lines += _offered(mark, step, state) + (_by_hand(step, state) if number < BY_HAND else [])
@@ -380,12 +382,14 @@ def _basis(state: State, asked: DecidingQuestion | None) -> list[str]:
     return lines
 
 
-def _again(state: State) -> list[str]:
-    """What to record, what would settle a log that may deceive, and the documented case most like this one."""
+def _again(state: State, asked: DecidingQuestion | None) -> list[str]:
+    """What to record, what would settle a log that may deceive (unless the question told it), and a case like this."""
     diagnosis, crash = state.diagnosis, state.crash
     known = crash.verdict == "not_oom" and state.plan.steps  # what to do is known already
     lines = [] if known else wrap(_brief(diagnosis.record_next_time, 1), 2)
-    lines += [line for hint in crash.settle_by[:1] for line in wrap(say("To settle it: {hint}", hint=hint), 2, 4)]
+    told = asked is not None and asked.step.question in FIRST
+    hints = () if told else crash.settle_by[:1]
+    lines += [line for hint in hints for line in wrap(say("To settle it: {hint}", hint=hint), 2, 4)]
     case = next((case for case in diagnosis.cases if case.alike), None)
     if case is not None:
         lines += wrap(say("Like this one: {title}: {source}", title=case.title, source=case.source), 2, 4)

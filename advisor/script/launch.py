@@ -82,3 +82,5 @@ class Script(Struct, frozen=True):
     """Arguments that the script was read with."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """Variables that a Python file was read with: those of the command that runs it."""
+    starter: Launch | None = None
+    """The command that runs a Python file, where a shell script was followed into that file."""

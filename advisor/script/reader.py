@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection, Mapping, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -133,7 +134,8 @@ def in_memory(script: Script, new: Mapping[str, bytes]) -> Files:
 def read_again(script: Script, rewrites: Sequence[Rewrite]) -> Script:
     """The script as it would be read with the new bytes. Raises ScriptError where they are not well-formed."""
     files = in_memory(script, {str(item.document.path): item.new for item in rewrites})
-    return read_documents(files, Path(script.documents[0].path), script.positional, script.environment)
+    again = read_documents(files, Path(script.documents[0].path), script.positional, script.environment)
+    return again if script.starter is None else _started(again, script.starter)
 
 
 _ANCESTORS = 2
@@ -153,18 +155,42 @@ def module_file(launch: Launch, script: Path) -> Path | None:
 
 
 def follow_module(script: Script, index: int, bases: Collection[str]) -> Script | None:
-    """The config file that launch `index` of a shell script runs, read in that launch's environment.
+    """The Python file that launch `index` of a shell script runs, read in that launch's environment.
 
-    None where the file is not found, cannot be read, or holds no config dataclass derived from one of `bases`.
+    None where the file is not found, cannot be read, or configures nothing by a class that fits one of `bases`
+    (fnmatch), and where the command gives the program settings that the file alone would not have.
     """
     if not script.launches or script.documents[0].kind != "shell":
         return None
     launch, path = script.launches[index], script.documents[0].path
     file = module_file(launch, path)
-    if file is None:
+    if file is None or any(not setting.key.startswith(FOLLOWED) for setting in launch.settings):
         return None
     try:
         found = read_script(file, environment=launch.environment)
     except ScriptError:
         return None
-    return found if found.launches and set(bases) & set(found.launches[0].bases) else None
+    named = found.launches[0].bases if found.launches else ()
+    if not any(fnmatchcase(name, base) for name in named for base in bases):
+        return None
+    return _started(found, launch)
+
+
+def _started(found: Script, starter: Launch) -> Script:
+    """The file with what its command settles: processes, interpreter, and the launcher's own files (never edited)."""
+    told = tuple(replace(setting, span=None) for setting in starter.settings)
+    launches = tuple(
+        replace(
+            launch,
+            settings=(*told, *launch.settings),
+            launcher=starter.launcher,
+            launcher_unread=starter.launcher_unread,
+            spreads=starter.spreads,
+            interpreter=starter.interpreter,
+            missing=starter.missing,
+            leaves_open=starter.leaves_open,
+            not_found=starter.not_found,
+        )
+        for launch in found.launches
+    )
+    return replace(found, launches=launches, starter=starter)

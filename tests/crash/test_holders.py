@@ -56,3 +56,8 @@ def test_free_memory_contradicts_only_where_it_is_clearly_more_than_was_asked_fo
 def test_what_is_free_beyond_a_limit_of_torch_is_no_contradiction():
     fields = {"tried_bytes": GIB, "free_bytes": 60 * GIB, "total_bytes": 80 * GIB, "allowed_bytes": 16 * GIB}
     assert not contradicts(fields)
+
+
+def test_what_is_left_by_rounding_is_nobodys():
+    text = NEW.format(tried="5.00 GiB", free="2.00 GiB", process="77.99 GiB", allocated="70.00 GiB", idle="3.00 GiB")
+    assert held_by_others(fields_of(text)) == 0

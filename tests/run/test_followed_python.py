@@ -1,0 +1,71 @@
+"""A command runs a Python file with its own settings: the file is read and changed, the command says how it starts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from advisor.request import SessionRequest
+from advisor.script.edit import EditRequest, rewrite
+from advisor.script.proof import differences
+from advisor.session import State, open_session
+
+TRAIN = """from trl import GRPOConfig, GRPOTrainer
+
+args = GRPOConfig(
+    output_dir="out",
+    per_device_train_batch_size=16,
+)
+GRPOTrainer(model="Qwen/Qwen2.5-3B-Instruct", args=args).train()
+"""
+ZERO3 = "distributed_type: DEEPSPEED\nnum_processes: 4\ndeepspeed_config:\n  zero_stage: 3\n"
+
+
+def opened(folder: Path, command: str, train: str = TRAIN) -> State:
+    (folder / "train_grpo.py").write_text(train)
+    (folder / "z.yaml").write_text(ZERO3)
+    (folder / "run.sh").write_text(command + "\n")
+    return open_session(SessionRequest(script=folder / "run.sh", gpus="8xA100-80GB"))
+
+
+@pytest.mark.parametrize(
+    ("launcher", "processes", "stage"),
+    [
+        ("accelerate launch --config_file z.yaml", 4, 3),
+        ("accelerate launch --num_processes 2", 2, None),
+        ("torchrun --nproc_per_node 8", 8, None),
+        ("python", 1, None),
+    ],
+)
+def test_settings_are_the_files_and_processes_the_launchers(
+    tmp_path: Path, launcher: str, processes: int, stage: int | None
+) -> None:
+    run = opened(tmp_path, f"{launcher} train_grpo.py").run
+    assert (run.framework, run.model_name) == ("trl", "Qwen/Qwen2.5-3B-Instruct")
+    assert run.knobs["actor.micro_batch"].value == 16
+    assert run.topology.actor_gpus == processes
+    found = run.knobs.get("actor.zero_stage")
+    assert (found.value if found is not None else None) == stage
+
+
+def test_a_change_is_written_into_the_file_and_proved_beside_what_its_command_says(tmp_path: Path) -> None:
+    state = opened(tmp_path, "accelerate launch --config_file z.yaml train_grpo.py")
+    assert state.script is not None
+    wanted = [EditRequest("per_device_train_batch_size", "2")]
+    rewrites = rewrite(state.script, 0, wanted)
+    assert [item.document.path.name for item in rewrites] == ["train_grpo.py"]
+    assert rewrites[0].new == TRAIN.replace("=16", "=2").encode()
+    assert differences(state.script, 0, wanted, rewrites) == []
+
+
+def test_a_program_that_is_given_settings_on_its_command_keeps_them(tmp_path: Path) -> None:
+    state = opened(tmp_path, "python train_grpo.py --per_device_train_batch_size 2 --num_generations 4")
+    assert state.script is not None
+    assert state.script.documents[0].path.name == "run.sh"
+
+
+def test_a_file_that_configures_no_trainer_is_not_followed(tmp_path: Path) -> None:
+    state = opened(tmp_path, "accelerate launch train_grpo.py", "import torch\nprint(torch.ones(2))\n")
+    assert state.script is not None
+    assert state.script.documents[0].path.name == "run.sh"
