@@ -62,3 +62,10 @@ def test_a_bare_bus_error_leaves_open_whether_shared_memory_was_full(tmp_path: P
     assert asked is not None
     assert asked.step.question == "shm_holder"
     assert "bus-error-with-room" in {outcome.cause.id for outcome in asked.outcomes}
+
+
+def test_where_a_library_raised_its_own_error_no_kill_is_asked_for(tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    log.write_text("RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`\n")
+    seen = next(step for step in open_session(SessionRequest(logs=(log,))).diagnosis.path if step.question == "seen")
+    assert {choice.id for choice in seen.choices} == {"raised", "other"}
