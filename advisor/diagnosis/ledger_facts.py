@@ -43,7 +43,8 @@ def ledger_facts(ledger: Ledger, run: Run, crash: Crash, attribution: Sequence[M
             size=show_bytes(sizes[largest]),
             total=show_bytes(phase.expected),
         )
-        if dark < sizes[largest]:  # else what holds most is none of the owners that the ledger knows
+        fills = ledger.gpu_capacity is None or phase.expected > ROOM * ledger.gpu_capacity
+        if fills and dark < sizes[largest]:  # else what holds most is none of the owners that the ledger knows
             facts["ledger.largest"] = Fact(largest, "script", because)
         for name, size in sizes.items() if ledger.gpu_capacity else ():
             facts[f"ledger.{name}_share"] = Fact(size / (ledger.gpu_capacity or 1), "script", because)

@@ -98,9 +98,16 @@ def _ask(question: Question, facts: Facts, answers: Mapping[str, str]) -> Questi
         source=source,
         because=_because(question, answer, given, fact),
         evidence=fact.evidence if fact is not None and given is None else (),
-        if_unknown=question.if_unknown,
+        if_unknown=_how(question, facts),
         suggested="" if given is None or _agrees(question, given, suggested) else suggested,
     )
+
+
+def _how(question: Question, facts: Facts) -> str:
+    """How to find the answer, in the words for a run of this kind."""
+    rolls_out = facts.get("rolls_out")
+    given = question.if_unknown_of_given if rolls_out is not None and rolls_out.value is False else ""
+    return given or question.if_unknown
 
 
 def _agrees(question: Question, given: str, suggested: str) -> bool:

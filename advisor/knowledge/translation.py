@@ -21,7 +21,7 @@ PROSE: Mapping[str, frozenset[str]] = {
     "data_sets": frozenset(),
     "decision_tree": frozenset(
         {"title", "asks", "why", "if_unknown", "because", "explains", "record_next_time", "proof", "counter"}
-        | {"condition"}
+        | {"condition", "if_unknown_of_given"}
     ),
     "frameworks": frozenset(
         {"title", "unit", "caveat", "because", "says", "note", "notes"}

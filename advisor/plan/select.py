@@ -38,9 +38,13 @@ def ordered(proposals: Sequence[Proposal], situation: Situation, cause: Cause) -
     phase = situation.fullest
     host_known = (ledger.host_limit if situation.place == "gpu" else ledger.gpu_capacity) is not None
 
+    free = max((p.saves.get(phase, 0) for p in proposals if p.results == "unchanged"), default=0)
+
     def place(proposal: Proposal) -> tuple[int, ...]:
         changes = proposal.results == "changed" and proposal.remedy.id not in cause.leads
-        return _order(proposal, phase, host_known, is_cure(proposal, cause, situation), changes)
+        outdone = proposal.results == "changed" and 0 < proposal.saves.get(phase, 0) <= free
+        cure = is_cure(proposal, cause, situation) and not outdone  # as much can be had for nothing
+        return _order(proposal, phase, host_known, cure, changes)
 
     best_first = sorted(proposals, key=place)
     return best_first if situation.predictor.inputs.launch is None else _sunk(best_first, situation.facts)

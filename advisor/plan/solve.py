@@ -65,6 +65,7 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
     undecided = predictor.died is None and predictor.crash.verdict == "oom"  # which memory it was is still open
     # no ledger of GPU or host counts what ran out there
     quiet = healed or undecided or cause.memory in ("unknown", "shm") or bool(situation.now.run.lost)
+    quiet = quiet or _uncapped(situation)
     by_hand = [p for p in proposals if p.remedy.id in situation.barred and p.results == "unchanged" and p.fits]
     # results are not given up for what was seen in part, nor while hands can do what no file given here carries
     same = bool(maybe) or situation.now.run.quoted or bool(by_hand)
@@ -97,6 +98,13 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
     return finish(awake, [*first, *steps], refused, beyond)
 
 
+def _uncapped(situation: Situation) -> bool:
+    """Whether rows may be as long as the data, by a launch that was seen whole: then no sum says what is enough."""
+    run, carrier = situation.now.run, situation.now.built.natives.carrier("data.total_tokens")
+    open_end = carrier is not None and carrier.value is None and not carrier.given
+    return open_end and run.seen_whole and run.recipe.answers == "given" and situation.place == "gpu"
+
+
 def _beyond(
     picked: Selected,
     proposals: Sequence[Proposal],
@@ -123,6 +131,8 @@ def _beyond(
     if picked.too_little:
         everything = all_that_helps(proposals, situation, chosen)
         return sentences([squeezed(proposals, situation, chosen), ways_out(situation, chosen, everything)])
+    if not chosen and _uncapped(situation):
+        return say("Nothing is switched on, because rows have no longest length: cap it first.")
     now = situation.now
     if chosen or now.enough is True or all(p.remedy.last_resort for p in proposals):
         return ""
@@ -238,12 +248,14 @@ def _saves_elsewhere(proposal: Proposal, situation: Situation, own: bool, first:
     phase = situation.fullest
     if not first and min(proposal.saves.values(), default=0) < 0 and max(proposal.saves.values(), default=0) <= 0:
         return say("here it would take more in {phase}, not less", phase=PHASE_TITLES[phase])
+    if small := _too_small(proposal, situation):
+        return small
     whole = situation.now.run.seen_whole
     guessed = situation.phase == "unknown" and (not whole or phase not in tight(situation, {}))
     if guessed and any(size > 0 for size in proposal.saves.values()):
         return ""  # neither log nor a whole launch shows where it died: nobody knows what would be elsewhere
-    saved, limit = proposal.saves.get(phase, 0), situation.now.ledger.gpu_capacity or 0
-    if situation.place == "gpu" and 0 < saved < limit * WORTH_A_STEP and not proposal.fits:
+    saved = proposal.saves.get(phase, 0)
+    if _small(saved, proposal, situation):
         return say("it saves only {size} in {phase}", size=show_bytes(saved), phase=PHASE_TITLES[phase])
     if saved > 0:
         return ""
@@ -255,6 +267,27 @@ def _saves_elsewhere(proposal: Proposal, situation: Situation, own: bool, first:
     if not elsewhere:
         return say("it saves nothing in {phase}", phase=PHASE_TITLES[phase])
     return say("it saves nothing in {phase}, only in {others}", phase=PHASE_TITLES[phase], others=listed(elsewhere))
+
+
+def _too_small(proposal: Proposal, situation: Situation) -> str:
+    """Why it is worth no step in any phase; "" where it is.
+
+    What a pass holds may be more than is counted, by lengths that nobody knows; states are as large as they are.
+    """
+    most = max(proposal.saves, key=lambda phase: proposal.saves[phase], default=None)
+    if most is None or (situation.now.enough and proposal.remedy.relieves != "states"):
+        return ""
+    saved = proposal.saves[most]
+    if not _small(saved, proposal, situation):
+        return ""
+    return say("it saves only {size} in {phase}", size=show_bytes(saved), phase=PHASE_TITLES[most])
+
+
+def _small(saved: int, proposal: Proposal, situation: Situation) -> bool:
+    """Whether the saving is not worth a step on this card, and does not make a run fit that did not."""
+    limit = situation.now.ledger.gpu_capacity or 0
+    decides = proposal.fits and not situation.now.enough
+    return situation.place == "gpu" and 0 < saved < limit * WORTH_A_STEP and not decides
 
 
 def _folklore(situation: Situation, cause: Cause) -> Iterable[NotProposed]:
@@ -333,7 +366,8 @@ def _leading(steps: Sequence[PlanStep], situation: Situation) -> list[PlanStep]:
     facts, told = situation.facts, [step for step in steps if stated(step)]
     quoted = situation.now.run.quoted and len(told) < FIRST_FEW
     usual = {r.id for r in situation.remedies if r.leads_when and all_hold(r.leads_when, facts) is not None}
-    at = max(FIRST_FEW - 1, *(i + 1 for i, step in enumerate(steps) if step.selected), 0)
+    first = 0 if _uncapped(situation) else FIRST_FEW - 1
+    at = max(first, *(i + 1 for i, step in enumerate(steps) if step.selected), 0)
     led = [step for step in steps[at:] if step.id in usual or (quoted and step in told)]
     return [*steps[:at], *led, *(step for step in steps[at:] if step not in led)]
 

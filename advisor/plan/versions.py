@@ -105,6 +105,13 @@ def newly_triggered_steps(situation: Situation, chosen: Overrides) -> list[PlanS
     ]
 
 
+def _title(advisory: Advisory, new: str, known: bool) -> str:
+    told = {"library": advisory.library, "version": new, "versions": advisory.versions}
+    if known:
+        return say("Change {library} to {version}", **told)
+    return say("If {library} is {versions}: change it to {version}", **told)
+
+
 def _version_step(
     remedy: Remedy,
     advisory: Advisory,
@@ -139,7 +146,7 @@ def _version_step(
     return PlanStep(
         id=f"use-{advisory.library}-{new.lstrip('<>=~ ')}",
         rank=0,
-        title=say("Change {library} to {version}", library=advisory.library, version=new),
+        title=_title(advisory, new, known=old is not None),
         kind="version",
         tier="version",
         changes=(Change(advisory.library, old, new),),

@@ -206,12 +206,15 @@ def recognised(run: Run) -> str:
     return say("Recognised by {because}; {framework} is known up to {version} ({month}).", **told)
 
 
-def machine_line(machine: Machine) -> str:
-    """ "8 × A100-SXM4-40GB · 760.00 GiB RAM, no container limit known · torch 2.5.1, ray 2.40.0"."""
+def machine_line(machine: Machine, asked: int | None = None) -> str:
+    """ "8 × A100-SXM4-40GB · 760.00 GiB RAM, no container limit known · torch 2.5.1, ray 2.40.0".
+
+    `asked`: GPUs that the launch asks for, told where nobody knows of which kind they are.
+    """
     parts = []
     if machine.nodes is not None and machine.nodes > 1:
         parts.append(say("{count} nodes", count=machine.nodes))
-    parts.append(_cards(machine))
+    parts.append(_cards(machine, asked))
     host = machine.host
     if host.total_bytes is not None and host.limit_bytes is not None:
         sizes = {"size": show_bytes(host.total_bytes), "limit": show_bytes(host.limit_bytes)}
@@ -227,9 +230,9 @@ def machine_line(machine: Machine) -> str:
     return " · ".join(parts)
 
 
-def _cards(machine: Machine) -> str:
+def _cards(machine: Machine, asked: int | None) -> str:
     if not machine.gpus:
-        return say("no GPU known")
+        return say("{count} GPUs of unknown size", count=asked) if asked else say("no GPU known")
     names = sorted({gpu.name for gpu in machine.usable})
     told = {"count": len(machine.usable), "names": " / ".join(names), "size": show_bytes(machine.gpu_bytes)}
     return say("{count} × {names} ({size})", **told)

@@ -33,7 +33,7 @@ REMARKS, ALTERNATIVES, IN_ORDER, BY_HAND, OUTCOMES, HOLDERS, NOTES, ASSUMED, SIZ
     3,
     3,
     4,
-    1,
+    3,
     3,
     3,
     2,
@@ -50,6 +50,8 @@ UNPROVEN = "unproven"
 """An answer that no evidence contradicts."""
 _OPTION = re.compile(r"--[a-z-]+")
 _SENTENCES = re.compile(r"(?<=[.!?]) (?=[A-Z\d])|(?<=[。！？])")
+_COMMAND = re.compile(r"[`=]|--\w|\w_\w")
+"""What a sentence has that says what to type."""
 OTHER = "other"
 """The answer that names nothing, so that whatever the evidence names agrees with it."""
 _PROMISES: Sayings[FitVerdict] = Sayings(
@@ -109,7 +111,7 @@ def _head(state: State) -> list[str]:
     lines += wrap(say("Held: {held}", held=held[0]), 2, 4) if held else []
     if crash.phase_because and crash.phase != "unknown":
         lines += wrap(say("The phase: {because}", because=crash.phase_because), 2, 4)
-    run = f"{phrases.subject(state.run)} · {phrases.machine_line(state.machine)}"
+    run = f"{phrases.subject(state.run)} · {phrases.machine_line(state.machine, state.run.topology.asked)}"
     cuts = [line for cut in state.run.cuts for line in wrap(cut, 2, 4)]
     return [*lines, *wrap(say("Run: {run}", run=run), 2, 4), *cuts]
 
@@ -186,7 +188,7 @@ def _asked(asked: DecidingQuestion, state: State) -> list[str]:
     for outcome in sorted(asked.outcomes, key=lambda one: one.cause.id != state.diagnosis.cause)[:most]:
         lines += wrap(_outcome(outcome, state, with_step=step.question in FIRST), 2, 4)
     lines += _more(len(asked.outcomes) - most)
-    how = say("To find out: {how}", how=_brief(step.if_unknown, 1)) if step.if_unknown and most == OUTCOMES else ""
+    how = say("To find out: {how}", how=_brief(step.if_unknown, 1)) if step.if_unknown else ""
     lines += wrap(sentences((how, say("Answer: --answer {question}=…", question=step.question))), 2, 4)
     return lines + _right_either_way(asked, state.plan)
 
@@ -304,7 +306,12 @@ def _offered(mark: str, step: PlanStep, state: State) -> list[str]:
 def _by_hand(step: PlanStep, state: State) -> list[str]:
     """How that is done which no setting does."""
     remedy = next((one for one in state.knowledge.remedies if one.id == step.id), None)
-    return wrap(_brief(step.why, 1), 5) if not step.changes and remedy is not None and remedy.knob is None else []
+    if step.kind == "version":
+        return wrap(_brief(step.why, 1), 5)
+    if step.changes or remedy is None or remedy.knob is not None:
+        return []
+    told = _SENTENCES.split(step.why)
+    return wrap(next(filter(_COMMAND.search, told), told[0]), 5)
 
 
 def _named(step: PlanStep) -> str:

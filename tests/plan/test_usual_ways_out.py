@@ -94,3 +94,10 @@ def test_rows_without_a_cap_get_one_among_the_first_steps(planned: Planned) -> N
     steps = planned(uncapped, BARE)
     assert list(changes(steps["shorten-sequences"]).values()) == [(None, "2048")]
     assert "shorten-sequences" in first(steps)
+
+
+def test_nothing_is_switched_on_by_sums_over_rows_without_a_cap(planned: Planned) -> None:
+    uncapped = sft("Qwen/Qwen2.5-7B-Instruct").replace("--max_length 4096 ", "")
+    steps = planned(uncapped, BARE, "--gpus", "8xA100-80GB")
+    assert next(iter(steps)) == "shorten-sequences"
+    assert not any(step.get("selected") for step in steps.values())

@@ -34,6 +34,8 @@ class Question(Strict, frozen=True):
     answers: dict[str, Answer]
     if_unknown: str
     """How to find out."""
+    if_unknown_of_given: str = ""
+    """How to in a run on given answers, where that is another way."""
     asked_when: tuple[Expression, ...] | None = None
     """Where nothing answers it, it is put to the user only where one of these holds, else passed over; None: always."""
     unknown_next: str | None = None
