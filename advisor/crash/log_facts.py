@@ -28,7 +28,8 @@ _PIP_NAMES = re.compile(
 _CARD = r"(?:RTX )?(?:GH|PRO |[ABHLTPV])\d{1,4}[GS]?|RTX \d{4}"
 _FORM = r"(?:[- ](?:SXM\d?|PCIe|PCIE|HBM3e?|NVL|Ti|Ada|\d{2,3} ?GB))"
 _GPU = re.compile(
-    rf"\b(?:NVIDIA |Tesla |GeForce |Quadro ){{1,2}}(?P<named>(?:{_CARD}){_FORM}{{0,4}})\b"
+    rf"\b(?:NVIDIA |Tesla |GeForce ){{1,2}}(?P<named>(?:{_CARD}){_FORM}{{0,4}})\b"
+    r"|\b(?P<quadro>Quadro RTX A?\d{4})\b"  # not the "RTX 6000" of two later generations
     rf"|\b(?P<bare>(?:{_CARD}){_FORM}{{1,4}})\b"
 )
 _GPU_WITHIN = ("NVIDIA", "Tesla", "GeForce", "Quadro", "SXM", "PCI", "HBM", "NVL", "Ti", "Ada", "GB")
@@ -103,7 +104,11 @@ def pip_lines(lines: Iterable[LogLine]) -> dict[str, str]:
 def gpu_names_in(text: str) -> tuple[str, ...]:
     """Cards named in the log, each once."""
     (lines,) = lines_with(text, [_GPU_WITHIN])
-    return tuple(dict.fromkeys(match["named"] or match["bare"] for line in lines for match in _GPU.finditer(line)))[:8]
+    return tuple(
+        dict.fromkeys(
+            match["named"] or match["quadro"] or match["bare"] for line in lines for match in _GPU.finditer(line)
+        )
+    )[:8]
 
 
 def frameworks_in(text: str, marks: Sequence[FrameworkMark]) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Finds facts about the trained model: whether it sees pictures, has experts, is trained through adapters."""
+"""Finds facts about the trained model: whether it sees pictures, has experts, is packed or trained through adapters."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from advisor.diagnosis.fact import Fact
 from advisor.language import say
 from advisor.run.run import Run
-from advisor.run.shape import sees_by_name
+from advisor.run.shape import packed_by_name, sees_by_name
 
 _PICTURES = re.compile(r"(?:^|_)(?:images?|pixels?|videos?|vit|mm_projector|vision)(?:_|$)")
 """Words in the names of settings that only runs with pictures have."""
@@ -28,6 +28,8 @@ def model_facts(run: Run) -> dict[str, Fact]:
         facts["images"] = Fact(True, "script", named or model)
     if run.model is not None:
         facts["experts"] = Fact(run.model.experts > 0, "script", model)
+    if packed_by_name(run.model_name):
+        facts["prequantised"] = Fact(True, "script", model)
     if evaluates := evaluates_only(run):
         facts["trains"] = Fact(False, "script", evaluates)
     if run.framework == "unknown" and (adapters := _stated(run, _ADAPTERS)):

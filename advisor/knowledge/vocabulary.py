@@ -30,8 +30,8 @@ FACTS = frozenset({
     "host.limit_below_ram", "host.one_holds_states", "host.top_user", "host.victim", "images", "ledger.batch_share",
     "ledger.engine_share", "ledger.gpu_fits", "ledger.gpu_room", "ledger.host_fits", "ledger.largest",
     "ledger.logits_larger", "ledger.states_share", "log_prob_pass", "lora", "memory", "model", "model.parameters",
-    "nothing_given", "one_process", "phase", "rolls_out", "samples.bind", "samples.in_pass", "shm.roomy",
-    "signature", "sleep", "sleep_copies", "sleeping_engine_in_process", "states.least_share", "steps_done",
+    "nothing_given", "one_process", "phase", "prequantised", "rolls_out", "samples.bind", "samples.in_pass",
+    "shm.roomy", "signature", "sleep", "sleep_copies", "sleeping_engine_in_process", "states.least_share", "steps_done",
     "trainer", "trains", "verdict", "zero3",
 })  # fmt: skip
 """Facts that a condition may ask; besides them knob.KNOB, library.NAME, line.SIGNATURE, advisory.cause.CAUSE and

@@ -20,7 +20,7 @@ _COUNT_BEHIND = re.compile(
 )  # two digits: the X of "RTX 4090" is no count
 _SIZE = re.compile(r"(?<![a-z0-9.])(\d+(?:\.\d+)?)\s*(gib|gb|g|mib|mb|tib|tb)\b", re.IGNORECASE)
 _SIZE_GLUED = re.compile(r"(\d+(?:\.\d+)?)\s*(gib|gb)\b", re.IGNORECASE)
-_MAKERS = {"nvidia", "tesla", "geforce", "amd", "instinct", "huawei", "ascend", "gpu", "quadro"}
+_MAKERS = {"nvidia", "tesla", "geforce", "amd", "instinct", "huawei", "ascend", "gpu"}
 _FORMS = {"sxm", "sxm2", "sxm3", "sxm4", "sxm5", "sxm6", "pcie", "pci", "nvl", "oam", "rtx"}
 _FORMS |= {"hbm", "hbm2", "hbm2e", "hbm3", "hbm3e", "gddr6", "gddr7"}
 _NOMINAL_SLACK = 0.1

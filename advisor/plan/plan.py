@@ -64,6 +64,8 @@ class PlanStep(Struct, frozen=True):
     why: str
     costs: str
     caveats: tuple[str, ...] = ()
+    only_if: str = ""
+    """Where nothing proves a cause: the clause "only if …" that has to be true first, else the step is for nothing."""
     sources: tuple[str, ...] = ()
     documented: str = ""
     """What a documented case used: "logic-rl-8: 4"."""

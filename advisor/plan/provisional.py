@@ -24,8 +24,9 @@ def provisional_steps(situation: Situation, cause: Cause) -> list[PlanStep]:
     chosen = next((p for p in cause.provisional if all_hold(p.when, situation.facts) is not None), None)
     if chosen is None:
         return []
-    caveat = say("only if {condition}", condition=" ".join(chosen.condition.split()))
-    return [replace(step, caveats=(caveat, *step.caveats)) for step in _provided(situation, chosen)][:MOST_PROVISIONAL]
+    only_if = say("only if {condition}", condition=" ".join(chosen.condition.split()))
+    steps = [replace(step, caveats=(only_if, *step.caveats), only_if=only_if) for step in _provided(situation, chosen)]
+    return steps[:MOST_PROVISIONAL]
 
 
 def _provided(situation: Situation, provision: Provision) -> Iterator[PlanStep]:

@@ -228,10 +228,16 @@ def _outcome(outcome: Outcome, state: State, with_step: bool) -> str:
 def _changes(state: State) -> list[str]:
     plan = state.plan
     chosen = plan.selected()
-    others = [step for step in plan.steps if not step.selected]
+    others = [step for step in plan.steps if not step.selected and not step.only_if]
+    perhaps = [step for step in plan.steps if step.only_if]
     if not plan.steps:
         return wrap(plan.shortfall, 2)
-    lines = wrap(sentences((_promise(state), _worst(_unsaid(plan.shortfall, state)))), 2)
+    short = _worst(_unsaid(plan.shortfall, state))
+    if perhaps and not chosen and not others:
+        nothing = say("Nothing, before it is known what ended the run.")
+        beside = say("Beside that, by the settings alone: {short}", short=short) if short else ""
+        return wrap(nothing, 2) + _if_it_was(perhaps, state) + wrap(beside, 2)
+    lines = wrap(sentences((_promise(state), short)), 2)
     for number, step in enumerate(chosen, 1):
         lines += _chosen(f"{number}.", step)
     cure = plan.steps[0]  # a larger share saves nothing, and may be what an engine lacks
@@ -243,7 +249,15 @@ def _changes(state: State) -> list[str]:
         marks = ["-"] * len(shown) if chosen else [f"{number}." for number in range(1, len(shown) + 1)]
         for number, (mark, step) in enumerate(zip(marks, shown, strict=True)):
             lines += _offered(mark, step, state) + (_by_hand(step, state) if number < BY_HAND else [])
-    return lines + _more(len(others) - len(shown))
+    return lines + _more(len(others) - len(shown)) + _if_it_was(perhaps, state)
+
+
+def _if_it_was(steps: list[PlanStep], state: State) -> list[str]:
+    """Steps for one way the open question may go, under what has to be true first; [] where there are none."""
+    lines = [line for one in steps[:1] for line in wrap(say("Right {only_if}:", only_if=one.only_if), 2)]
+    for number, step in enumerate(steps[:IN_ORDER], 1):
+        lines += _offered(f"{number}.", step, state) + (_by_hand(step, state) if number <= BY_HAND else [])
+    return lines + _more(len(steps) - IN_ORDER)
 
 
 def _promise(state: State) -> str:

@@ -141,6 +141,12 @@ def bits_in_name(name: str) -> int | None:
     return None if found is None else int(found["bits"] or (8 if found["kind"] == "fp8" else 4))
 
 
+def packed_by_name(name: str) -> bool:
+    """Whether a checkpoint's name says that its weights are packed integers: what shards parameters cannot cut them."""
+    found = _QUANTISED.search(name.lower().replace("_", "-"))
+    return found is not None and found["kind"] != "fp8"
+
+
 def size_in_name(part: str) -> int | None:
     """ "qwen-7b-chat" → 7e9, "orz-1p5b" → 1.5e9, "smol-360m" → 3.6e8, "mixtral-8x7b" → 4.7e10; None without a size."""
     mixture = _MIXTURE.search(part)

@@ -24,7 +24,7 @@ SHELL = (
 @pytest.mark.parametrize(
     ("signal", "verdict", "signature"),
     [
-        (7, "oom", "bus-error"),
+        (7, "unclear", "bus-signal"),
         (9, "unclear", ("killed-9", "exit-137")),
         (11, "not_oom", "segfault"),
         (6, "unclear", "native-abort"),
@@ -39,7 +39,7 @@ def test_a_signal_is_known_by_its_code(signal: int, verdict: str, signature: str
 
 def test_other_numbers_are_no_signal() -> None:
     for line in ("exit code 1350", "exited with code 13", "exit code: 1390", "accuracy rc=0.139"):
-        assert judge(f"{line}\n").signature not in ("bus-error", "segfault", "native-abort"), line
+        assert judge(f"{line}\n").signature not in ("bus-signal", "segfault", "native-abort"), line
 
 
 @pytest.mark.parametrize(
@@ -53,3 +53,11 @@ def test_a_launcher_that_ends_the_rest_is_the_end_of_a_run(line: str) -> None:
 def test_what_failed_above_the_launchers_line_stays_the_cause() -> None:
     log = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\nKilling subprocess 77\n"
     assert judge(log).verdict == "oom"
+
+
+def test_a_bus_error_is_shared_memory_only_where_a_line_says_so() -> None:
+    bare = judge("step 3\na.sh: line 4: 77 Bus error               (core dumped) python tune.py\n")
+    assert (bare.verdict, bare.memory, bare.signature) == ("unclear", "unknown", "bus-signal")
+    said = "DataLoader: bus error encountered in worker. This might be caused by insufficient shared memory (shm).\n"
+    told = judge(said + "exits with return code = -7\n")
+    assert (told.verdict, told.memory) == ("oom", "shm")

@@ -12,6 +12,13 @@ from advisor.units import GIB
 from .known import judge
 
 
+def test_a_quadro_is_not_taken_for_the_later_card_of_that_number():
+    assert gpu_names_in("GPU 0: NVIDIA Quadro RTX 6000\nGPU 1: NVIDIA RTX 6000 Ada") == (
+        "Quadro RTX 6000",
+        "RTX 6000 Ada",
+    )
+
+
 def read(*lines):
     return settings_in([peel(line, number) for number, line in enumerate(lines, 1)])
 

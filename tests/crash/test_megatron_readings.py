@@ -26,7 +26,9 @@ def test_the_course_of_readings_tells_growth(rise: float, grows: bool) -> None:
     assert course_facts(judge(log + OOM))["gpu.grows"].value is grows
 
 
-def test_a_refusal_of_cublas_comes_with_what_would_tell_a_broken_environment() -> None:
-    crash = judge("RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`\n")
-    assert crash.verdict == "oom"
+@pytest.mark.parametrize(("call", "verdict"), [("cublasCreate(handle)", "unclear"), ("cublasLtMatmul(lt)", "oom")])
+def test_a_refusal_of_cublas_comes_with_what_would_tell_a_broken_environment(call: str, verdict: str) -> None:
+    """The first call of a library fails also where driver, CUDA and torch do not match."""
+    crash = judge(f"RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `{call}`\n")
+    assert crash.verdict == verdict
     assert any("a @ a" in one for one in crash.settle_by)

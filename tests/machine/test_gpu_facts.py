@@ -51,9 +51,20 @@ def test_no_name_is_given_to_two_cards():
         ("NVIDIA GeForce RTX 4090", "RTX-4090-24GB"),
         ("NVIDIA RTX A6000", "RTX-A6000-48GB"),
         ("Tesla V100-SXM2-32GB", "V100-32GB"),
+        ("Quadro RTX 6000", "Quadro-RTX-6000-24GB"),
+        ("NVIDIA Quadro RTX 8000", "Quadro-RTX-8000-48GB"),
+        ("Tesla P100-PCIE-16GB", "P100-16GB"),
+        ("NVIDIA RTX 6000 Ada Generation", "RTX-6000-Ada-48GB"),
         ("AMD Instinct MI300X", "MI300X-192GB"),
     ],
 )
 def test_the_names_drivers_print_are_known(printed: str, name: str):
     (card,) = parse_gpus(printed, FACTS)
     assert (card.name, card.problem) == (name, "")
+
+
+def test_a_name_of_several_generations_is_settled_by_its_size_alone():
+    """Quadro RTX 6000 (24 GB), RTX 6000 Ada (48 GB) and RTX PRO 6000 (96 GB) are all sold as "RTX 6000"."""
+    with pytest.raises(ValueError, match="add its memory"):
+        parse_gpus("8xRTX-6000", FACTS)
+    assert parse_gpus("8xRTX-6000-48GB", FACTS)[0].total_bytes == 48 * GIB

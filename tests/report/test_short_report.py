@@ -190,3 +190,26 @@ def test_a_chosen_step_that_is_right_either_way_is_named_by_its_number(answered:
     steps = (replace(right, selected=True), *(step for step in answered.plan.steps if step is not right))
     state = replace(answered, plan=replace(answered.plan, steps=steps))
     assert "Right whatever the answer: change 1" in short_report(state)
+
+
+KILL = "[launch.py:325:sigkill_handler] ['python3', 'a.py'] exits with return code = -9\n"
+
+
+def test_under_a_kill_that_nobody_explained_nothing_is_to_be_changed_before_the_answer(tmp_path: Path) -> None:
+    state = opened(tmp_path, KILL, SCRIPT)
+    change = flat(short_report(state)).split("Change ")[1].split("It rests on")[0]
+    assert change.startswith("Nothing, before it is known what ended the run. Right only if it was host RAM: `dmesg")
+    assert "until it runs" not in change
+    assert not state.plan.selected()
+
+
+def test_what_the_settings_do_not_fit_by_themselves_stands_apart_from_a_kill(tmp_path: Path) -> None:
+    big = SCRIPT.replace("ppo_micro_batch_size_per_gpu=8", "ppo_micro_batch_size_per_gpu=64")
+    change = flat(short_report(opened(tmp_path, KILL, big))).split("Change ")[1]
+    assert change.index("1. ") < change.index("Beside that, by the settings alone: ")
+
+
+def test_with_the_kernels_answer_the_steps_stand_without_a_condition(tmp_path: Path) -> None:
+    change = flat(short_report(opened(tmp_path, KILL, SCRIPT, killer="kernel"))).split("Change ")[1]
+    assert "Nothing, before" not in change
+    assert "Right only if" not in change
