@@ -11,6 +11,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from advisor.knowledge import load_knowledge
 from advisor.knowledge.schema import ModelFact
 from advisor.language import say
 from advisor.run.config_file import local_config, read_config
@@ -155,6 +156,13 @@ def bits_in_name(name: str) -> int | None:
     """Bits of a weight of a checkpoint that is quantised already: 4 of "Qwen2.5-7B-Instruct-AWQ", 8 of "-GPTQ-Int8"."""
     found = _QUANTISED.search(name.lower().replace("_", "-"))
     return None if found is None else int(found["bits"] or (8 if found["kind"] == "fp8" else 4))
+
+
+@lru_cache(maxsize=64)
+def parameters_in_name(name: str) -> int | None:
+    """Parameters of the model of that name, where it is known; else as the name says; None where neither tells."""
+    known = match_alias(name, load_knowledge().models) if name else None
+    return known.parameters if known is not None else size_in_name(name.lower())
 
 
 def size_in_name(part: str) -> int | None:

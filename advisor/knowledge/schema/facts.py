@@ -153,6 +153,6 @@ class RecipeFact(Strict, frozen=True):
     """Words of a program's name that tell the method, in any order; of several that fit, the most words tell."""
     head: Literal["vocabulary", "score", "none"] = "vocabulary"
     """What stands in place of the language head; without one there are no logits and no weights of it."""
-    loss: Literal["log_probs", "tokens"] = "log_probs"
-    """tokens: a plain loss, so that evaluation takes it, too."""
+    loss: Literal["log_probs", "tokens", "distributions"] = "log_probs"
+    """tokens: a plain loss, so that evaluation takes it, too; distributions: of two models, over the vocabulary."""
     source: str = ""
