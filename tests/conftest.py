@@ -5,7 +5,11 @@ from __future__ import annotations
 import compileall
 import gc
 import os
+import shutil
+import sys
+import tempfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -20,8 +24,15 @@ settings.load_profile("any_machine")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """The program is compiled once, before all the processes that the tests start; unchanged files cost nothing."""
+    """One cache for all processes of these tests; the program is compiled once, before they start.
+
+    What pytest makes of the tests is kept as well: seven seconds of each process.
+    """
+    sys.dont_write_bytecode = False
     if "PYTEST_XDIST_WORKER" not in os.environ:
+        folder = tempfile.mkdtemp(prefix="tests-cache-")
+        config.add_cleanup(partial(shutil.rmtree, folder, ignore_errors=True))
+        os.environ["XDG_CACHE_HOME"] = folder
         compileall.compile_dir(Path(__file__).parents[1] / "advisor", quiet=2)
 
 

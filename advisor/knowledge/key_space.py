@@ -44,6 +44,20 @@ class KeySpace(Strict, frozen=True):
 
 
 @lru_cache(maxsize=32)
+def keys_ever(framework: str) -> frozenset[str]:
+    """The keys of all versions of a framework; none where nobody listed them."""
+    space = key_space(framework)
+    return space.ever() if space is not None else frozenset()
+
+
+@lru_cache(maxsize=32)
+def keys_at(framework: str, era: str) -> frozenset[str]:
+    """The keys that one era of a framework reads; none where nobody listed them."""
+    space = key_space(framework)
+    return space.at(era) if space is not None else frozenset()
+
+
+@lru_cache(maxsize=32)
 def key_space(framework: str) -> KeySpace | None:
     """The keys of a framework; None where nobody listed them (a dialect of the user's own)."""
     file = knowledge_folder() / "keys" / f"{framework}.json"

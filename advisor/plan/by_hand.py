@@ -71,7 +71,7 @@ def _with_names(remedy: Remedy, situation: Situation) -> str:
         return say("{title} ({key})", title=remedy.title, key=carrier.key)
     if situation.now.built.natives.framework is not None and remedy.kind != "manual":
         return remedy.title
-    names = names_of(remedy.knob, situation.knowledge)[:MOST_NAMES]
+    names = names_of(remedy.knob, situation)[:MOST_NAMES]
     return say("{title} (often {names})", title=remedy.title, names=listed(names)) if names else remedy.title
 
 

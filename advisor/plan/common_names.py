@@ -25,10 +25,11 @@ def last_part(key: str) -> str:
     return key.lstrip("-+").replace("-", "_").rpartition(".")[2].replace("microbatch", "micro_batch")
 
 
-def names_of(knob: str, knowledge: Knowledge) -> list[str]:
+def names_of(knob: str, situation: Situation) -> list[str]:
     """What the dialects call a knob, the commonest first; only names of several words, which are not used for else."""
-    counted, knob = _counted(knowledge), _trained(knob)
-    mine = [(name, by) for name, by in counted.items() if "_" in name and by[knob] and _means(name, by) == knob]
+    tables, knob = situation.predictor.inputs.tables, _trained(knob)
+    counted = tables.once("names of settings", lambda: _counted(situation.knowledge))
+    mine = [(name, by) for name, by in counted.items() if "_" in name and knob in by and _means(by) == knob]
     return [name for name, by in sorted(mine, key=lambda each: -each[1][knob])]
 
 
@@ -37,7 +38,7 @@ def stated_by_name(remedy: Remedy, situation: Situation) -> Native | None:
     launch = situation.predictor.inputs.launch
     if launch is None or remedy.knob is None or remedy.value is None:
         return None
-    role, names = remedy.knob.partition(".")[0], frozenset(names_of(remedy.knob, situation.knowledge))
+    role, names = remedy.knob.partition(".")[0], frozenset(names_of(remedy.knob, situation))
     spelled = _spelling(_trained(remedy.knob), situation.knowledge)
     for setting in launch.effective().values():
         of_role = [other for other in ROLES if other in setting.key.lower()]
@@ -82,7 +83,7 @@ def _counted(knowledge: Knowledge) -> Mapping[str, Counter[str]]:
     return found
 
 
-def _means(name: str, by: Counter[str]) -> str:
+def _means(by: Counter[str]) -> str:
     """The knob that most dialects mean by a name; "" where they do not agree."""
     knob, count = by.most_common(1)[0]
     return knob if count >= AGREED * by.total() else ""

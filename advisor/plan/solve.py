@@ -65,9 +65,11 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
     undecided = predictor.died is None and predictor.crash.verdict == "oom"  # which memory it was is still open
     # no ledger of GPU or host counts what ran out there
     quiet = healed or undecided or cause.memory in ("unknown", "shm") or bool(situation.now.run.lost)
-    same = bool(maybe) or situation.now.run.quoted  # results are not given up for what was seen in part
+    by_hand = [p for p in proposals if p.remedy.id in situation.barred and p.results == "unchanged" and p.fits]
+    # results are not given up for what was seen in part, nor while hands can do what no file given here carries
+    same = bool(maybe) or situation.now.run.quoted or bool(by_hand)
     picked = Selected({}) if quiet else select(proposals, situation, cause, only_same_results=same)
-    beyond = "" if healed else _beyond(picked, proposals, situation, maybe)
+    beyond = "" if healed else _beyond(picked, proposals, situation, maybe, by_hand)
     against = exclusions(proposals, situation)
     for proposal in (picked.own.get(p.remedy.id, p) for p in proposals):
         step = step_of(proposal, situation, selected=proposal.remedy.id in picked.own)
@@ -76,15 +78,16 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
     chosen = together([*picked.own.values(), *companions])
     steps = _with_companions(steps, [step_of(c, situation, selected=True) for c in companions])
     steps = maybe + steps  # a version nobody named is worth one look before anything else is given up
-    by_hand = _each_key_once([advice_step(remedy, situation) for remedy in _advice(situation, cause)])
+    told = _each_key_once([advice_step(remedy, situation) for remedy in _advice(situation, cause)])
     if situation.now.built.natives.framework is None:  # a list, not a catalogue
-        by_hand = (in_turns(by_hand, situation, cause) if holder_unknown(situation, cause) else by_hand)[:MOST_BY_HAND]
-    steps = merged(steps, by_hand, cause)
+        told = (in_turns(told, situation, cause) if holder_unknown(situation, cause) else told)[:MOST_BY_HAND]
+    steps = merged(steps, told, cause)
     steps = in_turns(steps, situation, cause) if holder_unknown(situation, cause) else steps
     # a bad version that this crash does not show is no reason to change an environment before a setting
     steps = _behind_first(steps, [step for step in known_bad if step.group not in proven])
-    most_before = len(steps) if cause.counted else FIRST_FEW
-    steps = _before_results(steps, version_steps(situation, possible)[:1] if not maybe else [], most_before)
+    known = cause.counted and situation.phase != "unknown"  # else nothing of this crash points at a version
+    perhaps = version_steps(situation, possible)[:1] if not maybe else []
+    steps = _before_results(steps, perhaps) if known else _behind_first(steps, perhaps)
     steps += provisional_steps(situation, cause)
     steps = _leading(steps, situation)
     if situation.now.built.natives.framework is not None and cause.memory not in ("unknown", "none"):
@@ -94,13 +97,22 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
     return finish(awake, [*first, *steps], refused, beyond)
 
 
-def _beyond(picked: Selected, proposals: Sequence[Proposal], situation: Situation, versions: Sequence[PlanStep]) -> str:
+def _beyond(
+    picked: Selected,
+    proposals: Sequence[Proposal],
+    situation: Situation,
+    versions: Sequence[PlanStep],
+    by_hand: Sequence[Proposal],
+) -> str:
     """What is said where no set of the changes is enough, or where nothing is switched on for want of an answer."""
     chosen = together([*picked.own.values(), *picked.companions])
     if situation.now.run.lost:
         return say("Nothing is switched on before the command is whole: what the comment keeps from it may be enough.")
     if picked.too_little and situation.now.run.quoted:
         return say("Only a part of the launch was seen: what is missing decides how far these go.")
+    if picked.too_little and by_hand:
+        done = listed(sorted({p.remedy.title for p in by_hand}))
+        return say("By this count one of these is enough, by hand in a file that was not given: {titles}.", titles=done)
     if picked.too_little and (unseen := next((p for p in proposals if p.blind and p.fits), None)) is not None:
         return say(
             "Enough by this count, unless the part of the launch that was not seen has it already: {title}.",
@@ -306,11 +318,10 @@ def _behind_first(steps: list[PlanStep], later: list[PlanStep]) -> list[PlanStep
     return [*steps[:at], *later, *steps[at:]]
 
 
-def _before_results(steps: list[PlanStep], later: list[PlanStep], most: int) -> list[PlanStep]:
-    """`later` in front of what gives up results, behind `most` steps at most and everything that is switched on."""
+def _before_results(steps: list[PlanStep], later: list[PlanStep]) -> list[PlanStep]:
+    """`later` in front of what gives up results, and behind everything that is switched on."""
     last = max((i for i, step in enumerate(steps) if step.selected), default=-1) + 1
-    changing = (i for i, step in enumerate(steps) if i >= last and step.results == "changed")
-    at = max(last, min(next(changing, len(steps)), most))
+    at = next((i for i, step in enumerate(steps) if i >= last and step.results == "changed"), len(steps))
     return [*steps[:at], *later, *steps[at:]]
 
 

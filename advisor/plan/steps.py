@@ -53,14 +53,20 @@ def step_of(proposal: Proposal, situation: Situation, selected: bool) -> PlanSte
 
 
 def mending_step(situation: Situation) -> PlanStep | None:
-    """The step that gives the program the settings which a comment in its command keeps from it; None without any."""
-    lost = situation.now.run.lost
+    """The step that gives the program the settings which its command loses in bash, or may lose; None without any.
+
+    A single line without its backslash may be so in the file that ran; several went where the text was pasted.
+    """
+    run = situation.now.run
+    maybe = run.cuts if len(run.cuts) == 1 and not run.quoted else ()
+    lost = run.lost or maybe
     if not lost:
         return None
+    out = say("Take the comment out of the command first")
     return PlanStep(
         id="mend-command",
         rank=0,
-        title=say("Take the comment out of the command first"),
+        title=out if run.lost else say("Look first whether one line ends the command too early"),
         kind="manual",
         tier="free",
         changes=(),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from msgspec import Struct
@@ -47,16 +48,25 @@ def to_knob(value: KnobValue, rule: Expression | None, scope: RunScope) -> Conve
         return Converted(value)
     scope = scope.with_own(value=value)
     tree, switch = _chosen(rule.tree, scope)
-    if any(isinstance(node, Sum) for node in walk_tree(tree)):
+    if _calculates(tree):
         if as_number(value) is None:
             return Converted(value)
         made = tree.of(scope)
-        samples = Name("samples") in walk_tree(tree)
-        return Converted(made, "" if made is None else f"{_told(tree, scope)} = {made}", samples)
+        return Converted(made, "" if made is None else f"{_told(tree, scope)} = {made}", _speaks_of_samples(tree))
     made = tree.of(scope)
     if switch and as_number(value) is not None and made != value and made is not None:
         return Converted(made, say("{value:g} becomes {to:g} with {key}", value=value, to=made, key=switch))
     return Converted(made)
+
+
+@lru_cache(maxsize=1024)
+def _calculates(tree: Node) -> bool:
+    return any(isinstance(node, Sum) for node in walk_tree(tree))
+
+
+@lru_cache(maxsize=1024)
+def _speaks_of_samples(tree: Node) -> bool:
+    return Name("samples") in walk_tree(tree)
 
 
 def _chosen(tree: Node, scope: RunScope) -> tuple[Node, str]:

@@ -247,24 +247,32 @@ def told_era(
 
     `added`: keys that are set with hydra's `+`, which an era that has them refuses.
     """
-    if version is not None:
-        for era in framework.eras:
-            if era.versions and version_in(era.versions, version):
-                return era.id, "version"
-    lacking = {
-        e.id: (len(absent(framework, e.id, keys)), strangers(framework, e.id, keys, added)) for e in framework.eras
-    }
-    of_fork_keys = [era for era in framework.eras if any_key(era.fork_keys, {*keys, *added}) is not None]
+    of_version = [e for e in framework.eras if version and e.versions and version_in(e.versions, version)]
+    if of_version:
+        return _era_by_keys(framework, of_version, keys, libraries, paths, added)[0], "version"
+    return _era_by_keys(framework, framework.eras, keys, libraries, paths, added)
+
+
+def _era_by_keys(
+    framework: Framework,
+    eras: Sequence[Era],
+    keys: set[str],
+    libraries: Mapping[str, str],
+    paths: Sequence[str],
+    added: Collection[str],
+) -> tuple[str, EraToldBy]:
+    lacking = {e.id: (len(absent(framework, e.id, keys)), strangers(framework, e.id, keys, added)) for e in eras}
+    of_fork_keys = [era for era in eras if any_key(era.fork_keys, {*keys, *added}) is not None]
     if of_fork_keys:
         return min(of_fork_keys, key=lambda era: lacking[era.id]).id, "keys"
     fewest = min(lacking.values(), default=(0, 0))
-    possible = [era for era in framework.eras if lacking[era.id] == fewest]
+    possible = [era for era in eras if lacking[era.id] == fewest]
     fitting = [era for era in possible if _marks_fit(era, keys)] or possible
     marked = [era for era in fitting if era.has and any_key(era.has, keys) is not None]
     chosen = marked or [era for era in fitting if not era.has] or fitting
     if not chosen:
         return "", "nothing"
-    if marked or len(possible) == 1 or len(framework.eras) == 1:
+    if marked or len(possible) == 1:
         return chosen[0].id, "keys"
     of_fork = [era for era in possible if _names_a_folder(era, paths)]
     if of_fork:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from fnmatch import fnmatchcase
 
 from advisor.hostile import clean_line
-from advisor.knowledge.key_space import KeySpace, key_space
+from advisor.knowledge.key_space import KeySpace, key_space, keys_at, keys_ever
 from advisor.knowledge.schema import Framework
 from advisor.language import listed, say, say_count
 from advisor.run.bound import in_era, native
@@ -35,7 +35,7 @@ def unknown_keys(framework: Framework | None, era: str, launch: Launch | None, *
     space = key_space(framework.framework)
     if space is None:
         return ()
-    ever, everything = space.ever(), own and space.refuses
+    ever, everything = keys_ever(framework.framework), own and space.refuses
     candidates = (
         s for s in launch.settings if s.effective and not _SECTIONS & set(s.key) and s.marker[:1] not in ("+", "~")
     )
@@ -53,7 +53,7 @@ def known_share(framework: Framework, launch: Launch) -> float | None:
     keys = {native(setting.key) for setting in launch.settings if not _matches(native(setting.key), _OPEN)}
     if space is None or not keys:
         return None
-    ever = space.ever()
+    ever = keys_ever(framework.framework)
     return sum(_is_known(key, framework, space, ever) for key in keys) / len(keys)
 
 
@@ -87,7 +87,7 @@ def _matches(key: str, patterns: Collection[str]) -> bool:
 
 def _levers(framework: Framework, era: str, space: KeySpace) -> list[str]:
     """Keys of the era that move memory."""
-    here = space.at(era)
+    here = keys_at(framework.framework, era)
     facts = framework.settings.items()
     moving = (key for key, fact in facts if in_era(fact, era) and (fact.knob or fact.moves))
     return [key for key in moving if key in here or _matches(key, space.open)]

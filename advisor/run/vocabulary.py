@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from functools import lru_cache
 
-from advisor.knowledge.key_space import key_space
+from advisor.knowledge.key_space import keys_at, keys_ever
 from advisor.knowledge.schema import Framework
 from advisor.run.bound import native
 from advisor.run.unknown_keys import known_share
@@ -54,10 +53,7 @@ def strangers(framework: Framework, era: str, keys: Iterable[str], added: Collec
 
     `added`: keys that hydra is told to add; it refuses to where they exist.
     """
-    space, ever = key_space(framework.framework), _ever(framework.framework)
-    if space is None:
-        return 0
-    here = space.at(era)
+    here, ever = keys_at(framework.framework, era), keys_ever(framework.framework)
     return sum(key in ever and key not in here for key in keys) + sum(key in here for key in added)
 
 
@@ -66,11 +62,4 @@ def _reads(framework: Framework, key: str) -> bool:
     fact = framework.settings.get(key)
     if fact is not None and fact.only_in:
         return False
-    return fact is not None or key in framework.renamed or key in _ever(framework.framework)
-
-
-@lru_cache(maxsize=32)
-def _ever(framework: str) -> frozenset[str]:
-    """All keys of the framework's versions; none where nobody listed them."""
-    space = key_space(framework)
-    return space.ever() if space is not None else frozenset()
+    return fact is not None or key in framework.renamed or key in keys_ever(framework.framework)

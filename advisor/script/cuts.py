@@ -22,6 +22,7 @@ _MOST_NAMED = 8
 """Lost settings that a note names."""
 _FEWEST_BELOW = 2
 """Settings that must follow on the lines below, where the first of them holds only values."""
+_BLANKS = re.compile(rb"[ \t]*")
 _NOTHING = re.compile(rb"[ \t]*(?:#[^\n]*)?\n")
 _IS_SETTING = re.compile(rb"[ \t]*(?:--[A-Za-z]|[+~]{0,2}[A-Za-z_]\w*\.[\w.]+=)")
 """What no command begins with, even where an empty line stands before it."""
@@ -149,7 +150,7 @@ def _settings_below(data: bytes, at: int) -> tuple[int, tuple[str, ...]] | None:
     found = (_IS_SETTING if apart else _LOOKS_LIKE_SETTING).match(data, at)
     if found is not None and b"\n" in found.group():
         return None
-    blank = len(data[at:]) - len(data[at:].lstrip(b" \t"))
+    blank = _BLANKS.match(data, at).end() - at  # type: ignore[union-attr]  # fits anywhere
     if found is None and (apart or not blank):
         return None
     try:

@@ -12,13 +12,13 @@ from time import monotonic
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from textual import on, work
-from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.worker import get_current_worker
 
 from advisor.language import mark, say
 from advisor.machine.timeouts import ThreadResult, run_in_thread
 from advisor.tui.driver import expected_trouble
+from advisor.tui.page import TonedApp
 from advisor.tui.screen import BaseScreen, load_screens
 from advisor.tui.ui_state import DemoAsked, EndsRead, FilesAsked, GaugesRead, MakeDriver, Noticed, UiState
 from advisor.tui.ui_text import BLANK, Row, paragraph
@@ -54,7 +54,7 @@ class NobodyWaitsError(Exception):
     """What is being read is not wanted any more."""
 
 
-class OpeningApp(App[int]):
+class OpeningApp(TonedApp):
     """Reads what was asked for and what the machine does. The first state to arrive opens the first screen."""
 
     def __init__(

@@ -8,6 +8,7 @@ from typing import ClassVar
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
+from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.geometry import Size
 from textual.message import Message
@@ -16,13 +17,34 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from advisor.language import say
-from advisor.tui.ui_text import Row, Toned, TonedLine, ascii_only, crop, keys_of, line, without_secrets
+from advisor.tui.ui_text import TONES, Row, Toned, TonedLine, ascii_only, crop, keys_of, line, without_secrets
 
 RowSource = Callable[[int], Sequence[Row]]
 """Columns → rows. Called again on every resize and whenever the state changed."""
 MARGIN = 1
 POINTER = 2
 """Columns before a row the cursor can stand on: "▸ "."""
+
+
+class TonedApp(App[int]):
+    """Holds the style of each tone once: on every screen they would be computed anew whenever one opens."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {f"tone--{tone}" for tone in (*TONES, "cursor")}
+
+    def __init__(self, *, ansi_color: bool | None = None) -> None:
+        super().__init__(ansi_color=ansi_color)
+        self._tones: dict[str, Style] = {}
+
+    def refresh_css(self, animate: bool = True) -> None:
+        """Take the tones of another theme."""
+        self._tones.clear()
+        super().refresh_css(animate)
+
+    def tone_style(self, tone: str) -> Style:
+        """What a tone adds to the style of its line."""
+        if tone not in self._tones:
+            self._tones[tone] = self.get_component_styles(f"tone--{tone}").partial_rich_style
+        return self._tones[tone]
 
 
 class Lines(Widget):
@@ -103,11 +125,12 @@ class Lines(Widget):
         return ascii_only(text) if self._plain_ascii else text
 
     def _tone(self, part: Toned) -> Style:
-        return Style.null() if part.tone == "plain" else self._look(f"tone--{part.tone}")
+        return Style.null() if part.tone == "plain" else self._look(part.tone)
 
     def _look(self, name: str) -> Style:
-        """A tone's style. The screen holds them, once for all its lines."""
-        return self.screen.get_component_rich_style(name, partial=True)
+        app = self.app
+        assert isinstance(app, TonedApp)
+        return app.tone_style(name)
 
 
 _FEW = 4
@@ -194,7 +217,7 @@ class Page(Lines, can_focus=True):
     def _base(self, row: Row) -> Style:
         if row.key is None or row.key != self.cursor or not self.has_focus:
             return self.rich_style
-        return self.rich_style + self._look("tone--cursor")
+        return self.rich_style + self._look("cursor")
 
     def on_click(self, event: events.Click) -> None:
         """The row that was clicked, where the mouse is ours; a second time, what is done with it."""

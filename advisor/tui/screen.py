@@ -28,7 +28,7 @@ from advisor.tui.gauge_strip import strip
 from advisor.tui.keys import Hint, hint_at, hints, key_line, named
 from advisor.tui.page import MARGIN, Lines, Page, RowSource
 from advisor.tui.ui_state import GoBack, GoOn, StageAsked, UiState
-from advisor.tui.ui_text import TONES, Row, ascii_only, paragraph, plain, rows
+from advisor.tui.ui_text import Row, ascii_only, paragraph, plain, rows
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -79,7 +79,6 @@ def load_screens() -> None:
 class BaseScreen(Screen[None]):
     """Base of all screens. Subclasses give `panes` and bindings; the words of "enter" may follow the state."""
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = {f"tone--{tone}" for tone in TONES} | {"tone--cursor"}
     TITLE_WORDS: ClassVar[str] = ""
     """What the help calls this screen; said there."""
     AUTO_FOCUS = "#main"
@@ -172,8 +171,8 @@ class BaseScreen(Screen[None]):
     def _lay_out(self) -> None:
         """The layout of this size from the very first frame on: Textual sets it only with the first resize."""
         width, height = self.app.size
-        for size, steps in ((width, WIDTHS), (height, HEIGHTS)):
-            self.add_class(next(name for least, name in steps if size >= least))
+        sizes = ((width, WIDTHS), (height, HEIGHTS))
+        self.add_class(*(next(name for least, name in steps if size >= least) for size, steps in sizes))
 
     def on_mount(self) -> None:
         """An empty note takes no line."""

@@ -159,3 +159,23 @@ def test_a_key_that_was_another_one_before_is_not_missing_there(tmp_path: Path) 
     run = run_of(tmp_path, f"{OLD_SWIFT} --deepspeed default-zero2 --per_device_train_batch_size 4")
     assert run.era == "v2"
     assert not [note for note in run.notes if "not a setting" in note]
+
+
+@pytest.mark.parametrize(
+    ("keys", "era"),
+    [
+        ("worker.actor.offload.param_offload=true worker.actor.offload.optimizer_offload=true", "v0.2"),
+        ("worker.actor.offload.offload_params=true worker.actor.offload.offload_optimizer=true", "v0.3.0"),
+    ],
+)
+def test_two_easyr1_of_one_unreleased_version_are_told_by_their_keys(tmp_path: Path, keys: str, era: str) -> None:
+    (tmp_path / "verl").mkdir()
+    (tmp_path / "verl" / "__init__.py").write_text('__version__ = "0.2.0.dev"\n')
+    run = run_of(tmp_path, f"python3 -m verl.trainer.main worker.rollout.n=8 {keys}")
+    assert (run.framework, run.era, run.unknown_keys) == ("easyr1", era, ())
+    assert (run.knobs["actor.param_offload"].value, run.knobs["actor.optimizer_offload"].value) == (True, True)
+
+
+def test_openrlhfs_distillation_is_no_ppo(tmp_path: Path) -> None:
+    run = run_of(tmp_path, "deepspeed --module openrlhf.cli.train_kd --pretrain Qwen/Qwen2.5-7B --zero_stage 3")
+    assert (run.framework, run.algorithm) == ("openrlhf", "distillation")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -37,13 +38,15 @@ def same_as_golden(name: str, text: str) -> None:
 
 
 async def settle(pilot: Pilot[int]) -> None:
-    """Wait until every worker is done and every message handled; no sleeping."""
-    quiet = 0
-    while quiet < 4:  # a key may pass through as many queues before a worker starts
-        await pilot._wait_for_screen()
-        quiet = 0 if len(pilot.app.workers) else quiet + 1
-        with suppress(WorkerCancelled):  # another key was quicker
-            await pilot.app.workers.wait_for_complete()
+    """Wait until nothing is left to run but clocks: no message on its way, no worker at work. Nothing sleeps."""
+    loop, quiet = asyncio.get_running_loop(), 0
+    while quiet < 2:  # what a thread hands over is seen in the next round
+        await asyncio.sleep(0)
+        quiet = 0 if loop._ready else quiet + 1  # type: ignore[attr-defined]
+        if quiet and len(pilot.app.workers):
+            with suppress(WorkerCancelled):  # another key was quicker
+                await pilot.app.workers.wait_for_complete()
+            quiet = 0
 
 
 async def hit(pilot: Pilot[int], key: str) -> None:
@@ -58,7 +61,14 @@ async def press(pilot: Pilot[int], *keys: str) -> None:
     """Press keys one after the other, waiting for what each of them starts; then for the last layout."""
     for key in keys:
         await hit(pilot, key)
-    await pilot.pause()
+    await laid_out(pilot)
+
+
+async def laid_out(pilot: Pilot[int]) -> None:
+    """The layout that a clock would make sixty times a second, now."""
+    await settle(pilot)
+    pilot.app.screen._on_timer_update()
+    await settle(pilot)
 
 
 @asynccontextmanager
@@ -76,6 +86,5 @@ async def opened(
     made = driver or (MadeDriver(state) if state is not None else MadeDriver())
     app = AdvisorApp(lambda: made, gauges or MadeGauges(), no_color=no_color, plain_ascii=plain_ascii, **more)
     async with app.run_test(size=size, notifications=True) as pilot:
-        await settle(pilot)
-        await pilot.pause()
+        await laid_out(pilot)
         yield pilot

@@ -17,7 +17,7 @@ _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
 def check_versions(shelf: Shelf) -> Iterator[Finding]:
-    """Every range is one; eras of a dialect do not overlap; the safe neighbours of an advisory are safe."""
+    """Every range is one; eras overlap only where keys tell them apart; the safe neighbours of an advisory are safe."""
     for entry in shelf.of("framework"):
         yield from _eras(entry)
     for entry in shelf.of("advisory"):
@@ -35,7 +35,7 @@ def _eras(entry: KnowledgeEntry) -> Iterator[Finding]:
         known = _range(era.versions)
         if known is None:
             yield from found(entry, f"era {era.id}: {era.versions!r} is no range of versions", "eras", number)
-        elif era.versions:
+        elif era.versions and not era.told_by_keys:
             ranges.append((era.id, number, known))
     yield from _newest_read(entry, [number for number, era in enumerate(dialect.eras) if _is_open(era.versions)])
     for (one, _, first), (other, number, second) in combinations(ranges, 2):

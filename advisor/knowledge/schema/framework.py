@@ -47,6 +47,8 @@ class Era(Strict, frozen=True):
     has: tuple[str, ...] = ()
     """Without a version: the era is this one when one of these keys is set."""
     lacks: tuple[str, ...] = ()
+    told_by_keys: bool = False
+    """Another era has the same versions: an unreleased one, whose keys moved while its number stood."""
     released: str = ""
     source: str = ""
     libraries: dict[str, str] = {}
