@@ -59,12 +59,11 @@ def sizing_of(state: State) -> Sizing:
     """What a session says of size."""
     margin, situation = state.plan.margin, state.situation
     if situation is None:
-        fit = fit_of(state.ledger, Walls(margin), state.run)
-        return Sizing(
-            state.run, state.machine, state.ledger, margin, of_estimate(fit, Walls(margin)), state.attribution
-        )
+        fit = of_estimate(fit_of(state.ledger, Walls(margin), state.run), Walls(margin), state.run)
+        return Sizing(state.run, state.machine, state.ledger, margin, fit, state.attribution)
     predictor = situation.predictor
-    fit, sizes = of_estimate(predictor.predict().fit, predictor.walls), sizes_of(predictor, state.knowledge.gpus)
+    fit = of_estimate(predictor.predict().fit, predictor.walls, state.run)
+    sizes = sizes_of(predictor, state.knowledge.gpus)
     return Sizing(state.run, state.machine, state.ledger, margin, fit, state.attribution, sizes)
 
 
@@ -80,7 +79,7 @@ def size_run_file(path: Path, asked: SessionRequest) -> Sizing:
         raise ValueError(f"{name}: {error}") from error
     predictor = Predictor(inputs, NOTHING, asked.margin)
     now, sizes = predictor.predict(), sizes_of(predictor, knowledge.gpus)
-    fit = of_estimate(now.fit, predictor.walls)
+    fit = of_estimate(now.fit, predictor.walls, now.run)
     return Sizing(now.run, machine, now.ledger, asked.margin, fit, sizes=sizes)
 
 

@@ -25,16 +25,25 @@ def adapter_parameters(shape: ModelShape, rank: float, targets: tuple[str, ...])
         return round(rank * _per_layer_sides(shape))
     sides = _sides(shape, shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim)
     attention = sum(sides[name] for name in ATTENTION if name in targets)
+    linear = _linear_sides(shape) if {*ATTENTION, *MLP} <= {*targets} else 0
     copies = shape.experts or 1
     width = shape.expert_intermediate if shape.experts else shape.intermediate
     mlp = copies * sum(shape.hidden + width for name in MLP if name in targets)
-    return round(rank * shape.layers * (attention + mlp))
+    full = shape.layers - shape.linear_layers
+    return round(rank * (full * attention + shape.linear_layers * linear + shape.layers * mlp))
 
 
 def _sides(shape: ModelShape, queries: int, keys: int) -> dict[str, int]:
     """in + out of a layer's attention projections."""
     out, narrow = shape.hidden + queries, shape.hidden + keys
-    return {"q_proj": out, "o_proj": out, "k_proj": narrow, "v_proj": narrow}
+    gate = queries if shape.gated_attention else 0
+    return {"q_proj": out + gate, "o_proj": out, "k_proj": narrow, "v_proj": narrow}
+
+
+def _linear_sides(shape: ModelShape) -> int:
+    """in + out of the three projections of a layer of linear attention."""
+    keys, values = shape.linear_key_width, shape.linear_value_width
+    return 3 * shape.hidden + 2 * keys + 3 * values + 2 * shape.linear_heads
 
 
 def _per_layer_sides(shape: ModelShape) -> int:

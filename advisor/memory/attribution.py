@@ -254,7 +254,7 @@ def sub_group_sizes(shape: ModelShape, ranks: int) -> tuple[int, ...]:
     transformers' Trainer keeps norms and biases, which do not decay, in a group of their own; before it knew a model's
     norms it did not: both are listed.
     """
-    if shape.experts or shape.per_layer_input:
+    if shape.experts or shape.per_layer_input or shape.linear_layers:
         return ()
     both = (*sub_groups(shape, ranks), *sub_groups(shape, ranks, only_matrices=True))
     return tuple(dict.fromkeys(both))

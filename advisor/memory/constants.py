@@ -110,6 +110,10 @@ pass; with gradients the graph of every chunk is kept as well (counted by autogr
 FLOAT_LOSS, FLOAT_LOSS_FORWARD = 12, 10
 """Bytes per token x vocabulary entry of a loss that casts bf16 logits to fp32: log-softmax and two gradients; without
 gradients the logits, which an evaluation returns, their fp32 copy, and the log-softmax."""
+TWO_LOGITS, JSD_HALF, JSD_FLOAT = 4, 26, 48
+"""Bytes per token x vocabulary entry of a loss over two models' distributions (trl gkd_trainer.py generalized_jsd_loss,
+ms-swift gkd_loss.py): both models' bf16 logits; and over the answers alone, counted by hand, what autograd keeps of the
+divergence: scaled logits, log-probabilities, their stack, mixture, both terms. In bf16 under DeepSpeed."""
 EAGER_WHOLE = {True: 3, False: 0}
 LOGITS_LOW, LOGITS_HIGH = 0.85, 1.34
 """At most one copy more than Mechanics says (16 against 12 bytes), or a part of one less (12 against 14)."""

@@ -30,6 +30,7 @@ Reason = Literal[
     "high",
     "lengths",
     "near",
+    "shape",
     "set_aside",
     "inputs",
     "capacity",
@@ -38,7 +39,7 @@ Reason = Literal[
     "contradicted",
     "launch",
 ]
-"""Why it does not fit (the first three), may not (the next four), or why nobody can say (the rest)."""
+"""Why it does not fit (the first three), may not (the next five), or why nobody can say (the rest)."""
 
 _DOUBTS: dict[Reason, int] = {"unexplained": 0, "set_aside": 1}
 """What is told first of a run that may not fit."""
@@ -223,11 +224,14 @@ def fit_of(ledger: Ledger, walls: Walls, run: Run, gpus: tuple[int, int] | None 
     )
 
 
-def of_estimate(fit: Fit, walls: Walls) -> Fit:
+def of_estimate(fit: Fit, walls: Walls, run: Run) -> Fit:
     """The verdict of a run that nobody has seen run: it does not fit only where the lower end of a phase's interval is
-    above what the place has. A plan keeps to what is expected, with its margin."""
-    if fit.verdict != "does_not_fit" or walls.died is not None:
+    above what the place has, and where the model's shape is no guess. A plan keeps to what is expected, with its
+    margin."""
+    if fit.verdict != "does_not_fit" or walls.died is not None or any(one.reason == "gpus" for one in fit.findings):
         return fit
+    if run.model is not None and run.model.basis == "estimated":
+        return replace(fit, verdict="may_not_fit", findings=tuple(replace(one, reason="shape") for one in fit.findings))
     if any(one.reason != "over" or one.low > one.capacity for one in fit.findings):
         return fit
     near = (replace(one, reason="lengths" if one.rows else "near") for one in fit.findings)
@@ -280,6 +284,16 @@ def finding_clause(finding: FitFinding) -> str:
                 if on_gpu
                 else "{phase} is expected to take {expected} of the {capacity} of each node, at the least {low} "
                 "(most: {owner})",
+                **told,
+            )
+        case "shape":
+            told["expected"] = show_bytes(finding.expected)
+            return say(
+                "{phase} would take {expected} of the {capacity} of each card, but the model's shape is guessed from "
+                "its name: its config.json (--model FILE) settles it"
+                if on_gpu
+                else "{phase} would take {expected} of the {capacity} of each node, but the model's shape is guessed "
+                "from its name: its config.json (--model FILE) settles it",
                 **told,
             )
         case "high":

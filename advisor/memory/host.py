@@ -17,7 +17,7 @@ from advisor.memory.inputs import Inputs, per_ledger
 from advisor.memory.lora import adapter_count
 from advisor.memory.per_parameter import embedding_parameters, layer_parameters
 from advisor.memory.states import Offload, masters_stay, offload_of
-from advisor.memory.training import reference_on_host, reward_cells
+from advisor.memory.training import reference_on_host, reward_cells, teacher_copy, teacher_rests_on_host
 from advisor.rules.functions import version_in
 from advisor.units import GIB
 from advisor.words import Phase
@@ -188,6 +188,9 @@ def _cpu_adam(inputs: Inputs, role: TrainedRole, offload: Offload) -> list[Cell]
 
 @per_ledger
 def _reference(inputs: Inputs) -> list[Cell]:
+    if inputs.run.recipe.teacher and teacher_rests_on_host(inputs):
+        copy, words = teacher_copy(inputs)
+        return [cell("reference", _pinned(inputs, copy * inputs.node_part), words)]
     if not inputs.has_reference or not reference_on_host(inputs):
         return []
     size = inputs.mechanic("reference_bytes") * inputs.parameters * inputs.node_part

@@ -232,6 +232,8 @@ def shape_of_rank(shape: ModelShape, ways: int) -> ModelShape:
         heads=-(-shape.heads // ways),
         kv_heads=-(-shape.kv_heads // ways),
         intermediate=-(-shape.intermediate // ways),
+        linear_key_width=-(-shape.linear_key_width // ways),
+        linear_value_width=-(-shape.linear_value_width // ways),
         expert_intermediate=-(-shape.expert_intermediate // ways),
         vocab=-(-shape.vocab // ways),
         parameters=-(-shape.parameters // ways),
@@ -247,6 +249,7 @@ def laid_over(shape: ModelShape, gpus: int) -> ModelShape:
     return replace(
         shape,
         layers=-(-shape.layers // gpus),
+        linear_layers=shape.linear_layers // gpus,
         parameters=-(-shape.parameters // gpus),
         vision_parameters=-(-shape.vision_parameters // gpus),
         global_layers=-(-shape.global_layers // gpus),

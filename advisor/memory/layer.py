@@ -47,6 +47,12 @@ def kept_of_token(shape: ModelShape, stream: int = 1, fused: bool = False) -> Am
         of_each(c.FUSED_MLP_COPIES if fused else c.MLP_COPIES, "MLP width", mlp_width(shape)),
         of_each(c.FP32, "heads", shape.heads),
     ]
+    if shape.linear_layers:
+        # What the gated delta rule keeps: its projections, the convolution's output, its own output and that normed.
+        width = 4 * shape.linear_key_width + 5 * shape.linear_value_width
+        attention = add_up(parts[1:3]) * quantity("of the layers", 1 - shape.linear_layers / shape.layers, "%")
+        linear = of_each(c.BF16, "width of linear attention", width)
+        parts[1:3] = [attention, linear * quantity("of the layers", shape.linear_layers / shape.layers, "%")]
     if shape.experts:
         routed = of_each(c.EXPERT_COPIES * c.BF16, "hidden", shape.hidden)
         parts.append(routed * quantity("experts of a token", shape.experts_per_token))
@@ -96,7 +102,7 @@ def kv_of_token(shape: ModelShape, ranks: int = 1, element: int = c.BF16) -> Amo
     Heads are repeated where there are more ranks than heads; a latent cache (MLA) is not divided.
     """
     whole = of_each(element, "keys and values of a head", 2 * shape.head_dim) * quantity("KV heads", shape.kv_heads)
-    whole = whole * quantity("layers", shape.layers)
+    whole = whole * quantity("layers", shape.layers - shape.linear_layers)
     stated = shape.kv_bytes_per_token * element // c.BF16
     if stated and stated < whole.value // 2:
         return in_bytes("of a token in the cache", stated, basis=shape.basis)

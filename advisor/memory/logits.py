@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from advisor.language import mark
 from advisor.memory import constants as c
-from advisor.memory.amount import Amount, in_bytes, least, quantity
+from advisor.memory.amount import Amount, as_amount, in_bytes, least, quantity
 from advisor.memory.batches import Pass, fill_of
 from advisor.memory.cells import Cell, Note, cell, note
 from advisor.memory.gathered import of_table
@@ -24,6 +24,12 @@ def logits_bytes(inputs: Inputs, step: Pass, *, updating: bool) -> tuple[Amount,
         return kept + in_bytes("", c.ENTROPY_CHUNK_BYTES) * part, note(words, tokens=c.ENTROPY_CHUNK_TOKENS)
     if not updating and run.recipe.loss == "tokens":
         return in_bytes("", c.FLOAT_LOSS_FORWARD), Note(mark("the loss of an evaluation pass"))
+    if updating and run.recipe.loss == "distributions":
+        diverging = c.JSD_HALF if inputs.trainer == "deepspeed" else c.JSD_FLOAT
+        everywhere = inputs.mechanics.logits_scope != "response"  # else only the answers have logits at all
+        answers = step.logits_part("response") if everywhere else as_amount(1)
+        size = in_bytes("", c.TWO_LOGITS) + in_bytes("", diverging, basis="estimated") * answers
+        return size, Note(mark("divergence from the teacher, over the whole vocabulary"))
     kind = "update" if updating else "forward"
     base = inputs.mechanic(f"logits_{kind}_bytes")
     row = inputs.mechanic(f"logits_{kind}_row_bytes")

@@ -8,15 +8,15 @@ from advisor.memory import constants as c
 from advisor.memory import lora, megatron
 from advisor.memory.activations import scoring_cells, update_cells
 from advisor.memory.allocator import broadcast_copies, lost_to_segments
-from advisor.memory.amount import add_up, in_bytes, quantity
+from advisor.memory.amount import Amount, add_up, in_bytes, quantity
 from advisor.memory.batches import Pass
-from advisor.memory.cells import Cell, cell, total
+from advisor.memory.cells import Cell, Note, cell, total
 from advisor.memory.engine import engine_of, sleeping, sleeps
 from advisor.memory.gathered import of_root, of_unit
 from advisor.memory.inputs import Inputs, per_ledger
 from advisor.memory.states import StepMoment, resident_states, second_copy, sharded_cell, step_cells
 from advisor.run.run import RewardPlace
-from advisor.run.shape import size_in_name
+from advisor.run.shape import parameters_in_name
 
 
 @per_ledger
@@ -67,7 +67,7 @@ def reward_cells(inputs: Inputs, beside: RewardPlace) -> list[Cell]:
     """Weights of a reward model on the GPUs of `beside`; its size by its name, else that of the policy."""
     if inputs.run.topology.reward_on != beside:
         return []
-    named = size_in_name(str(inputs.run.value("reward.path") or "").lower())
+    named = parameters_in_name(str(inputs.run.value("reward.path") or ""))
     count = quantity("parameters", named or inputs.shape.parameters, basis="estimated")
     sharded = inputs.stage == 3 and inputs.shards > 1 and beside != "host"
     size = c.IN_BF16 * count / (inputs.over if sharded else 1)
@@ -75,14 +75,25 @@ def reward_cells(inputs: Inputs, beside: RewardPlace) -> list[Cell]:
     return [cell("reference", size, words)]
 
 
-def teacher_cells(inputs: Inputs) -> list[Cell]:
-    """Weights of the model that a distilled one learns from; its size by its name, else that of the student."""
-    if not inputs.run.recipe.teacher:
-        return []
-    named = size_in_name(str(inputs.run.value("teacher.path") or "").lower())
+def teacher_rests_on_host(inputs: Inputs) -> bool:
+    """Whether the model that a distilled one learns from is on the card only while it scores."""
+    return inputs.mechanics.reference_on == "host" or inputs.run.is_on("teacher.offload")
+
+
+def teacher_copy(inputs: Inputs) -> tuple[Amount, Note]:
+    """Bytes of one copy of the teacher; its size by its name, else that of the student."""
+    named = parameters_in_name(str(inputs.run.value("teacher.path") or ""))
     count = quantity("parameters", named or inputs.shape.parameters, basis="estimated")
-    size = c.IN_BF16 * count / (inputs.over if inputs.stage == 3 else 1)
-    return [cell("reference", size, mark("teacher") if named else mark("teacher, as large as the student, assumed"))]
+    words = mark("teacher") if named else mark("teacher, as large as the student, assumed")
+    return inputs.mechanic("reference_bytes") * count, Note(words)
+
+
+def teacher_cells(inputs: Inputs, moment: StepMoment) -> list[Cell]:
+    """Weights on each card of the model that a distilled one learns from."""
+    if not inputs.run.recipe.teacher or (moment != "log_prob" and teacher_rests_on_host(inputs)):
+        return []
+    copy, words = teacher_copy(inputs)
+    return [cell("reference", copy / (inputs.over if inputs.stage == 3 else 1), words)]
 
 
 def reference_on_host(inputs: Inputs) -> bool:
@@ -99,7 +110,7 @@ def states_in(inputs: Inputs, moment: StepMoment) -> list[Cell]:
         *(resident_states(inputs, "critic", moment) if shared else []),
         *reference_cells(inputs),
         *reward_cells(inputs, "actor"),
-        *teacher_cells(inputs),
+        *teacher_cells(inputs, moment),
         buffers_cell(inputs),
     ]
 

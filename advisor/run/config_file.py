@@ -15,6 +15,8 @@ from advisor.run.geometry import audio_parameters, vision_parameters
 
 CONFIG_LIMIT = 4_000_000
 """Bytes; a config.json is some kilobytes, a larger file is something else."""
+_SANDWICHED = ("gemma2", "gemma3", "gemma4", "glm4")
+"""Kinds with norms before and after each block; their mixtures of experts (GLM-4.5) have two like everybody."""
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*\Z")
 
 
@@ -67,7 +69,7 @@ def _fact(config: Mapping[str, Any], file: str) -> ModelFact:
         name=clean(str(config.get("_name_or_path") or Path(file).parent.name), limit=120),
         hidden=hidden,
         layers=int(text["num_hidden_layers"]),
-        intermediate=int(text["intermediate_size"]),
+        intermediate=int(text.get("intermediate_size") or text["moe_intermediate_size"]),
         heads=heads,
         kv_heads=int(text.get("num_key_value_heads") or heads),
         head_dim=_head_dim(text, hidden, heads, latent),
@@ -75,8 +77,8 @@ def _fact(config: Mapping[str, Any], file: str) -> ModelFact:
         tied=bool(config.get("tie_word_embeddings", text.get("tie_word_embeddings", "gemma" in kind))),
         parameters=0,
         qkv_bias=bool(text.get("attention_bias", False)) or kind.startswith(("qwen2", "qwen1")),
-        head_norm=_head_norm(kind),
-        norms_per_layer=4 if kind.startswith(("gemma2", "gemma3", "gemma4", "glm4")) else 2,
+        head_norm=_head_norm(kind, text),
+        norms_per_layer=4 if kind.startswith(_SANDWICHED) and "moe" not in kind else 2,
         query_rank=int(text.get("q_lora_rank") or 0),
         latent_rank=latent,
         rope_dim=int(text.get("qk_rope_head_dim") or 0) if latent else 0,
@@ -85,15 +87,18 @@ def _fact(config: Mapping[str, Any], file: str) -> ModelFact:
         source=file,
         **_experts(text, kind),
         **_two_kinds_of_layers(text),
+        **_linear_attention(text),
     )
     if min(fact.hidden, fact.layers, fact.intermediate, fact.heads, fact.kv_heads, fact.head_dim, fact.vocab) < 1:
         raise ValueError(file)
     return fact
 
 
-def _head_norm(kind: str) -> Literal["none", "head", "full"]:
-    if kind.startswith(("olmo2", "olmoe")):
+def _head_norm(kind: str, text: Mapping[str, Any]) -> Literal["none", "head", "full"]:
+    if kind.startswith(("olmo2", "olmo3", "olmoe", "minimax_m2")):
         return "full"
+    if text.get("use_qk_norm") and not text.get("kv_lora_rank"):
+        return "head"
     return "head" if kind.startswith(("qwen3", "gemma3", "gemma4")) else "none"
 
 
@@ -122,6 +127,23 @@ def _two_kinds_of_layers(text: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def _linear_attention(text: Mapping[str, Any]) -> dict[str, Any]:
+    """Qwen3-Next and Qwen3.5: most layers keep a state instead of keys and values, the others have a gate."""
+    heads, layers = int(text.get("linear_num_value_heads") or 0), int(text["num_hidden_layers"])
+    if not heads:
+        return {}
+    kinds = text.get("layer_types")
+    every = int(text.get("full_attention_interval") or 4)
+    linear = sum(kind == "linear_attention" for kind in kinds) if kinds else layers - layers // every
+    return {
+        "gated_attention": bool(text.get("attn_output_gate", True)),
+        "linear_layers": linear,
+        "linear_key_width": int(text["linear_num_key_heads"]) * int(text["linear_key_head_dim"]),
+        "linear_value_width": heads * int(text["linear_value_head_dim"]),
+        "linear_heads": heads,
+    }
+
+
 def _head_dim(text: Mapping[str, Any], hidden: int, heads: int, latent: int) -> int:
     if latent:
         return int(text["qk_nope_head_dim"]) + int(text["qk_rope_head_dim"])
@@ -142,6 +164,6 @@ def _experts(text: Mapping[str, Any], kind: str) -> dict[str, Any]:
         "shared_intermediate": int(
             text.get("shared_expert_intermediate_size") or int(text.get("n_shared_experts") or 0) * width
         ),
-        "shared_gate": kind.startswith("qwen2_moe"),
+        "shared_gate": kind.startswith(("qwen2_moe", "qwen3_next", "qwen3_5_moe")),
         "router_bias": str(text.get("topk_method", "")) == "noaux_tc",
     }

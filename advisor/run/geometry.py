@@ -9,6 +9,8 @@ from advisor.knowledge.schema import ModelFact
 
 _GEMMA4_VISION, _GEMMA4_AUDIO = 167_364_608, 304_824_608
 """Parameters of Gemma 4's towers, which E2B and E4B share (counted on transformers v5.11.0 models/gemma4)."""
+_CONVOLUTION = 4
+"""Tokens that the convolution of linear attention sees (linear_conv_kernel_dim of all published models)."""
 
 
 def parameters_of(fact: ModelFact) -> int:
@@ -19,7 +21,9 @@ def parameters_of(fact: ModelFact) -> int:
     if fact.per_layer_input:
         return _per_layer_parameters(fact) + fact.vision_parameters
     layers = (
-        fact.layers * (attention_parameters(fact) + norms)
+        fact.layers * norms
+        + (fact.layers - fact.linear_layers) * attention_parameters(fact)
+        + fact.linear_layers * _linear_attention(fact)
         + dense * mlp_parameters(fact)
         + (fact.layers - dense) * _experts_parameters(fact)
     )
@@ -31,10 +35,20 @@ def attention_parameters(fact: ModelFact) -> int:
     if fact.latent_rank:
         return _latent_attention(fact)
     queries, keys = fact.heads * fact.head_dim, fact.kv_heads * fact.head_dim
-    weights = fact.hidden * (2 * queries + 2 * keys)
+    weights = fact.hidden * ((3 if fact.gated_attention else 2) * queries + 2 * keys)
     bias = queries + 2 * keys if fact.qkv_bias else 0
     norm = {"none": 0, "head": 2 * fact.head_dim, "full": queries + keys}[fact.head_norm]
     return weights + bias + norm
+
+
+def _linear_attention(fact: ModelFact) -> int:
+    """One layer of the gated delta rule (transformers' Qwen3NextGatedDeltaNet): queries, keys, values and gate, decay
+    and step, a convolution over four tokens, the norm of a head, the output."""
+    if not fact.linear_layers:
+        return 0
+    keys, values, heads = fact.linear_key_width, fact.linear_value_width, fact.linear_heads
+    projections = fact.hidden * (2 * keys + 2 * values + 2 * heads) + values * fact.hidden
+    return projections + _CONVOLUTION * (2 * keys + values) + 2 * heads + values // heads
 
 
 def mlp_parameters(fact: ModelFact) -> int:
@@ -59,7 +73,7 @@ def _per_layer_parameters(fact: ModelFact) -> int:
 def _own_keys(fact: ModelFact) -> int:
     """Key dimensions over all layers that have keys of their own, for one head."""
     own_globals = fact.global_layers - fact.shared_kv_globals
-    own_others = fact.layers - fact.shared_kv_layers - own_globals
+    own_others = fact.layers - fact.linear_layers - fact.shared_kv_layers - own_globals
     return own_globals * (fact.global_head_dim or fact.head_dim) + own_others * fact.head_dim
 
 
@@ -93,7 +107,8 @@ def _experts_parameters(fact: ModelFact) -> int:
 def vision_parameters(config: Mapping[str, Any], text_hidden: int) -> int:
     """Parameters of a vision tower from its `vision_config`; 0 where its form is not one of Qwen's.
 
-    Qwen2-VL, Qwen2.5-VL (gated MLP, RMS norms) and Qwen3-VL (learned positions, deepstack mergers).
+    Qwen2-VL, Qwen2.5-VL (gated MLP, RMS norms), Qwen3-VL (learned positions, deepstack mergers) and Qwen3.5 (without
+    the latter).
     """
     kind = str(config.get("model_type", ""))
     depth, patch = int(config.get("depth", 0)), int(config.get("patch_size", 14))
@@ -103,11 +118,11 @@ def vision_parameters(config: Mapping[str, Any], text_hidden: int) -> int:
         hidden, wide = int(config.get("hidden_size", 1280)), int(config.get("intermediate_size", 3420))
         block = _vision_attention(hidden) + 3 * hidden * wide + 2 * wide + hidden + 2 * hidden
         return pixels * hidden + depth * block + _merger(hidden, merge, text_hidden, norm=hidden)
-    if kind.startswith("qwen3_vl"):
+    if kind.startswith(("qwen3_vl", "qwen3_5")):
         hidden, wide = int(config.get("hidden_size", 1152)), int(config.get("intermediate_size", 4304))
         block = _vision_attention(hidden) + 2 * hidden * wide + wide + hidden + 4 * hidden
         stem = pixels * hidden + hidden + int(config.get("num_position_embeddings", 2304)) * hidden
-        deep = len(config.get("deepstack_visual_indexes", (0, 0, 0)))
+        deep = len(config.get("deepstack_visual_indexes", () if kind.startswith("qwen3_5") else (0, 0, 0)))
         merger = _merger(hidden, merge, text_hidden, norm=2 * hidden)
         stacked = _merger(hidden, merge, text_hidden, norm=2 * hidden * merge)
         return stem + depth * block + merger + deep * stacked

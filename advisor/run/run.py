@@ -74,6 +74,13 @@ class ModelShape(Struct, frozen=True):
     """Layers whose MLP is twice as wide."""
     engine_heads_dropped: int = 0
     """Matrices of vocabulary x hidden that stay in vLLM's pool after loading."""
+    gated_attention: bool = False
+    """The query projection makes a gate, too."""
+    linear_layers: int = 0
+    """Layers of linear attention: no keys and values of theirs are cached."""
+    linear_key_width: int = 0
+    linear_value_width: int = 0
+    linear_heads: int = 0
 
 
 RewardPlace = Literal["none", "actor", "critic", "own", "host"]

@@ -6,10 +6,12 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from pathlib import Path
 
 from msgspec.structs import replace
 
+from advisor.knowledge import load_knowledge
 from advisor.knowledge.schema import ModelFact
 from advisor.language import say
 from advisor.run.config_file import local_config, read_config
@@ -30,7 +32,14 @@ _TOWER = re.compile(
     r"(?<![a-z])(?:[a-z]*vlm?\d*|[a-z]*omni|vision|[a-z]*llava|pixtral|idefics\d*|paligemma|molmo|ovis\d*|janus|minicpm-[ov]|glm-4(?:\.\d)?v)(?![a-z])"
 )
 """How models that also see are called: "Qwen2-VL", "InternVL3", "MiniCPM-V", "llama-3.2-11b-vision"."""
+_VERSION_APART = re.compile(r"(?<=[a-z]{3})-(?=\d)")
+"""Between a family and its version: "qwen-2.5", "llama-3.1"."""
+_VERSION_SPLIT = re.compile(r"(?<=[a-z]{3}\d)[-p](?=\d(?:-|[a-z]{2}))")
+"""Within a version: "qwen2-5-7b", "qwen2p5-7b"."""
+_KIND_ATTACHED = re.compile(r"(?<=\d)(?=(?:vl|omni|coder|math|next)(?![a-z]))")
+"""Between a version and its kind: "qwen2.5vl-7b"."""
 _FAMILY = re.compile(r"[a-z]+")
+_USUAL_FAMILY = "qwen"
 SHARED_PART_OF_EXPERTS = 0.84
 """An "8x7B" has fewer than 56B parameters because attention is shared: Mixtral-8x7B 46.7 of 56, 8x22B 141 of 176."""
 _ALIKE = frozenset(ModelFact.__struct_fields__)
@@ -64,7 +73,7 @@ def without_head(shape: ModelShape) -> ModelShape:
 
 def match_alias(name: str, models: Sequence[ModelFact]) -> ModelFact | None:
     """The model whose most literal alias fits a component of `name`, the last component first."""
-    for part in _components(name):
+    for part in map(_spelled, _components(name)):
         fitting = [(len(alias.strip("*")), fact) for fact in models for alias in _aliases(fact) if _fits(part, alias)]
         if fitting:
             return max(fitting, key=lambda pair: pair[0])[1]
@@ -79,7 +88,7 @@ def _fits(part: str, alias: str) -> bool:
 
 
 def _aliases(fact: ModelFact) -> tuple[str, ...]:
-    return (*(alias.lower() for alias in fact.aliases), _plain(fact.name))
+    return (*(_spelled(_plain(alias)) for alias in fact.aliases), _spelled(_plain(fact.name)))
 
 
 def _components(name: str) -> list[str]:
@@ -89,6 +98,12 @@ def _components(name: str) -> list[str]:
 
 def _plain(text: str) -> str:
     return re.sub(r"[_\s]+", "-", text.strip().lower())
+
+
+@lru_cache(maxsize=4096)
+def _spelled(plain: str) -> str:
+    """ "qwen-2-5vl-7b" → "qwen2.5-vl-7b": one way of writing a family, its version and its kind."""
+    return _KIND_ATTACHED.sub("-", _VERSION_SPLIT.sub(".", _VERSION_APART.sub("", plain)))
 
 
 def _shape(fact: ModelFact, name: str, parameters: int, basis: Basis, note: str) -> ModelShape:
@@ -101,14 +116,16 @@ def _shape(fact: ModelFact, name: str, parameters: int, basis: Basis, note: str)
 def _estimated(name: str, models: Sequence[ModelFact]) -> ModelShape | None:
     """The shape of the model nearest in size, of the same family if there is one, at the size in the name.
 
-    It is one with experts where the name tells an active part, else a dense one.
+    It is one with experts where the name tells an active part, else a dense one; without a family one of Qwen's, from
+    which most of what people post-train is made.
     """
     for part in _components(name):
         size, experts, sees = size_in_name(part), _ACTIVE.search(part) is not None, sees_by_name(part)
         alike = [f for f in models if bool(f.experts) == experts and bool(f.vision_parameters) == sees]
         if size is None or not alike:
             continue
-        kin = [fact for fact in alike if _family(fact) in part] or alike
+        families = [[f for f in alike if _family(f) in part], [f for f in alike if _family(f) == _USUAL_FAMILY]]
+        kin = next(filter(None, families), alike)
         near = min(kin, key=lambda fact: abs(math.log(fact.parameters / size)))
         note = say("estimated from {size} in the name; proportions of {model}", size=show_params(size), model=near.name)
         return _shape(_with_experts_for(near, size), name, size, "estimated", note)
@@ -145,6 +162,13 @@ def packed_by_name(name: str) -> bool:
     """Whether a checkpoint's name says that its weights are packed integers: what shards parameters cannot cut them."""
     found = _QUANTISED.search(name.lower().replace("_", "-"))
     return found is not None and found["kind"] != "fp8"
+
+
+@lru_cache(maxsize=64)
+def parameters_in_name(name: str) -> int | None:
+    """Parameters of the model of that name, where it is known; else as the name says; None where neither tells."""
+    known = match_alias(name, load_knowledge().models) if name else None
+    return known.parameters if known is not None else size_in_name(name.lower())
 
 
 def size_in_name(part: str) -> int | None:

@@ -42,7 +42,7 @@ def run_of(folder: Path, command: str, builder: str = "") -> Run:
         ("lora_dpo_single_device", "dpo"),
         ("ppo_full_finetune_single_device", "ppo"),
         ("dev/grpo_full_finetune_distributed", "grpo"),
-        ("knowledge_distillation_distributed", "gkd_on_given_answers"),
+        ("knowledge_distillation_distributed", "distillation"),
     ],
 )
 def test_the_recipes_name_is_the_method(tmp_path: Path, recipe: str, method: str) -> None:

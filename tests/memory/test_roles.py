@@ -22,6 +22,8 @@ PPO: dict[str, KnobValue | None] = {
     "data.response_tokens": 1024,
     "reward.path": "Llama-3-8b-rm",
 }
+LLAMA_8B = shape("Llama-3.1-8B").parameters
+"""The reward model is known by its name."""
 BF16_SHARD = 2 * shape("Llama-3.1-8B").parameters / 8
 
 
@@ -51,17 +53,17 @@ def test_a_reward_model_apart_from_the_actor_is_counted_only_beside_the_critic(
 ) -> None:
     found = ledger(replace(APART, reward_on=place))
     assert held(found, "actor_update") == 0
-    assert held(found, "critic_update") == pytest.approx(critic * 8e9 / 8)
+    assert held(found, "critic_update") == pytest.approx(critic * LLAMA_8B / 8)
 
 
 def test_a_reward_model_on_shared_cards_comes_on_top_of_the_reference() -> None:
     shared = Topology(1, 8, 8, 8, 2)
     with_reward = replace(shared, reward_on="actor")
     assert held(ledger(with_reward), "actor_update") - held(ledger(shared), "actor_update") == pytest.approx(
-        2 * 8e9 / 8
+        2 * LLAMA_8B / 8
     )
     on_host = ledger(replace(shared, reward_on="host"))
-    assert held(on_host, "actor_update", "host") == pytest.approx(2 * 8e9)
+    assert held(on_host, "actor_update", "host") == pytest.approx(2 * LLAMA_8B)
 
 
 def test_cpu_optimizers_of_roles_with_nodes_of_their_own_are_not_added_up() -> None:

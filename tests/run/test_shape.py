@@ -66,6 +66,11 @@ def test_every_model_has_a_source_and_an_alias_of_its_own() -> None:
         ("Qwen3-30B-A3B-Instruct-2507", "Qwen3-30B-A3B"),
         ("microsoft/Phi-4-mini-instruct", "Phi-4-mini"),
         ("microsoft/phi-4", "Phi-4"),
+        ("hf-Qwen2_5_7B_Instruct", "Qwen2.5-7B"),
+        ("qwen-2.5-7b-instruct", "Qwen2.5-7B"),
+        ("pixel-reasoner-Qwen2-5VL-3B-sft", "Qwen2.5-VL-3B"),
+        ("Qwen/Qwen2-57B-A14B-Instruct", "Qwen2-57B-A14B"),
+        ("meta-llama/Llama-3-8B-Instruct", "Llama-3.1-8B"),
         ("checkpoints/Qwen2.5-3B/global_step_40/actor/huggingface", "Qwen2.5-3B"),
         (
             "/home/user/.cache/hub/models--Qwen--Qwen2.5-0.5B/snapshots/060db6499f32faf8b98477b0a26969ef7d8b9987",
@@ -77,6 +82,13 @@ def test_a_name_finds_the_most_literal_model(name: str, model: str) -> None:
     found = find_shape(name, MODELS, nowhere)
     assert found is not None
     assert (found.name, found.basis, found.note) == (model, "computed", f"models.yaml: {model}")
+
+
+@pytest.mark.parametrize("fact", [f for f in MODELS if size_in_name(f.name.lower())], ids=lambda fact: fact.name)
+def test_the_count_is_of_the_size_that_the_name_tells(fact: ModelFact) -> None:
+    said = size_in_name(fact.name.lower()) or 0
+    assert 0.75 * said < fact.parameters
+    assert fact.parameters - fact.vision_parameters < 1.5 * said
 
 
 def test_qwen_sizes_do_not_run_into_each_other() -> None:

@@ -64,6 +64,16 @@ class ModelFact(Strict, frozen=True):
     """Layers whose MLP is twice `intermediate` wide (Gemma 4 E2B: those that share keys and values)."""
     engine_heads_dropped: int = 0
     """Matrices of vocabulary x hidden that vLLM makes for a tied head and drops: they stay in its pool."""
+    gated_attention: bool = False
+    """The query projection makes a gate for the output, too (Qwen3-Next, Qwen3.5)."""
+    linear_layers: int = 0
+    """Layers of linear attention (gated delta rule) among `layers`: they keep a state, and no keys and values."""
+    linear_key_width: int = 0
+    """Theirs: key heads x key dimension."""
+    linear_value_width: int = 0
+    """Theirs: value heads x value dimension."""
+    linear_heads: int = 0
+    """Theirs: value heads."""
 
 
 class GpuFact(Strict, frozen=True):
@@ -143,6 +153,6 @@ class RecipeFact(Strict, frozen=True):
     """Words of a program's name that tell the method, in any order; of several that fit, the most words tell."""
     head: Literal["vocabulary", "score", "none"] = "vocabulary"
     """What stands in place of the language head; without one there are no logits and no weights of it."""
-    loss: Literal["log_probs", "tokens"] = "log_probs"
-    """tokens: a plain loss, so that evaluation takes it, too."""
+    loss: Literal["log_probs", "tokens", "distributions"] = "log_probs"
+    """tokens: a plain loss, so that evaluation takes it, too; distributions: of two models, over the vocabulary."""
     source: str = ""
