@@ -70,7 +70,8 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
     # results are not given up for what was seen in part, nor while hands can do what no file given here carries
     same = bool(maybe) or situation.now.run.quoted or bool(by_hand)
     picked = Selected({}) if quiet else select(proposals, situation, cause, only_same_results=same)
-    beyond = "" if healed else _beyond(picked, proposals, situation, maybe, by_hand)
+    no_phase = cause.memory == "shm"  # nor does a sum or an answer to the phase decide there
+    beyond = "" if healed or no_phase else _beyond(picked, proposals, situation, maybe, by_hand)
     against = exclusions(proposals, situation)
     for proposal in (picked.own.get(p.remedy.id, p) for p in proposals):
         step = step_of(proposal, situation, selected=proposal.remedy.id in picked.own)
