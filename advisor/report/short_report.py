@@ -107,6 +107,7 @@ def _head(state: State) -> list[str]:
         lines += wrap(f"{cut_front(phrases.quote_place(proof), 60)}  {quoted}", 2, 4) + wrap(sizes, 4)
         beside = proof.fields.get("other_processes")
         lines += wrap(say("Held beside it: {held}", held=beside), 2, 4) if beside else []
+        lines += wrap(_tensor(state), 4) if crash.phase == "unknown" else []
     held = phrases.holders(crash, 1)
     lines += wrap(say("Held: {held}", held=held[0]), 2, 4) if held else []
     if crash.phase_because and crash.phase != "unknown":
@@ -118,6 +119,14 @@ def _head(state: State) -> list[str]:
 
 def _proving(entry: Evidence) -> tuple[int, int]:
     return (entry.runs_ago, _PROVES.index(entry.role))
+
+
+def _tensor(state: State) -> str:
+    """Which tensor of this run has the size that was asked for; "" where none has."""
+    best = next((match for match in state.attribution if match.matches), None)
+    if best is None:
+        return ""
+    return say("The size is that of: {tensor}, {shape}", tensor=best.tensor, shape=best.shape)
 
 
 def _anchors(state: State, entry: Evidence) -> tuple[str, ...]:
