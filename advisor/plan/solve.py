@@ -21,6 +21,7 @@ from advisor.plan.options import unseen_length
 from advisor.plan.plan import NotProposed, Plan, PlanStep
 from advisor.plan.propose import Proposal, propose
 from advisor.plan.provisional import provisional_steps
+from advisor.plan.refused import false_friends, folklore, saves_elsewhere, tried_in_vain
 from advisor.plan.select import (
     GUESSED,
     TIERS,
@@ -29,7 +30,6 @@ from advisor.plan.select import (
     exclusions,
     ordered,
     select,
-    tight,
     together,
 )
 from advisor.plan.situation import Situation
@@ -39,11 +39,8 @@ from advisor.plan.vendor import in_force, in_words_of
 from advisor.plan.versions import blamed, newly_triggered_steps, suspected, version_steps
 from advisor.plan.ways_out import squeezed, ways_out
 from advisor.run.natives import native
-from advisor.units import show_bytes
-from advisor.words import PHASE_TITLES, sentence
+from advisor.words import sentence
 
-WORTH_A_STEP = 0.02
-"""Fraction of a card: a change that saves less where it died, and is not enough, is not worth a step."""
 FIRST_FEW = 3
 """Steps that everybody reads: where no sum explains it, a version that may be at fault stands right behind them."""
 MOST_BY_HAND = 6
@@ -206,10 +203,10 @@ def _concerns(remedy: Remedy, situation: Situation) -> bool:
 
 def _propose_all(situation: Situation, cause: Cause) -> tuple[list[Proposal], tuple[NotProposed, ...]]:
     proposals: list[Proposal] = []
-    refused: list[NotProposed] = [*_folklore(situation, cause), *_false_friends(situation)]
+    refused: list[NotProposed] = [*folklore(situation, cause), *false_friends(situation)]
     keys: set[str] = set()
     for remedy in _ordered(situation, cause):
-        in_vain = _tried_in_vain(remedy, situation)
+        in_vain = tried_in_vain(remedy, situation)
         if in_vain:
             refused.append(NotProposed(remedy.id, remedy.title, in_vain))
             continue
@@ -218,107 +215,13 @@ def _propose_all(situation: Situation, cause: Cause) -> tuple[list[Proposal], tu
             if remedy.id in cause.remedies:
                 refused.append(found)
         elif found is not None and not keys & set(found.overrides):
-            idle = _saves_elsewhere(found, situation, remedy.id in cause.remedies, remedy.id in cause.remedies[:1])
+            idle = saves_elsewhere(found, situation, remedy.id in cause.remedies, remedy.id in cause.remedies[:1])
             if idle:
                 refused += [NotProposed(remedy.id, remedy.title, idle)] if remedy.id in cause.remedies else []
                 continue
             keys |= set(found.overrides)
             proposals.append(found)
     return ordered(proposals, situation, cause), tuple(refused)
-
-
-def _tried_in_vain(remedy: Remedy, situation: Situation) -> str:
-    """What a matching case says of a remedy that did not help there; "" where none does."""
-    matching = {case.id for case in situation.cases}
-    failed = next((e for e in remedy.evidence if e.grade == "failed" and e.case in matching), None)
-    if failed is None:
-        return ""
-    return say("tried without success in {case}: {because}", case=failed.case, because=" ".join(failed.because.split()))
-
-
-def _saves_elsewhere(proposal: Proposal, situation: Situation, own: bool, first: bool) -> str:
-    """Why a remedy is no use for the phase that died; "" where it is, or where the ledger does not know the setting.
-
-    `own`: the cause names it; `first`: before all others (an engine without room wants a larger share of the card).
-    """
-    inert = bool(proposal.facts) and all(dict(fact.moves) == {"all": "none"} for fact in proposal.facts)
-    if inert and not situation.now.run.era_assumed:  # in another version it may hold what it does not in this
-        return say("by itself it shrinks nothing that is held at once")
-    if proposal.fits is None or proposal.documented:
-        return ""
-    phase = situation.fullest
-    if not first and min(proposal.saves.values(), default=0) < 0 and max(proposal.saves.values(), default=0) <= 0:
-        return say("here it would take more in {phase}, not less", phase=PHASE_TITLES[phase])
-    if small := _too_small(proposal, situation):
-        return small
-    whole = situation.now.run.seen_whole
-    guessed = situation.phase == "unknown" and (not whole or phase not in tight(situation, {}))
-    if guessed and any(size > 0 for size in proposal.saves.values()):
-        return ""  # neither log nor a whole launch shows where it died: nobody knows what would be elsewhere
-    saved = proposal.saves.get(phase, 0)
-    if _small(saved, proposal, situation):
-        return say("it saves only {size} in {phase}", size=show_bytes(saved), phase=PHASE_TITLES[phase])
-    if saved > 0:
-        return ""
-    if proposal.saves.get(phase, 0) < 0 and not first and phase in tight(situation, {}):
-        return say("here it would take more in {phase}, not less", phase=PHASE_TITLES[phase])
-    elsewhere = [PHASE_TITLES[p] for p, size in proposal.saves.items() if size > 0]
-    if not elsewhere and own:
-        return ""
-    if not elsewhere:
-        return say("it saves nothing in {phase}", phase=PHASE_TITLES[phase])
-    return say("it saves nothing in {phase}, only in {others}", phase=PHASE_TITLES[phase], others=listed(elsewhere))
-
-
-def _too_small(proposal: Proposal, situation: Situation) -> str:
-    """Why it is worth no step in any phase; "" where it is.
-
-    What a pass holds may be more than is counted, by lengths that nobody knows; states are as large as they are.
-    """
-    most = max(proposal.saves, key=lambda phase: proposal.saves[phase], default=None)
-    if most is None or (situation.now.enough and proposal.remedy.relieves != "states"):
-        return ""
-    saved = proposal.saves[most]
-    if not _small(saved, proposal, situation):
-        return ""
-    return say("it saves only {size} in {phase}", size=show_bytes(saved), phase=PHASE_TITLES[most])
-
-
-def _small(saved: int, proposal: Proposal, situation: Situation) -> bool:
-    """Whether the saving is not worth a step on this card, and does not make a run fit that did not."""
-    limit = situation.now.ledger.gpu_capacity or 0
-    decides = proposal.fits and not situation.now.enough
-    return situation.place == "gpu" and 0 < saved < limit * WORTH_A_STEP and not decides
-
-
-def _folklore(situation: Situation, cause: Cause) -> Iterable[NotProposed]:
-    """Often told, does not help: said where the framework has the setting at all."""
-    natives = situation.now.built.natives
-    for remedy in situation.remedies:
-        if remedy.id not in cause.folklore or remedy.knob is None:
-            continue
-        carrier = natives.carrier(remedy.knob)
-        if carrier is not None and carrier.fact is not None and carrier.fact.false_friend:
-            continue
-        if carrier is not None or remedy.memory == "host":
-            because = _no_help(remedy, situation)
-            if carrier is not None:
-                because = say("{key}: {because}", key=carrier.key, because=because)
-            yield NotProposed(remedy.id, remedy.title, because)
-
-
-def _no_help(remedy: Remedy, situation: Situation) -> str:
-    says = " ".join(remedy.says.split())
-    if "{" not in says:
-        return says
-    return say("it does not touch what ran out in {phase}", phase=PHASE_TITLES[situation.phase])
-
-
-def _false_friends(situation: Situation) -> Iterable[NotProposed]:
-    """Settings whose names promise what they do not do in this framework."""
-    for known in situation.now.built.natives.values.values():
-        if situation.place == "gpu" and known.fact is not None and known.fact.false_friend and known.given:
-            yield NotProposed(known.key, say("Lower {key}", key=known.key), known.fact.false_friend)
 
 
 def merged(steps: Sequence[PlanStep], by_hand: Sequence[PlanStep], cause: Cause) -> list[PlanStep]:
