@@ -32,6 +32,7 @@ from advisor.machine.inventory import Machine
 from advisor.memory.attribution import attribute
 from advisor.memory.cells import Ledger, Match, Place
 from advisor.memory.fit import PLACES, Died, Fit
+from advisor.memory.otherwise import otherwise
 from advisor.memory.predict import Predictor
 from advisor.plan.by_hand import elsewhere
 from advisor.plan.patch import placed
@@ -161,7 +162,15 @@ def state_of(
     run = replace(now.run, notes=(*refused, *([others] if others else []), *now.run.notes))
     matches = attribute(run, crash)
     seen = predictor.predict(earlier.overrides)  # what the log saw
-    inputs = DiagnosisInputs(crash, run, machine, seen.ledger, matches, measured)
+    inputs = DiagnosisInputs(
+        crash,
+        run,
+        machine,
+        seen.ledger,
+        matches,
+        measured,
+        partial(otherwise, seen, died_at.phase, knowledge.knobs),
+    )
     done = diagnose(inputs, knowledge, tree_answers(answers), predictor.measured.corrections)
     asks = done.cause.memory != "none"
     versioned = with_version(done.diagnosis, recognised, wanted=asks)

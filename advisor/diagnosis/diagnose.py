@@ -79,7 +79,7 @@ def diagnose(
         less_likely=less_likely(knowledge.tree, walked, facts),
         cases=tuple(m.match for m in matched[:3]),
         advisories=advice_of(worries),
-        remarks=remarks(known.crash, known.run, known.ledger, facts, found, cause.id, known.attribution),
+        remarks=remarks(known, facts, found, cause.id),
         record_next_time=" ".join(cause.record_next_time.split()),
         open_questions=tuple(step.question for step in walked.steps if step.answer == UNKNOWN),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 
 from msgspec import Struct
@@ -22,6 +22,7 @@ from advisor.language import say
 from advisor.machine.inventory import Machine
 from advisor.memory.cells import Ledger, Match
 from advisor.memory.constants import BF16
+from advisor.memory.otherwise import Otherwise
 from advisor.run.run import Knob, Run
 from advisor.units import show_bytes
 from advisor.watch.measured import Measured
@@ -54,6 +55,8 @@ class DiagnosisInputs(Struct, frozen=True):
     attribution: Sequence[Match] = ()
     measured: Measured | None = None
     """What a record of `watch` says of the run."""
+    otherwise: Callable[[bool], tuple[Otherwise, ...]] | None = None
+    """What may be larger than counted; told whether steps were done before."""
 
 
 def gather_facts(known: DiagnosisInputs) -> dict[str, Fact]:

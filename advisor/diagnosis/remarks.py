@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from advisor.crash.evidence import Crash, Evidence
 from advisor.diagnosis.fact import Facts
+from advisor.diagnosis.facts import DiagnosisInputs
 from advisor.language import clauses, listed, say, sentences
 from advisor.memory.calibrate import Correction
 from advisor.memory.cells import TITLES, Ledger, Match, Place
@@ -20,28 +21,23 @@ FILLED = 0.9
 """Of a card or a node; what is expected to take more is no contradiction to a crash (judgement)."""
 SAID_ALREADY = ("not-in-the-settings", "not-memory", "nothing-failed", "unclear")
 """Causes that say so themselves, or without a shortage."""
+WAYS = 3
+"""Shown at most, of the ways in which a run that fits by count would not."""
 _DYING = ("cause", "echo", "victim", "pointer")
 _ADDRESS = re.compile(r"\bip=([0-9A-Fa-f.:]{3,45}|[\w.-]{1,60})")
 """Ray's way of saying where a worker runs: "(pid=67842, ip=10.0.0.11, …"."""
 
 
-def remarks(
-    crash: Crash,
-    run: Run,
-    ledger: Ledger,
-    facts: Facts,
-    found: tuple[Correction, ...],
-    cause: str,
-    matches: Sequence[Match] = (),
-) -> tuple[str, ...]:
+def remarks(known: DiagnosisInputs, facts: Facts, found: tuple[Correction, ...], cause: str) -> tuple[str, ...]:
     """All remarks, the most important first."""
+    crash, run, ledger = known.crash, known.run, known.ledger
     return (
         *ledger.doubts,
-        *(_counted(crash, ledger, facts, cause) if not run.quoted else ()),
+        *(_counted(known, facts, cause) if not run.quoted else ()),
         *_victim(crash, facts),
         *_explained(ledger, found),
         *_contradiction(crash, facts),
-        *_in_tokens(run, [] if "frame.attention" in facts else matches),
+        *_in_tokens(run, [] if "frame.attention" in facts else known.attribution),
         *_models(run, cause),
         *_algebra(run, facts),
         *_more_nodes(run, cause),
@@ -52,9 +48,9 @@ def remarks(
     )
 
 
-def _counted(crash: Crash, ledger: Ledger, facts: Facts, cause: str) -> Iterator[str]:
-    """That what can be counted fits all the same, where the run died of that memory."""
-    memory = facts.get("memory")
+def _counted(known: DiagnosisInputs, facts: Facts, cause: str) -> Iterator[str]:
+    """That what can be counted fits all the same, where the run died of that memory, and in which way it would not."""
+    crash, ledger, memory = known.crash, known.ledger, facts.get("memory")
     place: Place | None = next((one for one in PLACES if memory is not None and memory.value == one), None)
     if place is None or memory is None or memory.source == "script" or cause in SAID_ALREADY:
         return
@@ -63,6 +59,14 @@ def _counted(crash: Crash, ledger: Ledger, facts: Facts, cause: str) -> Iterator
         return
     if any(cell.owner == "unexplained" for cell in phase.cells):
         return
+    told = {"size": show_bytes(phase.expected), "total": show_bytes(room), "when": when(phase.phase)}
+    first = facts.get("first_step")
+    ways = known.otherwise(first is not None and first.value is False) if place == "gpu" and known.otherwise else ()
+    if ways:
+        yield say("By what is counted {size} of {total} are in use {when}, which fits.", **told)
+        told["ways"] = clauses(way.clause for way in ways[:WAYS])
+        yield say("What would not fit in {total}: {ways}.", **told)
+        return
     yield say(
         "By what is counted {size} of {total} are in use {when}, which fits. What is missing is a length, a model or a "
         "file that was seen otherwise, another process, or memory that grows: torch's own message, or nvidia-smi right "
@@ -70,9 +74,7 @@ def _counted(crash: Crash, ledger: Ledger, facts: Facts, cause: str) -> Iterator
         if place == "gpu"
         else "By what is counted {size} of {total} are in use {when}, which fits. What is missing is data, a copy of "
         "weights or a process that no setting shows: RAM per process right before it fails tells which.",
-        size=show_bytes(phase.expected),
-        total=show_bytes(room),
-        when=when(phase.phase),
+        **told,
     )
 
 

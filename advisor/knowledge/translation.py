@@ -28,7 +28,7 @@ PROSE: Mapping[str, frozenset[str]] = {
         | {"reaches_workers_by", "false_friend", "elsewhere", "only_in", "unread"}
     ),
     "gpus": frozenset(),
-    "knobs": frozenset({"title", "unit", "says"}),
+    "knobs": frozenset({"title", "unit", "says", "check"}),
     "models": frozenset(),
     "recipes": frozenset({"title"}),
     "remedies": frozenset({"title", "costs", "says", "because", "caveats"}),

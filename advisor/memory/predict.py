@@ -75,7 +75,11 @@ class Prediction:
         """That it fits neither with offload nor without; None where it fits, or one of them does."""
         if self.fit.verdict != "does_not_fit":
             return None
-        return squeeze_of(self.run, lambda run: self._predictor.ledger_of(run, self.built), self._predictor.walls)
+        return squeeze_of(self.run, self.ledger_of, self._predictor.walls)
+
+    def ledger_of(self, run: Run) -> Ledger:
+        """The ledger of another form of the run, with what was measured."""
+        return self._predictor.ledger_of(run, self.built)
 
     def unfit(self, place: Place) -> list[Phase] | None:
         """Phases of a place that do not fit; None where it cannot be computed."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -13,34 +12,21 @@ from advisor.diagnosis.diagnosis import UNKNOWN, QuestionStep
 from advisor.diagnosis.tree import UNSETTLED
 from advisor.hostile import cells, clean_line
 from advisor.language import Sayings, clauses, listed, say, say_count, sentences
-from advisor.memory.cells import TITLES, Owner, PhaseSum, Place
-from advisor.memory.fit import FitVerdict, capacity_of, worst_of_each_place
+from advisor.memory.cells import Place
+from advisor.memory.fit import FitVerdict
 from advisor.memory.ledger import peak_rises
 from advisor.plan.plan import Plan, PlanStep
 from advisor.report import phrases
-from advisor.report.layout import cut_front, join, section, table, wrap
-from advisor.report.record_report import record_lines
-from advisor.report.sharding_report import sharding_section
-from advisor.units import show_gib
-from advisor.words import BASIS_TITLES, PHASE_TITLES, Phase, sentence
+from advisor.report.layout import cut_front, join, section, wrap
+from advisor.report.memory_section import memory_section
+from advisor.words import BASIS_TITLES, sentence
 
 if TYPE_CHECKING:
     from advisor.state import State
 
 QUOTED, BRIEFLY = 180, 90
 """Characters of the proving line; where its sizes stand beside it."""
-REMARKS, ALTERNATIVES, IN_ORDER, BY_HAND, OUTCOMES, HOLDERS, NOTES, ASSUMED, SIZES, CLAUSES = (
-    3,
-    3,
-    4,
-    3,
-    3,
-    3,
-    2,
-    2,
-    4,
-    2,
-)
+REMARKS, ALTERNATIVES, IN_ORDER, BY_HAND, OUTCOMES, NOTES, ASSUMED, SIZES, CLAUSES = 3, 3, 4, 3, 3, 2, 2, 4, 2
 """Shown at most."""
 PARAGRAPH = 180
 """Columns of a paragraph; the sentences beyond are for `--all`."""
@@ -83,7 +69,7 @@ def short_report(state: State) -> str:
             *_cause(state, guessed=asked is not None),
             *(_asked(asked, state) if asked is not None else []),
             *section(say("Change"), _changes(state)),
-            *_memory(state),
+            *memory_section(state),
             *section(say("It rests on"), _basis(state, asked)),
             *section(say("If it fails again"), _again(state, asked)),
             "",
@@ -346,41 +332,7 @@ def _more(left: int) -> list[str]:
     return wrap(say_count("and {number} more", "and {number} more", left), 2) if left > 0 else []
 
 
-# --- memory, what it rests on, and what next -----------------------------------------------------------------------
-
-
-def _memory(state: State) -> list[str]:
-    """What was measured, else who holds how much in the phase that died, now and after; [] if that explains nothing."""
-    plan, ledger = state.plan, state.ledger
-    place: Place = "host" if state.diagnosis.memory == "host" else "gpu"
-    if state.crash.verdict == "not_oom" or (state.run.quoted and state.measured is None):
-        return []  # of a launch that is known in part the sums are not the run's
-    if state.measured is not None:
-        return section(say("What the watcher measured, GiB"), record_lines(state.measured, ledger))
-    short: Phase = next((one.phase for one in worst_of_each_place(plan.fit) if one.place == place), "unknown")
-    now = ledger.phase(place, state.diagnosis.phase) or ledger.phase(place, short) or ledger.crowded(place)
-    room = capacity_of(ledger, place)
-    if now is None or not phrases.room_word(now, room, plan):
-        return sharding_section(state.run, state.machine, state.crash) if place == "host" else []
-    then = plan.after.phase(place, now.phase) if plan.after is not None and plan.selected() else None
-    columns = [now, *([then] if then is not None else [])]
-    held = [_by_owner(phase) for phase in columns]
-    largest = sorted({**held[0], **held[-1]}, key=lambda owner: -max(sizes[owner] for sizes in held))[:HOLDERS]
-    rows = [[TITLES[owner], *(show_gib(sizes[owner]) for sizes in held)] for owner in largest]
-    rest = [sum(sizes.values()) - sum(sizes[owner] for owner in largest) for sizes in held]
-    rows += [[say("other"), *map(show_gib, rest)]] if any(rest) else []
-    rows.append([say("all, of {size}", size=show_gib(room)), *(show_gib(phase.expected) for phase in columns)])
-    titles = [say("now"), say("after")][: len(columns)]
-    one = say("one node") if place == "host" else say("one card")
-    title = say("Memory in {phase}, GiB, {place}", phase=PHASE_TITLES[now.phase], place=one)
-    return section(title, table([["", *titles], *rows], right=frozenset({1, 2})))
-
-
-def _by_owner(phase: PhaseSum) -> Counter[Owner]:
-    sizes: Counter[Owner] = Counter()
-    for cell in phase.cells:
-        sizes[cell.owner] += cell.expected
-    return sizes
+# --- what it rests on, and what next -------------------------------------------------------------------------------
 
 
 def _basis(state: State, asked: DecidingQuestion | None) -> list[str]:

@@ -60,12 +60,12 @@ def test_remarks_are_whole_sentences() -> None:
 
 
 def test_a_log_that_proves_nothing_is_remarked_once_and_whole() -> None:
+    from advisor.diagnosis.facts import DiagnosisInputs
     from advisor.diagnosis.remarks import remarks
 
     state = diagnosed("zh")
     crash = replace(
         state.crash, verdict="unclear", unclear_because="日志过早结束", settle_by=("看 dmesg。", "看退出码。")
     )
-    assert remarks(crash, state.run, state.ledger, {}, (), "unclear")[-1] == (
-        "日志过早结束。如何确认：看 dmesg；看退出码。"
-    )
+    known = DiagnosisInputs(crash, state.run, state.machine, state.ledger)
+    assert remarks(known, {}, (), "unclear")[-1] == "日志过早结束。如何确认：看 dmesg；看退出码。"

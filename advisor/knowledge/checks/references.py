@@ -29,6 +29,9 @@ def check_references(shelf: Shelf) -> Iterator[Finding]:
         named = [entry.value.cause] if entry.value.cause else []
         yield from _missing(entry, named, shelf.ids("cause"), "cause", "cause")
         yield from _missing(entry, entry.value.sets, shelf.ids("knob"), "knob", "sets")
+    for entry in shelf.of("knob"):
+        doubt = entry.value.not_in_force
+        yield from _missing(entry, doubt.knobs if doubt is not None else (), shelf.ids("knob"), "knob", "not_in_force")
     for entry in shelf.of("sharding"):
         yield from _missing(entry, entry.value.knobs, shelf.ids("knob"), "knob", "knobs")
     for entry in shelf.of("framework"):

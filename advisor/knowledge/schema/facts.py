@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from advisor.knowledge.schema.base import Strict
+from advisor.knowledge.schema.base import Scalar, Strict
 
 
 class ModelFact(Strict, frozen=True):
@@ -87,6 +87,16 @@ class GpuFact(Strict, frozen=True):
     source: str = ""
 
 
+class NotInForce(Strict, frozen=True):
+    """What a knob comes to where a launch sets it and nothing follows, and how a user sees whether it does."""
+
+    knobs: dict[str, Scalar]
+    """It and whatever goes with it."""
+    says: str
+    """A clause: "the loss makes full logits"."""
+    check: str
+
+
 class KnobFact(Strict, frozen=True):
     """A canonical knob: one vocabulary for remedies, tree and ledger."""
 
@@ -99,6 +109,8 @@ class KnobFact(Strict, frozen=True):
     """How launches without a dialect spell it: a regular expression over the last part of a key."""
     counted: bool = True
     """False: nothing of the ledger depends on it; an estimate of a run that sets it says so."""
+    not_in_force: NotInForce | None = None
+    """None: a launch that sets it has it."""
 
 
 class NewestRead(Strict, frozen=True):

@@ -1,0 +1,90 @@
+"""Writes the short report's sums: what a record measured, else who holds the phase that died, else phase by phase."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from advisor.language import say
+from advisor.memory.cells import TITLES, Owner, PhaseSum, Place
+from advisor.memory.fit import capacity_of, worst_of_each_place
+from advisor.report import phrases
+from advisor.report.layout import section, table
+from advisor.report.record_report import record_lines
+from advisor.report.sharding_report import sharding_section
+from advisor.units import show_gib
+from advisor.words import PHASE_TITLES, Phase
+
+if TYPE_CHECKING:
+    from advisor.state import State
+
+HOLDERS, PHASES = 3, 4
+"""Shown at most."""
+SMALL = 0.25
+"""Of the fullest phase; one below it did not die."""
+_NUMBERS = frozenset({1, 2})
+"""Columns that hold numbers."""
+
+
+def memory_section(state: State) -> list[str]:
+    """What was measured; else who holds how much in the phase that died, now and after; else the fullest phases.
+
+    [] of a crash that is no shortage, and of a launch that is known in part: its sums are not the run's.
+    """
+    plan, ledger = state.plan, state.ledger
+    place: Place = "host" if state.diagnosis.memory == "host" else "gpu"
+    if state.crash.verdict == "not_oom" or (state.run.quoted and state.measured is None):
+        return []
+    if state.measured is not None:
+        return section(say("What the watcher measured, GiB"), record_lines(state.measured, ledger))
+    short: Phase = next((one.phase for one in worst_of_each_place(plan.fit) if one.place == place), "unknown")
+    now = ledger.phase(place, state.diagnosis.phase) or ledger.phase(place, short) or ledger.crowded(place)
+    room = capacity_of(ledger, place)
+    if now is None or not phrases.room_word(now, room, plan):
+        return sharding_section(state.run, state.machine, state.crash) if place == "host" else _phases(state)
+    then = plan.after.phase(place, now.phase) if plan.after is not None and plan.selected() else None
+    columns = [now, *([then] if then is not None else [])]
+    held = [_by_owner(phase) for phase in columns]
+    largest = sorted({**held[0], **held[-1]}, key=lambda owner: -max(sizes[owner] for sizes in held))[:HOLDERS]
+    rows = [[TITLES[owner], *(show_gib(sizes[owner]) for sizes in held)] for owner in largest]
+    rest = [sum(sizes.values()) - sum(sizes[owner] for owner in largest) for sizes in held]
+    rows += [[say("other"), *map(show_gib, rest)]] if any(rest) else []
+    rows.append([say("all, of {size}", size=show_gib(room)), *(show_gib(phase.expected) for phase in columns)])
+    titles = [say("now"), say("after")][: len(columns)]
+    one = say("one node") if place == "host" else say("one card")
+    title = say("Memory in {phase}, GiB, {place}", phase=PHASE_TITLES[now.phase], place=one)
+    return section(title, table([["", *titles], *rows], right=_NUMBERS))
+
+
+def _phases(state: State) -> list[str]:
+    """The phases that may have died, the fullest first, each with its largest owner; [] where one is known, or where
+    the count would be one of guesses."""
+    ledger, room = state.ledger, state.ledger.gpu_capacity
+    if state.diagnosis.phase != "unknown" or state.diagnosis.memory != "gpu" or ledger.missing:
+        return []
+    if room is None or not state.run.settings:
+        return []
+    fullest = sorted(ledger.sums("gpu"), key=lambda one: -_at_most(one))[:PHASES]
+    fullest = [one for one in fullest if _at_most(one) > SMALL * _at_most(fullest[0])]
+    rows = [[PHASE_TITLES[one.phase], show_gib(one.expected), show_gib(one.by_data[1]), _most(one)] for one in fullest]
+    titles = ["", say("counted"), say("at the caps"), say("most of it")]
+    title = say("Memory by phase, GiB of the {size} of one card", size=show_gib(room))
+    return section(title, table([titles, *rows], right=_NUMBERS))
+
+
+def _at_most(phase: PhaseSum) -> int:
+    return max(phase.expected, phase.by_data[1])
+
+
+def _most(phase: PhaseSum) -> str:
+    """The largest owner; what is lost between blocks is lost by one of the others."""
+    sizes = _by_owner(phase)
+    owner = max(sizes, key=lambda one: (one != "fragmentation", sizes[one]))
+    return f"{TITLES[owner]} {show_gib(sizes[owner])}"
+
+
+def _by_owner(phase: PhaseSum) -> Counter[Owner]:
+    sizes: Counter[Owner] = Counter()
+    for cell in phase.cells:
+        sizes[cell.owner] += cell.expected
+    return sizes
