@@ -28,7 +28,8 @@ def in_turns(steps: Sequence[PlanStep], situation: Situation, cause: Cause) -> l
 
     What is switched on stays in front, and what relieves nothing by itself (a version, a look at the other process)
     where it stood before all that does. What leaves the results alone leads its kind, of that a setting which the
-    user's own launch states; such a kind leads the others, and what the cause names leads them all.
+    user's own launch states; in a known framework such kinds come before those whose lead changes results. What the
+    cause names leads its equals; more machines come last.
     """
     remedies = {remedy.id: remedy for remedy in situation.remedies}
     relieves = [remedies[step.id].relieves if step.id in remedies else "other" for step in steps]
@@ -36,13 +37,19 @@ def in_turns(steps: Sequence[PlanStep], situation: Situation, cause: Cause) -> l
     while start < len(steps) and relieves[start] == "other":
         start += 1
     rest = range(start, len(steps))
+    bought = {i: steps[i].kind == "machine" for i in rest}
     leads: dict[str, int] = {}
-    for i in sorted(rest, key=lambda i: (steps[i].results == "changed", not stated(steps[i]))):
+    for i in sorted(rest, key=lambda i: (bought[i], steps[i].results == "changed", not stated(steps[i]))):
         engine = steps[i].changes and not _low_already(steps[i], remedies.get(steps[i].id))  # there may be none at all
         if relieves[i] != "other" and (relieves[i] != "engine" or engine):
             leads.setdefault(relieves[i], i)
     own = "" if cause.id in GUESSED else next((remedies[r].relieves for r in cause.remedies if r in remedies), "")
-    first = sorted(leads.values(), key=lambda i: (relieves[i] != own, not stated(steps[i]), i))
+    known = situation.now.built.natives.framework is not None  # else only what the launch states is sure to exist
+    order = {
+        i: (bought[i], known and steps[i].results == "changed", relieves[i] != own, not stated(steps[i]), i)
+        for i in leads.values()
+    }
+    first = sorted(leads.values(), key=order.__getitem__)
     return [*steps[:start], *(steps[i] for i in first), *(steps[i] for i in rest if i not in first)]
 
 
