@@ -44,8 +44,16 @@ def test_memory_in_pieces_is_not_met_by_what_lowers_a_sum(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("cause", [cause.id for cause in CAUSES.values() if not cause.counted])
-def test_what_the_ledger_does_not_sum_is_a_cause_of_the_card(cause: str) -> None:
-    assert CAUSES[cause].memory == "gpu"
+def test_what_the_ledger_does_not_sum_is_a_cause_of_the_card_or_grows(cause: str) -> None:
+    assert CAUSES[cause].memory == "gpu" or cause == "host-growth"
+
+
+def test_growth_of_ram_is_met_by_what_ends_it_before_what_buys_steps(tmp_path: Path) -> None:
+    state = opened(tmp_path, "", SLIME, memory="host", host_growth="yes")
+    order = [step.id for step in state.plan.steps]
+    assert order.index("restart-from-checkpoint-host") < order.index("ray-threshold")
+    assert "more-host-ram" not in order
+    assert not state.plan.selected()
 
 
 def test_a_run_that_trains_on_given_answers_is_offered_no_engine(tmp_path: Path) -> None:
