@@ -1,4 +1,4 @@
-"""Finds what a Python program's own options are worth where nobody gives them: dataclass fields, argparse's defaults.
+"""Finds the defaults of a Python program's own options: those of dataclass fields and of argparse.
 
 `script_args.batch` of `script_args = HfArgumentParser(ScriptArguments).parse_args_into_dataclasses()[0]` is the field's
 default, `args.batch` of `args = parser.parse_args()` that of `add_argument("--batch", default=8)`.

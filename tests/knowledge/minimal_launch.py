@@ -30,6 +30,7 @@ PROGRAMS = {
     "unsloth": "",
     "torchtune": "tune run --nproc_per_node 8 full_finetune_distributed",
     "prime-rl": "uv run rl @ rl.toml",
+    "transformers": "torchrun --nproc_per_node 8 train.py",
     "agilerl": "",
     "roll": "",
     "open-reasoner-zero": "",
@@ -84,6 +85,7 @@ OWN: dict[str, dict[str, object]] = {
         "micro_forward_batch_size": 1,
     },
     "unsloth": {"from_pretrained.fast_inference": "True"},
+    "transformers": {"output_dir": "out", "num_train_epochs": 3, "per_device_train_batch_size": 8},
     "prime-rl": {"deployment.num_train_gpus": 4, "deployment.num_infer_gpus": 4, "orchestrator.batch_size": 128},
     "agilerl": {
         "offload_trainer_during_rollout": "true",
