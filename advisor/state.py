@@ -142,6 +142,7 @@ def state_of(
             printed,
             asked.model,
             knobs=asked.knobs,
+            counts=crash.counts,
             frames=paths,
             engine=crash.phase in GENERATING,
             unread=unread,

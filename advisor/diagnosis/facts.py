@@ -270,11 +270,8 @@ def _mechanism_facts(run: Run) -> dict[str, Fact]:
     if checkpointing is not None and isinstance(checkpointing.value, bool):
         add("gradient_checkpointing", checkpointing.value, checkpointing.key or checkpointing.note)
     add("colocated", run.topology.colocated, say("the launch's topology"))
-    add(
-        "lora",
-        bool(run.number("actor.lora_rank")) and not run.is_on("actor.full_finetuning"),
-        say("the launch's settings"),
-    )
+    full = run.knobs.get("actor.full_finetuning")
+    add("lora", run.trains_adapters, full.note if full and full.source == "log" else say("the launch's settings"))
     add("sleep", sleeping, say("the launch's settings"))
     level = run.number("rollout.sleep_level")
     kept = (run.mechanics.sleep_level if level is None else level) == 1

@@ -34,6 +34,8 @@ def model_facts(run: Run) -> dict[str, Fact]:
         facts["trains"] = Fact(False, "script", evaluates)
     if run.framework == "unknown" and (adapters := _stated(run, _ADAPTERS)):
         facts["lora"] = Fact(True, "script", adapters)
+    elif (full := run.knobs.get("actor.full_finetuning")) is not None and full.source == "log":
+        facts["lora"] = Fact(run.trains_adapters, "log", full.note)
     return facts
 
 

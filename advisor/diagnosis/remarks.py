@@ -223,7 +223,7 @@ def _models(run: Run, cause: str) -> Iterator[str]:
     """What the models of one process come to, if all are as large as the trained one."""
     if cause != "models-in-one-process" or run.model is None:
         return
-    lora = bool(run.number("actor.lora_rank")) and not run.is_on("actor.full_finetuning")
+    lora = run.trains_adapters
     roles = [
         *(("reference",) if run.recipe.reference and not lora else ()),
         *(("critic", "reward") if run.has_critic else ()),

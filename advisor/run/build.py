@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from advisor.knowledge.schema import Framework, MechanicsWhen, ModelFact
+from advisor.knowledge.schema import CountName, Framework, MechanicsWhen, ModelFact
 from advisor.language import say
 from advisor.machine.inventory import Machine
 from advisor.run.algorithm import algorithm_of
@@ -23,7 +23,7 @@ from advisor.run.mechanics import UNKNOWN, FilledMechanics, assumed_mechanics, m
 from advisor.run.natives import EnvironmentPrefix, Native, Natives, RunScope, default_of
 from advisor.run.recipe import recipe_of
 from advisor.run.run import Knob, ModelShape, Run, Topology, Unread
-from advisor.run.shape import bits_in_name, find_shape, match_alias, without_head
+from advisor.run.shape import bits_in_name, find_shape, match_alias, shape_by_count, without_head
 from advisor.run.topology import read_topology, too_few
 from advisor.run.uncounted import uncounted
 from advisor.run.unknown_keys import unknown_keys, unknown_note
@@ -50,6 +50,8 @@ class RunInputs(Struct, frozen=True):
     """Knobs known from elsewhere (an advisory's leak); they win."""
     sized: bool = False
     """A run file: where its settings count no GPUs, all of the machine's train; its knobs may choose the trainer."""
+    counts: Mapping[CountName, int] = field(default_factory=dict)
+    """What the log's libraries counted of the run."""
     frames: tuple[str, ...] = ()
     """Files of the log's traceback, outermost first: where no launch is seen, one of them is the program."""
     engine: bool = False
@@ -114,6 +116,8 @@ def build_run(inputs: RunInputs) -> BuiltRun:
     if name is None and framework is None and launch is not None:
         name = _named_model(launch, inputs.models)
     shape = inputs.tables.once(("shape", name), lambda: find_shape(name or "", inputs.models)) if name else None
+    if shape is None and (whole := _base_parameters(inputs.counts)) is not None:
+        shape = inputs.tables.once(("shape by count", whole), lambda: shape_by_count(whole, inputs.models))
     shape = shape if shape is None or recipe.head == "vocabulary" else without_head(shape)
     if inputs.sized:
         topology = stated_topology(topology, inputs.knobs)
@@ -124,6 +128,7 @@ def build_run(inputs: RunInputs) -> BuiltRun:
     unread, of_file = taken(inputs.unread, knobs, natives, mechanics)
     knobs = {**knobs, **of_file}
     knobs = {**knobs, **_quantised(name, knobs)}
+    knobs = {**_trained_part(inputs.counts, shape), **knobs}
     derived = derive_knobs(knobs, natives, topology, mechanics, recipe)
     knobs = {**knobs, **derived, **inputs.knobs}
     run = Run(
@@ -166,6 +171,28 @@ def build_run(inputs: RunInputs) -> BuiltRun:
         seen_whole=shows_all and launch is not None and not launch.partial,
     )
     return BuiltRun(run, natives)
+
+
+ADAPTERS_AT_MOST = 0.3
+"""Part of a model's parameters below which those that are trained are adapters, not the model (judgement)."""
+
+
+def _base_parameters(counts: Mapping[CountName, int]) -> int | None:
+    """Parameters of the model without its adapters, as a log counts them; None where it does not tell."""
+    whole, trained = counts.get("parameters"), counts.get("trainable")
+    if whole is None:
+        return trained
+    return whole - trained if trained is not None and trained < whole * ADAPTERS_AT_MOST else whole
+
+
+def _trained_part(counts: Mapping[CountName, int], shape: ModelShape | None) -> dict[str, Knob]:
+    """Whether all of the model is trained, by what the log counts."""
+    whole = counts.get("parameters") or (shape.parameters if shape is not None else None)
+    trained, key = counts.get("trainable"), "actor.full_finetuning"
+    if whole is None or trained is None:
+        return {}
+    note = say("the log counts {trained} of {whole} parameters as trained", trained=f"{trained:,}", whole=f"{whole:,}")
+    return {key: Knob(key, trained >= whole * ADAPTERS_AT_MOST, "log", note=note)}
 
 
 def _quantised(name: str | None, knobs: Mapping[str, Knob]) -> dict[str, Knob]:

@@ -228,6 +228,12 @@ class Run(Struct, frozen=True):
         return found if isinstance(found, bool) else default
 
     @property
+    def trains_adapters(self) -> bool:
+        """Whether adapters are trained in place of the model's own weights."""
+        full = self.value("actor.full_finetuning")
+        return full is False or (full is not True and bool(self.number("actor.lora_rank")))
+
+    @property
     def recipe(self) -> RecipeFact:
         """What the method needs."""
         return recipe_of(self.algorithm)
