@@ -9,20 +9,22 @@ from advisor.crash.evidence import Crash, Evidence
 from advisor.diagnosis.fact import Facts
 from advisor.diagnosis.facts import DiagnosisInputs
 from advisor.language import clauses, listed, say, sentences
+from advisor.memory.attribution import usual_vocabularies
 from advisor.memory.calibrate import Correction
 from advisor.memory.cells import TITLES, Ledger, Match, Place
-from advisor.memory.constants import BF16
+from advisor.memory.constants import BF16, FP32
 from advisor.memory.fit import PLACES, capacity_of
+from advisor.memory.otherwise import FILLED
 from advisor.run.run import Run
 from advisor.units import GIB, show_bytes
 from advisor.words import PHASE_TITLES, sentence, when
 
-FILLED = 0.9
-"""Of a card or a node; what is expected to take more is no contradiction to a crash (judgement)."""
 SAID_ALREADY = ("not-in-the-settings", "not-memory", "nothing-failed", "unclear")
 """Causes that say so themselves, or without a shortage."""
+LARGE = 4 * GIB
+"""Bytes of logits from which they are worth a word where the model is not known (judgement)."""
 WAYS = 3
-"""Shown at most, of the ways in which a run that fits by count would not."""
+"""Shown at most, of the ways in which a run that fits by count would fill its card."""
 _DYING = ("cause", "echo", "victim", "pointer")
 _ADDRESS = re.compile(r"\bip=([0-9A-Fa-f.:]{3,45}|[\w.-]{1,60})")
 """Ray's way of saying where a worker runs: "(pid=67842, ip=10.0.0.11, …"."""
@@ -37,6 +39,7 @@ def remarks(known: DiagnosisInputs, facts: Facts, found: tuple[Correction, ...],
         *_victim(crash, facts),
         *_explained(ledger, found),
         *_contradiction(crash, facts),
+        *_one_pass(run),
         *_in_tokens(run, [] if "frame.attention" in facts else known.attribution),
         *_models(run, cause),
         *_algebra(run, facts),
@@ -65,7 +68,7 @@ def _counted(known: DiagnosisInputs, facts: Facts, cause: str) -> Iterator[str]:
     if ways:
         yield say("By what is counted {size} of {total} are in use {when}, which fits.", **told)
         told["ways"] = clauses(way.clause for way in ways[:WAYS])
-        yield say("What would not fit in {total}: {ways}.", **told)
+        yield say("What would fill {total}: {ways}.", **told)
         return
     yield say(
         "By what is counted {size} of {total} are in use {when}, which fits. What is missing is a length, a model or a "
@@ -123,6 +126,24 @@ def _explained(ledger: Ledger, found: tuple[Correction, ...]) -> Iterator[str]:
             measured=correction.measured / GIB,
             parts=parts,
             extra=correction.extra / GIB,
+        )
+
+
+def _one_pass(run: Run) -> Iterator[str]:
+    """What the logits of one pass take where its tokens are known and the model is not."""
+    rows, length = run.number("actor.micro_batch"), run.number("data.total_tokens")
+    if run.model is not None or not rows or not length or run.is_on("actor.fused_loss"):
+        return
+    words = usual_vocabularies()[0]
+    size = round(FP32 * words * rows * length)
+    if size > LARGE:
+        yield say(
+            "A pass holds up to {rows:g} × {length:g} tokens: with a usual vocabulary of {words:,} each fp32 copy of "
+            "its logits takes {size}, and loss and backward pass hold several.",
+            rows=rows,
+            length=length,
+            words=words,
+            size=show_bytes(size),
         )
 
 

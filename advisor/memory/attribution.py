@@ -323,13 +323,18 @@ def _inverse(run: Run, shape: ModelShape, tried: int, phase: Phase) -> tuple[Mat
     return tuple(match for _, match in sorted(found, key=lambda pair: not pair[0]))
 
 
+def usual_vocabularies() -> list[int]:
+    """Words of the vocabularies that most known models have, the commonest first."""
+    counted = Counter(model.vocab for model in load_knowledge().models).most_common(USUAL_VOCABULARIES)
+    return [vocab for vocab, _ in counted]
+
+
 def _of_usual_vocabularies(tried: int, crash: Crash) -> tuple[Match, ...]:
     """The token counts at which logits of the vocabularies that most known models have are that large."""
     if tried < LEAST_LOGITS or crash.phase not in ("actor_update", "log_prob", "unknown"):
         return ()
-    counted = Counter(model.vocab for model in load_knowledge().models).most_common(USUAL_VOCABULARIES)
     found = []
-    for vocab, _ in counted:
+    for vocab in usual_vocabularies():
         for size, dtype in reversed(_DTYPES):
             each = quantity("vocabulary", vocab) * size
             tokens = round(tried / each.value)

@@ -14,6 +14,8 @@ from advisor.memory.predict import Prediction
 from advisor.units import show_bytes
 from advisor.words import Phase
 
+FILLED = 0.9
+"""Of a card; what is expected to take more is no contradiction to a crash (judgement)."""
 _BUILT_IN = ("default", "derived")
 """What the framework sees to by itself, whatever the launch says."""
 
@@ -36,7 +38,7 @@ class Otherwise(Struct, frozen=True):
 
 
 def otherwise(seen: Prediction, phase: Phase, knobs: Sequence[KnobFact], ran: bool) -> tuple[Otherwise, ...]:
-    """What would be above the card in `phase` ("unknown": in any), though the expected bytes are not.
+    """What would fill the card in `phase` ("unknown": in any), though the expected bytes are not.
 
     `ran`: steps were done before, so every setting was in force and only a longer row is left.
     """
@@ -55,7 +57,7 @@ def otherwise(seen: Prediction, phase: Phase, knobs: Sequence[KnobFact], ran: bo
         off = replace(run, knobs={**run.knobs, **less})
         found.append(Otherwise(doubt.says, _fullest(seen.ledger_of(off), phase), doubt.check))
     ways = (longest, *sorted(found, key=lambda one: -one.size))
-    return tuple(one for one in ways if one.size > room)
+    return tuple(one for one in ways if one.size > room * FILLED)
 
 
 def _fullest(ledger: Ledger, phase: Phase, *, at_cap: bool = False) -> int:

@@ -120,7 +120,7 @@ def select(proposals: Sequence[Proposal], situation: Situation, cause: Cause, on
     cures = [p for p in allowed if is_cure(p, cause, situation)] or _shown_together(allowed, situation)
     rest, base = [p for p in allowed if p not in cures], together(cures)
     if situation.now.enough is None:
-        picked = [*cures, *([] if cures else _best_known(rest, situation))]
+        picked = cures or (_best_known(rest, situation) if cause.counted else [])
         return Selected({p.remedy.id: p for p in picked})
     found = _aimed(rest, situation, cause, base)
     if found is None and not cause.counted:

@@ -68,7 +68,7 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
     same = bool(maybe) or situation.now.run.quoted or bool(by_hand)
     picked = Selected({}) if quiet else select(proposals, situation, cause, only_same_results=same)
     no_phase = cause.memory == "shm"  # nor does a sum or an answer to the phase decide there
-    beyond = "" if healed or no_phase else _beyond(picked, proposals, situation, maybe, by_hand)
+    beyond = "" if healed or no_phase else _beyond(picked, proposals, situation, maybe, by_hand, cause)
     against = exclusions(proposals, situation)
     for proposal in (picked.own.get(p.remedy.id, p) for p in proposals):
         step = step_of(proposal, situation, selected=proposal.remedy.id in picked.own)
@@ -83,7 +83,8 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
     steps = merged(steps, told, cause)
     steps = in_turns(steps, situation, cause) if holder_unknown(situation, cause) else steps
     # a bad version that this crash does not show is no reason to change an environment before a setting
-    steps = _behind_first(steps, [step for step in known_bad if step.group not in proven])
+    unproven = [step for step in known_bad if step.group not in proven]
+    steps = _behind_first(steps, unproven) if cause.counted else [*unproven, *steps]  # what grows, no setting ends
     known = cause.counted and situation.phase != "unknown"  # else nothing of this crash points at a version
     perhaps = version_steps(situation, possible)[:1] if not maybe else []
     steps = _before_results(steps, perhaps) if known else _behind_first(steps, perhaps)
@@ -109,6 +110,7 @@ def _beyond(
     situation: Situation,
     versions: Sequence[PlanStep],
     by_hand: Sequence[Proposal],
+    cause: Cause,
 ) -> str:
     """What is said where no set of the changes is enough, or where nothing is switched on for want of an answer."""
     chosen = together([*picked.own.values(), *picked.companions])
@@ -139,7 +141,7 @@ def _beyond(
     if versions:
         libraries = listed(change.key for step in versions for change in step.changes)
         return say("Nothing is switched on before the version of {library} is known.", library=libraries)
-    if situation.phase == "unknown":
+    if situation.phase == "unknown" and cause.counted:
         return say("Nothing is switched on, because it is not known in which phase it died: answer that first.")
     return ""
 

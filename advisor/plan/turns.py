@@ -38,15 +38,24 @@ def in_turns(steps: Sequence[PlanStep], situation: Situation, cause: Cause) -> l
         start += 1
     rest = range(start, len(steps))
     bought = {i: steps[i].kind == "machine" for i in rest}
+    known = situation.now.built.natives.framework is not None  # else only what the launch states is sure to exist
     leads: dict[str, int] = {}
     for i in sorted(rest, key=lambda i: (bought[i], steps[i].results == "changed", not stated(steps[i]))):
         engine = steps[i].changes and not _low_already(steps[i], remedies.get(steps[i].id))  # there may be none at all
-        if relieves[i] != "other" and (relieves[i] != "engine" or engine):
+        by_key = not known or steps[i].changes or steps[i].results == "unchanged"
+        if relieves[i] != "other" and (relieves[i] != "engine" or engine) and by_key:
             leads.setdefault(relieves[i], i)
     own = "" if cause.id in GUESSED else next((remedies[r].relieves for r in cause.remedies if r in remedies), "")
-    known = situation.now.built.natives.framework is not None  # else only what the launch states is sure to exist
     order = {
-        i: (bought[i], known and steps[i].results == "changed", relieves[i] != own, not stated(steps[i]), i)
+        i: (
+            bought[i],
+            known and steps[i].results == "changed",
+            relieves[i] != own,
+            steps[i].results == "changed" and relieves[i] == "states",  # another kind of training
+            not stated(steps[i]),
+            -max(steps[i].saves.values(), default=0),
+            i,
+        )
         for i in leads.values()
     }
     first = sorted(leads.values(), key=order.__getitem__)

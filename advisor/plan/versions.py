@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import pairwise
 
 from msgspec.structs import replace
 
@@ -34,9 +35,18 @@ def blamed(situation: Situation, cause: Cause) -> tuple[list[Advisory], list[Adv
     for advisory in situation.advisories:
         if situation.leak_assumed or f"library.{advisory.library}" in situation.facts:
             bad.append(advisory)
-        elif cause.memory != "unknown" and advisory.library not in idle:
+        elif cause.memory != "unknown" and advisory.library not in idle and not _came_later(advisory, situation):
             (signs if _borne(advisory, situation) else others).append(advisory)
     return bad, signs, others
+
+
+def _came_later(advisory: Advisory, situation: Situation) -> bool:
+    """Whether the framework's next versions were out before the first bad one of the library was."""
+    known = situation.predictor.inputs.recognised
+    if not advisory.since or known.framework is None or known.era_told_by == "nothing":
+        return False
+    newer = next((new for new, old in pairwise(known.framework.eras) if old.id == known.era), None)
+    return newer is not None and "" < newer.released <= advisory.since
 
 
 def _borne(advisory: Advisory, situation: Situation) -> bool:

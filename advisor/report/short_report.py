@@ -191,7 +191,7 @@ def _asked(asked: DecidingQuestion, state: State) -> list[str]:
 
 def _right_either_way(asked: DecidingQuestion, plan: Plan) -> list[str]:
     """A chosen step by its number, else one that is offered."""
-    right = [one for one in plan.steps if one.id in asked.right_either_way and _gives_room(one)]
+    right = [one for one in plan.steps if one.id in asked.right_either_way and _helps(one)]
     chosen = [number for number, one in enumerate(plan.selected(), 1) if one in right]
     if chosen:
         return wrap(say("Right whatever the answer: change {number}", number=chosen[0]), 2, 4)
@@ -199,8 +199,8 @@ def _right_either_way(asked: DecidingQuestion, plan: Plan) -> list[str]:
     return [line for text in told for line in wrap(text, 2, 4)]
 
 
-def _gives_room(step: PlanStep) -> bool:
-    return step.selected or step.kind == "machine" or any(size > 0 for size in step.saves.values())
+def _helps(step: PlanStep) -> bool:
+    return step.selected or step.kind in ("machine", "manual") or any(size > 0 for size in step.saves.values())
 
 
 def _outcome(outcome: Outcome, state: State, with_step: bool) -> str:

@@ -141,7 +141,10 @@ def _reference(knobs: Mapping[str, Knob], mechanics: Mechanics) -> bool:
 def _sequences(
     add: Callable[[str, KnobValue | None, str], None], value_of: Callable[[str], KnobValue | None], topology: Topology
 ) -> None:
-    """Sequences of one step that one GPU holds: prompts x samples / data-parallel ranks."""
+    """Sequences of one step that one GPU holds: prompts x samples / data-parallel ranks.
+
+    Fewer than one says that samples or GPUs are not those of the run: no framework starts so.
+    """
     prompts, samples = as_number(value_of("data.train_batch")), as_number(value_of("rollout.samples_per_prompt")) or 1
     if prompts:
         ranks = topology.data_parallel
@@ -153,4 +156,5 @@ def _sequences(
             ranks=ranks,
             count=count,
         )
-        add("actor.sequences_per_gpu", count, note)
+        if count:
+            add("actor.sequences_per_gpu", count, note)

@@ -15,6 +15,7 @@ from advisor.language import say
 from advisor.script.document import Document, ScriptError, Setting, Span, Value
 from advisor.script.launch import Launch
 from advisor.script.python_calls import TRAINER, Setup, called, find_setup, once_set, unchanged_dictionaries
+from advisor.script.python_options import is_filled, option_defaults, read_names
 from advisor.script.python_value import Evaluated, Evaluator
 
 _NEWLINE = re.compile(rb"\r\n|\n|\r")
@@ -131,9 +132,13 @@ def _read_module(reading: PythonReading, tree: ast.Module) -> None:
         _read_class(reading, holder, classes, names)
         if not setup.trainer:
             return
+        if not holder.bases and is_filled(holder.name, tree):
+            read = read_names(tree)
+            reading.fields = [source for source in reading.fields if source.key in read]
     if setup.configs or setup.parts:
         evaluator = Evaluator(names, reading.environment)
-        names = {**{key: evaluator.evaluate(value) for key, value in once_set(tree)}, **names}
+        options = {key: evaluator.evaluate(value) for key, value in option_defaults(tree, classes)}
+        names = {**options, **{key: evaluator.evaluate(value) for key, value in once_set(tree)}, **names}
         _read_setup(reading, setup, names, unchanged_dictionaries(tree))
         return
     for statement in tree.body:  # a fragment of a config class
@@ -222,8 +227,13 @@ def _read_setup(
         for number, value in enumerate(call.args):
             _add_part(reading, f"{prefix}.{number}", value, value, names)
         for keyword in call.keywords:
-            if keyword.arg:
+            left_out = prefix == TRAINER and isinstance(keyword.value, ast.Constant) and keyword.value.value is None
+            if keyword.arg and not left_out:
                 _add_part(reading, f"{prefix}.{keyword.arg}", keyword, keyword.value, names)
+    if setup.trainer and setup.configs:
+        own = setup.configs[-1].func
+        taken = Evaluated(called(setup.configs[-1]), own, "", (own,))
+        reading.fields.append(FieldSource(f"{TRAINER}.args", own, own, taken))
     for call in setup.configs:
         for keyword in call.keywords:
             if keyword.arg and setup.rivals:

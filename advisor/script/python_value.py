@@ -75,6 +75,8 @@ class Evaluator:
                 return self.names.get(name, Evaluated(reason=say("{name} is not set in this file", name=name)))
             case ast.Attribute(value=ast.Name(id="torch"), attr=name) if _DTYPE.match(name):
                 return Evaluated(name, node, sources=(node,))
+            case ast.Attribute(value=ast.Name(id=holder), attr=name) if f"{holder}.{name}" in self.names:
+                return self.names[f"{holder}.{name}"]
             case ast.UnaryOp():
                 return self.unary(node, depth)
             case ast.IfExp():

@@ -26,6 +26,10 @@ _SHEBANG = re.compile(rb"#!\s*\S*?(?:/env\s+(?:-S\s+)?)?(\w+)[\d.]*\s")
 
 
 _SHELL = re.compile(rb"#!\s*\S*?(?:/env\s+(?:-S\s+)?)?(?:ba|z|da)?sh\s")
+_KEYED = re.compile(rb"(?:[\w.-]+|\"[^\"\n]*\"|'[^'\n]*')[ \t]*:(?:\s|\Z)|-\s|---|\.\.\.|#|[ \t]|\r?\n?\Z")
+"""What a line of a YAML mapping begins with."""
+_NAMED = re.compile(rb"^[\w.-]*_[\w.-]*[ \t]*:(?:\s|\Z)", re.MULTILINE)
+"""A setting by its name; prose has none ("Platform: Linux")."""
 
 
 def read_script(
@@ -45,9 +49,10 @@ def read_documents(
 ) -> Script:
     """`read_script` over files that may already be in memory."""
     kind = _SUFFIXES.get(path.suffix.lower())
-    if kind in (None, "python"):
+    if kind in (None, "python", "shell"):
         document = files.known(path) if files.given is not None else load(path, kind or "shell")
         kind = kind_of(document) if kind is None or _SHELL.match(document.data[:200]) else kind
+        kind = "yaml" if kind == "shell" and _is_mapping(document.data) else kind
     if kind == "shell":
         return _shell(files, path, positional)
     number = files.add(path, kind)
@@ -69,6 +74,12 @@ def kind_of(document: Document) -> DocumentKind:
     if shebang and shebang.group(1).startswith(b"python"):
         return "python"
     return "json" if document.data.lstrip()[:1] == b"{" and document.path.suffix else "shell"
+
+
+def _is_mapping(data: bytes) -> bool:
+    """Whether a text whose name says script is the text of a YAML file."""
+    lines = data.removeprefix(b"\xef\xbb\xbf").splitlines(keepends=True)
+    return len(_NAMED.findall(data)) > 1 and all(map(_KEYED.match, lines))
 
 
 def _shell(files: Files, path: Path, positional: tuple[str, ...]) -> Script:

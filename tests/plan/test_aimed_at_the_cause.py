@@ -44,8 +44,16 @@ def test_memory_in_pieces_is_not_met_by_what_lowers_a_sum(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("cause", [cause.id for cause in CAUSES.values() if not cause.counted])
-def test_what_the_ledger_does_not_sum_is_a_cause_of_the_card(cause: str) -> None:
-    assert CAUSES[cause].memory == "gpu"
+def test_what_the_ledger_does_not_sum_is_a_cause_of_the_card_or_grows(cause: str) -> None:
+    assert CAUSES[cause].memory == "gpu" or cause == "host-growth"
+
+
+def test_growth_of_ram_is_met_by_what_ends_it_before_what_buys_steps(tmp_path: Path) -> None:
+    state = opened(tmp_path, "", SLIME, memory="host", host_growth="yes")
+    order = [step.id for step in state.plan.steps]
+    assert order.index("restart-from-checkpoint-host") < order.index("ray-threshold")
+    assert "more-host-ram" not in order
+    assert not state.plan.selected()
 
 
 def test_a_run_that_trains_on_given_answers_is_offered_no_engine(tmp_path: Path) -> None:
@@ -77,7 +85,7 @@ def test_a_case_is_called_like_this_one_only_where_framework_and_phase_are_the_s
 def test_that_nothing_is_enough_is_said_with_what_it_assumes(tmp_path: Path, model: str) -> None:
     script = f"trl dpo --model_name_or_path {model} --per_device_train_batch_size 2\n"
     state = opened(tmp_path, "", script, gpus="2xRTX-3090-24GB", memory="gpu")
-    assert "longest sequence" in " ".join(state.ledger.assumed)
+    assert "longest row" in " ".join(state.ledger.assumed)
     assert "The count assumes" in state.plan.beyond
-    assert "longest sequence" in state.plan.beyond
+    assert "longest row" in state.plan.beyond
     assert "largest card" not in state.plan.beyond

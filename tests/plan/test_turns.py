@@ -55,3 +55,17 @@ def test_an_engine_without_room_for_its_cache_gets_a_larger_share_whatever_the_m
 
 def test_a_save_that_ran_out_on_the_card_is_gathered_in_host_ram(planned: Planned) -> None:
     assert named(planned(NOTHING, SAVING))[0] == "save-sharded"
+
+
+def test_what_changes_results_stands_behind_what_does_not_and_the_larger_saving_first(planned: Planned) -> None:
+    script = (
+        "python3 -m verl.trainer.main_ppo actor_rollout_ref.model.path=Qwen/Qwen2.5-7B data.train_batch_size=512 "
+        "data.max_prompt_length=4096 data.max_response_length=1024 actor_rollout_ref.rollout.n=5 "
+        "actor_rollout_ref.actor.ppo_mini_batch_size=128 actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=8 "
+        "actor_rollout_ref.actor.fsdp_config.optimizer_offload=True actor_rollout_ref.rollout.name=vllm "
+        "actor_rollout_ref.rollout.gpu_memory_utilization=0.6 trainer.n_gpus_per_node=8\n"
+    )
+    steps = planned(script, BARE)
+    results = [steps[name]["results"] for name in named(steps)[:4]]
+    assert results == sorted(results, key="changed".__eq__)
+    assert results.count("unchanged") > 1

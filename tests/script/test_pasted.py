@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from advisor.script.document import EditRefused, EditRequest
@@ -89,3 +91,30 @@ def test_lines_of_settings_without_a_command_are_not_a_cut_one(tmp_path):
     launch = read_script(script).launches[0]
     assert {setting.key for setting in launch.settings} == set(keys)
     assert launch.cuts == ()
+
+
+YAML = """# the recipe of the run
+model_name_or_path: Qwen/Qwen2.5-7B
+learning_rate: 2.0e-5
+per_device_train_batch_size: 4  # of each card
+report_to:
+- wandb
+"""
+
+
+@pytest.mark.parametrize("name", ["run.sh", "recipe", "recipe.txt"])
+def test_the_text_of_a_config_file_is_one_whatever_its_name(tmp_path: Path, name: str) -> None:
+    file = tmp_path / name
+    file.write_text(YAML)
+    script = read_script(file)
+    assert script.documents[0].kind == "yaml"
+    (launch,) = script.launches
+    assert launch.effective()["per_device_train_batch_size"].value == "4"
+    assert not launch.partial
+
+
+@pytest.mark.parametrize("text", ["Platform: Linux\nPython: 3.11\n", "set -x\nmodel_name: x\nbatch_size: 4\n"])
+def test_prose_and_commands_are_no_config_file(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "run.sh"
+    file.write_text(text)
+    assert read_script(file).documents[0].kind == "shell"

@@ -225,6 +225,8 @@ class Advisory(Strict, frozen=True):
     grade: Grade = "confirmed"
     signs: tuple[Expression, ...] = ()
     """What a crash shows, beside `when`, for the version to be looked up first where nobody knows it."""
+    since: str = ""
+    """Month of the first bad version ("2024-11"): a launch of an older framework does not run with it."""
 
 
 class Case(Strict, frozen=True):

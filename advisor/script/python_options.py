@@ -1,0 +1,114 @@
+"""Finds what a Python program's own options are worth where nobody gives them: dataclass fields, argparse's defaults.
+
+`script_args.batch` of `script_args = HfArgumentParser(ScriptArguments).parse_args_into_dataclasses()[0]` is the field's
+default, `args.batch` of `args = parser.parse_args()` that of `add_argument("--batch", default=8)`.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+
+from advisor.script.python_calls import called
+
+_INTO_CLASSES = ("parse_args_into_dataclasses", "parse_args_and_config", "parse")
+"""Methods of transformers' HfArgumentParser, TRL's TrlParser and alignment-handbook's H4ArgumentParser."""
+_INTO_ONE = ("parse_args", "parse_known_args")
+_OF_ONE_CLASS = ("cli", "parse_cli", "tap", "instantiate")
+"""Functions that fill the class they are handed: `tyro.cli(Args)`."""
+
+
+def option_defaults(tree: ast.Module, classes: Mapping[str, ast.ClassDef]) -> Iterator[tuple[str, ast.expr]]:
+    """ "name.option" and the expression of its default, for each name of the file that holds parsed options."""
+    parsers = _parsers(tree)
+    flags = dict(_flags(tree))
+    returned = {
+        function.name: statement.value
+        for function in ast.walk(tree)
+        if isinstance(function, ast.FunctionDef)
+        for statement in ast.walk(function)
+        if isinstance(statement, ast.Return) and statement.value is not None
+    }
+    for names, call in _parsed(tree):
+        inner = returned.get(called(call)) if isinstance(call.func, ast.Name) else None
+        if isinstance(inner, ast.Call):  # args = parse_args()
+            call = inner
+        if called(call) in _INTO_ONE:
+            yield from ((f"{name}.{flag}", default) for name in names[:1] for flag, default in flags.items())
+            continue
+        for name, filled in zip(names, _filled(call, parsers), strict=False):
+            for field, default in _fields(filled, classes):
+                yield f"{name}.{field}", default
+
+
+def _parsed(tree: ast.Module) -> Iterator[tuple[list[str], ast.Call]]:
+    """Names that a statement sets from one call, and the call; of `call(…)[0]` too."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and len(node.targets) == 1:
+            target, value = node.targets[0], node.value
+            value = value.value if isinstance(value, ast.Subscript) else value
+            items = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
+            names = [item.id for item in items if isinstance(item, ast.Name)]
+            if isinstance(value, ast.Call) and names and len(names) == len(items):
+                yield names, value
+
+
+def _parsers(tree: ast.Module) -> dict[str, list[str]]:
+    """Name of a parser → the classes that it fills, in order."""
+    return {
+        names[0]: _class_names(call.args[0])
+        for names, call in _parsed(tree)
+        if called(call).endswith("Parser") and call.args
+    }
+
+
+def _filled(call: ast.Call, parsers: Mapping[str, list[str]]) -> list[str]:
+    if called(call) in _OF_ONE_CLASS and call.args:
+        return _class_names(call.args[0])
+    owner = call.func.value if isinstance(call.func, ast.Attribute) and called(call) in _INTO_CLASSES else None
+    if isinstance(owner, ast.Call) and owner.args:  # HfArgumentParser(Arguments).parse_args_into_dataclasses()
+        return _class_names(owner.args[0])
+    return parsers.get(owner.id, []) if isinstance(owner, ast.Name) else []
+
+
+def _class_names(node: ast.expr) -> list[str]:
+    items = node.elts if isinstance(node, (ast.Tuple, ast.List)) else [node]
+    return [item.id if isinstance(item, ast.Name) else "" for item in items]
+
+
+def _fields(name: str, classes: Mapping[str, ast.ClassDef]) -> Iterator[tuple[str, ast.expr]]:
+    holder = classes.get(name)
+    for statement in holder.body if holder is not None else ():
+        match statement:
+            case ast.AnnAssign(target=ast.Name(id=field), value=ast.expr() as value):
+                yield field, value
+
+
+def _flags(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
+    for call in ast.walk(tree):
+        if isinstance(call, ast.Call) and called(call) == "add_argument":
+            words = [arg.value for arg in call.args if isinstance(arg, ast.Constant) and isinstance(arg.value, str)]
+            told = {keyword.arg: keyword.value for keyword in call.keywords}
+            long = [word for word in words if word.startswith("--")]
+            name = _text(told.get("dest")) or (long or words or [""])[0].lstrip("-")
+            switched = {"store_true": False, "store_false": True}.get(_text(told.get("action")))
+            switch = None if switched is None else ast.copy_location(ast.Constant(switched), call)
+            default = told.get("default") or switch
+            if name and default is not None:
+                yield name.replace("-", "_"), default
+
+
+def _text(node: ast.expr | None) -> str:
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+
+
+def read_names(tree: ast.Module) -> frozenset[str]:
+    """Names of attributes that the file reads of anything: an option that is not among them has no effect."""
+    loads = (node for node in ast.walk(tree) if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load))
+    return frozenset(node.attr for node in loads)
+
+
+def is_filled(name: str, tree: ast.Module) -> bool:
+    """Whether a parser fills this class and hands it to the program."""
+    parsers = _parsers(tree)
+    return any(name in _filled(call, parsers) for _, call in _parsed(tree))
