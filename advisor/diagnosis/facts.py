@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from itertools import pairwise
 
 from msgspec import Struct
@@ -17,7 +18,8 @@ from advisor.diagnosis.frame_facts import frame_facts
 from advisor.diagnosis.from_record import record_facts
 from advisor.diagnosis.host_users import host_user_facts
 from advisor.diagnosis.ledger_facts import ledger_facts
-from advisor.diagnosis.model_facts import evaluates_only, model_facts
+from advisor.diagnosis.model_facts import evaluates_only, model_facts, names_adapters
+from advisor.knowledge import load_knowledge
 from advisor.language import say
 from advisor.machine.inventory import Machine
 from advisor.memory.cells import Ledger, Match
@@ -339,15 +341,24 @@ def _machine_facts(known: DiagnosisInputs) -> dict[str, Fact]:
 def _least_states(run: Run, machine: Machine) -> dict[str, Fact]:
     """The part of a card that full training takes at the very least: its states spread evenly over all GPUs."""
     moved = any(run.is_on(f"actor.{name}") for name in ("optimizer_offload", "full_cpu_offload"))
-    few = moved or bool(run.number("actor.lora_rank")) or bool(evaluates_only(run))
-    if not machine.gpu_bytes or run.model is None or not run.topology.known or few:
+    named = run.framework == "unknown" and names_adapters(run)
+    few = named or moved or run.trains_adapters or evaluates_only(run)
+    card = machine.gpu_bytes or (_largest_card() if run.unsharded else 0)
+    if few or not card or run.model is None or not run.topology.known:
         return {}
     each = run.mechanics
     per = each.weight_bytes + each.gradient_bytes + each.master_bytes + each.moment_bytes
-    least = int(per * run.model.parameters / max(1, run.topology.actor_gpus))
+    shares = 1 if run.unsharded else max(1, run.topology.actor_gpus)
+    least = int(per * run.model.parameters / shares)
     told = {"size": show_bytes(least), "count": run.topology.actor_gpus}
     because = say("the states alone are at least {size} on each of {count} GPUs", **told)
-    return {"states.least_share": Fact(round(least / machine.gpu_bytes, 3), "script", because)}
+    return {"states.least_share": Fact(round(least / card, 3), "script", because)}
+
+
+@lru_cache(maxsize=1)
+def _largest_card() -> int:
+    """Bytes of the largest card that gpus.yaml knows: what does not fit it fits none."""
+    return max(fact.total_bytes for fact in load_knowledge().gpus)
 
 
 def course_facts(crash: Crash) -> dict[str, Fact]:

@@ -11,7 +11,9 @@ from advisor.run.shape import packed_by_name, sees_by_name
 
 _PICTURES = re.compile(r"(?:^|_)(?:images?|pixels?|videos?|vit|mm_projector|vision)(?:_|$)")
 """Words in the names of settings that only runs with pictures have."""
-_ADAPTERS = re.compile(r"q?lora_?(?:r|rank|dim|alpha|enable)?\b|peft_type|use_peft|load_in|quantization_bit")
+_ADAPTERS = re.compile(
+    r"q?lora_?(?:r|rank|dim|alpha|enable)?\b|peft_type|use_peft|load_in|quantization_bit|(?:^|_)bits$"
+)
 _EVALUATES = re.compile(r"^do_(?:predict|eval)$|^predict_with_generate$")
 """Switches of transformers' scripts for a run that only evaluates, where do_train is not on beside them."""
 _TRAINS = re.compile(r"^do_train$|^num_train_epochs$|^max_steps$|^learning_rate$")
@@ -32,11 +34,16 @@ def model_facts(run: Run) -> dict[str, Fact]:
         facts["prequantised"] = Fact(True, "script", model)
     if evaluates := evaluates_only(run):
         facts["trains"] = Fact(False, "script", evaluates)
-    if run.framework == "unknown" and (adapters := _stated(run, _ADAPTERS)):
+    if run.framework == "unknown" and (adapters := names_adapters(run)):
         facts["lora"] = Fact(True, "script", adapters)
     elif (full := run.knobs.get("actor.full_finetuning")) is not None and full.source == "log":
         facts["lora"] = Fact(run.trains_adapters, "log", full.note)
     return facts
+
+
+def names_adapters(run: Run) -> str:
+    """The setting that speaks of adapters or of a quantised base, as it stands; "" where there is none."""
+    return _stated(run, _ADAPTERS)
 
 
 def evaluates_only(run: Run) -> str:

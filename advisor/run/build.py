@@ -18,6 +18,7 @@ from advisor.run.bound import Tables, bind_natives, shipped_files, with_defaults
 from advisor.run.conversion import conversions, to_knob
 from advisor.run.derive import derive_knobs
 from advisor.run.dialect import Recognised, elsewhere, newer_than_read, version_notes
+from advisor.run.general import cards_of, unsharded_by
 from advisor.run.implied import stated_topology
 from advisor.run.mechanics import UNKNOWN, FilledMechanics, assumed_mechanics, mechanics_of, usual_trainer
 from advisor.run.natives import EnvironmentPrefix, Native, Natives, RunScope, default_of
@@ -56,6 +57,9 @@ class RunInputs(Struct, frozen=True):
     """Files of the log's traceback, outermost first: where no launch is seen, one of them is the program."""
     engine: bool = False
     """The log shows a rollout engine at work."""
+    no_launch: str = ""
+    """A script was given in which nothing starts a training, in words."""
+    script_notes: tuple[str, ...] = ()
     unread: Unread | None = None
     """A missing file that would say how the states are sharded, and what is taken where nothing else says it."""
     tables: Tables = field(default_factory=Tables)
@@ -93,7 +97,9 @@ def build_run(inputs: RunInputs) -> BuiltRun:
         shipped=shipped,
         in_pieces=launch is not None and launch.partial,
     )
-    topology = read_topology(natives, inputs.machine, inputs.sized, launch.spreads if launch is not None else "")
+    spreads = launch.spreads if launch is not None else ""
+    by_launch = cards_of(launch) if framework is None and launch is not None else None
+    topology = read_topology(natives, inputs.machine, inputs.sized, spreads, by_launch)
     told = inputs.knobs.get("algorithm.estimator")
     algorithm = (
         str(told.value)
@@ -168,6 +174,8 @@ def build_run(inputs: RunInputs) -> BuiltRun:
         cuts=launch.cuts if launch is not None else (),
         lost=launch.lost if launch is not None else (),
         quoted=launch is not None and launch.partial,
+        no_launch=inputs.no_launch,
+        unsharded=unsharded_by(launch) if framework is None and launch is not None else "",
         seen_whole=shows_all and launch is not None and not launch.partial,
     )
     return BuiltRun(run, natives)

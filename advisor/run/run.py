@@ -209,6 +209,10 @@ class Run(Struct, frozen=True):
     """Those of them that tell what the program was not given, although the text holds it."""
     quoted: bool = False
     """Only a part of the launch was given."""
+    no_launch: str = ""
+    """What a script that was given starts in place of a training that is known here, in words; "" elsewhere."""
+    unsharded: str = ""
+    """What starts a process per card where a launch without a dialect names nothing that shards; "" elsewhere."""
     seen_whole: bool = False
     """The whole launch was read, so what it leaves out is at the framework's default."""
 
