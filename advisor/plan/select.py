@@ -27,7 +27,7 @@ WORTH_SELECTING = 0.2
 """Fraction of what is missing that a change must take away to be selected where none are enough."""
 LEADERS = 2
 """Changes around which a set is looked for where the cheapest search found none."""
-GUESSED = ("batch-or-states", "batch-too-big")
+GUESSED = ("batch-or-states", "batch-too-big", "host-too-small")
 """Causes that are taken where nothing tells another."""
 TIERS = ("free", "slower", "host_ram", "changes_results", "version", "hardware")
 

@@ -41,6 +41,8 @@ from advisor.plan.ways_out import squeezed, ways_out
 from advisor.run.natives import native
 from advisor.words import sentence
 
+OF_A_VERSION = ("library-regression", "host-library-leak", "image-cache", "encoder-cache")
+"""Causes that are a version's fault, whichever it is."""
 FIRST_FEW = 3
 """Steps that everybody reads: where no sum explains it, a version that may be at fault stands right behind them."""
 MOST_BY_HAND = 6
@@ -55,7 +57,10 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
     known_bad = version_steps(situation, bad)
     proven = {step.group for step in known_bad if step.selected}
     steps = [step for step in known_bad if step.group in proven]
-    maybe = version_steps(situation, looks_like)[:1] or ([] if steps else suspected(situation, cause))
+    maybe = version_steps(situation, looks_like)[:1]
+    doubtful = [] if maybe or steps else suspected(situation, cause)
+    if cause.id in OF_A_VERSION:
+        maybe, doubtful = maybe or doubtful, []
     healed = any(step.selected for step in steps)
     # first see which version it is, before results are given up
     predictor = situation.predictor
@@ -85,6 +90,7 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
     # a bad version that this crash does not show is no reason to change an environment before a setting
     unproven = [step for step in known_bad if step.group not in proven]
     steps = _behind_first(steps, unproven) if cause.counted else [*unproven, *steps]  # what grows, no setting ends
+    steps = _behind_first(steps, doubtful)
     known = cause.counted and situation.phase != "unknown"  # else nothing of this crash points at a version
     perhaps = version_steps(situation, possible)[:1] if not maybe else []
     steps = _before_results(steps, perhaps) if known else _behind_first(steps, perhaps)
@@ -141,6 +147,8 @@ def _beyond(
     if versions:
         libraries = listed(change.key for step in versions for change in step.changes)
         return say("Nothing is switched on before the version of {library} is known.", library=libraries)
+    if cause.memory == "host" and cause.id in GUESSED:
+        return say("Nothing is switched on before it is known what holds the RAM.")
     if situation.phase == "unknown" and cause.counted:
         return say("Nothing is switched on, because it is not known in which phase it died: answer that first.")
     return ""

@@ -1,0 +1,35 @@
+"""A line of torch's or the trainer's own source shows the phase where no line of a file stands above it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.crash.known import judge
+
+OOM = "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 3.14 GiB (GPU 5; 31.75 GiB total capacity; 28.28 GiB already allocated; 1.95 GiB free; 28.28 GiB reserved in total by PyTorch)\n"  # noqa: E501
+
+
+@pytest.mark.parametrize(
+    ("line", "phase"),
+    [
+        ("denom = (exp_avg_sq.sqrt() / bias_correction2_sqrt).add_(eps)", "optimizer_step"),
+        ("exp_avg_sq_sqrt = torch._foreach_sqrt(device_exp_avg_sqs)", "optimizer_step"),
+        ('state["exp_avg"] = torch.zeros_like(p, memory_format=torch.preserve_format)', "optimizer_step"),
+        (
+            "Variable._execution_engine.run_backward(  # Calls into the C++ engine to run the backward pass",
+            "actor_update",
+        ),
+        ("return Variable._execution_engine.run_backward(", "actor_update"),
+        ("param_applied = fn(param)", "model_load"),
+        ("return self._apply(convert)", "model_load"),
+        ("hidden = self.act(self.linear(hidden))", "unknown"),
+    ],
+)
+def test_a_source_line_shows_the_phase(line: str, phase: str) -> None:
+    assert judge(f"    {line}\n{OOM}").phase == phase
+
+
+def test_a_frame_decides_before_a_source_line() -> None:
+    frames = '  File "/x/verl/workers/actor/dp_actor.py", line 331, in update_policy\n    loss.backward()\n'
+    log = f"Traceback (most recent call last):\n{frames}    param_applied = fn(param)\n{OOM}"
+    assert judge(log).phase == "actor_update"
