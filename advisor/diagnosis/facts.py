@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
 from itertools import pairwise
 
 from msgspec import Struct
@@ -18,8 +17,7 @@ from advisor.diagnosis.frame_facts import frame_facts
 from advisor.diagnosis.from_record import record_facts
 from advisor.diagnosis.host_users import host_user_facts
 from advisor.diagnosis.ledger_facts import ledger_facts
-from advisor.diagnosis.model_facts import evaluates_only, model_facts, names_adapters
-from advisor.knowledge import load_knowledge
+from advisor.diagnosis.model_facts import least_states, model_facts
 from advisor.language import say
 from advisor.machine.inventory import Machine
 from advisor.memory.cells import Ledger, Match
@@ -322,7 +320,7 @@ def _machine_facts(known: DiagnosisInputs) -> dict[str, Fact]:
     if machine.gpu_bytes is not None:
         facts["gpu.total_bytes"] = Fact(machine.gpu_bytes, "machine", say("the machine"))
     if known.run.settings or known.crash.settings:  # a bare log does not say that it is full training
-        facts.update(_least_states(known.run, machine))
+        facts.update(least_states(known.run, machine))
     if machine.gpu_bytes and known.run.model is not None:
         gathered = BF16 * known.run.model.parameters
         share, whole = gathered / machine.gpu_bytes, show_bytes(gathered)
@@ -336,29 +334,6 @@ def _machine_facts(known: DiagnosisInputs) -> dict[str, Fact]:
         because = say("{source}: {limit} of {total}", source=host.limit_source or say("a limit"), **sizes)
         facts["host.limit_below_ram"] = Fact(below, "machine", because)
     return facts
-
-
-def _least_states(run: Run, machine: Machine) -> dict[str, Fact]:
-    """The part of a card that full training takes at the very least: its states spread evenly over all GPUs."""
-    moved = any(run.is_on(f"actor.{name}") for name in ("optimizer_offload", "full_cpu_offload"))
-    named = run.framework == "unknown" and names_adapters(run)
-    few = named or moved or run.trains_adapters or evaluates_only(run)
-    card = machine.gpu_bytes or (_largest_card() if run.unsharded else 0)
-    if few or not card or run.model is None or not run.topology.known:
-        return {}
-    each = run.mechanics
-    per = each.weight_bytes + each.gradient_bytes + each.master_bytes + each.moment_bytes
-    shares = 1 if run.unsharded else max(1, run.topology.actor_gpus)
-    least = int(per * run.model.parameters / shares)
-    told = {"size": show_bytes(least), "count": run.topology.actor_gpus}
-    because = say("the states alone are at least {size} on each of {count} GPUs", **told)
-    return {"states.least_share": Fact(round(least / card, 3), "script", because)}
-
-
-@lru_cache(maxsize=1)
-def _largest_card() -> int:
-    """Bytes of the largest card that gpus.yaml knows: what does not fit it fits none."""
-    return max(fact.total_bytes for fact in load_knowledge().gpus)
 
 
 def course_facts(crash: Crash) -> dict[str, Fact]:

@@ -16,6 +16,7 @@ from advisor.machine.inventory import Machine
 from advisor.run.algorithm import algorithm_of
 from advisor.run.bound import Tables, bind_natives, shipped_files, with_defaults_of_method
 from advisor.run.conversion import conversions, to_knob
+from advisor.run.counted import base_parameters, trained_part
 from advisor.run.derive import derive_knobs
 from advisor.run.dialect import Recognised, elsewhere, newer_than_read, version_notes
 from advisor.run.general import cards_of, unsharded_by
@@ -122,7 +123,7 @@ def build_run(inputs: RunInputs) -> BuiltRun:
     if name is None and framework is None and launch is not None:
         name = _named_model(launch, inputs.models)
     shape = inputs.tables.once(("shape", name), lambda: find_shape(name or "", inputs.models)) if name else None
-    if shape is None and (whole := _base_parameters(inputs.counts)) is not None:
+    if shape is None and (whole := base_parameters(inputs.counts)) is not None:
         shape = inputs.tables.once(("shape by count", whole), lambda: shape_by_count(whole, inputs.models))
     shape = shape if shape is None or recipe.head == "vocabulary" else without_head(shape)
     if inputs.sized:
@@ -134,7 +135,7 @@ def build_run(inputs: RunInputs) -> BuiltRun:
     unread, of_file = taken(inputs.unread, knobs, natives, mechanics)
     knobs = {**knobs, **of_file}
     knobs = {**knobs, **_quantised(name, knobs)}
-    knobs = {**_trained_part(inputs.counts, shape), **knobs}
+    knobs = {**trained_part(inputs.counts, shape), **knobs}
     derived = derive_knobs(knobs, natives, topology, mechanics, recipe)
     knobs = {**knobs, **derived, **inputs.knobs}
     run = Run(
@@ -179,28 +180,6 @@ def build_run(inputs: RunInputs) -> BuiltRun:
         seen_whole=shows_all and launch is not None and not launch.partial,
     )
     return BuiltRun(run, natives)
-
-
-ADAPTERS_AT_MOST = 0.3
-"""Part of a model's parameters below which those that are trained are adapters, not the model (judgement)."""
-
-
-def _base_parameters(counts: Mapping[CountName, int]) -> int | None:
-    """Parameters of the model without its adapters, as a log counts them; None where it does not tell."""
-    whole, trained = counts.get("parameters"), counts.get("trainable")
-    if whole is None:
-        return trained
-    return whole - trained if trained is not None and trained < whole * ADAPTERS_AT_MOST else whole
-
-
-def _trained_part(counts: Mapping[CountName, int], shape: ModelShape | None) -> dict[str, Knob]:
-    """Whether all of the model is trained, by what the log counts."""
-    whole = counts.get("parameters") or (shape.parameters if shape is not None else None)
-    trained, key = counts.get("trainable"), "actor.full_finetuning"
-    if whole is None or trained is None:
-        return {}
-    note = say("the log counts {trained} of {whole} parameters as trained", trained=f"{trained:,}", whole=f"{whole:,}")
-    return {key: Knob(key, trained >= whole * ADAPTERS_AT_MOST, "log", note=note)}
 
 
 def _quantised(name: str | None, knobs: Mapping[str, Knob]) -> dict[str, Knob]:

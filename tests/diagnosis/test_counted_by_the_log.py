@@ -32,3 +32,14 @@ def test_model_cards_ram_and_method_are_those_that_the_log_counts(tmp_path, trai
     assert state.situation.facts["lora"].source == "log"
     assert [len(state.machine.gpus), state.machine.gpu_bytes] == [4, round(39.39 * GIB)]
     assert state.machine.host.total_bytes == 500 * GIB
+
+
+def test_a_pass_that_the_trainer_prints_and_a_counted_model_name_what_was_asked_for(tmp_path):
+    whole, trained = 7_615_616_512 + 20_971_520, 20_971_520
+    pass_of_four = "***** Running training *****\n  Instantaneous batch size per device = 4\n"
+    log = tmp_path / "run.log"
+    log.write_text(pass_of_four + COUNTED.format(trained=trained, whole=whole))
+    state = open_session(SessionRequest(logs=(log,)))
+    assert state.diagnosis.cause == "logits-too-big"
+    changes = {change.key: (change.old, change.new) for step in state.plan.steps for change in step.changes}
+    assert changes["--per_device_train_batch_size"] == ("4", "1")
