@@ -142,6 +142,9 @@ def state_of(
             printed,
             asked.model,
             knobs=asked.knobs,
+            counts=crash.counts,
+            no_launch=_nothing_started(script),
+            script_notes=script.notes if script is not None else (),
             frames=paths,
             engine=crash.phase in GENERATING,
             unread=unread,
@@ -199,6 +202,13 @@ def state_of(
         situation,
     )
     return replace(state, measured=measured)
+
+
+def _nothing_started(script: Script | None) -> str:
+    """What is known of a script that starts no training command; "" for any other, and for none."""
+    if script is None or script.launches:
+        return ""
+    return say("{file} starts none that is known here", file=script.documents[0].path.name)
 
 
 def _died_all_the_same(crash: Crash, answers: Mapping[str, str]) -> Crash:

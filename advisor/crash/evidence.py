@@ -8,6 +8,7 @@ from typing import Literal
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from advisor.knowledge.schema import CountName
 from advisor.language import mark, say
 from advisor.words import Memory, Phase, Verdict
 
@@ -100,6 +101,10 @@ class Crash(Struct, frozen=True):
     """Native keys the log itself prints resolved (config dump, `Error executing job with overrides`, `set -x`)."""
     engine_figures: Mapping[str, str] = field(default_factory=dict)
     """Knobs in force by the own lines of engines and libraries, whatever the framework calls them."""
+    counts: Mapping[CountName, int] = field(default_factory=dict)
+    """Parameters and ranks as libraries print them."""
+    host_total_bytes: int | None = None
+    """RAM of a node, where a reading shows it or shows how full it was."""
     frameworks: tuple[str, ...] = ()
     """Frameworks whose marks the log bears, strongest first."""
     unclear_because: str = ""

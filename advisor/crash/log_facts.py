@@ -12,7 +12,7 @@ from advisor.crash.lines import LogLine
 from advisor.crash.literals import first_match, lines_with
 from advisor.crash.patterns import FieldValue
 from advisor.crash.phase import phase_of_texts
-from advisor.knowledge.schema import EngineFigure, FrameRule, FrameworkMark, VersionMark
+from advisor.knowledge.schema import CountName, EngineFigure, FrameRule, FrameworkMark, LogCount, VersionMark
 from advisor.redact import redact
 from advisor.units import GIB, read_size
 from advisor.words import Phase
@@ -88,6 +88,16 @@ def engine_figures_in(text: str, figures: Sequence[EngineFigure]) -> dict[str, s
         match = first_match(figure.pattern, lines)
         if match:
             found.setdefault(figure.knob, figure.value or match.group(1))
+    return found
+
+
+def counts_in(text: str, marks: Sequence[LogCount]) -> dict[CountName, int]:
+    """What libraries count of the run; the first mark of each count that the text bears, at its first line."""
+    found: dict[CountName, int] = {}
+    for mark, lines in zip(marks, lines_with(text, [mark.within for mark in marks]), strict=True):
+        match = first_match(mark.pattern, lines)
+        if match and (number := round(float(match.group(1).replace(",", "")) * mark.unit)) > 0:
+            found.setdefault(mark.count, number)
     return found
 
 

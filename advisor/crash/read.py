@@ -15,6 +15,7 @@ from advisor.crash.finds import FAILURES, Find, LogFind, as_evidence, deduplicat
 from advisor.crash.holders import with_holders
 from advisor.crash.lines import LogLine
 from advisor.crash.log_facts import (
+    counts_in,
     engine_figures_in,
     engine_processes,
     frameworks_in,
@@ -156,7 +157,7 @@ class _CrashReader:
         self.text = "\n".join(line.printed for _, line in self._every_line())[:_FACT_CHARACTERS]
         self.frameworks = frameworks_in(self.text, signatures.framework_marks)
         self.every_rule, self.rules = rules, rules.of(self.frameworks)
-        self.versions, self.figures = signatures.versions, signatures.engine_figures
+        self.signatures = signatures
         marks = unanchored_finds(ready, self.lines)
         self.placed = self._ordered(marks)
         runs = runs_in(self.lines, [source.changed for source in sources])
@@ -201,6 +202,7 @@ class _CrashReader:
         unclear_because, settle_by = _unclear(judgement, trace)
         # of a setting printed twice the first one counts: the lines of the run that is judged come first
         own_first = sorted(self._every_line(), key=lambda at: not self.run.lines.covers(at[0], at[1].number))
+        marks = self.signatures
         return Crash(
             verdict=judgement.verdict,
             memory=memory,
@@ -210,11 +212,13 @@ class _CrashReader:
             frames=trace.frames,
             phase_because=because,
             top_users=users,
-            libraries={**pip_lines(line for _, line in self._every_line()), **libraries_in(self.text, self.versions)},
+            libraries={**pip_lines(line for _, line in self._every_line()), **libraries_in(self.text, marks.versions)},
             gpu_names=gpu_names_in(self.text),
             gpu_total_bytes=_gpu_total(self.run.placed),
             settings=settings_in([line for _, line in own_first]),
-            engine_figures=engine_figures_in(self.text, self.figures),
+            engine_figures=engine_figures_in(self.text, marks.engine_figures),
+            counts=counts_in(self.text, marks.counts),
+            host_total_bytes=_host_total(self.placed),
             frameworks=self.frameworks,
             unclear_because=unclear_because,
             settle_by=settle_by,
@@ -359,6 +363,18 @@ def _unclear(judgement: Judgement, trace: Trace) -> tuple[str, tuple[str, ...]]:
     if trace.frames:
         return say("the log ends inside a traceback, before the line that says what failed"), cut_off
     return say("the log shows neither a crash nor the end of a run"), cut_off
+
+
+def _host_total(placed: Sequence[LogFind]) -> int | None:
+    """RAM of a node: as printed, or as used memory and its part of all say (the finest of such readings)."""
+    parts: list[tuple[float, int]] = []
+    for fields in (one.find.fields for one in placed if one.memory == "host" and one.role == "telemetry"):
+        total, used, percent = (fields.get(name) for name in ("node_total_bytes", "node_used_bytes", "percent"))
+        if isinstance(total, int):
+            return total
+        if isinstance(used, int) and isinstance(percent, (int, float)) and percent > 0:
+            parts.append((float(percent), round(used / percent * 100)))
+    return max(parts)[1] if parts else None
 
 
 def _gpu_total(placed: Sequence[LogFind]) -> int | None:

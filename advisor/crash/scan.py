@@ -25,7 +25,7 @@ from advisor.crash.patterns import Catalogue, FieldValue, Ready, fields_of
 from advisor.crash.sources import LogSource
 from advisor.crash.throttle import AdviceLines, Flood, Throttle, flood_of
 from advisor.crash.tracebacks import frame_in
-from advisor.crash.verdict import OTHER_EXCEPTION
+from advisor.crash.verdict import ENDS
 from advisor.crash.window import ByteWindow
 from advisor.knowledge.schema import Signature
 from advisor.language import say
@@ -311,7 +311,7 @@ class _UnanchoredSignatures:
 
 
 def unanchored_finds(catalogue: Catalogue, logs: Sequence[Sequence[LogLine]]) -> list[LogFind]:
-    """Finds of signatures without anchors. An ordinary exception without a traceback only warns, at the end."""
+    """Finds of signatures without anchors. An ordinary end without a traceback only warns, at the end."""
     entries = _UnanchoredSignatures(catalogue.ready)
     return [LogFind(index, find) for index, lines in enumerate(logs) for find in _unanchored_in(entries, lines)]
 
@@ -327,11 +327,11 @@ def _unanchored_in(entries: _UnanchoredSignatures, lines: Sequence[LogLine]) -> 
         if below and not line.text[:1].isspace():
             in_trace.discard(line.process)
         for entry in entries.of(line.text):
-            ordinary = entry.signature.id == OTHER_EXCEPTION and not below
+            ordinary = entry.signature.id in ENDS and not below
             if ordinary and line.number < last - _LAST_LINES:
                 continue
             match = entry.regex.search(line.text)
-            if match is not None and not (entry.signature.id == OTHER_EXCEPTION and entries.may_be_cut(line.text)):
+            if match is not None and not (entry.signature.id in ENDS and entries.may_be_cut(line.text)):
                 yield _find(replace(entry.signature, role="warning") if ordinary else entry.signature, match, line)
 
 

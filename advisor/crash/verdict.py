@@ -16,6 +16,8 @@ KERNEL = frozenset(("kernel-oom", "cgroup-oom", "kernel-oom-constraint", "kernel
 """Witnesses from the system's own log: they confirm; an error the run printed itself comes first."""
 POOL_TROUBLE = "cumem-invalid"
 OTHER_EXCEPTION = "other-exception"
+ENDS = frozenset((OTHER_EXCEPTION, "launch-refused", "outside-unreachable", "peer-lost"))
+"""Lines that tell why a run ended only where they end a traceback or the log: elsewhere the program went on."""
 ENDED_BY_SCHEDULER = "time-limit"
 ALLOCATOR_WARNING = "torch-oom-warned"
 KILLS = frozenset(
@@ -65,7 +67,7 @@ def judge(placed: Sequence[LogFind], finished: bool, going: bool, readings: Sequ
     if short is None:
         return _with_witness(_without_shortage(placed, finished, going), readings)
     refuted = (one for one in placed if one.role == "cause" and one.verdict == "not_oom")
-    other = next((one for one in refuted if one.id != OTHER_EXCEPTION and one.id not in _ASIDE), None)
+    other = next((one for one in refuted if one.id not in ENDS and one.id not in _ASIDE), None)
     if other is None or other.place >= short.place:
         other = _pool_trouble(placed, short)
     return Judgement("not_oom", "none", other) if other else Judgement("oom", _memory_of(short, placed), short)
@@ -103,7 +105,7 @@ def _host_percent(one: LogFind) -> float | None:
 
 def _without_shortage(placed: Sequence[LogFind], finished: bool, going: bool) -> Judgement:
     if finished:  # what fails while a program ends, fails in its leftovers
-        placed = [one for one in placed if one.id != OTHER_EXCEPTION]
+        placed = [one for one in placed if one.id not in ENDS]
     hard = [one for one in placed if one.id == ENDED_BY_SCHEDULER]
     telling = hard or [
         one for one in placed
@@ -114,11 +116,11 @@ def _without_shortage(placed: Sequence[LogFind], finished: bool, going: bool) ->
         first = telling[0]
         return Judgement("not_oom", "none", first) if first.verdict == "not_oom" else _unclear(first)
     loose = [one for one in placed if one.role == "pointer" or one.id == TRACEBACK]
-    alone = [one for one in placed if one.id == OTHER_EXCEPTION]  # no traceback of its own, so maybe caught
+    alone = [one for one in placed if one.id in ENDS and one.role == "warning" and one.verdict == "not_oom"]
     if loose and not finished:
         pointers = [one for one in loose if one.role == "pointer"]
         explained = pointers and alone and alone[0].place < pointers[-1].place
-        return Judgement("not_oom", "none", alone[0]) if explained else _unclear(loose[0])
+        return Judgement("not_oom", "none", alone[0]) if explained else _unclear(next(iter(pointers), loose[0]))
     pressed = [one for one in placed if one.role == "warning" and one.find.signature.settle_by]
     if pressed and not finished and not going:
         return _unclear(pressed[-1])

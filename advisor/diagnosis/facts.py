@@ -17,7 +17,7 @@ from advisor.diagnosis.frame_facts import frame_facts
 from advisor.diagnosis.from_record import record_facts
 from advisor.diagnosis.host_users import host_user_facts
 from advisor.diagnosis.ledger_facts import ledger_facts
-from advisor.diagnosis.model_facts import evaluates_only, model_facts
+from advisor.diagnosis.model_facts import least_states, model_facts
 from advisor.language import say
 from advisor.machine.inventory import Machine
 from advisor.memory.cells import Ledger, Match
@@ -270,11 +270,8 @@ def _mechanism_facts(run: Run) -> dict[str, Fact]:
     if checkpointing is not None and isinstance(checkpointing.value, bool):
         add("gradient_checkpointing", checkpointing.value, checkpointing.key or checkpointing.note)
     add("colocated", run.topology.colocated, say("the launch's topology"))
-    add(
-        "lora",
-        bool(run.number("actor.lora_rank")) and not run.is_on("actor.full_finetuning"),
-        say("the launch's settings"),
-    )
+    full = run.knobs.get("actor.full_finetuning")
+    add("lora", run.trains_adapters, full.note if full and full.source == "log" else say("the launch's settings"))
     add("sleep", sleeping, say("the launch's settings"))
     level = run.number("rollout.sleep_level")
     kept = (run.mechanics.sleep_level if level is None else level) == 1
@@ -323,7 +320,7 @@ def _machine_facts(known: DiagnosisInputs) -> dict[str, Fact]:
     if machine.gpu_bytes is not None:
         facts["gpu.total_bytes"] = Fact(machine.gpu_bytes, "machine", say("the machine"))
     if known.run.settings or known.crash.settings:  # a bare log does not say that it is full training
-        facts.update(_least_states(known.run, machine))
+        facts.update(least_states(known.run, machine))
     if machine.gpu_bytes and known.run.model is not None:
         gathered = BF16 * known.run.model.parameters
         share, whole = gathered / machine.gpu_bytes, show_bytes(gathered)
@@ -337,20 +334,6 @@ def _machine_facts(known: DiagnosisInputs) -> dict[str, Fact]:
         because = say("{source}: {limit} of {total}", source=host.limit_source or say("a limit"), **sizes)
         facts["host.limit_below_ram"] = Fact(below, "machine", because)
     return facts
-
-
-def _least_states(run: Run, machine: Machine) -> dict[str, Fact]:
-    """The part of a card that full training takes at the very least: its states spread evenly over all GPUs."""
-    moved = any(run.is_on(f"actor.{name}") for name in ("optimizer_offload", "full_cpu_offload"))
-    few = moved or bool(run.number("actor.lora_rank")) or bool(evaluates_only(run))
-    if not machine.gpu_bytes or run.model is None or not run.topology.known or few:
-        return {}
-    each = run.mechanics
-    per = each.weight_bytes + each.gradient_bytes + each.master_bytes + each.moment_bytes
-    least = int(per * run.model.parameters / max(1, run.topology.actor_gpus))
-    told = {"size": show_bytes(least), "count": run.topology.actor_gpus}
-    because = say("the states alone are at least {size} on each of {count} GPUs", **told)
-    return {"states.least_share": Fact(round(least / machine.gpu_bytes, 3), "script", because)}
 
 
 def course_facts(crash: Crash) -> dict[str, Fact]:

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from advisor.diagnosis.fact import Fact
+from advisor.knowledge import load_knowledge
 from advisor.language import say
+from advisor.machine.inventory import Machine
 from advisor.run.run import Run
 from advisor.run.shape import packed_by_name, sees_by_name
+from advisor.units import show_bytes
 
 _PICTURES = re.compile(r"(?:^|_)(?:images?|pixels?|videos?|vit|mm_projector|vision)(?:_|$)")
 """Words in the names of settings that only runs with pictures have."""
-_ADAPTERS = re.compile(r"q?lora_?(?:r|rank|dim|alpha|enable)?\b|peft_type|use_peft|load_in|quantization_bit")
+_ADAPTERS = re.compile(
+    r"q?lora_?(?:r|rank|dim|alpha|enable)?\b|peft_type|use_peft|load_in|quantization_bit|(?:^|_)bits$"
+)
 _EVALUATES = re.compile(r"^do_(?:predict|eval)$|^predict_with_generate$")
 """Switches of transformers' scripts for a run that only evaluates, where do_train is not on beside them."""
 _TRAINS = re.compile(r"^do_train$|^num_train_epochs$|^max_steps$|^learning_rate$")
@@ -32,9 +38,16 @@ def model_facts(run: Run) -> dict[str, Fact]:
         facts["prequantised"] = Fact(True, "script", model)
     if evaluates := evaluates_only(run):
         facts["trains"] = Fact(False, "script", evaluates)
-    if run.framework == "unknown" and (adapters := _stated(run, _ADAPTERS)):
+    if run.framework == "unknown" and (adapters := names_adapters(run)):
         facts["lora"] = Fact(True, "script", adapters)
+    elif (full := run.knobs.get("actor.full_finetuning")) is not None and full.source == "log":
+        facts["lora"] = Fact(run.trains_adapters, "log", full.note)
     return facts
+
+
+def names_adapters(run: Run) -> str:
+    """The setting that speaks of adapters or of a quantised base, as it stands; "" where there is none."""
+    return _stated(run, _ADAPTERS)
 
 
 def evaluates_only(run: Run) -> str:
@@ -47,3 +60,26 @@ def _stated(run: Run, names: re.Pattern[str]) -> str:
     own = ((one, one.key.lstrip("-+").replace("-", "_").lower()) for one in run.settings)
     found = (f"{one.key} {one.text}" for one, key in own if names.search(key) and one.text.lower() not in _OFF)
     return next(found, "")
+
+
+def least_states(run: Run, machine: Machine) -> dict[str, Fact]:
+    """The part of a card that full training takes at the very least: its states spread evenly over all GPUs."""
+    moved = any(run.is_on(f"actor.{name}") for name in ("optimizer_offload", "full_cpu_offload"))
+    named = run.framework == "unknown" and names_adapters(run)
+    few = named or moved or run.trains_adapters or evaluates_only(run)
+    card = machine.gpu_bytes or (_largest_card() if run.unsharded else 0)
+    if few or not card or run.model is None or not run.topology.known:
+        return {}
+    each = run.mechanics
+    per = each.weight_bytes + each.gradient_bytes + each.master_bytes + each.moment_bytes
+    shares = 1 if run.unsharded else max(1, run.topology.actor_gpus)
+    least = int(per * run.model.parameters / shares)
+    told = {"size": show_bytes(least), "count": run.topology.actor_gpus}
+    because = say("the states alone are at least {size} on each of {count} GPUs", **told)
+    return {"states.least_share": Fact(round(least / card, 3), "script", because)}
+
+
+@lru_cache(maxsize=1)
+def _largest_card() -> int:
+    """Bytes of the largest card that gpus.yaml knows: what does not fit it fits none."""
+    return max(fact.total_bytes for fact in load_knowledge().gpus)

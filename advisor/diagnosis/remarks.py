@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from advisor.crash.evidence import Crash, Evidence
 from advisor.diagnosis.fact import Facts
 from advisor.diagnosis.facts import DiagnosisInputs
+from advisor.diagnosis.model_facts import names_adapters
 from advisor.language import clauses, listed, say, sentences
 from advisor.memory.attribution import usual_vocabularies
 from advisor.memory.calibrate import Correction
@@ -16,13 +17,15 @@ from advisor.memory.constants import BF16, FP32
 from advisor.memory.fit import PLACES, capacity_of
 from advisor.memory.otherwise import FILLED
 from advisor.run.run import Run
-from advisor.units import GIB, show_bytes
+from advisor.units import GIB, show_bytes, show_params
 from advisor.words import PHASE_TITLES, sentence, when
 
 SAID_ALREADY = ("not-in-the-settings", "not-memory", "nothing-failed", "unclear")
 """Causes that say so themselves, or without a shortage."""
 LARGE = 4 * GIB
 """Bytes of logits from which they are worth a word where the model is not known (judgement)."""
+MANY = 2
+"""Cards from which on there is something to share out."""
 WAYS = 3
 """Shown at most, of the ways in which a run that fits by count would fill its card."""
 _DYING = ("cause", "echo", "victim", "pointer")
@@ -39,6 +42,7 @@ def remarks(known: DiagnosisInputs, facts: Facts, found: tuple[Correction, ...],
         *_victim(crash, facts),
         *_explained(ledger, found),
         *_contradiction(crash, facts),
+        *_unsharded(run),
         *_one_pass(run),
         *_in_tokens(run, [] if "frame.attention" in facts else known.attribution),
         *_models(run, cause),
@@ -126,6 +130,40 @@ def _explained(ledger: Ledger, found: tuple[Correction, ...]) -> Iterator[str]:
             measured=correction.measured / GIB,
             parts=parts,
             extra=correction.extra / GIB,
+        )
+
+
+def _unsharded(run: Run) -> Iterator[str]:
+    """What lies on each card where a process per card is started and nothing in sight shards."""
+    count = run.topology.actor_gpus
+    if not run.unsharded or run.model is None or count < MANY:
+        return
+    each = run.mechanics
+    states = each.weight_bytes + each.gradient_bytes + each.master_bytes + each.moment_bytes
+    adapters = names_adapters(run)
+    told = {
+        "launcher": run.unsharded,
+        "count": count,
+        "weights": show_bytes(BF16 * run.model.parameters),
+        "states": show_bytes(states * run.model.parameters),
+        "bytes": states,
+        "parameters": show_params(run.model.parameters),
+        "setting": adapters,
+    }
+    if adapters:
+        yield say(
+            "{launcher} starts a process on each of {count} cards, and nothing in the launch shards: each card holds "
+            "all the frozen weights ({parameters} parameters, {weights} in bf16; less where they are packed: "
+            "{setting}).",
+            **told,
+        )
+    else:
+        yield say(
+            "{launcher} starts a process on each of {count} cards, and nothing in the launch shards: unless the "
+            "program does, each card holds the whole model, {weights} of weights in bf16 and {states} with gradients, "
+            "masters and AdamW's moments ({parameters} parameters × {bytes:g} bytes). More cards do not help before a "
+            "sharding file is given (DeepSpeed ZeRO-3, FSDP).",
+            **told,
         )
 
 
@@ -244,7 +282,7 @@ def _models(run: Run, cause: str) -> Iterator[str]:
     """What the models of one process come to, if all are as large as the trained one."""
     if cause != "models-in-one-process" or run.model is None:
         return
-    lora = bool(run.number("actor.lora_rank")) and not run.is_on("actor.full_finetuning")
+    lora = run.trains_adapters
     roles = [
         *(("reference",) if run.recipe.reference and not lora else ()),
         *(("critic", "reward") if run.has_critic else ()),

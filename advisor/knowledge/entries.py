@@ -20,6 +20,7 @@ from advisor.knowledge.schema import (
     GpuFact,
     KnobFact,
     Knowledge,
+    LogCount,
     ModelFact,
     Progress,
     Question,
@@ -69,6 +70,7 @@ class LinesPart(Strict, frozen=True):
     progress: tuple[Progress, ...] = ()
     versions: tuple[VersionMark, ...] = ()
     engine_figures: tuple[EngineFigure, ...] = ()
+    counts: tuple[LogCount, ...] = ()
     framework_marks: tuple[FrameworkMark, ...] = ()
 
 

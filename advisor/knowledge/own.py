@@ -98,6 +98,7 @@ def _lines_over(ours: Signatures, entries: Sequence[KnowledgeEntry], signatures:
         frames=(*ours.frames, *(rule for part in parts for rule in part.frames)),
         progress=(*ours.progress, *(mark for part in parts for mark in part.progress)),
         engine_figures=(*ours.engine_figures, *(figure for part in parts for figure in part.engine_figures)),
+        counts=(*(count for part in parts for count in part.counts), *ours.counts),
         versions=(*ours.versions, *(mark for part in parts for mark in part.versions)),
         framework_marks=(*(mark for part in parts for mark in part.framework_marks), *ours.framework_marks),
     )

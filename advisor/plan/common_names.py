@@ -34,23 +34,23 @@ def names_of(knob: str, situation: Situation) -> list[str]:
 
 
 def stated_by_name(remedy: Remedy, situation: Situation) -> Native | None:
-    """The setting of an unrecognised launch that bears a name of the remedy's knob; None where none does."""
+    """The setting of an unrecognised launch that bears a name of the remedy's knob, the most usual one of several."""
     launch = situation.predictor.inputs.launch
     if launch is None or remedy.knob is None or remedy.value is None:
         return None
     role, names = remedy.knob.partition(".")[0], frozenset(names_of(remedy.knob, situation))
     spelled = _spelling(_trained(remedy.knob), situation.knowledge)
+    found: list[tuple[int, Native]] = []
     for setting in launch.effective().values():
         of_role = [other for other in ROLES if other in setting.key.lower()]
         own = last_part(setting.key)
         if not setting.resolved or bool(of_role) != (role in ROLES):
             continue
-        if own not in names and not own.endswith(tuple(f"_{name}" for name in names)) and not spelled(own):
-            continue
+        ways = (own in names, own.endswith(tuple(f"_{name}" for name in names)), bool(spelled(own)))
         value = _read(setting.text, switch=isinstance(remedy.value.to, bool))
-        if value is not None and (not of_role or role in of_role):
-            return Native(setting.key, setting.text, value, "script", setting=setting)
-    return None
+        if any(ways) and value is not None and (not of_role or role in of_role):
+            found.append((ways.index(True), Native(setting.key, setting.text, value, "script", setting=setting)))
+    return min(found, key=lambda pair: pair[0])[1] if found else None
 
 
 def _spelling(knob: str, knowledge: Knowledge) -> Callable[[str], object]:

@@ -98,7 +98,7 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
     steps = _leading(steps, situation)
     if situation.now.built.natives.framework is not None and cause.memory not in ("unknown", "none"):
         steps = beside(case_steps(situation), steps)
-    mending = mending_step(situation)
+    mending = mending_step(situation, settled=not holder_unknown(situation, cause))
     first = [*([mending] if mending is not None else []), *newly_triggered_steps(awake, chosen)]
     return finish(awake, [*first, *steps], refused, beyond)
 

@@ -10,20 +10,22 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from advisor.knowledge.schema import Framework, MechanicsWhen, ModelFact
+from advisor.knowledge.schema import CountName, Framework, MechanicsWhen, ModelFact
 from advisor.language import say
 from advisor.machine.inventory import Machine
 from advisor.run.algorithm import algorithm_of
 from advisor.run.bound import Tables, bind_natives, shipped_files, with_defaults_of_method
 from advisor.run.conversion import conversions, to_knob
+from advisor.run.counted import base_parameters, trained_part
 from advisor.run.derive import derive_knobs
 from advisor.run.dialect import Recognised, elsewhere, newer_than_read, version_notes
+from advisor.run.general import cards_of, unsharded_by
 from advisor.run.implied import stated_topology
 from advisor.run.mechanics import UNKNOWN, FilledMechanics, assumed_mechanics, mechanics_of, usual_trainer
 from advisor.run.natives import EnvironmentPrefix, Native, Natives, RunScope, default_of
 from advisor.run.recipe import recipe_of
 from advisor.run.run import Knob, ModelShape, Run, Topology, Unread
-from advisor.run.shape import bits_in_name, find_shape, match_alias, without_head
+from advisor.run.shape import bits_in_name, find_shape, match_alias, shape_by_count, without_head
 from advisor.run.topology import read_topology, too_few
 from advisor.run.uncounted import uncounted
 from advisor.run.unknown_keys import unknown_keys, unknown_note
@@ -50,10 +52,15 @@ class RunInputs(Struct, frozen=True):
     """Knobs known from elsewhere (an advisory's leak); they win."""
     sized: bool = False
     """A run file: where its settings count no GPUs, all of the machine's train; its knobs may choose the trainer."""
+    counts: Mapping[CountName, int] = field(default_factory=dict)
+    """What the log's libraries counted of the run."""
     frames: tuple[str, ...] = ()
     """Files of the log's traceback, outermost first: where no launch is seen, one of them is the program."""
     engine: bool = False
     """The log shows a rollout engine at work."""
+    no_launch: str = ""
+    """A script was given in which nothing starts a training, in words."""
+    script_notes: tuple[str, ...] = ()
     unread: Unread | None = None
     """A missing file that would say how the states are sharded, and what is taken where nothing else says it."""
     tables: Tables = field(default_factory=Tables)
@@ -91,7 +98,9 @@ def build_run(inputs: RunInputs) -> BuiltRun:
         shipped=shipped,
         in_pieces=launch is not None and launch.partial,
     )
-    topology = read_topology(natives, inputs.machine, inputs.sized, launch.spreads if launch is not None else "")
+    spreads = launch.spreads if launch is not None else ""
+    by_launch = cards_of(launch) if framework is None and launch is not None else None
+    topology = read_topology(natives, inputs.machine, inputs.sized, spreads, by_launch)
     told = inputs.knobs.get("algorithm.estimator")
     algorithm = (
         str(told.value)
@@ -114,6 +123,8 @@ def build_run(inputs: RunInputs) -> BuiltRun:
     if name is None and framework is None and launch is not None:
         name = _named_model(launch, inputs.models)
     shape = inputs.tables.once(("shape", name), lambda: find_shape(name or "", inputs.models)) if name else None
+    if shape is None and (whole := base_parameters(inputs.counts)) is not None:
+        shape = inputs.tables.once(("shape by count", whole), lambda: shape_by_count(whole, inputs.models))
     shape = shape if shape is None or recipe.head == "vocabulary" else without_head(shape)
     if inputs.sized:
         topology = stated_topology(topology, inputs.knobs)
@@ -124,6 +135,7 @@ def build_run(inputs: RunInputs) -> BuiltRun:
     unread, of_file = taken(inputs.unread, knobs, natives, mechanics)
     knobs = {**knobs, **of_file}
     knobs = {**knobs, **_quantised(name, knobs)}
+    knobs = {**trained_part(inputs.counts, shape), **knobs}
     derived = derive_knobs(knobs, natives, topology, mechanics, recipe)
     knobs = {**knobs, **derived, **inputs.knobs}
     run = Run(
@@ -163,6 +175,8 @@ def build_run(inputs: RunInputs) -> BuiltRun:
         cuts=launch.cuts if launch is not None else (),
         lost=launch.lost if launch is not None else (),
         quoted=launch is not None and launch.partial,
+        no_launch=inputs.no_launch,
+        unsharded=unsharded_by(launch) if framework is None and launch is not None else "",
         seen_whole=shows_all and launch is not None and not launch.partial,
     )
     return BuiltRun(run, natives)

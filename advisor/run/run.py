@@ -209,6 +209,10 @@ class Run(Struct, frozen=True):
     """Those of them that tell what the program was not given, although the text holds it."""
     quoted: bool = False
     """Only a part of the launch was given."""
+    no_launch: str = ""
+    """What a script that was given starts in place of a training that is known here, in words; "" elsewhere."""
+    unsharded: str = ""
+    """What starts a process per card where a launch without a dialect names nothing that shards; "" elsewhere."""
     seen_whole: bool = False
     """The whole launch was read, so what it leaves out is at the framework's default."""
 
@@ -226,6 +230,12 @@ class Run(Struct, frozen=True):
         """A boolean knob; `default` where unknown."""
         found = self.value(knob)
         return found if isinstance(found, bool) else default
+
+    @property
+    def trains_adapters(self) -> bool:
+        """Whether adapters are trained in place of the model's own weights."""
+        full = self.value("actor.full_finetuning")
+        return full is False or (full is not True and bool(self.number("actor.lora_rank")))
 
     @property
     def recipe(self) -> RecipeFact:

@@ -42,6 +42,8 @@ _FAMILY = re.compile(r"[a-z]+")
 _USUAL_FAMILY = "qwen"
 SHARED_PART_OF_EXPERTS = 0.84
 """An "8x7B" has fewer than 56B parameters because attention is shared: Mixtral-8x7B 46.7 of 56, 8x22B 141 of 176."""
+_SAME_COUNT, _ROUNDED = 1e-6, 0.002
+"""Parts of a parameter count by which a full and a rounded print of it may differ from models.yaml (judgement)."""
 _ALIKE = frozenset(ModelFact.__struct_fields__)
 FindConfig = Callable[[str], "Path | None"]
 
@@ -62,6 +64,16 @@ def find_shape(name: str, models: Sequence[ModelFact], lookup: FindConfig = loca
     if known is not None:
         return _shape(known, known.name, known.parameters, "computed", f"models.yaml: {known.name}")
     return _estimated(name, models)
+
+
+def shape_by_count(parameters: int, models: Sequence[ModelFact]) -> ModelShape | None:
+    """The known model that has so many parameters, as a library printed them; else one of that size, estimated."""
+    for apart in (_SAME_COUNT, _ROUNDED):
+        alike = [fact for fact in models if abs(fact.parameters - parameters) <= parameters * apart]
+        if len({(fact.hidden, fact.layers, fact.vocab) for fact in alike}) == 1:
+            note = say("by its {count} parameters in the log", count=f"{parameters:,}")
+            return _shape(alike[0], alike[0].name, alike[0].parameters, "computed", note)
+    return _estimated(f"{parameters / 1e9:.2f}b", models)
 
 
 def without_head(shape: ModelShape) -> ModelShape:

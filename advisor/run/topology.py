@@ -12,6 +12,7 @@ from advisor.language import say
 from advisor.machine.inventory import Machine
 from advisor.rules.expression import Expression
 from advisor.rules.tree import Name, RuleValue, as_number, walk
+from advisor.run.general import Cards
 from advisor.run.natives import EnvironmentPrefix, LauncherPrefix, Natives, RunScope, gpus_of
 from advisor.run.run import RewardPlace, Topology
 from advisor.run.values import LARGEST
@@ -80,14 +81,20 @@ _DEFAULTS = {
 STAGE = "actor.zero_stage"
 
 
-def read_topology(natives: Natives, machine: Machine, everyone: bool = False, spreads: str = "") -> Topology:
+def read_topology(
+    natives: Natives, machine: Machine, everyone: bool = False, spreads: str = "", by_launch: Cards | None = None
+) -> Topology:
     """The topology by the dialect's expressions; without a dialect all GPUs of the machine train together.
 
     `everyone`: so they do, too, where the dialect's places count none (a run file that says only which GPUs there are).
-    `spreads`: what starts a process on every card where nothing says how many.
+    `spreads`: what starts a process on every card where nothing says how many. `by_launch`: the cards of a launch
+    without a dialect, as it counts them.
     """
     fact = natives.framework.topology if natives.framework is not None else None
     nodes, cards = machine.nodes or 1, gpus_of(machine)
+    if fact is None and by_launch is not None:
+        count = by_launch.nodes * by_launch.per_node
+        return Topology(by_launch.nodes, by_launch.per_node, count, count, asked=count)
     if fact is None:
         count = max(1, cards) * nodes
         return Topology(nodes, max(1, cards), count, count, known=cards > 0)

@@ -22,10 +22,12 @@ from advisor.knowledge.schema.advice import (
 )
 from advisor.knowledge.schema.base import OWN_MARK, Grade, Scalar, Strict
 from advisor.knowledge.schema.crash import (
+    CountName,
     EngineFigure,
     FrameRule,
     FrameTier,
     FrameworkMark,
+    LogCount,
     Progress,
     Signature,
     Signatures,
@@ -50,14 +52,12 @@ from advisor.knowledge.schema.framework import (
 )
 
 __all__ = [
-    "OWN_MARK", "Advisory", "AlgorithmFact", "Answer", "Case", "Cause", "Constraint", "DataSetFact",
-    "EngineFigure", "EnvironmentFact", "Era",
-    "FrameRule", "FrameTier", "Framework", "FrameworkMark", "GpuFact", "Grade", "Idle", "KnobFact", "Knowledge",
-    "KnownAs", "Mechanics", "MechanicsWhen", "ModelFact", "NewValue", "NewestRead", "Partners", "Progress", "Provision",
-    "Question", "RecipeFact", "Recognition", "Remedy", "RemedyEvidence", "RemedyWords", "Scalar", "SettingFact",
-    "Sharding",
-    "ShownByFrame",
-    "Signature", "Signatures", "StatedMechanics", "Strict", "TopologyFact", "Tree", "VersionMark",
+    "OWN_MARK", "Advisory", "AlgorithmFact", "Answer", "Case", "Cause", "Constraint", "CountName", "DataSetFact",
+    "EngineFigure", "EnvironmentFact", "Era", "FrameRule", "FrameTier", "Framework", "FrameworkMark", "GpuFact",
+    "Grade", "Idle", "KnobFact", "Knowledge", "KnownAs", "LogCount", "Mechanics", "MechanicsWhen", "ModelFact",
+    "NewValue", "NewestRead", "Partners", "Progress", "Provision", "Question", "RecipeFact", "Recognition",
+    "Remedy", "RemedyEvidence", "RemedyWords", "Scalar", "SettingFact", "Sharding", "ShownByFrame", "Signature",
+    "Signatures", "StatedMechanics", "Strict", "TopologyFact", "Tree", "VersionMark",
 ]  # fmt: skip
 
 

@@ -107,6 +107,22 @@ class EngineFigure(Strict, frozen=True):
     """As of VersionMark."""
 
 
+CountName = Literal["parameters", "trainable", "gpus"]
+"""Parameters of the whole model · those that are trained · cards (ranks) of the run."""
+
+
+class LogCount(Strict, frozen=True):
+    """A count of the run as a library prints it, of whatever framework."""
+
+    count: CountName
+    pattern: str
+    """Its one group is the number, with or without commas."""
+    unit: int = 1
+    """What the number counts: 1000000 of "7635.8M"."""
+    within: tuple[str, ...] = ()
+    """As of VersionMark."""
+
+
 class FrameworkMark(Strict, frozen=True):
     """What only one framework prints."""
 
@@ -124,4 +140,5 @@ class Signatures(Strict, frozen=True):
     progress: tuple[Progress, ...] = ()
     versions: tuple[VersionMark, ...] = ()
     engine_figures: tuple[EngineFigure, ...] = ()
+    counts: tuple[LogCount, ...] = ()
     framework_marks: tuple[FrameworkMark, ...] = ()

@@ -1,0 +1,65 @@
+# ruff: noqa: E501  (log lines as they are printed)
+"""What libraries count of a run (parameters, trained ones, ranks, RAM) is read, whatever the framework."""
+
+import pytest
+
+from advisor.knowledge import load_knowledge
+from advisor.run.shape import shape_by_count
+from advisor.units import GIB
+
+from .known import judge
+
+
+@pytest.mark.parametrize(
+    ("line", "counts"),
+    [
+        (
+            "trainable params: 4,194,304 || all params: 6,742,609,920 || trainable%: 0.0622",
+            {"trainable": 4_194_304, "parameters": 6_742_609_920},
+        ),
+        (
+            "07/01/2024 - INFO - llamafactory.model.loader - trainable params: 20971520 || all params: 7262703616 || trainable%: 0.2887",
+            {"trainable": 20_971_520, "parameters": 7_262_703_616},
+        ),
+        (
+            "[INFO|trainer.py:2134] 2024-01-01 >>   Number of trainable parameters = 3,407,872",
+            {"trainable": 3_407_872},
+        ),
+        (
+            "Trainable parameters = 41,943,040 of 8,072,204,288 (0.52% trained)",
+            {"trainable": 41_943_040, "parameters": 8_072_204_288},
+        ),
+        (
+            "[INFO:swift] model_parameter_info: PeftModelForCausalLM: 7635.8016M Params (20.1851M Trainable [0.2643%]), 0.0001M Buffers.",
+            {"trainable": 20_185_100, "parameters": 7_635_801_600},
+        ),
+        ("(WorkerDict pid=77) Qwen2ForCausalLM contains 1.54B parameters", {"parameters": 1_540_000_000}),
+        ("Process rank: 7, world size: 8, device: cuda:7, distributed training: True", {"gpus": 8}),
+        ("[2024-01-01] [INFO] [launch.py:163:main] dist_world_size=4", {"gpus": 4}),
+        ("Rank: 0 partition count [8, 8] and sizes[(163840000, 1), (33280, 1)]", {"gpus": 8}),
+        ("Num processes: 4", {"gpus": 4}),
+        ("INFO parallel_state.py:1004] rank 0 in world size 1 is assigned as DP rank 0", {}),
+    ],
+)
+def test_a_count_is_read_from_the_line_of_the_library_that_prints_it(line, counts):
+    assert judge(line + "\n").counts == counts
+
+
+def test_the_ram_of_a_node_follows_from_what_is_used_and_its_part():
+    log = (
+        "CPU Virtual Memory:  used = 30.13 GB, percent = 8.3%\nCPU Virtual Memory:  used = 201.4 GB, percent = 40.0%\n"
+    )
+    assert judge(log).host_total_bytes == pytest.approx(201.4 * GIB / 0.4)
+    assert judge("nothing\n").host_total_bytes is None
+
+
+def test_a_full_count_names_the_model_and_a_rounded_one_only_where_no_other_is_near():
+    models = load_knowledge().models
+    for name in ("Llama-2-7B", "Qwen3-32B", "Qwen2.5-32B"):
+        fact = next(one for one in models if one.name == name)
+        found = shape_by_count(fact.parameters, models)
+        assert found is not None
+        assert (found.name, found.basis) == (name, "computed")
+    rounded = shape_by_count(7_620_000_000, models)  # Qwen2.5-7B and MiMo-7B lie this near to each other
+    assert rounded is not None
+    assert rounded.basis == "estimated"
