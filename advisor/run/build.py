@@ -63,6 +63,8 @@ class RunInputs(Struct, frozen=True):
     script_notes: tuple[str, ...] = ()
     unread: Unread | None = None
     """A missing file that would say how the states are sharded, and what is taken where nothing else says it."""
+    spelled: Mapping[str, str] = field(default_factory=dict)
+    """Knob → regular expression of its usual spellings."""
     tables: Tables = field(default_factory=Tables)
     """Shared by the runs that vary it."""
 
@@ -97,6 +99,7 @@ def build_run(inputs: RunInputs) -> BuiltRun:
         libraries=libraries,
         shipped=shipped,
         in_pieces=launch is not None and launch.partial,
+        spelled=inputs.spelled,
     )
     spreads = launch.spreads if launch is not None else ""
     by_launch = cards_of(launch) if framework is None and launch is not None else None
@@ -232,6 +235,12 @@ def _as_quoted(framework: Framework | None, era: str, launch: Launch | None) -> 
     if not named.issuperset(launch.missing):  # a config file of the whole run, not one that a setting names
         return launch
     own = {native(key).replace("-", "_") for key in stated}
+    if stated and not any(native(key) in framework.settings for key in stated):
+        note = say(
+            "no setting of the launch has a name of {framework}'s: they are read by the last part of theirs",
+            framework=framework.title,
+        )
+        return replace(launch, partial=True, notes=(*launch.notes, note))
     groups = [group for group in framework.always_set if _counts_in(framework, group[0], era)]
     lacking = next((group for group in groups if own.isdisjoint(group)), None)
     if lacking is None:
