@@ -15,6 +15,8 @@ from advisor.words import PHASE_NAMES, when
 
 ROOM = 0.8
 """A run whose upper bound takes less of the card fits with room to spare (judgement)."""
+LARGEST_CARD = 288 * 10**9
+"""Bytes of the largest card that is sold (NVIDIA B300, AMD MI355X): what fills half of it fills half of any."""
 _GROUPS: Sayings[str] = Sayings({"states": "states", "batch": "batch", "engine": "engine"})
 """Owners of the ledger, in groups."""
 
@@ -47,7 +49,7 @@ def ledger_facts(ledger: Ledger, run: Run, crash: Crash, attribution: Sequence[M
         if fills and dark < sizes[largest]:  # else what holds most is none of the owners that the ledger knows
             facts["ledger.largest"] = Fact(largest, "script", because)
         for name, size in sizes.items():
-            facts[f"ledger.{name}_share"] = Fact(size / (ledger.gpu_capacity or phase.expected), "script", because)
+            facts[f"ledger.{name}_share"] = Fact(size / (ledger.gpu_capacity or LARGEST_CARD), "script", because)
         logits, kept = share.get("logits", 0), share.get("activations", 0)
         told = say(
             "the ledger of {phase}: logits {logits}, activations {activations}",
@@ -80,7 +82,7 @@ def _gathered(ledger: Ledger) -> dict[str, Fact]:
         return {}
     told = {"size": show_bytes(size), "total": show_bytes(phase.expected)}
     because = say("the ledger of generating: gathered weights {size} of {total}", **told)
-    return {"ledger.gathered_share": Fact(size / (ledger.gpu_capacity or phase.expected), "script", because)}
+    return {"ledger.gathered_share": Fact(size / (ledger.gpu_capacity or LARGEST_CARD), "script", because)}
 
 
 def _room(ledger: Ledger, phase: PhaseSum, run: Run) -> Fact:
