@@ -78,10 +78,11 @@ TYPICAL_IMAGE_PIXELS = 512 * 512
 """An image of the usual vision data sets (geo3k, clevr): below half a megapixel; EasyR1's min_pixels (judgement)."""
 
 # --- tokens in a pass --------------------------------------------------------------------------------------------
-FILL, FILL_LOW = 0.3, 0.2
+FILL, FILL_LOW = 0.3, 0.06
 """Part of the longest length that a sequence without padding has on average, and where they are short. One sequence of
 a pass is taken to reach the cap (judgement: mean response lengths of RL runs are a quarter to a third of their cap
-before training lengthens them; the cap itself is the cell's high)."""
+before training lengthens them, a twentieth where the cap is made for what training may come to, as DAPO's 20,480;
+the cap itself is the cell's high)."""
 FILL_GIVEN, FILL_GIVEN_LOW = 0.2, 0.1
 """The same of data that hold their answers (instructions, preference pairs), whose cap only guards against outliers:
 samples of 200 to 500 tokens below a cap of 2,048 are usual (judgement)."""

@@ -18,6 +18,8 @@ from advisor.memory.gathered import of_table
 from advisor.memory.inputs import Inputs, per_ledger
 from advisor.memory.layer import kv_of_token, mlp_width, of_each
 from advisor.memory.megatron import expert_parameters
+from advisor.memory.per_parameter import embedding_parameters
+from advisor.run.shape import bits_in_name
 
 
 class Engine(Struct, frozen=True):
@@ -68,16 +70,29 @@ def engine_of(inputs: Inputs, beside: int) -> Engine:
 
 @per_ledger
 def weights_cell(inputs: Inputs) -> Cell:
-    """The engine's weights on one GPU: over its tensor-parallel ranks, experts over its expert-parallel ones."""
+    """The engine's weights on one GPU: over its tensor-parallel ranks, experts over its expert-parallel ones.
+
+    What is quantised is as a setting says, or the checkpoint that the engine loads by its name.
+    """
+    per = _bytes_of_weight(inputs)
     parallel = max(1, inputs.run.topology.tensor_parallel)
     wide = max(parallel, int(inputs.run.number("rollout.expert_parallel") or 1))
     experts = expert_parameters(inputs.shape)
     here, ways = inputs.parameters, quantity("tensor-parallel GPUs", parallel)
     if not experts or wide == parallel:
-        return cell("engine_weights", c.IN_BF16 * here / ways, pooled=False)
+        return cell("engine_weights", per * here / ways, pooled=False)
     routed = quantity("in experts", experts)
     spread = (here - routed) / ways + routed / quantity("expert-parallel GPUs", wide)
-    return cell("engine_weights", c.IN_BF16 * spread, pooled=False)
+    return cell("engine_weights", per * spread, pooled=False)
+
+
+def _bytes_of_weight(inputs: Inputs) -> Amount:
+    bits = inputs.run.number("rollout.weight_bits") or bits_in_name(inputs.run.model_name or "")
+    if not bits or bits >= 16:
+        return c.IN_BF16
+    rest = embedding_parameters(inputs.shape) / inputs.shape.parameters
+    packed = c.NF4_BYTES if bits <= 4 else bits / 8
+    return in_bytes("", rest * c.BF16 + (1 - rest) * packed, basis="estimated")
 
 
 def _cache(inputs: Inputs, room: Amount, charged: int) -> Cell:

@@ -283,7 +283,10 @@ def loading_cells(inputs: Inputs) -> list[Cell]:
 
 
 def _checkpoint(inputs: Inputs) -> list[Cell]:
-    """Saving: the node's shards copied to the host, and one full copy where rank 0 writes a Hugging Face model."""
+    """Saving: the node's shards copied to the host, and one full copy where rank 0 writes a Hugging Face model.
+
+    Megatron's distributed checkpoints are written by every rank; at the most rank 0 also collects a Hugging Face model.
+    """
     if inputs.adapters:
         return [cell("checkpoint", c.IN_FP32 * adapter_count(inputs))]
     if inputs.trainer == "fsdp":
@@ -293,4 +296,11 @@ def _checkpoint(inputs: Inputs) -> list[Cell]:
         bounded = size.within(low=(weights * nominal).value, high=size + c.IN_FP32 * inputs.parameters)
         return [cell("checkpoint", bounded, mark("shards of weights and optimizer on their way to disk"))]
     size = c.IN_BF16 * inputs.parameters
-    return [cell("checkpoint", size.spread(high=2), mark("rank 0 collects the model"))]
+    if inputs.split is None:
+        return [cell("checkpoint", size.spread(high=2), mark("rank 0 collects the model"))]
+    shards = c.IN_BF16 * inputs.parameters * inputs.node_part
+    copied = shards
+    if not offload_of(inputs, "actor").adam_on_host:
+        copied = shards + inputs.state("optimizer") * _of_rank(inputs, "optimizer") * inputs.here
+    bounded = copied.within(low=shards.value, high=copied + size)
+    return [cell("checkpoint", bounded, mark("shards of weights and optimizer on their way to disk"))]

@@ -50,9 +50,10 @@ def offload_of(inputs: Inputs, role: TrainedRole) -> Offload:
     optimizer = run.is_on(f"{role}.optimizer_offload")
     everything = role == "actor" and run.is_on("actor.full_cpu_offload")
     weights, for_good = run.is_on(f"{role}.param_offload"), inputs.mechanics.offload_lowers_update
+    resting = inputs.mechanics.weights_sleep
     return Offload(
-        weights=weights and (optimizer or not for_good),
-        weights_sleep=weights and for_good and not optimizer,
+        weights=resting or (weights and (optimizer or not for_good)),
+        weights_sleep=weights and for_good and not optimizer and not resting,
         optimizer=optimizer,
         adam_on_host=everything or (optimizer and for_good),
         sleeps=run.is_on("actor.state_sleep", inputs.mechanics.states_sleep),
@@ -227,7 +228,7 @@ def _weights_here(inputs: Inputs, role: TrainedRole, moment: StepMoment, offload
         return False
     if not offload.weights:
         return not (offload.weights_sleep and moment == "rollout_generate")
-    if inputs.mechanics.offload_lowers_update:
+    if inputs.mechanics.offload_lowers_update and not inputs.mechanics.weights_sleep:
         return False
     loaded: tuple[StepMoment, ...] = ("log_prob", "checkpoint")
     loaded += ("model_load", "weight_sync") if role == "actor" else ()

@@ -92,3 +92,22 @@ def test_a_run_whose_lower_end_does_not_fit_surely_does_not(script: str, capsys:
     assert main(["estimate", script, *BOX, "--max-row", "cap"]) == 3
     assert main(["estimate", script, *BOX, "--max-row", "500"]) == 0
     assert main(["estimate", script, *BOX, "--max-row", "500", "--strict"]) == 0
+
+
+def test_answers_of_a_policy_may_be_a_twentieth_of_a_cap_made_for_what_training_comes_to() -> None:
+    """DAPO's answers begin near 1,000 tokens of a cap of 20,480: one row at the cap, the others far below it."""
+    rollout = "actor_rollout_ref.rollout."
+    settings = {
+        "data.max_prompt_length": 1024,
+        "data.max_response_length": 19456,
+        "actor_rollout_ref.model.use_remove_padding": True,
+        "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu": 16,
+        f"{rollout}name": "vllm",
+        "trainer.n_gpus_per_node": 8,
+    }
+    run = {"framework": "verl", "model": "Qwen/Qwen2.5-7B", "gpus": "8xH100-80GB", "settings": settings}
+    found = ledger_of(run).phase("gpu", "actor_update")
+    assert found is not None
+    assert found.rows is not None
+    assert found.rows.low <= 1500 < found.rows.expected
+    assert found.rows.high == 20480

@@ -33,7 +33,7 @@ BY_CONSTRUCTION = {
 """Knobs that act before the ledger is built: by what."""
 USUAL: dict[str, tuple[KnobValue, ...]] = {"bool": (True, False), "int": (1, 2, 8), "float": (0.1, 0.9)}
 WORDS = ("eager", "adamw_8bit", "bfloat16", "float32", "full", "block", "embed_tokens", "q_proj", "galore_adamw")
-SEEDS = 150
+SEEDS = 300
 
 
 def cells(ledger: Ledger) -> list[tuple[str, str, int, int]]:

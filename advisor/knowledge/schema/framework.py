@@ -188,6 +188,9 @@ class Peculiarities(Strict, frozen=True, kw_only=True):
     """What of a sleeping engine is awake during the weight sync: its whole share, or its weights only."""
     states_sleep: bool = False
     """Optimizer states always leave the card between updates; elsewhere `actor.state_sleep` says."""
+    weights_sleep: bool = False
+    """The trainer's weights always leave the card between its own phases, too, and are not there when the engine starts
+    (ROLL); elsewhere `actor.param_offload` says."""
     masters_stay: bool = False
     """Of the optimizer's state only the moments leave; DeepSpeed's fp32 masters stay on the card."""
     context_bytes: int = 600_000_000

@@ -1,0 +1,60 @@
+"""Every dialect whose Megatron spreads experts says over how many GPUs: a rank holds its part of them, no more."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.measured.published import ledger_of
+
+NEMO = "policy.megatron_cfg."
+ROLL = "actor_train.strategy_args."
+SKYRL = "trainer.policy.megatron_config."
+EIGHT: dict[str, dict[str, object]] = {
+    "nemo-rl": {f"{NEMO}enabled": True, f"{NEMO}expert_model_parallel_size": 8, "cluster.gpus_per_node": 8},
+    "roll": {
+        f"{ROLL}strategy_name": "megatron_train",
+        f"{ROLL}strategy_config.expert_model_parallel_size": 8,
+        "actor_train.device_mapping": "list(range(0,8))",
+    },
+    "areal": {"actor.backend": "megatron:d8e8", "rollout.backend": "sglang:d8"},
+    "skyrl": {"trainer.strategy": "megatron", f"{SKYRL}expert_model_parallel_size": 8},
+    "slime": {"expert-model-parallel-size": 8, "actor-num-nodes": 1, "actor-num-gpus-per-node": 8},
+    "verl": {
+        "actor_rollout_ref.actor.strategy": "megatron",
+        "actor_rollout_ref.actor.megatron.expert_model_parallel_size": 8,
+        "trainer.n_gpus_per_node": 8,
+    },
+}
+
+
+def weights_gib(framework: str, settings: dict[str, object], model: str = "Qwen/Qwen3-30B-A3B") -> float:
+    run = {"framework": framework, "model": model, "gpus": "8xH100-80GB", "settings": settings}
+    phase = ledger_of(run).phase("gpu", "actor_update")
+    assert phase is not None
+    return sum(cell.expected for cell in phase.cells if cell.owner == "weights") / 2**30
+
+
+@pytest.mark.parametrize("framework", sorted(EIGHT))
+def test_a_rank_holds_an_eighth_of_the_experts(framework: str) -> None:
+    one = {key: "megatron:d8" if value == "megatron:d8e8" else 1 if "expert" in key else value
+           for key, value in EIGHT[framework].items()}  # fmt: skip
+    assert weights_gib(framework, one) == pytest.approx(56.9, rel=0.01)  # 2 bytes of 30.5e9
+    assert weights_gib(framework, EIGHT[framework]) == pytest.approx(9.6, rel=0.02)  # 1.54e9 + 29e9 / 8
+
+
+def test_areal_splits_experts_otherwise_than_the_other_layers() -> None:
+    """areal/api/alloc_mode.py: the experts' tensor-parallel size is 1 where the second part does not name it."""
+    apart = {"actor.backend": "megatron:(attn:d2t4|ffn:d1e8)", "rollout.backend": "sglang:d8"}
+    assert weights_gib("areal", apart) == pytest.approx(2 / 2**30 * (1.54e9 / 4 + 28.99e9 / 8), rel=0.02)
+
+
+def test_nemo_rl_s_stream_is_whole_unless_sequence_parallel_is_on() -> None:
+    def kept(*, split: bool) -> int:
+        own = {**EIGHT["nemo-rl"], f"{NEMO}tensor_model_parallel_size": 4, f"{NEMO}activation_checkpointing": True}
+        settings = {**own, f"{NEMO}sequence_parallel": split, "policy.max_total_sequence_length": 8192}
+        run = {"framework": "nemo-rl", "model": "Qwen/Qwen3-30B-A3B", "gpus": "8xH100-80GB", "settings": settings}
+        phase = ledger_of(run).phase("gpu", "actor_update")
+        assert phase is not None
+        return max(cell.expected for cell in phase.cells if cell.owner == "activations")
+
+    assert kept(split=False) == pytest.approx(4 * kept(split=True), rel=0.02)
