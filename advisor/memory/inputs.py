@@ -366,8 +366,10 @@ def read_inputs(run: Run, machine: Machine, crash: Crash | None = None) -> Input
 
 
 def _engine_name(run: Run) -> str:
-    """The rollout engine; vLLM where nothing says."""
+    """The rollout engine; where nothing says, the trainer's own model if the framework generates with it, else vLLM."""
     engine = run.value("rollout.engine")
+    if engine is None and run.mechanics.gathers_to_generate:
+        return "hf"
     return "vllm" if engine is None or engine is True else str(engine).lower()
 
 

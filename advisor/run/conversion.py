@@ -110,7 +110,8 @@ def meaning(rule: Expression, word: str | None, fact: SettingFact, natives: Nati
 def from_knob(fact: SettingFact, knob: str, target: KnobValue, natives: Natives, key: str) -> str | None:
     """The framework's own value under which `knob` becomes `target` and the other knobs of the key stay put.
 
-    Where the key is not set at all, a switch that it turns off stays put, too. By `from_knob`, else by turning
+    Where the key is not set at all, a switch that it turns off stays put, too; so does a part or a size that only the
+    new value has. By `from_knob`, else by turning
     `to_knob` round where `value` occurs once, else by trying the words and numbers that it names; None where none does.
     """
     rules = conversions(fact)
@@ -119,10 +120,12 @@ def from_knob(fact: SettingFact, knob: str, target: KnobValue, natives: Natives,
         return str(target)
     present = natives.values[key].text
     others = [r for name, r in rules.items() if name != knob and r is not None and speaks_in_words(r)]
-    for word in (*_stated(fact, knob, target, natives), *_solved(rule, target, natives), *words_of(rule, fact)):
+    stated = _stated(fact, knob, target, natives)
+    for word in (*stated, *_solved(rule, target, natives), *words_of(rule, fact)):
         if meaning(rule, word, fact, natives) == target and all(
             meaning(r, word, fact, natives) == meaning(r, present, fact, natives)
             or (present is None and meaning(r, word, fact, natives) is False)
+            or (word in stated and meaning(r, present, fact, natives) is None)
             for r in others
         ):
             return word
