@@ -164,7 +164,7 @@ def state_of(
     refused = (say("Left out of your knowledge: {reason}", reason=sentence) for sentence in knowledge.refused)
     others = other_launches(asked, script, index)
     run = replace(now.run, notes=(*refused, *([others] if others else []), *now.run.notes))
-    matches = attribute(run, crash)
+    matches = attribute(run, died_at)
     seen = predictor.predict(earlier.overrides)  # what the log saw
     inputs = DiagnosisInputs(
         crash,

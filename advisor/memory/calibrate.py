@@ -225,7 +225,10 @@ def overcount(ledger: Ledger, crash: Crash, seen: bool) -> Overcount | None:
 
 
 def _held(phase: PhaseSum, crash: Crash) -> int:
-    """The least that was on the card when the phase failed: all of it in a backward pass, or where steps went well."""
+    """The least that was on the card when the phase failed: all of it in a backward pass, or where steps went well;
+    nothing while the model loads, which arrives tensor by tensor."""
+    if phase.phase == "model_load":
+        return 0
     whole = bool(crash.steps_done) or any(frame.function in _IN_BACKWARD for frame in crash.frames)
     return sum(cell.low for cell in phase.cells if whole or cell.owner in _LASTING)
 

@@ -22,6 +22,7 @@ OOM = "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 3.14 G
         ("return Variable._execution_engine.run_backward(", "actor_update"),
         ("param_applied = fn(param)", "model_load"),
         ("return self._apply(convert)", "model_load"),
+        ("new_value = value.to(device)", "model_load"),
         ("hidden = self.act(self.linear(hidden))", "unknown"),
     ],
 )

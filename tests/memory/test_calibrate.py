@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from advisor.crash.evidence import Crash, Evidence
 from advisor.memory.amount import in_bytes
 from advisor.memory.calibrate import corrected, corrections
 from advisor.memory.cells import Cell, Ledger, PhaseSum
+from advisor.session import SessionRequest, open_session
 from advisor.units import GIB
 
 
@@ -98,3 +101,18 @@ def test_an_ordinary_rest_leaves_the_basis_alone() -> None:
     before = ledger(70 * GIB)
     after = corrected(before, corrections(before, crash("gpu", total_bytes=80 * GIB, free_bytes=GIB, tried_bytes=GIB)))
     assert (after.basis, after.doubts) == ("computed", ())
+
+
+def test_a_model_that_ran_out_while_it_loaded_is_not_seen_too_large(tmp_path: Path) -> None:
+    script, log = tmp_path / "run.yaml", tmp_path / "train.log"
+    keys = {"model_name_or_path": "Qwen/Qwen2.5-72B-Instruct", "stage": "sft", "finetuning_type": "lora"}
+    keys |= {"template": "qwen", "dataset": "mine", "output_dir": "out", "per_device_train_batch_size": "1"}
+    script.write_text("".join(f"{key}: {value}\n" for key, value in keys.items()))
+    log.write_text(
+        "    new_value = value.to(device)\n"
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 130.00 MiB. GPU 0 has a total "
+        "capacity of 79.15 GiB of which 31.40 MiB is free. Of the allocated memory 78.45 GiB is allocated by PyTorch\n"
+    )
+    state = open_session(SessionRequest(script, (log,), gpus="2xA100-80GB"))
+    assert state.diagnosis.cause == "states-too-big"
+    assert not any("seen too large" in one for one in (*state.diagnosis.remarks, *state.ledger.doubts))
