@@ -143,6 +143,7 @@ def state_of(
             asked.model,
             knobs=asked.knobs,
             counts=crash.counts,
+            spelled={fact.id: fact.spelled for fact in knowledge.knobs if fact.spelled},
             no_launch=_nothing_started(script),
             script_notes=script.notes if script is not None else (),
             frames=paths,

@@ -59,12 +59,20 @@ class Concern(Struct, frozen=True):
         return (self.version is None and self.sure) or (self.bad and not self.sure)
 
 
+ENGINE_LIBRARIES = frozenset({"vllm", "sglang"})
+
+
 def concerns(
     advisories: Iterable[Advisory], facts: Facts, ignoring: frozenset[str] = frozenset()
 ) -> tuple[Concern, ...]:
-    """Advisories that no fact contradicts; facts named in `ignoring` are not asked about."""
+    """Advisories that no fact contradicts; facts named in `ignoring` are not asked about. A run that generates nothing
+    has no engine."""
     found: list[Concern] = []
+    generates = facts.get("rolls_out")
+    without = ENGINE_LIBRARIES if generates is not None and generates.value is False else frozenset()
     for advisory in advisories:
+        if advisory.library in without:
+            continue
         rules = [rule for rule in advisory.when if not ignoring.intersection(rule.names())]
         if any(contradicted(rule, facts) for rule in rules):
             continue

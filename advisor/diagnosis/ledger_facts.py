@@ -15,6 +15,8 @@ from advisor.words import PHASE_NAMES, when
 
 ROOM = 0.8
 """A run whose upper bound takes less of the card fits with room to spare (judgement)."""
+LARGEST_CARD = 288 * 10**9
+"""Bytes of the largest card that is sold (NVIDIA B300, AMD MI355X): what fills half of it fills half of any."""
 _GROUPS: Sayings[str] = Sayings({"states": "states", "batch": "batch", "engine": "engine"})
 """Owners of the ledger, in groups."""
 
@@ -46,8 +48,8 @@ def ledger_facts(ledger: Ledger, run: Run, crash: Crash, attribution: Sequence[M
         fills = ledger.gpu_capacity is None or phase.expected > ROOM * ledger.gpu_capacity
         if fills and dark < sizes[largest]:  # else what holds most is none of the owners that the ledger knows
             facts["ledger.largest"] = Fact(largest, "script", because)
-        for name, size in sizes.items() if ledger.gpu_capacity else ():
-            facts[f"ledger.{name}_share"] = Fact(size / (ledger.gpu_capacity or 1), "script", because)
+        for name, size in sizes.items():
+            facts[f"ledger.{name}_share"] = Fact(size / (ledger.gpu_capacity or LARGEST_CARD), "script", because)
         logits, kept = share.get("logits", 0), share.get("activations", 0)
         told = say(
             "the ledger of {phase}: logits {logits}, activations {activations}",
@@ -57,6 +59,7 @@ def ledger_facts(ledger: Ledger, run: Run, crash: Crash, attribution: Sequence[M
         )
         facts["ledger.logits_larger"] = Fact(logits > kept, "script", told)
         facts["ledger.gpu_room"] = _room(ledger, phase, run)
+    facts.update(_gathered(ledger))
     facts.update(_host_holder(ledger, crash))
     if fullest is not None and ledger.gpu_capacity is not None:
         size_sentences = {"size": show_bytes(fullest.expected), "total": show_bytes(ledger.gpu_capacity)}
@@ -69,6 +72,17 @@ def ledger_facts(ledger: Ledger, run: Run, crash: Crash, attribution: Sequence[M
         facts["ledger.host_fits"] = Fact(host.expected <= ledger.host_limit, "script", told)
     facts.update(_tensor(attribution))
     return facts
+
+
+def _gathered(ledger: Ledger) -> dict[str, Fact]:
+    """Part of a card that the weights take which are gathered to generate without an engine."""
+    phase = ledger.phase("gpu", "rollout_generate")
+    size = phase.of("gathered") if phase is not None else 0
+    if phase is None or not size:
+        return {}
+    told = {"size": show_bytes(size), "total": show_bytes(phase.expected)}
+    because = say("the ledger of generating: gathered weights {size} of {total}", **told)
+    return {"ledger.gathered_share": Fact(size / (ledger.gpu_capacity or LARGEST_CARD), "script", because)}
 
 
 def _room(ledger: Ledger, phase: PhaseSum, run: Run) -> Fact:

@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
+from msgspec.structs import replace
+
 from advisor.language import mark
 from advisor.memory import constants as c
 from advisor.memory.amount import add_up, in_bytes, least, most, quantity
@@ -89,6 +91,24 @@ def _matrices(shape: ModelShape) -> list[tuple[int, int]]:
         return [*sizes, (2 * expert, layers), (expert, layers)]
     mlp = c.BF16 * hidden * shape.intermediate
     return [*sizes, (mlp, 3 * (layers - shape.wide_layers)), (2 * mlp, 3 * shape.wide_layers)]
+
+
+def given_back(inputs: Inputs, cells: Sequence[Cell]) -> list[Cell]:
+    """The same cells; of segments that nothing uses only as much as torch keeps on a GPU that fills up.
+
+    Its allocator frees them before it fails, so they never make a run die.
+    """
+    if inputs.gpu_bytes is None:
+        return list(cells)
+    held = total(each for each in cells if each.kind != "unused")
+    room = quantity("", c.GIVEN_BACK_ABOVE, "%") * in_bytes("of the GPU", inputs.gpu_bytes)
+    kept: list[Cell] = []
+    for each in cells:
+        if each.kind == "unused" and held + each.expected > room.value:
+            each = replace(each, amount=least(each.amount, most(0, room - in_bytes("held", held))))
+        held += each.expected if each.kind == "unused" else 0
+        kept.append(each)
+    return kept
 
 
 def broadcast_copies(inputs: Inputs, beside: Sequence[Cell]) -> list[Cell]:

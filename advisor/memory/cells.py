@@ -93,8 +93,8 @@ def owners_of(*groups: OwnerGroup) -> tuple[Owner, ...]:
 ENGINE = owners_of("engine")
 TRAINER = owners_of("states", "gathered", "batch")
 
-CellKind = Literal["", "graphs", "asleep", "cannot_start"]
-"""Which of an owner's cells: the engine's CUDA graphs, what it leaves asleep, a cache without room."""
+CellKind = Literal["", "graphs", "asleep", "cannot_start", "unused"]
+"""Which of an owner's cells: the engine's CUDA graphs, what it leaves asleep, a cache without room, free segments."""
 Bounds = tuple[tuple[float, float], tuple[float, float]]
 
 

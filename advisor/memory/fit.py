@@ -172,7 +172,8 @@ def fit_of(ledger: Ledger, walls: Walls, run: Run, gpus: tuple[int, int] | None 
     Does not fit: the expected bytes of a phase leave less than the margin, the engine cannot start, GPUs are too few.
     Cannot be said: a capacity is not known, much of what the crash needed is explained by nothing, the run passed a
     phase that cannot fit by prediction, or nothing shows in which phase it died and the prediction shows none. May not
-    fit: the upper end of a phase's interval is above what the place has.
+    fit: the upper end of a phase's interval is above what the place has, or a phase that cannot fit by prediction was
+    passed in the place that did not run out.
     """
     against: list[FitFinding] = []
     perhaps: list[FitFinding] = []
@@ -196,7 +197,9 @@ def fit_of(ledger: Ledger, walls: Walls, run: Run, gpus: tuple[int, int] | None 
             if stands in skipped:
                 skipped[stands].append((place, now.phase))
             if stands == "lived_through" and now.low > capacity:
-                unknown.append(FitFinding("contradicted", place, now.phase, now.low, now.high, capacity))
+                ran_out = walls.died is None or walls.died.place in (None, place)
+                found = FitFinding("contradicted", place, now.phase, now.low, now.high, capacity)
+                (unknown if ran_out else perhaps).append(found)
             if stands == "over" and (place, now.phase) in dark and _lies_in_the_dark(now, capacity, walls):
                 continue
             if stands in ("over", "engine"):
@@ -365,6 +368,15 @@ def _finding(reason: Reason, now: PhaseSum, capacity: int, walls: Walls, run: Ru
     rows = _rows_that_fit(now, limit_of(now, capacity, walls)) if reason in ("over", "high") else 0
     finding = FitFinding(reason, now.place, now.phase, now.expected, high, capacity, short, decides=owner)
     return replace(finding, low=now.low, rows=rows, at_cap=now.by_data[1])
+
+
+def rows_that_fill(now: PhaseSum, capacity: int) -> int:
+    """Tokens of a row on average with which the phase takes `capacity` bytes, beyond its cap, too; 0 where no row
+    does."""
+    least, most = now.by_data
+    if now.rows is None or most <= least:
+        return 0
+    return max(0, round(now.rows.low + (now.rows.high - now.rows.low) * (capacity - least) / (most - least)))
 
 
 def _rows_that_fit(now: PhaseSum, limit: int) -> int:

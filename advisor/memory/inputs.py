@@ -269,13 +269,19 @@ def missing_inputs(run: Run, machine: Machine, crash: Crash | None) -> tuple[str
             if run.model_name
             else say("the shape of the model (--model NAME or a config.json)")
         )
-    if not run.topology.known and not run.topology.assumed:
+    if not run.topology.known and not run.topology.assumed and not whole_on_each(run):
         missing.append(
             say("how many of the GPUs each role has (the launch script says it)")
             if machine.gpus
             else say("the number of GPUs (--gpus 8xA100-80GB)")
         )
     return tuple(missing)
+
+
+def whole_on_each(run: Run) -> bool:
+    """Whether every card holds the same however many there are: all states of the model, and no engine beside them."""
+    trainer = _trainer(run)
+    return run.seen_whole and run.recipe.answers == "given" and trainer == "ddp" and _stage(run, trainer) == 0
 
 
 def gpu_of(machine: Machine, crash: Crash | None) -> tuple[int | None, tuple[str, ...]]:
@@ -310,10 +316,11 @@ def read_inputs(run: Run, machine: Machine, crash: Crash | None = None) -> Input
             )
         )
     capacity, _ = gpu_of(machine, crash)
-    if capacity is None:
+    if capacity is None and run.recipe.answers == "generated":
         assumed.note(say("the card's size is unknown: the rollout engine's share is left out"))
     if not topology.known:
-        assumed.note(topology.assumed or say("{count} training GPUs", count=topology.actor_gpus))
+        alike = say("every card holds a whole copy, however many there are") if whole_on_each(run) else ""
+        assumed.note(topology.assumed or alike or say("{count} training GPUs", count=topology.actor_gpus))
     if run.model.basis == "estimated":
         assumed.note(say("model shape: {note}", note=run.model.note))
     split = split_of(run, run.model) if trainer == "megatron" else None

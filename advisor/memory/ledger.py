@@ -46,7 +46,8 @@ def build_ledger(run: Run, machine: Machine, crash: Crash | None = None) -> Ledg
     phases = phases_of(inputs)
     bounds = _bounds(inputs)
     gpu = tuple(phase_sum(phase, "gpu", _GPU[phase](inputs), bounds, _rows(inputs, phase)) for phase in phases)
-    on_host = zip(phases, host_cells(inputs, phases), strict=True)
+    counted = run.topology.known or bool(run.topology.assumed)  # how many processes a node has
+    on_host = zip(phases, host_cells(inputs, phases), strict=True) if counted else ()
     host = tuple(phase_sum(phase, "host", cells) for phase, cells in on_host)
     basis = weakest(inputs.basis, "estimated" if doubts or inputs.assumed else "computed")
     assumed = inputs.assumed

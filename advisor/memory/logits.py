@@ -87,7 +87,12 @@ def lost_logits(inputs: Inputs, step: Pass) -> list[Cell]:
     output = quantity("vocabulary", inputs.shape.vocab) * step.tokens.called("tokens", "").rests_on("estimated")
     head = c.IN_BF16 * output * step.logits_part(inputs.mechanics.logits_scope)
     lost = [
-        cell("fragmentation", head.within(low=0), mark("torch's segments: the head's output fits no fp32 copy of it"))
+        cell(
+            "fragmentation",
+            head.within(low=0),
+            mark("torch's segments: the head's output fits no fp32 copy of it"),
+            kind="unused",
+        )
     ]
     if inputs.run.number("data.pack_tokens"):
         return lost
@@ -97,4 +102,4 @@ def lost_logits(inputs: Inputs, step: Pass) -> list[Cell]:
         at_cap = c.SHORTER_AT_CAP.value * per.value * inputs.shape.vocab * step.high
         shorter = shorter.moved(fill.shorter.low * shorter.by_data[0] / fill.shorter.value, at_cap)
     words = mark("torch's segments: logits of shorter passes, whose blocks no longer one fits")
-    return [*lost, cell("fragmentation", shorter, words)]
+    return [*lost, cell("fragmentation", shorter, words, kind="unused")]

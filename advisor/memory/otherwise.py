@@ -9,7 +9,8 @@ from msgspec.structs import replace
 
 from advisor.knowledge.schema import KnobFact
 from advisor.language import say
-from advisor.memory.cells import Ledger
+from advisor.memory.cells import Ledger, PhaseSum
+from advisor.memory.fit import rows_that_fill
 from advisor.memory.predict import Prediction
 from advisor.units import show_bytes
 from advisor.words import Phase
@@ -46,7 +47,8 @@ def otherwise(seen: Prediction, phase: Phase, knobs: Sequence[KnobFact], ran: bo
     room = ledger.gpu_capacity
     if room is None:
         return ()
-    longest = Otherwise(say("every row as long as its cap"), _fullest(ledger, phase, at_cap=True))
+    longest = _by_rows(ledger, phase, room) if run.unlimited_rows else None
+    longest = longest or Otherwise(say("every row as long as its cap"), _fullest(ledger, phase, at_cap=True))
     found: list[Otherwise] = []
     for fact in () if ran else knobs:
         knob = run.knobs.get(fact.id)
@@ -60,8 +62,20 @@ def otherwise(seen: Prediction, phase: Phase, knobs: Sequence[KnobFact], ran: bo
     return tuple(one for one in ways if one.size > room * FILLED)
 
 
+def _by_rows(ledger: Ledger, phase: Phase, room: int) -> Otherwise | None:
+    """Rows so long that the card is full, where nothing limits them; None where no phase grows with its rows."""
+    found = [tokens for one in _phases(ledger, phase) if (tokens := rows_that_fill(one, room))]
+    if not found:
+        return None
+    return Otherwise(say("rows of {tokens} tokens, which no setting limits", tokens=f"{min(found):,}"), room)
+
+
+def _phases(ledger: Ledger, phase: Phase) -> Sequence[PhaseSum]:
+    """The phase; all of the card where none of that name is counted."""
+    here = ledger.phase("gpu", phase)
+    return [here] if here is not None else ledger.sums("gpu")
+
+
 def _fullest(ledger: Ledger, phase: Phase, *, at_cap: bool = False) -> int:
     """Bytes of the phase, of the fullest where none of that name is counted."""
-    here = ledger.phase("gpu", phase)
-    sums = [here] if here is not None else ledger.sums("gpu")
-    return max((one.by_data[1] if at_cap else one.expected for one in sums), default=0)
+    return max((one.by_data[1] if at_cap else one.expected for one in _phases(ledger, phase)), default=0)

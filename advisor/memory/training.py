@@ -7,7 +7,7 @@ from advisor.language import mark
 from advisor.memory import constants as c
 from advisor.memory import lora, megatron
 from advisor.memory.activations import scoring_cells, update_cells
-from advisor.memory.allocator import broadcast_copies, lost_to_segments
+from advisor.memory.allocator import broadcast_copies, given_back, lost_to_segments
 from advisor.memory.amount import Amount, add_up, in_bytes, quantity
 from advisor.memory.batches import Pass
 from advisor.memory.cells import Cell, Note, cell, total
@@ -184,6 +184,7 @@ def actor_cells(inputs: Inputs) -> list[Cell]:
         *beside_training(inputs),
         *process_cells(inputs),
     ]
+    held = given_back(inputs, held)
     return [*held, *broadcast_copies(inputs, held)]
 
 

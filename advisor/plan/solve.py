@@ -98,16 +98,14 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
     steps = _leading(steps, situation)
     if situation.now.built.natives.framework is not None and cause.memory not in ("unknown", "none"):
         steps = beside(case_steps(situation), steps)
-    mending = mending_step(situation, settled=not holder_unknown(situation, cause))
+    mending = mending_step(situation)
     first = [*([mending] if mending is not None else []), *newly_triggered_steps(awake, chosen)]
     return finish(awake, [*first, *steps], refused, beyond)
 
 
 def _uncapped(situation: Situation) -> bool:
-    """Whether rows may be as long as the data, by a launch that was seen whole: then no sum says what is enough."""
-    run, carrier = situation.now.run, situation.now.built.natives.carrier("data.total_tokens")
-    open_end = carrier is not None and carrier.value is None and not carrier.given
-    return open_end and run.seen_whole and run.recipe.answers == "given" and situation.place == "gpu"
+    """Whether rows may be as long as the data: then no sum says what is enough."""
+    return situation.now.run.unlimited_rows and situation.place == "gpu"
 
 
 def _beyond(
@@ -120,6 +118,9 @@ def _beyond(
 ) -> str:
     """What is said where no set of the changes is enough, or where nothing is switched on for want of an answer."""
     chosen = together([*picked.own.values(), *picked.companions])
+    if situation.now.run.no_launch and holder_unknown(situation, cause):
+        asked = say("Give the whole command that starts the training: {why}", why=situation.now.run.no_launch)
+        return sentences([f"{asked}.", *situation.predictor.inputs.script_notes[:1]])
     if situation.now.run.lost:
         return say("Nothing is switched on before the command is whole: what the comment keeps from it may be enough.")
     if picked.too_little and situation.now.run.quoted:

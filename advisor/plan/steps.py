@@ -12,7 +12,7 @@ from advisor.plan.situation import Situation
 from advisor.run.dialect import beside_file
 from advisor.run.natives import EnvironmentPrefix, Native
 from advisor.units import show_bytes
-from advisor.words import PHASE_TITLES, Phase, Results, filled, when
+from advisor.words import PHASE_TITLES, Phase, filled, when
 
 
 def step_of(proposal: Proposal, situation: Situation, selected: bool) -> PlanStep:
@@ -52,17 +52,12 @@ def step_of(proposal: Proposal, situation: Situation, selected: bool) -> PlanSte
     )
 
 
-def mending_step(situation: Situation, *, settled: bool) -> PlanStep | None:
-    """The step that shows the command, or gives the program what its command loses in bash or may lose; else None.
-
-    `settled`: the log shows what held the memory, whatever the command is.
+def mending_step(situation: Situation) -> PlanStep | None:
+    """The step that gives the program what its command loses in bash, or may lose; else None.
 
     A single line without its backslash may be so in the file that ran; several went where the text was pasted.
     """
     run = situation.now.run
-    if run.no_launch and not settled:
-        title = say("Give the whole command that starts the training: {why}", why=run.no_launch)
-        return _first_by_hand("give-command", title, sentences(situation.predictor.inputs.script_notes), situation)
     maybe = run.cuts if len(run.cuts) == 1 and not run.quoted else ()
     lost = run.lost or maybe
     if not lost:
@@ -70,27 +65,20 @@ def mending_step(situation: Situation, *, settled: bool) -> PlanStep | None:
     out = say("Take the comment out of the command first")
     title = out if run.lost else say("Look first whether one line ends the command too early")
     costs = say("the settings below it come into force: look at each")
-    return _first_by_hand("mend-command", title, sentences(lost), situation, costs=costs, results="changed")
-
-
-def _first_by_hand(
-    name: str, title: str, why: str, situation: Situation, *, costs: str = "", results: Results = "unchanged"
-) -> PlanStep:
-    """What hands do before any setting is worth a look."""
     return PlanStep(
-        id=name,
+        id="mend-command",
         rank=0,
         title=title,
         kind="manual",
         tier="free",
         changes=(),
-        results=results,
+        results="changed",
         basis="computed",
         saves={},
         place=situation.place,
-        why=why,
+        why=sentences(lost),
         costs=costs,
-        group=name,
+        group="mend-command",
         decides=situation.fullest,
     )
 

@@ -66,7 +66,12 @@ def _phases(state: State) -> list[str]:
         return []
     fullest = sorted(ledger.sums("gpu"), key=lambda one: -_at_most(one))[:PHASES]
     fullest = [one for one in fullest if _at_most(one) > SMALL * _at_most(fullest[0])]
-    rows = [[PHASE_TITLES[one.phase], show_gib(one.expected), show_gib(one.by_data[1]), _most(one)] for one in fullest]
+    endless = state.run.unlimited_rows
+    caps = [say("no cap") if endless and one.rows is not None else show_gib(one.by_data[1]) for one in fullest]
+    rows = [
+        [PHASE_TITLES[one.phase], show_gib(one.expected), cap, _most(one)]
+        for one, cap in zip(fullest, caps, strict=True)
+    ]
     titles = ["", say("counted"), say("at the caps"), say("most of it")]
     title = say("Memory by phase, GiB of the {size} of one card", size=show_gib(room))
     return section(title, table([titles, *rows], right=_NUMBERS))

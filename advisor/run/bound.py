@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import partial
@@ -42,18 +43,18 @@ def bind_natives(
     libraries: Mapping[str, str] | None = None,
     shipped: Iterable[str] = (),
     in_pieces: bool = False,
+    spelled: Mapping[str, str] | None = None,
 ) -> Natives:
     """The table of native values. `overrides` are the plan's what-ifs: key (`$NAME` for variables) → text, None removes
     it.
 
     `with_defaults` False: there is no launch to look at, so what is not set is not known to be at its default.
     `shipped`: files of the framework's own that the launch names and that were not found. `in_pieces`: the launch was
-    quoted in part, so the front of a key may be missing; so it is where no key is known as it stands. `tables`: shared
-    by what-ifs of the same launch.
+    quoted in part, so the front of a key may be missing; so it is where no key is known as it stands: those are read
+    by `spelled`, too, knob → the usual spellings of the last part. `tables`: shared by what-ifs of the same launch.
     """
-    rows = partial(
-        _stated, framework, era, tuple(settings), environment, log_settings, with_defaults, tuple(shipped), in_pieces
-    )
+    stated = (framework, era, tuple(settings), environment, log_settings, with_defaults, tuple(shipped))
+    rows = partial(_stated, *stated, in_pieces, spelled or {})
     values = dict(rows() if tables is None else tables.once(("stated", era, with_defaults), rows))
     for key, override in overrides.items():
         known = values.get(key)
@@ -73,10 +74,11 @@ def _stated(
     with_defaults: bool,
     shipped: Sequence[str],
     in_pieces: bool,
+    spelled: Mapping[str, str],
 ) -> dict[str, Native]:
     """The table as defaults, launch and log state it, before any what-if."""
     values = _default_rows(framework, era, with_defaults) if framework is not None else {}
-    in_pieces = in_pieces or not any(native(setting.key) in values for setting in settings)
+    foreign = not any(native(setting.key) in values for setting in settings)
     for key, default in _of_named_config(framework, era, settings, shipped).items():
         values[key] = _native(
             key, None if default is None else str(default), "default", _fact(framework, era, key, values)
@@ -84,7 +86,8 @@ def _stated(
     for setting in settings:
         if setting.effective:
             key = native(setting.key)
-            key = _in_full(key, values) if in_pieces and key not in values else key
+            key = _in_full(key, values) if (in_pieces or foreign) and key not in values else key
+            key = _by_spelling(key, values, spelled) if foreign and key not in values else key
             text = setting.text if setting.resolved else _leader(setting)
             source: KnobSource = "environment" if setting.origin == "environment" else "script"
             values[key] = _native(key, text, source, _fact(framework, era, key, values), setting)
@@ -203,10 +206,29 @@ def keys_of_knobs(framework: Framework | None, era: str, knobs: Mapping[str, str
 
 
 def _in_full(key: str, values: Mapping[str, Native]) -> str:
-    """The one setting whose key ends in `key`, as people quote it; of several roles, the trained model's."""
-    ends = [full for full, known in values.items() if full.endswith(f".{key}") and known.fact is not None]
+    """The one setting whose key ends in `key`, as people quote it, or in its last part, where a file groups
+    them otherwise; of several roles, the trained model's."""
+    last = key.rpartition(".")[2]
+    if last in values and values[last].fact is not None:
+        return last
+    ends: list[str] = []
+    for name in (key, last):
+        ends = ends or [full for full, known in values.items() if full.endswith(f".{name}") and known.fact is not None]
     own = [full for full in ends if not (_knob(values[full]) or "").startswith(("critic.", "reference."))]
     return next((found[0] for found in (ends, own) if len(found) == 1), key)
+
+
+_OF_ANOTHER_PASS = re.compile(r"eval|val_|critic|ref|reward|rollout|infer|log_?prob|generat|buffer")
+
+
+def _by_spelling(key: str, values: Mapping[str, Native], spelled: Mapping[str, str]) -> str:
+    """The one setting that carries the knob of which the last part of `key` is a usual spelling."""
+    last = key.rpartition(".")[2].replace("-", "_").lower()
+    if _OF_ANOTHER_PASS.search(key.lower()):
+        return key
+    knobs = [knob for knob, pattern in spelled.items() if re.fullmatch(pattern, last)]
+    found = [full for full, known in values.items() if knobs and _knob(known) == knobs[0] and not known.given]
+    return found[0] if len(knobs) == 1 and len(found) == 1 else key
 
 
 def _knob(known: Native) -> str | None:

@@ -15,14 +15,14 @@ from advisor.language import say
 from advisor.machine.inventory import Machine
 from advisor.run.algorithm import algorithm_of
 from advisor.run.bound import Tables, bind_natives, shipped_files, with_defaults_of_method
-from advisor.run.conversion import conversions, to_knob
+from advisor.run.conversion import Converted, conversions, to_knob
 from advisor.run.counted import base_parameters, trained_part
 from advisor.run.derive import derive_knobs
 from advisor.run.dialect import Recognised, elsewhere, newer_than_read, version_notes
 from advisor.run.general import cards_of, unsharded_by
 from advisor.run.implied import stated_topology
 from advisor.run.mechanics import UNKNOWN, FilledMechanics, assumed_mechanics, mechanics_of, usual_trainer
-from advisor.run.natives import EnvironmentPrefix, Native, Natives, RunScope, default_of
+from advisor.run.natives import EnvironmentPrefix, Native, Natives, RunScope, default_of, native
 from advisor.run.recipe import recipe_of
 from advisor.run.run import Knob, ModelShape, Run, Topology, Unread
 from advisor.run.shape import bits_in_name, find_shape, match_alias, shape_by_count, without_head
@@ -63,6 +63,8 @@ class RunInputs(Struct, frozen=True):
     script_notes: tuple[str, ...] = ()
     unread: Unread | None = None
     """A missing file that would say how the states are sharded, and what is taken where nothing else says it."""
+    spelled: Mapping[str, str] = field(default_factory=dict)
+    """Knob → regular expression of its usual spellings."""
     tables: Tables = field(default_factory=Tables)
     """Shared by the runs that vary it."""
 
@@ -79,7 +81,7 @@ class BuiltRun(Struct):
 def build_run(inputs: RunInputs) -> BuiltRun:
     """Bind the dialect to the launch. Without a dialect the run is "unknown" with the machine's topology."""
     framework = inputs.recognised.framework
-    launch = _as_quoted(framework, inputs.launch)
+    launch = _as_quoted(framework, inputs.recognised.era, inputs.launch)
     shipped = shipped_files(framework, launch.missing) if launch else ()
     libraries = {**_of_framework(inputs.recognised), **inputs.machine.libraries}
     shows_all = _shows_all(inputs.recognised, launch)
@@ -97,6 +99,7 @@ def build_run(inputs: RunInputs) -> BuiltRun:
         libraries=libraries,
         shipped=shipped,
         in_pieces=launch is not None and launch.partial,
+        spelled=inputs.spelled,
     )
     spreads = launch.spreads if launch is not None else ""
     by_launch = cards_of(launch) if framework is None and launch is not None else None
@@ -178,6 +181,7 @@ def build_run(inputs: RunInputs) -> BuiltRun:
         no_launch=inputs.no_launch,
         unsharded=unsharded_by(launch) if framework is None and launch is not None else "",
         seen_whole=shows_all and launch is not None and not launch.partial,
+        unlimited_rows=recipe.answers == "given" and _unlimited(natives, shows_all),
     )
     return BuiltRun(run, natives)
 
@@ -222,12 +226,23 @@ def _missing(framework: Framework | None, launch: Launch | None) -> tuple[str, .
     return tuple(name for name in launch.missing if name not in shipped) + ((file,) if file else ())
 
 
-def _as_quoted(framework: Framework | None, launch: Launch | None) -> Launch | None:
+def _as_quoted(framework: Framework | None, era: str, launch: Launch | None) -> Launch | None:
     """The launch, marked as a part of one where it lacks what the framework does not start without."""
     if framework is None or launch is None or launch.partial or launch.leaves_open:
         return launch
-    own = {key.lstrip("-").replace("-", "_") for key in launch.effective()}
-    lacking = next((group for group in framework.always_set if own.isdisjoint(group)), None)
+    stated = launch.effective()
+    named = {setting.text for setting in stated.values()}
+    if not named.issuperset(launch.missing):  # a config file of the whole run, not one that a setting names
+        return launch
+    own = {native(key).replace("-", "_") for key in stated}
+    if stated and not any(native(key) in framework.settings for key in stated):
+        note = say(
+            "no setting of the launch has a name of {framework}'s: they are read by the last part of theirs",
+            framework=framework.title,
+        )
+        return replace(launch, partial=True, notes=(*launch.notes, note))
+    groups = [group for group in framework.always_set if _counts_in(framework, group[0], era)]
+    lacking = next((group for group in groups if own.isdisjoint(group)), None)
     if lacking is None:
         return launch
     told = {"framework": framework.title, "key": lacking[0]}
@@ -235,6 +250,11 @@ def _as_quoted(framework: Framework | None, launch: Launch | None) -> Launch | N
         "{framework} does not start without {key}: this is a part of the launch, and the rest is not known", **told
     )
     return replace(launch, partial=True, notes=(*launch.notes, note))
+
+
+def _counts_in(framework: Framework, key: str, era: str) -> bool:
+    eras = framework.settings[key].eras if key in framework.settings else ()
+    return not eras or era in eras
 
 
 _OF_MODEL = re.compile(r"(?:^|[._-])(?:model|pretrain|base_model|policy|actor|llm)", re.IGNORECASE)
@@ -312,6 +332,20 @@ def _mechanics(framework: Framework | None, inputs: RunInputs, natives: Natives,
     return mechanics_of(framework, changed)
 
 
+_LENGTHS = ("_tokens", "_model_len")
+"""Ends of knobs that limit lengths; 0 and -1 stand for no limit in every framework."""
+
+
+def _unlimited(natives: Natives, shows_all: bool) -> bool:
+    """Whether rows may be as long as the data: the launch says so, or leaves it to a default that sets no limit."""
+    carrier = natives.carrier("data.total_tokens")
+    if carrier is None:
+        return False
+    if carrier.given:
+        return isinstance(carrier.value, (int, float)) and carrier.value <= 0
+    return carrier.value is None and shows_all
+
+
 def _knobs(natives: Natives, topology: Topology, taken: Container[str]) -> dict[str, Knob]:
     """The knobs that something sets. `taken`: those for which the framework's default is assumed where nothing does."""
     scope = RunScope(natives, topology)
@@ -330,6 +364,8 @@ def _knobs(natives: Natives, topology: Topology, taken: Container[str]) -> dict[
                 knobs[name] = Knob(name, became.value, "assumed", carrier.key, because)
             continue
         became = to_knob(carrier.value, conversions(carrier.fact)[name], scope)
+        if name.endswith(_LENGTHS) and isinstance(became.value, (int, float)) and became.value <= 0:
+            became = Converted(None, say("no limit"))
         knobs[name] = Knob(
             name,
             became.value,

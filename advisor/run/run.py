@@ -215,6 +215,8 @@ class Run(Struct, frozen=True):
     """What starts a process per card where a launch without a dialect names nothing that shards; "" elsewhere."""
     seen_whole: bool = False
     """The whole launch was read, so what it leaves out is at the framework's default."""
+    unlimited_rows: bool = False
+    """No setting limits the rows of the data."""
 
     def value(self, knob: str) -> KnobValue | None:
         """The knob's value; None where unknown."""

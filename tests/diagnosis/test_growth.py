@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from advisor.diagnosis.conditions import contradicted, holds
 from advisor.diagnosis.fact import Fact, Facts
 from advisor.diagnosis.tree import walk
 from advisor.knowledge import load_knowledge
+from advisor.report.short_report import short_report
 from advisor.rules.expression import Expression
+from advisor.session import SessionRequest, open_session
 
 K = load_knowledge()
 
@@ -39,3 +43,21 @@ def test_groups_of_conditions_may_hold_groups() -> None:
     assert holds(rule, facts_of(steps_done=12, phase="validation")) is None
     assert contradicted(Expression(inner), facts_of(steps_done=9))
     assert not contradicted(Expression(inner), facts_of(sleep=True))
+
+
+def test_a_run_without_rollouts_is_asked_about_no_engine(tmp_path: Path) -> None:
+    script = tmp_path / "run.yaml"
+    keys = {
+        "model_name_or_path": "Qwen/Qwen3-8B",
+        "stage": "sft",
+        "finetuning_type": "lora",
+        "dataset": "mine",
+        "template": "qwen",
+    }
+    script.write_text("".join(f"{key}: {value}\n" for key, value in keys.items()))
+    answers = {"memory": "host", "host_growth": "yes", "host_limit": "no"}
+    state = open_session(SessionRequest(script, host_ram="669GB", answers=answers))
+    told = short_report(state)
+    assert "workers" in told
+    assert "engine" not in told
+    assert "object store" not in told

@@ -85,9 +85,8 @@ def test_the_pass_is_halved_and_not_the_whole_batch_and_short_names_are_known(tm
     assert changed("python my_dpo.py --model Llama-2-7b --bs 4 --seq_len 4096\n")["--bs"] == "2"
 
 
-def test_a_script_that_starts_no_training_is_asked_for_its_whole_command_first(tmp_path):
-    state = opened(tmp_path, "#!/bin/bash\nsource env.sh\nbash scripts/launch_all.sh $1\n")
-    first = state.plan.steps[0]
-    assert first.id == "give-command"
-    assert "run.sh starts none" in first.title
-    assert "scripts/launch_all.sh" in first.why
+def test_a_script_that_starts_no_training_is_asked_for_its_whole_command_above_the_steps(tmp_path):
+    plan = opened(tmp_path, "#!/bin/bash\nsource env.sh\nbash scripts/launch_all.sh $1\n").plan
+    assert "run.sh starts none" in plan.beyond
+    assert "env.sh is run by this script and was not found" in plan.beyond
+    assert plan.steps[0].id == "lower-actor-micro-batch"

@@ -175,3 +175,15 @@ def test_a_framework_that_only_the_log_tells_gives_no_place_for_its_settings(tmp
 def test_a_command_of_another_grammar_gives_no_place(tmp_path):
     text = "python -m verl.trainer.main_ppo --batch 8"
     assert "takes --options" in no_place(recognised(tmp_path, text), launched(tmp_path, text)[0])
+
+
+def test_what_the_framework_refuses_to_start_without_was_left_out_by_who_quoted_it(tmp_path):
+    whole = run_of(tmp_path, f"{VERL} actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=4", gpus(8))
+    part = run_of(tmp_path, VERL, gpus(8))
+    assert (whole.quoted, part.quoted) == (False, True)
+    assert any("does not start without" in note for note in part.notes)
+
+
+def test_a_config_file_that_was_not_found_may_state_it(tmp_path):
+    run = run_of(tmp_path, f"{VERL} --config-path=/elsewhere --config-name=mine", gpus(8))
+    assert not any("does not start without" in note for note in run.notes)
