@@ -192,6 +192,9 @@ def _pass(
         tokens = all_rows.moved(round(all_rows.value * SHORTEST_PACKED), all_rows, mark("how full packed rows are"))
         return Pass(tokens, int(rows.value), int(packed), None, False)
     longest = quantity("tokens", length, basis=basis) / ways
+    held = min(caps, default=None)
+    if budget and unpadded and held and held * longest.value < budget:
+        budget, micro = None, held  # all that the GPU has is one pass, which the budget does not cut
     if budget and unpadded:
         tokens = longest.rounded() if longest > budget else quantity("tokens in the budget", budget, basis=basis)
         sequences = max(1, round(tokens.value * ways.value / length))

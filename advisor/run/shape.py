@@ -36,6 +36,8 @@ _VERSION_APART = re.compile(r"(?<=[a-z]{3})-(?=\d)")
 """Between a family and its version: "qwen-2.5", "llama-3.1"."""
 _VERSION_SPLIT = re.compile(r"(?<=[a-z]{3}\d)[-p](?=\d(?:-|[a-z]{2}))")
 """Within a version: "qwen2-5-7b", "qwen2p5-7b"."""
+_SIZE_SPLIT = re.compile(r"(?<![\d.])(0)-(?=\d[bm](?![a-z0-9]))")
+"""Within a size below 1B: "qwen2.5-0-5b" (a one may be of a version: "llama3-1-8b")."""
 _KIND_ATTACHED = re.compile(r"(?<=\d)(?=(?:vl|omni|coder|math|next)(?![a-z]))")
 """Between a version and its kind: "qwen2.5vl-7b"."""
 _FAMILY = re.compile(r"[a-z]+")
@@ -109,7 +111,7 @@ def _components(name: str) -> list[str]:
 
 
 def _plain(text: str) -> str:
-    return re.sub(r"[_\s]+", "-", text.strip().lower())
+    return _SIZE_SPLIT.sub(r"\1.", re.sub(r"[_\s]+", "-", text.strip().lower()))
 
 
 @lru_cache(maxsize=4096)

@@ -19,6 +19,7 @@ EIGHT: dict[str, dict[str, object]] = {
     "areal": {"actor.backend": "megatron:d8e8", "rollout.backend": "sglang:d8"},
     "skyrl": {"trainer.strategy": "megatron", f"{SKYRL}expert_model_parallel_size": 8},
     "slime": {"expert-model-parallel-size": 8, "actor-num-nodes": 1, "actor-num-gpus-per-node": 8},
+    "verl-sft": {"engine": "megatron", "engine.expert_model_parallel_size": 8},
     "verl": {
         "actor_rollout_ref.actor.strategy": "megatron",
         "actor_rollout_ref.actor.megatron.expert_model_parallel_size": 8,
@@ -27,8 +28,13 @@ EIGHT: dict[str, dict[str, object]] = {
 }
 
 
+PROGRAMS = {"verl-sft": "verl.trainer.sft_trainer"}
+
+
 def weights_gib(framework: str, settings: dict[str, object], model: str = "Qwen/Qwen3-30B-A3B") -> float:
     run = {"framework": framework, "model": model, "gpus": "8xH100-80GB", "settings": settings}
+    if framework in PROGRAMS:
+        run["program"] = PROGRAMS[framework]
     phase = ledger_of(run).phase("gpu", "actor_update")
     assert phase is not None
     return sum(cell.expected for cell in phase.cells if cell.owner == "weights") / 2**30

@@ -8,6 +8,7 @@ from advisor.memory.batches import Assumptions, critic_pass, update_pass
 from advisor.memory.ledger import build_ledger
 from advisor.run.run import KnobValue, Run, Topology
 from advisor.words import Phase
+from tests.measured.published import ledger_of
 from tests.memory.runs import FSDP, box, make_run
 from tests.replacing import replace
 
@@ -94,3 +95,24 @@ def test_a_fused_loss_saves_in_the_scoring_pass_only_where_the_framework_uses_it
         assert held(plain, "actor_update") > held(fused, "actor_update")
     assert saved[True] > 0
     assert saved[False] == 0
+
+
+def test_a_token_budget_above_all_rows_of_a_gpu_is_not_filled() -> None:
+    """64 rows on 8 GPUs are 8 a GPU, and no more tokens than they have, whatever the budget allows."""
+    run = {
+        "framework": "verl-sft",
+        "program": "verl.trainer.sft_trainer",
+        "model": "Qwen/Qwen2.5-7B",
+        "gpus": "8xH100-80GB",
+    }
+
+    def kept(batch: int) -> int:
+        """Bytes of layer inputs at the most: 2 bytes x 3,584 hidden x 28 layers of a token."""
+        settings = {"data.train_batch_size": batch, "data.max_length": 2048, "data.max_token_len_per_gpu": 65536}
+        phase = ledger_of({**run, "settings": settings}).phase("gpu", "actor_update")
+        assert phase is not None
+        return next(cell for cell in phase.cells if cell.owner == "activations").high
+
+    assert kept(64) == pytest.approx(2 * 3584 * 28 * 8 * 2048, rel=0.01)
+    assert kept(128) == pytest.approx(2 * kept(64), rel=0.01)
+    assert kept(4096) == kept(8192)
