@@ -68,6 +68,16 @@ def held_by_others(fields: Mapping[str, FieldValue]) -> int | None:
     return others if others > ROUNDED else 0
 
 
+def idle_in_pool(fields: Mapping[str, FieldValue]) -> int | None:
+    """Bytes that torch's pool held without giving them out: as printed, or what was reserved beyond what was allocated
+    (messages before torch 2.1)."""
+    idle = _bytes(fields, "reserved_unallocated_bytes")
+    reserved, allocated = _bytes(fields, "reserved_bytes"), _bytes(fields, "allocated_bytes")
+    if idle is None and reserved is not None and allocated is not None:
+        idle = max(0, reserved - allocated)
+    return idle
+
+
 def _pool(fields: Mapping[str, FieldValue]) -> int | None:
     """What torch's pool held: the printed sum, or its parts; None where the message was cut before them."""
     reserved = _bytes(fields, "reserved_bytes")

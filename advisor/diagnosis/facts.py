@@ -8,7 +8,7 @@ from itertools import pairwise
 from msgspec import Struct
 
 from advisor.crash.evidence import Crash, Evidence, Reading, ReadingKind
-from advisor.crash.holders import contradicts, held_by_others, is_empty
+from advisor.crash.holders import contradicts, held_by_others, idle_in_pool, is_empty
 from advisor.diagnosis.backend_facts import backend_facts
 from advisor.diagnosis.diagnosis import AnsweredBy
 from advisor.diagnosis.fact import Fact
@@ -150,7 +150,7 @@ def _printed(first: Evidence, where: str) -> dict[str, Fact]:
         return found if isinstance(found, int) else None
 
     tried, free, total = number("tried_bytes"), number("free_bytes"), number("total_bytes")
-    idle = number("reserved_unallocated_bytes")
+    idle = idle_in_pool(fields)
     if tried is not None:
         facts["gpu.tried_bytes"] = Fact(tried, "log", where, (0,))
     if tried is not None and free is not None and total:

@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.crash.evidence import Crash, Reading, ReadingKind
+from advisor.crash.holders import idle_in_pool
 from advisor.language import Sayings, mark, say
 from advisor.memory.amount import in_bytes, most
 from advisor.memory.cells import ENGINE, Cell, CellKind, Ledger, Owner, PhaseSum, note
@@ -82,8 +83,8 @@ def _fragmentation(ledger: Ledger, crash: Crash) -> list[Replaced | None]:
     if crash.verdict != "oom" or crash.memory != "gpu" or not crash.evidence:
         return []
     cause, died = crash.evidence[0], ledger.phase("gpu", crash.phase)
-    size = cause.fields.get("reserved_unallocated_bytes")
-    if died is None or not isinstance(size, int):
+    size = idle_in_pool(cause.fields)
+    if died is None or size is None:
         return []
     predicted = died.of("fragmentation")
     where = say("{place}: reserved by torch but unallocated", place=f"{cause.file}:{cause.line}")

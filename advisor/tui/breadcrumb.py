@@ -72,5 +72,6 @@ def run_name(state: State | None) -> str:
     """Like "easyr1 · GRPO"; "" before anything is known."""
     if state is None:
         return ""
-    known = [word for word in (state.run.framework, state.run.algorithm.upper()) if word.lower() != "unknown"]
+    words = (state.run.framework, state.run.algorithm.upper())
+    known = [word for word in words if word.lower() not in ("unknown", "given")]  # given answers, method not known
     return SEPARATOR.join(known)
