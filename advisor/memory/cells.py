@@ -265,7 +265,7 @@ class PhaseSum(Struct, frozen=True):
     def high(self) -> int:
         """Bytes."""
         above = sum(each.at_most for each in self.cells) - self.expected
-        error = above if self.bounds is None else self._within(above, self.bounds[1])
+        error = above if self.bounds is None else self._within(above, self.bounds[1], exact=self._share())
         return self.expected + _together(error, self.by_data[1] - self.expected)
 
     @property
@@ -288,9 +288,13 @@ class PhaseSum(Struct, frozen=True):
         """Expected bytes of these owners."""
         return sum(each.expected for each in self.cells if each.owner in owners)
 
-    def _within(self, reach: int, bounds: tuple[float, float]) -> int:
+    def _share(self) -> int:
+        """Bytes of an awake engine's weights and cache: they end where its share does, which a setting says."""
+        return self.of("engine_weights", "kv_cache") if self.of("kv_cache") else 0
+
+    def _within(self, reach: int, bounds: tuple[float, float], exact: int = 0) -> int:
         predicted = self.expected - self.of("unexplained")
-        return min(max(reach, round(bounds[0] * predicted)), round(bounds[1] * predicted))
+        return min(max(reach, round(bounds[0] * (predicted - exact))), round(bounds[1] * predicted))
 
 
 def phase_sum(
