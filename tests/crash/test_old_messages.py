@@ -18,9 +18,7 @@ OLD = (
 @pytest.mark.parametrize(
     ("allocated", "answer", "cause"), [("45.00", "fragmented", "fragmentation"), ("76.80", "neither", "")]
 )
-def test_what_the_pool_held_idle_answers_the_question(
-    tmp_path: Path, allocated: str, answer: str, cause: str
-) -> None:
+def test_what_the_pool_held_idle_answers_the_question(tmp_path: Path, allocated: str, answer: str, cause: str) -> None:
     log = tmp_path / "train.log"
     log.write_text(OLD.format(allocated=allocated))
     found = open_session(SessionRequest(logs=(log,))).diagnosis
