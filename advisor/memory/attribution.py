@@ -16,8 +16,8 @@ from advisor.memory.allocator import can_mean, elements_window, identifies_nothi
 from advisor.memory.amount import Amount, in_bytes, quantity
 from advisor.memory.batches import Assumptions, Pass, critic_pass, scoring_pass, sequences_held, update_pass
 from advisor.memory.cells import Match
-from advisor.memory.inputs import shards_of, tensor_ways
 from advisor.memory.lora import tile_rows
+from advisor.memory.trainer import shards_of, tensor_ways
 from advisor.run.run import ModelShape, Run
 from advisor.words import Phase
 

@@ -19,7 +19,6 @@ from advisor.memory.batches import Assumptions, Pass, critic_pass, evaluation_pa
 from advisor.memory.constants import (
     ASSUMED_RANK,
     ASSUMED_SHARE,
-    ASSUMED_STAGE,
     BF16,
     GPU_CONTEXT,
     LONGEST_GIVEN,
@@ -36,12 +35,10 @@ from advisor.memory.per_parameter import (
     is_low_rank,
     layer_parameters,
 )
+from advisor.memory.trainer import has_engine, shards_of, stage_of, tensor_ways, trainer_of, unread_stage, whole_on_each
 from advisor.run.run import ModelShape, Run
 from advisor.units import show_bytes
 from advisor.words import Basis, weakest
-
-_NO_ENGINE = ("false", "hf", "transformers", "huggingface", "none", "native")
-
 
 per_ledger = lru_cache(maxsize=64)
 """Keeps what a formula gave for the last inputs, which are compared by identity: a cell stands in several phases, so
@@ -278,12 +275,6 @@ def missing_inputs(run: Run, machine: Machine, crash: Crash | None) -> tuple[str
     return tuple(missing)
 
 
-def whole_on_each(run: Run) -> bool:
-    """Whether every card holds the same however many there are: all states of the model, and no engine beside them."""
-    trainer = _trainer(run)
-    return run.seen_whole and run.recipe.answers == "given" and trainer == "ddp" and _stage(run, trainer) == 0
-
-
 def gpu_of(machine: Machine, crash: Crash | None) -> tuple[int | None, tuple[str, ...]]:
     """Bytes of one GPU (None: unknown), and what does not go together: the GPU that the run died on counts."""
     known, printed = machine.gpu_bytes, crash.gpu_total_bytes if crash is not None else None
@@ -304,9 +295,9 @@ def read_inputs(run: Run, machine: Machine, crash: Crash | None = None) -> Input
         raise ValueError("the model's shape is unknown")
     assumed = Assumptions()
     topology = run.topology
-    trainer = _trainer(run)
-    stage = _stage(run, trainer)
-    unread = _unread_stage(run) if trainer == "deepspeed" else ""
+    trainer = trainer_of(run)
+    stage = stage_of(run, trainer)
+    unread = unread_stage(run) if trainer == "deepspeed" else ""
     if unread:
         assumed.note(
             say(
@@ -333,7 +324,6 @@ def read_inputs(run: Run, machine: Machine, crash: Crash | None = None) -> Input
     _note_guesses(run, trainer, assumed)
     per_node = max(1, topology.gpus_per_node)
     splits = run.is_on("actor.tensor_splits_stream", run.mechanics.tensor_splits_stream)
-    rolls_out = run.recipe.answers == "generated"
     guessed = bool(unread) or (run.unread is not None and run.unread.told_by in ("name", "nothing"))
     sure = topology.known and not guessed and trainer != "megatron"
     return Inputs(
@@ -349,7 +339,7 @@ def read_inputs(run: Run, machine: Machine, crash: Crash | None = None) -> Input
         adapters=_adapters(run, shape, assumed),
         gpu_bytes=capacity,
         ram_bytes=machine.host.total_bytes or machine.host.ceiling_bytes,
-        has_engine=topology.rollout_gpus > 0 and rolls_out and _engine_name(run) not in _NO_ENGINE,
+        has_engine=has_engine(run),
         update=update_pass(run, assumed),
         scoring=scoring_pass(run, assumed),
         critic=critic_pass(run, assumed),
@@ -363,31 +353,6 @@ def read_inputs(run: Run, machine: Machine, crash: Crash | None = None) -> Input
         gpu_context=_context(machine),
         assumed_mechanics=frozenset(run.assumed_mechanics),
     )
-
-
-def _engine_name(run: Run) -> str:
-    """The rollout engine; where nothing says, the trainer's own model if the framework generates with it, else vLLM."""
-    engine = run.value("rollout.engine")
-    if engine is None and run.mechanics.gathers_to_generate:
-        return "hf"
-    return "vllm" if engine is None or engine is True else str(engine).lower()
-
-
-def shards_of(run: Run) -> int:
-    """GPUs over which one copy of the training states is spread; a shard size of -1 (or none) means all of them.
-
-    Beside tensor parallelism the shard size counts the mesh's other dimension.
-    """
-    everyone = max(1, run.topology.actor_gpus)
-    size = run.number("actor.shard_size")
-    return everyone if size is None or size < 1 else min(int(size) * tensor_ways(run), everyone)
-
-
-def tensor_ways(run: Run) -> int:
-    """GPUs that split every matrix of an FSDP trainer; 1: none do, or another trainer."""
-    if run.mechanics.trainer != "fsdp":
-        return 1
-    return max(1, int(run.number("actor.tensor_parallel") or run.topology.actor_tensor_parallel))
 
 
 _LIKE: dict[Trainer, str] = {
@@ -430,46 +395,12 @@ def _note_guesses(run: Run, trainer: Trainer, assumed: Assumptions) -> None:
         if knob.source == "assumed" and knob.value is not None:
             told = {"knob": knob.name, "value": knob.value, "note": knob.note}
             assumed.note(say("{knob} = {value} ({note})", **told) if knob.note else f"{knob.name} = {knob.value}")
-    rolls_out = run.recipe.answers == "generated"
-    engine = run.topology.rollout_gpus > 0 and rolls_out and _engine_name(run) not in _NO_ENGINE
+    engine = has_engine(run)
     if engine and run.number("rollout.memory_share") is None:
         assumed.note(say("the engine's share of the card: {share}, vLLM's own", share=ASSUMED_SHARE))
     _note_limits(run, trainer, assumed)
     if is_low_rank(str(run.value("actor.optimizer") or "").lower()) and not run.number("actor.projection_rank"):
         assumed.note(say("rank {rank} of the optimizer's projections", rank=USUAL_RANK))
-
-
-def _trainer(run: Run) -> Trainer:
-    """DeepSpeed without a configuration is plain data parallelism, or FSDP where a shard size is given."""
-    if run.mechanics.trainer == "deepspeed" and run.value("actor.zero_stage") is None:
-        if (run.number("actor.shard_size") or 0) > 1:
-            return "fsdp"
-        return "deepspeed" if _unread_stage(run) else "ddp"
-    return run.mechanics.trainer
-
-
-def _unread_stage(run: Run) -> str:
-    """What should say the ZeRO stage but could not be read (a DeepSpeed file, a variable); "" where nothing does."""
-    knob = run.knobs.get("actor.zero_stage")
-    if knob is not None and knob.value is not None:
-        return ""
-    file = run.value("deepspeed.config")
-    if file:
-        return str(file)
-    carriers = [s for s in run.settings if knob is not None and s.key.lstrip("-") == knob.key]
-    unread = next((s for s in carriers if not s.resolved), None)
-    if unread is None or not unread.reason:
-        return "" if unread is None else unread.key
-    return say("{key} (it depends on {reason})", key=unread.key, reason=unread.reason)
-
-
-def _stage(run: Run, trainer: Trainer) -> int:
-    if trainer in ("fsdp", "megatron"):
-        return 3
-    if trainer == "ddp":
-        return 0
-    known = run.number("actor.zero_stage")
-    return ASSUMED_STAGE if known is None else int(known)
 
 
 def _adapters(run: Run, shape: ModelShape, assumed: Assumptions) -> int:
