@@ -87,7 +87,7 @@ def _stated(
         if setting.effective:
             key = native(setting.key)
             key = _in_full(key, values) if (in_pieces or foreign) and key not in values else key
-            key = _by_spelling(key, values, spelled) if foreign and key not in values else key
+            key = _by_spelling(key, setting.text, values, spelled) if foreign and key not in values else key
             text = setting.text if setting.resolved else _leader(setting)
             source: KnobSource = "environment" if setting.origin == "environment" else "script"
             values[key] = _native(key, text, source, _fact(framework, era, key, values), setting)
@@ -221,12 +221,18 @@ def _in_full(key: str, values: Mapping[str, Native]) -> str:
 _OF_ANOTHER_PASS = re.compile(r"eval|val_|critic|ref|reward|rollout|infer|log_?prob|generat|buffer")
 
 
-def _by_spelling(key: str, values: Mapping[str, Native], spelled: Mapping[str, str]) -> str:
+MOST_ROWS = 64
+"""Rows of a pass; a larger number under a plain "batch_size" counts those of a step (judgement)."""
+
+
+def _by_spelling(key: str, text: object, values: Mapping[str, Native], spelled: Mapping[str, str]) -> str:
     """The one setting that carries the knob of which the last part of `key` is a usual spelling."""
     last = key.rpartition(".")[2].replace("-", "_").lower()
     if _OF_ANOTHER_PASS.search(key.lower()):
         return key
     knobs = [knob for knob, pattern in spelled.items() if re.fullmatch(pattern, last)]
+    if knobs == ["actor.micro_batch"] and not (str(text).isdecimal() and int(str(text)) <= MOST_ROWS):
+        return key
     found = [full for full, known in values.items() if knobs and _knob(known) == knobs[0] and not known.given]
     return found[0] if len(knobs) == 1 and len(found) == 1 else key
 

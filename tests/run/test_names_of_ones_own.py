@@ -51,3 +51,8 @@ def test_an_evaluation_with_more_rows_than_training_is_looked_at_once_steps_were
     assert "lower-evaluation-batch" in steps
     never = {step.id for step in opened(tmp_path, OWN.replace("  eval_steps: 2000\n", "")).plan.steps}
     assert "lower-evaluation-batch" not in never
+
+
+def test_a_large_batch_counts_the_rows_of_a_step(tmp_path: Path) -> None:
+    run = opened(tmp_path, OWN.replace("batch_size: 1\n", "batch_size: 1024\n", 1)).run
+    assert run.number("actor.micro_batch") != 1024
