@@ -162,7 +162,8 @@ def _printed(first: Evidence, where: str) -> dict[str, Fact]:
         facts["gpu.free_exceeds_request"] = Fact(contradicts(fields), "log", where, (0,))
         facts["gpu.empty"] = Fact(is_empty(fields), "log", where, (0,))
     if idle is not None and total and tried is not None:
-        much = idle / total > MUCH_IDLE or (idle >= tried and idle / total > IDLE)
+        told = "reserved_unallocated_bytes" in fields  # older allocators kept some pieces on any full card
+        much = idle / total > MUCH_IDLE or (told and idle >= tried and idle / total > IDLE)
         fragmented = much and idle + (free or 0) >= tried  # joined, the pieces would have done
         sizes = {"idle": show_bytes(idle), "tried": show_bytes(tried)}
         because = say("{idle} reserved but unallocated, {tried} asked for ({line})", **sizes, line=where)

@@ -24,3 +24,13 @@ def test_what_the_pool_held_idle_answers_the_question(tmp_path: Path, allocated:
     found = open_session(SessionRequest(logs=(log,))).diagnosis
     assert [(one.answer, one.source) for one in found.path if one.question == "message"] == [(answer, "log")]
     assert not cause or found.cause == cause
+
+
+def test_a_little_of_a_full_card_is_no_fragmentation_and_old_torch_has_no_expandable_segments(tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    log.write_text(OLD.format(allocated="74.00"))
+    assert open_session(SessionRequest(logs=(log,))).diagnosis.cause != "fragmentation"
+    log.write_text(OLD.format(allocated="45.00"))
+    steps = {step.id for step in open_session(SessionRequest(logs=(log,))).plan.steps}
+    assert "unsplit-large-blocks" in steps
+    assert "expandable-segments" not in steps
