@@ -10,10 +10,7 @@ from advisor.diagnosis.conditions import contradicted
 from advisor.diagnosis.diagnosis import UNKNOWN, Choice, QuestionStep
 from advisor.diagnosis.fact import Facts
 from advisor.diagnosis.tree import NO_SHORTAGE, UNSETTLED, walk
-from advisor.knowledge.schema import Cause, Remedy, Tree
-
-FIRST = ("memory", "ended", "seen", "killer")
-"""Questions that tell GPU from host, and a shortage from anything else."""
+from advisor.knowledge.schema import Cause, Question, Remedy, Tree
 
 
 class Outcome(Struct, frozen=True):
@@ -28,6 +25,8 @@ class DecidingQuestion(Struct, frozen=True):
 
     step: QuestionStep
     outcomes: tuple[Outcome, ...]
+    tells_memory: bool
+    """Whether it tells one memory from another, or a shortage from anything else."""
 
     @property
     def right_either_way(self) -> frozenset[str]:
@@ -42,11 +41,15 @@ def deciding_question(
 
     Which memory it was comes before all others: what helps the one harms the other.
     """
-    known = {question.id for question in tree.questions}
-    asked = [step for step in path if (step.answer == UNKNOWN or step.guess) and step.question in known]
-    found = [DecidingQuestion(step, _outcomes(step, tree, facts, answers)) for step in asked]
+    known = {question.id: question for question in tree.questions}
+    asked = [(step, known[step.question]) for step in path if step.question in known]
+    found = [
+        DecidingQuestion(step, _outcomes(step, question, tree, facts, answers), question.tells_memory)
+        for step, question in asked
+        if step.answer == UNKNOWN or step.guess
+    ]
     telling = [one for one in found if len(one.outcomes) > 1]
-    return max(telling, key=lambda one: (one.step.question in FIRST, len(one.outcomes)), default=None)
+    return max(telling, key=lambda one: (one.tells_memory, len(one.outcomes)), default=None)
 
 
 def first_remedy(cause: Cause, remedies: Iterable[Remedy], facts: Facts) -> Remedy | None:
@@ -56,12 +59,14 @@ def first_remedy(cause: Cause, remedies: Iterable[Remedy], facts: Facts) -> Reme
     return next((r for r in named if not any(contradicted(rule, facts) for rule in r.applies_when)), None)
 
 
-def _outcomes(step: QuestionStep, tree: Tree, facts: Facts, answers: Mapping[str, str]) -> tuple[Outcome, ...]:
+def _outcomes(
+    step: QuestionStep, question: Question, tree: Tree, facts: Facts, answers: Mapping[str, str]
+) -> tuple[Outcome, ...]:
     """Answers that lead to one cause together; one that settles nothing is no outcome.
 
     That memory was not short is an outcome only where the question is whether it was.
     """
-    untold = (UNSETTLED, *NO_SHORTAGE) if step.question not in FIRST else (UNSETTLED, NO_SHORTAGE[0])
+    untold = (UNSETTLED, NO_SHORTAGE[0]) if question.tells_memory else (UNSETTLED, *NO_SHORTAGE)
     causes: dict[str, Cause] = {}
     choices: dict[str, list[Choice]] = {}
     for choice in step.choices:

@@ -20,11 +20,12 @@ QUANTIZE = "quantize-base"
 
 
 def elsewhere(situation: Situation) -> tuple[PlanStep, ...]:
-    """What helps against a failure of which the log shows that no memory was short, best first."""
-    failed = situation.predictor.crash.signature
-    named = next((one.remedies for one in situation.knowledge.signatures.signatures if one.id == failed), ())
+    """What helps where log or answers say that no memory was short, best first: against the failure, then the cause."""
+    failed, known = situation.predictor.crash.signature, situation.knowledge
+    by_line = (name for one in known.signatures.signatures if one.id == failed for name in one.remedies)
+    by_cause = (name for one in known.tree.causes if one.id == situation.cause for name in one.remedies)
     by_id = {remedy.id: remedy for remedy in situation.remedies}
-    steps = (advice_step(by_id[name], situation) for name in named)
+    steps = (advice_step(by_id[name], situation) for name in dict.fromkeys((*by_line, *by_cause)))
     return tuple(replace(step, rank=number) for number, step in enumerate(steps, 1))
 
 

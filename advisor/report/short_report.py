@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from advisor.crash.evidence import Evidence
-from advisor.diagnosis.deciding import FIRST, DecidingQuestion, Outcome, first_remedy
+from advisor.diagnosis.deciding import DecidingQuestion, Outcome, first_remedy
 from advisor.diagnosis.diagnosis import UNKNOWN, QuestionStep
 from advisor.diagnosis.tree import UNSETTLED
 from advisor.hostile import cells, clean_line
@@ -182,7 +182,7 @@ def _asked(asked: DecidingQuestion, state: State) -> list[str]:
     step, most = asked.step, OUTCOMES - bool(state.plan.selected())  # with nothing chosen, the answer is the next step
     lines = ["", *wrap(say("One answer decides most: {asks}", asks=step.asks), 0, 2)]
     for outcome in sorted(asked.outcomes, key=lambda one: one.cause.id != state.diagnosis.cause)[:most]:
-        lines += wrap(_outcome(outcome, state, with_step=step.question in FIRST), 2, 4)
+        lines += wrap(_outcome(outcome, state, with_step=asked.tells_memory), 2, 4)
     lines += _more(len(asked.outcomes) - most)
     how = say("To find out: {how}", how=_brief(step.if_unknown, 1)) if step.if_unknown else ""
     lines += wrap(sentences((how, say("Answer: --answer {question}=…", question=step.question))), 2, 4)
@@ -212,7 +212,7 @@ def _outcome(outcome: Outcome, state: State, with_step: bool) -> str:
     facts = state.situation.facts if state.situation is not None else {}
     first = first_remedy(outcome.cause, state.knowledge.remedies, facts) if with_step else None
     then = say("; then: {step} ({id})", step=first.title, id=first.id) if first is not None else ""
-    if with_step and outcome.cause.memory == "none":
+    if with_step and first is None and outcome.cause.memory == "none":
         then = say("; look at: {what}", what=sentences((outcome.cause.record_next_time,)))
     return f"{listed(told)} → {leads}{then}"
 
@@ -337,7 +337,7 @@ def _more(left: int) -> list[str]:
 
 def _basis(state: State, asked: DecidingQuestion | None) -> list[str]:
     """Notes on how the run was read, guesses of the count, what is not known, and the questions that stay open."""
-    if state.crash.verdict == "not_oom":
+    if state.crash.verdict == "not_oom" or state.diagnosis.memory == "none":
         return []
     ledger, shown = state.ledger, asked.step.question if asked is not None else ""
     wanted = set(_OPTION.findall(" ".join(ledger.missing)))  # nothing is asked for twice
@@ -362,7 +362,7 @@ def _again(state: State, asked: DecidingQuestion | None) -> list[str]:
     diagnosis, crash = state.diagnosis, state.crash
     known = crash.verdict == "not_oom" and state.plan.steps  # what to do is known already
     lines = [] if known else wrap(_brief(diagnosis.record_next_time, 1), 2)
-    told = asked is not None and asked.step.question in FIRST
+    told = asked is not None and asked.tells_memory
     hints = () if told else crash.settle_by[:1]
     lines += [line for hint in hints for line in wrap(say("To settle it: {hint}", hint=hint), 2, 4)]
     case = next((case for case in diagnosis.cases if case.alike), None)

@@ -34,6 +34,8 @@ class Question(Strict, frozen=True):
     answers: dict[str, Answer]
     if_unknown: str
     """How to find out."""
+    tells_memory: bool = False
+    """Whether it tells one memory from another, or a shortage from anything else: it is asked before all others."""
     if_unknown_of_given: str = ""
     """How to in a run on given answers, where that is another way."""
     asked_when: tuple[Expression, ...] | None = None
