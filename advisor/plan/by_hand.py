@@ -9,10 +9,11 @@ from advisor.knowledge.schema import KnownAs, Remedy
 from advisor.language import ENGLISH, listed, say, spoken
 from advisor.plan.candidates import at_most, candidates, printed_now
 from advisor.plan.common_names import MOST_NAMES, ROLES, names_of, stated_by_name
-from advisor.plan.options import unseen_length
+from advisor.plan.options import unseen_number
 from advisor.plan.patch import not_written
 from advisor.plan.plan import Change, PlanStep
 from advisor.plan.situation import Situation
+from advisor.plan.steps import change_of
 from advisor.run.natives import Native
 from advisor.run.run import KnobValue
 
@@ -64,9 +65,10 @@ def _with_names(remedy: Remedy, situation: Situation) -> str:
     """The title with what other frameworks call the setting, where this launch has no dialect and does not name it."""
     if remedy.knob is None:
         return remedy.title
-    if unseen_length(remedy, situation):
+    if unseen_number(remedy, situation):
         carrier = situation.now.built.natives.carrier(remedy.knob)
-        return say("{title}: lower {key}", title=remedy.title, key=carrier.key if carrier is not None else remedy.knob)
+        key = change_of(carrier, None, situation).key if carrier is not None else remedy.knob
+        return say("{title}: lower {key}", title=remedy.title, key=key)
     carrier = situation.now.built.natives.carrier(remedy.knob) if remedy.kind == "manual" else None
     if carrier is not None:
         return say("{title} ({key})", title=remedy.title, key=carrier.key)

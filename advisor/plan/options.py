@@ -84,15 +84,19 @@ def _unseen(situation: Situation) -> bool:
     return not situation.now.run.seen_whole
 
 
-def unseen_length(remedy: Remedy, situation: Situation) -> bool:
-    """Whether it lowers a length that a launch given in part leaves open: every run sets its own."""
-    if remedy.knob not in LENGTHS or not situation.now.run.quoted:
-        return False
+def unseen_number(remedy: Remedy, situation: Situation) -> bool:
+    """Whether it lowers what a launch not seen whole leaves open: a length (every run sets its own), or a budget of
+    tokens without a default.
+    """
+    knob, run = remedy.knob or "", situation.now.run
+    budget = knob.endswith(".tokens_per_gpu") and not run.seen_whole
     natives = situation.now.built.natives
-    carrier = natives.carrier(remedy.knob)
-    if carrier is None or carrier.given or carrier.fact is None:
+    carrier = natives.carrier(knob)
+    if carrier is None or carrier.given or carrier.fact is None or not (budget or (knob in LENGTHS and run.quoted)):
         return False
-    rule = conversions(carrier.fact).get(remedy.knob)
+    if budget:
+        return carrier.value is None
+    rule = conversions(carrier.fact).get(knob)
     return rule is None or meaning(rule, str(_SOME_LENGTH), carrier.fact, natives) is not None
 
 
@@ -142,7 +146,7 @@ def options(remedy: Remedy, situation: Situation, base: Overrides) -> tuple[list
     """
     before = situation.predictor.predict(base)
     seen = _carrier(remedy, before.built)
-    if seen is None or remedy.value is None or unseen_length(remedy, situation):
+    if seen is None or remedy.value is None or unseen_number(remedy, situation):
         return None
     native = _assumed(printed_now(remedy.value, seen, situation.facts), remedy, situation)
     said = _said_of_unknown(native, situation) if remedy.value.next is not None else ()

@@ -120,7 +120,7 @@ def select(proposals: Sequence[Proposal], situation: Situation, cause: Cause, on
     cures = [p for p in allowed if is_cure(p, cause, situation)] or _shown_together(allowed, situation)
     rest, base = [p for p in allowed if p not in cures], together(cures)
     if situation.now.enough is None:
-        picked = cures or (_best_known(rest, situation) if cause.counted else [])
+        picked = cures or (_best_known(rest, situation, cause) if cause.counted else [])
         return Selected({p.remedy.id: p for p in picked})
     found = _aimed(rest, situation, cause, base)
     if found is None and not cause.counted:
@@ -249,11 +249,21 @@ def _nearest(proposals: Sequence[Proposal], situation: Situation, base: Override
     return picked
 
 
-def _best_known(proposals: Sequence[Proposal], situation: Situation) -> list[Proposal]:
+def holder_of(cause: Cause, situation: Situation) -> str:
+    """What its remedies relieve first ("pass", "states", …): what the cause says held the card; "" of a guess."""
+    remedies = {remedy.id: remedy for remedy in situation.remedies}
+    return "" if cause.id in GUESSED else next((remedies[r].relieves for r in cause.remedies if r in remedies), "")
+
+
+def _best_known(proposals: Sequence[Proposal], situation: Situation, cause: Cause) -> list[Proposal]:
     """Where nothing can be computed: the first whose present value was read, or that a case of this kind shows to help.
 
-    One at most; where neither phase nor cause is known, none but what a case shows.
+    One at most; where neither phase nor cause is known, none but what a case shows. What relieves another holder than
+    the cause's is none.
     """
+    holder = holder_of(cause, situation)
+    if holder not in ("", "other"):
+        proposals = [p for p in proposals if p.remedy.relieves in (holder, "other") or p.documented or p.cases]
     quiet = [p for p in proposals if p.remedy.results == "unchanged" and not _is_default(p, situation)]
     anywhere = situation.phase == "unknown" and situation.cause in GUESSED
     aimed = situation.cause not in GUESSED

@@ -17,7 +17,7 @@ from advisor.memory.predict import Prediction
 from advisor.memory.squeeze import squeeze_clause
 from advisor.plan.as_in_case import beside, case_steps
 from advisor.plan.by_hand import advice_step, settled, usual
-from advisor.plan.options import unseen_length
+from advisor.plan.options import unseen_number
 from advisor.plan.plan import NotProposed, Plan, PlanStep
 from advisor.plan.propose import Proposal, propose
 from advisor.plan.provisional import provisional_steps
@@ -330,7 +330,7 @@ def _has_no_key(remedy: Remedy, situation: Situation) -> bool:
     """Whether a remedy that can be told without a key has none here."""
     if remedy.kind == "data":
         return not situation.now.built.natives.carriers(remedy.knob or "")
-    if unseen_length(remedy, situation):
+    if unseen_number(remedy, situation):
         return _concerns(remedy, situation)
     return remedy.by_hand and not isinstance(propose(remedy, situation, {}), Proposal)
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from advisor.knowledge.schema import Cause, Remedy
 from advisor.plan.plan import PlanStep
-from advisor.plan.select import GUESSED
+from advisor.plan.select import GUESSED, holder_of
 from advisor.plan.situation import Situation
 from advisor.run.values import parse_value
 
@@ -45,7 +45,7 @@ def in_turns(steps: Sequence[PlanStep], situation: Situation, cause: Cause) -> l
         by_key = not known or steps[i].changes or steps[i].results == "unchanged"
         if relieves[i] != "other" and (relieves[i] != "engine" or engine) and by_key:
             leads.setdefault(relieves[i], i)
-    own = "" if cause.id in GUESSED else next((remedies[r].relieves for r in cause.remedies if r in remedies), "")
+    own = holder_of(cause, situation)
     order = {
         i: (
             bought[i],
