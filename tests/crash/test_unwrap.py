@@ -74,7 +74,7 @@ def test_every_task_of_a_chain_of_rays_errors_is_looked_at():
     frames = "".join(f'  File "/w/a{i}.py", line {i}, in call\n    go()\n' for i in range(4))
     inner = "ray.exceptions.RayTaskError(OutOfMemoryError): ray::WorkerDict.actor_rollout_update_actor() (pid=2)\n"
     crash = judge(above + frames + inner)
-    assert (crash.verdict, crash.memory, crash.phase) == ("oom", "unknown", "actor_update")
+    assert (crash.verdict, crash.memory, crash.phase) == ("oom", "gpu", "actor_update")
 
 
 def test_an_exception_alone_at_the_end_is_no_shortage_unless_something_speaks_of_one():

@@ -56,9 +56,28 @@ def test_a_table_with_literal_tabs_and_line_breaks_is_read():
     assert (crash.memory, len(crash.top_users)) == ("host", 3)
 
 
-def test_rays_wrapper_alone_proves_neither_gpu_nor_host():
-    crash = judge("ray.exceptions.RayTaskError(OutOfMemoryError): ray::WorkerDict.actor_rollout_update_actor() (pid=1)")
-    assert (crash.verdict, crash.memory, crash.phase) == ("oom", "unknown", "actor_update")
+@pytest.mark.parametrize(
+    ("task", "memory"),
+    [
+        ("TaskRunner.run()", "unknown"),  # it waits for others, of which Ray may have killed one
+        ("ActorModelRayActor.fit()", "unknown"),
+        ("WorkerDict.actor_rollout_update_actor()", "gpu"),  # it waits for none: what it raised was torch's
+        ("DTensorPolicyWorkerV2.get_logprobs()", "gpu"),
+    ],
+)
+def test_rays_wrapper_tells_the_memory_only_of_a_task_that_waits_for_no_other(task: str, memory: str) -> None:
+    crash = judge(f"ray.exceptions.RayTaskError(OutOfMemoryError): ray::{task} (pid=1)")
+    assert (crash.verdict, crash.memory) == ("oom", memory)
+
+
+@pytest.mark.parametrize("index", ["", "\x02", "\ufffd"])
+def test_the_sizes_are_read_where_torch_prints_no_index_that_can_be_read(index: str) -> None:
+    crash = judge(
+        f"CUDA out of memory. Tried to allocate 1.16 GiB. GPU {index} has a total capacity of 15.77 GiB of which"
+        " 1012.69 MiB is free. Process 15788 has 456.00 MiB memory in use."
+    )
+    fields = crash.evidence[0].fields
+    assert (fields["total_bytes"], "gpu" in fields) == (round(15.77 * 2**30), False)
 
 
 @pytest.mark.parametrize(
@@ -270,3 +289,14 @@ def test_no_space_while_a_checkpoint_is_written_is_a_full_disk(log: str) -> None
 
 def test_no_space_that_nobody_says_where_stays_open() -> None:
     assert judge("OSError: [Errno 28] No space left on device\n").verdict == "unclear"
+
+
+def test_what_cuda_itself_printed_below_xlas_allocator_is_read() -> None:
+    crash = judge(
+        "E1103 18:23:55.1 34 gpu_cudamallocasync_allocator.cc:361] gpu_async_0 cuMemAllocAsync failed to allocate"
+        " 25769803776 bytes: RESOURCE_EXHAUSTED: : CUDA_ERROR_OUT_OF_MEMORY: out of memory\n"
+        " Reported by CUDA: Free memory/Total memory: 8589934592/85899345920\n"
+    )
+    fields = crash.evidence[0].fields
+    assert (crash.verdict, crash.memory) == ("oom", "gpu")
+    assert [fields[name] / 2**30 for name in ("tried_bytes", "free_bytes", "total_bytes")] == [24, 8, 80]
