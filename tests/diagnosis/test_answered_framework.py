@@ -72,7 +72,7 @@ def test_what_the_log_proves_stands_beside_an_answer_that_says_otherwise(tmp_pat
     assert (step.question, step.answer, step.suggested) == ("memory", "host", "gpu")
 
 
-WRAPPER = "ray.exceptions.RayTaskError(OutOfMemoryError): ray::WorkerDict.actor_rollout_update_actor() (pid=12)\n"
+WRAPPER = "ray.exceptions.RayTaskError(OutOfMemoryError): ray::TaskRunner.run() (pid=12)\n"
 
 
 def test_a_shortage_of_which_the_log_does_not_say_the_memory_is_told_as_such_and_ticks_nothing(tmp_path: Path) -> None:
