@@ -119,6 +119,11 @@ class Fit(Struct, frozen=True):
         return self.findings[0] if self.findings else None
 
     @property
+    def of_defaults(self) -> bool:
+        """No setting of the run was seen: its sums are those of the framework's defaults, and not the run's."""
+        return any(one.reason == "launch" for one in self.findings)
+
+    @property
     def fits_beside(self) -> Place | None:
         """The place whose size is not known, where it fits the other one and nothing else stands in doubt."""
         if self.verdict != "cannot_be_said" or {one.reason for one in self.findings} != {"capacity"}:

@@ -103,9 +103,9 @@ def phases_of(inputs: Inputs) -> tuple[Phase, ...]:
 
 
 def implausible(run: Run, ledger: Ledger) -> bool:
-    """Whether a launch that was seen in part comes to so much at its defaults that the rest must say otherwise."""
+    """Whether a launch that was not seen whole comes to so much at its defaults that the rest must say otherwise."""
     peak, capacity = ledger.peak("gpu"), ledger.gpu_capacity
-    return run.quoted and peak is not None and capacity is not None and peak.expected > IMPLAUSIBLE * capacity
+    return not run.seen_whole and peak is not None and capacity is not None and peak.expected > IMPLAUSIBLE * capacity
 
 
 def peak_rises(before: Ledger, after: Ledger, place: Place) -> bool:

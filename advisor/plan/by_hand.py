@@ -5,16 +5,17 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from advisor.diagnosis.conditions import all_hold
-from advisor.knowledge.schema import KnownAs, Remedy
-from advisor.language import ENGLISH, listed, say, spoken
+from advisor.knowledge.schema import Framework, KnownAs, Remedy, SettingFact
+from advisor.language import ENGLISH, listed, say, sentences, spoken
 from advisor.plan.candidates import at_most, candidates, printed_now
 from advisor.plan.common_names import MOST_NAMES, ROLES, names_of, stated_by_name
 from advisor.plan.options import unseen_number
 from advisor.plan.patch import not_written
 from advisor.plan.plan import Change, PlanStep
 from advisor.plan.situation import Situation
-from advisor.plan.steps import change_of
+from advisor.plan.steps import change_of, since
 from advisor.run.natives import Native
+from advisor.run.resume import keys_to_resume
 from advisor.run.run import KnobValue
 
 QUANTIZE = "quantize-base"
@@ -72,8 +73,14 @@ def _with_names(remedy: Remedy, situation: Situation) -> str:
     carrier = situation.now.built.natives.carrier(remedy.knob) if remedy.kind == "manual" else None
     if carrier is not None:
         return say("{title} ({key})", title=remedy.title, key=carrier.key)
-    if situation.now.built.natives.framework is not None and remedy.kind != "manual":
-        return remedy.title
+    framework = situation.now.built.natives.framework
+    if framework is not None and remedy.kind != "manual":
+        found = _of_other_versions(remedy, framework, situation)
+        return (
+            remedy.title
+            if found is None
+            else say("{title} ({key}, {since})", title=remedy.title, key=found[0], since=found[1])
+        )
     names = names_of(remedy.knob, situation)[:MOST_NAMES]
     return say("{title} (often {names})", title=remedy.title, names=listed(names)) if names else remedy.title
 
@@ -131,10 +138,38 @@ def settled(remedy: Remedy, situation: Situation) -> bool:
     return present is not None and next_value(remedy, present, situation) is None
 
 
+def in_a_later_version(remedy: Remedy, situation: Situation) -> bool:
+    """Whether the version that is counted has no key for the remedy, and a newer one has."""
+    natives = situation.now.built.natives
+    framework = natives.framework
+    if framework is None or natives.carriers(remedy.knob or ""):
+        return False
+    order = [era.id for era in framework.eras]  # the newest first
+    newer = frozenset(order[: order.index(natives.era)] if natives.era in order else ())
+    return any(newer.intersection(fact.eras) for fact in _keys_of(remedy, framework, situation).values())
+
+
+def _keys_of(remedy: Remedy, framework: Framework, situation: Situation) -> dict[str, SettingFact]:
+    """The keys that carry the knob of the remedy, or of another that is the same step."""
+    knobs = {one.knob for one in situation.remedies if one.title == remedy.title}
+    return {key: fact for key, fact in framework.settings.items() if fact.knob in knobs}
+
+
+def _of_other_versions(remedy: Remedy, framework: Framework, situation: Situation) -> tuple[str, str] | None:
+    """The key that carries the remedy in other versions, and in which, in words; None where no version has one."""
+    known = {key: fact for key, fact in _keys_of(remedy, framework, situation).items() if fact.eras}
+    if not known:
+        return None
+    newest = framework.eras[0].id
+    key = next((key for key, fact in known.items() if newest in fact.eras), next(iter(known)))
+    return f"--{key}" if framework.syntax == "argparse" else key, since(known[key].eras, newest)
+
+
 def _by_hand(remedy: Remedy, known: KnownAs | None, situation: Situation) -> str:
     """The remedy's sentences; where it means a setting that no dialect names, which setting to look for."""
     if remedy.knob is None or remedy.kind in ("data", "manual"):
-        return " ".join(remedy.says.split())
+        keys = keys_to_resume(situation.now.built) if remedy.tells_resume else ""
+        return sentences([" ".join(remedy.says.split()), say("Here: {keys}.", keys=keys) if keys else ""])
     if (named := stated_by_name(remedy, situation)) is not None:
         return say(
             "No dialect is known for this launch; by its name this is {key}. {says}",
@@ -147,6 +182,17 @@ def _by_hand(remedy: Remedy, known: KnownAs | None, situation: Situation) -> str
             "another name and another default: start from the value that is in force.",
             library=known.title,
             key=known.key,
+        )
+    if (framework := situation.now.built.natives.framework) is not None:
+        named = _of_other_versions(remedy, framework, situation)
+        title = framework.title
+        return sentences(
+            [
+                remedy.says,
+                say("No setting of {framework} that is known here carries it.", framework=title)
+                if named is None
+                else say("{framework} has {key} for it {since}.", framework=title, key=named[0], since=named[1]),
+            ]
         )
     knob = next((k for k in situation.knowledge.knobs if k.id == remedy.knob), None)
     carries = remedy.knob

@@ -10,6 +10,7 @@ from advisor.diagnosis.leaks import Faults
 from advisor.knowledge.schema import Advisory, Case, Knowledge, Remedy
 from advisor.memory.cells import Place
 from advisor.memory.fit import died_in
+from advisor.memory.ledger import implausible
 from advisor.memory.predict import Overrides, Prediction, Predictor
 from advisor.words import Phase
 
@@ -44,6 +45,11 @@ class Situation(Struct, frozen=True):
     def fullest(self) -> Phase:
         """The phase that ran out, else the fullest by prediction."""
         return died_in(self.now.ledger, self.place, self.phase, self.now.run.topology.colocated)
+
+    @property
+    def uncounted(self) -> bool:
+        """The sums are not the run's: of nothing but defaults, or of a part of it that no card could hold."""
+        return self.now.fit.of_defaults or implausible(self.now.run, self.now.ledger)
 
     @property
     def leak_assumed(self) -> bool:

@@ -130,7 +130,7 @@ def _dated(keys: Iterable[str], situation: Situation) -> tuple[str, ...]:
         say(
             "{key} exists {since}, and which version runs is not known: check with `pip show {package}`",
             key=key,
-            since=_since(eras, framework.eras[0].id),
+            since=since(eras, framework.eras[0].id),
             package=framework.package,
         )
         for key, eras in added.items()
@@ -138,8 +138,8 @@ def _dated(keys: Iterable[str], situation: Situation) -> tuple[str, ...]:
     )
 
 
-def _since(eras: Sequence[str], newest: str) -> str:
-    """In which versions, in words; `eras` from the oldest on."""
+def since(eras: Sequence[str], newest: str) -> str:
+    """In which versions, in words: "from v0.4 on"; `eras` from the oldest on."""
     if newest in eras:
         return say("from {era} on", era=eras[0] if eras[0] != newest or len(eras) == 1 else eras[-1])
     return say("in {era}", era=eras[0]) if len(eras) == 1 else say("in {first} to {last}", first=eras[0], last=eras[-1])

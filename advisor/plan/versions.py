@@ -16,6 +16,7 @@ from advisor.plan.patch import pip_install
 from advisor.plan.plan import Change, PlanStep
 from advisor.plan.reported import reported_by
 from advisor.plan.situation import Situation
+from advisor.rules.functions import release_of
 from advisor.words import Basis, filled
 
 ENGINES = ("vllm", "sglang")
@@ -115,10 +116,17 @@ def newly_triggered_steps(situation: Situation, chosen: Overrides) -> list[PlanS
     ]
 
 
-def _title(advisory: Advisory, new: str, known: bool) -> str:
+def _is_older(specifier: str, version: str) -> bool:
+    """Whether what a specifier names ("0.15.0", "<0.8") lies before a version."""
+    named, known = release_of(specifier.lstrip("<>=~ ")), release_of(version)
+    return named is not None and known is not None and named < known and not specifier.startswith(">")
+
+
+def _title(advisory: Advisory, new: str, old: str | None) -> str:
     told = {"library": advisory.library, "version": new, "versions": advisory.versions}
-    if known:
-        return say("Change {library} to {version}", **told)
+    if old is not None:
+        back = _is_older(new, old)
+        return say("Go back to {library} {version}", **told) if back else say("Change {library} to {version}", **told)
     return say("If {library} is {versions}: change it to {version}", **told)
 
 
@@ -156,7 +164,7 @@ def _version_step(
     return PlanStep(
         id=f"use-{advisory.library}-{new.lstrip('<>=~ ')}",
         rank=0,
-        title=_title(advisory, new, known=old is not None),
+        title=_title(advisory, new, old),
         kind="version",
         tier="version",
         changes=(Change(advisory.library, old, new),),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from advisor.language import say
 from advisor.memory.cells import TITLES, Owner, PhaseSum, Place
 from advisor.memory.fit import capacity_of, worst_of_each_place
+from advisor.memory.ledger import implausible
 from advisor.report import phrases
 from advisor.report.layout import section, table
 from advisor.report.record_report import record_lines
@@ -33,7 +34,9 @@ def memory_section(state: State) -> list[str]:
     """
     plan, ledger = state.plan, state.ledger
     place: Place = "host" if state.diagnosis.memory == "host" else "gpu"
-    if state.crash.verdict == "not_oom" or (state.run.quoted and state.measured is None):
+    if state.crash.verdict == "not_oom":
+        return []
+    if state.measured is None and (state.run.quoted or plan.fit.of_defaults or implausible(state.run, ledger)):
         return []
     if state.measured is not None:
         return section(say("What the watcher measured, GiB"), record_lines(state.measured, ledger))

@@ -201,6 +201,8 @@ class Remedy(Strict, frozen=True, kw_only=True):
     """It only moves the moment of the end: shown, never selected for the user."""
     by_hand: bool = False
     """Told without a key where this launch has none for it: another method, not another value."""
+    tells_resume: bool = False
+    """The dialect's keys that save and start again are told with it."""
     of_given: RemedyWords | None = None
     """Other words for a run on given answers; what is left out stays."""
     evidence: tuple[RemedyEvidence, ...] = ()
