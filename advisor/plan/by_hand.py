@@ -184,16 +184,12 @@ def _by_hand(remedy: Remedy, known: KnownAs | None, situation: Situation) -> str
             key=known.key,
         )
     if (framework := situation.now.built.natives.framework) is not None:
-        named = _of_other_versions(remedy, framework, situation)
-        title = framework.title
-        return sentences(
-            [
-                remedy.says,
-                say("No setting of {framework} that is known here carries it.", framework=title)
-                if named is None
-                else say("{framework} has {key} for it {since}.", framework=title, key=named[0], since=named[1]),
-            ]
-        )
+        elsewhere_called = _of_other_versions(remedy, framework, situation)
+        key, when = elsewhere_called or ("", "")
+        told = {"framework": framework.title, "key": key, "since": when}
+        if key:
+            return sentences((remedy.says, say("{framework} has {key} for it {since}.", **told)))
+        return sentences((remedy.says, say("No setting of {framework} that is known here carries it.", **told)))
     knob = next((k for k in situation.knowledge.knobs if k.id == remedy.knob), None)
     carries = remedy.knob
     if knob is not None:
