@@ -28,6 +28,8 @@ MANY = 2
 """Cards from which on there is something to share out."""
 WAYS = 3
 """Shown at most, of the ways in which a run that fits by count would fill its card."""
+OF_PASSES = ("log_prob", "actor_update", "critic_update", "validation")
+"""Phases in which a batch goes through the model and leaves logits."""
 _DYING = ("cause", "echo", "victim", "pointer")
 _ADDRESS = re.compile(r"\bip=([0-9A-Fa-f.:]{3,45}|[\w.-]{1,60})")
 """Ray's way of saying where a worker runs: "(pid=67842, ip=10.0.0.11, …"."""
@@ -38,12 +40,12 @@ def remarks(known: DiagnosisInputs, facts: Facts, found: tuple[Correction, ...],
     crash, run, ledger = known.crash, known.run, known.ledger
     return (
         *ledger.doubts,
-        *(_counted(known, facts, cause) if not run.quoted else ()),
+        *(_counted(known, facts, cause) if (run.settings or crash.settings) and not run.quoted else ()),
         *_victim(crash, facts),
         *_explained(ledger, found),
         *_contradiction(crash, facts),
         *_unsharded(run),
-        *_one_pass(run),
+        *(_one_pass(run) if _in_a_pass(facts) else ()),
         *_in_tokens(run, [] if "frame.attention" in facts else known.attribution),
         *_models(run, cause),
         *_algebra(run, facts),
@@ -165,6 +167,12 @@ def _unsharded(run: Run) -> Iterator[str]:
             "sharding file is given (DeepSpeed ZeRO-3, FSDP).",
             **told,
         )
+
+
+def _in_a_pass(facts: Facts) -> bool:
+    """Whether it may have died in a pass over a batch: GPU memory, as far as is known, in one of those phases."""
+    memory, phase = (facts[name].value if name in facts else None for name in ("memory", "phase"))
+    return memory in (None, "gpu", "unknown") and phase in (None, "unknown", *OF_PASSES)
 
 
 def _one_pass(run: Run) -> Iterator[str]:
