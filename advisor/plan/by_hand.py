@@ -17,6 +17,7 @@ from advisor.plan.steps import change_of, since
 from advisor.run.natives import Native
 from advisor.run.resume import keys_to_resume
 from advisor.run.run import KnobValue
+from advisor.run.values import spell
 
 QUANTIZE = "quantize-base"
 
@@ -38,7 +39,7 @@ def advice_step(remedy: Remedy, situation: Situation) -> PlanStep:
     return PlanStep(
         id=remedy.id,
         rank=0,
-        title=remedy.title if changes else _with_names(remedy, situation),
+        title=_with_names(remedy, situation, changes),
         kind=remedy.kind if remedy.kind in ("machine", "data") else "manual",
         tier=remedy.tier,
         changes=changes,
@@ -62,8 +63,12 @@ def _known_as(remedy: Remedy, situation: Situation) -> KnownAs | None:
     return next((name for name in remedy.known_as if all_hold(name.when, situation.facts) is not None), None)
 
 
-def _with_names(remedy: Remedy, situation: Situation) -> str:
-    """The title with what other frameworks call the setting, where this launch has no dialect and does not name it."""
+def _with_names(remedy: Remedy, situation: Situation, changes: tuple[Change, ...]) -> str:
+    """The title with the key that `changes` do not name: what this framework's other versions, or others, call it."""
+    framework = situation.now.built.natives.framework
+    found = None if framework is None else _of_other_versions(remedy, framework, situation)
+    if changes:
+        return remedy.title if found is None else say("{title} ({since})", title=remedy.title, since=found[1])
     if remedy.knob is None:
         return remedy.title
     if unseen_number(remedy, situation):
@@ -86,9 +91,12 @@ def _with_names(remedy: Remedy, situation: Situation) -> str:
 
 
 def _below_the_framework(remedy: Remedy, known: KnownAs | None, situation: Situation) -> tuple[Change, ...]:
-    """What changes in a launch without a dialect: the setting that bears a name of the knob, else a library's own."""
-    if situation.now.built.natives.framework is not None:
-        return ()
+    """What changes by hand: the setting of a newer version, or of a launch without a dialect the one that bears a name
+    of the knob, else a library's own.
+    """
+    framework = situation.now.built.natives.framework
+    if framework is not None:
+        return _of_a_newer_version(remedy, framework, situation)
     present = stated_by_name(remedy, situation)
     if present is None and known is not None:
         text = None if known.default is None else str(known.default)
@@ -147,6 +155,15 @@ def in_a_later_version(remedy: Remedy, situation: Situation) -> bool:
     order = [era.id for era in framework.eras]  # the newest first
     newer = frozenset(order[: order.index(natives.era)] if natives.era in order else ())
     return any(newer.intersection(fact.eras) for fact in _keys_of(remedy, framework, situation).values())
+
+
+def _of_a_newer_version(remedy: Remedy, framework: Framework, situation: Situation) -> tuple[Change, ...]:
+    """The switch as a newer version has it, where the version that is counted has none."""
+    found = _of_other_versions(remedy, framework, situation) if in_a_later_version(remedy, situation) else None
+    fact = framework.settings.get(found[0].removeprefix("--")) if found is not None else None
+    if found is None or fact is None or fact.to_knob is not None or remedy.value is None or remedy.value.to is None:
+        return ()
+    return (Change(found[0], None, spell(remedy.value.to, fact, None), how=found[1]),)
 
 
 def _keys_of(remedy: Remedy, framework: Framework, situation: Situation) -> dict[str, SettingFact]:

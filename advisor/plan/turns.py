@@ -66,10 +66,10 @@ def in_turns(steps: Sequence[PlanStep], situation: Situation, cause: Cause) -> l
 
 
 def _low_already(step: PlanStep, remedy: Remedy | None) -> bool:
-    """A share that is as low as it goes in most runs that work."""
+    """A share that the launch shows to be as low as it goes in most runs that work."""
     low = remedy.value.low if remedy is not None and remedy.value is not None else None
     old = parse_value(step.changes[0].old or "", "float")
-    return low is not None and isinstance(old, float) and old <= low
+    return low is not None and isinstance(old, float) and old <= low and stated(step)
 
 
 def stated(step: PlanStep) -> bool:

@@ -37,6 +37,7 @@ from advisor.knowledge.schema.facts import DataSetFact, GpuFact, KnobFact, Model
 from advisor.knowledge.schema.framework import (
     AlgorithmFact,
     Constraint,
+    DefaultWhen,
     EnvironmentFact,
     Era,
     Framework,
@@ -53,11 +54,11 @@ from advisor.knowledge.schema.framework import (
 
 __all__ = [
     "OWN_MARK", "Advisory", "AlgorithmFact", "Answer", "Case", "Cause", "Constraint", "CountName", "DataSetFact",
-    "EngineFigure", "EnvironmentFact", "Era", "FrameRule", "FrameTier", "Framework", "FrameworkMark", "GpuFact",
-    "Grade", "Idle", "KnobFact", "Knowledge", "KnownAs", "LogCount", "Mechanics", "MechanicsWhen", "ModelFact",
-    "NewValue", "NewestRead", "Partners", "Progress", "Provision", "Question", "RecipeFact", "Recognition",
-    "Remedy", "RemedyEvidence", "RemedyWords", "Scalar", "SettingFact", "Sharding", "ShownByFrame", "Signature",
-    "Signatures", "StatedMechanics", "Strict", "TopologyFact", "Tree", "VersionMark",
+    "DefaultWhen", "EngineFigure", "EnvironmentFact", "Era", "FrameRule", "FrameTier", "Framework", "FrameworkMark",
+    "GpuFact", "Grade", "Idle", "KnobFact", "Knowledge", "KnownAs", "LogCount", "Mechanics", "MechanicsWhen",
+    "ModelFact", "NewValue", "NewestRead", "Partners", "Progress", "Provision", "Question", "RecipeFact",
+    "Recognition", "Remedy", "RemedyEvidence", "RemedyWords", "Scalar", "SettingFact", "Sharding", "ShownByFrame",
+    "Signature", "Signatures", "StatedMechanics", "Strict", "TopologyFact", "Tree", "VersionMark",
 ]  # fmt: skip
 
 
