@@ -80,7 +80,7 @@ def test_a_lever_of_a_newer_version_is_named_with_it(planned: Planned) -> None:
     steps = planned("echo nothing\n", OOM, "--lib", "trl=0.9.6", "--model", "Qwen3-32B", *answers)
     step = steps["no-gather-to-generate"]
     assert step["title"].endswith("(from v0.15 on)")
-    assert changes(step) == {"--ds3_gather_for_generation": (None, "false")}
+    assert changes(step) == {"ds3_gather_for_generation": (None, "false")}
 
 
 def test_a_forks_folder_in_the_traceback_tells_its_keys_and_that_its_engine_has_no_pool(planned: Planned) -> None:
