@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from advisor.knowledge.schema import CountName, Framework, MechanicsWhen, ModelFact
-from advisor.language import say
+from advisor.language import mark, say
 from advisor.machine.inventory import Machine
 from advisor.run.algorithm import algorithm_of
 from advisor.run.bound import Tables, bind_natives, shipped_files, with_defaults_of_method
@@ -22,7 +22,7 @@ from advisor.run.dialect import Recognised, elsewhere, newer_than_read, version_
 from advisor.run.general import cards_of, unsharded_by
 from advisor.run.implied import stated_topology
 from advisor.run.mechanics import UNKNOWN, FilledMechanics, assumed_mechanics, mechanics_of, usual_trainer
-from advisor.run.natives import EnvironmentPrefix, Native, Natives, RunScope, default_of, native
+from advisor.run.natives import EnvironmentPrefix, Native, Natives, RunScope, default_of, gpus_of, native
 from advisor.run.recipe import recipe_of
 from advisor.run.run import Knob, ModelShape, Run, Topology, Unread
 from advisor.run.shape import bits_in_name, find_shape, match_alias, shape_by_count, without_head
@@ -95,7 +95,7 @@ def build_run(inputs: RunInputs) -> BuiltRun:
         inputs.overrides,
         with_defaults=shows_all,
         program=launch.program if launch else "",
-        launcher=_counted(launch),
+        launcher=_counted(launch, inputs.counts),
         tables=inputs.tables,
         libraries=libraries,
         shipped=shipped,
@@ -103,7 +103,7 @@ def build_run(inputs: RunInputs) -> BuiltRun:
         spelled=inputs.spelled,
     )
     spreads = launch.spreads if launch is not None else ""
-    by_launch = cards_of(launch) if framework is None and launch is not None else None
+    by_launch = cards_of(launch, _started(launch, inputs.counts)) if framework is None and launch is not None else None
     topology = read_topology(natives, inputs.machine, inputs.sized, spreads, by_launch)
     told = inputs.knobs.get("algorithm.estimator")
     algorithm = (
@@ -138,6 +138,7 @@ def build_run(inputs: RunInputs) -> BuiltRun:
     knobs = {**_knobs(natives, topology, taken=() if missing else _TAKEN_AT_DEFAULT), **inputs.knobs}
     if (size := knobs.get(_ENGINE_SIZE)) is not None and size.source == "assumed" and isinstance(size.value, int):
         topology = replace(topology, tensor_parallel=size.value)
+    told_first = (*(launch.cuts if launch is not None else ()), *_idle(launch, topology, inputs))
     unread, of_file = taken(inputs.unread, knobs, natives, mechanics)
     knobs = {**knobs, **of_file}
     knobs = {**knobs, **_quantised(name, knobs)}
@@ -159,7 +160,9 @@ def build_run(inputs: RunInputs) -> BuiltRun:
         notes=(
             *inputs.tables.once("version notes", lambda: version_notes(inputs.recognised, launch)),
             *unknown_note(unknown),
-            *_notes(framework, launch, topology, inputs.machine, shape, name, sized=inputs.sized),
+            *dict.fromkeys(
+                (*told_first, *_notes(framework, launch, topology, inputs.machine, shape, name, sized=inputs.sized))
+            ),
             *(chosen.note for chosen in _chosen(framework, natives, algorithm) if chosen.note),
         ),
         recognised_by=inputs.recognised.because,
@@ -178,8 +181,9 @@ def build_run(inputs: RunInputs) -> BuiltRun:
         undescribed=_undescribed(framework, natives, algorithm, sized=inputs.sized),
         unknown_keys=unknown,
         newest_read=framework.newest_read if framework else None,
-        cuts=launch.cuts if launch is not None else (),
+        told_first=told_first,
         lost=launch.lost if launch is not None else (),
+        maybe_lost=launch.maybe_lost if launch is not None else (),
         quoted=launch is not None and launch.partial,
         no_launch=inputs.no_launch,
         unsharded=unsharded_by(launch) if framework is None and launch is not None else "",
@@ -207,12 +211,31 @@ def _programs(launch: Launch | None) -> tuple[str, ...]:
     return (launch.program, *files[:1])
 
 
-def _counted(launch: Launch | None) -> dict[str, str]:
+def _counted(launch: Launch | None, counts: Mapping[CountName, int]) -> dict[str, str]:
     """Options of the launcher; "" for one, and for a variable of the environment, that is set to nothing known."""
     if launch is None:
         return {}
     outside = (setting.key for setting in launch.exports if not setting.resolved)
-    return {**dict.fromkeys((*launch.launcher_unread, *outside), ""), **launch.launcher}
+    usual = {} if (started := _started(launch, counts)) is None else {"--nproc_per_node": str(started)}
+    return {**usual, **dict.fromkeys((*launch.launcher_unread, *outside), ""), **launch.launcher}
+
+
+def _started(launch: Launch, counts: Mapping[CountName, int]) -> int | None:
+    """Processes of a node that start though nothing says how many, unless the log shows more of them."""
+    started = launch.processes
+    return None if started is not None and counts.get("gpus", 0) > started else started
+
+
+def _idle(launch: Launch | None, topology: Topology, inputs: RunInputs) -> tuple[str, ...]:
+    """That the launcher starts fewer processes than a node has cards, where it does so for want of an option."""
+    cards, started = gpus_of(inputs.machine), launch and _started(launch, inputs.counts)
+    if not started or cards <= started or topology.actor_gpus > started * topology.nodes:
+        return ()
+    told = mark(
+        "torchrun is given no --nproc_per_node, so it starts one process: {idle} of the {cards} cards stay idle, and "
+        "nothing is shared among them."
+    )
+    return (say(told, idle=cards - started, cards=cards),)
 
 
 def _of_framework(recognised: Recognised) -> dict[str, str]:
