@@ -19,6 +19,7 @@ from advisor.machine.measure import measure
 from advisor.machine.ray_session import end_of
 from advisor.plan.patch import values_before
 from advisor.run.agreement import agreement, same_text
+from advisor.run.counted import cards_counted, cards_seen
 from advisor.run.dialect import Recognised, recognise
 from advisor.run.natives import native
 from advisor.run.run import Knob
@@ -27,8 +28,6 @@ from advisor.script.reader import follow_module
 from advisor.units import show_bytes
 from advisor.watch.ray_logs import ends_in, of_workers, raylets_on, worker_ids
 
-A_NODE = 8
-"""Cards that a node has at most, where nobody says how many: more ranks than these are on several nodes."""
 _LONG = 32 << 20
 """Bytes of a log from which on it is told how far its reading is."""
 
@@ -196,14 +195,14 @@ def machine_for(
 ) -> Machine:
     launch = script.launches[index] if script is not None and script.launches else None
     host = crash.evidence[0].fields.get("node_total_bytes") if crash.evidence else None
-    ranks = crash.counts.get("gpus")
     return merge(
         measure(launch.interpreter if launch is not None else None),
         described_machine(asked, knowledge, tell),
         from_log(
             gpu_bytes=crash.gpu_total_bytes,
             gpu_names=crash.gpu_names,
-            gpu_count=ranks if ranks is not None and ranks <= A_NODE else None,
+            gpu_count=cards_counted(crash.counts),
+            gpus_seen=cards_seen(crash.counts),
             host_bytes=host if isinstance(host, int) else crash.host_total_bytes,
             libraries=crash.libraries,
         ),

@@ -81,16 +81,21 @@ def from_log(
     gpu_bytes: int | None = None,
     gpu_names: Sequence[str] = (),
     gpu_count: int | None = None,
+    gpus_seen: int | None = None,
     nodes: int | None = None,
     host_bytes: int | None = None,
     libraries: Mapping[str, str] | None = None,
 ) -> Machine:
-    """What a log printed of its machine; sizes in bytes. `gpu_count` None: one card stands for all."""
+    """What a log printed of its machine; sizes in bytes.
+
+    `gpu_count`: cards of a node; where it is None, a node has at least `gpus_seen` of them.
+    """
     name = clean_line(gpu_names[0], 80) if gpu_names else say("GPU in the log")
-    count = max(1, gpu_count or len(gpu_names) or 1)
+    count = gpu_count or max(1, gpus_seen or 1, len(gpu_names))
     cards = tuple(Gpu(index, name, gpu_bytes) for index in range(count)) if gpu_bytes or gpu_names else ()
     versions = {normalised(name): version for name, version in (libraries or {}).items()}
-    return _sourced(Machine(nodes=nodes, gpus=cards, host=Host(total_bytes=host_bytes), libraries=versions), "log")
+    machine = Machine(nodes, cards, Host(total_bytes=host_bytes), versions, more_gpus=bool(cards) and gpu_count is None)
+    return _sourced(machine, "log")
 
 
 def _flag(flag: str, parse: Callable[[], T]) -> T:
@@ -183,6 +188,7 @@ def merge(measured: Machine, description: Machine, log: Machine | None = None) -
     return Machine(
         nodes=next((machine.nodes for machine in order if machine.nodes is not None), None),
         gpus=gpus_of.gpus,
+        more_gpus=gpus_of.more_gpus,
         host=host,
         libraries={name: version for machine in reversed(order) for name, version in machine.libraries.items()},
         environment=next((machine.environment for machine in order if machine.environment), ""),

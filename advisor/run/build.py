@@ -16,7 +16,7 @@ from advisor.machine.inventory import Machine
 from advisor.run.algorithm import algorithm_of
 from advisor.run.bound import Tables, bind_natives, shipped_files, with_defaults_of_method
 from advisor.run.conversion import Converted, conversions, to_knob
-from advisor.run.counted import base_parameters, trained_part
+from advisor.run.counted import base_parameters, cards_counted, trained_part
 from advisor.run.derive import derive_knobs
 from advisor.run.dialect import Recognised, elsewhere, newer_than_read, version_notes
 from advisor.run.general import cards_of, unsharded_by
@@ -95,7 +95,7 @@ def build_run(inputs: RunInputs) -> BuiltRun:
         inputs.overrides,
         with_defaults=shows_all,
         program=launch.program if launch else "",
-        launcher=_counted(launch, inputs.counts),
+        launcher=_counted(launch, inputs),
         tables=inputs.tables,
         libraries=libraries,
         shipped=shipped,
@@ -211,10 +211,14 @@ def _programs(launch: Launch | None) -> tuple[str, ...]:
     return (launch.program, *files[:1])
 
 
-def _counted(launch: Launch | None, counts: Mapping[CountName, int]) -> dict[str, str]:
+def _counted(launch: Launch | None, inputs: RunInputs) -> dict[str, str]:
     """Options of the launcher; "" for one, and for a variable of the environment, that is set to nothing known."""
-    if launch is None:
+    counts = inputs.counts
+    if launch is None and not gpus_of(inputs.machine):
         return {}
+    if launch is None:  # nobody sees what starts it, but the log may count its processes
+        processes = cards_counted(counts)
+        return {"": ""} if processes is None else {"--nproc_per_node": str(processes)}
     outside = (setting.key for setting in launch.exports if not setting.resolved)
     usual = {} if (started := _started(launch, counts)) is None else {"--nproc_per_node": str(started)}
     return {**usual, **dict.fromkeys((*launch.launcher_unread, *outside), ""), **launch.launcher}
@@ -223,7 +227,8 @@ def _counted(launch: Launch | None, counts: Mapping[CountName, int]) -> dict[str
 def _started(launch: Launch, counts: Mapping[CountName, int]) -> int | None:
     """Processes of a node that start though nothing says how many, unless the log shows more of them."""
     started = launch.processes
-    return None if started is not None and counts.get("gpus", 0) > started else started
+    seen = max(counts.get("gpus", 0), counts.get("ranks", 0))
+    return None if started is not None and seen > started else started
 
 
 def _idle(launch: Launch | None, topology: Topology, inputs: RunInputs) -> tuple[str, ...]:
