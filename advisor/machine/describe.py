@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from advisor.hostile import clean_line
-from advisor.language import mark, say
-from advisor.machine.gpu_spec import KnownGpu, parse_gpus
+from advisor.language import listed, mark, say
+from advisor.machine.gpu_spec import KnownGpu, parse_gpus, unsized
 from advisor.machine.inventory import Gpu, Host, Machine, known_fields
 from advisor.machine.inventory_json import from_json
 from advisor.machine.libraries import normalised
@@ -183,7 +183,7 @@ def merge(measured: Machine, description: Machine, log: Machine | None = None) -
     if elsewhere or log.nodes is not None:  # a box can count no node but itself
         here = replace(here, nodes=None)
     order = [description, log, here] if elsewhere else [description, here, log]
-    gpus_of = next((machine for machine in order if machine.gpus), Machine())
+    gpus_of = _sized_by(log, next((machine for machine in order if machine.gpus), Machine()), description)
     host = _merged_host([machine.host for machine in order])
     return Machine(
         nodes=next((machine.nodes for machine in order if machine.nodes is not None), None),
@@ -195,8 +195,31 @@ def merge(measured: Machine, description: Machine, log: Machine | None = None) -
         driver=gpus_of.driver,
         sources=_merged_sources(order),
         members=description.members,
-        problems=(*description.problems, *_problems_here(measured, log, gpus_of, host, elsewhere), *log.problems),
+        problems=(
+            *description.problems,
+            *_strangers(description, log),
+            *_problems_here(measured, log, gpus_of, host, elsewhere),
+            *log.problems,
+        ),
     )
+
+
+def _sized_by(log: Machine, machine: Machine, description: Machine) -> Machine:
+    """The machine, with the capacity that the log prints for described cards of which nobody knows it."""
+    if machine is not description or log.gpu_bytes is None:
+        return machine
+    size = log.gpu_bytes
+    return replace(machine, gpus=tuple(g if g.total_bytes else replace(g, total_bytes=size) for g in machine.gpus))
+
+
+def _strangers(description: Machine, log: Machine) -> list[str]:
+    """A sentence on each kind of described card of which nobody knows the memory: whether the log tells it."""
+    unknown = unsized(description.gpus)
+    if not unknown or log.gpu_bytes is None:
+        return unknown
+    names = listed(dict.fromkeys(gpu.name for gpu in description.gpus if gpu.total_bytes is None))
+    told = mark("The GPU {names} is not known here; its memory is what the log prints, {size}.")
+    return [say(told, names=names, size=show_bytes(log.gpu_bytes))]
 
 
 def _ran_elsewhere(measured: Machine, description: Machine, of_run: bool) -> bool:

@@ -105,6 +105,7 @@ def build_run(inputs: RunInputs) -> BuiltRun:
     spreads = launch.spreads if launch is not None else ""
     by_launch = cards_of(launch, _started(launch, inputs.counts)) if framework is None and launch is not None else None
     topology = read_topology(natives, inputs.machine, inputs.sized, spreads, by_launch)
+    topology = topology if launch is not None else replace(topology, assumed="")
     told = inputs.knobs.get("algorithm.estimator")
     algorithm = (
         str(told.value)
@@ -220,8 +221,19 @@ def _counted(launch: Launch | None, inputs: RunInputs) -> dict[str, str]:
         processes = cards_counted(counts)
         return {"": ""} if processes is None else {"--nproc_per_node": str(processes)}
     outside = (setting.key for setting in launch.exports if not setting.resolved)
-    usual = {} if (started := _started(launch, counts)) is None else {"--nproc_per_node": str(started)}
+    started = _started(launch, counts)
+    if started is None and launch.spreads and _COUNTING.isdisjoint(launch.launcher):
+        started = cards_counted(counts)
+    usual = {} if started is None else {"--nproc_per_node": str(started)}
     return {**usual, **dict.fromkeys((*launch.launcher_unread, *outside), ""), **launch.launcher}
+
+
+_COUNTING = frozenset(
+    f"--{name.replace('_', dash)}"
+    for name in ("nproc_per_node", "num_processes", "num_gpus", "include", "gpu_ids")
+    for dash in "_-"
+)
+"""Options with which launchers are told how many processes a node has."""
 
 
 def _started(launch: Launch, counts: Mapping[CountName, int]) -> int | None:

@@ -19,6 +19,7 @@ _LAUNCH_MODULES = {
     "torch.distributed.launch": "torchrun",
     "accelerate.commands.launch": "accelerate",
     "deepspeed.launcher.runner": "deepspeed",
+    "deepspeed.launcher.launch": "deepspeed",
     **dict.fromkeys(("coverage", "cProfile", "pdb", "debugpy", "memray", "scalene", "viztracer"), "script"),
 }
 """Modules that run a program: how the program is found behind them."""

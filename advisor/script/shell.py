@@ -23,7 +23,7 @@ from advisor.script.files import Files
 from advisor.script.interpolation import interpolated
 from advisor.script.keyed import clean_value
 from advisor.script.launch import Launch
-from advisor.script.launcher import SPREADS, base, find_launcher, is_engine
+from advisor.script.launcher import SPREADS, base, find_launcher, is_engine, is_other_work, only_asks
 from advisor.script.literal import Target, Uses, target
 
 _LONGEST_VALUE = 100_000
@@ -173,7 +173,12 @@ def _find_launches(reading: ShellReading, base: Path) -> None:
     configured = [
         (command, found) for command, found in programs if config_files.is_given(reading.files, command, found, base)
     ]
-    for command, found in training or engines or configured:
+    launched = [
+        (command, found)
+        for command, found in programs
+        if found.program and _starts_ranks(command, found) and not is_other_work(found.program)
+    ]
+    for command, found in training or engines or configured or launched:
         rounds.setdefault(_origin(command), []).append(command.number)
         environment = tuple(sorted((name, joined(value)) for name, value in command.environment.items()))
         identity = (_origin(command), tuple(shown(item) for item in command.fields), environment)
@@ -186,6 +191,13 @@ def _find_launches(reading: ShellReading, base: Path) -> None:
         empty = Launch(len(reading.launches), found.program, (), {}, ())
         reading.launches.append(ShellLaunch(command, found, arguments, empty, group))
     reading.launches[:] = [_complete(reading, launch, base) for launch in reading.launches]
+
+
+def _starts_ranks(command: TracedCommand, found: LauncherMatch) -> bool:
+    """Whether a launcher of ranks starts the program with settings: what it is called does not matter then."""
+    words = [shown(item) for item in command.fields]
+    by_launcher = found.processes is not None or any(base(word) in SPREADS for word in words[: found.arguments])
+    return by_launcher and len(words) > found.arguments and not only_asks(words, found)
 
 
 def _origin(command: TracedCommand) -> tuple[int, int]:
@@ -377,7 +389,7 @@ def _not_exported(reading: ShellReading, command: TracedCommand) -> list[str]:
 
 
 def _of_engine(found: LauncherMatch) -> tuple[str, ...]:
-    if found.trains:
+    if found.trains or not is_engine(found.program):
         return ()
     return (
         say("{program} runs the rollout engine alone; the training is another command.", program=clean(found.program)),

@@ -268,3 +268,24 @@ def test_a_program_that_is_asked_for_its_help_or_version_trains_nothing(read: Re
 @pytest.mark.parametrize("given", ["--version v1", "-h 8", "--n 1 --helper x"])
 def test_an_option_of_that_name_with_a_value_is_a_setting(read: Read, given: str) -> None:
     assert [launch.program for launch in read(f"python train.py {given} --model m\n").launches] == ["train.py"]
+
+
+OWN = "--output_dir o --per_device_train_batch_size 4"
+
+
+@pytest.mark.parametrize("launcher", ["torchrun --nproc_per_node 4", "deepspeed", "accelerate launch", "srun python"])
+def test_what_a_launcher_of_ranks_starts_is_the_launch_whatever_its_name(read: Read, launcher: str) -> None:
+    (launch,) = read(f"python convert.py --a 1\n{launcher} run_clm.py {OWN}\n").launches
+    assert (launch.program, launch.partial, launch.notes) == ("run_clm.py", False, ())
+
+
+@pytest.mark.parametrize(
+    "text", [f"torchrun convert_hf.py {OWN}", "torchrun run_clm.py", "deepspeed run_clm.py --help"]
+)
+def test_other_work_and_questions_of_a_launcher_are_no_launch(read: Read, text: str) -> None:
+    assert not [launch for launch in read(text + "\n").launches if launch.argv]
+
+
+def test_a_named_training_stands_before_what_else_a_launcher_starts(read: Read) -> None:
+    script = read(f"torchrun run_clm.py {OWN}\ntorchrun train.py --model m\n")
+    assert [launch.program for launch in script.launches] == ["train.py"]
