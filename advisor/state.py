@@ -42,6 +42,7 @@ from advisor.plan.solve import finish, make_plan
 from advisor.request import (
     SessionRequest,
     earlier_run,
+    logged_launch,
     other_launches,
 )
 from advisor.run.bound import keys_of_knobs
@@ -119,7 +120,7 @@ def state_of(
     measured = measured_in(asked.record) if asked.record is not None else None
     crash = _died_all_the_same(with_phase(crash, measured), answers)
     knowledge = replace(knowledge, tree=tree_of(vendor_of(crash, machine, knowledge.gpus), knowledge.tree))
-    launch = script.launches[index] if script is not None and script.launches else None
+    launch = script.launches[index] if script is not None and script.launches else logged_launch(crash)
     recognised = with_answered_version(
         _answered_dialect(recognised, answers, knowledge, machine, launch, crash), answers
     )

@@ -8,6 +8,7 @@ from typing import Literal
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from advisor.crash.command_lines import PrintedCommand
 from advisor.knowledge.schema import CountName
 from advisor.language import mark, say
 from advisor.words import Memory, Phase, Verdict
@@ -98,7 +99,9 @@ class Crash(Struct, frozen=True):
     gpu_names: tuple[str, ...] = ()
     gpu_total_bytes: int | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
-    """Native keys the log itself prints resolved (config dump, `Error executing job with overrides`, `set -x`)."""
+    """Native keys the log itself prints resolved (config dump, `Error executing job with overrides`, a command)."""
+    command: PrintedCommand | None = None
+    """The command that started the run, where the log prints it."""
     engine_figures: Mapping[str, str] = field(default_factory=dict)
     """Knobs in force by the own lines of engines and libraries, whatever the framework calls them."""
     counts: Mapping[CountName, int] = field(default_factory=dict)

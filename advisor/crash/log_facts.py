@@ -95,10 +95,13 @@ def counts_in(text: str, marks: Sequence[LogCount]) -> dict[CountName, int]:
     """What libraries count of the run; the first mark of each count that the text bears, at its first line."""
     found: dict[CountName, int] = {}
     for mark, lines in zip(marks, lines_with(text, [mark.within for mark in marks]), strict=True):
-        match = first_match(mark.pattern, lines)
-        if match and (number := round(float(match.group(1).replace(",", "")) * mark.unit)) > 0:
-            found.setdefault(mark.count, number)
-    return found
+        if mark.index:
+            indices = (int(one[one.lastindex or 1]) for line in lines for one in re.finditer(mark.pattern, line))
+            if highest := max(indices, default=0):  # the first alone tells of no other
+                found[mark.count] = max(found.get(mark.count, 0), highest + 1)
+        elif match := first_match(mark.pattern, lines):
+            found.setdefault(mark.count, round(float(match.group(1).replace(",", "")) * mark.unit))
+    return {count: number for count, number in found.items() if number > 0}
 
 
 def pip_lines(lines: Iterable[LogLine]) -> dict[str, str]:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from advisor.crash.command_lines import commands_in
 from advisor.crash.config_dump import settings_in
 from advisor.crash.evidence import Crash, Evidence, TopUser, stopped_without_a_word
 from advisor.crash.finds import FAILURES, Find, LogFind, as_evidence, deduplicated, victims
@@ -203,6 +204,7 @@ class _CrashReader:
         # of a setting printed twice the first one counts: the lines of the run that is judged come first
         own_first = sorted(self._every_line(), key=lambda at: not self.run.lines.covers(at[0], at[1].number))
         marks = self.signatures
+        printed = [line for _, line in own_first]
         return Crash(
             verdict=judgement.verdict,
             memory=memory,
@@ -215,7 +217,8 @@ class _CrashReader:
             libraries={**pip_lines(line for _, line in self._every_line()), **libraries_in(self.text, marks.versions)},
             gpu_names=gpu_names_in(self.text),
             gpu_total_bytes=_gpu_total(self.run.placed),
-            settings=settings_in([line for _, line in own_first]),
+            settings=settings_in(printed),
+            command=next(commands_in(printed), None),
             engine_figures=engine_figures_in(self.text, marks.engine_figures),
             counts=counts_in(self.text, marks.counts),
             host_total_bytes=_host_total(self.placed),

@@ -220,10 +220,11 @@ def _run_facts(run: Run) -> dict[str, Fact]:
         facts["model"] = Fact(run.model.name, "script", run.model.note)
         facts["model.parameters"] = Fact(run.model.parameters, "script", run.model.note)
     facts.update(_mechanism_facts(run))
-    if run.framework != "unknown" and run.topology.known and run.topology.actor_gpus == 1:
+    known = run.framework != "unknown" or bool(run.unsharded)
+    if known and run.topology.known and run.topology.actor_gpus == 1:
         facts["one_process"] = Fact(True, "script", say("the launch starts one process"))
     cards = run.topology.nodes * run.topology.gpus_per_node
-    if "one_process" in facts and run.recipe.answers == "given" and cards > max(1, run.topology.process_gpus):
+    if "one_process" in facts and run.recipe.answers != "generated" and cards > max(1, run.topology.process_gpus):
         facts["idle_cards"] = Fact(True, "script", say("the launch starts one process for {cards} cards", cards=cards))
     if run.topology.known:
         facts["gpus"] = Fact(run.topology.actor_gpus, "script", say("the launch's topology"))

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from advisor.hostile import clean_line
-from advisor.language import mark, say
-from advisor.machine.gpu_spec import KnownGpu, parse_gpus
+from advisor.language import listed, mark, say
+from advisor.machine.gpu_spec import KnownGpu, parse_gpus, unsized
 from advisor.machine.inventory import Gpu, Host, Machine, known_fields
 from advisor.machine.inventory_json import from_json
 from advisor.machine.libraries import normalised
@@ -81,16 +81,21 @@ def from_log(
     gpu_bytes: int | None = None,
     gpu_names: Sequence[str] = (),
     gpu_count: int | None = None,
+    gpus_seen: int | None = None,
     nodes: int | None = None,
     host_bytes: int | None = None,
     libraries: Mapping[str, str] | None = None,
 ) -> Machine:
-    """What a log printed of its machine; sizes in bytes. `gpu_count` None: one card stands for all."""
+    """What a log printed of its machine; sizes in bytes.
+
+    `gpu_count`: cards of a node; where it is None, a node has at least `gpus_seen` of them.
+    """
     name = clean_line(gpu_names[0], 80) if gpu_names else say("GPU in the log")
-    count = max(1, gpu_count or len(gpu_names) or 1)
+    count = gpu_count or max(1, gpus_seen or 1, len(gpu_names))
     cards = tuple(Gpu(index, name, gpu_bytes) for index in range(count)) if gpu_bytes or gpu_names else ()
     versions = {normalised(name): version for name, version in (libraries or {}).items()}
-    return _sourced(Machine(nodes=nodes, gpus=cards, host=Host(total_bytes=host_bytes), libraries=versions), "log")
+    machine = Machine(nodes, cards, Host(total_bytes=host_bytes), versions, more_gpus=bool(cards) and gpu_count is None)
+    return _sourced(machine, "log")
 
 
 def _flag(flag: str, parse: Callable[[], T]) -> T:
@@ -178,19 +183,43 @@ def merge(measured: Machine, description: Machine, log: Machine | None = None) -
     if elsewhere or log.nodes is not None:  # a box can count no node but itself
         here = replace(here, nodes=None)
     order = [description, log, here] if elsewhere else [description, here, log]
-    gpus_of = next((machine for machine in order if machine.gpus), Machine())
+    gpus_of = _sized_by(log, next((machine for machine in order if machine.gpus), Machine()), description)
     host = _merged_host([machine.host for machine in order])
     return Machine(
         nodes=next((machine.nodes for machine in order if machine.nodes is not None), None),
         gpus=gpus_of.gpus,
+        more_gpus=gpus_of.more_gpus,
         host=host,
         libraries={name: version for machine in reversed(order) for name, version in machine.libraries.items()},
         environment=next((machine.environment for machine in order if machine.environment), ""),
         driver=gpus_of.driver,
         sources=_merged_sources(order),
         members=description.members,
-        problems=(*description.problems, *_problems_here(measured, log, gpus_of, host, elsewhere), *log.problems),
+        problems=(
+            *description.problems,
+            *_strangers(description, log),
+            *_problems_here(measured, log, gpus_of, host, elsewhere),
+            *log.problems,
+        ),
     )
+
+
+def _sized_by(log: Machine, machine: Machine, description: Machine) -> Machine:
+    """The machine, with the capacity that the log prints for described cards of which nobody knows it."""
+    if machine is not description or log.gpu_bytes is None:
+        return machine
+    size = log.gpu_bytes
+    return replace(machine, gpus=tuple(g if g.total_bytes else replace(g, total_bytes=size) for g in machine.gpus))
+
+
+def _strangers(description: Machine, log: Machine) -> list[str]:
+    """A sentence on each kind of described card of which nobody knows the memory: whether the log tells it."""
+    unknown = unsized(description.gpus)
+    if not unknown or log.gpu_bytes is None:
+        return unknown
+    names = listed(dict.fromkeys(gpu.name for gpu in description.gpus if gpu.total_bytes is None))
+    told = mark("The GPU {names} is not known here; its memory is what the log prints, {size}.")
+    return [say(told, names=names, size=show_bytes(log.gpu_bytes))]
 
 
 def _ran_elsewhere(measured: Machine, description: Machine, of_run: bool) -> bool:

@@ -20,6 +20,8 @@ _COUNT_BEHIND = re.compile(
 )  # two digits: the X of "RTX 4090" is no count
 _SIZE = re.compile(r"(?<![a-z0-9.])(\d+(?:\.\d+)?)\s*(gib|gb|g|mib|mb|tib|tb)\b", re.IGNORECASE)
 _SIZE_GLUED = re.compile(r"(\d+(?:\.\d+)?)\s*(gib|gb)\b", re.IGNORECASE)
+_NUMBERED = re.compile(r"[A-Za-z]\s*-?\d")
+"""What the name of a card has; a word without a number is more likely a slip."""
 _MAKERS = {"nvidia", "tesla", "geforce", "amd", "instinct", "huawei", "ascend", "gpu"}
 _FORMS = {"sxm", "sxm2", "sxm3", "sxm4", "sxm5", "sxm6", "pcie", "pci", "nvl", "oam", "rtx"}
 _FORMS |= {"hbm", "hbm2", "hbm2e", "hbm3", "hbm3e", "gddr6", "gddr7"}
@@ -34,6 +36,7 @@ _TOO_SMALL = mark("{name!r} is too small for a GPU; write it like {examples}")
 _TOO_MANY = mark("{count} GPUs on one node are too many: give those of one node, and --nodes for the rest")
 _NO_BYTES = mark("gpus[{place}].total_bytes must be a positive whole number of bytes, not {size!r}")
 _STRANGER = mark("the GPU {name!r} is not known: add its memory, like {name}-24GB; known forms: {examples}")
+"""Asked for where nothing else tells the memory of a card."""
 _ASSUMED = mark("Its memory was not given ({names}); {name} is assumed, name the other if it is that.")
 
 
@@ -53,8 +56,8 @@ class KnownGpu(Protocol):
 def parse_gpus(text: str, gpus: Sequence[KnownGpu]) -> tuple[Gpu, ...]:
     """The cards of one node: "8xA100-40GB", "4xH100", "h20", "1xNVIDIA A100-SXM4-80GB", or several with commas.
 
-    A known card gets the memory that programs see on it; an unknown name needs a size and gets exactly that. Raises
-    ValueError with a sentence and examples.
+    A known card gets the memory that programs see on it; an unknown name gets the size beside it, and none without.
+    Raises ValueError with a sentence and examples.
     """
     cards: list[Gpu] = []
     for part in text.split(","):
@@ -65,12 +68,25 @@ def parse_gpus(text: str, gpus: Sequence[KnownGpu]) -> tuple[Gpu, ...]:
 
 
 def gpus_from(value: object, gpus: Sequence[KnownGpu]) -> tuple[Gpu, ...]:
-    """Cards as a run file gives them: a text for `parse_gpus`, or a list of {name, total_bytes}. Raises ValueError."""
-    if isinstance(value, str):
-        return parse_gpus(value, gpus)
-    if not isinstance(value, list) or not value:
+    """Cards as a run file gives them: a text for `parse_gpus`, or a list of {name, total_bytes}. Raises ValueError,
+    also where nothing tells how much memory one has.
+    """
+    if not isinstance(value, str) and (not isinstance(value, list) or not value):
         raise ValueError(say(_NO_GPUS, examples=EXAMPLES))
-    return tuple(_from_entry(place, entry, gpus) for place, entry in enumerate(value))
+    cards = (
+        parse_gpus(value, gpus)
+        if isinstance(value, str)
+        else tuple(_from_entry(place, entry, gpus) for place, entry in enumerate(value))
+    )
+    if strangers := unsized(cards):
+        raise ValueError(strangers[0])
+    return cards
+
+
+def unsized(cards: Sequence[Gpu]) -> list[str]:
+    """A sentence on each kind of card of which nothing tells the memory."""
+    names = dict.fromkeys(card.name for card in cards if card.total_bytes is None)
+    return [say(_STRANGER, name=name, examples=EXAMPLES) for name in names]
 
 
 def _from_entry(place: int, entry: object, gpus: Sequence[KnownGpu]) -> Gpu:
@@ -112,8 +128,10 @@ def _gpu(index: int, name: str, gpus: Sequence[KnownGpu]) -> Gpu:
             return Gpu(index, shown, size)
         nearest = min(near, key=lambda card: abs(card.total_bytes - size))
         return Gpu(index, nearest.name, nearest.total_bytes)
-    if not matches:
+    if not matches and not _NUMBERED.search(shown):
         raise ValueError(say(_STRANGER, name=shown, examples=EXAMPLES))
+    if not matches:
+        return Gpu(index, shown, None)
     smallest = min(matches, key=lambda card: card.total_bytes)
     names = sorted({card.name for card in matches})
     assumed = say(_ASSUMED, names=say(" or ").join(names), name=smallest.name) if len(names) > 1 else ""

@@ -111,6 +111,8 @@ class Machine:
     """The nodes this was joined from, each with its name; () for a single one."""
     name: str = ""
     """What the node is called."""
+    more_gpus: bool = False
+    """`gpus` are those that a log names: a node may have more."""
 
     @property
     def usable(self) -> tuple[Gpu, ...]:

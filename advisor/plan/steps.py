@@ -53,13 +53,9 @@ def step_of(proposal: Proposal, situation: Situation, selected: bool) -> PlanSte
 
 
 def mending_step(situation: Situation) -> PlanStep | None:
-    """The step that gives the program what its command loses in bash, or may lose; else None.
-
-    A single line without its backslash may be so in the file that ran; several went where the text was pasted.
-    """
+    """The step that gives the program what its command loses in bash, or may lose; else None."""
     run = situation.now.run
-    maybe = run.cuts if len(run.cuts) == 1 and not run.quoted else ()
-    lost = run.lost or maybe
+    lost = run.lost or (() if run.quoted else run.maybe_lost)
     if not lost:
         return None
     out = say("Take the comment out of the command first")

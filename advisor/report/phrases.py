@@ -235,7 +235,9 @@ def _cards(machine: Machine, asked: int | None) -> str:
         return say("{count} GPUs of unknown size", count=asked) if asked else say("no GPU known")
     names = sorted({gpu.name for gpu in machine.usable})
     told = {"count": len(machine.usable), "names": " / ".join(names), "size": show_bytes(machine.gpu_bytes)}
-    return say("{count} × {names} ({size})", **told)
+    if machine.more_gpus and len(machine.usable) == 1:
+        return say("{names} ({size}), number not known", **told)
+    return say("at least {count} × {names} ({size})" if machine.more_gpus else "{count} × {names} ({size})", **told)
 
 
 def because(step: QuestionStep) -> str:

@@ -203,10 +203,12 @@ class Run(Struct, frozen=True):
     """Keys of the launch that no version of the framework has."""
     newest_read: NewestRead | None = None
     """Up to where the dialect was read upstream; None: it has no releases, or there is no dialect."""
-    cuts: tuple[str, ...] = ()
-    """Sentences on what the text of the launch loses; they stand among the notes, too."""
+    told_first: tuple[str, ...] = ()
+    """Sentences on the launch as a whole: what its text loses, cards that it leaves idle. They are among the notes."""
     lost: tuple[str, ...] = ()
     """Those of them that tell what the program was not given, although the text holds it."""
+    maybe_lost: tuple[str, ...] = ()
+    """That of them on the only line that ends the command too early: the file that ran may be so, too."""
     quoted: bool = False
     """Only a part of the launch was given."""
     no_launch: str = ""

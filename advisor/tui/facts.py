@@ -48,6 +48,8 @@ def gpu_words(machine: Machine) -> str:
     name = machine.usable[0].name.removeprefix("NVIDIA ")
     sized = _SIZED.search(name) is not None
     cards = f"{len(machine.usable)} × {name}" + ("" if sized else f" {size(machine.gpu_bytes)}")
+    if machine.more_gpus:
+        return say("at least {cards}", cards=cards)
     return say("{nodes} nodes, each {cards}", nodes=machine.nodes, cards=cards) if (machine.nodes or 1) > 1 else cards
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.machine.gpu_spec import gpus_from, parse_gpus
+from advisor.machine.gpu_spec import gpus_from, parse_gpus, unsized
 from advisor.machine.inventory import Gpu
 from advisor.units import GIB
 
@@ -71,6 +71,16 @@ def test_what_cannot_be_understood_is_refused_with_examples(text: str):
         parse_gpus(text, FACTS)
 
 
+@pytest.mark.parametrize("text", ["2xB999", "2x Zeta 910X", "2xnpu-77"])
+def test_an_unknown_name_with_a_number_is_a_card_of_unknown_memory(text: str):
+    cards = parse_gpus(text, FACTS)
+    assert [card.total_bytes for card in cards] == [None, None]
+    (told,) = unsized(cards)
+    assert "add its memory" in told
+    with pytest.raises(ValueError, match="add its memory"):
+        gpus_from(text, FACTS)
+
+
 def test_too_many_cards_for_a_node_point_to_nodes():
     with pytest.raises(ValueError, match="--nodes"):
         parse_gpus("1000xT4,1000xT4", FACTS)
@@ -90,7 +100,7 @@ def test_any_text_gives_cards_or_one_clean_sentence(text: str):
     if isinstance(answer, str):
         assert not set(answer) & set("\n\x1b\x07\x9b")
     else:
-        assert all(gpu.total_bytes for gpu in answer)
+        assert all(gpu.total_bytes or gpu.name for gpu in answer)
 
 
 def test_run_files_give_text_or_a_list():
