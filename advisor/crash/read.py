@@ -191,8 +191,8 @@ class _CrashReader:
         among, frame = open_phases(cause, trace, self.rules) if phase == "unknown" else ((), "")
         if among:
             because = say("{frame}: part of {phases}; its caller is not shown", frame=frame, phases=both(among))
-        judgement = in_phase(judgement, phase, trace)
-        memory = judgement.memory
+        judgement = in_phase(judgement, phase, trace, self.signatures.signatures)
+        cause, memory = judgement.cause, judgement.memory
         evidence = self._evidence(judgement, users, rows, last)
         if cause is not None:
             memory = memory_by_frames(memory, cause.id, trace)
@@ -291,7 +291,8 @@ class _CrashReader:
             first.extend(victims(first[0], users))
         if witness is not None:
             first[:] = [replace(first[0], role="cause"), as_evidence(witness, self.names), *first[1:]]
-        others = [one for one in self.run.placed if one is not cause and one is not witness]
+        known = {one.place for one in (cause, witness) if one is not None}
+        others = [one for one in self.run.placed if one.place not in known]
         rest = deduplicated(others, cause, self.names, first)
         rest += [replace(one, role="warning") for one in deduplicated(self.run.outlived, None, self.names, [])]
         if last is not None and all(one.line != last[0].number for one in (*first, *rest)):

@@ -28,6 +28,8 @@ TOLD = {("host_growth", "yes"): ("host.grows", True), ("course", "grows"): ("gpu
         ("first_step", "yes"): ("first_step", True), ("first_step", "no"): ("first_step", False)}  # fmt: skip
 """Answers that are facts for whatever else asks: advisories, which are checked before the walk, and other questions."""
 
+PLACE = "full_place"
+"""A question whose answer is a fact, whether or not its turn comes."""
 ENDINGS = ("ended", "seen")
 """Two questions about one thing, how it ended: an answer to the one is an answer to the other."""
 
@@ -54,6 +56,8 @@ def diagnose(
         ending = "killed"
     if ending is not None:
         facts["ended"] = Fact(ending, "user", say("you said so"))
+    if answers.get(PLACE, UNKNOWN) != UNKNOWN:
+        facts[PLACE] = Fact(answers[PLACE], "user", say("you said so"))
     for name in RETOLD:
         if name in answers:
             retell(facts, name, answers[name])
@@ -80,6 +84,7 @@ def diagnose(
         cases=tuple(m.match for m in matched[:3]),
         advisories=advice_of(worries),
         remarks=remarks(known, facts, found, cause.id),
+        is_verdict=cause.is_verdict,
         record_next_time=" ".join(cause.record_next_time.split()),
         open_questions=tuple(step.question for step in walked.steps if step.answer == UNKNOWN),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 
@@ -43,6 +44,30 @@ DOMINATES, MINOR = 0.5, 0.1
 victim that held less than a tenth of what was in use (judgement)."""
 BELOW_RAM = 0.95
 """A limit so far below the RAM was set by somebody; less is what the kernel itself keeps (judgement)."""
+
+
+DISKS = ("enospc", "enospc-disk", "disk-full", "disk-quota", "file-write-failed", "disk-nearly-full")
+"""Signatures of a disk that is full, or nearly."""
+WRITTEN = (
+    (
+        "ray",
+        re.compile(r"/ray/session|outofdiskerror|local disk is full"),
+        re.compile(r"ray/_private/external_storage"),
+    ),
+    (
+        "data",
+        re.compile(r"huggingface|/datasets?/|\.arrow|/\.cache/"),
+        re.compile(r"(?:^|/)(?:datasets|pyarrow|huggingface_hub)/"),
+    ),
+    (
+        "checkpoint",
+        re.compile(r"checkpoint|global_step|ckpt|\.safetensors|optim\w*\.pt|inline_container"),
+        re.compile(
+            r"safetensors/|torch/serialization|torch/distributed/checkpoint|save_(?:checkpoint|model|pretrained)"
+        ),
+    ),
+)
+"""What a disk was written with: by the path that a line names, and by frames (datasets, safetensors, torch, Ray)."""
 
 
 class DiagnosisInputs(Struct, frozen=True):
@@ -110,6 +135,7 @@ def _crash_facts(crash: Crash) -> dict[str, Fact]:
     for number, evidence in enumerate(crash.evidence):
         facts.setdefault(f"line.{evidence.signature}", Fact(True, "log", _line(evidence), (number,)))
     facts.update(_shared_memory(crash.evidence))
+    facts.update(_full_disk(crash))
     if crash.frames:
         facts.update(frame_facts(crash.frames))
         facts.update(backend_facts(crash.frames))
@@ -137,6 +163,21 @@ def _shared_memory(evidence: Sequence[Evidence]) -> dict[str, Fact]:
             whole = f"{size:g}{one.fields.get('unit')}"
             because = say("df: {percent:g}% of {size} in use ({line})", percent=percent, size=whole, line=_line(one))
             return {"shm.roomy": Fact(large and percent < ROOMY_PERCENT, "log", because, (number,))}
+    return {}
+
+
+def _full_disk(crash: Crash) -> dict[str, Fact]:
+    """What was being written to the disk that was full: by the path in the line, the frames, or the phase."""
+    for number, one in enumerate(crash.evidence):
+        if one.signature not in DISKS:
+            continue
+        path = str(one.fields.get("path") or one.fields.get("path_") or one.text).lower()
+        frames = " ".join(f"{frame.file}:{frame.function}" for frame in crash.frames) if number == 0 else ""
+        for holds, by_path, by_frame in WRITTEN:
+            if by_path.search(path) or by_frame.search(frames):
+                return {"disk.holds": Fact(holds, "log", _line(one), (number,))}
+        if crash.phase == "checkpoint":
+            return {"disk.holds": Fact("checkpoint", "log", crash.phase_because, (number,))}
     return {}
 
 

@@ -19,11 +19,11 @@ RUN_NAMES = frozenset({
 })  # fmt: skip
 """What every expression of a dialect knows beside the dialect's keys, $VARIABLES, --options and the knobs."""
 FACTS = frozenset({
-    "advisory.checked", "algorithm", "attribution", "batch.binds", "colocated", "cpu_adam", "ended",
+    "advisory.checked", "algorithm", "attribution", "batch.binds", "colocated", "cpu_adam", "disk.holds", "ended",
     "engine.free_share", "engine.share", "era", "experts", "failed", "first_step", "frame.attention", "frame.bucket",
     "frame.engine", "frame.engine_weights", "frame.gather", "frame.gathers_all", "frame.logits", "frame.logits_cast",
-    "frame.loads", "frame.pins", "frame.wakes",
-    "framework", "gathered_weights.share", "gpu.empty", "gpu.fragmented", "gpu.free_exceeds_request",
+    "frame.loads", "frame.matmul", "frame.pins", "frame.wakes",
+    "framework", "full_place", "gathered_weights.share", "gpu.empty", "gpu.fragmented", "gpu.free_exceeds_request",
     "gpu.grows", "gpu.missing_share", "gpu.name", "gpu.others_bytes", "gpu.others_dominate", "gpu.others_engine",
     "gpu.others_most", "gpu.others_share", "gpu.total_bytes", "gpu.tried_bytes", "gpus", "gradient_checkpointing",
     "has_critic", "host.beyond_states", "host.driver_large", "host.grows", "host.held_by", "host.largest",
@@ -39,7 +39,8 @@ FACTS = frozenset({
 """Facts that a condition may ask; besides them knob.KNOB, library.NAME, line.SIGNATURE, advisory.cause.CAUSE and
 advisory.clear.CAUSE."""
 NAMING_FACTS = frozenset({
-    "algorithm", "attribution", "ended", "era", "frame.engine", "framework", "gpu.name", "host.held_by",
+    "algorithm", "attribution", "disk.holds", "ended", "era", "frame.engine", "framework", "full_place",
+    "gpu.name", "host.held_by",
     "host.largest", "host.top_user", "ledger.largest", "memory", "model", "phase", "signature", "trainer", "verdict",
 })  # fmt: skip
 """Facts that are a name, never true or false: a condition says what they are to be."""
