@@ -28,8 +28,8 @@ TOLD = {("host_growth", "yes"): ("host.grows", True), ("course", "grows"): ("gpu
         ("first_step", "yes"): ("first_step", True), ("first_step", "no"): ("first_step", False)}  # fmt: skip
 """Answers that are facts for whatever else asks: advisories, which are checked before the walk, and other questions."""
 
-PLACE = "full_place"
-"""A question whose answer is a fact, whether or not its turn comes."""
+TABLE_TELLS = ("host_holder", "what_grows")
+"""Questions that Ray's table of memory users answers."""
 ENDINGS = ("ended", "seen")
 """Two questions about one thing, how it ended: an answer to the one is an answer to the other."""
 
@@ -56,8 +56,9 @@ def diagnose(
         ending = "killed"
     if ending is not None:
         facts["ended"] = Fact(ending, "user", say("you said so"))
-    if answers.get(PLACE, UNKNOWN) != UNKNOWN:
-        facts[PLACE] = Fact(answers[PLACE], "user", say("you said so"))
+    for name, answer in answers.items():
+        if answer != UNKNOWN:
+            facts[f"answer.{name}"] = Fact(answer, "user", say("you said so"))
     for name in RETOLD:
         if name in answers:
             retell(facts, name, answers[name])
@@ -70,7 +71,7 @@ def diagnose(
     walked = _walked(knowledge.tree, facts, answers, known, proved)
     matched = match_cases(knowledge.cases, facts, known.run, knowledge.own_cases)
     cause = walked.cause
-    path = tuple(_suspecting(step, worries, facts) for step in walked.steps)
+    path = tuple(_with_command(_suspecting(step, worries, facts), known.crash) for step in walked.steps)
     diagnosis = Diagnosis(
         cause=cause.id,
         title=cause.title,
@@ -98,6 +99,14 @@ def _suspecting(step: QuestionStep, worries: tuple[Concern, ...], facts: Mapping
         return step
     told = (suspicion(one, facts) for one in suspected[:2])
     return replace(step, if_unknown=sentences((step.if_unknown, *told)))
+
+
+def _with_command(step: QuestionStep, crash: Crash) -> QuestionStep:
+    """An open question that Ray's table of memory users answers, with the command by which the log says to read it."""
+    if step.answer != UNKNOWN or step.question not in TABLE_TELLS or not crash.table_command:
+        return step
+    how = say("`{command}`, which the log itself names, prints who held the RAM.", command=crash.table_command)
+    return replace(step, if_unknown=sentences((how, step.if_unknown)))
 
 
 def _walked(

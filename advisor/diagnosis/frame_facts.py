@@ -37,6 +37,8 @@ BUCKET = re.compile(
 BUCKET_FUNCTION = re.compile(
     r"ipg_bucket|allreduce_bucket|reduce_bucket|_reduce_.*bucket|allocate_bucket|flatten_bucket"
 )
+PASS = re.compile(r"^(?:forward|backward|\w*call_impl|\w*run_backward|checkpoint)$")
+"""Functions of torch that compute a pass of the model or its gradients; nothing is loaded inside them."""
 MATMUL = re.compile(
     r"\bF\.linear\(|\btorch\.(?:_C\._nn\.linear|matmul|mm|bmm|addmm|baddbmm|einsum)\(|\w @ \w|dispatch_unquantized_gemm"
 )
@@ -63,7 +65,7 @@ NEAREST = 2
 
 
 def frame_facts(frames: Sequence[Frame]) -> dict[str, Fact]:
-    """frame.attention, .matmul, .gather, .gathers_all, .bucket, .wakes, .pins, .loads, .logits, .engine(_weights).
+    """frame.attention, .pass, .matmul, .pins, .gather(s_all), .bucket, .wakes, .loads, .logits, .engine(_weights).
 
     `frames`: not empty.
     """
@@ -72,6 +74,7 @@ def frame_facts(frames: Sequence[Frame]) -> dict[str, Fact]:
     product = next((frame for frame in near if _is_product(frame)), None)
     facts = {
         "frame.gather": _true(gathers[-1]) if gathers else Fact(False, "log", _frame(frames[-1])),
+        "frame.pass": _pass(frames),
         "frame.matmul": _true(product) if product is not None else Fact(False, "log", _frame(frames[-1])),
     }
     for name, found in {
@@ -102,6 +105,20 @@ def _gathers_all(frames: Sequence[Frame]) -> Frame | None:
 def _is_bucket(frame: Frame) -> bool:
     ours = DEEPSPEED in frame.file or "/megatron/" in frame.file
     return BUCKET.search(frame.text) is not None or (ours and BUCKET_FUNCTION.search(frame.function) is not None)
+
+
+def _pass(frames: Sequence[Frame]) -> Fact:
+    """Whether the trainer's model was computing when it failed; an engine computes while it starts, too."""
+    within = next((frame for frame in reversed(frames) if _computes(frame)), None)
+    loading = any(LOADS.match(frame.function) for frame in frames)
+    if within is None or loading or _engine(frames):
+        return Fact(False, "log", _frame(frames[-1]))
+    return _true(within)
+
+
+def _computes(frame: Frame) -> bool:
+    saves = frame.function == "checkpoint" and not frame.file.endswith("utils/checkpoint.py")
+    return (PASS.match(frame.function) is not None and not saves) or "F.linear(" in frame.text
 
 
 def _is_product(frame: Frame) -> bool:

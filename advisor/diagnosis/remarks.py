@@ -46,7 +46,7 @@ def remarks(known: DiagnosisInputs, facts: Facts, found: tuple[Correction, ...],
         *_explained(ledger, found),
         *_contradiction(crash, facts),
         *_unsharded(run),
-        *_one_pass(run),
+        *(_one_pass(run) if _of_card(facts) else ()),
         *_in_tokens(run, [] if "frame.attention" in facts else known.attribution),
         *_models(run, cause),
         *_algebra(run, facts),
@@ -184,6 +184,12 @@ def _unsharded(run: Run) -> Iterator[str]:
             "sharding file is given (DeepSpeed ZeRO-3, FSDP).",
             **told,
         )
+
+
+def _of_card(facts: Facts) -> bool:
+    """Whether the card may be what ran out."""
+    memory = facts.get("memory")
+    return memory is None or memory.value == "gpu"
 
 
 def _one_pass(run: Run) -> Iterator[str]:

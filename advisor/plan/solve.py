@@ -12,7 +12,7 @@ from advisor.knowledge.schema import Cause, Remedy
 from advisor.language import clauses, listed, say, sentences
 from advisor.memory.cells import Place
 from advisor.memory.fit import finding_clause, worst_of_each_place
-from advisor.memory.ledger import implausible, peak_rises
+from advisor.memory.ledger import implausible, peak_rises, refuted
 from advisor.memory.predict import Prediction
 from advisor.memory.squeeze import squeeze_clause
 from advisor.plan.as_in_case import beside, case_steps
@@ -161,7 +161,9 @@ def finish(situation: Situation, steps: list[PlanStep], refused: tuple[NotPropos
     vendor = vendor_of(situation.predictor.crash, inputs.machine, situation.knowledge.gpus)
     named = (in_words_of(vendor, step) for step in steps)
     kept = (step for step in named if not in_force(step, situation))
-    if implausible(situation.now.run, situation.now.ledger):
+    ran = situation.facts.get("first_step")
+    passed = ran is not None and ran.value is False
+    if implausible(situation.now.run, situation.now.ledger) or refuted(situation.now.ledger, situation.place, passed):
         kept = (replace(step, saves={}, host_saves={}) for step in kept)
     ranked = tuple(replace(step, rank=number) for number, step in enumerate(kept, 1))
     fixed = any(step.selected and step.kind == "version" for step in ranked)
