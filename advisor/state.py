@@ -88,6 +88,11 @@ class State(Struct, frozen=True):
         """The launch that is being diagnosed."""
         return self.script.launches[self.launch_index] if self.script is not None and self.script.launches else None
 
+    @property
+    def ran(self) -> bool:
+        """Whether steps were done before the failure."""
+        return _ran(self.crash, self.answers)
+
     def deciding(self) -> DecidingQuestion | None:
         """The open question that decides most; None where a line of the log settled the cause."""
         path = self.diagnosis.path
@@ -118,7 +123,7 @@ def state_of(
 ) -> State:
     """From what was read and answered to the plan."""
     measured = measured_in(asked.record) if asked.record is not None else None
-    crash = _died_all_the_same(with_phase(crash, measured), answers)
+    crash = _settled(_died_all_the_same(with_phase(crash, measured), answers), answers)
     knowledge = replace(knowledge, tree=tree_of(vendor_of(crash, machine, knowledge.gpus), knowledge.tree))
     launch = script.launches[index] if script is not None and script.launches else logged_launch(crash)
     recognised = with_answered_version(
@@ -175,6 +180,7 @@ def state_of(
         matches,
         measured,
         partial(otherwise, seen, died_at.phase, knowledge.knobs),
+        ran=_ran(crash, answers),
     )
     done = diagnose(inputs, knowledge, tree_answers(answers), predictor.measured.corrections)
     asks = done.cause.memory != "none"
@@ -211,6 +217,18 @@ def _nothing_started(script: Script | None) -> str:
     if script is None or script.launches:
         return ""
     return say("{file} starts none that is known here", file=script.documents[0].path.name)
+
+
+def _settled(crash: Crash, answers: Mapping[str, str]) -> Crash:
+    """The crash without the doubt that an answer takes away: who killed the process."""
+    if crash.verdict != "unclear" or answers.get("killer") != "kernel":
+        return crash
+    return replace(crash, unclear_because=say("by your answer the kernel killed it for memory"), settle_by=())
+
+
+def _ran(crash: Crash, answers: Mapping[str, str]) -> bool:
+    """Whether steps were done before the failure, by the log or by the user."""
+    return bool(crash.steps_done) or answers.get("first_step") == "no"
 
 
 def _died_all_the_same(crash: Crash, answers: Mapping[str, str]) -> Crash:

@@ -94,6 +94,8 @@ class Crash(Struct, frozen=True):
     phase_because: str = ""
     """One clause: "frame dp_actor.py update_policy, line 812"."""
     top_users: tuple[TopUser, ...] = ()
+    users_cut: bool = False
+    """Rows of that table are missing: larger processes may have stood above them."""
     libraries: Mapping[str, str] = field(default_factory=dict)
     """Versions met in the log, distribution name → version."""
     gpu_names: tuple[str, ...] = ()
@@ -124,6 +126,12 @@ class Crash(Struct, frozen=True):
     """Of very long logs, by name: (lines before, byte offset) of some lines' beginnings, in order."""
     phase_among: tuple[Phase, ...] = ()
     """Where `phase` is unknown: the phases that the failing frame leaves, the likeliest first."""
+    table_command: str = ""
+    """The command by which Ray says that its table of memory users can be read; "" where the log has none."""
+    steps_seen: bool = False
+    """Some counter shows that steps were done, a trainer's own or a bare bar's."""
+    preceded: tuple[Phase, int] | None = None
+    """A checkpoint or a validation that ended right before the failure, and the line that shows it."""
     doubts: tuple[str, ...] = ()
     """What keeps the logs from proving it all, in sentences: what of them was not read, an order that nothing tells."""
     finished: bool = False

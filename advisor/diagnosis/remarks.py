@@ -30,6 +30,8 @@ WAYS = 3
 """Shown at most, of the ways in which a run that fits by count would fill its card."""
 OF_PASSES = ("log_prob", "actor_update", "critic_update", "validation")
 """Phases in which a batch goes through the model and leaves logits."""
+_EVERYWHERE = ("0.0.0.0", "::", "0")  # noqa: S104  (nothing is bound)
+"""Addresses that mean all of this node's."""
 _DYING = ("cause", "echo", "victim", "pointer")
 _ADDRESS = re.compile(r"\bip=([0-9A-Fa-f.:]{3,45}|[\w.-]{1,60})")
 """Ray's way of saying where a worker runs: "(pid=67842, ip=10.0.0.11, …"."""
@@ -41,6 +43,7 @@ def remarks(known: DiagnosisInputs, facts: Facts, found: tuple[Correction, ...],
     return (
         *ledger.doubts,
         *(_counted(known, facts, cause) if (run.settings or crash.settings) and not run.quoted else ()),
+        *_address(crash),
         *_victim(crash, facts),
         *_explained(ledger, found),
         *_contradiction(crash, facts),
@@ -85,6 +88,22 @@ def _counted(known: DiagnosisInputs, facts: Facts, cause: str) -> Iterator[str]:
         "weights or a process that no setting shows: RAM per process right before it fails tells which.",
         **told,
     )
+
+
+def _address(crash: Crash) -> Iterator[str]:
+    """Where nothing answered, and whether that can be an address to call at all."""
+    first = crash.evidence[0] if crash.evidence else None
+    if first is None or crash.verdict != "not_oom" or not first.fields.get("port"):
+        return
+    told = {"host": first.fields.get("host"), "port": first.fields.get("port")}
+    if told["host"] in _EVERYWHERE:
+        yield say(
+            "Nothing answered at {host}:{port}. {host} is what a server listens on; another node is reached by its own "
+            "address.",
+            **told,
+        )
+    else:
+        yield say("Nothing answered at {host}:{port}.", **told)
 
 
 def _victim(crash: Crash, facts: Facts) -> Iterator[str]:

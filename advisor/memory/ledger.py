@@ -15,6 +15,8 @@ from advisor.memory.inputs import Inputs, gpu_of, missing_inputs, read_inputs
 from advisor.run.run import Run
 from advisor.words import PHASES, Phase, weakest
 
+_NOW_AND_THEN: tuple[Phase, ...] = ("checkpoint", "validation")
+"""Phases that need not come in a step."""
 IMPLAUSIBLE = 2
 """Times a card: nobody starts a run that needs more of each (judgement)."""
 _GPU: dict[Phase, Callable[[Inputs], list[Cell]]] = {
@@ -106,6 +108,14 @@ def implausible(run: Run, ledger: Ledger) -> bool:
     """Whether a launch that was not seen whole comes to so much at its defaults that the rest must say otherwise."""
     peak, capacity = ledger.peak("gpu"), ledger.gpu_capacity
     return not run.seen_whole and peak is not None and capacity is not None and peak.expected > IMPLAUSIBLE * capacity
+
+
+def refuted(ledger: Ledger, place: Place, ran: bool) -> bool:
+    """Whether a phase that steps passed before could never have fitted by the ledger, so that its inputs are wrong."""
+    capacity = ledger.gpu_capacity if place == "gpu" else ledger.host_limit
+    if not ran or capacity is None:
+        return False
+    return any(one.low > capacity for one in ledger.sums(place) if one.phase not in _NOW_AND_THEN)
 
 
 def peak_rises(before: Ledger, after: Ledger, place: Place) -> bool:

@@ -23,12 +23,18 @@ QUANTIZE = "quantize-base"
 
 
 def elsewhere(situation: Situation) -> tuple[PlanStep, ...]:
-    """What helps where log or answers say that no memory was short, best first: against the failure, then the cause."""
+    """What helps where log or answers say that no memory was short, best first: against the failure, then the cause.
+
+    Of a list those lead whose own condition (`leads_when`) holds; what the facts contradict is left out.
+    """
     failed, known = situation.predictor.crash.signature, situation.knowledge
     by_line = (name for one in known.signatures.signatures if one.id == failed for name in one.remedies)
     by_cause = (name for one in known.tree.causes if one.id == situation.cause for name in one.remedies)
-    by_id = {remedy.id: remedy for remedy in situation.remedies}
-    steps = (advice_step(by_id[name], situation) for name in dict.fromkeys((*by_line, *by_cause)))
+    by_id, facts = {remedy.id: remedy for remedy in situation.remedies}, situation.facts
+    named = [by_id[name] for name in dict.fromkeys((*by_line, *by_cause))]
+    useful = [remedy for remedy in named if all_hold(remedy.applies_when, facts) is not None]
+    useful.sort(key=lambda remedy: not remedy.leads_when or all_hold(remedy.leads_when, facts) is None)
+    steps = (advice_step(remedy, situation) for remedy in useful)
     return tuple(replace(step, rank=number) for number, step in enumerate(steps, 1))
 
 

@@ -10,7 +10,7 @@ from advisor.diagnosis.leaks import Faults
 from advisor.knowledge.schema import Advisory, Case, Knowledge, Remedy
 from advisor.memory.cells import Place
 from advisor.memory.fit import died_in
-from advisor.memory.ledger import implausible
+from advisor.memory.ledger import implausible, refuted
 from advisor.memory.predict import Overrides, Prediction, Predictor
 from advisor.words import Phase
 
@@ -48,8 +48,12 @@ class Situation(Struct, frozen=True):
 
     @property
     def uncounted(self) -> bool:
-        """The sums are not the run's: of nothing but defaults, or of a part of it that no card could hold."""
-        return self.now.fit.of_defaults or implausible(self.now.run, self.now.ledger)
+        """The sums are not the run's: of nothing but defaults, of a part of it that no card could hold, or such that it
+        could not have done the steps that it did."""
+        ran = self.facts.get("first_step")
+        passed = ran is not None and ran.value is False
+        now = self.now
+        return now.fit.of_defaults or implausible(now.run, now.ledger) or refuted(now.ledger, self.place, passed)
 
     @property
     def leak_assumed(self) -> bool:

@@ -64,6 +64,8 @@ class Cause(Strict, frozen=True):
     memory: Memory
     proved_by: tuple[Expression, ...] = ()
     ruled_out_by: tuple[Expression, ...] = ()
+    is_verdict: bool = False
+    """Its title says what ran out: not the memory that the message names."""
     counted: bool = True
     """False: it is none of what the ledger sums up, so a change that only lowers the sum is not aimed at it."""
     remedies: tuple[str, ...] = ()

@@ -82,6 +82,8 @@ class Progress(Strict, frozen=True):
     pattern: str
     phase: Phase
     frameworks: tuple[str, ...] = ()
+    ended: Phase = "unknown"
+    """The phase of which the line is the end."""
     after: bool = False
     """The line is the end of something, and `phase` what comes next."""
 
