@@ -179,7 +179,7 @@ class Inputs(Struct, frozen=True, eq=False):
     def expandable(self) -> bool:
         """Whether torch's segments grow and shrink with what is asked of them."""
         said = str(self.run.value("allocator.settings") or "").replace(" ", "").lower()
-        return "expandable_segments:true" in said
+        return self.mechanics.expandable_segments or "expandable_segments:true" in said
 
     @property
     def node_part(self) -> Amount:
