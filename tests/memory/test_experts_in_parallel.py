@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from advisor.memory.adapters import MLP, adapter_parameters
+from advisor.memory.layer import mlp_width
+from advisor.memory.megatron import expert_parameters
 from tests.measured.published import ledger_of
+from tests.memory.runs import shape
 
 NEMO = "policy.megatron_cfg."
 ROLL = "actor_train.strategy_args."
@@ -64,3 +68,12 @@ def test_nemo_rl_s_stream_is_whole_unless_sequence_parallel_is_on() -> None:
         return max(cell.expected for cell in phase.cells if cell.owner == "activations")
 
     assert kept(split=False) == pytest.approx(4 * kept(split=True), rel=0.02)
+
+
+def test_experts_that_every_token_passes_count_in_its_width_and_leading_dense_layers_hold_none() -> None:
+    mixture = shape("Qwen1.5-MoE-A2.7B")
+    assert mlp_width(mixture) == 4 * 1408 + 5632
+    latent = shape("DeepSeek-V3")
+    assert expert_parameters(latent) == (61 - 3) * 256 * 3 * 7168 * 2048
+    dense, mixed = 3 * (7168 + 18432), 3 * (256 * (7168 + 2048) + (7168 + 2048))
+    assert adapter_parameters(latent, 1, MLP) == 3 * dense + 58 * mixed
