@@ -26,7 +26,7 @@ from advisor.memory.constants import (
     USUAL_RANK,
 )
 from advisor.memory.data_sets import row_lengths
-from advisor.memory.megatron import Split, split_of
+from advisor.memory.megatron import Split, expert_parameters, split_of
 from advisor.memory.per_parameter import (
     Bytes,
     Trainer,
@@ -216,9 +216,15 @@ class Inputs(Struct, frozen=True, eq=False):
 
 @per_ledger
 def of_rank(inputs: Inputs) -> Inputs:
-    """The same inputs with the matrices of one tensor-parallel rank of an FSDP trainer; they themselves where nothing
-    splits matrices. States are not concerned: FSDP spreads them over both dimensions of the mesh alike."""
-    return inputs if inputs.tensor == 1 else replace(inputs, shape=shape_of_rank(inputs.shape, inputs.tensor))
+    """The same inputs with the matrices of one tensor-parallel and the experts of one expert-parallel rank of an FSDP
+    trainer; they themselves where nothing splits either. States are not concerned: FSDP spreads them over all
+    dimensions of the mesh alike."""
+    shape = inputs.shape if inputs.tensor == 1 else shape_of_rank(inputs.shape, inputs.tensor)
+    ways = int(inputs.run.number("actor.expert_parallel") or 1) if inputs.trainer == "fsdp" and shape.experts else 1
+    if ways > 1:
+        elsewhere = expert_parameters(shape) * (ways - 1) // ways
+        shape = replace(shape, experts=-(-shape.experts // ways), parameters=shape.parameters - elsewhere)
+    return inputs if shape is inputs.shape else replace(inputs, shape=shape)
 
 
 def shape_of_rank(shape: ModelShape, ways: int) -> ModelShape:

@@ -263,6 +263,8 @@ def _optimizer_here(inputs: Inputs, role: TrainedRole, moment: StepMoment, offlo
     if offload.adam_on_host:
         return False
     mechanics = inputs.mechanics
+    if offload.optimizer and mechanics.moments_for_step and moment == "actor_update":
+        return False
     if stepping or (mechanics.pauses_whole and moment in _AWAKE_WHOLE):
         return True
     if moment in ("model_load", "rollout_init") and mechanics.lazy_optimizer:

@@ -232,6 +232,11 @@ class Peculiarities(Strict, frozen=True, kw_only=True):
     """The same of a sleeping engine."""
     lays_end_to_end: bool = False
     """Rows of a pass are laid end to end without padding unless a setting says otherwise."""
+    scores_answers: bool = True
+    """The trainer scores the engine's answers once more before it updates; elsewhere their log-probabilities come with
+    them, unless `logprob.scored` says otherwise."""
+    moments_for_step: bool = False
+    """Offloaded moments are back on the card for the optimizer's step alone, not for the whole update."""
     scores_entropy: bool = False
     """Old log-probabilities of full training come with the entropy, whatever the loss asks for (verl)."""
     frozen_tower_keeps: bool = False
