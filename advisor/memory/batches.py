@@ -18,14 +18,13 @@ from advisor.memory.constants import (
     FILL_GIVEN,
     FILL_GIVEN_LOW,
     FILL_LOW,
-    LONGEST_GIVEN,
     SHORTER_AT_CAP,
     SHORTER_GIVEN,
     SHORTER_TOLD,
     SHORTEST_PACKED,
     SHORTEST_PADDED,
 )
-from advisor.memory.data_sets import row_lengths
+from advisor.memory.data_sets import row_lengths, usual_longest
 from advisor.run.run import KnobValue, Run
 from advisor.words import Basis
 
@@ -267,7 +266,7 @@ def fill_of(run: Run, length: int) -> Fill:
         mean = min(1, rows.mean / length)
         return Fill(min(1, rows.longest / length), mean, mean, mean * SHORTEST_PADDED, SHORTER_TOLD)
     if given:
-        return Fill(LONGEST_GIVEN, others, FILL_GIVEN_LOW, least_others, SHORTER_GIVEN)
+        return Fill(usual_longest(run, length), others, FILL_GIVEN_LOW, least_others, SHORTER_GIVEN)
     return Fill(1, others, SHORTEST_PADDED, least_others, SHORTER_AT_CAP)
 
 

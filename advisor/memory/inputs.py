@@ -15,17 +15,24 @@ from advisor.language import listed, mark, say
 from advisor.machine.inventory import Machine
 from advisor.memory.adapters import adapter_parameters, targets_of
 from advisor.memory.amount import Amount, Unit, as_amount, in_bytes, quantity
-from advisor.memory.batches import Assumptions, Pass, critic_pass, evaluation_pass, scoring_pass, update_pass
+from advisor.memory.batches import (
+    Assumptions,
+    Pass,
+    critic_pass,
+    evaluation_pass,
+    scoring_pass,
+    sequence_length,
+    update_pass,
+)
 from advisor.memory.constants import (
     ASSUMED_RANK,
     ASSUMED_SHARE,
     BF16,
     GPU_CONTEXT,
-    LONGEST_GIVEN,
     SAME_GPU,
     USUAL_RANK,
 )
-from advisor.memory.data_sets import row_lengths
+from advisor.memory.data_sets import row_lengths, usual_longest
 from advisor.memory.megatron import Split, expert_parameters, split_of
 from advisor.memory.per_parameter import (
     Bytes,
@@ -393,7 +400,7 @@ def _note_limits(run: Run, trainer: Trainer, assumed: Assumptions) -> None:
             say(
                 "lengths of the data are not known: its longest row is taken as {part:.0%} of the cap (--max-row N "
                 "says what it is)",
-                part=LONGEST_GIVEN,
+                part=usual_longest(run, sequence_length(run, Assumptions())[0]),
             )
         )
 
