@@ -22,6 +22,11 @@ SLIME: dict[str, object] = {
     "actor-num-gpus-per-node": 8,
     "sglang-mem-fraction-static": 0.8,
 }
+SKYRL: dict[str, object] = {
+    "trainer.placement.colocate_all": True,
+    "trainer.placement.policy_num_gpus_per_node": 8,
+    "generator.inference_engine.num_engines": 8,
+}
 TRAINER = {"weights", "gradients", "optimizer", "reference"}
 
 
@@ -29,7 +34,7 @@ def ledger(framework: str, settings: dict[str, object]) -> Ledger:
     return ledger_of({"framework": framework, "model": "Qwen/Qwen2.5-7B", "gpus": "8xH100-80GB", "settings": settings})
 
 
-@pytest.mark.parametrize(("framework", "settings"), [("roll", ROLL), ("slime", SLIME)])
+@pytest.mark.parametrize(("framework", "settings"), [("roll", ROLL), ("slime", SLIME), ("skyrl", SKYRL)])
 def test_the_engine_has_the_card_to_itself(framework: str, settings: dict[str, object]) -> None:
     found = ledger(framework, settings)
     for name in ("rollout_init", "rollout_generate"):
@@ -38,7 +43,7 @@ def test_the_engine_has_the_card_to_itself(framework: str, settings: dict[str, o
         assert not TRAINER & {cell.owner for cell in phase.cells if cell.expected}
 
 
-@pytest.mark.parametrize(("framework", "settings"), [("roll", ROLL), ("slime", SLIME)])
+@pytest.mark.parametrize(("framework", "settings"), [("roll", ROLL), ("slime", SLIME), ("skyrl", SKYRL)])
 def test_the_trainer_s_weights_are_back_for_its_own_phases_and_rest_in_ram(
     framework: str, settings: dict[str, object]
 ) -> None:
