@@ -96,12 +96,21 @@ def phases_of(inputs: Inputs) -> tuple[Phase, ...]:
         absent |= {"rollout_init", "rollout_generate", "weight_sync"}
         absent |= set() if inputs.evaluation is not None and not generated else {"validation"}
         absent |= set() if inputs.has_reference else {"log_prob"}
+    elif not _scores(inputs):
+        absent.add("log_prob")
     every = inputs.run.number("checkpoint.every")
     if every is not None and every <= 0:  # -1 and 0 switch checkpoints off
         absent.add("checkpoint")
     if not inputs.run.has_critic:
         absent.add("critic_update")
     return tuple(p for p in PHASES if p in _GPU and p not in absent)
+
+
+def _scores(inputs: Inputs) -> bool:
+    """Whether a pass without gradients goes over what was generated: of policy, reference, teacher or critic."""
+    run = inputs.run
+    scored = run.is_on("logprob.scored", inputs.mechanics.scores_answers)
+    return scored or inputs.has_reference or run.recipe.teacher or run.has_critic
 
 
 def implausible(run: Run, ledger: Ledger) -> bool:

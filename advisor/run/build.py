@@ -142,7 +142,7 @@ def build_run(inputs: RunInputs) -> BuiltRun:
     told_first = (*(launch.cuts if launch is not None else ()), *_idle(launch, topology, inputs))
     unread, of_file = taken(inputs.unread, knobs, natives, mechanics)
     knobs = {**knobs, **of_file}
-    knobs = {**knobs, **_quantised(name, knobs)}
+    knobs = {**knobs, **_quantised(name, shape, knobs)}
     knobs = {**trained_part(inputs.counts, shape), **knobs}
     derived = derive_knobs(knobs, natives, topology, mechanics, recipe)
     knobs = {**knobs, **derived, **inputs.knobs}
@@ -194,14 +194,16 @@ def build_run(inputs: RunInputs) -> BuiltRun:
     return BuiltRun(run, natives)
 
 
-def _quantised(name: str | None, knobs: Mapping[str, Knob]) -> dict[str, Knob]:
+def _quantised(name: str | None, model: ModelShape | None, knobs: Mapping[str, Knob]) -> dict[str, Knob]:
     """A base that is quantised by its checkpoint: it stays so under adapters, where it is not trained."""
-    bits, key = bits_in_name(name or ""), "actor.quantized_bits"
+    named, key = bits_in_name(name or ""), "actor.quantized_bits"
+    bits = named or (model.stored_bits if model is not None else 0)
+    told = say("by the model's name") if named else say("by the model's config.json")
     rank, full = (None if (one := knobs.get(f"actor.{end}")) is None else one.value
                   for end in ("lora_rank", "full_finetuning"))  # fmt: skip
     adapters = full is False or (full is None and bool(rank))
     known = (found := knobs.get(key)) is not None and found.value is not None
-    return {key: Knob(key, bits, "derived", note=say("by the model's name"))} if bits and adapters and not known else {}
+    return {key: Knob(key, bits, "derived", note=told)} if bits and adapters and not known else {}
 
 
 def _programs(launch: Launch | None) -> tuple[str, ...]:

@@ -64,6 +64,11 @@ class ModelFact(Strict, frozen=True):
     """Layers whose MLP is twice `intermediate` wide (Gemma 4 E2B: those that share keys and values)."""
     engine_heads_dropped: int = 0
     """Matrices of vocabulary x hidden that vLLM makes for a tied head and drops: they stay in its pool."""
+    served_bits: int = 0
+    """Bits of a weight as an engine serves the published checkpoint, which trainers turn into bf16 (FP8, MXFP4); 0: it
+    is published in 16 bits."""
+    stored_bits: int = 0
+    """Bits of a weight of a checkpoint that stays packed under adapters, too (AWQ, GPTQ, bitsandbytes)."""
     gated_attention: bool = False
     """The query projection makes a gate for the output, too (Qwen3-Next, Qwen3.5)."""
     linear_layers: int = 0
