@@ -19,15 +19,18 @@ from advisor.diagnosis.leaks import Faults
 from advisor.diagnosis.open_questions import (
     SHARDING,
     answered_sharding,
+    answered_was,
     tree_answers,
     with_answered_framework,
     with_answered_version,
     with_sharding,
     with_version,
+    with_was,
 )
 from advisor.diagnosis.vendor import tree_of, vendor_of
 from advisor.knowledge import Knowledge
 from advisor.language import say
+from advisor.machine.describe import named_versions
 from advisor.machine.inventory import Machine
 from advisor.memory.attribution import attribute
 from advisor.memory.cells import Ledger, Match, Place
@@ -123,6 +126,7 @@ def state_of(
     recognised = with_answered_version(
         _answered_dialect(recognised, answers, knowledge, machine, launch, crash), answers
     )
+    ran_with = {**named_versions("--was", asked.was), **answered_was(recognised, answers)}
     shardings = knowledge.tree.sharding
     frames = [f"{frame.file}:{frame.function}" for frame in crash.frames]
     by_engine = keys_of_knobs(recognised.framework, recognised.era, crash.engine_figures)
@@ -173,14 +177,15 @@ def state_of(
         seen.ledger,
         matches,
         measured,
+        ran_with,
         partial(otherwise, seen, died_at.phase, knowledge.knobs),
     )
     done = diagnose(inputs, knowledge, tree_answers(answers), predictor.measured.corrections)
     asks = done.cause.memory != "none"
-    versioned = with_version(done.diagnosis, recognised, wanted=asks)
+    versioned = with_was(with_version(done.diagnosis, recognised, wanted=asks), recognised, answers)
     done = replace(done, diagnosis=with_sharding(versioned, run.unread, shardings, wanted=asks))
     predictor.died = _died(died_at, done.diagnosis, _said_place(crash, answers))
-    situation = _situation(predictor, faults, knowledge, done)
+    situation = replace(_situation(predictor, faults, knowledge, done), ran_with=ran_with)
     if not asked.planned or done.cause.memory == "none":  # what is not a shortage gets no memory advice
         plan = _no_plan(predictor)
         if asked.planned and (steps := elsewhere(situation)):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from msgspec import Struct
@@ -18,7 +18,7 @@ from advisor.diagnosis.from_record import record_facts
 from advisor.diagnosis.host_users import host_user_facts
 from advisor.diagnosis.ledger_facts import ledger_facts
 from advisor.diagnosis.model_facts import least_states, model_facts
-from advisor.language import say
+from advisor.language import listed, say
 from advisor.machine.inventory import Machine
 from advisor.memory.cells import Ledger, Match
 from advisor.memory.constants import BF16
@@ -55,6 +55,8 @@ class DiagnosisInputs(Struct, frozen=True):
     attribution: Sequence[Match] = ()
     measured: Measured | None = None
     """What a record of `watch` says of the run."""
+    ran_with: Mapping[str, str] = {}
+    """Library → version with which the same run fitted, as the user says."""
     otherwise: Callable[[bool], tuple[Otherwise, ...]] | None = None
     """What may be larger than counted; told whether steps were done before."""
 
@@ -68,6 +70,9 @@ def gather_facts(known: DiagnosisInputs) -> dict[str, Fact]:
     facts.update(_run_facts(known.run))
     facts.update(model_facts(known.run))
     facts.update(_machine_facts(known))
+    if known.ran_with:
+        told = listed(f"{library} {version}" for library, version in known.ran_with.items())
+        facts["ran_with"] = Fact(True, "user", say("it fitted with {versions}, you said", versions=told))
     model = known.run.model
     facts.update(host_user_facts(known.crash.top_users, model.parameters if model is not None else None))
     facts.update(ledger_facts(known.ledger, known.run, known.crash, known.attribution))

@@ -32,7 +32,7 @@ FACTS = frozenset({
     "ledger.engine_share", "ledger.gathered_share", "ledger.gpu_fits", "ledger.gpu_room", "ledger.host_fits",
     "ledger.largest", "ledger.logits_larger", "ledger.states_share", "log_prob_pass", "lora", "memory", "model",
     "model.parameters",
-    "nothing_given", "one_process", "phase", "prequantised", "rolls_out", "samples.bind", "samples.in_pass",
+    "nothing_given", "one_process", "phase", "prequantised", "ran_with", "rolls_out", "samples.bind", "samples.in_pass",
     "shm.roomy", "signature", "sleep", "sleep_copies", "sleeping_engine_in_process", "states.least_share", "steps_done",
     "trainer", "trains", "verdict", "zero3",
 })  # fmt: skip
