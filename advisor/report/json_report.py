@@ -63,7 +63,7 @@ def diagnose_json(state: State) -> dict[str, Any]:
         "crash": crash_json(state.crash),
         "diagnosis": _diagnosis(state.diagnosis),
         "memory": _memory(state.ledger, state.attribution),
-        "plan": [_step(step) for step in state.plan.steps],
+        "plan": [step_json(step) for step in state.plan.steps],
         "after": _memory(state.plan.after, ()),
         "outcome": {
             "fits": state.plan.fits,
@@ -325,7 +325,7 @@ def _item(cell: Cell) -> dict[str, Any]:
     }
 
 
-def _step(step: PlanStep) -> dict[str, Any]:
+def step_json(step: PlanStep) -> dict[str, Any]:
     return {
         "id": step.id,
         "rank": step.rank,
