@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from advisor.diagnosis.conditions import all_hold
 from advisor.knowledge.schema import KnownAs, Remedy
-from advisor.language import ENGLISH, listed, say, spoken
+from advisor.language import ENGLISH, listed, say, sentences, spoken
 from advisor.plan.candidates import at_most, candidates, printed_now
 from advisor.plan.common_names import MOST_NAMES, ROLES, names_of, stated_by_name
 from advisor.plan.options import unseen_number
@@ -14,6 +14,7 @@ from advisor.plan.patch import not_written
 from advisor.plan.plan import Change, PlanStep
 from advisor.plan.situation import Situation
 from advisor.plan.steps import change_of
+from advisor.plan.trial import trial_of
 from advisor.run.natives import Native
 from advisor.run.run import KnobValue
 
@@ -133,6 +134,9 @@ def settled(remedy: Remedy, situation: Situation) -> bool:
 
 def _by_hand(remedy: Remedy, known: KnownAs | None, situation: Situation) -> str:
     """The remedy's sentences; where it means a setting that no dialect names, which setting to look for."""
+    trial = trial_of(situation.now.built, situation.predictor.inputs.launch) if remedy.by_trial else None
+    if trial is not None:
+        return sentences((" ".join(remedy.says.split()), trial.sentence))
     if remedy.knob is None or remedy.kind in ("data", "manual"):
         return " ".join(remedy.says.split())
     if (named := stated_by_name(remedy, situation)) is not None:

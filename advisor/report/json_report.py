@@ -88,6 +88,9 @@ def estimate_json(sizing: Sizing) -> dict[str, Any]:
         "fits": sizing.fit.fits,
         "fit": _fit(sizing.fit),
         "sizes": _sizes(sizing.sizes),
+        "trial": None
+        if (trial := sizing.trial) is None
+        else {"settings": dict(trial.settings), "written": trial.written, "says": trial.says, "source": trial.source},
         **({"sharding": spread} if (spread := sharding_json(sizing.run, sizing.machine)) else {}),
     }
 

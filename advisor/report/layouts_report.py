@@ -35,6 +35,7 @@ def layouts_report(found: Layouts) -> str:
             *section(say("Changes on {cards}", cards=_cards(shown, found.card)), _changes(shown)),
             *memory_section(shown.state),
             *_host(shown),
+            *section(say("To see the worst batch first"), _trial(shown)),
             *section(say("The script, with these changes") if shown.changes else say("The script"), script[1:]),
         ]
     )
@@ -106,6 +107,11 @@ def _host(layout: Layout) -> list[str]:
         return []
     told = {"size": show_bytes(crowded.expected), "phase": PHASE_TITLES[crowded.phase]}
     return ["", *wrap(say("Host RAM of each node: {size}, in {phase}.", **told))]
+
+
+def _trial(layout: Layout) -> list[str]:
+    trial = sizing_of(layout.state).trial
+    return wrap(trial.sentence, 2) if trial is not None else []
 
 
 def layouts_json(found: Layouts) -> dict[str, Any]:

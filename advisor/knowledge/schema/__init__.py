@@ -49,6 +49,7 @@ from advisor.knowledge.schema.framework import (
     ShownByFrame,
     StatedMechanics,
     TopologyFact,
+    WorstFirst,
 )
 
 __all__ = [
@@ -57,7 +58,7 @@ __all__ = [
     "Grade", "Idle", "KnobFact", "Knowledge", "KnownAs", "LogCount", "Mechanics", "MechanicsWhen", "ModelFact",
     "NewValue", "NewestRead", "Partners", "Progress", "Provision", "Question", "RecipeFact", "Recognition",
     "Remedy", "RemedyEvidence", "RemedyWords", "Scalar", "SettingFact", "Sharding", "ShownByFrame", "Signature",
-    "Signatures", "Start", "StatedMechanics", "Strict", "TopologyFact", "Tree", "VersionMark",
+    "Signatures", "Start", "StatedMechanics", "Strict", "TopologyFact", "Tree", "VersionMark", "WorstFirst",
 ]  # fmt: skip
 
 

@@ -201,6 +201,8 @@ class Remedy(Strict, frozen=True, kw_only=True):
     """It only moves the moment of the end: shown, never selected for the user."""
     by_hand: bool = False
     """Told without a key where this launch has none for it: another method, not another value."""
+    by_trial: bool = False
+    """It is a trial run: told with the settings that the framework has for one (`worst_first`)."""
     of_given: RemedyWords | None = None
     """Other words for a run on given answers; what is left out stays."""
     evidence: tuple[RemedyEvidence, ...] = ()
