@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import Literal, get_args
 
 from msgspec.structs import replace
 
@@ -13,6 +13,7 @@ from advisor.knowledge.schema import GpuFact, Tree
 from advisor.machine.inventory import Machine
 
 Vendor = Literal["nvidia", "amd", "ascend"]
+VENDORS: tuple[Vendor, ...] = get_args(Vendor)
 
 _NAMES: Mapping[Vendor, Mapping[str, str]] = {
     "amd": {
@@ -40,6 +41,9 @@ def vendor_of(crash: Crash, machine: Machine, cards: Sequence[GpuFact]) -> Vendo
             return "ascend"
         if evidence.fields.get("device") == "HIP":
             return "amd"
+    told = {gpu.vendor for gpu in machine.usable}
+    if len(told) == 1 and (found := next((one for one in VENDORS if one in told), None)) is not None:
+        return found
     names = {gpu.name for gpu in machine.usable}
     return next((card.vendor for card in cards if card.name in names), "nvidia")
 

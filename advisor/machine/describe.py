@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from advisor.hostile import clean_line
 from advisor.language import mark, say
-from advisor.machine.gpu_spec import KnownGpu, parse_gpus
+from advisor.machine.gpu_spec import KnownGpu, parse_gpus, vendor_by_name
 from advisor.machine.inventory import Gpu, Host, Machine, known_fields
 from advisor.machine.inventory_json import from_json
 from advisor.machine.libraries import normalised
@@ -88,7 +88,11 @@ def from_log(
     """What a log printed of its machine; sizes in bytes. `gpu_count` None: one card stands for all."""
     name = clean_line(gpu_names[0], 80) if gpu_names else say("GPU in the log")
     count = max(1, gpu_count or len(gpu_names) or 1)
-    cards = tuple(Gpu(index, name, gpu_bytes) for index in range(count)) if gpu_bytes or gpu_names else ()
+    cards = (
+        tuple(Gpu(index, name, gpu_bytes, vendor=vendor_by_name(name)) for index in range(count))
+        if gpu_bytes or gpu_names
+        else ()
+    )
     versions = {normalised(name): version for name, version in (libraries or {}).items()}
     return _sourced(Machine(nodes=nodes, gpus=cards, host=Host(total_bytes=host_bytes), libraries=versions), "log")
 

@@ -37,6 +37,13 @@ _STRANGER = mark("the GPU {name!r} is not known: add its memory, like {name}-24G
 _ASSUMED = mark("Its memory was not given ({names}); {name} is assumed, name the other if it is that.")
 
 
+_OF_VENDOR = {
+    "ascend": re.compile(r"ascend|huawei|atlas|\bnpu\b|\b(?:310|910|950)(?:[a-z]|\b)", re.IGNORECASE),
+    "amd": re.compile(r"\bamd\b|instinct|radeon|\bmi\d{2,3}", re.IGNORECASE),
+    "nvidia": re.compile(r"nvidia|tesla|geforce|quadro|\brtx|\bgtx|titan", re.IGNORECASE),
+}
+
+
 class KnownGpu(Protocol):
     """What knowledge knows of a card (`GpuFact`)."""
 
@@ -48,6 +55,9 @@ class KnownGpu(Protocol):
 
     @property
     def total_bytes(self) -> int: ...
+
+    @property
+    def vendor(self) -> str: ...
 
 
 def parse_gpus(text: str, gpus: Sequence[KnownGpu]) -> tuple[Gpu, ...]:
@@ -101,7 +111,7 @@ def _gpu(index: int, name: str, gpus: Sequence[KnownGpu]) -> Gpu:
     matches = _candidates(shown, gpus)
     for card in matches:
         if any(_full_key(shown) == _full_key(alias) for alias in _names(card) if _SIZE.search(alias)):
-            return Gpu(index, card.name, card.total_bytes)
+            return Gpu(index, card.name, card.total_bytes, vendor=card.vendor)
     sized = _SIZE.search(shown) or _SIZE_GLUED.search(shown)
     if sized is not None:
         size = parse_size("".join(sized.groups()))
@@ -109,15 +119,20 @@ def _gpu(index: int, name: str, gpus: Sequence[KnownGpu]) -> Gpu:
         if size < _LEAST_BYTES:
             raise ValueError(say(_TOO_SMALL, name=shown, examples=EXAMPLES))
         if not near:
-            return Gpu(index, shown, size)
+            return Gpu(index, shown, size, vendor=vendor_by_name(shown))
         nearest = min(near, key=lambda card: abs(card.total_bytes - size))
-        return Gpu(index, nearest.name, nearest.total_bytes)
+        return Gpu(index, nearest.name, nearest.total_bytes, vendor=nearest.vendor)
     if not matches:
         raise ValueError(say(_STRANGER, name=shown, examples=EXAMPLES))
     smallest = min(matches, key=lambda card: card.total_bytes)
     names = sorted({card.name for card in matches})
     assumed = say(_ASSUMED, names=say(" or ").join(names), name=smallest.name) if len(names) > 1 else ""
-    return Gpu(index, smallest.name, smallest.total_bytes, problem=assumed)
+    return Gpu(index, smallest.name, smallest.total_bytes, problem=assumed, vendor=smallest.vendor)
+
+
+def vendor_by_name(name: str) -> str:
+    """Whose card bears the name, as drivers, logs and people write it; "" where it does not say."""
+    return next((vendor for vendor, words in _OF_VENDOR.items() if words.search(name)), "")
 
 
 # --- names ---------------------------------------------------------------------------------------------------------

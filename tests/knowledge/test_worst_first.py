@@ -1,4 +1,4 @@
-"""How each framework meets its worst batch in the first steps: real keys of real versions, in the words of the launch."""
+"""How each framework meets its worst batch in the first steps: real keys of real versions, in the launch's words."""
 
 from __future__ import annotations
 

@@ -120,5 +120,6 @@ def test_wildcard_aliases_are_understood():
         name: str = "Foo-24GB"
         aliases: tuple[str, ...] = ("foo*",)
         total_bytes: int = 7
+        vendor: str = "nvidia"
 
     assert parse_gpus("Foo Extreme", (Wild(),))[0].total_bytes == 7
