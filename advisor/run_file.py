@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from advisor.bounded_yaml import UnboundedYamlError, check_bounds
 from advisor.crash.evidence import NOTHING
+from advisor.diagnosis.vendor import speak_of_cards, vendor_of
 from advisor.hostile import clean_line
 from advisor.knowledge import Knowledge, open_knowledge
 from advisor.language import listed, say
@@ -81,6 +82,7 @@ def size_run_file(path: Path, asked: SessionRequest) -> Sizing:
         inputs = _inputs(stated, asked, machine, knowledge, name)
     except ValueError as error:
         raise ValueError(f"{name}: {error}") from error
+    speak_of_cards(vendor_of(NOTHING, machine, knowledge.gpus))
     predictor = Predictor(inputs, NOTHING, asked.margin)
     now, sizes = predictor.predict(), sizes_of(predictor, knowledge.gpus)
     fit = of_estimate(now.fit, predictor.walls, now.run)

@@ -27,7 +27,7 @@ from advisor.diagnosis.open_questions import (
     with_version,
     with_was,
 )
-from advisor.diagnosis.vendor import tree_of, vendor_of
+from advisor.diagnosis.vendor import speak_of_cards, tree_of, vendor_of
 from advisor.knowledge import Knowledge
 from advisor.language import say
 from advisor.machine.describe import named_versions
@@ -121,7 +121,9 @@ def state_of(
     """From what was read and answered to the plan."""
     measured = measured_in(asked.record) if asked.record is not None else None
     crash = _died_all_the_same(with_phase(crash, measured), answers)
-    knowledge = replace(knowledge, tree=tree_of(vendor_of(crash, machine, knowledge.gpus), knowledge.tree))
+    vendor = vendor_of(crash, machine, knowledge.gpus)
+    speak_of_cards(vendor)
+    knowledge = replace(knowledge, tree=tree_of(vendor, knowledge.tree))
     launch = script.launches[index] if script is not None and script.launches else None
     recognised = with_answered_version(
         _answered_dialect(recognised, answers, knowledge, machine, launch, crash), answers

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache, partial
 from typing import Literal, get_args
 
 from msgspec.structs import replace
 
 from advisor.crash.evidence import Crash
 from advisor.knowledge.schema import GpuFact, Tree
+from advisor.language import rename
 from advisor.machine.inventory import Machine
 
 Vendor = Literal["nvidia", "amd", "ascend"]
@@ -20,18 +22,26 @@ _NAMES: Mapping[Vendor, Mapping[str, str]] = {
         "PYTORCH_CUDA_ALLOC_CONF": "PYTORCH_HIP_ALLOC_CONF",
         "CUDA_VISIBLE_DEVICES": "HIP_VISIBLE_DEVICES",
         "nvidia-smi": "rocm-smi --showpids",
+        "CUDA context": "HIP context",
+        "NCCL": "RCCL",
     },
     "ascend": {
         "PYTORCH_CUDA_ALLOC_CONF": "PYTORCH_NPU_ALLOC_CONF",
         "CUDA_VISIBLE_DEVICES": "ASCEND_RT_VISIBLE_DEVICES",
         "nvidia-smi": "npu-smi info",
         "torch.cuda.": "torch.npu.",
+        "CUDA_LAUNCH_BLOCKING": "ASCEND_LAUNCH_BLOCKING",
+        "NCCL_BUFFSIZE": "HCCL_BUFFSIZE",
+        "NCCL_SOCKET_IFNAME": "HCCL_SOCKET_IFNAME",
+        "NCCL_DEBUG=WARN": "ASCEND_GLOBAL_LOG_LEVEL=2",
+        "NCCL_DEBUG=INFO": "ASCEND_GLOBAL_LOG_LEVEL=1",
         "CUDA": "NPU",
         "NCCL": "HCCL",
     },
 }
 """Vendor → NVIDIA's name → its own (pytorch docs/source/notes/hip.rst; vllm-project/vllm-ascend docs, environment;
-Ascend/pytorch README: torch.npu has the functions of torch.cuda)."""
+Ascend/pytorch README: torch.npu has the functions of torch.cuda; CANN's log levels: 1 INFO, 2 WARNING). RCCL reads the
+NCCL_ variables under their own names (ROCm/rccl README), HCCL does not."""
 
 
 def vendor_of(crash: Crash, machine: Machine, cards: Sequence[GpuFact]) -> Vendor:
@@ -48,13 +58,24 @@ def vendor_of(crash: Crash, machine: Machine, cards: Sequence[GpuFact]) -> Vendo
     return next((card.vendor for card in cards if card.name in names), "nvidia")
 
 
+def speak_of_cards(vendor: Vendor) -> None:
+    """Say everything in the names of this vendor's software from now on."""
+    rename(None if vendor == "nvidia" else partial(in_names_of, vendor))
+
+
 def in_names_of(vendor: Vendor, text: str) -> str:
     """The text with this vendor's names; what is a name of its own already stays."""
     names = _NAMES.get(vendor)
     if names is None:
         return text
-    longest_first = sorted(names, key=len, reverse=True)
-    return re.sub("|".join(map(re.escape, longest_first)), lambda found: names[found.group()], text)
+    return _pattern(vendor).sub(lambda found: names[found.group()], text)
+
+
+@lru_cache(maxsize=4)
+def _pattern(vendor: Vendor) -> re.Pattern[str]:
+    """Any of NVIDIA's names as a word of its own: NCCL is none in NCCL_IB_HCA."""
+    longest_first = sorted(_NAMES[vendor], key=len, reverse=True)
+    return re.compile("|".join(rf"(?<![A-Z_]){re.escape(name)}(?![A-Z_])" for name in longest_first))
 
 
 def tree_of(vendor: Vendor, tree: Tree) -> Tree:
