@@ -34,6 +34,8 @@ _TOO_SMALL = mark("{name!r} is too small for a GPU; write it like {examples}")
 _TOO_MANY = mark("{count} GPUs on one node are too many: give those of one node, and --nodes for the rest")
 _NO_BYTES = mark("gpus[{place}].total_bytes must be a positive whole number of bytes, not {size!r}")
 _STRANGER = mark("the GPU {name!r} is not known: add its memory, like {name}-24GB; known forms: {examples}")
+_SEVERAL = mark("the GPU {name!r} may be {names}: name the one that it is")
+_UNIFIED = mark("its memory is the host's: what programs on the CPU hold is missing on the GPU, and the reverse.")
 _ASSUMED = mark("Its memory was not given ({names}); {name} is assumed, name the other if it is that.")
 
 
@@ -58,6 +60,9 @@ class KnownGpu(Protocol):
 
     @property
     def vendor(self) -> str: ...
+
+    @property
+    def unified(self) -> bool: ...
 
 
 def parse_gpus(text: str, gpus: Sequence[KnownGpu]) -> tuple[Gpu, ...]:
@@ -111,23 +116,31 @@ def _gpu(index: int, name: str, gpus: Sequence[KnownGpu]) -> Gpu:
     matches = _candidates(shown, gpus)
     for card in matches:
         if any(_full_key(shown) == _full_key(alias) for alias in _names(card) if _SIZE.search(alias)):
-            return Gpu(index, card.name, card.total_bytes, vendor=card.vendor)
+            return _known(index, card)
+    relatives = [] if matches else _relatives(shown, gpus)
     sized = _SIZE.search(shown) or _SIZE_GLUED.search(shown)
     if sized is not None:
         size = parse_size("".join(sized.groups()))
-        near = [card for card in matches if abs(card.total_bytes - size) <= size * _NOMINAL_SLACK]
+        near = [card for card in matches or relatives if abs(card.total_bytes - size) <= size * _NOMINAL_SLACK]
         if size < _LEAST_BYTES:
             raise ValueError(say(_TOO_SMALL, name=shown, examples=EXAMPLES))
         if not near:
             return Gpu(index, shown, size, vendor=vendor_by_name(shown))
         nearest = min(near, key=lambda card: abs(card.total_bytes - size))
-        return Gpu(index, nearest.name, nearest.total_bytes, vendor=nearest.vendor)
+        return _known(index, nearest)
+    if len(relatives) > 1:
+        raise ValueError(say(_SEVERAL, name=shown, names=say(" or ").join(sorted(card.name for card in relatives))))
     if not matches:
         raise ValueError(say(_STRANGER, name=shown, examples=EXAMPLES))
     smallest = min(matches, key=lambda card: card.total_bytes)
     names = sorted({card.name for card in matches})
     assumed = say(_ASSUMED, names=say(" or ").join(names), name=smallest.name) if len(names) > 1 else ""
-    return Gpu(index, smallest.name, smallest.total_bytes, problem=assumed, vendor=smallest.vendor)
+    return _known(index, smallest, assumed)
+
+
+def _known(index: int, card: KnownGpu, problem: str = "") -> Gpu:
+    told = problem or (say(_UNIFIED) if card.unified else "")
+    return Gpu(index, card.name, card.total_bytes, problem=told, vendor=card.vendor)
 
 
 def vendor_by_name(name: str) -> str:
@@ -165,3 +178,15 @@ def _candidates(name: str, gpus: Sequence[KnownGpu]) -> list[KnownGpu]:
         if any(key == _full_key(alias) or ("*" in alias and fnmatch(low, alias.lower())) for alias in _names(card))
     ]
     return full or [card for card in gpus if chip and any(chip == _chip_key(alias) for alias in _names(card))]
+
+
+def _relatives(name: str, gpus: Sequence[KnownGpu]) -> list[KnownGpu]:
+    """Cards whose names say more than this one, which leaves their kind out: "RTX 6000" of Quadro, Ada and PRO."""
+    said = _kind_words(name)
+    if not any(character.isdigit() for word in said for character in word):
+        return []
+    return [card for card in gpus if any(said < _kind_words(alias) for alias in _names(card))]
+
+
+def _kind_words(name: str) -> set[str]:
+    return {word for word in _words(_SIZE.sub(" ", name)) if word not in _FORMS}

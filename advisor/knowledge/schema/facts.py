@@ -84,6 +84,8 @@ class GpuFact(Strict, frozen=True):
     total_bytes: int
     context_bytes: int | None = None
     vendor: Literal["nvidia", "amd", "ascend"] = "nvidia"
+    unified: bool = False
+    """Its memory is the host's."""
     source: str = ""
 
 
