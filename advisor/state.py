@@ -19,15 +19,18 @@ from advisor.diagnosis.leaks import Faults
 from advisor.diagnosis.open_questions import (
     SHARDING,
     answered_sharding,
+    answered_was,
     tree_answers,
     with_answered_framework,
     with_answered_version,
     with_sharding,
     with_version,
+    with_was,
 )
-from advisor.diagnosis.vendor import tree_of, vendor_of
+from advisor.diagnosis.vendor import speak_of_cards, tree_of, vendor_of
 from advisor.knowledge import Knowledge
 from advisor.language import say
+from advisor.machine.describe import named_versions
 from advisor.machine.inventory import Machine
 from advisor.memory.attribution import attribute
 from advisor.memory.cells import Ledger, Match, Place
@@ -124,11 +127,14 @@ def state_of(
     """From what was read and answered to the plan."""
     measured = measured_in(asked.record) if asked.record is not None else None
     crash = _settled(_died_all_the_same(with_phase(crash, measured), answers), answers)
-    knowledge = replace(knowledge, tree=tree_of(vendor_of(crash, machine, knowledge.gpus), knowledge.tree))
+    vendor = vendor_of(crash, machine, knowledge.gpus)
+    speak_of_cards(vendor)
+    knowledge = replace(knowledge, tree=tree_of(vendor, knowledge.tree))
     launch = script.launches[index] if script is not None and script.launches else logged_launch(crash)
     recognised = with_answered_version(
         _answered_dialect(recognised, answers, knowledge, machine, launch, crash), answers
     )
+    ran_with = {**named_versions("--was", asked.was), **answered_was(recognised, answers)}
     shardings = knowledge.tree.sharding
     frames = [f"{frame.file}:{frame.function}" for frame in crash.frames]
     by_engine = keys_of_knobs(recognised.framework, recognised.era, crash.engine_figures)
@@ -179,15 +185,16 @@ def state_of(
         seen.ledger,
         matches,
         measured,
+        ran_with,
         partial(otherwise, seen, died_at.phase, knowledge.knobs),
         ran=_ran(crash, answers),
     )
     done = diagnose(inputs, knowledge, tree_answers(answers), predictor.measured.corrections)
     asks = done.cause.memory != "none"
-    versioned = with_version(done.diagnosis, recognised, wanted=asks)
+    versioned = with_was(with_version(done.diagnosis, recognised, wanted=asks), recognised, answers)
     done = replace(done, diagnosis=with_sharding(versioned, run.unread, shardings, wanted=asks))
     predictor.died = _died(died_at, done.diagnosis, _said_place(crash, answers))
-    situation = _situation(predictor, faults, knowledge, done)
+    situation = replace(_situation(predictor, faults, knowledge, done), ran_with=ran_with)
     if not asked.planned or done.cause.memory == "none":  # what is not a shortage gets no memory advice
         plan = _no_plan(predictor)
         if asked.planned and (steps := elsewhere(situation)):

@@ -16,6 +16,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--run", metavar="FILE", help=say("use a run file (`settings --format yaml` writes one) instead of a script")
     )
+    start = parser.add_argument_group(
+        say("without a script"), say("how many cards a run needs, by a starting script that its framework documents")
+    )
+    start.add_argument("--framework", metavar="NAME", help=say("framework, e.g. verl; with --model and --gpus"))
+    start.add_argument("--method", metavar="NAME", help=say("training method, e.g. grpo, dpo, sft"))
     add_machine(parser)
     add_answers(parser)
     add_format(parser, "text", "json")
@@ -31,6 +36,8 @@ def run(parsed: argparse.Namespace) -> int:
     from advisor.report.text_report import estimate_report
     from advisor.run_file import size_run_file, sizing_of
 
+    if parsed.framework is not None or parsed.method is not None:
+        return _without_script(parsed)
     if parsed.run is None:
         sizing = sizing_of(open_state(parsed, needs_script=True, planned=False))
     elif parsed.files or parsed.demo:
@@ -40,3 +47,20 @@ def run(parsed: argparse.Namespace) -> int:
     emit(encode(estimate_json(sizing)) + "\n" if parsed.format == "json" else estimate_report(sizing), parsed.ascii)
     refused = ("does_not_fit", "may_not_fit") if parsed.strict else ("does_not_fit",)
     return Exit.DOES_NOT_FIT if sizing.fit.verdict in refused else Exit.DONE
+
+
+def _without_script(parsed: argparse.Namespace) -> int:
+    """Exit 3 where no layout that was tried holds the run."""
+    from advisor.commands.requests import asked_from
+    from advisor.commands.streams import emit, usable
+    from advisor.layouts import find_layouts
+    from advisor.report.json_report import encode
+    from advisor.report.layouts_report import layouts_json, layouts_report
+
+    if parsed.files or parsed.demo or parsed.run is not None:
+        raise Refusal(say("--framework and --method are for a run without a script; give one or the other"))
+    if parsed.framework is None:
+        raise Refusal(say("name the framework, like --framework verl"))
+    found = usable(lambda: find_layouts(parsed.framework, parsed.method, asked_from(parsed)))
+    emit(encode(layouts_json(found)) + "\n" if parsed.format == "json" else layouts_report(found), parsed.ascii)
+    return Exit.DONE if found.smallest is not None else Exit.DOES_NOT_FIT

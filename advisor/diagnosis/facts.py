@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from msgspec import Struct
@@ -20,7 +20,7 @@ from advisor.diagnosis.host_users import host_user_facts
 from advisor.diagnosis.ledger_facts import ledger_facts
 from advisor.diagnosis.model_facts import least_states, model_facts
 from advisor.knowledge import load_knowledge
-from advisor.language import say
+from advisor.language import listed, say
 from advisor.machine.inventory import Machine
 from advisor.memory.cells import Ledger, Match
 from advisor.memory.constants import BF16
@@ -90,6 +90,8 @@ class DiagnosisInputs(Struct, frozen=True):
     attribution: Sequence[Match] = ()
     measured: Measured | None = None
     """What a record of `watch` says of the run."""
+    ran_with: Mapping[str, str] = {}
+    """Library → version with which the same run fitted, as the user says."""
     otherwise: Callable[[bool], tuple[Otherwise, ...]] | None = None
     """What may be larger than counted; told whether steps were done before."""
     ran: bool = False
@@ -108,6 +110,9 @@ def gather_facts(known: DiagnosisInputs) -> dict[str, Fact]:
     facts.update(_engine_fact(known, facts))
     if known.ran or known.crash.steps_seen:
         facts["ran"] = Fact(True, "log", say("steps were done before"))
+    if known.ran_with:
+        told = listed(f"{library} {version}" for library, version in known.ran_with.items())
+        facts["ran_with"] = Fact(True, "user", say("it fitted with {versions}, you said", versions=told))
     model = known.run.model
     crash, parameters = known.crash, model.parameters if model is not None else None
     in_use = crash.evidence[0].fields.get("node_used_bytes") if crash.evidence else None

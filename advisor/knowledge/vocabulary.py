@@ -31,9 +31,9 @@ FACTS = frozenset({
     "host.victim", "idle_cards", "images", "ledger.batch_share", "ledger.engine_share", "ledger.gathered_share",
     "ledger.gpu_fits", "ledger.gpu_room", "ledger.host_fits", "ledger.largest", "ledger.logits_larger",
     "ledger.states_share", "log_prob_pass", "lora", "memory", "model", "model.parameters", "nothing_given",
-    "one_process", "phase", "prequantised", "ran", "right_after", "rolls_out", "samples.bind", "samples.in_pass",
-    "shm.roomy", "signature", "sleep", "sleep_copies", "sleeping_engine_in_process", "states.least_share",
-    "steps_done", "trainer", "trains", "verdict", "zero3",
+    "one_process", "phase", "prequantised", "ran", "ran_with", "right_after", "rolls_out", "samples.bind",
+    "samples.in_pass", "shm.roomy", "signature", "sleep", "sleep_copies", "sleeping_engine_in_process",
+    "states.least_share", "steps_done", "trainer", "trains", "verdict", "zero3",
 })  # fmt: skip
 """Facts that a condition may ask; besides them answer.QUESTION, knob.KNOB, library.NAME, line.SIGNATURE,
 advisory.cause.CAUSE and advisory.clear.CAUSE."""

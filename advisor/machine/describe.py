@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from advisor.hostile import clean_line
 from advisor.language import listed, mark, say
-from advisor.machine.gpu_spec import KnownGpu, parse_gpus, unsized
+from advisor.machine.gpu_spec import KnownGpu, parse_gpus, unsized, vendor_by_name
 from advisor.machine.inventory import Gpu, Host, Machine, known_fields
 from advisor.machine.inventory_json import from_json
 from advisor.machine.libraries import normalised
@@ -27,7 +27,7 @@ _SAME_GPU = 0.1
 _LIBRARY = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)\s*==?\s*([0-9A-Za-z][0-9A-Za-z.+!_-]*)\s*$")
 _LABEL = re.compile(r"^\d{1,6}: (?=[\s{}\[\]\"])", re.MULTILINE)
 _SPACE = re.compile(r"\s*")
-_NO_PAIR = mark("--lib: {pair!r} is not NAME=VERSION (write it like deepspeed=0.16.3)")
+_NO_PAIR = mark("{flag}: {pair!r} is not NAME=VERSION (write it like deepspeed=0.16.3)")
 _NO_JSON = mark("{path}: not JSON (write it with `rl-oom-advisor machine --format json`)")
 _NOT_COUNTED = mark("The run's GPUs are not in this box, so its {size} of RAM are not counted; give --host-ram.")
 _OTHER_CARD = mark("The log's GPU has {theirs}, this box's {ours}: if the run was elsewhere, describe it with --gpus.")
@@ -69,7 +69,7 @@ def described(
             nodes=nodes if nodes is not None else base.nodes,
             gpus=cards or base.gpus,
             host=host,
-            libraries={**base.libraries, **_named_versions(libraries)},
+            libraries={**base.libraries, **named_versions("--lib", libraries)},
             problems=(*problems, *base.problems, *dict.fromkeys(assumed)),
         ),
         "described",
@@ -92,7 +92,8 @@ def from_log(
     """
     name = clean_line(gpu_names[0], 80) if gpu_names else say("GPU in the log")
     count = gpu_count or max(1, gpus_seen or 1, len(gpu_names))
-    cards = tuple(Gpu(index, name, gpu_bytes) for index in range(count)) if gpu_bytes or gpu_names else ()
+    card = Gpu(0, name, gpu_bytes, vendor=vendor_by_name(name))
+    cards = tuple(replace(card, index=index) for index in range(count)) if gpu_bytes or gpu_names else ()
     versions = {normalised(name): version for name, version in (libraries or {}).items()}
     machine = Machine(nodes, cards, Host(total_bytes=host_bytes), versions, more_gpus=bool(cards) and gpu_count is None)
     return _sourced(machine, "log")
@@ -113,12 +114,13 @@ def _size(flag: str, text: str) -> int:
     return size
 
 
-def _named_versions(pairs: Sequence[str]) -> dict[str, str]:
+def named_versions(flag: str, pairs: Sequence[str]) -> dict[str, str]:
+    """Library → version of texts like "deepspeed=0.16.3". Raises ValueError with one sentence that names the flag."""
     versions = {}
     for pair in pairs:
         match = _LIBRARY.match(pair)
         if match is None:
-            raise ValueError(say(_NO_PAIR, pair=clean_line(pair, 80)))
+            raise ValueError(say(_NO_PAIR, flag=flag, pair=clean_line(pair, 80)))
         versions[normalised(match.group(1))] = match.group(2)
     return versions
 

@@ -37,7 +37,16 @@ _TOO_MANY = mark("{count} GPUs on one node are too many: give those of one node,
 _NO_BYTES = mark("gpus[{place}].total_bytes must be a positive whole number of bytes, not {size!r}")
 _STRANGER = mark("the GPU {name!r} is not known: add its memory, like {name}-24GB; known forms: {examples}")
 """Asked for where nothing else tells the memory of a card."""
+_SEVERAL = mark("the GPU {name!r} may be {names}: name the one that it is")
+_UNIFIED = mark("its memory is the host's: what programs on the CPU hold is missing on the GPU, and the reverse.")
 _ASSUMED = mark("Its memory was not given ({names}); {name} is assumed, name the other if it is that.")
+
+
+_OF_VENDOR = {
+    "ascend": re.compile(r"ascend|huawei|atlas|\bnpu\b|\b(?:310|910|950)(?:[a-z]|\b)", re.IGNORECASE),
+    "amd": re.compile(r"\bamd\b|instinct|radeon|\bmi\d{2,3}", re.IGNORECASE),
+    "nvidia": re.compile(r"nvidia|tesla|geforce|quadro|\brtx|\bgtx|titan", re.IGNORECASE),
+}
 
 
 class KnownGpu(Protocol):
@@ -51,6 +60,12 @@ class KnownGpu(Protocol):
 
     @property
     def total_bytes(self) -> int: ...
+
+    @property
+    def vendor(self) -> str: ...
+
+    @property
+    def unified(self) -> bool: ...
 
 
 def parse_gpus(text: str, gpus: Sequence[KnownGpu]) -> tuple[Gpu, ...]:
@@ -85,8 +100,8 @@ def gpus_from(value: object, gpus: Sequence[KnownGpu]) -> tuple[Gpu, ...]:
 
 def unsized(cards: Sequence[Gpu]) -> list[str]:
     """A sentence on each kind of card of which nothing tells the memory."""
-    names = dict.fromkeys(card.name for card in cards if card.total_bytes is None)
-    return [say(_STRANGER, name=name, examples=EXAMPLES) for name in names]
+    told = {card.name: card.problem for card in cards if card.total_bytes is None}
+    return [problem or say(_STRANGER, name=name, examples=EXAMPLES) for name, problem in told.items()]
 
 
 def _from_entry(place: int, entry: object, gpus: Sequence[KnownGpu]) -> Gpu:
@@ -117,25 +132,39 @@ def _gpu(index: int, name: str, gpus: Sequence[KnownGpu]) -> Gpu:
     matches = _candidates(shown, gpus)
     for card in matches:
         if any(_full_key(shown) == _full_key(alias) for alias in _names(card) if _SIZE.search(alias)):
-            return Gpu(index, card.name, card.total_bytes)
+            return _known(index, card)
+    relatives = [] if matches else _relatives(shown, gpus)
     sized = _SIZE.search(shown) or _SIZE_GLUED.search(shown)
     if sized is not None:
         size = parse_size("".join(sized.groups()))
-        near = [card for card in matches if abs(card.total_bytes - size) <= size * _NOMINAL_SLACK]
+        near = [card for card in matches or relatives if abs(card.total_bytes - size) <= size * _NOMINAL_SLACK]
         if size < _LEAST_BYTES:
             raise ValueError(say(_TOO_SMALL, name=shown, examples=EXAMPLES))
         if not near:
-            return Gpu(index, shown, size)
+            return Gpu(index, shown, size, vendor=vendor_by_name(shown))
         nearest = min(near, key=lambda card: abs(card.total_bytes - size))
-        return Gpu(index, nearest.name, nearest.total_bytes)
+        return _known(index, nearest)
+    if len(relatives) > 1:
+        told = say(_SEVERAL, name=shown, names=say(" or ").join(sorted(card.name for card in relatives)))
+        return Gpu(index, shown, None, problem=told, vendor=vendor_by_name(shown))
     if not matches and not _NUMBERED.search(shown):
         raise ValueError(say(_STRANGER, name=shown, examples=EXAMPLES))
     if not matches:
-        return Gpu(index, shown, None)
+        return Gpu(index, shown, None, vendor=vendor_by_name(shown))
     smallest = min(matches, key=lambda card: card.total_bytes)
     names = sorted({card.name for card in matches})
     assumed = say(_ASSUMED, names=say(" or ").join(names), name=smallest.name) if len(names) > 1 else ""
-    return Gpu(index, smallest.name, smallest.total_bytes, problem=assumed)
+    return _known(index, smallest, assumed)
+
+
+def _known(index: int, card: KnownGpu, problem: str = "") -> Gpu:
+    told = problem or (say(_UNIFIED) if card.unified else "")
+    return Gpu(index, card.name, card.total_bytes, problem=told, vendor=card.vendor)
+
+
+def vendor_by_name(name: str) -> str:
+    """Whose card bears the name, as drivers, logs and people write it; "" where it does not say."""
+    return next((vendor for vendor, words in _OF_VENDOR.items() if words.search(name)), "")
 
 
 # --- names ---------------------------------------------------------------------------------------------------------
@@ -168,3 +197,15 @@ def _candidates(name: str, gpus: Sequence[KnownGpu]) -> list[KnownGpu]:
         if any(key == _full_key(alias) or ("*" in alias and fnmatch(low, alias.lower())) for alias in _names(card))
     ]
     return full or [card for card in gpus if chip and any(chip == _chip_key(alias) for alias in _names(card))]
+
+
+def _relatives(name: str, gpus: Sequence[KnownGpu]) -> list[KnownGpu]:
+    """Cards whose names say more than this one, which leaves their kind out: "RTX 6000" of Quadro, Ada and PRO."""
+    said = _kind_words(name)
+    if not any(character.isdigit() for word in said for character in word):
+        return []
+    return [card for card in gpus if any(said < _kind_words(alias) for alias in _names(card))]
+
+
+def _kind_words(name: str) -> set[str]:
+    return {word for word in _words(_SIZE.sub(" ", name)) if word not in _FORMS}

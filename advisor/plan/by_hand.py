@@ -14,6 +14,7 @@ from advisor.plan.patch import not_written
 from advisor.plan.plan import Change, PlanStep
 from advisor.plan.situation import Situation
 from advisor.plan.steps import change_of, since
+from advisor.plan.trial import trial_of
 from advisor.run.natives import Native
 from advisor.run.resume import keys_to_resume
 from advisor.run.run import KnobValue
@@ -190,6 +191,9 @@ def _of_other_versions(remedy: Remedy, framework: Framework, situation: Situatio
 
 def _by_hand(remedy: Remedy, known: KnownAs | None, situation: Situation) -> str:
     """The remedy's sentences; where it means a setting that no dialect names, which setting to look for."""
+    trial = trial_of(situation.now.built, situation.predictor.inputs.launch) if remedy.by_trial else None
+    if trial is not None:
+        return sentences((" ".join(remedy.says.split()), trial.sentence))
     if remedy.knob is None or remedy.kind in ("data", "manual"):
         keys = keys_to_resume(situation.now.built) if remedy.tells_resume else ""
         return sentences([" ".join(remedy.says.split()), say("Here: {keys}.", keys=keys) if keys else ""])

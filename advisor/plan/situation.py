@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -33,6 +35,8 @@ class Situation(Struct, frozen=True):
     """Documented cases that match, best first."""
     faults: Faults | None = None
     """Bad library versions that hold memory in some form of this run."""
+    ran_with: Mapping[str, str] = {}
+    """Library → version with which the same run fitted, as the user says."""
     barred: frozenset[str] = frozenset()
     """Remedies that no file can carry here: shown, never switched on."""
 

@@ -21,6 +21,7 @@ from advisor.plan.options import by_default, unseen_number
 from advisor.plan.plan import NotProposed, Plan, PlanStep
 from advisor.plan.propose import Proposal, propose
 from advisor.plan.provisional import provisional_steps
+from advisor.plan.ran_with import back_steps
 from advisor.plan.refused import false_friends, folklore, saves_elsewhere, tried_in_vain
 from advisor.plan.select import (
     GUESSED,
@@ -67,13 +68,15 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
     undecided = predictor.died is None and predictor.crash.verdict == "oom"  # which memory it was is still open
     # no ledger of GPU or host counts what ran out there
     quiet = healed or undecided or cause.memory in ("unknown", "shm") or bool(situation.now.run.lost)
-    quiet = quiet or _uncapped(situation) or situation.uncounted
+    quiet = quiet or _uncapped(situation) or situation.uncounted or bool(situation.ran_with)  # first see what changed
     by_hand = [p for p in proposals if p.remedy.id in situation.barred and p.results == "unchanged" and p.fits]
     # results are not given up for what was seen in part, nor while hands can do what no file given here carries
     same = bool(maybe) or situation.now.run.quoted or bool(by_hand)
     picked = Selected({}) if quiet else select(proposals, situation, cause, only_same_results=same)
     no_phase = cause.memory == "shm"  # nor does a sum or an answer to the phase decide there
-    beyond = "" if healed or no_phase else _beyond(picked, proposals, situation, maybe, by_hand, cause)
+    beyond = (
+        "" if healed or no_phase or situation.ran_with else _beyond(picked, proposals, situation, maybe, by_hand, cause)
+    )
     against = exclusions(proposals, situation)
     for proposal in (picked.own.get(p.remedy.id, p) for p in proposals):
         step = step_of(proposal, situation, selected=proposal.remedy.id in picked.own)
@@ -99,7 +102,10 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
     if situation.now.built.natives.framework is not None and cause.memory not in ("unknown", "none"):
         steps = beside(case_steps(situation), steps)
     mending = mending_step(situation)
-    first = [*([mending] if mending is not None else []), *newly_triggered_steps(awake, chosen)]
+    back = back_steps(situation)
+    first = [*([mending] if mending is not None else []), *newly_triggered_steps(awake, chosen), *back]
+    settings = [step for step in back if step.kind == "setting"]  # a version stays beside others of its library
+    steps = _each_key_once([*settings, *steps])[len(settings) :] if settings else steps
     return finish(awake, [*first, *steps], refused, beyond)
 
 

@@ -16,7 +16,7 @@ from advisor.plan.patch import pip_install
 from advisor.plan.plan import Change, PlanStep
 from advisor.plan.reported import reported_by
 from advisor.plan.situation import Situation
-from advisor.rules.functions import release_of
+from advisor.rules.functions import release_of, version_in
 from advisor.words import Basis, filled
 
 ENGINES = ("vllm", "sglang")
@@ -34,7 +34,10 @@ def blamed(situation: Situation, cause: Cause) -> tuple[list[Advisory], list[Adv
     others: list[Advisory] = []
     idle = _idle(situation)
     for advisory in situation.advisories:
-        if situation.leak_assumed or f"library.{advisory.library}" in situation.facts:
+        fitted = situation.ran_with.get(advisory.library)
+        if fitted is not None and version_in(advisory.versions, fitted):  # the run fitted with the fault
+            continue
+        if situation.leak_assumed or fitted is not None or f"library.{advisory.library}" in situation.facts:
             bad.append(advisory)
         elif cause.memory != "unknown" and advisory.library not in idle and not _came_later(advisory, situation):
             (signs if _borne(advisory, situation) else others).append(advisory)

@@ -88,6 +88,7 @@ def estimate_report(sizing: Sizing) -> str:
                 say("How far it goes"),
                 [line for text in size_sentences(sizing.sizes, sizing.machine) for line in wrap(text, 2, 4)],
             ),
+            *section(say("To see the worst batch first"), wrap(sizing.trial.sentence, 2) if sizing.trial else []),
             *section(say("Assumed"), [line for text in ledger.assumed for line in wrap(text, 2, 4)]),
             *section(say("Not known"), [line for text in ledger.missing for line in wrap(text, 2, 4)]),
         ]

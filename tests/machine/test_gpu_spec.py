@@ -130,5 +130,34 @@ def test_wildcard_aliases_are_understood():
         name: str = "Foo-24GB"
         aliases: tuple[str, ...] = ("foo*",)
         total_bytes: int = 7
+        vendor: str = "nvidia"
+        unified: bool = False
 
     assert parse_gpus("Foo Extreme", (Wild(),))[0].total_bytes == 7
+
+
+RTX_6000S = (
+    Fact("Quadro-RTX-6000-24GB", ("Quadro-RTX-6000",), 24 * GIB),
+    Fact("RTX-6000-Ada-48GB", ("RTX-6000-Ada",), 48 * GIB),
+    Fact("RTX-PRO-6000-96GB", ("RTX-PRO-6000",), 96 * GIB),
+)
+
+
+def test_a_name_that_leaves_the_kind_out_is_asked_for_it_and_its_size_may_answer() -> None:
+    with pytest.raises(ValueError, match="may be Quadro-RTX-6000-24GB or RTX-6000-Ada-48GB or RTX-PRO-6000-96GB"):
+        parse_gpus("8xRTX-6000", RTX_6000S)
+    (card,) = parse_gpus("RTX-6000-48GB", RTX_6000S)
+    assert card.name == "RTX-6000-Ada-48GB"
+
+
+def test_a_card_that_shares_the_hosts_memory_says_so() -> None:
+    (card,) = parse_gpus("GB10", (Fact("GB10-128GB", ("GB10",), 121 * GIB, unified=True),))
+    assert "host" in card.problem
+
+
+@pytest.mark.parametrize(
+    ("name", "vendor"),
+    [("Ascend-950PR-112GB", "ascend"), ("910D-96GB", "ascend"), ("MI400X-432GB", "amd"), ("RTX-7090-48GB", "nvidia")],
+)
+def test_a_card_that_nobody_described_is_known_by_its_maker(name: str, vendor: str) -> None:
+    assert parse_gpus(name, ())[0].vendor == vendor

@@ -33,7 +33,7 @@ from advisor.knowledge.schema.crash import (
     Signatures,
     VersionMark,
 )
-from advisor.knowledge.schema.facts import DataSetFact, GpuFact, KnobFact, ModelFact, NewestRead, RecipeFact
+from advisor.knowledge.schema.facts import DataSetFact, GpuFact, KnobFact, ModelFact, NewestRead, RecipeFact, Start
 from advisor.knowledge.schema.framework import (
     AlgorithmFact,
     Constraint,
@@ -50,6 +50,7 @@ from advisor.knowledge.schema.framework import (
     ShownByFrame,
     StatedMechanics,
     TopologyFact,
+    WorstFirst,
 )
 
 __all__ = [
@@ -58,7 +59,8 @@ __all__ = [
     "GpuFact", "Grade", "Idle", "KnobFact", "Knowledge", "KnownAs", "LogCount", "Mechanics", "MechanicsWhen",
     "ModelFact", "NewValue", "NewestRead", "Partners", "Progress", "Provision", "Question", "RecipeFact",
     "Recognition", "Remedy", "RemedyEvidence", "RemedyWords", "Scalar", "SettingFact", "Sharding", "ShownByFrame",
-    "Signature", "Signatures", "StatedMechanics", "Strict", "TopologyFact", "Tree", "VersionMark",
+    "Signature", "Signatures", "Start", "StatedMechanics", "Strict", "TopologyFact", "Tree", "VersionMark",
+    "WorstFirst",
 ]  # fmt: skip
 
 
@@ -77,6 +79,7 @@ class Knowledge(Strict, frozen=True):
     knobs: tuple[KnobFact, ...]
     recipes: tuple[RecipeFact, ...] = ()
     data_sets: tuple[DataSetFact, ...] = ()
+    starts: tuple[Start, ...] = ()
     refused: tuple[str, ...] = ()
     """Files of a user's own knowledge that were left out, one sentence each: file, line and reason."""
     own_cases: tuple[str, ...] = ()

@@ -205,6 +205,8 @@ class Remedy(Strict, frozen=True, kw_only=True):
     """Told without a key where this launch has none for it: another method, not another value."""
     tells_resume: bool = False
     """The dialect's keys that save and start again are told with it."""
+    by_trial: bool = False
+    """It is a trial run: told with the settings that the framework has for one (`worst_first`)."""
     of_given: RemedyWords | None = None
     """Other words for a run on given answers; what is left out stays."""
     evidence: tuple[RemedyEvidence, ...] = ()

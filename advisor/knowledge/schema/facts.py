@@ -1,4 +1,4 @@
-"""Types models.yaml, gpus.yaml, knobs.yaml, recipes.yaml and data_sets.yaml."""
+"""Types models.yaml, gpus.yaml, knobs.yaml, recipes.yaml, data_sets.yaml and starts.yaml."""
 
 from __future__ import annotations
 
@@ -89,6 +89,8 @@ class GpuFact(Strict, frozen=True):
     total_bytes: int
     context_bytes: int | None = None
     vendor: Literal["nvidia", "amd", "ascend"] = "nvidia"
+    unified: bool = False
+    """Its memory is the host's."""
     source: str = ""
 
 
@@ -173,3 +175,20 @@ class RecipeFact(Strict, frozen=True):
     loss: Literal["log_probs", "tokens", "distributions"] = "log_probs"
     """tokens: a plain loss, so that evaluation takes it, too; distributions: of two models, over the vocabulary."""
     source: str = ""
+
+
+class Start(Strict, frozen=True, kw_only=True):
+    """A starting script that a framework documents, for a run of which there is no script yet."""
+
+    id: str
+    framework: str
+    method: str
+    """A recipe's word."""
+    version: str
+    """Of the framework: whose script it is."""
+    files: dict[str, str]
+    """File name → text; the first is the launch. {model}, {nodes}, {gpus}, {all}, {half}, {tensor}, {engines} stand for
+    what is asked for."""
+    tensor: int = 1
+    """GPUs of one rollout engine, as the script has it; a node with fewer gives all of its own."""
+    source: str

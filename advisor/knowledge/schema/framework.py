@@ -414,6 +414,18 @@ class ShownByFrame(Strict, frozen=True):
     source: str = ""
 
 
+class WorstFirst(Strict, frozen=True):
+    """How a trial of few steps meets the longest rows first, instead of hours later."""
+
+    set: dict[str, Scalar]
+    """Native keys and their values for the trial."""
+    says: str
+    """What makes it the worst batch, and what of the data is to be put in order."""
+    when: Expression | None = None
+    eras: tuple[str, ...] = ()
+    source: str = ""
+
+
 class Framework(Strict, frozen=True):
     """One dialect: frameworks/*.yaml"""
 
@@ -446,6 +458,8 @@ class Framework(Strict, frozen=True):
     shown_by_frames: tuple[ShownByFrame, ...] = ()
     progress: tuple[Progress, ...] = ()
     resume: tuple[Resume, ...] = ()
+    worst_first: tuple[WorstFirst, ...] = ()
+    """The first that holds counts."""
     notes: tuple[str, ...] = ()
     always_set: tuple[tuple[str, ...], ...] = ()
     """Settings that every launch states, one of each group: it does not start without. A launch that lacks one was
