@@ -98,10 +98,7 @@ class StagesApp(OpeningApp):
 
     def _forward(self) -> None:
         ui = self.ui
-        over = self.screen.onward() if isinstance(self.screen, StageScreen) else None
-        if over is not None:
-            self.push_screen(over)
-        elif ui.stage in ("crash", "questions"):
+        if ui.stage in ("crash", "questions"):
             self._ask_or_plan()
         elif ui.stage != "save":
             self._show(STAGES[STAGES.index(ui.stage) + 1])
