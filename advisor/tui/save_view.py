@@ -137,7 +137,7 @@ class OverwriteScreen(Overlay):
     TITLE_WORDS = mark("Overwriting")
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "overwrite", "replace it", tooltip="replace the file"),
-        Binding("n,enter", "elsewhere", "another name", key_display="n", tooltip="keep the file and choose another name"),
+        Binding("n,enter", "elsewhere", "another name", key_display="n", tooltip="keep it and choose another name"),
     ]
 
     def __init__(self, ui: UiState, destination: Path) -> None:
