@@ -23,6 +23,7 @@ from advisor.tui.terminal import draws_signs, takes_mouse, theme_of
 from advisor.tui.ui_state import Offers
 
 if TYPE_CHECKING:
+    from advisor.crash.evidence import Crash
     from advisor.recent import Recent
     from advisor.state import State
 
@@ -61,7 +62,13 @@ def app_for(parsed: argparse.Namespace, config: Config) -> AdvisorApp:
         Gauges(),
         no_color=bool(os.environ.get("NO_COLOR")),
         plain_ascii=parsed.ascii or config.ascii or not draws_signs(),
-        offers=Offers(partial(_demo, parsed), partial(_files, parsed), partial(_recent, parsed.folder), _pasted),
+        offers=Offers(
+            partial(_demo, parsed),
+            partial(_files, parsed),
+            partial(_recent, parsed.folder),
+            partial(_ending, tuple(map(Path, parsed.knowledge))),
+            _pasted,
+        ),
         keymap=config.keys,
         keeper=_keeper(),
         theme=theme_of(config.theme),
@@ -96,6 +103,14 @@ def _recent(folder: str | None) -> Recent:
     from advisor.recent import recent_in
 
     return recent_in(Path(folder) if folder else Path.cwd())
+
+
+def _ending(own: tuple[Path, ...], log: Path) -> Crash:
+    from advisor.crash.read import read_end
+    from advisor.knowledge import open_knowledge
+
+    knowledge = open_knowledge(own)
+    return read_end(log, knowledge.signatures, *knowledge.phase_marks())
 
 
 def _pasted(text: str) -> Path:

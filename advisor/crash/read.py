@@ -95,6 +95,18 @@ def preview(
     return replace(_read(short, signatures, frames, progress), preliminary=True)
 
 
+def read_end(
+    path: Path,
+    signatures: Signatures,
+    frames: Sequence[FrameRule] = (),
+    progress: Sequence[Progress] = (),
+    length: int = PREVIEW,
+) -> Crash:
+    """What the last `length` bytes of one log prove, all of a shorter one. Raises LogError as `read_logs`."""
+    ends = preview((path,), signatures, frames, progress, length)
+    return ends if ends is not None else read_logs((path,), signatures, frames, progress)
+
+
 def read_text(
     text: str,
     name: str,

@@ -36,6 +36,8 @@ class Offers(Struct, frozen=True):
     """Gives the driver of a script and logs that the user chose."""
     recent: Callable[[], Recent] | None = None
     """Looks for runs in the present folder."""
+    ending: Callable[[Path], Crash] | None = None
+    """Reads how a log ended. Raises what `expected_trouble` names."""
     pasted: Callable[[str], Path] | None = None
     """Keeps pasted text as a file. Raises OSError."""
 
