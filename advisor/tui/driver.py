@@ -5,6 +5,7 @@ Everything below is imported in the methods: the app calls them from a worker th
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,11 +13,16 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from advisor.language import mark, say
+
 if TYPE_CHECKING:
     from advisor.crash.evidence import Crash
     from advisor.given import GivenName
     from advisor.plan.own_number import Fitting
     from advisor.session import SessionRequest, State
+
+
+_OF_THE_DEMO = mark("This was the demo: its data and configuration are not here. Of your own run {command} comes next.")
 
 
 def expected_trouble() -> tuple[type[Exception], ...]:
@@ -170,4 +176,7 @@ class SessionDriver(Struct, frozen=True):
             written = save(state, patch, destination, force)
         except Refusal as refusal:
             raise EditRefused(str(refusal)) from refusal
+        if self.is_demo:
+            told = say(_OF_THE_DEMO, command=next_command(destination))
+            return Saved(destination, written.report, f"cat {shlex.quote(str(written.report))}", notes=(*written.notes, told))
         return Saved(destination, written.report, next_command(destination), notes=written.notes)

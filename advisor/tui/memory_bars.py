@@ -87,18 +87,20 @@ def figures(of: PhaseSum | None, capacity: int | None, margin: float, passed: bo
         total = pad(say("{used} of {total} G", used=used, total=_g(capacity)), longest)
     if cannot_start(of) and not passed:
         return [Toned(f" {total}"), Toned("  " + say("cannot start"), "bad")]
-    return [Toned(f" {total}"), *_judged(of.expected, capacity, margin, passed)]
+    return [Toned(f" {total}"), *_judged(of, capacity, margin, passed)]
 
 
-def _judged(expected: int, capacity: int | None, margin: float, passed: bool = False) -> list[Toned]:
+def _judged(of: PhaseSum, capacity: int | None, margin: float, passed: bool = False) -> list[Toned]:
     if capacity is None:
         return []
     if passed:
         return [Toned("  " + say("passed"), "good")]
-    if expected > capacity:
+    if of.expected > capacity:
         return [Toned("  " + say("too much"), "bad")]
-    if expected > capacity * (1 - margin):
+    if of.expected > capacity * (1 - margin):
         return [Toned("  " + say("tight"), "warn")]
+    if of.of("unexplained") > capacity * margin:  # what nothing explains may grow as well as stay
+        return [Toned("  " + say("unsure"), "warn")]
     return [Toned("  " + say("fits"), "good")]
 
 
@@ -191,7 +193,7 @@ def tightest_words(plan: Plan, shown: Phase | None) -> TonedLine:
 
 def _fullness(of: PhaseSum, capacity: int | None, margin: float) -> list[Toned]:
     """Like " 35.5 G  fits": the verdict must not be cut away on a narrow line."""
-    return [Toned(f" {_g(of.expected)} G"), *_judged(of.expected, capacity, margin)]
+    return [Toned(f" {_g(of.expected)} G"), *_judged(of, capacity, margin)]
 
 
 def phase_rows(plan: Plan, phase: Phase, width: int, places: tuple[Place, ...] = ("gpu", "host")) -> list[Row]:
