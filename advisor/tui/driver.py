@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from advisor.crash.evidence import Crash
     from advisor.given import GivenName
     from advisor.plan.own_number import Fitting
-    from advisor.session import SessionRequest, State
+    from advisor.session import ChosenSet, SessionRequest, State
 
 
 _OF_THE_DEMO = mark("This was the demo: its data and configuration are not here. Of your own run {command} comes next.")
@@ -140,6 +140,24 @@ class SessionDriver(Struct, frozen=True):
 
         return session.numbers_of(state, step_id)
 
+    def chosen_set(self, state: State) -> ChosenSet:
+        """What is on just now."""
+        from advisor import session
+
+        return session.chosen_set(state)
+
+    def proposed_set(self, state: State) -> ChosenSet:
+        """What the program itself would switch on."""
+        from advisor import session
+
+        return session.proposed_set(state)
+
+    def with_set(self, state: State, chosen: ChosenSet) -> State:
+        """The session with exactly these steps on, at these numbers."""
+        from advisor import session
+
+        return session.with_set(state, chosen)
+
     def preview(self, state: State) -> Preview:
         """The patch of the selected steps; writes nothing."""
         from advisor import session
@@ -178,5 +196,6 @@ class SessionDriver(Struct, frozen=True):
             raise EditRefused(str(refusal)) from refusal
         if self.is_demo:
             told = say(_OF_THE_DEMO, command=next_command(destination))
-            return Saved(destination, written.report, f"cat {shlex.quote(str(written.report))}", notes=(*written.notes, told))
+            read_it = f"cat {shlex.quote(str(written.report))}"
+            return Saved(destination, written.report, read_it, notes=(*written.notes, told))
         return Saved(destination, written.report, next_command(destination), notes=written.notes)

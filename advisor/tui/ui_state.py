@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from advisor.machine.cluster.live import ClusterGauges
     from advisor.machine.live import GaugeSnapshot
     from advisor.recent import Recent
+    from advisor.session import ChosenSet
     from advisor.state import State
 
 
@@ -42,8 +43,8 @@ class Offers(Struct, frozen=True):
     """Keeps pasted text as a file. Raises OSError."""
 
 
-SessionKeeper = Callable[["State", Mapping[str, bool], str, int], None]
-"""Keeps the session: state, steps switched by hand, stage, question. Raises OSError."""
+SessionKeeper = Callable[["State", Mapping[str, bool], str, int, Mapping[str, "ChosenSet"]], None]
+"""Keeps the session: state, steps switched by hand, stage, question, named sets. Raises OSError."""
 
 
 class UiState(Struct):
@@ -80,6 +81,8 @@ class UiState(Struct):
     """Steps that the user switched by hand since the last answer."""
     earlier: list[tuple[State, dict[str, bool]]] = field(default_factory=list)
     """State and switches before each change of the plan since the last answer, for undo."""
+    sets: dict[str, ChosenSet] = field(default_factory=dict)
+    """Name → the set of changes that the user keeps under it."""
     keymap: Mapping[str, str] = field(default_factory=dict)
     """Name of an action → the user's own key for it."""
     chosen_script: Path | None = None
@@ -183,6 +186,28 @@ class NumberGiven(Message):
 
     step_id: str
     text: str
+
+
+@dataclass(eq=False)
+class SetTaken(Message):
+    """The user switches the plan to a set of changes; `proposed`: what would be on by itself."""
+
+    chosen: ChosenSet
+    proposed: ChosenSet
+
+
+@dataclass(eq=False)
+class SetNamed(Message):
+    """The user keeps what is on under a name."""
+
+    name: str
+
+
+@dataclass(eq=False)
+class SetForgotten(Message):
+    """The user keeps a set no longer."""
+
+    name: str
 
 
 @dataclass(eq=False)

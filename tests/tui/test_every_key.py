@@ -35,6 +35,7 @@ WAYS: dict[str, tuple[Stage, list[str]]] = {
     "ArithmeticView": ("plan", ["a"]),
     "MemoryView": ("plan", ["m"]),
     "CaseView": ("plan", ["d"]),
+    "SetsView": ("plan", ["s"]),
     "Palette": ("crash", [":"]),
 }
 """Screen → the stage it is reached from, and by which keys. What was saved once is there to be overwritten then."""

@@ -190,7 +190,7 @@ async def test_the_plain_view_has_what_is_scrolled_out_of_sight_too() -> None:
 async def test_every_step_is_kept_with_answers_switches_and_place() -> None:
     kept: list[tuple[str, int, dict[str, bool]]] = []
 
-    def keep(state: State, switched: dict[str, bool], stage: str, question: int) -> None:
+    def keep(state: State, switched: dict[str, bool], stage: str, question: int, _: object) -> None:
         kept.append((stage, question, dict(switched)))
 
     async with opened(keeper=keep) as pilot:
@@ -212,7 +212,7 @@ async def test_where_nothing_can_be_kept_the_sitting_goes_on() -> None:
 async def test_keys_faster_than_the_disk_are_kept_one_after_the_other_and_the_newest_stays() -> None:
     writing, together, places = [0], [0], []
 
-    def keep(_: State, __: dict[str, bool], stage: str, question: int) -> None:
+    def keep(_: State, __: dict[str, bool], stage: str, question: int, ___: object) -> None:
         writing[0] += 1
         together[0] = max(together[0], writing[0])
         time.sleep(0.02)
