@@ -54,7 +54,7 @@ def open_session(
 ) -> State:
     """Read everything that was asked for and diagnose it.
 
-    `ends`: what the ends of long logs prove; where given, `early` gets a first State of it before the rest is read.
+    `ends`: what the ends of the logs prove; where there is more to read, `early` gets a first State of it before.
     Raises ScriptError, LogError, KnowledgeError or AnswerError (one sentence each), OSError or ValueError.
     """
     tell = notice or silent
@@ -63,9 +63,9 @@ def open_session(
     if asked.script is not None:
         tell(say("reading {file}", file=asked.script.name))
         script = read_script(asked.script)
-    if early is not None and ends is not None:
+    if early is not None and ends is not None and ends.preliminary:
         early(_diagnosed(replace(asked, ray=None), knowledge, script, ends, tell))  # nodes that hang can wait
-    return _diagnosed(asked, knowledge, script, read_crash_of(asked, knowledge, tell), tell)
+    return _diagnosed(asked, knowledge, script, read_crash_of(asked, knowledge, tell, ends), tell)
 
 
 def _diagnosed(

@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from advisor.state import State
 
 
+LOOKED_AT = 1 << 20
+"""Bytes of each log's end by which the list of runs tells how it ended."""
+
+
 def run(parsed: argparse.Namespace) -> int:
     """Run the app until the user leaves. Returns 0, or 2 where the input could not be read (said on stderr).
 
@@ -108,12 +112,12 @@ def _recent(folder: str | None) -> Recent:
     return recent_in(Path(folder) if folder else Path.cwd())
 
 
-def _ending(own: tuple[Path, ...], log: Path) -> Crash:
-    from advisor.crash.read import read_end
+def _ending(own: tuple[Path, ...], log: Path) -> Crash | None:
+    from advisor.crash.read import read_ends
     from advisor.knowledge import open_knowledge
 
     knowledge = open_knowledge(own)
-    return read_end(log, knowledge.signatures, *knowledge.phase_marks())
+    return read_ends((log,), knowledge.signatures, *knowledge.phase_marks(), length=LOOKED_AT)
 
 
 def _pasted(text: str) -> Path:

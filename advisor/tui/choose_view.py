@@ -169,7 +169,9 @@ class ChooseScreen(StageScreen):
             if offers.ending is None or worker.is_cancelled:
                 return
             with suppress(*expected_trouble()):  # what cannot be read says so when it is chosen
-                self.post_message(self.Ended(log.path, headline(offers.ending(log.path))))
+                crash = offers.ending(log.path)
+                if crash is not None:
+                    self.post_message(self.Ended(log.path, headline(crash)))
 
     def on_choose_screen_ended(self, message: Ended) -> None:
         """Show how it ended."""

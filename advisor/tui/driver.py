@@ -79,14 +79,14 @@ class SessionDriver(Struct, frozen=True):
     """Step → the number that the user wrote for it."""
 
     def ends(self) -> Crash | None:
-        """What the ends of long logs prove; None where no log is long. Loads nothing but what reads logs."""
-        from advisor.crash.read import preview
+        """What the ends of the logs prove; None without a log that can be read twice. Loads only what reads logs."""
+        from advisor.crash.read import read_ends
         from advisor.knowledge import open_knowledge
 
         if not self.asked.logs:
             return None
         knowledge = open_knowledge(self.asked.knowledge)
-        return preview(self.asked.logs, knowledge.signatures, *knowledge.phase_marks())
+        return read_ends(self.asked.logs, knowledge.signatures, *knowledge.phase_marks())
 
     def open(
         self,

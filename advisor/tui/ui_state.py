@@ -37,8 +37,8 @@ class Offers(Struct, frozen=True):
     """Gives the driver of a script and logs that the user chose."""
     recent: Callable[[], Recent] | None = None
     """Looks for runs in the present folder."""
-    ending: Callable[[Path], Crash] | None = None
-    """Reads how a log ended. Raises what `expected_trouble` names."""
+    ending: Callable[[Path], Crash | None] | None = None
+    """Reads how a log ended; None where that cannot be looked at beforehand. Raises what `expected_trouble` names."""
     pasted: Callable[[str], Path] | None = None
     """Keeps pasted text as a file. Raises OSError."""
 
@@ -62,7 +62,7 @@ class UiState(Struct):
     reading: str = ""
     """What is being read just now; "" once all of it is."""
     ends: Crash | None = None
-    """What the ends of long logs prove, until a State says more."""
+    """What the ends of the logs prove, until a State says more."""
     note: str = ""
     """One line: what the last answer or toggle changed, or why something could not be done."""
     snapshot: GaugeSnapshot | None = None
@@ -125,7 +125,7 @@ class UiState(Struct):
 
 @dataclass(eq=False)
 class EndsRead(Message):
-    """The ends of long logs have been read."""
+    """The ends of the logs have been read."""
 
     crash: Crash
 

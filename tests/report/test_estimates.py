@@ -34,7 +34,10 @@ def lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
 
 
 def test_each_file_has_its_line_in_the_order_given(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["estimate", "over.sh", "rows.sh", "./fits.sh", "unknown.sh", "none.sh", "gone.sh", *BOX]) == Exit.DOES_NOT_FIT
+    assert (
+        main(["estimate", "over.sh", "rows.sh", "./fits.sh", "unknown.sh", "none.sh", "gone.sh", *BOX])
+        == Exit.DOES_NOT_FIT
+    )
     told = lines(capsys)
     assert [one.split(": ")[:2] for one in told] == [
         ["over.sh:2", "does not fit"],

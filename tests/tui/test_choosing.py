@@ -7,7 +7,7 @@ import pytest
 from textual import events
 
 from advisor.crash.evidence import Crash
-from advisor.crash.read import read_end
+from advisor.crash.read import read_ends
 from advisor.knowledge import open_knowledge
 from advisor.recent import recent_in
 from advisor.state import State
@@ -52,9 +52,9 @@ class Choosing:
             MadeDriver, self.files, lambda: recent_in(self.folder, self.folder / "no-ray"), self.ending, self.paste
         )
 
-    def ending(self, log: Path) -> Crash:
+    def ending(self, log: Path) -> Crash | None:
         knowledge = open_knowledge()
-        return read_end(log, knowledge.signatures, *knowledge.phase_marks())
+        return read_ends((log,), knowledge.signatures, *knowledge.phase_marks())
 
     def paste(self, text: str) -> Path:
         path = self.folder / "pasted.log"
