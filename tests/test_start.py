@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor import start
+from advisor import collector, start
 from advisor.cli import main
 from advisor.commands import app_parser
 from advisor.config import read_config
@@ -101,3 +101,22 @@ def test_the_start_is_far_from_slow() -> None:
     """Within ten times its budget, for a machine that tests is loaded (`tests.benchmarks.app_speed --budget`)."""
     taken = app_speed.budget(app_speed.environment_of_a_terminal(), 1)
     assert {name for name, seconds in taken.items() if seconds > 10 * app_speed.BUDGETS[name]} == set()
+
+
+async def test_the_collector_is_put_off_until_the_session_is_open() -> None:
+    before = gc.get_threshold()
+    collector.put_off()
+    try:
+        assert gc.get_threshold() > before
+        app = start.app_for(parsed("--demo"), read_config())
+        async with app.run_test() as pilot:
+            while app.ui.state is None:
+                await pilot.pause(0.02)
+            await pilot.pause()
+            assert gc.get_threshold() == before
+        assert gc.get_freeze_count() > 0
+        collector.as_usual()
+        assert gc.get_threshold() == before
+    finally:
+        gc.set_threshold(*before)
+        gc.unfreeze()
