@@ -101,19 +101,22 @@ def read_crash(logs: Sequence[Path], knowledge: Knowledge, tell: OnProgress) -> 
     return read_logs(logs, knowledge.signatures, *knowledge.phase_marks(), at)
 
 
-def read_crash_of(asked: SessionRequest, knowledge: Knowledge, tell: OnProgress) -> Crash:
-    """What the logs prove; where they leave it open, Ray's own logs too: those in the record, or of the dead worker."""
-    crash = read_crash(asked.logs, knowledge, tell)
+def read_crash_of(asked: SessionRequest, knowledge: Knowledge, tell: OnProgress, ends: Crash | None = None) -> Crash:
+    """What the logs prove; where they leave it open, Ray's own logs too: those in the record, or of the dead worker.
+
+    `ends`: what their ends prove; where these are all of them, they are not read again.
+    """
+    crash = ends if ends is not None and not ends.preliminary else read_crash(asked.logs, knowledge, tell)
     if crash.verdict != "unclear":
         return crash
-    ends = ends_in(asked.record) if asked.record is not None else ()
+    more = ends_in(asked.record) if asked.record is not None else ()
     texts = [entry.text for entry in crash.evidence] + [
         clean(end_of(log), 200_000) for log in asked.logs if log.is_file()
     ]
-    ends = ends or _ends_here(texts) or _ends_elsewhere(asked.ray, worker_ids(texts))
-    if not ends:
+    more = more or _ends_here(texts) or _ends_elsewhere(asked.ray, worker_ids(texts))
+    if not more:
         return crash
-    fuller = read_crash((*asked.logs, *ends), knowledge, tell)
+    fuller = read_crash((*asked.logs, *more), knowledge, tell)
     return fuller if fuller.verdict != "unclear" or not crash.evidence else crash
 
 

@@ -52,7 +52,8 @@ def app_parser() -> argparse.ArgumentParser:
     about = say("From a reinforcement-learning run that died of memory to a launch script that fits.")
     codes = say(
         "exit codes: 0 done, 1 the tool failed, 2 wrong usage or unreadable input,\n"
-        "            3 does not fit (estimate), 4 nothing to diagnose was found"
+        "            3 does not fit (estimate), 4 nothing to diagnose was found,\n"
+        "            5 cannot be said (estimate --strict)"
     )
     title = say("commands ({program} COMMAND --help says more):", program=PROGRAM)
     overview = "\n".join([title, *(f"  {name:11} {say(says)}" for name, says in COMMANDS.items()), "", codes])

@@ -83,23 +83,25 @@ def read_logs(
     return _read(open_sources(paths), signatures, frames, progress, on_progress)
 
 
-def preview(
+def read_ends(
     paths: Sequence[Path],
     signatures: Signatures,
     frames: Sequence[FrameRule] = (),
     progress: Sequence[Progress] = (),
     length: int = PREVIEW,
 ) -> Crash | None:
-    """What the last `length` bytes of each log prove, in well under a second; None where no log is that long.
+    """What the last `length` bytes of each log prove; not `preliminary` where none of them is longer.
 
-    Pipes, standard input and packed logs have no end to begin with and are left out. Raises LogError as `read_logs`.
+    None where one is a pipe or standard input, which can be read once only, or packed and long, which has no end to
+    begin with. Raises LogError as `read_logs`.
     """
-    sources = [source for source in open_sources(paths) if source.path is not None and source.size]
+    sources = open_sources(paths)
     tails = [tail_source(source, length) for source in sources]
-    if not any(tails):
-        return None
+    for source, tail in zip(sources, tails, strict=True):
+        if source.size is None or (tail is None and source.size > length):
+            return None
     short = [tail or source for tail, source in zip(tails, sources, strict=True)]
-    return replace(_read(short, signatures, frames, progress), preliminary=True)
+    return replace(_read(short, signatures, frames, progress), preliminary=any(tails))
 
 
 def read_text(

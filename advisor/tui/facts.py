@@ -80,6 +80,11 @@ def deciding_settings(state: State, most: int) -> list[Setting]:
     return [in_force[key] for key in keys if key in in_force][:most]
 
 
+def doubts_of_sums(state: State) -> list[str]:
+    """What sums and log say against each other, but for what a missing file leaves in doubt."""
+    return [doubt for doubt in state.ledger.doubts if doubt not in state.run.doubts]
+
+
 def briefly(state: State, text: str) -> str:
     """A sentence with the files that everybody on this screen knows named without their folders."""
     for path in (*state.asked.logs, state.asked.script):
