@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from advisor.commands.live_events import LiveEvents
 from advisor.commands.retry_choice import No, NoRetry, Retry, RetryRules, RunDeath, choose
 from advisor.commands.watch import Finished, opened, script_of
 from advisor.exits import Refusal
@@ -57,11 +58,11 @@ def run_with_retries(asked: WatchRequest, rules: RetryRules, notifier: Notifier,
     begun, folder = time.time(), Path.cwd()
     adopt_orphans()
     tell(_cost(asked, folder))
-    asked = asked._replace(on_alert=lambda gauge, share: notifier.send("alert", gauge=gauge, share=round(share, 4)))
     attempt, died, seen = Attempt(1, asked), list[RunDeath](), list[Path]()
     while True:
-        notifier.send("retry" if attempt.before else "start", attempt=attempt.number, changes=attempt.lines)
-        ended = watch(attempt.asked, tell)
+        notifier.attempt, live = attempt.number, LiveEvents(notifier, tell)
+        notifier.send("retry" if attempt.before else "start", changes=attempt.lines)
+        ended = watch(attempt.asked._replace(on_alert=live.alert, on_steps=live.look), tell)
         release_signals()
         try:
             follows = _after(attempt, ended, died, rules, begun, notifier, tell)
@@ -75,7 +76,7 @@ def run_with_retries(asked: WatchRequest, rules: RetryRules, notifier: Notifier,
             attempt = follows
             continue
         how = {"status": ended.status, "why": follows.why.name.lower() if follows is not None else ""}
-        notifier.send("end", attempt=attempt.number, record=str(ended.folder), **how)
+        notifier.send("end", record=str(ended.folder), **how)
         notifier.finish()
         if follows is not None:
             tell(say(follows.why.value))
@@ -110,7 +111,7 @@ def _after(
         return NoRetry(No.NO_RECORD, str(error))
     if ended.was_sent_away or "sent" in end or end.get("code") == _INTERRUPTED:
         return NoRetry(No.STOPPED)
-    notifier.send("death", attempt=attempt.number, record=str(ended.folder), end=end)
+    notifier.send("death", record=str(ended.folder), end=end)
     finished = Finished(ended.status, record=ended.folder, script=script_of([*attempt.asked.argv], ended.folder))
     state = opened(finished, attempt.asked.knowledge)
     if state is None:
@@ -118,7 +119,7 @@ def _after(
     died.append(_died(attempt, state))
     told = {"verdict": state.crash.verdict, "cause": state.diagnosis.cause, "title": state.diagnosis.title}
     add_told(ended.folder, verdict=state.crash.verdict, memory=state.diagnosis.memory, phase=died[-1].phase)
-    notifier.send("diagnosis", attempt=attempt.number, phase=died[-1].phase, step=died[-1].step, **told)
+    notifier.send("diagnosis", phase=died[-1].phase, step=died[-1].step, **told)
     chosen = choose(state, died, rules, Path.cwd(), begun)
     if isinstance(chosen, NoRetry):
         return chosen
@@ -187,10 +188,9 @@ def _is_file(word: str, path: Path) -> bool:
 
 
 def _died(attempt: Attempt, state: State) -> RunDeath:
-    steps = state.measured.steps if state.measured is not None else 0
-    return RunDeath(
-        state.diagnosis.phase, max(steps, state.crash.steps_done or 0, attempt.from_step or 0), attempt.changes
-    )
+    last = state.measured.last_step if state.measured is not None else None
+    step = max(state.crash.steps_done or 0, attempt.from_step or 0) if last is None else last
+    return RunDeath(state.diagnosis.phase, step, attempt.changes)
 
 
 def _cost(asked: WatchRequest, folder: Path) -> str:

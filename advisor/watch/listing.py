@@ -18,7 +18,7 @@ from msgspec import Struct
 from advisor.hostile import clean_line
 from advisor.language import say
 from advisor.watch.process_tree import stat_fields
-from advisor.watch.record_files import ATTEMPT, SAMPLES
+from advisor.watch.record_files import ATTEMPT, SAMPLES, STEP_COUNTERS
 from advisor.words import MEMORIES, MEMORY_TITLES, PHASE_TITLES, PHASES, Memory, Phase, Verdict
 
 _END = 1 << 18
@@ -81,7 +81,11 @@ def _read(folder: Path) -> Iterator[ListedRecord]:
         last = [line.get("t") if isinstance(line, dict) else line[0] for line in lines if line]
         tenths = [time for time in last if isinstance(time, (int, float))]
         ends = [mark["end"] for mark in marks if isinstance(mark.get("end"), dict)]
-        steps = [mark["count"] for mark in marks if mark.get("counter") == "step" and isinstance(mark["count"], int)]
+        counted = {
+            mark["counter"]: int(mark["count"])
+            for mark in marks
+            if mark.get("counter") in STEP_COUNTERS and isinstance(mark.get("count"), (int, float))
+        }
         told: dict[str, Any] = {}
         for mark in marks:
             told |= mark["told"] if isinstance(mark.get("told"), dict) else {}
@@ -97,7 +101,7 @@ def _read(folder: Path) -> Iterator[ListedRecord]:
             clean_line(Path(str(attempt.get("before") or "")).name, 200),
             tuple(clean_line(str(change), 300) for change in attempt.get("changes") or ()),
             _whole(attempt.get("from_step")),
-            steps[-1] if steps else None,
+            next((counted[name] for name in STEP_COUNTERS if name in counted), None),
             next((word for word in get_args(Verdict) if word == told.get("verdict")), None),
             next((word for word in MEMORIES if word == told.get("memory")), "unknown"),
             next((word for word in PHASES if word == told.get("phase")), "unknown"),

@@ -11,3 +11,5 @@ WORDS = "watch.log"
 COMMAND = "command.sh"
 RAY_LOGS = "ray-logs"
 ATTEMPT = "attempt.json"
+STEP_COUNTERS = ("step", "done", "iteration")
+"""Counters of the output that count steps, the most trusted first."""

@@ -34,8 +34,12 @@ def test_it_comes_back_from_its_checkpoint_with_a_script_that_fits(tmp_path: Pat
     first, second = list_records(tmp_path)
     assert (first.verdict, first.phase, first.after) == ("oom", "actor_update", "")
     assert (second.ended, second.after, second.from_step) == ("ended well", "record", 4)
-    events = [json.loads(line)["event"] for line in (tmp_path / "events.txt").read_text().splitlines()]
-    assert sorted(events) == sorted(["start", "death", "diagnosis", "resumed", "retry", "end"])
+    events = [json.loads(line) for line in (tmp_path / "events.txt").read_text().splitlines()]
+    named = {event["event"] for event in events}
+    assert named == {"start", "phase_peak", "death", "diagnosis", "resumed", "retry", "end"}
+    assert {event["attempt"] for event in events if event["event"] != "resumed"} == {1, 2}
+    peaks = next(event for event in events if event["event"] == "phase_peak")["peaks"]
+    assert all(peak["bytes"] <= peak["capacity"] for peak in peaks)
 
 
 def test_it_does_not_go_on_for_ever(tmp_path: Path) -> None:
