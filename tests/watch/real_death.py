@@ -1,8 +1,8 @@
 """Lets TRL's real GRPOTrainer die of a real memory limit and come back: `python -m tests.watch.real_death PYTHON`.
 
-PYTHON: an interpreter with `trl` and a CPU torch. The kernel kills; nothing is made up but the model and the data. Three
-runs: without a limit, with one (its losses must be those of the first, step by step), and with a reward function that
-leaks (foreseen, started again once, then told as a leak).
+PYTHON: an interpreter with `trl` and a CPU torch. The kernel kills; nothing is made up but the model and the data.
+Three runs: without a limit, with one (its losses must be those of the first, step by step), and with a reward function
+that leaks (foreseen, started again once, then told as a leak).
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def leaks(root: Path, python: str, check: Checks) -> None:
     _prepared(folder, python, steps=LEAK_STEPS)
     code, said, events, _ = _watched(folder, LEAK_LIMIT, LEAK_MIB="30", TABLE_MIB="50")
     _told(said, folder)
-    first, *others = list_records(folder)
+    _, *others = list_records(folder)
     foreseen = [one for one in events if one["event"] == "forecast" and one["attempt"] == 1]
     check(bool(foreseen), "it was foreseen before the first death")
     if foreseen:
