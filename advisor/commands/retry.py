@@ -17,6 +17,7 @@ from advisor.commands.watch import Finished, opened, script_of
 from advisor.exits import Refusal
 from advisor.hostile import clean_line
 from advisor.language import listed, say
+from advisor.memory.cells import Place
 from advisor.redact import redact
 from advisor.report.phrases import change_line
 from advisor.run.resume import cost_of_a_death, resumption_of
@@ -51,6 +52,8 @@ class Attempt(NamedTuple):
     before: Path | None = None
     """The record of the attempt before."""
     from_step: int | None = None
+    planned: dict[str, Any] | None = None
+    """The fullest phase that the plan expects, as the record keeps it."""
 
 
 def run_with_retries(asked: WatchRequest, rules: RetryRules, notifier: Notifier, tell: Tell) -> Finished:
@@ -167,7 +170,14 @@ def _next(attempt: Attempt, chosen: Retry, record: Path, notifier: Notifier, tel
     if folder is not None:
         folder = folder.with_name(f"{folder.name.removesuffix(f'-{attempt.number}')}-{attempt.number + 1}")
     asked = attempt.asked._replace(argv=tuple(argv), folder=folder)
-    return Attempt(attempt.number + 1, asked, chosen.changes, lines, record, from_step)
+    return Attempt(attempt.number + 1, asked, chosen.changes, lines, record, from_step, _planned(chosen.state))
+
+
+def _planned(state: State) -> dict[str, Any] | None:
+    """What the plan expects at most in the memory that ran out."""
+    place: Place = "host" if state.diagnosis.memory == "host" else "gpu"
+    fullest = state.plan.after.peak(place) if state.plan.after is not None else None
+    return {"place": place, "phase": fullest.phase, "bytes": fullest.expected} if fullest is not None else None
 
 
 def _save(chosen: Retry, path: Path, number: int) -> Path:
@@ -215,6 +225,7 @@ def _keep(attempt: Attempt, record: Path) -> None:
         "before": str(attempt.before) if attempt.before is not None else None,
         "changes": list(attempt.lines),
         "from_step": attempt.from_step,
+        "planned": attempt.planned,
     }
     with suppress(OSError):
         (record / ATTEMPT).write_text(json.dumps(about, ensure_ascii=False), encoding="utf-8")

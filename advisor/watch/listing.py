@@ -11,9 +11,9 @@ import signal
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
-from msgspec import Struct
+from msgspec import Struct, ValidationError, convert
 
 from advisor.hostile import clean_line
 from advisor.language import say
@@ -24,6 +24,14 @@ from advisor.words import MEMORIES, MEMORY_TITLES, PHASE_TITLES, PHASES, Memory,
 _END = 1 << 18
 """Bytes of a record's end that are read."""
 _LONGEST_HEAD = 1 << 16
+
+
+class PlannedPeak(Struct, frozen=True):
+    """The fullest phase of one place as the plan of a retry expected it."""
+
+    place: Literal["gpu", "host"]
+    phase: Phase
+    bytes: int
 
 
 class ListedRecord(Struct, frozen=True):
@@ -45,6 +53,8 @@ class ListedRecord(Struct, frozen=True):
     """What was changed after that one: "trainer.save_freq -1 -> 20"."""
     from_step: int | None = None
     """The step of the checkpoint from which it went on; None: from the beginning, or it is not known."""
+    planned: PlannedPeak | None = None
+    """What the plan expected of this attempt; None of the first one."""
     step: int | None = None
     """The last step that the output counted."""
     verdict: Verdict | None = None
@@ -101,6 +111,7 @@ def _read(folder: Path) -> Iterator[ListedRecord]:
             clean_line(Path(str(attempt.get("before") or "")).name, 200),
             tuple(clean_line(str(change), 300) for change in attempt.get("changes") or ()),
             _whole(attempt.get("from_step")),
+            _planned(attempt.get("planned")),
             next((counted[name] for name in STEP_COUNTERS if name in counted), None),
             next((word for word in get_args(Verdict) if word == told.get("verdict")), None),
             next((word for word in MEMORIES if word == told.get("memory")), "unknown"),
@@ -116,6 +127,13 @@ def _attempt(folder: Path) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError):
         return {}
     return told if isinstance(told, dict) else {}
+
+
+def _planned(told: object) -> PlannedPeak | None:
+    try:
+        return convert(told, PlannedPeak)
+    except ValidationError:
+        return None
 
 
 def _ends(path: Path) -> tuple[dict[str, Any], list[Any]]:

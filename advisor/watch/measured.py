@@ -127,7 +127,7 @@ def _read(folder: Path) -> tuple[Recording, Measured]:
     return _read_once(folder, path.stat().st_mtime_ns if path.exists() else 0, spoken())
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=4)
 def _read_once(folder: Path, _: int, language: str) -> tuple[Recording, Measured]:
     recording = read_record(folder)
     return recording, measure_recording(recording)
