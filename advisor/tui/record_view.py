@@ -19,7 +19,7 @@ from advisor.units import show_bytes, show_gib
 from advisor.watch.attempts import AttemptTold, attempts_of, joined
 from advisor.watch.measured import recording_in
 from advisor.watch.plot_data import Band, Curve, axis_top, downsampled, phase_bands, plotted_series
-from advisor.watch.recording import Recording, RecordError, Series
+from advisor.watch.recording import RecordError, Recording, Series
 from advisor.words import PHASE_TITLES, Phase
 
 AXIS = 8

@@ -13,7 +13,7 @@ from advisor.watch.gauges import Gauge
 from advisor.watch.listing import ListedRecord, PlannedPeak, list_records
 from advisor.watch.measured import PhasePeak, measured_in
 from advisor.watch.record_files import ATTEMPT
-from advisor.watch.recording import Recording, RecordError, Series, read_record
+from advisor.watch.recording import RecordError, Recording, Series, read_record
 
 
 class AttemptTold(Struct, frozen=True):
