@@ -24,6 +24,7 @@ from advisor.tui.ui_state import Offers
 
 if TYPE_CHECKING:
     from advisor.recent import Recent
+    from advisor.saved_fix import SavedFix
     from advisor.state import State
 
 
@@ -61,7 +62,13 @@ def app_for(parsed: argparse.Namespace, config: Config) -> AdvisorApp:
         Gauges(),
         no_color=bool(os.environ.get("NO_COLOR")),
         plain_ascii=parsed.ascii or config.ascii or not draws_signs(),
-        offers=Offers(partial(_demo, parsed), partial(_files, parsed), partial(_recent, parsed.folder), _pasted),
+        offers=Offers(
+            partial(_demo, parsed),
+            partial(_files, parsed),
+            partial(_recent, parsed.folder),
+            _pasted,
+            None if parsed.demo or parsed.record else partial(_written, parsed),
+        ),
         keymap=config.keys,
         keeper=_keeper(),
         theme=theme_of(config.theme),
@@ -107,6 +114,16 @@ def _pasted(text: str) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     write_file(path, text.encode("utf-8", "replace"), 0o600, force=True)
     return path
+
+
+def _written(parsed: argparse.Namespace) -> SavedFix | None:
+    from advisor.session_store import fixes_folder
+
+    if not fixes_folder().is_dir():
+        return None
+    from advisor.saved_fix import waiting_fix
+
+    return waiting_fix({Path.cwd(), *([Path(parsed.script).parent] if parsed.script else [])})
 
 
 def _keeper() -> Callable[[State, Any, str, int], None]:

@@ -19,6 +19,7 @@ from advisor.hostile import clean_line
 from advisor.language import listed, say
 from advisor.memory.cells import Place
 from advisor.redact import redact
+from advisor.report.local_case import Proof, case_yaml, keep_case, local_case
 from advisor.report.phrases import change_line
 from advisor.run.resume import cost_of_a_death, resumption_of
 from advisor.saving import only_rewrite, save
@@ -28,7 +29,8 @@ from advisor.watch.events import Notifier
 from advisor.watch.launcher import WatchResult, watch
 from advisor.watch.leftovers import adopt_orphans, wait_for_leftovers
 from advisor.watch.listing import add_told
-from advisor.watch.record_files import ATTEMPT, COMMAND
+from advisor.watch.measured import measured_in
+from advisor.watch.record_files import ATTEMPT, CASE, COMMAND
 from advisor.watch.recording import RecordError, read_record
 from advisor.watch.request import WatchRequest
 from advisor.watch.spawn import release_signals
@@ -52,8 +54,8 @@ class Attempt(NamedTuple):
     before: Path | None = None
     """The record of the attempt before."""
     from_step: int | None = None
-    planned: dict[str, Any] | None = None
-    """The fullest phase that the plan expects, as the record keeps it."""
+    chosen: Retry | None = None
+    """What was decided when the attempt before died."""
 
 
 def run_with_retries(asked: WatchRequest, rules: RetryRules, notifier: Notifier, tell: Tell) -> Finished:
@@ -106,6 +108,9 @@ def _after(
     if ended.folder is None:
         return NoRetry(No.NO_RECORD)
     _keep(attempt, ended.folder)
+    if attempt.chosen is not None:
+        with suppress(OSError):
+            _keep_what_worked(attempt.chosen, ended.folder, ended.status, died[-1].step, tell)
     if ended.status == 0:
         return None
     try:
@@ -170,7 +175,24 @@ def _next(attempt: Attempt, chosen: Retry, record: Path, notifier: Notifier, tel
     if folder is not None:
         folder = folder.with_name(f"{folder.name.removesuffix(f'-{attempt.number}')}-{attempt.number + 1}")
     asked = attempt.asked._replace(argv=tuple(argv), folder=folder)
-    return Attempt(attempt.number + 1, asked, chosen.changes, lines, record, from_step, _planned(chosen.state))
+    return Attempt(attempt.number + 1, asked, chosen.changes, lines, record, from_step, chosen)
+
+
+def _keep_what_worked(chosen: Retry, record: Path, status: int | None, died_at: int, tell: Tell) -> None:
+    """A retry that got past the step where its ancestor died is a confirmed case of this site, unless memory grows.
+
+    Raises OSError.
+    """
+    measured = measured_in(record)
+    came_to = measured.last_step
+    if measured.grown or not (status == 0 or (came_to is not None and came_to > died_at)):
+        return
+    proof = Proof("a retry that got past the step where the run had died", died_at, came_to, time.time())
+    case = local_case(chosen.state, chosen.state.plan.selected(), proof)
+    (record / CASE).write_text(case_yaml(case), encoding="utf-8")
+    file = keep_case(case)
+    if file is not None:
+        tell(say("it worked here: kept as a case of this site in {file}", file=clean_line(str(file))))
 
 
 def _planned(state: State) -> dict[str, Any] | None:
@@ -225,7 +247,7 @@ def _keep(attempt: Attempt, record: Path) -> None:
         "before": str(attempt.before) if attempt.before is not None else None,
         "changes": list(attempt.lines),
         "from_step": attempt.from_step,
-        "planned": attempt.planned,
+        "planned": _planned(attempt.chosen.state) if attempt.chosen is not None else None,
     }
     with suppress(OSError):
         (record / ATTEMPT).write_text(json.dumps(about, ensure_ascii=False), encoding="utf-8")

@@ -160,6 +160,7 @@ class SessionDriver(Struct, frozen=True):
         """
         from advisor import session
         from advisor.exits import Refusal
+        from advisor.saved_fix import remember_fix
         from advisor.saving import next_command, save, save_report
         from advisor.script.document import EditRefused
 
@@ -170,4 +171,6 @@ class SessionDriver(Struct, frozen=True):
             written = save(state, patch, destination, force)
         except Refusal as refusal:
             raise EditRefused(str(refusal)) from refusal
+        if not self.is_demo:
+            remember_fix(state, destination)
         return Saved(destination, written.report, next_command(destination), notes=written.notes)

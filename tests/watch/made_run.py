@@ -50,6 +50,7 @@ def start(folder: Path, *options: str, dies_at: int = 5, **environment: str) -> 
     made = {
         **os.environ,
         "PYTHONPATH": os.pathsep.join([str(ROOT), str(Path(__file__).parent / "made_verl")]),
+        "XDG_CONFIG_HOME": str(folder / "config"),
         "MADE_DIES_AT": str(dies_at),
         "MADE_STEPS": str(folder / "steps.txt"),
         **environment,

@@ -63,7 +63,7 @@ def _watched(folder: Path, limit: int, **environment: str) -> tuple[int, list[st
     argv = [*WATCH, "--retry", "--alert", "95%", "--notify", f"tee -a {folder}/events.txt", "-o", "record"]
     with memory_group(limit) as group:
         root = str(Path(__file__).parents[2])
-        env = {**os.environ, "PYTHONPATH": root, **environment}
+        env = {**os.environ, "PYTHONPATH": root, "XDG_CONFIG_HOME": str(folder / "config"), **environment}
         done = group.run([*argv, "--", "bash", "run.sh"], cwd=folder, env=env)
         peak = group.peak
     said = [part.split(_SAID, 1)[1] for part in done.stderr.replace("\r", "\n").split("\n") if _SAID in part]
