@@ -51,6 +51,11 @@ def sessions_folder(environ: Mapping[str, str] | None = None) -> Path:
     return state_folder(environ) / "sittings"
 
 
+def fixes_folder() -> Path:
+    """Where fixes lie of which nobody has said whether they helped."""
+    return state_folder() / "fixes"
+
+
 def new_file(environ: Mapping[str, str] | None = None) -> Path:
     """The file of a session that begins now."""
     return sessions_folder(environ) / f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.json"

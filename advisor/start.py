@@ -25,6 +25,7 @@ from advisor.tui.ui_state import Offers, SessionKeeper
 if TYPE_CHECKING:
     from advisor.crash.evidence import Crash
     from advisor.recent import Recent
+    from advisor.saved_fix import SavedFix
     from advisor.session import ChosenSet
     from advisor.state import State
 
@@ -73,6 +74,7 @@ def app_for(parsed: argparse.Namespace, config: Config) -> AdvisorApp:
             partial(_recent, parsed.folder),
             partial(_ending, tuple(map(Path, parsed.knowledge))),
             _pasted,
+            None if parsed.demo or parsed.record else partial(_written, parsed),
         ),
         keymap=config.keys,
         keeper=_keeper(),
@@ -129,6 +131,16 @@ def _pasted(text: str) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     write_file(path, text.encode("utf-8", "replace"), 0o600, force=True)
     return path
+
+
+def _written(parsed: argparse.Namespace) -> SavedFix | None:
+    from advisor.session_store import fixes_folder
+
+    if not fixes_folder().is_dir():
+        return None
+    from advisor.saved_fix import waiting_fix
+
+    return waiting_fix({Path.cwd(), *([Path(parsed.script).parent] if parsed.script else [])})
 
 
 def _keeper() -> SessionKeeper:

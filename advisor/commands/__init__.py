@@ -23,6 +23,7 @@ COMMANDS = {
     "estimate": mark("estimate memory in every phase, and whether it fits"),
     "watch": mark("run a command, record its memory, and diagnose it if it dies of memory"),
     "records": mark("list the records of `watch` with how they ended"),
+    "share": mark("write a case file of what helped, without names, hosts, paths and secrets"),
     "machine": mark("describe this machine"),
     "config": mark("show your configuration and where it lies"),
     "explain": mark("explain a knob, setting, cause, remedy, crash line or case"),

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from advisor.arguments import add_answers, add_input, add_machine
-from advisor.exits import Refusal
+from advisor.exits import Exit, Refusal
 from advisor.language import say
 
 FORMATS = ("text", "lines", "json", "github", "markdown")

@@ -182,7 +182,7 @@ def fit_of(ledger: Ledger, walls: Walls, run: Run, gpus: tuple[int, int] | None 
     """
     against: list[FitFinding] = []
     perhaps: list[FitFinding] = []
-    unknown: list[FitFinding] = [] if ledger.gpu else [FitFinding("inputs", "gpu")]
+    unknown: list[FitFinding] = [] if ledger.gpu or ledger.host else [FitFinding("inputs", "gpu")]
     dark = {(one.place, one.phase) for one in walls.unexplained if not one.is_level}
     for one in walls.unexplained:
         found = FitFinding("unexplained", one.place, one.phase, short=one.unexplained)

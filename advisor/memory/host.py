@@ -117,6 +117,10 @@ def _pinned(inputs: Inputs, size: Amount, least_factor: float = 1) -> Amount:
 
 def process_cells(inputs: Inputs) -> list[Cell]:
     """Worker processes of every GPU on the node, the driver, and the named helpers (agents, loaders)."""
+    if inputs.run.is_on("host.trains"):
+        more = int(sum(inputs.run.number(knob) or 0 for knob in _HELPERS))
+        count = quantity("processes without a card with", inputs.node_gpus + more)
+        return [cell("processes", (count * c.HELPER).spread(c.PROCESS_LOW, c.PROCESS_HIGH))]
     gpus = max(inputs.node_gpus, inputs.engine_gpus)
     count = quantity("worker processes with", gpus * inputs.mechanics.processes_per_gpu)
     helpers = quantity("helper processes with", int(sum(inputs.run.number(knob) or 0 for knob in _HELPERS)))

@@ -322,7 +322,7 @@ def read_inputs(run: Run, machine: Machine, crash: Crash | None = None) -> Input
             )
         )
     capacity, _ = gpu_of(machine, crash)
-    if capacity is None and run.recipe.answers == "generated":
+    if capacity is None and run.recipe.answers == "generated" and not run.is_on("host.trains"):
         assumed.note(say("the card's size is unknown: the rollout engine's share is left out"))
     if not topology.known:
         alike = say("every card holds a whole copy, however many there are") if whole_on_each(run) else ""

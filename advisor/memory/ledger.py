@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from msgspec.structs import replace
+
 from advisor.crash.evidence import Crash
 from advisor.language import listed, say
 from advisor.machine.inventory import Machine
 from advisor.memory import constants as c
 from advisor.memory import rollout, training
-from advisor.memory.cells import Bounds, Cell, Ledger, Place, Rows, phase_sum
+from advisor.memory.amount import quantity
+from advisor.memory.cells import Bounds, Cell, Ledger, PhaseSum, Place, Rows, phase_sum
 from advisor.memory.host import host_cells
 from advisor.memory.inputs import Inputs, gpu_of, missing_inputs, read_inputs
 from advisor.run.run import Run
@@ -47,15 +50,29 @@ def build_ledger(run: Run, machine: Machine, crash: Crash | None = None) -> Ledg
     inputs = read_inputs(run, machine, crash)
     phases = phases_of(inputs)
     bounds = _bounds(inputs)
-    gpu = tuple(phase_sum(phase, "gpu", _GPU[phase](inputs), bounds, _rows(inputs, phase)) for phase in phases)
     counted = run.topology.known or bool(run.topology.assumed)  # how many processes a node has
     on_host = zip(phases, host_cells(inputs, phases), strict=True) if counted else ()
-    host = tuple(phase_sum(phase, "host", cells) for phase, cells in on_host)
+    if run.is_on("host.trains"):
+        gpu: tuple[PhaseSum, ...] = ()
+        host = tuple(
+            phase_sum(phase, "host", [*cells, *_on_cpu(inputs, phase)], rows=_rows(inputs, phase))
+            for phase, cells in on_host
+        )
+    else:
+        gpu = tuple(phase_sum(phase, "gpu", _GPU[phase](inputs), bounds, _rows(inputs, phase)) for phase in phases)
+        host = tuple(phase_sum(phase, "host", cells) for phase, cells in on_host)
     basis = weakest(inputs.basis, "estimated" if doubts or inputs.assumed else "computed")
     assumed = inputs.assumed
     if run.uncounted:
         assumed += (say("not counted, though it moves GPU memory: {keys}", keys=listed(run.uncounted)),)
     return Ledger(capacity, limit, gpu, host, basis, assumed, doubts=doubts)
+
+
+def _on_cpu(inputs: Inputs, phase: Phase) -> list[Cell]:
+    """What the node's processes hold in RAM where they train on the CPU: all but what belongs to a card."""
+    here = quantity("processes", inputs.here.value)
+    kept = [each for each in _GPU[phase](inputs) if each.owner not in ("context", "fragmentation")]
+    return [replace(each, amount=each.amount * here, pooled=False) for each in kept]
 
 
 def _bounds(inputs: Inputs) -> Bounds | None:

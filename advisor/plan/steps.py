@@ -44,6 +44,7 @@ def step_of(proposal: Proposal, situation: Situation, selected: bool) -> PlanSte
         ),
         sources=tuple(dict.fromkeys([remedy.source, *(case.source for case in proposal.cases)])),
         documented=proposal.documented,
+        worked_here=proposal.worked_here,
         selected=selected,
         group=remedy.knob or remedy.id,
         host_saves={phase: size for phase, size in proposal.other_saves.items() if size},

@@ -347,6 +347,7 @@ def step_json(step: PlanStep) -> dict[str, Any]:
         "other_place_saves_bytes": dict(step.host_saves),
         "tier": step.tier,
         "documented": step.documented,
+        **({"worked_here": step.worked_here} if step.worked_here else {}),
         "group": step.group,
         "conflicts": list(step.conflicts),
     }

@@ -287,6 +287,7 @@ def _chosen(number: str, step: PlanStep) -> list[str]:
         where = f"{change.file}:{change.line}" if change.line is not None else change.file or change.how
         told = phrases.change_line(change)
         lines += wrap(say("{change} ({place})", change=told, place=where) if where else told, 5, 7)
+    lines += wrap(sentence(step.worked_here), 5)
     why = "" if phrases.saves_word(step) else _brief(step.why, 1)
     costs = say("Costs: {costs}", costs=step.costs) if step.costs else ""
     return lines + wrap(why, 5) + wrap(costs, 5, 7)

@@ -206,7 +206,7 @@ def _step(step: PlanStep, brief: bool) -> list[str]:
     results = say("results same") if step.results == "unchanged" else say("results CHANGES")
     facts = " · ".join(filter(None, [results, phrases.saves_word(step), BASIS_TITLES[step.basis]]))
     lines = wrap(f"[{'x' if step.selected else ' '}] {step.title}", 2, 6)
-    lines += wrap(f"{facts} · {step.id}", 6)
+    lines += wrap(f"{facts} · {step.id}", 6) + wrap(sentence(step.worked_here), 6)
     for change in step.changes:
         lines += wrap(phrases.change_line(change), 6, 8) + wrap(phrases.place_of(change), 8)
     if brief:

@@ -184,6 +184,7 @@ class SessionDriver(Struct, frozen=True):
         """
         from advisor import session
         from advisor.exits import Refusal
+        from advisor.saved_fix import remember_fix
         from advisor.saving import next_command, save, save_report
         from advisor.script.document import EditRefused
 
@@ -198,4 +199,5 @@ class SessionDriver(Struct, frozen=True):
             told = say(_OF_THE_DEMO, command=next_command(destination))
             read_it = f"cat {shlex.quote(str(written.report))}"
             return Saved(destination, written.report, read_it, notes=(*written.notes, told))
+        remember_fix(state, destination)
         return Saved(destination, written.report, next_command(destination), notes=written.notes)

@@ -155,6 +155,15 @@ class OpeningApp(TonedApp):
             self._show("crash")
         else:
             self._show("machine")
+        self._ask_once()
+
+    def _ask_once(self) -> None:
+        """Whether a fix that was written here helped."""
+        fix = self.ui.offers.written() if self.ui.offers.written is not None else None
+        if fix is not None and isinstance(self.screen, BaseScreen):
+            from advisor.tui.helped_view import HelpedView
+
+            self.push_screen(HelpedView.about(fix, self.screen))
 
     @work(group="turn")
     async def _read_on(self, state: State) -> None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from advisor.machine.cluster.live import ClusterGauges
     from advisor.machine.live import GaugeSnapshot
     from advisor.recent import Recent
+    from advisor.saved_fix import SavedFix
     from advisor.session import ChosenSet
     from advisor.state import State
 
@@ -41,6 +42,8 @@ class Offers(Struct, frozen=True):
     """Reads how a log ended; None where that cannot be looked at beforehand. Raises what `expected_trouble` names."""
     pasted: Callable[[str], Path] | None = None
     """Keeps pasted text as a file. Raises OSError."""
+    written: Callable[[], SavedFix | None] | None = None
+    """Gives the fix that was written here and of which nobody has said whether it helped."""
 
 
 SessionKeeper = Callable[["State", Mapping[str, bool], str, int, Mapping[str, "ChosenSet"]], None]

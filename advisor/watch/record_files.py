@@ -11,3 +11,6 @@ WORDS = "watch.log"
 COMMAND = "command.sh"
 RAY_LOGS = "ray-logs"
 ATTEMPT = "attempt.json"
+CASE = "case.yaml"
+STEP_COUNTERS = ("step", "done", "iteration")
+"""Counters of the output that count steps, the most trusted first."""

@@ -97,7 +97,17 @@ def _sampler(asked: WatchRequest, folder: Path, supervisor: Supervisor, opened: 
     host, processes = HostGauges(supervisor.pid, groups=list(opened.before.in_groups)), ProcessTree(supervisor.pid)
     alert, before = asked.alert, opened.before
     sampler = Sampler(
-        record, host, GpuGauges(), processes, progress, began, alert, tell_on_terminal, before, asked.on_alert
+        record,
+        host,
+        GpuGauges(),
+        processes,
+        progress,
+        began,
+        alert,
+        tell_on_terminal,
+        before,
+        asked.on_alert,
+        asked.on_steps,
     )
     with suppress(OSError):  # without a ring there is still the record
         sampler.open()
