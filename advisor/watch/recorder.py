@@ -14,9 +14,9 @@ from pathlib import Path
 from time import monotonic as clock
 from typing import TYPE_CHECKING, Any
 
-from advisor.hostile import clean_line
+from advisor.hostile import clean_line, readable
 from advisor.language import say
-from advisor.redact import readable, redact
+from advisor.redact import redact, redact_words
 from advisor.watch.end_of_run_log import RunEnd, write_end_logs
 from advisor.watch.gauges import HostGauges, shown_name
 from advisor.watch.gpu_gauges import GpuGauges
@@ -86,7 +86,7 @@ def _sampler(asked: WatchRequest, folder: Path, supervisor: Supervisor, opened: 
         tail.on_data = progress.feed
     about = {
         "began": round(opened.begun, 3),
-        "command": [readable(word) for word in asked.argv[:64]],
+        "command": [readable(word) for word in redact_words(asked.argv)[:64]],
         "host": os.uname().nodename,
         "watcher": os.getpid(),
     }
