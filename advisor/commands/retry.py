@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shlex
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -26,9 +25,9 @@ from advisor.watch.events import Notifier
 from advisor.watch.launcher import WatchResult, watch
 from advisor.watch.leftovers import adopt_orphans, wait_for_leftovers
 from advisor.watch.listing import add_told
-from advisor.watch.record_files import ATTEMPT, COMMAND
+from advisor.watch.record_files import ATTEMPT, COMMAND, write_private
 from advisor.watch.recording import RecordError, read_record
-from advisor.watch.request import WatchRequest
+from advisor.watch.request import Beginning, WatchRequest
 from advisor.watch.spawn import release_signals
 
 Tell = Callable[[str], None]
@@ -54,7 +53,7 @@ class Attempt(NamedTuple):
 
 def run_with_retries(asked: WatchRequest, rules: RetryRules, notifier: Notifier, tell: Tell) -> Finished:
     """Run the command, and again after each death that a change mends; ends as its last attempt did."""
-    begun, folder = time.time(), Path.cwd()
+    begun, folder = Beginning.now(), Path.cwd()
     adopt_orphans()
     tell(_cost(asked, folder))
     asked = asked._replace(on_alert=lambda gauge, share: notifier.send("alert", gauge=gauge, share=round(share, 4)))
@@ -92,7 +91,7 @@ def _after(
     ended: WatchResult,
     died: list[RunDeath],
     rules: RetryRules,
-    begun: float,
+    begun: Beginning,
     notifier: Notifier,
     tell: Tell,
 ) -> Attempt | NoRetry | None:
@@ -119,7 +118,7 @@ def _after(
     told = {"verdict": state.crash.verdict, "cause": state.diagnosis.cause, "title": state.diagnosis.title}
     add_told(ended.folder, verdict=state.crash.verdict, memory=state.diagnosis.memory, phase=died[-1].phase)
     notifier.send("diagnosis", attempt=attempt.number, phase=died[-1].phase, step=died[-1].step, **told)
-    chosen = choose(state, died, rules, Path.cwd(), begun)
+    chosen = choose(state, died, rules, Path.cwd(), begun.earliest())
     if isinstance(chosen, NoRetry):
         return chosen
     tell(say("it died of memory: {title}", title=clean_line(state.diagnosis.title)))
@@ -217,4 +216,4 @@ def _keep(attempt: Attempt, record: Path) -> None:
         "from_step": attempt.from_step,
     }
     with suppress(OSError):
-        (record / ATTEMPT).write_text(json.dumps(about, ensure_ascii=False), encoding="utf-8")
+        write_private(record / ATTEMPT, json.dumps(about, ensure_ascii=False).encode())
