@@ -218,6 +218,8 @@ def _in_full(key: str, values: Mapping[str, Native]) -> str:
     return next((found[0] for found in (ends, own) if len(found) == 1), key)
 
 
+_TRAINED = frozenset({"actor", "policy"})
+"""Groups of settings that are the trained model's whatever the groups around them are called."""
 _OF_ANOTHER_PASS = re.compile(r"eval|val_|critic|ref|reward|rollout|infer|log_?prob|generat|buffer")
 
 
@@ -228,7 +230,8 @@ MOST_ROWS = 64
 def _by_spelling(key: str, text: object, values: Mapping[str, Native], spelled: Mapping[str, str]) -> str:
     """The one setting that carries the knob of which the last part of `key` is a usual spelling."""
     last = key.rpartition(".")[2].replace("-", "_").lower()
-    if _OF_ANOTHER_PASS.search(key.lower()):
+    groups = key.lower().split(".")
+    if not _TRAINED.intersection(groups) and _OF_ANOTHER_PASS.search(key.lower()):
         return key
     knobs = [knob for knob, pattern in spelled.items() if re.fullmatch(pattern, last)]
     if knobs == ["actor.micro_batch"] and not (str(text).isdecimal() and int(str(text)) <= MOST_ROWS):

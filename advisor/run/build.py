@@ -32,7 +32,8 @@ from advisor.run.unknown_keys import unknown_keys, unknown_note
 from advisor.run.unread import doubts_of, taken
 from advisor.script.launch import Launch
 
-_TAKEN_AT_DEFAULT = frozenset({"rollout.memory_share"})
+_ENGINE_SIZE = "rollout.tensor_parallel"
+_TAKEN_AT_DEFAULT = frozenset({"rollout.memory_share", _ENGINE_SIZE})
 """Knobs that some value must be taken for: the framework's own default before the engine's."""
 ANY_SWITCH = frozenset({"algorithm.kl", "actor.gradient_checkpointing"})
 """Knobs with several switches of which one is enough."""
@@ -135,6 +136,8 @@ def build_run(inputs: RunInputs) -> BuiltRun:
     own, era = inputs.recognised.own_program, inputs.recognised.era
     unknown = inputs.tables.once(("unknown keys", era), lambda: unknown_keys(framework, era, launch, own=own))
     knobs = {**_knobs(natives, topology, taken=() if missing else _TAKEN_AT_DEFAULT), **inputs.knobs}
+    if (size := knobs.get(_ENGINE_SIZE)) is not None and size.source == "assumed" and isinstance(size.value, int):
+        topology = replace(topology, tensor_parallel=size.value)
     unread, of_file = taken(inputs.unread, knobs, natives, mechanics)
     knobs = {**knobs, **of_file}
     knobs = {**knobs, **_quantised(name, knobs)}

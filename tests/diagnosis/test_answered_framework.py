@@ -72,7 +72,13 @@ def test_what_the_log_proves_stands_beside_an_answer_that_says_otherwise(tmp_pat
     assert (step.question, step.answer, step.suggested) == ("memory", "host", "gpu")
 
 
-WRAPPER = "ray.exceptions.RayTaskError(OutOfMemoryError): ray::WorkerDict.actor_rollout_update_actor() (pid=12)\n"
+def test_without_a_launch_the_ledger_counts_the_engine_that_a_step_starts_from(tmp_path: Path) -> None:
+    state = opened(tmp_path, log="ValueError: No available memory for the cache blocks.\n", framework="verl")
+    size = state.run.knobs["rollout.tensor_parallel"]
+    assert (size.value, size.source, state.run.topology.tensor_parallel) == (2, "assumed", 2)
+
+
+WRAPPER = "ray.exceptions.RayTaskError(OutOfMemoryError): ray::TaskRunner.run() (pid=12)\n"
 
 
 def test_a_shortage_of_which_the_log_does_not_say_the_memory_is_told_as_such_and_ticks_nothing(tmp_path: Path) -> None:

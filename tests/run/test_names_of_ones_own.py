@@ -56,3 +56,12 @@ def test_an_evaluation_with_more_rows_than_training_is_looked_at_once_steps_were
 def test_a_large_batch_counts_the_rows_of_a_step(tmp_path: Path) -> None:
     run = opened(tmp_path, OWN.replace("batch_size: 1\n", "batch_size: 1024\n", 1)).run
     assert run.number("actor.micro_batch") != 1024
+
+
+def test_a_group_of_the_trained_model_is_its_own_whatever_stands_around_it(tmp_path: Path) -> None:
+    script = tmp_path / "run.sh"
+    script.write_text("actor_rollout_ref.actor.x.param_offload=True\nreward_ref.x.optimizer_offload=True\n")
+    state = open_session(SessionRequest(script, answers={"memory": "host", "framework_host": "easyr1"}))
+    knob = state.run.knobs["actor.param_offload"]
+    assert (knob.value, knob.source) == (True, "script")
+    assert state.run.knobs["actor.optimizer_offload"].source == "default"
