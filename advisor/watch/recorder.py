@@ -57,7 +57,9 @@ def record_run(
         supervisor.fault = supervisor.fault or f"{type(fault).__name__}: {fault}"
         status = follow_plainly(command, [ShownLog(tail.source, tail.target, tail.shown) for tail in tails])
     if supervisor.fault:
-        tell(say("of the rest of the run only the output is recorded ({error})", error=clean_line(supervisor.fault, 200)))
+        tell(
+            say("of the rest of the run only the output is recorded ({error})", error=clean_line(supervisor.fault, 200))
+        )
     end: dict[str, Any] = {"unknown": True}
     if status is not None:
         end = {"signal": os.WTERMSIG(status)} if os.WIFSIGNALED(status) else {"code": os.WEXITSTATUS(status)}
