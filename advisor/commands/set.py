@@ -52,7 +52,7 @@ def run(parsed: argparse.Namespace) -> int:
     else:
         destination = Path(parsed.output) if parsed.output else fits_name(document.path)
         usable(lambda: refuse_changed(document))
-        notes = usable(lambda: write_file(destination, new, document.mode, force=parsed.force, like=document.path))
+        notes = usable(lambda: write_file(destination, new, force=parsed.force, like=document.path))
         notes = (say("written {file}", file=clean_line(str(destination))), *notes)
     moved = _followers(script, given)
     also = [say("{keys} follow by ${{…}}", keys=listed(moved))] if moved else []
