@@ -18,7 +18,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -151,16 +151,17 @@ def app(folder: Path, chance: random.Random) -> tuple[bool, list[str]]:
                 load(path)
             except (OSError, ValueError) as error:
                 broken.append(f"a session cannot be read: {error}")
-    return killed, broken + left_in(
-        folder, {"run.sh", "train.log", "state", "rl-oom-advisor", "run.fits.sh", "run.fits.md"}
-    )
+    broken += [f"a fault: {path.read_text()[-300:]}" for path in folder.glob("rl-oom-advisor-*.txt")]
+    return killed, broken + left_in(folder)
 
 
-def left_in(folder: Path, known: set[str]) -> list[str]:
-    """What lies there that nobody asked for."""
-    return [
-        f"left: {path.name}" for path in folder.rglob("*") if path.name.startswith(".") or path.suffix == ".part"
-    ] + [f"left: {path.name}" for path in folder.iterdir() if path.name not in known and not path.name.startswith(".")]
+def left_in(folder: Path, known: Set[str] | None = None) -> list[str]:
+    """What lies there that nobody asked for; `known` None: what is hidden or a part (the user names the others)."""
+    found = [path for path in folder.rglob("*") if path.name.startswith(".") or path.suffix == ".part"]
+    more = [
+        path for path in folder.iterdir() if known is not None and path.name not in {*known, *(p.name for p in found)}
+    ]
+    return [f"left: {path.name}" for path in (*found, *more)]
 
 
 KINDS: dict[str, Callable[[Path, random.Random], tuple[bool, list[str]]]] = {
