@@ -7,14 +7,12 @@ written keeps its secrets; so does everything after `show_secrets`, which the us
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from advisor.hostile import clean_line
-
 HIDDEN = "***"
-_COMMAND_LIMIT = 200
 _BARE_KEY = re.compile(r"(?<![\w/])[0-9a-f]{40}(?![\w/])")
 """Of Weights & Biases: nothing tells it from a commit but that it stands alone."""
 _NAME = 64
@@ -220,16 +218,27 @@ def redact(text: str) -> str:
     return "".join([*parts, text[done:]]) if parts else text
 
 
-def readable(command: str) -> str:
-    """A command line fit to show: one clean line, secrets out, short."""
-    return clean_line(_BARE_KEY.sub(HIDDEN, redact(clean_line(command))), _COMMAND_LIMIT)
+def redact_command(command: str) -> str:
+    """`redact` for a command line, where a key of Weights & Biases stands alone."""
+    return _BARE_KEY.sub(HIDDEN, redact(command)) if _hiding else command
+
+
+def redact_words(words: Sequence[str]) -> list[str]:
+    """The words of a command, each hidden as in the whole of it: `--hub_token` says what the next word is."""
+    try:
+        told = shlex.split(redact(shlex.join(words)))
+    except ValueError:  # a secret took a quote with it
+        told = []
+    return [redact_command(word) for word in (told if len(told) == len(words) else words)]
 
 
 def redact_value(name: str, value: str) -> str:
     """The value of a setting or a variable, hidden where its name or its shape says that it is a secret."""
     if _hiding and _is_secret_name(name.lstrip("-")) and _is_secret_value(value):
         return HIDDEN
-    return redact(value)
+    head = f"{name}="
+    told = redact(head + value)
+    return told.removeprefix(head) if told.startswith(head) else HIDDEN
 
 
 @lru_cache(maxsize=1)

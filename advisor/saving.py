@@ -51,8 +51,8 @@ def save(state: State, patch: Patch, destination: Path, force: bool) -> Written:
     refuse_changed(document)
     refuse_existing(destination, force)
     refuse_existing(report, force)
-    notes = write_file(destination, rewrite.new, document.mode, force=force, like=document.path)
-    write_file(report, markdown_report(state, destination.name).encode(), 0o644, force=force)
+    notes = write_file(destination, rewrite.new, force=force, like=document.path)
+    write_file(report, markdown_report(state, destination.name).encode(), force=force)
     return Written(report, notes)
 
 
@@ -60,7 +60,7 @@ def save_report(state: State, destination: Path, force: bool) -> Path:
     """Write the Markdown report and nothing else; returns its path. Raises FileExistsError as `save` does."""
     refuse_existing(destination, force)
     name = state.asked.script.name if state.asked.script is not None else destination.name
-    write_file(destination, markdown_report(state, name).encode(), 0o644, force=force)
+    write_file(destination, markdown_report(state, name).encode(), force=force)
     return destination
 
 

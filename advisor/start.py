@@ -129,7 +129,7 @@ def _pasted(text: str) -> Path:
 
     path = state_folder() / f"pasted-{time.strftime('%Y%m%d-%H%M%S')}.log"
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    write_file(path, text.encode("utf-8", "replace"), 0o600, force=True)
+    write_file(path, text.encode("utf-8", "replace"), force=True, mode=0o600)
     return path
 
 

@@ -246,6 +246,9 @@ def _eval(shell: Shell, command: Simple, fields: list[CommandWord], expander: Ex
         pieces += [Piece(b" ")] if index else []
         pieces += item.pieces
     home = fields[1].home if len(fields) == 2 else None
+    hook = any(b"$(" in expander.text.data[word.start : word.start + 3] for word in command.words[1:])  # of conda
+    if not known(pieces) and not joined(tuple(pieces)).strip() and not hook:
+        shell.notes.append(say("what `eval` runs is not known; it may start and set more."))
     return shell.nested(tuple(pieces), expander.state, home), None
 
 

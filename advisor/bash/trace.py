@@ -112,8 +112,11 @@ class _Follower(Shell):
         output: list[Piece] = []
         runs = bool(statement.elements) and is_shell(statement.elements[-1])
         for element in statement.elements:
-            if runs and element is statement.elements[-1] and known(output):
-                self.feed(tuple(output), state)
+            if runs and element is statement.elements[-1]:
+                if known(output):
+                    self.feed(tuple(output), state)
+                else:
+                    self.notes.append(say("what a pipe hands to a shell is not known; it may start and set more."))
             if outer is not None or runs:
                 fed = tuple(output)
                 made = filtered(element, fed, self.expander(text, state)) if output else None

@@ -108,5 +108,5 @@ def _write(name: str, text: str) -> None:
     path = Path(name)
     if path.exists() or path.is_symlink():
         raise Refusal(say("{file}: it is there already; give another name", file=clean_line(name)))
-    usable(lambda: write_file(path, text.encode("utf-8", "replace"), 0o644, force=False))
+    usable(lambda: write_file(path, text.encode("utf-8", "replace"), force=False))
     tell(say("written {file}", file=clean_line(name)))

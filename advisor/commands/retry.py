@@ -30,9 +30,9 @@ from advisor.watch.launcher import WatchResult, watch
 from advisor.watch.leftovers import adopt_orphans, wait_for_leftovers
 from advisor.watch.listing import add_told
 from advisor.watch.measured import measured_in
-from advisor.watch.record_files import ATTEMPT, CASE, COMMAND
+from advisor.watch.record_files import ATTEMPT, CASE, COMMAND, write_private
 from advisor.watch.recording import RecordError, read_record
-from advisor.watch.request import WatchRequest
+from advisor.watch.request import Beginning, WatchRequest
 from advisor.watch.spawn import release_signals
 
 Tell = Callable[[str], None]
@@ -60,7 +60,7 @@ class Attempt(NamedTuple):
 
 def run_with_retries(asked: WatchRequest, rules: RetryRules, notifier: Notifier, tell: Tell) -> Finished:
     """Run the command, and again after each death that a change mends; ends as its last attempt did."""
-    begun, folder = time.time(), Path.cwd()
+    begun, folder = Beginning.now(), Path.cwd()
     adopt_orphans()
     tell(_cost(asked, folder))
     attempt, died, seen = Attempt(1, asked), list[RunDeath](), list[Path]()
@@ -98,7 +98,7 @@ def _after(
     ended: WatchResult,
     died: list[RunDeath],
     rules: RetryRules,
-    begun: float,
+    begun: Beginning,
     notifier: Notifier,
     tell: Tell,
 ) -> Attempt | NoRetry | None:
@@ -128,7 +128,7 @@ def _after(
     told = {"verdict": state.crash.verdict, "cause": state.diagnosis.cause, "title": state.diagnosis.title}
     add_told(ended.folder, verdict=state.crash.verdict, memory=state.diagnosis.memory, phase=died[-1].phase)
     notifier.send("diagnosis", phase=died[-1].phase, step=died[-1].step, **told)
-    chosen = choose(state, died, rules, Path.cwd(), begun)
+    chosen = choose(state, died, rules, Path.cwd(), begun.earliest())
     if isinstance(chosen, NoRetry):
         return chosen
     tell(say("it died of memory: {title}", title=clean_line(state.diagnosis.title)))
@@ -189,7 +189,7 @@ def _keep_what_worked(chosen: Retry, record: Path, status: int | None, died_at: 
         return
     proof = Proof("a retry that got past the step where the run had died", died_at, came_to, time.time())
     case = local_case(chosen.state, chosen.state.plan.selected(), proof)
-    (record / CASE).write_text(case_yaml(case), encoding="utf-8")
+    write_private(record / CASE, case_yaml(case).encode())
     file = keep_case(case)
     if file is not None:
         tell(say("it worked here: kept as a case of this site in {file}", file=clean_line(str(file))))
@@ -250,4 +250,4 @@ def _keep(attempt: Attempt, record: Path) -> None:
         "planned": _planned(attempt.chosen.state) if attempt.chosen is not None else None,
     }
     with suppress(OSError):
-        (record / ATTEMPT).write_text(json.dumps(about, ensure_ascii=False), encoding="utf-8")
+        write_private(record / ATTEMPT, json.dumps(about, ensure_ascii=False).encode())

@@ -46,15 +46,17 @@ def run(parsed: argparse.Namespace) -> int:
     script = usable(lambda: read_script(Path(parsed.script)))
     flags = _bare_flags(script, knowledge_of(parsed))
     document, new = usable(lambda: rewritten(script, given, index, flags))
+    notes: tuple[str, ...] = ()
     if parsed.output == "-":
         emit_file(new)
-        return Exit.DONE
-    destination = Path(parsed.output) if parsed.output else fits_name(document.path)
-    usable(lambda: refuse_changed(document))
-    notes = usable(lambda: write_file(destination, new, document.mode, force=parsed.force, like=document.path))
+    else:
+        destination = Path(parsed.output) if parsed.output else fits_name(document.path)
+        usable(lambda: refuse_changed(document))
+        notes = usable(lambda: write_file(destination, new, force=parsed.force, like=document.path))
+        notes = (say("written {file}", file=clean_line(str(destination))), *notes)
     moved = _followers(script, given)
     also = [say("{keys} follow by ${{…}}", keys=listed(moved))] if moved else []
-    for told in (say("written {file}", file=clean_line(str(destination))), *notes, *also, *script.notes):
+    for told in (*notes, *also, *script.notes):
         tell(told)
     return Exit.DONE
 

@@ -50,7 +50,7 @@ def run(parsed: argparse.Namespace) -> int:
     if sys.stdin.isatty() and sys.stdout.isatty() and not _agreed(path):
         tell(say("nothing was written"))
         return Exit.DONE
-    usable(lambda: write_file(path, text.encode(), 0o644, force=False))
+    usable(lambda: write_file(path, text.encode(), force=False))
     tell(say("written {file}", file=clean_line(parsed.output)))
     return Exit.DONE
 

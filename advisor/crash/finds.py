@@ -16,6 +16,7 @@ from advisor.crash.lines import LogLine
 from advisor.crash.match import SignatureMatch
 from advisor.crash.patterns import FieldValue, fields_of
 from advisor.crash.window import ByteWindow, LineAt
+from advisor.hostile import clean
 from advisor.knowledge.schema import Signature
 from advisor.redact import redact
 from advisor.words import Memory, Verdict
@@ -198,7 +199,7 @@ def as_evidence(
     """A find as evidence, in `role` unless it is a hint. `names`: of the logs; `rows`: of Ray's table of users."""
     find, signature = one.find, one.find.signature
     text = "\n".join([find.text, *(row.printed for row in rows)]) if one.id == "ray-top-users" else find.text
-    shown = redact(text[: 2 * _TEXT])[:_TEXT]
+    shown = redact(clean(text, _TEXT))
     if WRAPPER in find.fields and role != "cause":
         return Evidence(one.id, "pointer", names[one.log], one.number, shown, process=find.first.process)
     return Evidence(

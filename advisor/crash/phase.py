@@ -16,6 +16,7 @@ from advisor.crash.evidence import Frame, TopUser
 from advisor.crash.finds import LogFind
 from advisor.crash.lines import LogLine
 from advisor.crash.tracebacks import NO_TRACE, Trace
+from advisor.hostile import clean_line
 from advisor.knowledge.schema import FrameRule, FrameTier, Progress
 from advisor.language import say
 from advisor.words import Phase
@@ -120,7 +121,7 @@ def phase_of_texts(texts: Iterable[str], rules: Iterable[FrameRule], where: str)
         lower = text.lower()
         for rule in chosen:
             if _matches(rule, text, lower):
-                return rule.phase, text.strip()[:120]
+                return rule.phase, clean_line(text.strip(), 120)
     return _UNKNOWN
 
 

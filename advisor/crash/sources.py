@@ -52,6 +52,11 @@ _MAGIC = {
     b"SQLite format": mark("a database"),
     b"\x93NUMPY": mark("a numpy array"),
 }
+_WIDE = {
+    **dict.fromkeys(("utf-32-le", "utf-32-be"), mark("UTF-32 text (save it as UTF-8)")),
+    **dict.fromkeys(("utf-16-le", "utf-16-be"), mark("UTF-16 text (save it as UTF-8)")),
+}
+"""Encodings of more than one byte a character → what a text in them is called."""
 _WANTED = (
     ("worker-*.err", "worker-*.out", "job-driver-*.log", "raylet.out", "raylet.err"),
     ("slurm-*.out", "slurm-*.err", "stderr.log", "stdout.log", "error.json", "output.log", "nohup.out"),
@@ -208,17 +213,27 @@ def refuse_binary(sample: bytes, count: int, name: str) -> None:
     kind = next((kind for magic, kind in _MAGIC.items() if sample.startswith(magic)), None)
     if kind is None and (not text or len(text) - len(text.translate(None, _NEVER_PRINTED)) > len(text) * 0.05):
         kind = mark("binary data")
-    marked = sample[:2] in (b"\xff\xfe", b"\xfe\xff") and len(text) < len(sample) * 0.7
-    odd, even = sample[1::2], sample[0::2]
-    if marked or any(_is_every_other(zeros, rest) for zeros, rest in ((odd, even), (even, odd))):
-        kind = mark("UTF-16 text (save it as UTF-8)")
+    wide = next((name for name in _WIDE if _is_text_in(name, sample)), None)
+    if wide is not None:
+        kind = _WIDE[wide]
     if kind:
         raise LogError(say("{file}: this is {kind}, not a log", file=clean_line(name), kind=say(kind)))
 
 
-def _is_every_other(zeros: bytes, rest: bytes) -> bool:
-    """Whether a sample is ASCII text in two bytes a character: the halves of it apart."""
-    return len(zeros) > 8 and zeros.count(0) > 0.9 * len(zeros) and rest.count(0) < 0.1 * len(rest)
+def _is_text_in(encoding: str, sample: bytes) -> bool:
+    """Whether a sample is text in two or four bytes a character: decoded it is printable, with most of its line breaks.
+
+    (Bytes that are text as they stand pair up to printable signs, too, but their line breaks are lost on the way.)
+    """
+    if b"\0" not in sample:
+        return False
+    width = 4 if "32" in encoding else 2
+    decoded = sample[: len(sample) // width * width].decode(encoding, "replace")
+    if len(decoded) < 8 and not decoded.startswith("\ufeff"):
+        return False
+    decoded = decoded.lstrip("\ufeff")
+    odd = sum(one == "\ufffd" or (not one.isprintable() and one not in "\r\n\t\x1b") for one in decoded)
+    return odd < 0.02 * len(decoded) and (decoded.isascii() or 2 * decoded.count("\n") > sample.count(b"\n"))
 
 
 def _logs_in(folder: Path) -> tuple[list[Path], int]:

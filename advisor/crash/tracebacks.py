@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from advisor.crash.evidence import Frame
 from advisor.crash.finds import LogFind
 from advisor.crash.lines import LogLine
+from advisor.hostile import clean_line
 
 _FRAME = re.compile(r'File \\?"(?P<file>[^"\n]{1,400}?)\\?", line (?P<line>\d{1,7}),? in (?P<function>[\w.<>]{1,120})')
 """Python's form, and the one of its faulthandler, which has no comma."""
@@ -98,7 +99,7 @@ def _trace_above(before: Sequence[LogLine], process: str) -> Trace:
         if pointed := _ARROW.match(line.text):
             arrow = int(pointed["line"])
         if frame is not None:
-            frames.append(replace(frame, text=below.strip()[:_TEXT]))
+            frames.append(replace(frame, text=clean_line(below.strip(), _TEXT)))
         elif _BEGIN in line.text or (frames and not _continues(line)):
             break
         elif len(texts) < _TEXT_LINES:

@@ -103,9 +103,9 @@ def _stated_fields(noun: type, stated: Mapping[str, object], where: str) -> dict
 
 
 def _mapping(value: object, where: str) -> Mapping[str, object]:
-    if not isinstance(value, Mapping):
+    if not isinstance(value, Mapping) or len(value) > _MOST_ENTRIES:
         raise _wrong(mark("{where} must be an object, not {value!r}"), where, value)
-    return value
+    return {clean_line(str(name), _TEXT_LIMIT): one for name, one in value.items()}
 
 
 def _list(value: object, where: str) -> list[object]:

@@ -16,6 +16,11 @@ SHARED_WITH_HOST = mark(
     "NVML gives no memory size: this card shares its memory with the host (unified memory), or the driver hides it."
 )
 EMPTY_MIG = mark("MIG mode is on but no instance exists, so CUDA sees no device here; create one or turn MIG off.")
+NONSENSE = mark("NVML tells a memory size that no card has; the driver or what stands in its place is broken.")
+_MOST_CARDS, _MOST_BYTES = 1024, 1 << 46
+"""No node has more cards, no card as many bytes (64 TiB): a driver that says so is not believed."""
+_CELSIUS, _WATTS, _ERRORS = (-50, 200), (0, 10_000), (0, 1 << 53)
+"""What a card can be, from least to most."""
 _ECC_UNCORRECTED, _ECC_VOLATILE, _TEMPERATURE_CORE = 1, 0, 0
 _THROTTLES = Sayings(
     {
@@ -166,7 +171,7 @@ class NvmlReader:
             return self._refuse(count)
         self.refused = None
         self.driver = _text(query(self.nvml, "nvmlSystemGetDriverVersion"))
-        self._devices = tuple(device for index in range(count) for device in self._find(index))
+        self._devices = tuple(device for index in range(min(count, _MOST_CARDS)) for device in self._find(index))
         return None
 
     def _refuse(self, refused: Refused) -> str:
@@ -220,7 +225,7 @@ class NvmlReader:
     def _instances(self, card: _Device) -> list[_Device]:
         slots = _known(query(self.nvml, "nvmlDeviceGetMaxMigDeviceCount", card.handle)) or 0
         found = []
-        for slot in range(slots):
+        for slot in range(min(slots, _MOST_CARDS)):
             handle = query(self.nvml, "nvmlDeviceGetMigDeviceHandleByIndex", card.handle, slot)
             if isinstance(handle, Refused):  # an empty slot
                 continue
@@ -242,6 +247,8 @@ class NvmlReader:
             if memory.trouble is not Trouble.NOT_SUPPORTED:
                 return replace(bare, problem=memory.says)
             bare = replace(bare, problem=say(SHARED_WITH_HOST))
+        elif memory is None:
+            bare = replace(bare, problem=say(NONSENSE))
         else:
             bare = replace(bare, total_bytes=memory[0], used_bytes=memory[1], reserved_bytes=memory[2])
         if slow or place not in self._slow:
@@ -249,25 +256,27 @@ class NvmlReader:
         if processes or place not in self._processes:
             self._processes[place] = self._read_processes(device.handle)
         rates = _known(query(self.nvml, "nvmlDeviceGetUtilizationRates", device.handle))
-        load = -1 if rates is None else int(rates.gpu)
         return replace(
             bare,
-            utilisation=load if 0 <= load <= 100 else None,  # drivers have been seen to answer nonsense
-            temperature=_known(self._whole_card("nvmlDeviceGetTemperature", device, _TEMPERATURE_CORE)),
+            utilisation=None if rates is None else _within(int(rates.gpu), (0, 100)),
+            temperature=_within(self._whole_card("nvmlDeviceGetTemperature", device, _TEMPERATURE_CORE), _CELSIUS),
             power_watts=_watts(self._whole_card("nvmlDeviceGetPowerUsage", device)),
-            processes=self._processes[place],
+            processes=_plausible(self._processes[place], bare.total_bytes),
             **self._slow[place],
         )
 
-    def _memory(self, handle: Any) -> tuple[int, int, int | None] | Refused:
-        """(total, used, reserved) in bytes; v2 is asked first, since v1 counts the driver's reserve as used."""
+    def _memory(self, handle: Any) -> tuple[int, int | None, int | None] | Refused | None:
+        """(total, used, reserved) in bytes; v2 is asked first, since v1 counts the driver's reserve as used.
+
+        None: no card is like that.
+        """
         version = getattr(self.nvml, "nvmlMemory_v2", None)
         if version is not None:
             newer = query(self.nvml, "nvmlDeviceGetMemoryInfo", handle, version=version)
             if not isinstance(newer, Refused):
-                return int(newer.total), int(newer.used), int(newer.reserved)
+                return _sizes(int(newer.total), int(newer.used), int(newer.reserved))
         older = query(self.nvml, "nvmlDeviceGetMemoryInfo", handle)
-        return older if isinstance(older, Refused) else (int(older.total), int(older.used), None)
+        return older if isinstance(older, Refused) else _sizes(int(older.total), int(older.used), None)
 
     def _whole_card(self, call: str, device: _Device, *arguments: Any) -> Any:
         return query(self.nvml, call, device.parent_handle or device.handle, *arguments)
@@ -280,7 +289,7 @@ class NvmlReader:
         bits = _known(reasons) or 0
         return {
             "power_limit_watts": _watts(self._whole_card("nvmlDeviceGetEnforcedPowerLimit", device)),
-            "ecc_errors": _known(ecc),
+            "ecc_errors": _within(ecc, _ERRORS),
             "throttle": tuple(_THROTTLES[bit] for bit in _THROTTLES if bits & bit),
         }
 
@@ -292,10 +301,30 @@ class NvmlReader:
         graphics = _known(query(self.nvml, "nvmlDeviceGetGraphicsRunningProcesses", handle)) or []
         used: dict[int, int | None] = {}
         for process in [*compute, *graphics]:  # one process may be on both lists with the same memory
-            size = process.usedGpuMemory
+            size = _within(process.usedGpuMemory, (0, _MOST_BYTES))
             used[process.pid] = max((s for s in (used.get(process.pid), size) if s is not None), default=None)
         return tuple(GpuProcess(pid=pid, used_bytes=size) for pid, size in used.items())
 
 
 def _watts(answer: Any) -> float | None:
-    return None if isinstance(answer, Refused) or answer is None else answer / 1000
+    watts: float | None = _within(None if isinstance(answer, Refused) or answer is None else answer / 1000, _WATTS)
+    return watts
+
+
+def _within(answer: Any, bounds: tuple[int, int]) -> Any:
+    """A number that can be; None for what the driver refused, and for the nonsense that drivers have answered."""
+    known = isinstance(answer, (int, float)) and bounds[0] <= answer <= bounds[1]
+    return answer if known else None
+
+
+def _sizes(total: int, used: int, reserved: int | None) -> tuple[int, int | None, int | None] | None:
+    if not 0 < total < _MOST_BYTES:
+        return None
+    return total, _within(used, (0, total)), _within(reserved, (0, total - 1))
+
+
+def _plausible(processes: tuple[GpuProcess, ...] | None, total: int | None) -> tuple[GpuProcess, ...] | None:
+    """No process holds more than its card has."""
+    if processes is None or total is None:
+        return processes
+    return tuple(replace(one, used_bytes=_within(one.used_bytes, (0, total))) for one in processes)

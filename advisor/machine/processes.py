@@ -8,10 +8,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeVar
 
-from advisor.hostile import clean_line
+from advisor.hostile import clean_line, readable
 from advisor.language import mark
 from advisor.machine.inventory import Gpu, GpuProcess
-from advisor.redact import readable
 
 T = TypeVar("T")
 UNKNOWN_PROCESS = mark("unknown process")

@@ -189,7 +189,7 @@ def keep_case(case: Case) -> Path | None:
         if any(_is_alike(path, case) for path in sorted(cases.glob("local-*.yaml"))[-_LOOKED_AT:]):
             return None
         file = cases / f"{case.id}.yaml"
-        write_file(file, case_yaml(case).encode(), 0o600, force=False)
+        write_file(file, case_yaml(case).encode(), force=False, mode=0o600)
         return file
     return None
 

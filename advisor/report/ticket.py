@@ -92,8 +92,7 @@ def _told(state: State) -> list[Evidence]:
 
 def _quoted(evidence: Evidence) -> str:
     name = PurePath(evidence.file).name or "log"
-    text = evidence.text if len(evidence.text) <= QUOTED else evidence.text[:QUOTED] + "..."
-    return f"{name}:{evidence.line} {text}"
+    return f"{name}:{evidence.line} {clean_line(evidence.text, QUOTED)}"
 
 
 def _changes(state: State) -> list[str]:

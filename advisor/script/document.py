@@ -42,7 +42,6 @@ class Document(Struct, frozen=True):
     path: Path
     data: bytes
     kind: DocumentKind
-    mode: int = 0o644
 
     def line_of(self, offset: int) -> int:
         """1-based line of a byte offset."""

@@ -55,6 +55,13 @@ def rewrite(script: Script, launch_index: int, wanted: Sequence[EditRequest]) ->
     rewrites = changes.rewrites()
     problems = differences(script, launch_index, wanted, rewrites)
     if problems:
+        span = script.launches[launch_index].span
+        together = sum(one.span == span for one in script.launches) if span is not None else 0
+        if together > 1:
+            told = {"line": span.line if span else 0, "count": together}
+            raise EditRefused(
+                say("Line {line} starts {count} launches, each with values of its own: change it by hand.", **told)
+            )
         raise EditRefused(say("The change cannot be made without side effects: {what}", what=problems[0].says))
     return rewrites
 

@@ -43,7 +43,7 @@ def load(path: Path, kind: DocumentKind) -> Document:
     if b"\0" in data:
         line = data.count(b"\n", 0, data.index(b"\0")) + 1
         raise ScriptError(say("{file} is a binary file: line {line} holds a NUL byte.", file=name, line=line))
-    return Document(path, data, kind, stat.S_IMODE(info.st_mode))
+    return Document(path, data, kind)
 
 
 class Files(Struct):

@@ -73,6 +73,8 @@ def find_launcher(words: Sequence[str]) -> LauncherMatch | None:
             at = past_ray(words, at, wrapped)
         elif name == "uv":
             at = past_uv(words, at)
+        elif name in _ENVIRONMENTS and "run" not in words[at + 1 :]:
+            return None  # `conda shell.bash hook`, `conda activate`
         elif name in _WRAPPERS:
             start = past_wrapper(words, at, wrapped)
             text = shell_text(words, at) if start == len(words) else None
@@ -229,6 +231,8 @@ _WRAPPERS = {
     "wandb", "catchsegv", "retry",
 }  # fmt: skip
 """Commands that run the rest of their line."""
+_ENVIRONMENTS = {"conda", "mamba", "micromamba"}
+"""Wrappers that run a command only behind `run`."""
 _ELSEWHERE = {"ssh", "pdsh", "docker", "nvidia-docker", "podman", "kubectl"}
 """Wrappers whose command does not find the variables of the shell that calls them."""
 _TEXT = {"ssh", "pdsh", "tmux", "screen", "watch", "parallel", "script"}

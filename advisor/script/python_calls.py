@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from msgspec import Struct, field
 
@@ -35,7 +35,7 @@ class Setup(Struct):
     parts: list[tuple[str, ast.Call]] = field(default_factory=list)
     trainer: str = ""
     rivals: bool = False
-    """Whether several configs of one class are made and no trainer that is seen takes one of them."""
+    """Whether several configs of one class are made, and no trainer takes one of them, or each takes its own."""
 
 
 def called(call: ast.Call) -> str:
@@ -85,12 +85,50 @@ class _Bound:
                     yield from self.reached(node.args[0], depth + 1)
 
 
-def once_set(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
+def _once_set(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
     """Names that the whole file, functions included, sets in one place only, and what they are set to."""
     bound = _Bound(tree)
     for name, values in bound.values.items():
         if len(values) == 1 and bound.bindings.get(name) == 1:
             yield name, values[0]
+
+
+class AttributeChange(Struct):
+    """What a file does to an attribute of an object once it is made. `value` None: only running it would tell."""
+
+    key: str
+    """"": any attribute."""
+    node: ast.stmt | ast.expr
+    value: ast.expr | None = None
+
+
+def changes_of(tree: ast.Module, holders: Collection[str]) -> Iterator[AttributeChange]:
+    """Where a file sets an attribute of an object that goes by one of these names ("config", "trainer.args")."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Assign(targets=[ast.Attribute(value=holder, attr=key)], value=value) if _is_one(holder, holders):
+                yield AttributeChange(key, node, value)
+            case ast.AnnAssign(target=ast.Attribute(value=holder, attr=key), value=value) if _is_one(holder, holders):
+                yield AttributeChange(key, node, value)
+            case ast.AugAssign(target=ast.Attribute(value=holder, attr=key)) if _is_one(holder, holders):
+                yield AttributeChange(key, node)
+            case ast.Call(func=ast.Name(id="setattr"), args=[holder, name, _]) if _is_one(holder, holders):
+                yield AttributeChange(str(name.value) if isinstance(name, ast.Constant) else "", node)
+            case ast.Call(args=[holder], keywords=keywords) if called(node) == "replace" and _is_one(holder, holders):
+                yield from (AttributeChange(keyword.arg or "", node) for keyword in keywords)
+
+
+def _is_one(node: ast.expr, holders: Collection[str]) -> bool:
+    return isinstance(node, (ast.Name, ast.Attribute)) and ast.unparse(node) in holders
+
+
+def config_names(tree: ast.Module, setup: Setup) -> set[str]:
+    """Names by which a file reaches the run's own config: the variable, and the trainer's `args`."""
+    bound, own = _Bound(tree), {id(call) for call in setup.configs}
+    made = {(name, call) for name, values in bound.values.items() for value in values for call in bound.reached(value)}
+    return {name for name, call in made if id(call) in own} | {
+        f"{name}.args" for name, call in made if setup.trainer and called(call) == setup.trainer
+    }
 
 
 def unchanged_dictionaries(tree: ast.Module) -> dict[str, ast.expr]:
@@ -99,7 +137,7 @@ def unchanged_dictionaries(tree: ast.Module) -> dict[str, ast.expr]:
     handed = {id(keyword.value) for call in calls for keyword in call.keywords if keyword.arg is None}
     loads = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)]
     read = {node.id for node in loads if id(node) not in handed}
-    return {name: value for name, value in once_set(tree) if name not in read}
+    return {name: value for name, value in _once_set(tree) if name not in read}
 
 
 def find_setup(tree: ast.Module) -> Setup:
@@ -120,9 +158,9 @@ def find_setup(tree: ast.Module) -> Setup:
         trainer = trainers[-1]
         out.trainer = called(trainer)
         out.parts.append((TRAINER, trainer))
-        own = {id(c) for value in _own_config(trainer) for c in bound.reached(value)}
+        own, *others = ({id(c) for v in _own_config(each) for c in bound.reached(v)} for each in reversed(trainers))
         out.configs.sort(key=lambda call: id(call) in own)
-        taken = any(id(call) in own for call in out.configs)
+        taken = any(id(call) in own for call in out.configs) and all(other <= own for other in others)
     names = [called(call) for call in out.configs]
     out.rivals = not taken and bool(names) and names.count(names[-1]) > 1
     load = _model_load(calls, trainers, bound)

@@ -29,6 +29,10 @@ class PythonEditor:
     def setting(self, wanted: EditRequest) -> None:
         """Set, add or remove one field."""
         source = self.reading.find(wanted.key)
+        line = self.reading.changed.get(wanted.key, self.reading.changed.get(""))
+        if line is not None:
+            told = {"key": clean_line(wanted.key), "line": line}
+            raise EditRefused(say("{key} may be changed by line {line} while the file runs: change it there.", **told))
         if wanted.value is None:
             if source is not None:
                 self.remove(source, wanted)

@@ -14,7 +14,17 @@ from advisor.hostile import clean, clean_line
 from advisor.language import say
 from advisor.script.document import Document, ScriptError, Setting, Span, Value
 from advisor.script.launch import Launch
-from advisor.script.python_calls import TRAINER, Setup, called, find_setup, once_set, unchanged_dictionaries
+from advisor.script.python_calls import (
+    TRAINER,
+    AttributeChange,
+    Setup,
+    called,
+    changes_of,
+    config_names,
+    find_setup,
+    unchanged_dictionaries,
+)
+from advisor.script.python_names import NameValues, assignments
 from advisor.script.python_options import is_filled, option_defaults, read_names
 from advisor.script.python_value import Evaluated, Evaluator
 
@@ -52,6 +62,8 @@ class PythonReading(Struct):
     """`id` of a call → what it is handed with `**` and nobody can read: any key may be among it."""
     rivals: dict[str, list[int]] = field(default_factory=dict)
     """Key → lines of the configs that set it, where nothing tells which of them the run gets."""
+    changed: dict[str, int] = field(default_factory=dict)
+    """Key → the line that may change it once the config is made; "": any key, where its name is computed."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """Environment variables that the file is known to be run with."""
 
@@ -118,13 +130,9 @@ def _parsed(data: bytes) -> ast.Module:
 
 
 def _read_module(reading: PythonReading, tree: ast.Module) -> None:
-    names: dict[str, Evaluated] = {}
-    classes: dict[str, ast.ClassDef] = {}
-    for statement in tree.body:
-        if isinstance(statement, ast.ClassDef):
-            classes[statement.name] = statement
-        for key, value in _assignments(statement):
-            names[key] = Evaluator(names, reading.environment).evaluate(value)
+    classes = {statement.name: statement for statement in tree.body if isinstance(statement, ast.ClassDef)}
+    plain = NameValues(tree, reading.environment, {})
+    names = plain.at(tree)
     candidates = [node for node in classes.values() if _is_config(node)]
     setup = find_setup(tree)
     if candidates:
@@ -138,26 +146,24 @@ def _read_module(reading: PythonReading, tree: ast.Module) -> None:
     if setup.configs or setup.parts:
         evaluator = Evaluator(names, reading.environment)
         options = {key: evaluator.evaluate(value) for key, value in option_defaults(tree, classes)}
-        names = {**options, **{key: evaluator.evaluate(value) for key, value in once_set(tree)}, **names}
-        _read_setup(reading, setup, names, unchanged_dictionaries(tree))
+        for option in options:
+            owner, _, name = option.rpartition(".")
+            if any(change.key in ("", name) for change in changes_of(tree, {owner})):
+                options[option] = Evaluated(reason=say("{name} is set in several places", name=option))
+        values = NameValues(tree, reading.environment, options)
+        _read_setup(reading, setup, values, unchanged_dictionaries(tree))
+        for change in changes_of(tree, config_names(tree, setup)):
+            _read_change(reading, change, values)
         return
     for statement in tree.body:  # a fragment of a config class
         if isinstance(statement, ast.AnnAssign):
-            for key, value in _assignments(statement):
+            for key, value in assignments(statement):
                 _add(reading, key, statement, value, names)
-
-
-def _assignments(statement: ast.stmt) -> Iterator[tuple[str, ast.expr]]:
-    match statement:
-        case ast.Assign(targets=[ast.Name(id=name)], value=value):
-            yield name, value
-        case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
-            yield name, value
 
 
 def _fields(node: ast.ClassDef) -> Iterator[tuple[str, ast.AnnAssign | ast.Assign, ast.expr]]:
     for statement in node.body:
-        for key, value in _assignments(statement):
+        for key, value in assignments(statement):
             if isinstance(statement, (ast.AnnAssign, ast.Assign)):
                 yield key, statement, value
 
@@ -207,9 +213,20 @@ def _taken(reading: PythonReading, node: ast.expr, scope: dict[str, Evaluated]) 
     return node
 
 
-def _read_setup(
-    reading: PythonReading, setup: Setup, names: dict[str, Evaluated], dictionaries: Mapping[str, ast.expr]
-) -> None:
+def _read_change(reading: PythonReading, change: AttributeChange, values: NameValues) -> None:
+    """What the file sets of its config after the config was made: exact where it surely does so, else unknown."""
+    if change.value is not None and isinstance(change.node, ast.Assign) and values.is_certain(change.node):
+        _add(reading, change.key, change.node, change.value, values.at(change.node))
+        return
+    line = change.node.lineno
+    reading.changed[change.key] = line
+    for key in [change.key] if change.key else dict.fromkeys(source.key for source in reading.fields):
+        found = Evaluated(reason=say("line {line} may change it while the file runs", line=line))
+        own = change.node if isinstance(change.node, ast.expr) else ast.Constant(None)
+        reading.fields.append(FieldSource(key, own, own, found))
+
+
+def _read_setup(reading: PythonReading, setup: Setup, values: NameValues, dictionaries: Mapping[str, ast.expr]) -> None:
     """Keywords of the run's own config under their names; those of other calls, as far as they are known, under the
     call's, where the call itself counts as a switch.
     """
@@ -222,6 +239,7 @@ def _read_setup(
     reading.bases = tuple(dict.fromkeys((*(clean(name, 200) for name in classes), *reading.bases)))
     for prefix, call in setup.parts:
         reading.parts[prefix] = call
+        names = values.at(call)
         what = setup.trainer if prefix == TRAINER else True
         reading.fields.append(FieldSource(prefix, call.func, call.func, Evaluated(what, call.func, "", (call.func,))))
         for number, value in enumerate(call.args):
@@ -235,6 +253,7 @@ def _read_setup(
         taken = Evaluated(called(setup.configs[-1]), own, "", (own,))
         reading.fields.append(FieldSource(f"{TRAINER}.args", own, own, taken))
     for call in setup.configs:
+        names = values.at(call)
         for keyword in call.keywords:
             if keyword.arg and setup.rivals:
                 reading.rivals.setdefault(keyword.arg, []).append(keyword.value.lineno)
@@ -243,7 +262,7 @@ def _read_setup(
                 _add_part(reading, keyword.arg, keyword, keyword.value, names, inside_only=True)
                 continue
             for name, node, value in _pairs(_behind(keyword.value, dictionaries)) or ():
-                _add(reading, name, node, value, names)
+                _add(reading, name, node, value, values.at(value))
 
 
 def _add_part(

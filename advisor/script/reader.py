@@ -104,6 +104,10 @@ def _shell(files: Files, path: Path, positional: tuple[str, ...]) -> Script:
     notes = [clean_line(note) for note in dict.fromkeys(reading.trace.notes)]
     if b"\r\n" in files.documents[0].data:
         notes.append(say("The file has Windows line endings; bash on Linux takes the carriage returns for text."))
+        if b"\\\r\n" in files.documents[0].data:
+            notes.append(
+                say("A line that ends in a backslash does not go on there: what follows is no part of its command.")
+            )
     if files.documents[0].data.startswith(b"\xef\xbb\xbf"):
         notes.append(say("The file begins with a byte order mark; bash takes it for a part of the first word."))
     launches = tuple(item.launch for item in reading.launches)

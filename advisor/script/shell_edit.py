@@ -206,7 +206,9 @@ class ShellEditor:
         script, or before the quote that ends the string, where nothing follows the command in it.
         """
         simple, source = self.launch.command.simple, self.launch.command.text
-        place = source.place(simple.last - 1, simple.last, "nested")
+        word = simple.words[-1]  # one that is put together ends elsewhere than the command does
+        begin = word.start if word.end == simple.last else simple.last - 1
+        place = source.place(begin, simple.last, "nested")
         if place is not None and place.doc == 0:
             return place.end
         home = source.home

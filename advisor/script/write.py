@@ -10,6 +10,7 @@ import stat
 import tempfile
 from contextlib import ExitStack, suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from advisor.hostile import clean_line
 from advisor.language import listed, say
@@ -19,32 +20,106 @@ _OF_THE_SYSTEM = ("security.",)
 """Extended attributes that the system sets anew on every file."""
 
 
-def write_file(path: Path, data: bytes, mode: int, *, force: bool, like: Path | None = None) -> tuple[str, ...]:
-    """Write `data` to `path` with permission bits `mode`, atomically; what is worth a word comes back as sentences.
+def write_file(
+    path: Path, data: bytes, *, force: bool, like: Path | None = None, mode: int | None = None
+) -> tuple[str, ...]:
+    """Write `data` to `path`, atomically; what is worth a word comes back as sentences.
 
-    A file that is replaced keeps its owner, a new one gets that of `like`, as far as this user may give files away.
-    A link is followed to its end, which is said. Raises as `refuse_existing`, and OSError with
+    A file that is replaced keeps its owner, mode and attributes, a new one gets those of `like`, as far as this user
+    may give them; without it what the umask leaves. `mode`: permission bits that it has instead. A link is followed to
+    its end, which is said. Raises as `refuse_existing`, and OSError with
     the file's name where it cannot be written. Nothing is left behind on failure.
     """
     name = clean_line(str(path))
     refuse_existing(path, force)
     target = Path(os.path.realpath(path)) if path.is_symlink() else path
     pattern = target if target.exists() else like
+    told = _Told(pattern, target)
+    new = _New(target, data, pattern, force, name, mode)
     try:
-        temporary = _temporary(target, data, mode, pattern)
+        if not _unnamed(new):
+            _named(new)
+    except FileExistsError:
+        raise
     except OSError as error:  # the user knows nothing of a temporary file
         raise OSError(error.errno, error.strerror, str(path)) from error
-    try:
-        if force:
-            os.replace(temporary, target)
-        else:
-            _claim(temporary, target, name)
-    finally:  # it has another name by now, or none was free
-        Path(temporary).unlink(missing_ok=True)
     _settle(target.parent)
     written = {"link": name, "file": clean_line(str(target))}
     linked = (say("{link} is a link; {file} was written.", **written),) if target != path else ()
-    return (*linked, *_not_kept(pattern, target))
+    return (*linked, *told.sentences())
+
+
+class _New(NamedTuple):
+    """A file that is to be written. `pattern`: whose owner, mode and attributes it gets; `shown`: its name in words."""
+
+    target: Path
+    data: bytes
+    pattern: Path | None
+    force: bool
+    shown: str
+    mode: int | None
+
+    def fill(self, descriptor: int, undo: ExitStack) -> None:
+        """Give an open file its bytes and its permissions, on the disk. `undo` closes it. Raises OSError."""
+        file = undo.enter_context(os.fdopen(descriptor, "wb"))
+        file.write(self.data)
+        file.flush()
+        _give_away(descriptor, self.pattern, self.target)
+        os.fchmod(descriptor, self._mode())
+        for attribute, value in _attributes(self.pattern).items():
+            with suppress(OSError):
+                os.setxattr(descriptor, attribute, value)
+        os.fsync(descriptor)
+
+    def _mode(self) -> int:
+        if self.mode is not None:
+            return self.mode
+        if self.pattern is not None and self.pattern.exists():
+            return stat.S_IMODE(self.pattern.stat().st_mode) & (0o7777 if self.pattern == self.target else 0o777)
+        umask = os.umask(0o077)
+        os.umask(umask)
+        return 0o666 & ~umask
+
+
+def _unnamed(new: _New) -> bool:
+    """Write a file that has no name until it is whole, so that nothing is left of it whenever we are killed.
+
+    False where the file system knows no such files: nothing was done. Raises FileExistsError.
+    """
+    folder = new.target.parent
+    with ExitStack() as undo:
+        try:
+            at = os.open(folder, os.O_RDONLY)
+            undo.callback(os.close, at)
+            descriptor = os.open(folder, os.O_TMPFILE | os.O_WRONLY, 0o600)
+            new.fill(descriptor, undo)
+            own = f"/proc/self/fd/{descriptor}"
+            if not new.force:
+                os.link(own, new.target, src_dir_fd=at, follow_symlinks=True)
+                return True
+            beside = folder / f".{new.target.name[:100]}.{os.getpid()}"
+            os.link(own, beside, src_dir_fd=at, follow_symlinks=True)
+            undo.callback(beside.unlink, missing_ok=True)
+            os.replace(beside, new.target)
+        except FileExistsError as error:
+            if new.force:  # somebody's file has the name that ours would have for a moment
+                return False
+            raise _exists(new.shown) from error
+        except (OSError, AttributeError):
+            return False
+    return True
+
+
+def _named(new: _New) -> None:
+    """The same by a file that has a name of its own meanwhile. Raises OSError, and leaves nothing then."""
+    with ExitStack() as undo:
+        descriptor, temporary = tempfile.mkstemp(prefix=f".{new.target.name[:100]}.", dir=new.target.parent)
+        undo.callback(Path(temporary).unlink, missing_ok=True)  # it has another name by then, or none was free
+        new.fill(descriptor, undo)
+        if new.force:
+            os.replace(temporary, new.target)
+        else:
+            _claim(temporary, new.target, new.shown)
 
 
 def refuse_existing(path: Path, force: bool) -> None:
@@ -85,27 +160,26 @@ def refuse_changed(document: Document) -> None:
         )
 
 
-def _temporary(target: Path, data: bytes, mode: int, pattern: Path | None) -> str:
-    """The name of a file beside `target` that holds `data` on the disk. Raises OSError, and leaves nothing then."""
-    descriptor, temporary = tempfile.mkstemp(prefix=f".{target.name[:100]}.", dir=target.parent)
-    with ExitStack() as undo:
-        undo.callback(os.unlink, temporary)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            _give_away(file.fileno(), pattern)
-            os.fchmod(file.fileno(), mode)
-            os.fsync(file.fileno())
-        undo.pop_all()  # it is whole
-    return temporary
-
-
-def _give_away(descriptor: int, pattern: Path | None) -> None:
-    """To the owner of another file; only the system's administrator may do so."""
+def _give_away(descriptor: int, pattern: Path | None, target: Path) -> None:
+    """To the owner of another file, which only the system's administrator may do; to its group, but where the folder
+    hands its own on to what is new in it.
+    """
     with suppress(OSError):
         found = os.stat(pattern) if pattern is not None else os.fstat(descriptor)
-        if (found.st_uid, found.st_gid) != (os.getuid(), os.getgid()):
-            os.fchown(descriptor, found.st_uid, found.st_gid)
+        hands_on = pattern != target and os.stat(target.parent).st_mode & stat.S_ISGID
+        group = -1 if hands_on else found.st_gid
+        if (found.st_uid, group) not in ((os.getuid(), os.getgid()), (os.getuid(), -1)):
+            os.fchown(descriptor, found.st_uid, group)
+
+
+def _attributes(path: Path | None) -> dict[str, bytes]:
+    """Extended attributes of a file, access lists among them, but for those of the system's own."""
+    found: dict[str, bytes] = {}
+    with suppress(OSError, AttributeError):
+        for name in os.listxattr(path) if path is not None else ():
+            if not name.startswith(_OF_THE_SYSTEM):
+                found[name] = os.getxattr(path or "", name)
+    return found
 
 
 def _claim(temporary: str, target: Path, name: str) -> None:
@@ -135,21 +209,28 @@ def _settle(folder: Path) -> None:
             os.close(descriptor)
 
 
-def _not_kept(pattern: Path | None, target: Path) -> tuple[str, ...]:
-    """What the other file has beyond its mode that this one has not: an owner, access lists, attributes."""
-    if pattern is None:
-        return ()
-    said: list[str] = []
-    with suppress(OSError, AttributeError):
-        before, now = os.stat(pattern), os.stat(target)
-        lost = {each for each in os.listxattr(pattern) if not each.startswith(_OF_THE_SYSTEM)} - {*os.listxattr(target)}
-        if lost:
-            names, file = listed(clean_line(each) for each in sorted(lost)), clean_line(str(pattern))
-            said.append(say("The extended attributes of {file} were not copied ({names}).", file=file, names=names))
-        if before.st_uid != now.st_uid:
-            files = {"file": clean_line(str(target)), "other": clean_line(str(pattern))}
-            said.append(say("{file} belongs to you, {other} to another user.", **files))
-    return tuple(said)
+class _Told:
+    """What another file has beyond its bytes, as it was before: what of it the written one has not is said."""
+
+    def __init__(self, pattern: Path | None, target: Path) -> None:
+        self.pattern, self.target = pattern, target
+        self.attributes = _attributes(pattern)
+        self.before: os.stat_result | None = None
+        with suppress(OSError):
+            self.before = os.stat(pattern) if pattern is not None else None
+
+    def sentences(self) -> tuple[str, ...]:
+        """What was not kept: attributes, an owner, other names of the same file."""
+        said: list[str] = []
+        file, other = clean_line(str(self.target)), clean_line(str(self.pattern))
+        if lost := self.attributes.keys() - _attributes(self.target).keys():
+            names = listed(clean_line(each) for each in sorted(lost))
+            said.append(say("The extended attributes of {file} were not copied ({names}).", file=other, names=names))
+        if self.before is not None and self.before.st_uid != self.target.stat().st_uid:
+            said.append(say("{file} belongs to you, {other} to another user.", file=file, other=other))
+        if self.before is not None and self.before.st_nlink > 1 and self.pattern == self.target:
+            said.append(say("{file} had other names (hard links): they keep what was in it.", file=file))
+        return tuple(said)
 
 
 def _exists(name: str) -> FileExistsError:

@@ -8,7 +8,7 @@ import signal
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache, partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import on
 from textual.app import SuspendNotSupported
@@ -25,6 +25,8 @@ from advisor.tui.terminal import copied, has_terminal, in_clipboard
 from advisor.tui.ui_state import Copied, MakeDriver, Offers, SessionKeeper, UiState
 
 if TYPE_CHECKING:
+    from textual.driver import Driver
+
     from advisor.machine.live import Gauges
 
 
@@ -101,6 +103,17 @@ class AdvisorApp(StagesApp):
         if theme and not no_color:
             self.theme = THEMES.get(theme, theme)
         self.set_keymap(dict(ui.keymap))
+
+    def get_driver_class(self) -> type[Driver]:
+        """Textual's, which also clears what it drew: screen, as it comes, and old consoles have no second page."""
+        base: Any = super().get_driver_class()
+
+        def stop(driver: Any) -> None:
+            driver.write("\x1b[2J\x1b[H")
+            base.stop_application_mode(driver)
+
+        made: type[Driver] = type("ClearingDriver", (base,), {"stop_application_mode": stop})
+        return made
 
     def on_load(self) -> None:
         """Where the system or a terminal that closes ends us, leave in order: the terminal is put back."""

@@ -91,7 +91,7 @@ def _written(text: str, name: str) -> Path:
     here = Path(f"{name}-{time.strftime('%Y%m%d-%H%M%S')}.txt") if name else None
     if here is not None:
         try:
-            write_file(here, text.encode("utf-8", "replace"), 0o644, force=False)
+            write_file(here, text.encode("utf-8", "replace"), force=False)
         except OSError:
             pass
         else:
@@ -100,5 +100,5 @@ def _written(text: str, name: str) -> Path:
 
     path = state_folder() / (here.name if here is not None else "copied.txt")
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    write_file(path, text.encode("utf-8", "replace"), 0o600, force=True)
+    write_file(path, text.encode("utf-8", "replace"), force=True, mode=0o600)
     return path

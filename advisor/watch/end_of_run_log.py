@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from advisor.units import KIB, show_bytes
 from advisor.watch.kernel_log import KernelLog, kills_of_the_node
-from advisor.watch.record_files import KERNEL, WORDS
+from advisor.watch.record_files import KERNEL, WORDS, write_private
 from advisor.watch.sampler import Sampler
 
 _PID = re.compile(r"Killed process (\d+)|[, ]pid=(\d+)")
@@ -35,7 +35,7 @@ def write_end_logs(folder: Path, sampler: Sampler, ending: RunEnd) -> None:
     for name, found in ((KERNEL, list(_kernel_lines(sampler, ending.kernel))), (WORDS, lines)):
         with suppress(OSError):  # a full disk costs the words, never the command's own end
             if found:
-                (folder / name).write_text("\n".join(found) + "\n", encoding="utf-8", errors="replace")
+                write_private(folder / name, "\n".join([*found, ""]).encode("utf-8", "replace"))
 
 
 def _kernel_lines(sampler: Sampler, kernel: KernelLog) -> Iterator[str]:

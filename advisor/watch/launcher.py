@@ -6,6 +6,7 @@ stands here, in `spawn` and in the relays is made of plain classes.
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sys
@@ -18,8 +19,8 @@ from typing import NamedTuple
 from advisor.watch.kernel_log import KernelLog, KillCounts
 from advisor.watch.output_relay import Stream, start_output_relay, wire_to
 from advisor.watch.record_files import ERRORS, OUTPUT, SAMPLES
-from advisor.watch.request import Notify, OpenedRecord, RunningCommand, WatchRequest
-from advisor.watch.spawn import become, catch_signals, ignored_signals, spawn
+from advisor.watch.request import Beginning, Notify, OpenedRecord, RunningCommand, WatchRequest
+from advisor.watch.spawn import NotStartedError, become, catch_signals, ignored_signals, spawn
 
 _APPEND = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND
 _RANKS = ("SLURM_PROCID", "RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
@@ -79,40 +80,59 @@ def _claimed(folder: Path) -> tuple[Path, int]:
 
 
 def watch(asked: WatchRequest, tell: Notify) -> WatchResult:
-    """Run the command and record it. Where no record can be written, the command takes our place."""
-    begun = time.time()
+    """Run the command and record it. Where no record can be written, for whatever reason, it takes our place."""
+    begun = Beginning.now()
     try:
         folder, samples = claim(asked.folder)
         log = os.open(folder / OUTPUT, _APPEND, 0o600)
         errors = None if _is_same_file(1, 2) else os.open(folder / ERRORS, _APPEND, 0o600)
-    except OSError as error:
-        return _unrecorded(asked, error, tell)
+        opened = OpenedRecord(samples, KernelLog.open(), KillCounts.now(), begun)
+        command = _start(asked, folder, log, errors)
+    except NotStartedError as error:
+        return _not_started(asked, error)
+    except Exception as fault:  # noqa: BLE001 - no fault of ours keeps the command from running
+        return _unrecorded(asked, fault, tell)
     if asked.folder is not None and folder != asked.folder:
         from advisor.hostile import clean_line
         from advisor.language import say
 
         names = {"folder": clean_line(str(asked.folder)), "other": clean_line(str(folder))}
         tell(say("{folder}: there is a record already; this one is {other}", **names))
-    opened = OpenedRecord(samples, KernelLog.open(), KillCounts.now(), begun)
-    try:
-        command = _start(asked, folder, log, errors)
-    except OSError as error:
-        return _not_started(asked, error)
     for fd in (log, errors):
         if fd is not None:
             os.close(fd)
-    from advisor.watch.recorder import record_run
+    try:
+        from advisor.watch.recorder import record_run
 
-    return WatchResult(folder, record_run(asked, folder, command, opened, tell))
+        status = record_run(asked, folder, command, opened, tell)
+    except Exception as fault:  # noqa: BLE001 - the command runs, and ends as it would without us
+        status = _watched_plainly(folder, command, fault, tell)
+    return WatchResult(folder, status)
 
 
-def _unrecorded(asked: WatchRequest, error: OSError, tell: Notify) -> WatchResult:
+def _watched_plainly(folder: Path, command: RunningCommand, fault: Exception, tell: Notify) -> int | None:
+    """Only its output is shown and kept, since the recorder does not even begin."""
+    from advisor.language import say
+    from advisor.watch.plain_follower import ShownLog, follow_plainly
+
+    tell(say("nothing but the output of the command is recorded ({error})", error=_words_of(fault)))
+    wanted = [(OUTPUT, 1), *([(ERRORS, 2)] if command.has_errors_file else [])]
+    return follow_plainly(command, [ShownLog(os.open(folder / name, os.O_RDONLY), fd) for name, fd in wanted])
+
+
+def _words_of(fault: Exception) -> str:
+    from advisor.hostile import clean_line
+    from advisor.words import os_words
+
+    return os_words(fault) if isinstance(fault, OSError) else clean_line(f"{type(fault).__name__}: {fault}", 200)
+
+
+def _unrecorded(asked: WatchRequest, fault: Exception, tell: Notify) -> WatchResult:
     """Become the command, since nothing of it can be recorded."""
     from advisor.hostile import clean_line
     from advisor.language import say
-    from advisor.words import os_words
 
-    told = {"folder": clean_line(str(asked.folder or Path.cwd())), "error": os_words(error)}
+    told = {"folder": clean_line(str(asked.folder or Path.cwd())), "error": _words_of(fault)}
     tell(say("{folder}: no record can be written ({error}); the command runs without one", **told))
     try:
         become(asked.argv)
@@ -125,11 +145,11 @@ def _not_started(asked: WatchRequest, error: OSError) -> WatchResult:
     from advisor.words import os_words
 
     said = say("{command}: {why}", command=asked.argv[0], why=os_words(error))
-    return WatchResult(asked.folder, None, said, 127 if isinstance(error, FileNotFoundError) else 126)
+    return WatchResult(asked.folder, None, said, 127 if error.errno == errno.ENOENT else 126)
 
 
 def _start(asked: WatchRequest, folder: Path, log: int, errors: int | None) -> RunningCommand:
-    """Start it, under a pseudo-terminal where standard output is a terminal. Raises OSError."""
+    """Start it, under a pseudo-terminal where standard output is a terminal. Raises NotStartedError, OSError."""
     ignored = ignored_signals()
     signals = catch_signals(ignored)
     relayed = [] if errors is None else [Stream(errors, 2)]

@@ -52,6 +52,11 @@ class LogTail(Struct):
         return cls(source, target, _place=place, _poll=poll)
 
     @property
+    def shown(self) -> int:
+        """Bytes of the file that were shown."""
+        return self._place - len(self._waiting)
+
+    @property
     def waits(self) -> bool:
         """Something is read that could not be shown yet."""
         return bool(self._waiting)

@@ -9,8 +9,7 @@ from contextlib import suppress
 
 from msgspec import Struct, field
 
-from advisor.hostile import clean_line
-from advisor.redact import readable
+from advisor.hostile import clean_line, readable
 from advisor.watch.gauges import GONE, NAMELESS, KernelFile
 
 _MOST = 64

@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 from advisor.language import say
 from advisor.watch.output_relay import written
-from advisor.watch.spawn import FORWARDED, spawn, wakeup_pipe
+from advisor.watch.spawn import FORWARDED, NotStartedError, spawn, wakeup_pipe
 from advisor.watch.terminal import Attributes, restore_if_raw
 
 _CHUNK = 1 << 16
@@ -64,7 +64,7 @@ class Wiring(NamedTuple):
 
 
 def start_pty_relay(argv: Sequence[str], wiring: Wiring, ignored: frozenset[int]) -> PtyRelay:
-    """Start relay and command. Raises OSError where the command cannot be started."""
+    """Start relay and command. Raises NotStartedError where the command cannot be started, OSError where the relay."""
     master, slave = os.openpty()
     if wiring.attributes is not None:
         termios.tcsetattr(slave, termios.TCSANOW, wiring.attributes)
@@ -87,8 +87,10 @@ def start_pty_relay(argv: Sequence[str], wiring: Wiring, ignored: frozenset[int]
     word, _, value = first.decode().strip().partition(" ")
     if word != "pid":
         os.waitpid(relay, 0)
-        number = int(value or errno.EIO)
-        raise OSError(number, os.strerror(number), argv[0])
+        if not value:  # the relay itself failed
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        number = int(value)
+        raise NotStartedError(number, os.strerror(number), argv[0])
     os.set_blocking(events, False)
     return PtyRelay(int(value), relay, master, events)
 

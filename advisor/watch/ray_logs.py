@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 
 from advisor.machine.ray_session import logs_of, raylet_words, sessions_root, tail_bytes
-from advisor.watch.record_files import RAY_LOGS
+from advisor.watch.record_files import RAY_LOGS, write_private
 
 _WANTED = ("worker-*.err", "worker-*.out", "raylet.out", "raylet.err", "python-core-worker-*.log")
 _TAIL, _ALL = 64 << 10, 2 << 20
@@ -44,7 +44,7 @@ def keep_ends(logs: Path, into: Path, since: float) -> int:
             end = tail_bytes(file, _TAIL)
             if end:
                 into.mkdir(mode=0o700, exist_ok=True)
-                (into / file.name).write_bytes(end[-left:])
+                write_private(into / file.name, end[-left:])
                 left -= len(end)
                 count += 1
     return count

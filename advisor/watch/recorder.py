@@ -14,20 +14,22 @@ from pathlib import Path
 from time import monotonic as clock
 from typing import TYPE_CHECKING, Any
 
-from advisor.hostile import clean_line
+from advisor.hostile import clean_line, readable
 from advisor.language import say
-from advisor.redact import readable, redact
+from advisor.redact import redact, redact_words
 from advisor.watch.end_of_run_log import RunEnd, write_end_logs
 from advisor.watch.gauges import HostGauges, shown_name
 from advisor.watch.gpu_gauges import GpuGauges
 from advisor.watch.kernel_log import KernelLog, kills_of_the_node
 from advisor.watch.launcher import claim
 from advisor.watch.log_tail import LogTail
+from advisor.watch.plain_follower import ShownLog, follow_plainly
 from advisor.watch.process_tree import ProcessTree, role_of, stat_fields
 from advisor.watch.progress import OutputProgress
 from advisor.watch.ray_logs import keep_ends, session_logs
 from advisor.watch.record import Record
-from advisor.watch.record_files import COMMAND, ERRORS, OUTPUT, RAY_LOGS
+from advisor.watch.record_files import COMMAND, ERRORS, OUTPUT, RAY_LOGS, write_private
+from advisor.watch.request import Beginning
 from advisor.watch.sampler import Sampler
 from advisor.watch.supervisor import Supervisor
 from advisor.watch.terminal import Terminal
@@ -45,16 +47,26 @@ def record_run(
         tails.append(LogTail.follow(folder / ERRORS, 2))
     terminal = Terminal(0) if os.isatty(0) else None
     supervisor = Supervisor(command.pid, command.signals, tails, command.pty, command.output, terminal)
-    sampler = _sampler(asked, folder, supervisor, opened, tell)
+    sampler = _sampler_or_none(asked, folder, supervisor, opened, tell)
     gc.freeze()  # what is there now stays: no collection need look at it
     gc.set_threshold(50_000, 20, 20)
-    supervisor.run(sampler)
-    status = supervisor.status
+    try:
+        supervisor.run(sampler)
+        status = supervisor.status
+    except Exception as fault:  # noqa: BLE001 - no fault of ours ends the run
+        supervisor.fault = supervisor.fault or f"{type(fault).__name__}: {fault}"
+        status = follow_plainly(command, [ShownLog(tail.source, tail.target, tail.shown) for tail in tails])
+    if supervisor.fault:
+        tell(
+            say("of the rest of the run only the output is recorded ({error})", error=clean_line(supervisor.fault, 200))
+        )
     end: dict[str, Any] = {"unknown": True}
     if status is not None:
         end = {"signal": os.WTERMSIG(status)} if os.WIFSIGNALED(status) else {"code": os.WEXITSTATUS(status)}
     if supervisor.sent is not None:
         end["sent"] = supervisor.sent
+    if sampler is None:
+        return status
     try:
         _close(sampler, status != 0, end, RunEnd(status, opened.kernel, opened.before.node), opened.begun)
     except Exception as fault:  # noqa: BLE001 - the command's own end counts
@@ -63,8 +75,8 @@ def record_run(
     return status
 
 
-def _close(sampler: Sampler, failed: bool, end: dict[str, Any], how: RunEnd, begun: float) -> None:
-    """The last readings, how the run ended, and of one that failed what Ray wrote since it began (epoch seconds)."""
+def _close(sampler: Sampler, failed: bool, end: dict[str, Any], how: RunEnd, begun: Beginning) -> None:
+    """The last readings, how the run ended, and of one that failed what Ray wrote since it began."""
     folder = sampler.record.folder
     sampler.finish(clock(), failed)
     sampler.record.mark(sampler.latest, end=end)
@@ -73,7 +85,18 @@ def _close(sampler: Sampler, failed: bool, end: dict[str, Any], how: RunEnd, beg
     how.kernel.close()
     logs = session_logs(sampler.processes.raylet) if failed else None
     if logs is not None:
-        keep_ends(logs, folder / RAY_LOGS, begun)
+        keep_ends(logs, folder / RAY_LOGS, begun.earliest())
+
+
+def _sampler_or_none(
+    asked: WatchRequest, folder: Path, supervisor: Supervisor, opened: OpenedRecord, tell: Notify
+) -> Sampler | None:
+    try:
+        return _sampler(asked, folder, supervisor, opened, tell)
+    except Exception as fault:  # noqa: BLE001 - no fault of ours ends the run
+        error = clean_line(f"{type(fault).__name__}: {fault}", 200)
+        tell(say("nothing but the output of the command is recorded ({error})", error=error))
+        return None
 
 
 def _sampler(asked: WatchRequest, folder: Path, supervisor: Supervisor, opened: OpenedRecord, tell: Notify) -> Sampler:
@@ -82,18 +105,15 @@ def _sampler(asked: WatchRequest, folder: Path, supervisor: Supervisor, opened: 
         tell(f"\r{sentence}\r" if raw else sentence)
 
     progress = OutputProgress.by(asked.knowledge)
-    for tail in supervisor.tails:
-        tail.on_data = progress.feed
     about = {
-        "began": round(opened.begun, 3),
-        "command": [readable(word) for word in asked.argv[:64]],
+        "began": round(opened.begun.wall, 3),
+        "command": [readable(word) for word in redact_words(asked.argv)[:64]],
         "host": os.uname().nodename,
         "watcher": os.getpid(),
     }
     record = Record.create(folder, about, opened.samples)
-    with suppress(OSError), open(folder / COMMAND, "w", encoding="utf-8", errors="replace") as file:
-        file.write(f"{redact(shlex.join(asked.argv))}\n")
-    began = clock() - (time.time() - opened.begun)
+    with suppress(OSError):
+        write_private(folder / COMMAND, f"{redact(shlex.join(asked.argv))}\n".encode("utf-8", "replace"))
     host, processes = HostGauges(supervisor.pid, groups=list(opened.before.in_groups)), ProcessTree(supervisor.pid)
     alert, before = asked.alert, opened.before
     sampler = Sampler(
@@ -102,7 +122,7 @@ def _sampler(asked: WatchRequest, folder: Path, supervisor: Supervisor, opened: 
         GpuGauges(),
         processes,
         progress,
-        began,
+        opened.begun.steady,
         alert,
         tell_on_terminal,
         before,
@@ -111,6 +131,8 @@ def _sampler(asked: WatchRequest, folder: Path, supervisor: Supervisor, opened: 
     )
     with suppress(OSError):  # without a ring there is still the record
         sampler.open()
+    for tail in supervisor.tails:
+        tail.on_data = sampler.hear
     return sampler
 
 
@@ -126,14 +148,14 @@ def attach(pid: int, wanted: Path | None, alert: float | None, knowledge: tuple[
     born = _born(pid)
     if born is None:
         raise ProcessLookupError(pid)
-    begun = time.time()
-    about = {"began": round(begun, 3), "command": [role_of(pid)], "host": os.uname().nodename, "attached": pid}
+    begun = Beginning.now()
+    about = {"began": round(begun.wall, 3), "command": [role_of(pid)], "host": os.uname().nodename, "attached": pid}
     folder, samples = claim(wanted)
     record = Record.create(folder, about, samples)
     progress = OutputProgress.by(knowledge)
     tails = list(_output_files(pid, folder, progress))
     how = RunEnd(None, KernelLog.open(), kills_of_the_node())
-    sampler = Sampler(record, HostGauges(pid), GpuGauges(), ProcessTree(pid), progress, clock(), alert, tell)
+    sampler = Sampler(record, HostGauges(pid), GpuGauges(), ProcessTree(pid), progress, begun.steady, alert, tell)
     sampler.open()
     joined = {"pid": pid, "role": shown_name(role_of(pid))}
     if tails:

@@ -3,6 +3,7 @@ command starts before msgspec is loaded."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -31,6 +32,23 @@ class WatchRequest(NamedTuple):
     """Gets the record's folder when half as many steps again were counted as at the last time."""
 
 
+class Beginning(NamedTuple):
+    """When something began, by the clock on the wall and by the one that nobody sets."""
+
+    wall: float
+    """Epoch seconds."""
+    steady: float
+    """Of `time.monotonic`."""
+
+    @classmethod
+    def now(cls) -> Beginning:
+        return cls(time.time(), time.monotonic())
+
+    def earliest(self) -> float:
+        """Epoch seconds before which nothing of it was written, also where the clock was set back meanwhile."""
+        return min(self.wall, time.time() - (time.monotonic() - self.steady))
+
+
 class OpenedRecord(NamedTuple):
     """What was opened before the command began."""
 
@@ -38,8 +56,7 @@ class OpenedRecord(NamedTuple):
     """Descriptor of the record's file."""
     kernel: KernelLog
     before: KillCounts
-    begun: float
-    """Epoch seconds."""
+    begun: Beginning
 
 
 class RunningCommand(NamedTuple):

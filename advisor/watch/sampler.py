@@ -129,9 +129,19 @@ class Sampler(Struct):
         except Exception as error:  # noqa: BLE001 - no fault of ours ends the run
             for pace in self._paces.values():
                 pace.due = max(pace.due, now + _TROUBLED * pace.every)
-            if not self.trouble:
-                self.trouble = clean_line(f"{type(error).__name__}: {error}", 200)
-                self.record.mark(self.latest, trouble=self.trouble)
+            self._troubled(error)
+
+    def hear(self, data: bytes) -> None:
+        """More output of the command. What cannot be read of it costs its phases, never the run."""
+        try:
+            self.progress.feed(data)
+        except Exception as error:  # noqa: BLE001 - no fault of ours ends the run
+            self._troubled(error)
+
+    def _troubled(self, error: Exception) -> None:
+        if not self.trouble:
+            self.trouble = clean_line(f"{type(error).__name__}: {error}", 200)
+            self.record.mark(self.latest, trouble=self.trouble)
 
     def _tick(self, now: float) -> None:
         self.latest = now - self.began

@@ -55,10 +55,14 @@ def release_signals() -> None:
         signal.signal(number, usual)
 
 
+class NotStartedError(OSError):
+    """The system refuses to start the command itself, as it would without us."""
+
+
 def spawn(argv: Sequence[str], wire: Callable[[], None], ignored: Iterable[int] = ()) -> int:
     """Start `argv` in its own process group; `wire` runs in the new process and sets up its descriptors.
 
-    Returns the process id. Raises OSError (with the command's name) where it cannot be started.
+    Returns the process id. Raises NotStartedError where it cannot be started, OSError where no process can be.
     """
     read, write = os.pipe()
     pid = os.fork()
@@ -71,7 +75,7 @@ def spawn(argv: Sequence[str], wire: Callable[[], None], ignored: Iterable[int] 
     os.close(read)
     if error:
         os.waitpid(pid, 0)
-        raise OSError(int(error), os.strerror(int(error)), argv[0])
+        raise NotStartedError(int(error), os.strerror(int(error)), argv[0])
     return pid
 
 

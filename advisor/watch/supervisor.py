@@ -46,6 +46,8 @@ class Supervisor(Struct):
     over: bool = False
     sent: int | None = None
     """The last signal to end that a person sent through us."""
+    fault: str = ""
+    """What of ours went wrong on the way."""
     _given: bool = False
     """The terminal was given to the command's group."""
     _modes_due: bool = False
@@ -67,26 +69,35 @@ class Supervisor(Struct):
 
     # --- the loop --------------------------------------------------------------------------------------------------
 
-    def run(self, sampler: Sampler) -> None:
-        """Until the command has ended and all its output is shown."""
+    def run(self, sampler: Sampler | None) -> None:
+        """Until the command has ended and all its output is shown. A fault of the sampler's costs readings only."""
         self._polled = {self.signals: select.POLLIN}
         self._poll.register(self.signals, select.POLLIN)
         try:
             self._take_foreground()
             self._modes_due = self.terminal is not None and not self.terminal.is_raw
             self._reap()
-            while not self.over:
-                self._turn(sampler)
+            try:
+                self._follow(sampler)
+            except Exception as fault:
+                if sampler is None:
+                    raise
+                self.fault = f"{type(fault).__name__}: {fault}"
+                self._follow(None)
             self._show_rest()
         finally:
             signal.set_wakeup_fd(-1)
             self._give_back_terminal()
 
-    def _turn(self, sampler: Sampler) -> None:
+    def _follow(self, sampler: Sampler | None) -> None:
+        while not self.over:
+            self._turn(sampler)
+
+    def _turn(self, sampler: Sampler | None) -> None:
         if self.pty is not None:
             self._take_foreground()
             self._listen_to(self.pty)
-        wait = sampler.wait(clock())
+        wait = _LATER if sampler is None else sampler.wait(clock())
         ready = {fd for fd, _ in self._poll.poll(1000 * (min(wait, _SOON) if self._floods else wait))}
         if self.signals in ready:
             self._handle_signals()
@@ -101,7 +112,8 @@ class Supervisor(Struct):
         if ready or self._moved or (self.pty is None and now >= self._look):  # the relay of a pseudo-terminal tells
             self._pump()
             self._look = now + _LATER
-        sampler.tick(now)
+        if sampler is not None:
+            sampler.tick(now)
 
     def _pump(self) -> None:
         self.tails[0].cooked = self._is_cooked()

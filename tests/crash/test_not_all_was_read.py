@@ -7,6 +7,7 @@ import gzip
 import json
 import lzma
 import random
+import tarfile
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -68,10 +69,27 @@ def test_it_is_said_in_text_and_json_and_by_the_exit_code(log, capsys) -> None:
     assert len(crash["doubts"]) == 1
 
 
-@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-16"])
-def test_text_in_two_bytes_a_character_is_refused_with_or_without_a_mark(encoding: str, log) -> None:
-    with pytest.raises(LogError, match="UTF-16 text"):
-        read(log((STEPS + OOM).encode(encoding)))
+@pytest.mark.parametrize("text", [STEPS + OOM, "训练第 1 步：显存不足，进程被终止。\n" * 500])
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-16", "utf-32-le", "utf-32-be", "utf-32"])
+def test_text_in_several_bytes_a_character_is_refused_with_or_without_a_mark(encoding: str, text: str, log) -> None:
+    with pytest.raises(LogError, match=f"{encoding[:6].upper()} text"):
+        read(log(text.encode(encoding)))
+
+
+def test_text_with_zeros_in_it_is_text(log) -> None:
+    for data in (STEPS.replace("step:50", "\0\0\0\0step:50"), STEPS.replace("\n", "\n\0", 50)):
+        assert read(log(data + OOM)).signature == "torch-oom"
+
+
+@pytest.mark.parametrize("name", ["a.tar", "a.tar.gz"])
+def test_an_archive_of_several_files_without_its_end_is_said_to_break_off(name: str, tmp_path: Path, log) -> None:
+    packed = tmp_path / "logs.tar"
+    with tarfile.open(packed, "w") as archive:
+        archive.add(log(STEPS + OOM), "train.log")
+    whole = packed.read_bytes() if name == "a.tar" else gzip.compress(packed.read_bytes())
+    assert (read(log(whole, name)).verdict, read(log(whole, name)).doubts) == ("oom", ())
+    (doubt,) = read(log(whole[: len(whole) // 2], name)).doubts
+    assert "it breaks off" in doubt
 
 
 def test_a_failure_at_the_end_of_an_endless_line_is_found_and_quoted(log) -> None:

@@ -17,7 +17,7 @@ import pytest
 from advisor.language import speaking
 from advisor.machine import cluster
 from advisor.machine.cluster import ClusterError, ask_cluster, forget
-from advisor.machine.cluster.child import _refused
+from advisor.machine.cluster.child import _refused, unpacked
 from advisor.machine.cluster.probe import probe
 from advisor.machine.cluster.reachability import unreachable_nodes, why_unreachable
 from advisor.machine.cluster.shipped_modules import catalogue, packed_code
@@ -258,3 +258,55 @@ def test_nobody_listens_where_a_raylet_died_and_a_slow_one_is_waited_for():
     assert unreachable_nodes(addresses) == {"dead"}
     assert time.monotonic() - began < 2
     slow.close()
+
+
+# --- what a node answers is a stranger's ----------------------------------------------------------------------------
+
+ANSWERS = {
+    "no machine": {"kind": "node", "id": "b"},
+    "a list": {"kind": "node", "id": "b", "machine": []},
+    "other words": {"kind": "node", "id": "b", "machine": {"x": 1}},
+    "a huge number": {"kind": "node", "id": "b", "machine": {"nodes": 1, "gpus": [{"total_bytes": 10**40}]}},
+    "a text for a number": {"kind": "node", "id": "b", "machine": {"nodes": "many"}},
+    "many cards": {"kind": "node", "id": "b", "machine": {"nodes": 1, "gpus": [{}] * 5000}},
+}
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_a_node_that_answers_anything_costs_nobody_elses_answer(name, answering):
+    answering(says(NAMES, NODE, ANSWERS[name], {"kind": "done"}))
+    answers = ask_cluster("auto")
+    assert [node.libraries for node in answers.nodes] == [{"torch": "2.5.1"}]
+    (problem,) = answers.problems
+    assert problem.startswith("node-b: it answered what cannot be read")
+
+
+def test_names_and_reasons_of_nodes_command_no_terminal(answering):
+    evil = "\x1b]52;c;AAAA\x07\x1b[2J\u202eevil"
+    names = {"kind": "nodes", "names": {"a": "node-a", "b": evil}}
+    dead = {"kind": "silent", "id": "b", "name": evil, "because": evil}
+    machine = {**to_json(Machine(1)), "name": evil, "driver": evil, "problems": [evil], "libraries": {evil: evil}}
+    log = {"kind": "log", "node": evil, "name": f"../../x\0{evil}", "text": evil}
+    answering(says(names, {"kind": "node", "id": "a", "machine": machine}, dead, log, {"kind": "done"}))
+    answers = ask_cluster("auto")
+    told = repr((answers.nodes, answers.problems, answers.logs[0][:2]))
+    assert "evil" in told
+    assert "\\x1b" not in told
+    assert "\\u202e" not in told
+    assert "\\x00" not in told
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [zlib.compress(bytes(200 << 20)), zlib.compress(b"[1]"), b"junk", zlib.compress(b"[" * 99_999), None],
+    ids=["a bomb", "a list", "no archive", "nested", "nothing"],
+)
+def test_what_a_node_packs_is_unpacked_within_bounds(answer):
+    with pytest.raises((ValueError, TypeError, RecursionError, zlib.error)):
+        unpacked(answer)
+
+
+def test_worker_logs_of_a_node_are_texts():
+    machine, logs = unpacked(zlib.compress(json.dumps({"nodes": 1, "worker_logs": {"a": 5, "b": None}}).encode()))
+    assert (machine, logs) == ({"nodes": 1}, {"a": "5", "b": "None"})
+    assert unpacked(zlib.compress(json.dumps({"nodes": 1, "worker_logs": 5}).encode())) == ({"nodes": 1}, {})

@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+from advisor.machine.inventory import Host, Machine
+from advisor.machine.inventory_json import from_json, to_json
 from advisor.machine.nvml import EMPTY_MIG, SENTENCES, SHARED_WITH_HOST, NvmlReader, Refused, Trouble, query
 
 from .fake_nvml import MIB, Card, FakeNvml
@@ -202,3 +204,34 @@ def test_a_closed_reader_can_be_opened_again():
     assert reader.snapshot() == ()
     assert reader.open() is None
     assert len(reader.snapshot()) == 1
+
+
+HOSTILE = (0, -1, 1, 2**40, 2**63, 2**64 - 1, 2**64)
+
+
+@pytest.mark.parametrize("place", ["total", "used", "reserved", "processes"])
+@pytest.mark.parametrize("size", HOSTILE)
+def test_a_size_that_no_card_has_is_never_told(place: str, size: int) -> None:
+    card = Card(name="A100\x1b]52;c;AAAA\x07", processes=[(7, size)] if place == "processes" else [])
+    if place != "processes":
+        setattr(card, place, size)
+    reader = NvmlReader(FakeNvml(card))
+    assert reader.open() is None
+    (gpu,) = reader.snapshot()
+    assert gpu.name == "A100"
+    total = gpu.total_bytes
+    assert total is None or 0 < total < 2**46
+    held = [one.used_bytes for one in gpu.processes or ()]
+    for told in (gpu.used_bytes, gpu.reserved_bytes, *held, *reader.used()):
+        assert told is None or 0 <= told <= (total or 0)
+    assert all(0 <= told < 2**47 for told in reader.holders().values())
+    assert gpu.usable_bytes is None or gpu.usable_bytes > 0
+    assert from_json({"machine": to_json(Machine(nodes=1, gpus=(gpu,), host=Host()))}).gpus[0].total_bytes == total
+
+
+def test_a_driver_that_counts_millions_of_cards_is_not_waited_for() -> None:
+    made = FakeNvml(*[Card()] * 1100)
+    made.nvmlDeviceGetCount = lambda: 2**32 - 1  # type: ignore[method-assign]
+    reader = NvmlReader(made)
+    assert reader.open() is None
+    assert len(reader.snapshot()) == 1024

@@ -79,9 +79,11 @@ def test_a_class_of_the_scripts_own_does_not_hide_the_trainer(read: Read) -> Non
     assert (found["data"], found["Trainer.model"], found["max_length"]) == ("x", "org/M", "9")
 
 
-def test_a_name_with_several_values_is_no_value(read: Read) -> None:
-    text = "def f(name):\n    pass\ndef g():\n    name = 'a'\n    GRPOTrainer(model=name, args=GRPOConfig(a=1))\n"
-    assert "Trainer.model" not in values(read(text, "train.py").launches[0])
+def test_a_name_has_the_value_of_its_own_function_and_a_parameter_none(read: Read) -> None:
+    call = "    GRPOTrainer(model=name, args=GRPOConfig(a=1))\n"
+    own, handed = "def f(name):\n    pass\ndef g():\n    name = 'a'\n", "name = 'a'\ndef g(name):\n"
+    assert values(read(own + call, "train.py").launches[0])["Trainer.model"] == "a"
+    assert "Trainer.model" not in values(read(handed + call, "train.py").launches[0])
 
 
 def test_an_argument_is_changed_and_added_where_its_call_stands(edited: Edited) -> None:

@@ -7,6 +7,7 @@ import errno
 import multiprocessing
 import os
 import socket
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from advisor.script.write import refuse_changed, write_file
 
 
 def test_the_mode_is_kept_and_nothing_else_is_left(tmp_path: Path) -> None:
-    write_file(tmp_path / "a.sh", b"x\n", 0o755, force=False)
+    write_file(tmp_path / "a.sh", b"x\n", mode=0o755, force=False)
     assert (tmp_path / "a.sh").read_bytes() == b"x\n"
     assert (tmp_path / "a.sh").stat().st_mode & 0o777 == 0o755
     assert [path.name for path in tmp_path.iterdir()] == ["a.sh"]
@@ -27,39 +28,49 @@ def test_an_existing_file_is_replaced_only_when_forced(tmp_path: Path) -> None:
     path = tmp_path / "a.sh"
     path.write_text("old")
     with pytest.raises(FileExistsError, match="--force"):
-        write_file(path, b"new", 0o644, force=False)
+        write_file(path, b"new", force=False)
     assert path.read_text() == "old"
-    write_file(path, b"new", 0o644, force=True)
+    write_file(path, b"new", force=True)
     assert path.read_text() == "new"
 
 
 def test_a_failure_leaves_nothing_behind(tmp_path: Path) -> None:
     with pytest.raises(OSError, match=r"."):
-        write_file(tmp_path / "nowhere" / "a.sh", b"x", 0o644, force=False)
+        write_file(tmp_path / "nowhere" / "a.sh", b"x", force=False)
     (tmp_path / "d").mkdir()
     with pytest.raises(EditRefused):
-        write_file(tmp_path / "d", b"x", 0o644, force=True)
+        write_file(tmp_path / "d", b"x", force=True)
     assert [path.name for path in tmp_path.iterdir()] == ["d"]
 
 
 def test_a_link_is_followed_to_its_end_and_that_is_said(tmp_path: Path) -> None:
     (tmp_path / "real.sh").write_text("old")
     (tmp_path / "link.sh").symlink_to("real.sh")
-    (told,) = write_file(tmp_path / "link.sh", b"new", 0o644, force=True)
+    (told,) = write_file(tmp_path / "link.sh", b"new", force=True)
     assert (tmp_path / "real.sh").read_bytes() == b"new"
     assert (tmp_path / "link.sh").is_symlink()
     assert "is a link" in told
 
 
-def test_attributes_that_are_not_copied_are_named(tmp_path: Path) -> None:
+def test_attributes_are_kept_and_those_that_cannot_be_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     source = tmp_path / "run.sh"
     source.write_text("old")
     try:
         os.setxattr(source, "user.team", b"rl")
     except OSError:
         pytest.skip("this file system keeps no attributes")
-    (told,) = write_file(tmp_path / "run.fits.sh", b"new", 0o644, force=False, like=source)
-    assert "user.team" in told
+    assert write_file(tmp_path / "run.fits.sh", b"new", force=False, like=source) == ()
+    assert os.getxattr(tmp_path / "run.fits.sh", "user.team") == b"rl"
+
+    def refused(*_: object) -> None:
+        raise OSError(errno.ENOTSUP, "no attributes here")
+
+    monkeypatch.setattr(os, "setxattr", refused)
+    for place in (tmp_path / "other.sh", source):
+        (told,) = write_file(place, b"new", force=True, like=source)
+        assert "user.team" in told
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only the administrator gives files away")
@@ -67,7 +78,7 @@ def test_the_owner_is_kept_where_that_is_permitted(tmp_path: Path) -> None:
     source = tmp_path / "run.sh"
     source.write_text("old")
     os.chown(source, 1234, 1235)
-    assert write_file(tmp_path / "run.fits.sh", b"new", 0o644, force=False, like=source) == ()
+    assert write_file(tmp_path / "run.fits.sh", b"new", force=False, like=source) == ()
     found = (tmp_path / "run.fits.sh").stat()
     assert (found.st_uid, found.st_gid) == (1234, 1235)
 
@@ -89,7 +100,7 @@ def test_without_hard_links_a_name_is_still_never_taken_from_somebody(
 ) -> None:
     target = tmp_path / "a.sh"
 
-    def no_links(*_: object) -> None:
+    def no_links(*_: object, **__: object) -> None:
         if taken:  # somebody was quicker
             target.write_text("theirs")
         raise OSError(errno.EPERM, "no hard links here")
@@ -97,9 +108,9 @@ def test_without_hard_links_a_name_is_still_never_taken_from_somebody(
     monkeypatch.setattr(os, "link", no_links)
     if taken:
         with pytest.raises(FileExistsError, match="--force"):
-            write_file(target, b"ours", 0o644, force=False)
+            write_file(target, b"ours", force=False)
     else:
-        write_file(target, b"ours", 0o644, force=False)
+        write_file(target, b"ours", force=False)
     assert target.read_text() == ("theirs" if taken else "ours")
     assert [path.name for path in tmp_path.iterdir()] == ["a.sh"]
 
@@ -118,7 +129,7 @@ def test_whatever_fails_the_old_file_stays_and_nothing_is_left(
 
     monkeypatch.setattr(os, call, full)
     with contextlib.suppress(OSError):
-        write_file(target, b"new", 0o644, force=force)
+        write_file(target, b"new", force=force)
     monkeypatch.undo()
     assert [path.name for path in tmp_path.iterdir()] in ([["a.sh"]] if force else [["a.sh"], []])
     assert not target.exists() or target.read_text() in ("old", "new")
@@ -127,7 +138,7 @@ def test_whatever_fails_the_old_file_stays_and_nothing_is_left(
 def _race(folder: Path, name: str, won: Any) -> None:
     for number in range(60):
         with contextlib.suppress(FileExistsError):
-            write_file(folder / f"{number}.sh", name.encode() * 1000, 0o644, force=False)
+            write_file(folder / f"{number}.sh", name.encode() * 1000, force=False)
             won.put((number, name))
 
 
@@ -162,7 +173,7 @@ def test_only_a_regular_file_is_overwritten_even_with_force(tmp_path, kind, monk
     before = there.stat().st_mode
     for force in (True, False):
         with pytest.raises(EditRefused, match=kind):
-            write_file(there, b"x", 0o644, force=force)
+            write_file(there, b"x", force=force)
     assert there.stat().st_mode == before
     assert [one.name for one in tmp_path.iterdir()] == ["there"]
 
@@ -173,6 +184,87 @@ def test_a_full_disk_is_told_with_the_files_own_name(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match="No space left") as error:
-        write_file(tmp_path / "run.sh", b"x", 0o644, force=False)
+        write_file(tmp_path / "run.sh", b"x", force=False)
     assert error.value.filename == str(tmp_path / "run.sh")
     assert list(tmp_path.iterdir()) == []
+
+
+def _access_list(group: int, named: int) -> bytes:
+    """An access list as the kernel has it: rights of the owner, of uid 65534, of the group, and the mask."""
+    rows = ((1, 6, -1), (2, named, 65534), (4, group, -1), (16, group | named, -1), (32, 0, -1))
+    return struct.pack("<I", 2) + b"".join(struct.pack("<HHi", *row) for row in rows)
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_an_access_list_is_kept_and_its_mask_becomes_nobodys_right(tmp_path: Path, same: bool) -> None:
+    source = tmp_path / "run.sh"
+    source.write_text("old")
+    wanted = _access_list(4, 6)
+    try:
+        os.setxattr(source, "system.posix_acl_access", wanted)
+    except OSError:
+        pytest.skip("this file system keeps no access lists")
+    place = source if same else tmp_path / "run.fits.sh"
+    assert write_file(place, b"new", force=same, like=source) == ()
+    assert os.getxattr(place, "system.posix_acl_access") == wanted
+
+
+def test_a_file_that_is_replaced_keeps_its_mode_and_a_new_one_gets_that_of_its_pattern(tmp_path: Path) -> None:
+    script, there = tmp_path / "run.sh", tmp_path / "there.sh"
+    script.write_text("old")
+    there.write_text("old")
+    script.chmod(0o4754)
+    there.chmod(0o640)
+    write_file(there, b"new", force=True, like=script)
+    write_file(tmp_path / "new.sh", b"new", force=True, like=script)
+    assert [each.stat().st_mode & 0o7777 for each in (there, tmp_path / "new.sh")] == [0o640, 0o754]
+
+
+@pytest.mark.parametrize("umask", [0o022, 0o077, 0o002])
+def test_what_is_no_copy_of_a_file_follows_the_umask(tmp_path: Path, umask: int) -> None:
+    before = os.umask(umask)
+    try:
+        write_file(tmp_path / "report.md", b"new", force=False)
+    finally:
+        os.umask(before)
+    assert (tmp_path / "report.md").stat().st_mode & 0o777 == 0o666 & ~umask
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only the administrator gives files to groups")
+def test_a_folder_that_hands_its_group_on_does_so(tmp_path: Path) -> None:
+    source, shared = tmp_path / "run.sh", tmp_path / "shared"
+    source.write_text("old")
+    shared.mkdir()
+    os.chown(shared, 0, 4321)
+    shared.chmod(0o2775)
+    assert write_file(shared / "run.sh", b"new", force=False, like=source) == ()
+    assert (shared / "run.sh").stat().st_gid == 4321
+
+
+def test_other_names_of_a_file_keep_what_was_in_it_and_that_is_said(tmp_path: Path) -> None:
+    (tmp_path / "run.sh").write_text("old")
+    os.link(tmp_path / "run.sh", tmp_path / "other.sh")
+    (told,) = write_file(tmp_path / "run.sh", b"new", force=True)
+    assert "hard links" in told
+    assert (tmp_path / "other.sh").read_text() == "old"
+
+
+def test_where_no_file_without_a_name_can_be_made_one_with_a_name_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(os, "O_TMPFILE")
+    for force in (False, True):
+        write_file(tmp_path / "run.sh", b"new", force=force)
+    assert [each.name for each in tmp_path.iterdir()] == ["run.sh"]
+
+
+def test_whatever_cannot_be_replaced_goes_by_its_own_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object) -> None:
+        raise PermissionError(errno.EPERM, "operation not permitted", str(tmp_path / ".hidden"))
+
+    (tmp_path / "run.sh").write_text("old")
+    monkeypatch.setattr(os, "replace", refused)
+    with pytest.raises(PermissionError) as error:
+        write_file(tmp_path / "run.sh", b"new", force=True)
+    assert error.value.filename == str(tmp_path / "run.sh")
+    assert [each.name for each in tmp_path.iterdir()] == ["run.sh"]

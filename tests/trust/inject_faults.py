@@ -21,16 +21,18 @@ from pathlib import Path
 OLD, NEW = b"#!/bin/sh\necho old\n", b"#!/bin/sh\necho new\n" * 500
 CALLS = (
     *("openat", "newfstatat", "fstat", "readlink", "write", "fchmod", "fchown", "fsync", "close"),
-    *("link", "rename", "unlink"),
+    *("link", "linkat", "rename", "unlink"),
 )
 ERRORS = ("ENOSPC", "EIO", "EDQUOT", "EROFS", "EACCES", "EINTR")
 WRITE = """
-import sys, tempfile
-tempfile._name_sequence = iter(["fixed"] * 9)
+import os, sys, tempfile
+tempfile._name_sequence, os.getpid = iter(["fixed"] * 9), lambda: "fixed"
 from pathlib import Path
 from advisor.script.write import write_file
+if sys.argv[4] == "named":  # as on a file system that knows no files without a name
+    del os.O_TMPFILE
 try:
-    write_file(Path(sys.argv[1]), Path(sys.argv[2]).read_bytes(), 0o755, force=sys.argv[3] == "force")
+    write_file(Path(sys.argv[1]), Path(sys.argv[2]).read_bytes(), force=sys.argv[3] == "force", mode=0o755)
 except OSError as problem:
     sys.exit(f"refused: {problem}")
 """
@@ -43,6 +45,7 @@ class Way:
     name: str
     exists: bool
     linked: bool = False
+    named: bool = False
 
     def prepare(self, folder: Path) -> Path:
         target = folder / "run.sh"
@@ -61,7 +64,10 @@ class Way:
         return target.read_bytes() in ((OLD, NEW) if self.exists else (NEW,))
 
 
-WAYS = (Way("over a file", True), Way("through a link", True, True), Way("to a new name", False))
+WAYS = (
+    *(Way("over a file", True), Way("through a link", True, True), Way("to a new name", False)),
+    *(Way("over a file, by a named one", True, named=True), Way("to a new name, by a named one", False, named=True)),
+)
 
 
 def inject(way: Way, call: str, fault: str, number: int) -> tuple[bool, bool, bool]:
@@ -79,6 +85,7 @@ def inject(way: Way, call: str, fault: str, number: int) -> tuple[bool, bool, bo
         command += [word for each in watched for word in ("-P", str(each))]
         force = "force" if way.exists else "new"
         run = [*command, sys.executable, "-c", WRITE, str(path), str(source), force]
+        run += ["named" if way.named else "unnamed"]
         done = subprocess.run(run, capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": "."})
         trace = (folder / "trace").read_text(errors="replace")
         came = "INJECTED" in trace or "killed by SIGKILL" in trace

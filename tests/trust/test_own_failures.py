@@ -185,6 +185,16 @@ def test_an_end_from_outside_restores_the_terminal(name, start):
     assert code == 128 + getattr(signal, name)
 
 
+@pytest.mark.parametrize("way", ["quit", "SIGTERM"])
+def test_where_a_terminal_has_no_second_page_nothing_of_the_app_stays_on_it(way, start):
+    terminal = start(WHOLE)
+    terminal.until("Which run died?")
+    terminal.keys(b"q") if way == "quit" else os.kill(terminal.process.pid, signal.SIGTERM)
+    terminal.ended()
+    drawn = terminal.written[: terminal.written.rindex(b"\x1b[?1049l")]
+    assert re.sub(rb"\x1b\[[\x20-\x3f]*[\x40-\x7e]", b"", drawn[drawn.rindex(b"\x1b[2J") :]) == b""
+
+
 def test_a_terminal_that_is_closed_ends_the_app(start):
     terminal = start(WHOLE)
     terminal.until("Which run died?")

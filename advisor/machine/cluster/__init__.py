@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import IO, Any
 
@@ -32,6 +32,7 @@ _CHECK_SECONDS = 1.0
 """From one check of what Ray prints to the next."""
 
 _SILENT = mark("{node}: {because}; what the other nodes told is shown.")
+UNREADABLE = mark("it answered what cannot be read ({error})")
 _NO_ANSWER = mark("Ray did not answer within {seconds:.0f} s: is the cluster running, and the address right?")
 _BROKEN = mark("Ray could not be asked, its last words: {words}")
 _NO_ADDRESS = mark("--ray needs auto or the address of a cluster, like 10.0.0.1:6379")
@@ -79,6 +80,14 @@ def ask_cluster(
 def forget() -> None:
     """Empties the cache of `ask_cluster`, so that clusters are asked anew."""
     _ANSWERED.clear()
+
+
+def machine_told(told: Mapping[str, Any]) -> Machine | str:
+    """The machine in what a node told, or why it cannot be read: anybody may answer there."""
+    try:
+        return from_json(told.get("machine"))
+    except (ValueError, RecursionError) as error:
+        return say(UNREADABLE, error=clean_line(str(error), 120).rstrip("."))
 
 
 def start_child(
@@ -155,14 +164,18 @@ class _Query:
             self.awaited = {str(key): clean_line(str(name), 80) for key, name in dict(told["names"]).items()}
             self.until, self.count = time.monotonic() + self.node_seconds + 1.0, len(self.awaited)
         elif kind == "node":
-            self.awaited.pop(str(told.get("id")), None)
-            self.nodes.append(from_json(told["machine"]))
+            name = self.awaited.pop(str(told.get("id")), "")
+            machine = machine_told(told)
+            if isinstance(machine, Machine):
+                self.nodes.append(machine)
+            else:
+                self.silent.setdefault(machine, []).append(name)
         elif kind == "silent":
             name = self.awaited.pop(str(told.get("id")), clean_line(str(told.get("name")), 80))
             because = clean_line(str(told.get("because")), 200).rstrip(".。")
             self.silent.setdefault(because, []).append(name)
         elif kind == "log":
-            node, file = clean_line(str(told["node"]), 80), os.path.basename(str(told["name"]))
+            node, file = clean_line(str(told["node"]), 80), clean_line(os.path.basename(str(told["name"])), 100)
             self.logs.append((node, file, str(told["text"])))
         elif kind == "done":
             self.done = True

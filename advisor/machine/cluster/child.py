@@ -34,6 +34,8 @@ CHECK_SECONDS = 0.8
 """Seconds of silence after which silent nodes are looked up, again and again."""
 _CLOSED = mark("the node died while it was asked, or just before: nobody listens where its raylet was")
 _DEAD = mark("the node died while it was asked")
+_LONGEST_ANSWER = 64 << 20
+"""Bytes of an answer, unpacked: a few KiB, and the ends of logs."""
 _DRIVER_SHARE = 0.6
 """Of a node's time, what its GPU driver gets: where it hangs, there is time left to tell the rest."""
 
@@ -105,6 +107,19 @@ def _refused(said: str, address: str, ours: str) -> str:
     return say("the versions of Ray or Python differ from the cluster's: {error}", error=said[:160])
 
 
+def unpacked(answer: bytes) -> tuple[dict[str, Any], dict[str, str]]:
+    """A node's machine and the ends of its workers' logs. Raises ValueError, TypeError, zlib.error."""
+    unpacking = zlib.decompressobj()
+    data = unpacking.decompress(answer, _LONGEST_ANSWER)
+    if unpacking.unconsumed_tail:
+        raise ValueError(f"more than {_LONGEST_ANSWER} bytes")
+    machine = json.loads(data)
+    if not isinstance(machine, dict):
+        raise TypeError(type(machine).__name__)
+    logs = machine.pop("worker_logs", None)
+    return machine, {str(name): str(text) for name, text in (logs if isinstance(logs, dict) else {}).items()}
+
+
 class Rounds:
     """One driver's questions to all nodes. A node that does not answer in time is not asked again until it does."""
 
@@ -161,14 +176,18 @@ class Rounds:
 
     def _answered(self, answer: Any, node: str) -> None:
         try:
-            machine = json.loads(zlib.decompress(self.ray.get(answer, timeout=1)))
+            machine, logs = unpacked(self.ray.get(answer, timeout=1))
+        except (ValueError, TypeError, RecursionError, zlib.error) as error:  # anybody may answer there
+            told = f"{type(error).__name__}: {error}"[:120]
+            self._silent(node, say("it answered what cannot be read ({error})", error=told))
+            return
         except self.ray.exceptions.RayError as error:
             said = " ".join(str(error).split())
             is_gone = "died" in said or "unschedulable" in said.lower()
             self._silent(node, f"{type(error).__name__}, {say(_DEAD) if is_gone else said[:150]}")
             return
         name = self.names.get(node, node[:6])
-        for file, text in machine.pop("worker_logs", {}).items():
+        for file, text in logs.items():
             self.send(kind="log", node=name, name=file, text=text)
         self.send(kind="node", id=node, machine={**machine, "name": name})
 

@@ -12,9 +12,8 @@ from typing import Any
 
 from advisor.hostile import clean_line
 from advisor.language import mark, say
-from advisor.machine.cluster import NODE_SECONDS, start_child
+from advisor.machine.cluster import NODE_SECONDS, machine_told, start_child
 from advisor.machine.inventory import Machine
-from advisor.machine.inventory_json import from_json
 
 EVERY = 2.0
 """Seconds from one round of questions to the next."""
@@ -108,8 +107,11 @@ class ClusterGauges:
             new = {node: NodeGauge(name) for node, name in names.items() if node not in self._nodes}
             self._nodes = {**self._nodes, **new}  # those that died stay, with the reason
         elif kind == "node" and key in self._nodes:
-            machine = from_json(told["machine"])
-            self._nodes[key] = NodeGauge(machine.name, machine, self.clock())
+            before, machine = self._nodes[key], machine_told(told)
+            if isinstance(machine, Machine):
+                self._nodes[key] = NodeGauge(machine.name, machine, self.clock())
+            else:
+                self._nodes[key] = NodeGauge(before.name, before.machine, before.read_at, machine)
         elif kind == "silent" and key in self._nodes:
             before = self._nodes[key]
             because = clean_line(str(told.get("because")), 200)

@@ -1,0 +1,143 @@
+"""Tells what the variables of a Python file are worth where they are used: by scope and in order.
+
+What depends on a condition, a loop, or who calls is unknown, unless there is but one place that sets it.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from advisor.language import say
+from advisor.script.python_value import Evaluated, Evaluator
+
+_Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+_Names = dict[str, Evaluated]
+
+
+class NameValues:
+    """The variables of one file. `options`: what parsed options are worth, "args.batch" by name."""
+
+    def __init__(self, tree: ast.Module, environment: Mapping[str, str], options: Mapping[str, Evaluated]) -> None:
+        self.tree, self.environment, self.options = tree, environment, options
+        self._around: dict[int, list[ast.AST]] = {}
+        self._note(tree, [])
+        self._global = {name for node in ast.walk(tree) if isinstance(node, ast.Global) for name in node.names}
+
+    def _note(self, node: ast.AST, around: list[ast.AST]) -> None:
+        self._around[id(node)] = around
+        for child in ast.iter_child_nodes(node):
+            self._note(child, [*around, node])
+
+    def is_certain(self, node: ast.AST) -> bool:
+        """Whether a statement is run once whenever its function is, or the file."""
+        inner = [each for each in self._around[id(node)] if isinstance(each, ast.stmt)]
+        while inner and not isinstance(inner[-1], _Function):
+            if not _is_straight(inner.pop()):
+                return False
+        return True
+
+    def at(self, node: ast.AST) -> _Names:
+        """What each variable is worth at a node; what is worth at the file's end for the file itself."""
+        around = self._around[id(node)]
+        functions = [each for each in around if isinstance(each, _Function)]
+        names = dict(self.options)
+        self._follow(self.tree.body, None if functions or node is self.tree else node, names, _counted(self.tree.body))
+        for name in self._global:
+            names[name] = _unknown(name)
+        for function in functions:
+            names |= {name: Evaluated(reason=say("{name} is handed over", name=name)) for name in _parameters(function)}
+            if not isinstance(function, ast.Lambda):
+                last = node if function is functions[-1] else None
+                self._follow(function.body, last, names, _counted(function.body))
+        return names
+
+    def _follow(self, body: Sequence[ast.stmt], until: ast.AST | None, names: _Names, counts: Counter[str]) -> None:
+        """Run through statements up to a node; without one to their end."""
+        inside = {id(each) for each in self._around[id(until)]} | {id(until)} if until is not None else set()
+        for statement in body:
+            if until is not None and statement.lineno > getattr(until, "lineno", 0):
+                return
+            within = id(statement) in inside
+            if _is_straight(statement):
+                for block in _blocks(statement):
+                    self._follow(block, until if within else None, names, counts)
+            elif within and isinstance(statement, (ast.If, ast.For, ast.While, ast.Try)):
+                if isinstance(statement, (ast.For, ast.While)):
+                    names |= {name: _unknown(name) for name in _stored([statement])}
+                block = next((b for b in _blocks(statement) if any(id(each) in inside for each in b)), [])
+                self._follow(block, until, names, counts)
+            elif within:
+                return
+            else:
+                self._take(statement, names, counts)
+
+    def _take(self, statement: ast.stmt, names: _Names, counts: Counter[str]) -> None:
+        """One statement: what it assigns, or that what it may assign is unknown."""
+        certain = dict(assignments(statement))
+        for name in _stored([statement]):
+            if name not in certain:
+                names[name] = _unknown(name)
+        for name, value in certain.items():
+            names[name] = Evaluator(names, self.environment).evaluate(value)
+        for inner in ast.walk(statement) if not certain else ():
+            for name, value in assignments(inner) if isinstance(inner, ast.stmt) else ():
+                if counts[name] == 1:  # whoever reaches its use came by here
+                    names[name] = Evaluator(names, self.environment).evaluate(value)
+
+
+def assignments(statement: ast.stmt) -> Iterator[tuple[str, ast.expr]]:
+    """Name and value of what a statement surely assigns."""
+    match statement:
+        case ast.Assign(targets=targets, value=value):
+            for target in targets:
+                match target, value:
+                    case ast.Name(id=name), _:
+                        yield name, value
+                    case ast.Tuple(elts=items), ast.Tuple(elts=values) if len(items) == len(values):
+                        yield from ((i.id, v) for i, v in zip(items, values, strict=True) if isinstance(i, ast.Name))
+        case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
+            yield name, value
+        case ast.AugAssign(target=ast.Name(id=name) as target, op=operator, value=value):
+            before = ast.copy_location(ast.Name(name, ast.Load()), target)
+            yield name, ast.copy_location(ast.BinOp(before, operator, value), statement)
+
+
+def _unknown(name: str) -> Evaluated:
+    return Evaluated(reason=say("{name} is set in several places", name=name))
+
+
+def _is_straight(statement: ast.AST) -> bool:
+    """A statement whose block is surely run: `with`, and the program's own part."""
+    if isinstance(statement, (ast.With, ast.AsyncWith)):
+        return True
+    return isinstance(statement, ast.If) and "__name__" in ast.unparse(statement.test)
+
+
+def _blocks(statement: ast.stmt) -> Iterator[list[ast.stmt]]:
+    for name in ("body", "orelse", "finalbody"):
+        yield getattr(statement, name, [])
+    for handler in getattr(statement, "handlers", []):
+        yield handler.body
+
+
+def _parameters(function: _Function) -> Iterator[str]:
+    for node in ast.walk(function.args):
+        if isinstance(node, ast.arg):
+            yield node.arg
+
+
+def _stored(body: Sequence[ast.AST]) -> Iterator[str]:
+    """Names that statements may set, those of functions and classes in them left out."""
+    for node in body:
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+        elif isinstance(node, ast.alias):
+            yield (node.asname or node.name).partition(".")[0]
+        if not isinstance(node, (*_Function.__args__, ast.ClassDef)):
+            yield from _stored(list(ast.iter_child_nodes(node)))
+
+
+def _counted(body: Sequence[ast.stmt]) -> Counter[str]:
+    return Counter(_stored(body))

@@ -1,0 +1,64 @@
+"""A fault of the recorder, wherever it strikes: the command runs, its output and exit code are as without us."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.watch.terminals import talk
+from tests.watch.test_without_terminal import HERE
+
+BROKEN = """
+import sys
+import advisor.watch.{module} as broken
+def bug(*given, **named):
+    raise RuntimeError("a bug")
+broken.{name} = bug
+from advisor.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+SCRIPT = "echo begun; echo wrong >&2; sleep 0.4; echo ended; exit 7"
+BEFORE = [("launcher", "claim"), ("launcher", "KernelLog.open"), ("launcher", "start_output_relay")]
+UNDERWAY = [
+    ("recorder", "_sampler"),
+    ("recorder", "Record.create"),
+    ("recorder", "OutputProgress.by"),
+    ("recorder", "LogTail.follow"),
+    ("supervisor", "Supervisor._pump"),
+    ("sampler", "Sampler.wait"),
+    ("progress", "OutputProgress.feed"),
+    ("recorder", "record_run"),
+]
+
+
+def _words(module: str, name: str, folder) -> list[str]:
+    code = BROKEN.format(module=module, name=name)
+    return [sys.executable, "-c", code, "watch", "-o", str(folder / "r"), "--", "bash", "-c", SCRIPT]
+
+
+@pytest.mark.parametrize(("module", "name"), [*BEFORE, *UNDERWAY])
+def test_the_command_runs_whatever_of_the_recorder_fails(module: str, name: str, tmp_path) -> None:
+    done = subprocess.run(_words(module, name, tmp_path), env=HERE, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (7, "begun\nended\n")
+    assert done.stderr.startswith("wrong\n") or "\nwrong\n" in done.stderr
+    assert ("a bug" in done.stderr) == (name != "OutputProgress.feed")
+    if (module, name) in UNDERWAY:
+        assert (tmp_path / "r" / "output.log").read_text() == "begun\nended\n"
+
+
+@pytest.mark.parametrize(("module", "name"), [("recorder", "_sampler"), ("supervisor", "Supervisor._turn")])
+def test_so_it_does_on_a_terminal(module: str, name: str, tmp_path) -> None:
+    status, said = talk(_words(module, name, tmp_path), [], tmp_path)
+    assert status >> 8 == 7
+    assert said.count("begun") == 1
+    assert said.count("ended") == 1
+    assert "a bug" in said
+
+
+def test_a_command_that_cannot_be_started_is_still_told_as_a_shell_tells_it(tmp_path) -> None:
+    words = [sys.executable, "-m", "advisor", "watch", "-o", str(tmp_path / "r"), "--"]
+    for command, code in (("no-such-command", 127), (str(tmp_path), 126)):
+        done = subprocess.run([*words, command], env=HERE, capture_output=True, text=True, timeout=60)
+        assert done.returncode == code
