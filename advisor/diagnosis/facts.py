@@ -294,7 +294,7 @@ def _run_facts(run: Run) -> dict[str, Fact]:
         facts["model"] = Fact(run.model.name, "script", run.model.note)
         facts["model.parameters"] = Fact(run.model.parameters, "script", run.model.note)
     facts.update(_mechanism_facts(run))
-    known = run.framework != "unknown" or bool(run.unsharded)
+    known = bool(run.settings) and (run.framework != "unknown" or bool(run.unsharded))  # a launch was seen
     if known and run.topology.known and run.topology.actor_gpus == 1:
         facts["one_process"] = Fact(True, "script", say("the launch starts one process"))
     cards = run.topology.nodes * run.topology.gpus_per_node

@@ -262,7 +262,16 @@ def finding_clause(finding: FitFinding) -> str:
     }
     on_gpu = finding.place == "gpu"
     match finding.reason:
+        case "over" if finding.expected <= finding.capacity:
+            told["size"] = show_bytes(finding.capacity - finding.expected)
+            return say(
+                "{phase} leaves only {size} of each card free"
+                if on_gpu
+                else "{phase} leaves only {size} of each node free",
+                **told,
+            )
         case "over":
+            told["size"] = show_bytes(finding.expected - finding.capacity)
             return say(
                 "{size} too much on each card in {phase}" if on_gpu else "{size} too much on each node in {phase}",
                 **told,

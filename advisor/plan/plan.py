@@ -64,6 +64,8 @@ class PlanStep(Struct, frozen=True):
     why: str
     costs: str
     caveats: tuple[str, ...] = ()
+    then: str = ""
+    """The value to go on to where its own is a first try, for no sum tells how far it has to go; "" elsewhere."""
     only_if: str = ""
     """Where nothing proves a cause: the clause "only if …" that has to be true first, else the step is for nothing."""
     sources: tuple[str, ...] = ()

@@ -53,6 +53,15 @@ def step_of(proposal: Proposal, situation: Situation, selected: bool) -> PlanSte
     )
 
 
+def _then(proposal: Proposal) -> str:
+    """The least value of a pass, where nothing tells how small it has to be and there is more than one step to it."""
+    if proposal.fits is not None or proposal.remedy.relieves != "pass" or not proposal.options:
+        return ""
+    key, new = next(iter(proposal.overrides.items()))
+    least = proposal.options[-1].overrides.get(key)
+    return least if least is not None and least != new and least.isdecimal() else ""
+
+
 def mending_step(situation: Situation) -> PlanStep | None:
     """The step that gives the program what its command loses in bash, or may lose; else None."""
     run = situation.now.run

@@ -285,7 +285,7 @@ def _chosen(number: str, step: PlanStep) -> list[str]:
     lines = wrap(f"{number} {_named(step)}", 2, 5)
     for change in step.changes:
         where = f"{change.file}:{change.line}" if change.line is not None else change.file or change.how
-        told = phrases.change_line(change)
+        told = phrases.change_line(change) + (_further(step) if change is step.changes[0] else "")
         lines += wrap(say("{change} ({place})", change=told, place=where) if where else told, 5, 7)
     lines += wrap(sentence(step.worked_here), 5)
     why = "" if phrases.saves_word(step) else _brief(step.why, 1)
@@ -293,10 +293,14 @@ def _chosen(number: str, step: PlanStep) -> list[str]:
     return lines + wrap(why, 5) + wrap(costs, 5, 7)
 
 
+def _further(step: PlanStep) -> str:
+    return say(", then {value}", value=step.then) if step.then else ""
+
+
 def _offered(mark: str, step: PlanStep, state: State) -> list[str]:
     """The step in a line."""
     changes = clauses(phrases.change_line(change) for change in step.changes)
-    line = f"{mark} {_named(step)}" + (f": {changes}" if changes else "")
+    line = f"{mark} {_named(step)}" + (f": {changes}{_further(step)}" if changes else "")
     unwritten = state.script is not None and step.kind == "setting" and not any(one.file for one in step.changes)
     return wrap(say("{step}; by hand", step=line) if unwritten and changes else line, 2, 3 + len(mark))
 

@@ -113,6 +113,9 @@ def read_topology(
             stated = _stated(unread, machine.nodes, training)
     scope = _TopologyScope(fact, below.with_own(**stated), counted)
     actor = scope.count("actor_gpus")
+    counts_here = (
+        actor != _TopologyScope(fact, below, dict(counted)).count("actor_gpus") or training * (machine.nodes or 1) == 1
+    )
     topology = Topology(
         nodes=scope.count("nodes"),
         gpus_per_node=scope.count("gpus_per_node"),
@@ -124,7 +127,9 @@ def read_topology(
         roles_share_cards=scope.on("roles_share_cards", True),
         reference_beside_actor=scope.on("reference_beside_actor"),
         reward_on=_REWARD.get(scope.value("reward_on"), "none"),
-        known=of_all or (scope.on("known") and not (unread and fact.unread_is_all)) or 0 < len(stated) == len(unread),
+        known=of_all
+        or (scope.on("known") and not (unread and fact.unread_is_all))
+        or (0 < len(stated) == len(unread) and counts_here),
         assumed=_all_cards(unread, machine)
         if fact.unread_is_all
         else _as_stated(unread, natives, machine, training, many),
