@@ -107,6 +107,8 @@ def _assumed(native: Native, remedy: Remedy, situation: Situation) -> Native:
     to, fact = remedy.value.to if remedy.value is not None else None, native.fact
     if fact is None or native.given or native.value is not None or not _unseen(situation) or remedy.knob in LENGTHS:
         return native  # a length that nobody saw is no default: every run sets its own
+    if situation.now.run.missing_files and situation.predictor.inputs.launch is not None:
+        return native  # a config that was not found sets it more likely than not
     if fact.type == "flag" and to is False:
         return replace(native, text="true", value=True, source="assumed")  # what is to be left out can only be there
     default = default_of(fact, situation.predictor.inputs.recognised.era)

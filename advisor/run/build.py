@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Mapping, Sequence
+from fnmatch import fnmatchcase
 from math import prod
 from typing import Any
 
@@ -30,7 +31,7 @@ from advisor.run.topology import read_topology, too_few
 from advisor.run.uncounted import uncounted
 from advisor.run.unknown_keys import unknown_keys, unknown_note
 from advisor.run.unread import doubts_of, taken
-from advisor.script.launch import Launch
+from advisor.script.launch import Launch, NotFound
 
 _ENGINE_SIZE = "rollout.tensor_parallel"
 _TAKEN_AT_DEFAULT = frozenset({"rollout.memory_share", _ENGINE_SIZE})
@@ -82,7 +83,7 @@ class BuiltRun(Struct):
 def build_run(inputs: RunInputs) -> BuiltRun:
     """Bind the dialect to the launch. Without a dialect the run is "unknown" with the machine's topology."""
     framework = inputs.recognised.framework
-    launch = _as_quoted(framework, inputs.recognised.era, inputs.launch)
+    launch = _with_own_config(framework, _as_quoted(framework, inputs.recognised.era, inputs.launch))
     shipped = shipped_files(framework, launch.missing) if launch else ()
     libraries = {**_of_framework(inputs.recognised), **inputs.machine.libraries}
     shows_all = _shows_all(inputs.recognised, launch)
@@ -176,7 +177,7 @@ def build_run(inputs: RunInputs) -> BuiltRun:
         uncounted=uncounted(framework, natives) if shows_all else (),
         doubts=(
             *inputs.tables.once("newer", lambda: newer_than_read(inputs.recognised)),
-            *(_of_its_own(name, inputs.recognised) for name in shipped),
+            *(_of_its_own(name, inputs.recognised, launch) for name in shipped),
             *doubts_of([one for one in launch.not_found if one.file not in shipped] if launch else (), unread),
         ),
         undescribed=_undescribed(framework, natives, algorithm, sized=inputs.sized),
@@ -295,6 +296,18 @@ def _as_quoted(framework: Framework | None, era: str, launch: Launch | None) -> 
     return replace(launch, partial=True, notes=(*launch.notes, note))
 
 
+def _with_own_config(framework: Framework | None, launch: Launch | None) -> Launch | None:
+    """The launch with the file that its program reads where the command names none: it is not at hand, either."""
+    if framework is None or launch is None or launch.files or launch.missing or launch.partial:
+        return launch
+    own = next((file for name, file in framework.own_config.items() if fnmatchcase(launch.program, name)), "")
+    if not own or any(native(key) in ("config", "config-name") for key in launch.effective()):
+        return launch
+    if own == "?":
+        own = say("the config of {program}", program=launch.program.rpartition("/")[2])
+    return replace(launch, missing=(own,), not_found=(*launch.not_found, NotFound("", own)))
+
+
 def _counts_in(framework: Framework, key: str, era: str) -> bool:
     eras = framework.settings[key].eras if key in framework.settings else ()
     return not eras or era in eras
@@ -316,9 +329,17 @@ def _shows_all(recognised: Recognised, launch: Launch | None) -> bool:
     return launch is not None and recognised.told_by != "log" and not _missing(recognised.framework, launch)
 
 
-def _of_its_own(file: str, recognised: Recognised) -> str:
-    """Says that a file of the framework's own stands for one that was not found."""
+def _of_its_own(file: str, recognised: Recognised, launch: Launch | None) -> str:
+    """Says that a file of the framework's own stands for one that was not found, or that the program reads unasked."""
     assert recognised.framework is not None
+    if launch is not None and file in recognised.framework.own_config.values():
+        return say(
+            "{program} reads {file} where the command names no config: it counts as of {framework} {era}.",
+            program=launch.program,
+            file=file,
+            framework=recognised.framework.title,
+            era=recognised.era,
+        )
     return say(
         "The file {file} was not found; {framework}'s own file of that name, as of {era}, counts for it.",
         file=file,
