@@ -21,9 +21,11 @@ from advisor.run.counted import base_parameters, cards_counted, trained_part
 from advisor.run.derive import derive_knobs
 from advisor.run.dialect import Recognised, elsewhere, newer_than_read, version_notes
 from advisor.run.general import cards_of, unsharded_by
+from advisor.run.hints import Hints, hints_of
 from advisor.run.implied import stated_topology
 from advisor.run.mechanics import UNKNOWN, FilledMechanics, assumed_mechanics, mechanics_of, usual_trainer
 from advisor.run.natives import EnvironmentPrefix, Native, Natives, RunScope, default_of, gpus_of, native
+from advisor.run.recipe import UNKNOWN as NO_METHOD
 from advisor.run.recipe import recipe_of
 from advisor.run.run import Knob, ModelShape, Run, Topology, Unread
 from advisor.run.shape import bits_in_name, find_shape, match_alias, shape_by_count, without_head
@@ -106,13 +108,15 @@ def build_run(inputs: RunInputs) -> BuiltRun:
     spreads = launch.spreads if launch is not None else ""
     by_launch = cards_of(launch, _started(launch, inputs.counts)) if framework is None and launch is not None else None
     topology = read_topology(natives, inputs.machine, inputs.sized, spreads, by_launch)
-    topology = topology if launch is not None else replace(topology, assumed="")
+    topology = topology if launch is not None and not launch.hints else replace(topology, assumed="")
     told = inputs.knobs.get("algorithm.estimator")
     algorithm = (
         str(told.value)
         if told
         else algorithm_of(framework, natives, inputs.frames, inputs.knobs, _programs(launch), shows_all, inputs.engine)
     )
+    hints = inputs.tables.once(("hints", launch and launch.hints), lambda: hints_of(launch, inputs.models))
+    algorithm = hints.method if algorithm == NO_METHOD and hints.method else algorithm
     recipe = recipe_of(algorithm)
     natives = replace(natives, rolls_out=recipe.answers == "generated", algorithm=algorithm)
     natives = with_defaults_of_method(natives) if shows_all else natives
@@ -128,6 +132,7 @@ def build_run(inputs: RunInputs) -> BuiltRun:
     name = inputs.model_name or stated or _path_ending(natives, "model.path")
     if name is None and framework is None and launch is not None:
         name = _named_model(launch, inputs.models)
+    name = name or hints.model or None
     shape = inputs.tables.once(("shape", name), lambda: find_shape(name or "", inputs.models)) if name else None
     if shape is None and (whole := base_parameters(inputs.counts)) is not None:
         shape = inputs.tables.once(("shape by count", whole), lambda: shape_by_count(whole, inputs.models))
@@ -140,11 +145,12 @@ def build_run(inputs: RunInputs) -> BuiltRun:
     knobs = {**_knobs(natives, topology, taken=() if missing else _TAKEN_AT_DEFAULT), **inputs.knobs}
     if (size := knobs.get(_ENGINE_SIZE)) is not None and size.source == "assumed" and isinstance(size.value, int):
         topology = replace(topology, tensor_parallel=size.value)
-    told_first = (*(launch.cuts if launch is not None else ()), *_idle(launch, topology, inputs))
+    cut = launch.cuts if launch is not None else ()
+    told_first = (*cut, *_idle(launch, topology, inputs), *([hints.said] if hints.said else []))
     unread, of_file = taken(inputs.unread, knobs, natives, mechanics)
     knobs = {**knobs, **of_file}
     knobs = {**knobs, **_quantised(name, knobs)}
-    knobs = {**trained_part(inputs.counts, shape), **knobs}
+    knobs = {**_by_hint(hints, knobs), **trained_part(inputs.counts, shape), **knobs}
     derived = derive_knobs(knobs, natives, topology, mechanics, recipe)
     knobs = {**knobs, **derived, **inputs.knobs}
     run = Run(
@@ -195,6 +201,15 @@ def build_run(inputs: RunInputs) -> BuiltRun:
     return BuiltRun(run, natives)
 
 
+def _by_hint(hints: Hints, knobs: Mapping[str, Knob]) -> dict[str, Knob]:
+    """What names alone say, where nothing else does."""
+    known = any((one := knobs.get(key)) is not None and one.source not in ("default", "assumed") for key in _TRAINED)
+    return {} if known else hints.knobs()
+
+
+_TRAINED = ("actor.full_finetuning", "actor.lora_rank")
+
+
 def _quantised(name: str | None, knobs: Mapping[str, Knob]) -> dict[str, Knob]:
     """A base that is quantised by its checkpoint: it stays so under adapters, where it is not trained."""
     bits, key = bits_in_name(name or ""), "actor.quantized_bits"
@@ -223,6 +238,8 @@ def _counted(launch: Launch | None, inputs: RunInputs) -> dict[str, str]:
         return {"": ""} if processes is None else {"--nproc_per_node": str(processes)}
     outside = (setting.key for setting in launch.exports if not setting.resolved)
     started = _started(launch, counts)
+    if launch.hints and (cards := cards_of(launch, None)) is not None:
+        started = cards.per_node
     if started is None and launch.spreads and _COUNTING.isdisjoint(launch.launcher):
         started = cards_counted(counts)
     usual = {} if started is None else {"--nproc_per_node": str(started)}
