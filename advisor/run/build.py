@@ -108,14 +108,15 @@ def build_run(inputs: RunInputs) -> BuiltRun:
     spreads = launch.spreads if launch is not None else ""
     by_launch = cards_of(launch, _started(launch, inputs.counts)) if framework is None and launch is not None else None
     topology = read_topology(natives, inputs.machine, inputs.sized, spreads, by_launch)
-    topology = topology if launch is not None and not launch.hints else replace(topology, assumed="")
+    topology = replace(topology, assumed="") if launch is not None and launch.hints else topology
     told = inputs.knobs.get("algorithm.estimator")
     algorithm = (
         str(told.value)
         if told
         else algorithm_of(framework, natives, inputs.frames, inputs.knobs, _programs(launch), shows_all, inputs.engine)
     )
-    hints = inputs.tables.once(("hints", launch and launch.hints), lambda: hints_of(launch, inputs.models))
+    missed = (inputs.launch.hints, inputs.launch.missing) if inputs.launch is not None else ()
+    hints = inputs.tables.once(("hints", missed, shipped), lambda: hints_of(inputs.launch, shipped, inputs.models))
     algorithm = hints.method if algorithm == NO_METHOD and hints.method else algorithm
     recipe = recipe_of(algorithm)
     natives = replace(natives, rolls_out=recipe.answers == "generated", algorithm=algorithm)
@@ -231,11 +232,9 @@ def _programs(launch: Launch | None) -> tuple[str, ...]:
 def _counted(launch: Launch | None, inputs: RunInputs) -> dict[str, str]:
     """Options of the launcher; "" for one, and for a variable of the environment, that is set to nothing known."""
     counts = inputs.counts
-    if launch is None and not gpus_of(inputs.machine):
-        return {}
     if launch is None:  # nobody sees what starts it, but the log may count its processes
-        processes = cards_counted(counts)
-        return {"": ""} if processes is None else {"--nproc_per_node": str(processes)}
+        processes = cards_counted(counts) if gpus_of(inputs.machine) else None
+        return {} if processes is None else {"--nproc_per_node": str(processes)}
     outside = (setting.key for setting in launch.exports if not setting.resolved)
     started = _started(launch, counts)
     if launch.hints and (cards := cards_of(launch, None)) is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
@@ -36,9 +36,10 @@ class Hints(Struct, frozen=True):
         return {key: Knob(key, False, "assumed", note=say("by a name alone"))} if self.adapters else {}
 
 
-def hints_of(launch: Launch | None, models: Sequence[ModelFact]) -> Hints:
-    """The hints of what a launch runs or names and that was not found."""
-    words = [] if launch is None else list(dict.fromkeys((*launch.hints, *launch.missing)))
+def hints_of(launch: Launch | None, shipped: Collection[str], models: Sequence[ModelFact]) -> Hints:
+    """The hints of what a launch runs or names and that was not found. `shipped`: files that are known all the same."""
+    named = () if launch is None else (*launch.hints, *launch.missing)
+    words = [word for word in dict.fromkeys(named) if word not in shipped]
     if not words:
         return Hints()
     names = [_SUFFIX.sub("", word.rpartition("/")[2]) for word in words]
