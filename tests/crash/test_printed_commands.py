@@ -124,6 +124,7 @@ def test_the_run_that_died_is_the_one_whose_command_counts(tmp_path: Path) -> No
         "ValueError: ['python', '-c', 'import train']",
         "swift: ['unterminated",
         "[" + "'python', " * 30,
+        "python " + "['a', \"['\", " * 900,
     ],
 )
 def test_what_starts_no_training_is_no_launch(line: str) -> None:
