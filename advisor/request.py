@@ -152,7 +152,14 @@ def stated_libraries(asked: SessionRequest, knowledge: Knowledge) -> Mapping[str
     return described(knowledge.gpus, libraries=asked.libraries).libraries
 
 
-def logged_launch(crash: Crash) -> Launch | None:
+def launch_of(script: Script | None, index: int, crash: Crash) -> Launch | None:
+    """The launch asked about: the script's, else the one that the log prints, else what a name hints at."""
+    if script is not None and script.launches:
+        return script.launches[index]
+    return _logged_launch(crash) or (script.hinted if script is not None else None)
+
+
+def _logged_launch(crash: Crash) -> Launch | None:
     """The launch that the log prints, for a run whose script was not given; None where it prints none."""
     command = crash.command
     if command is None:
@@ -162,7 +169,7 @@ def logged_launch(crash: Crash) -> Launch | None:
     if launch is None:
         return None
     told = say(
-        "No launch script was given: the command is read from line {line} of the log, which prints it.",
+        "No script that starts the training was given: the command is read from line {line} of the log.",
         line=command.line.number,
     )
     return replace(launch, notes=(told, *launch.notes))
@@ -193,7 +200,8 @@ def pick_launch(
     known = [(recognised, index) for recognised, index in known if recognised.framework is not None]
     if known:
         return max(known, key=lambda one: (agreement(launches[one[1]], crash.settings), -one[1]))
-    return told(launches[order[0]] if launches else logged_launch(crash)), order[0] if launches else 0
+    index = order[0] if launches else 0
+    return told(launch_of(script, index, crash)), index
 
 
 def config_module(script: Script | None, index: int, recognised: Recognised, knowledge: Knowledge) -> Script | None:

@@ -45,7 +45,7 @@ from advisor.plan.solve import finish, make_plan
 from advisor.request import (
     SessionRequest,
     earlier_run,
-    logged_launch,
+    launch_of,
     other_launches,
 )
 from advisor.run.bound import keys_of_knobs
@@ -130,7 +130,7 @@ def state_of(
     vendor = vendor_of(crash, machine, knowledge.gpus)
     speak_of_cards(vendor)
     knowledge = replace(knowledge, tree=tree_of(vendor, knowledge.tree))
-    launch = script.launches[index] if script is not None and script.launches else logged_launch(crash)
+    launch = launch_of(script, index, crash)
     recognised = with_answered_version(
         _answered_dialect(recognised, answers, knowledge, machine, launch, crash), answers
     )
@@ -156,7 +156,7 @@ def state_of(
             knobs=asked.knobs,
             counts=crash.counts,
             spelled={fact.id: fact.spelled for fact in knowledge.knobs if fact.spelled},
-            no_launch=_nothing_started(script),
+            no_launch=_nothing_started(script, launch),
             script_notes=script.notes if script is not None else (),
             frames=paths,
             engine=crash.phase in GENERATING,
@@ -219,9 +219,9 @@ def state_of(
     return replace(state, measured=measured)
 
 
-def _nothing_started(script: Script | None) -> str:
+def _nothing_started(script: Script | None, launch: Launch | None) -> str:
     """What is known of a script that starts no training command; "" for any other, and for none."""
-    if script is None or script.launches:
+    if script is None or script.launches or (launch is not None and not launch.hints):
         return ""
     return say("{file} starts none that is known here", file=script.documents[0].path.name)
 

@@ -9,13 +9,18 @@ import ast
 import re
 import shlex
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from msgspec import Struct
 
 from advisor.crash.lines import LogLine
 from advisor.script.launcher import find_launcher, is_other_work
 
-_MOST_WORDS = 2_000
+_MOST_WORDS = 800
+_MOST_LOOKED_AT = 200
+"""Lines with a list of words or behind a prompt that are looked at."""
+_MOST_LISTS = 8
+"""Lists of one line that are looked at."""
 _MOST_LINES = 200
 """Lines over which a command behind a prompt goes on."""
 _STARTS = (
@@ -32,6 +37,8 @@ _BEHIND = re.compile(
 )
 _WORD = re.compile(r"""\s*('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")\s*(,|\]|\Z)""")
 _LIST = re.compile(r"\[(?=['\"])")
+_COMMAND = re.compile(rf"""['"][\w./~ -]{{0,200}}(?:{"|".join(_STARTS)})""")
+"""The first word of a list that is a command."""
 _PROMPTS_ON = re.compile(r"^> ?")
 _RANK_OPTION = re.compile(r"--local[_-]rank(?:=.*)?")
 
@@ -54,12 +61,16 @@ class PrintedCommand(Struct, frozen=True):
 
 
 def commands_in(lines: Sequence[LogLine]) -> Iterator[PrintedCommand]:
-    """Every command that starts a training, in the order of the lines."""
+    """The commands that start a training, in the order of the lines; of very many lines that may be one, the first."""
+    left = _MOST_LOOKED_AT
     for number, line in enumerate(lines):
-        if any(word in line.text for word in _STARTS):
+        if any(word in line.text for word in _STARTS) and (_LIST.search(line.text) or _BEHIND.search(line.text)):
+            left -= 1
             found = _as_list(line) or _as_text(lines, number)
             if found is not None:
                 yield found
+            if not left:
+                return
 
 
 def words_of(text: str) -> list[str]:
@@ -72,9 +83,11 @@ def words_of(text: str) -> list[str]:
 
 def _as_list(line: LogLine) -> PrintedCommand | None:
     """Words as Python prints them: `['python', '-u', 'train.py', …] exits with return code = 1`."""
-    for opening in _LIST.finditer(line.text):
+    for opening in islice(_LIST.finditer(line.text), _MOST_LISTS):
         words: list[str] = []
         at, end = opening.end(), ","
+        if _COMMAND.match(line.text, at) is None:
+            continue
         while end == "," and len(words) < _MOST_WORDS and (word := _WORD.match(line.text, at)) is not None:
             words.append(_literal(word[1]))
             at, end = word.end(), word[2]

@@ -144,6 +144,8 @@ def _assumed(native: Native, remedy: Remedy, situation: Situation) -> Native:
         return native
     if remedy.knob in LENGTHS and not _usual_length(native, situation):
         return native
+    if situation.now.run.missing_files and situation.predictor.inputs.launch is not None:
+        return native  # a config that was not found sets it more likely than not
     if fact.type == "flag" and to is False:
         return replace(native, text="true", value=True, source="assumed")  # what is to be left out can only be there
     default = default_here(fact, situation.now.built.natives)

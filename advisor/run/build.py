@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Mapping, Sequence
+from fnmatch import fnmatchcase
 from math import prod
 from typing import Any
 
@@ -20,9 +21,11 @@ from advisor.run.counted import base_parameters, cards_counted, trained_part
 from advisor.run.derive import derive_knobs
 from advisor.run.dialect import Recognised, elsewhere, newer_than_read, version_notes
 from advisor.run.general import cards_of, unsharded_by
+from advisor.run.hints import Hints, hints_of
 from advisor.run.implied import stated_topology
 from advisor.run.mechanics import UNKNOWN, FilledMechanics, assumed_mechanics, mechanics_of, usual_trainer
 from advisor.run.natives import EnvironmentPrefix, Native, Natives, RunScope, default_of, gpus_of, native
+from advisor.run.recipe import UNKNOWN as NO_METHOD
 from advisor.run.recipe import recipe_of
 from advisor.run.run import Knob, ModelShape, Run, Topology, Unread
 from advisor.run.shape import bits_in_name, find_shape, match_alias, shape_by_count, without_head
@@ -30,7 +33,7 @@ from advisor.run.topology import read_topology, too_few
 from advisor.run.uncounted import uncounted
 from advisor.run.unknown_keys import unknown_keys, unknown_note
 from advisor.run.unread import doubts_of, taken
-from advisor.script.launch import Launch
+from advisor.script.launch import Launch, NotFound
 
 _ENGINE_SIZE = "rollout.tensor_parallel"
 _TAKEN_AT_DEFAULT = frozenset({"rollout.memory_share", _ENGINE_SIZE})
@@ -82,7 +85,7 @@ class BuiltRun(Struct):
 def build_run(inputs: RunInputs) -> BuiltRun:
     """Bind the dialect to the launch. Without a dialect the run is "unknown" with the machine's topology."""
     framework = inputs.recognised.framework
-    launch = _as_quoted(framework, inputs.recognised.era, inputs.launch)
+    launch = _with_own_config(framework, _as_quoted(framework, inputs.recognised.era, inputs.launch))
     shipped = shipped_files(framework, launch.missing) if launch else ()
     libraries = {**_of_framework(inputs.recognised), **inputs.machine.libraries}
     shows_all = _shows_all(inputs.recognised, launch)
@@ -105,13 +108,16 @@ def build_run(inputs: RunInputs) -> BuiltRun:
     spreads = launch.spreads if launch is not None else ""
     by_launch = cards_of(launch, _started(launch, inputs.counts)) if framework is None and launch is not None else None
     topology = read_topology(natives, inputs.machine, inputs.sized, spreads, by_launch)
-    topology = topology if launch is not None else replace(topology, assumed="")
+    topology = replace(topology, assumed="") if launch is not None and launch.hints else topology
     told = inputs.knobs.get("algorithm.estimator")
     algorithm = (
         str(told.value)
         if told
         else algorithm_of(framework, natives, inputs.frames, inputs.knobs, _programs(launch), shows_all, inputs.engine)
     )
+    missed = (inputs.launch.hints, inputs.launch.missing) if inputs.launch is not None else ()
+    hints = inputs.tables.once(("hints", missed, shipped), lambda: hints_of(inputs.launch, shipped, inputs.models))
+    algorithm = hints.method if algorithm == NO_METHOD and hints.method else algorithm
     recipe = recipe_of(algorithm)
     natives = replace(natives, rolls_out=recipe.answers == "generated", algorithm=algorithm)
     natives = with_defaults_of_method(natives) if shows_all else natives
@@ -127,6 +133,7 @@ def build_run(inputs: RunInputs) -> BuiltRun:
     name = inputs.model_name or stated or _path_ending(natives, "model.path")
     if name is None and framework is None and launch is not None:
         name = _named_model(launch, inputs.models)
+    name = name or hints.model or None
     shape = inputs.tables.once(("shape", name), lambda: find_shape(name or "", inputs.models)) if name else None
     if shape is None and (whole := base_parameters(inputs.counts)) is not None:
         shape = inputs.tables.once(("shape by count", whole), lambda: shape_by_count(whole, inputs.models))
@@ -139,11 +146,12 @@ def build_run(inputs: RunInputs) -> BuiltRun:
     knobs = {**_knobs(natives, topology, taken=() if missing else _TAKEN_AT_DEFAULT), **inputs.knobs}
     if (size := knobs.get(_ENGINE_SIZE)) is not None and size.source == "assumed" and isinstance(size.value, int):
         topology = replace(topology, tensor_parallel=size.value)
-    told_first = (*(launch.cuts if launch is not None else ()), *_idle(launch, topology, inputs))
+    cut = launch.cuts if launch is not None else ()
+    told_first = (*cut, *_idle(launch, topology, inputs), *([hints.said] if hints.said else []))
     unread, of_file = taken(inputs.unread, knobs, natives, mechanics)
     knobs = {**knobs, **of_file}
     knobs = {**knobs, **_quantised(name, shape, knobs)}
-    knobs = {**trained_part(inputs.counts, shape), **knobs}
+    knobs = {**_by_hint(hints, knobs), **trained_part(inputs.counts, shape), **knobs}
     derived = derive_knobs(knobs, natives, topology, mechanics, recipe)
     knobs = {**knobs, **derived, **inputs.knobs}
     run = Run(
@@ -176,7 +184,7 @@ def build_run(inputs: RunInputs) -> BuiltRun:
         uncounted=uncounted(framework, natives) if shows_all else (),
         doubts=(
             *inputs.tables.once("newer", lambda: newer_than_read(inputs.recognised)),
-            *(_of_its_own(name, inputs.recognised) for name in shipped),
+            *(_of_its_own(name, inputs.recognised, launch) for name in shipped),
             *doubts_of([one for one in launch.not_found if one.file not in shipped] if launch else (), unread),
         ),
         undescribed=_undescribed(framework, natives, algorithm, sized=inputs.sized),
@@ -192,6 +200,15 @@ def build_run(inputs: RunInputs) -> BuiltRun:
         unlimited_rows=recipe.answers == "given" and _unlimited(natives, shows_all),
     )
     return BuiltRun(run, natives)
+
+
+def _by_hint(hints: Hints, knobs: Mapping[str, Knob]) -> dict[str, Knob]:
+    """What names alone say, where nothing else does."""
+    known = any((one := knobs.get(key)) is not None and one.source not in ("default", "assumed") for key in _TRAINED)
+    return {} if known else hints.knobs()
+
+
+_TRAINED = ("actor.full_finetuning", "actor.lora_rank")
 
 
 def _quantised(name: str | None, model: ModelShape | None, knobs: Mapping[str, Knob]) -> dict[str, Knob]:
@@ -217,13 +234,13 @@ def _programs(launch: Launch | None) -> tuple[str, ...]:
 def _counted(launch: Launch | None, inputs: RunInputs) -> dict[str, str]:
     """Options of the launcher; "" for one, and for a variable of the environment, that is set to nothing known."""
     counts = inputs.counts
-    if launch is None and not gpus_of(inputs.machine):
-        return {}
     if launch is None:  # nobody sees what starts it, but the log may count its processes
-        processes = cards_counted(counts)
-        return {"": ""} if processes is None else {"--nproc_per_node": str(processes)}
+        processes = cards_counted(counts) if gpus_of(inputs.machine) else None
+        return {} if processes is None else {"--nproc_per_node": str(processes)}
     outside = (setting.key for setting in launch.exports if not setting.resolved)
     started = _started(launch, counts)
+    if launch.hints and (cards := cards_of(launch, None)) is not None:
+        started = cards.per_node
     if started is None and launch.spreads and _COUNTING.isdisjoint(launch.launcher):
         started = cards_counted(counts)
     usual = {} if started is None else {"--nproc_per_node": str(started)}
@@ -297,6 +314,18 @@ def _as_quoted(framework: Framework | None, era: str, launch: Launch | None) -> 
     return replace(launch, partial=True, notes=(*launch.notes, note))
 
 
+def _with_own_config(framework: Framework | None, launch: Launch | None) -> Launch | None:
+    """The launch with the file that its program reads where the command names none: it is not at hand, either."""
+    if framework is None or launch is None or launch.files or launch.missing or launch.partial:
+        return launch
+    own = next((file for name, file in framework.own_config.items() if fnmatchcase(launch.program, name)), "")
+    if not own or any(native(key) in ("config", "config-name") for key in launch.effective()):
+        return launch
+    if own == "?":
+        own = say("the config of {program}", program=launch.program.rpartition("/")[2])
+    return replace(launch, missing=(own,), not_found=(*launch.not_found, NotFound("", own)))
+
+
 def _counts_in(framework: Framework, key: str, era: str) -> bool:
     eras = framework.settings[key].eras if key in framework.settings else ()
     return not eras or era in eras
@@ -318,9 +347,17 @@ def _shows_all(recognised: Recognised, launch: Launch | None) -> bool:
     return launch is not None and recognised.told_by != "log" and not _missing(recognised.framework, launch)
 
 
-def _of_its_own(file: str, recognised: Recognised) -> str:
-    """Says that a file of the framework's own stands for one that was not found."""
+def _of_its_own(file: str, recognised: Recognised, launch: Launch | None) -> str:
+    """Says that a file of the framework's own stands for one that was not found, or that the program reads unasked."""
     assert recognised.framework is not None
+    if launch is not None and file in recognised.framework.own_config.values():
+        return say(
+            "{program} reads {file} where the command names no config: it counts as of {framework} {era}.",
+            program=launch.program,
+            file=file,
+            framework=recognised.framework.title,
+            era=recognised.era,
+        )
     return say(
         "The file {file} was not found; {framework}'s own file of that name, as of {era}, counts for it.",
         file=file,

@@ -67,6 +67,8 @@ class Launch(Struct, frozen=True):
     """What starts a process on every card unless it is told a number: "accelerate"."""
     processes: int | None = None
     """Processes of a node that start because nothing says how many: torchrun's one; None elsewhere."""
+    hints: tuple[str, ...] = ()
+    """Name of a script that was not found, and the bare words it is given: all that is known of this launch."""
     not_found: tuple[NotFound, ...] = ()
     """Every config file that the launch names and that is not there."""
 
@@ -86,5 +88,7 @@ class Script(Struct, frozen=True):
     """Arguments that the script was read with."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """Variables that a Python file was read with: those of the command that runs it."""
+    hinted: Launch | None = None
+    """What is known of a script that this one runs and that was not found, where it starts no launch itself."""
     starter: Launch | None = None
     """The command that runs a Python file, where a shell script was followed into that file."""

@@ -85,6 +85,7 @@ def _is_mapping(data: bytes) -> bool:
 def _shell(files: Files, path: Path, positional: tuple[str, ...]) -> Script:
     from advisor.bash.words import Unterminated
     from advisor.script.fragment import read_fragment, read_pasted
+    from advisor.script.not_found import hinted_launch
     from advisor.script.shell import read_shell
 
     try:
@@ -110,12 +111,13 @@ def _shell(files: Files, path: Path, positional: tuple[str, ...]) -> Script:
             )
     if files.documents[0].data.startswith(b"\xef\xbb\xbf"):
         notes.append(say("The file begins with a byte order mark; bash takes it for a part of the first word."))
-    launches = tuple(item.launch for item in reading.launches)
+    launches, hinted = tuple(item.launch for item in reading.launches), None
     if not launches and reading.trace.whole:
+        hinted = hinted_launch(reading, path.parent)
         pasted = read_fragment(files, path, positional)
-        pasted = pasted or read_pasted(files.documents[0])
+        pasted = pasted or (read_pasted(files.documents[0]) if hinted is None or not hinted.settings else None)
         launches = (pasted,) if pasted is not None else ()
-    return Script(tuple(files.documents), launches, tuple(notes), positional)
+    return Script(tuple(files.documents), launches, tuple(notes), positional, hinted=None if launches else hinted)
 
 
 def config_launch(files: Files, number: int, environment: Mapping[str, str] | None = None) -> Launch:

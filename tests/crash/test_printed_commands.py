@@ -124,6 +124,7 @@ def test_the_run_that_died_is_the_one_whose_command_counts(tmp_path: Path) -> No
         "ValueError: ['python', '-c', 'import train']",
         "swift: ['unterminated",
         "[" + "'python', " * 30,
+        "python " + "['a', \"['\", " * 900,
     ],
 )
 def test_what_starts_no_training_is_no_launch(line: str) -> None:
@@ -140,3 +141,11 @@ def test_nothing_that_a_log_names_is_opened_or_run(
     state = read(tmp_path, log)
     assert state.run.knobs["actor.micro_batch"].value != 77
     assert not (tmp_path / "made").exists()
+
+
+def test_a_script_that_starts_nothing_leaves_the_command_to_the_log(tmp_path: Path) -> None:
+    (tmp_path / "train.log").write_text(PRINTED["set -x"] + "\n" + OOM)
+    (tmp_path / "run.sh").write_text("bash elsewhere/train_qwen_dpo.sh\n")
+    asked = SessionRequest(tmp_path / "run.sh", (tmp_path / "train.log",), planned=False)
+    run = open_session(asked).run
+    assert (run.framework, run.algorithm, run.no_launch) == ("llamafactory", "rm", "")

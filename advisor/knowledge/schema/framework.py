@@ -453,6 +453,9 @@ class Framework(Strict, frozen=True):
     """Name of a configuration of the framework's own (fnmatch, as in --config-name), one of its groups with the option
     chosen (model_engine=megatron), or a YAML file of its source tree that a launch may name → key → its value there, or
     era id → value. The file counts where it was not found."""
+    own_config: dict[str, str] = {}
+    """Program (fnmatch, the first that fits) → the YAML file of the source tree that it reads where the command names
+    none: not known without `config_defaults`. "": the one whose values are the defaults here; "?": one of its own."""
     mechanics_when: tuple[MechanicsWhen, ...] = ()
     frames: tuple[FrameRule, ...] = ()
     shown_by_frames: tuple[ShownByFrame, ...] = ()

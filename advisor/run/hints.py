@@ -1,0 +1,73 @@
+"""Tells what the names of a script or config that was not found say of the run: its model, method, and adapters."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+
+from msgspec import Struct
+
+from advisor.knowledge.schema import ModelFact
+from advisor.language import listed, say, sentences
+from advisor.run.recipe import method_named, recipe_of
+from advisor.run.run import Knob
+from advisor.run.shape import match_alias
+from advisor.script.launch import Launch
+
+_SUFFIX = re.compile(r"\.(?:sh|bash|ya?ml|json|toml|py)$")
+_SIZE = re.compile(r"\d[bB](?![a-zA-Z0-9])")
+"""What the name of one model has, and that of a family has not."""
+_ADAPTERS = frozenset({"lora", "qlora", "dora"})
+_MOST_PARTS = 5
+"""Parts of a name that a model's takes at most: "qwen2_5_vl_7b_instruct"."""
+
+
+class Hints(Struct, frozen=True):
+    """What names say; "" and False where they do not."""
+
+    model: str = ""
+    method: str = ""
+    adapters: bool = False
+    said: str = ""
+    """All of it in a sentence."""
+
+    def knobs(self) -> dict[str, Knob]:
+        key = "actor.full_finetuning"
+        return {key: Knob(key, False, "assumed", note=say("by a name alone"))} if self.adapters else {}
+
+
+def hints_of(launch: Launch | None, shipped: Collection[str], models: Sequence[ModelFact]) -> Hints:
+    """The hints of what a launch runs or names and that was not found. `shipped`: files that are known all the same."""
+    named = () if launch is None else (*launch.hints, *launch.missing)
+    words = [word for word in dict.fromkeys(named) if word not in shipped]
+    if not words:
+        return Hints()
+    names = [_SUFFIX.sub("", word.rpartition("/")[2]) for word in words]
+    method = next((told for name in names if (told := method_named(name))), "")
+    parts = (part for name in names for part in _parts(name) if _SIZE.search(part))
+    model = next((part for part in parts if match_alias(part, models) is not None), "")
+    adapters = any(_ADAPTERS & set(re.split(r"[^a-z]+", name.lower())) for name in names)
+    found = (
+        *([recipe_of(method).title] if method else []),
+        *(["LoRA"] if adapters else []),
+        *([model] if model else []),
+    )
+    return Hints(model, method, adapters, _said(words, found, launch))
+
+
+def _said(words: Sequence[str], found: Iterable[str], launch: Launch | None) -> str:
+    told = listed(found)
+    given = [word for word in launch.hints[1:] if "/" not in word] if launch is not None else []
+    config = say("{word} may name its config: give that file, too.", word=given[0]) if given else ""
+    if not told:
+        return config
+    hint = say("{file} was not found. By its name and words alone: {what}; that is a hint.", file=words[0], what=told)
+    return sentences([hint, config])
+
+
+def _parts(name: str) -> Iterator[str]:
+    """Parts of a name that may be a model's, shorter ones first: "internvl2-8b" of "internvl2_8b_finetune_lora"."""
+    parts = [part for part in re.split(r"[_\s-]+", name) if part]
+    for count in range(1, min(_MOST_PARTS, len(parts)) + 1):
+        for start in range(len(parts) - count + 1):
+            yield "-".join(parts[start : start + count])

@@ -1,0 +1,86 @@
+"""Reads what a command says of a script that it runs and that is not there: its name, its words and its variables.
+
+They are hints: what the script makes of them is not known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from advisor.bash.state import TracedCommand
+from advisor.bash.text import joined, known
+from advisor.hostile import clean, clean_line
+from advisor.script.arguments import read_arguments, shown
+from advisor.script.document import Setting
+from advisor.script.launch import Launch, NotFound
+from advisor.script.launcher import is_training
+from advisor.script.shell import ShellReading
+
+_LONGEST = 1_000
+_OF_LIBRARIES = ("CUDA_", "NCCL_", "PYTORCH_", "TORCH_", "HF_", "RAY_", "VLLM_", "WANDB_", "OMP_", "PYTHON", "PATH")
+"""Beginnings of variables that nobody made up for a script of his own."""
+
+
+def hinted_launch(reading: ShellReading, base: Path) -> Launch | None:
+    """The script that a command runs and that is not found, as a launch of which only hints are known; None: none."""
+    missing = [command for command in reading.trace.commands if _is_missing(command, reading, base)]
+    if not missing:
+        return None
+    command = max(missing, key=lambda one: (is_training(_words(one)[0]), one.number))
+    words = _words(command)
+    file = words[0]
+    hints = tuple(word for word in words if not word.startswith("-") and "=" not in word)
+    variables = _variables(command)
+    return Launch(
+        0,
+        "",
+        (),
+        variables,
+        (*_arguments(command), *_own(variables)),
+        launcher_unread=("",),
+        partial=True,
+        hints=hints,
+        missing=(file,),
+        not_found=(NotFound("", file),),
+    )
+
+
+def _is_missing(command: TracedCommand, reading: ShellReading, base: Path) -> bool:
+    found = command.found
+    if found is None or found.kind != "file":
+        return False
+    file = shown(command.fields[found.arguments])
+    folder = command.folder.decode("utf-8", "surrogateescape")
+    named = bool(file.rpartition("/")[2]) and "\0" not in file.rpartition("/")[2]
+    return named and ("\0" in file or reading.files.find(file, base, "shell", folder) is None)
+
+
+def _words(command: TracedCommand) -> list[str]:
+    """The script, by its name alone where its folder is not known, and what of the words that it is given is known."""
+    at = command.found.arguments if command.found is not None else 0
+    file, *given = [shown(item) for item in command.fields[at:]]
+    file = file.rpartition("/")[2] if "\0" in file else file
+    return [clean_line(word, _LONGEST) for word in (file, *given) if "\0" not in word]
+
+
+def _arguments(command: TracedCommand) -> Iterator[Setting]:
+    at = command.found.arguments + 1 if command.found is not None else 0
+    for argument in read_arguments(command.fields, at):
+        if argument.value is not None:
+            yield Setting(clean(argument.key), argument.value, "command", True)
+
+
+def _variables(command: TracedCommand) -> dict[str, str]:
+    return {
+        clean(name.decode("utf-8", "replace")): clean(joined(value).decode("utf-8", "replace"), _LONGEST)
+        for name, value in command.environment.items()
+        if known(value)
+    }
+
+
+def _own(variables: Mapping[str, str]) -> Iterator[Setting]:
+    """Variables of names of the user's own, which the script most likely hands on: GPUS=1, BATCH_SIZE=4."""
+    for name, text in variables.items():
+        if not name.startswith(_OF_LIBRARIES) and text:
+            yield Setting(name.lower(), text, "command", True)
