@@ -90,6 +90,8 @@ class Crash(Struct, frozen=True):
     """Signature id of the first cause; "" where nothing was found."""
     evidence: tuple[Evidence, ...] = ()
     frames: tuple[Frame, ...] = ()
+    source_line: str = ""
+    """The line right above the failure, where it is source whose frame is not there; "" else."""
     phase_because: str = ""
     """One clause: "frame dp_actor.py update_policy, line 812"."""
     top_users: tuple[TopUser, ...] = ()
@@ -133,6 +135,12 @@ class Crash(Struct, frozen=True):
     """What keeps the logs from proving it all, in sentences: what of them was not read, an order that nothing tells."""
     finished: bool = False
     """The log shows the run's own end."""
+
+    @property
+    def failing(self) -> tuple[Frame, ...]:
+        """The frames, or the bare source line in the place of one."""
+        line = self.evidence[0].line if self.evidence else 0
+        return self.frames or ((Frame("", 0, "", line, self.source_line),) if self.source_line else ())
 
     @property
     def is_well(self) -> bool:

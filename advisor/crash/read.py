@@ -50,6 +50,10 @@ _EVIDENCE = 40
 """Pieces of evidence that are given."""
 _TABLE_COMMAND = re.compile(r"\bray logs raylet\.out -ip [0-9A-Za-z.:-]{3,64}")
 """Ray names it where it tells of killed workers."""
+_SOURCE = 200
+"""Characters kept of a source line."""
+_CODE = re.compile(r"^\s*(?:return |[\w.\[\], ]{1,80} = )?[\w.]{1,80}\(")
+"""A statement that calls something, as a traceback quotes it."""
 _SAME_STEP = 1
 """Step counts after a save that may still be of the step that saved."""
 _NEAR_LINES = 30
@@ -216,6 +220,7 @@ class _CrashReader:
             signature=cause.id if cause else "",
             evidence=evidence,
             frames=trace.frames,
+            source_line=redact(trace.texts[0].strip()[:_SOURCE]) if _is_source(trace) else "",
             phase_because=because,
             top_users=users,
             users_cut=cut,
@@ -341,6 +346,11 @@ class _CrashReader:
 
 def _lines_of_cause(find: Find) -> range:
     return range(find.first.number, find.last_number + 1) if find.signature.role == "cause" else range(0)
+
+
+def _is_source(trace: Trace) -> bool:
+    """Whether a bare source line stands right above the failure."""
+    return not trace.frames and bool(trace.texts) and _CODE.search(trace.texts[0]) is not None
 
 
 def _is_shortage(one: LogFind) -> bool:

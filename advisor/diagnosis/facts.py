@@ -14,7 +14,7 @@ from advisor.diagnosis.backend_facts import backend_facts
 from advisor.diagnosis.diagnosis import AnsweredBy
 from advisor.diagnosis.fact import Fact
 from advisor.diagnosis.fact import Facts as Facts
-from advisor.diagnosis.frame_facts import frame_facts
+from advisor.diagnosis.frame_facts import frame_facts, source_facts
 from advisor.diagnosis.from_record import record_facts
 from advisor.diagnosis.host_users import host_user_facts
 from advisor.diagnosis.ledger_facts import ledger_facts
@@ -161,6 +161,8 @@ def _crash_facts(crash: Crash) -> dict[str, Fact]:
     if crash.frames:
         facts.update(frame_facts(crash.frames))
         facts.update(backend_facts(crash.frames))
+    elif crash.source_line and first is not None:
+        facts.update(source_facts(crash.source_line, first.line))
     facts.update(course_facts(crash))
     return facts
 

@@ -163,7 +163,7 @@ def finish(situation: Situation, steps: list[PlanStep], refused: tuple[NotPropos
     kept = (step for step in named if not in_force(step, situation))
     ran = situation.facts.get("first_step")
     passed = ran is not None and ran.value is False
-    if implausible(situation.now.run, situation.now.ledger) or refuted(situation.now.ledger, situation.place, passed):
+    if implausible(situation.now.run, situation.now.ledger) or refuted(situation.now.ledger, passed):
         kept = (replace(step, saves={}, host_saves={}) for step in kept)
     ranked = tuple(replace(step, rank=number) for number, step in enumerate(kept, 1))
     fixed = any(step.selected and step.kind == "version" for step in ranked)

@@ -37,7 +37,7 @@ def memory_section(state: State) -> list[str]:
     place: Place = "host" if state.diagnosis.memory == "host" else "gpu"
     if state.crash.verdict == "not_oom" or (state.run.quoted and state.measured is None):
         return []
-    if state.measured is None and refuted(ledger, place, state.ran):
+    if state.measured is None and place == "gpu" and refuted(ledger, state.ran):
         return []
     if state.measured is not None:
         return section(say("What the watcher measured, GiB"), record_lines(state.measured, ledger))
