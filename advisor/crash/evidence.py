@@ -109,6 +109,8 @@ class Crash(Struct, frozen=True):
     """Parameters and ranks as libraries print them."""
     host_total_bytes: int | None = None
     """RAM of a node, where a reading shows it or shows how full it was."""
+    host_filled: tuple[float, int] | None = None
+    """Percent of the machine's RAM in use at the last reading that says so, and its line."""
     frameworks: tuple[str, ...] = ()
     """Frameworks whose marks the log bears, strongest first."""
     unclear_because: str = ""

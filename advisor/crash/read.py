@@ -37,7 +37,15 @@ from advisor.crash.screen_copy import unwrapped
 from advisor.crash.snapshot import readable
 from advisor.crash.sources import PREVIEW, LogSource, open_sources, tail_source, text_source
 from advisor.crash.tracebacks import NO_TRACE, Trace, trace_of, waiter_of
-from advisor.crash.verdict import ALLOCATOR_WARNING, SAID, Judgement, in_phase, is_pinning, memory_by_frames
+from advisor.crash.verdict import (
+    ALLOCATOR_WARNING,
+    SAID,
+    Judgement,
+    host_percent,
+    in_phase,
+    is_pinning,
+    memory_by_frames,
+)
 from advisor.knowledge.schema import FrameRule, Progress, Signatures
 from advisor.language import listed, mark, say
 from advisor.redact import redact
@@ -231,6 +239,7 @@ class _CrashReader:
             engine_figures=engine_figures_in(self.text, marks.engine_figures),
             counts=counts_in(self.text, marks.counts),
             host_total_bytes=_host_total(self.placed),
+            host_filled=_host_filled(self.run.placed),
             frameworks=self.frameworks,
             unclear_because=unclear_because,
             settle_by=settle_by,
@@ -416,6 +425,13 @@ def _host_total(placed: Sequence[LogFind]) -> int | None:
         if isinstance(used, int) and isinstance(percent, (int, float)) and percent > 0:
             parts.append((float(percent), round(used / percent * 100)))
     return max(parts)[1] if parts else None
+
+
+def _host_filled(placed: Sequence[LogFind]) -> tuple[float, int] | None:
+    """Percent of the machine's RAM in use at the last of the readings that say so, and its line."""
+    readings = [one for one in placed if one.memory == "host" and one.role == "telemetry"]
+    filled = ((percent, one.number) for one in reversed(readings) if (percent := host_percent(one)) is not None)
+    return next(filled, None)
 
 
 def _gpu_total(placed: Sequence[LogFind]) -> int | None:
