@@ -91,6 +91,8 @@ class Crash(Struct, frozen=True):
     """Signature id of the first cause; "" where nothing was found."""
     evidence: tuple[Evidence, ...] = ()
     frames: tuple[Frame, ...] = ()
+    source_line: str = ""
+    """The line right above the failure, where it is source whose frame is not there; "" else."""
     phase_because: str = ""
     """One clause: "frame dp_actor.py update_policy, line 812"."""
     top_users: tuple[TopUser, ...] = ()
@@ -110,6 +112,8 @@ class Crash(Struct, frozen=True):
     """Parameters and ranks as libraries print them."""
     host_total_bytes: int | None = None
     """RAM of a node, where a reading shows it or shows how full it was."""
+    host_filled: tuple[float, int] | None = None
+    """Percent of the machine's RAM in use at the last reading that says so, and its line."""
     frameworks: tuple[str, ...] = ()
     """Frameworks whose marks the log bears, strongest first."""
     unclear_because: str = ""
@@ -136,6 +140,12 @@ class Crash(Struct, frozen=True):
     """What keeps the logs from proving it all, in sentences: what of them was not read, an order that nothing tells."""
     finished: bool = False
     """The log shows the run's own end."""
+
+    @property
+    def failing(self) -> tuple[Frame, ...]:
+        """The frames, or the bare source line in the place of one."""
+        line = self.evidence[0].line if self.evidence else 0
+        return self.frames or ((Frame("", 0, "", line, self.source_line),) if self.source_line else ())
 
     @property
     def is_well(self) -> bool:

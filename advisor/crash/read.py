@@ -38,7 +38,15 @@ from advisor.crash.screen_copy import unwrapped
 from advisor.crash.snapshot import readable
 from advisor.crash.sources import PREVIEW, LogSource, open_sources, tail_source, text_source
 from advisor.crash.tracebacks import NO_TRACE, Trace, trace_of, waiter_of
-from advisor.crash.verdict import ALLOCATOR_WARNING, SAID, Judgement, in_phase, is_pinning, memory_by_frames
+from advisor.crash.verdict import (
+    ALLOCATOR_WARNING,
+    SAID,
+    Judgement,
+    host_percent,
+    in_phase,
+    is_pinning,
+    memory_by_frames,
+)
 from advisor.knowledge.schema import FrameRule, Progress, Signatures
 from advisor.language import listed, mark, say
 from advisor.redact import redact
@@ -51,6 +59,10 @@ _EVIDENCE = 40
 """Pieces of evidence that are given."""
 _TABLE_COMMAND = re.compile(r"\bray logs raylet\.out -ip [0-9A-Za-z.:-]{3,64}")
 """Ray names it where it tells of killed workers."""
+_SOURCE = 200
+"""Characters kept of a source line."""
+_CODE = re.compile(r"^\s*(?:return |[\w.\[\], ]{1,80} = )?[\w.]{1,80}\(")
+"""A statement that calls something, as a traceback quotes it."""
 _SAME_STEP = 1
 """Step counts after a save that may still be of the step that saved."""
 _NEAR_LINES = 30
@@ -220,6 +232,7 @@ class _CrashReader:
             signature=cause.id if cause else "",
             evidence=evidence,
             frames=trace.frames,
+            source_line=redact(trace.texts[0].strip()[:_SOURCE]) if _is_source(trace) else "",
             phase_because=because,
             top_users=users,
             users_cut=cut,
@@ -231,6 +244,7 @@ class _CrashReader:
             engine_figures=engine_figures_in(self.text, marks.engine_figures),
             counts=counts_in(self.text, marks.counts),
             host_total_bytes=_host_total(self.placed),
+            host_filled=_host_filled(self.run.placed),
             frameworks=self.frameworks,
             unclear_because=unclear_because,
             settle_by=settle_by,
@@ -348,6 +362,11 @@ def _lines_of_cause(find: Find) -> range:
     return range(find.first.number, find.last_number + 1) if find.signature.role == "cause" else range(0)
 
 
+def _is_source(trace: Trace) -> bool:
+    """Whether a bare source line stands right above the failure."""
+    return not trace.frames and bool(trace.texts) and _CODE.search(trace.texts[0]) is not None
+
+
 def _is_shortage(one: LogFind) -> bool:
     return one.role == "cause" and one.verdict == "oom"
 
@@ -411,6 +430,13 @@ def _host_total(placed: Sequence[LogFind]) -> int | None:
         if isinstance(used, int) and isinstance(percent, (int, float)) and percent > 0:
             parts.append((float(percent), round(used / percent * 100)))
     return max(parts)[1] if parts else None
+
+
+def _host_filled(placed: Sequence[LogFind]) -> tuple[float, int] | None:
+    """Percent of the machine's RAM in use at the last of the readings that say so, and its line."""
+    readings = [one for one in placed if one.memory == "host" and one.role == "telemetry"]
+    filled = ((percent, one.number) for one in reversed(readings) if (percent := host_percent(one)) is not None)
+    return next(filled, None)
 
 
 def _gpu_total(placed: Sequence[LogFind]) -> int | None:

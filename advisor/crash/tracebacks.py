@@ -15,6 +15,8 @@ from advisor.hostile import clean_line
 
 _FRAME = re.compile(r'File \\?"(?P<file>[^"\n]{1,400}?)\\?", line (?P<line>\d{1,7}),? in (?P<function>[\w.<>]{1,120})')
 """Python's form, and the one of its faulthandler, which has no comma."""
+_HALF = re.compile(r"^\W{0,4}line (?P<line>\d{1,7}), in (?P<function>[\w.<>]{1,120})\s*$")
+"""The end of a frame whose file was cut off."""
 _NOTEBOOK = re.compile(
     r"(?:File )?(?P<file>(?:/|~|[A-Z]:\\)[^\s:]{1,400}\.py):(?P<line>\d{1,7}),? in (?P<function>[\w.<>]{1,120})"
 )
@@ -61,6 +63,8 @@ def frame_in(line: LogLine) -> Frame | None:
     if " in " not in line.text:
         return None
     match = _FRAME.search(line.text) or _NOTEBOOK.search(line.text)
+    if match is None and (half := _HALF.match(line.text)):
+        return Frame("…", int(half["line"]), half["function"], line.number)
     if match is None:
         return None
     return Frame(match["file"].replace("\\", "/"), int(match["line"]), match["function"], line.number)

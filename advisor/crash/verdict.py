@@ -93,13 +93,13 @@ def _with_witness(judgement: Judgement, readings: Sequence[LogFind]) -> Judgemen
     if judgement.verdict != "unclear" or kill is None or kill.id not in KILLS:
         return judgement
     before = [one for one in readings if one.log == kill.log and one.place < kill.place]
-    last = next((one for one in reversed(before) if _host_percent(one) is not None), None)
-    if last is None or (_host_percent(last) or 0.0) < NEARLY_FULL:
+    last = next((one for one in reversed(before) if host_percent(one) is not None), None)
+    if last is None or (host_percent(last) or 0.0) < NEARLY_FULL:
         return judgement
     return Judgement("oom", "host", kill, witness=last)
 
 
-def _host_percent(one: LogFind) -> float | None:
+def host_percent(one: LogFind) -> float | None:
     """How full a reading shows the host's memory, in percent; None where it does not say."""
     fields = one.find.fields
     percent, used, total = (fields.get(name) for name in ("percent", "node_used_bytes", "node_total_bytes"))

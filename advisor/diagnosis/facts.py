@@ -14,7 +14,7 @@ from advisor.diagnosis.backend_facts import backend_facts
 from advisor.diagnosis.diagnosis import AnsweredBy
 from advisor.diagnosis.fact import Fact
 from advisor.diagnosis.fact import Facts as Facts
-from advisor.diagnosis.frame_facts import frame_facts
+from advisor.diagnosis.frame_facts import frame_facts, source_facts
 from advisor.diagnosis.from_record import record_facts
 from advisor.diagnosis.host_users import host_user_facts
 from advisor.diagnosis.ledger_facts import ledger_facts
@@ -49,9 +49,9 @@ DOMINATES, MINOR = 0.5, 0.1
 victim that held less than a tenth of what was in use (judgement)."""
 MINOR_BESIDE = 0.25
 """Of what this process holds: another rank that loaded the same would hold as much (judgement)."""
-NEARLY_ALL, ROOMY = 0.9, 0.5
-"""Parts of a node's RAM in use at the last reading: from the first on no limit below it was what the run met, below the
-second one may have been (judgement)."""
+NEARLY_ALL, ROOMY = 90, 50
+"""Percent of a node's RAM in use at the last reading: from the first on no limit below it was what the run met, below
+the second one may have been (judgement)."""
 BELOW_RAM = 0.95
 """A limit so far below the RAM was set by somebody; less is what the kernel itself keeps (judgement)."""
 
@@ -166,6 +166,8 @@ def _crash_facts(crash: Crash) -> dict[str, Fact]:
     if crash.frames:
         facts.update(frame_facts(crash.frames))
         facts.update(backend_facts(crash.frames))
+    elif crash.source_line and first is not None:
+        facts.update(source_facts(crash.source_line, first.line))
     facts.update(course_facts(crash))
     return facts
 
@@ -421,14 +423,12 @@ def _by_reading(crash: Crash) -> dict[str, Fact]:
 
     Readings of the whole machine know no container; the last one of a log stands nearest to its end.
     """
-    last = next((one for one in reversed(crash.readings) if one.kind == "host_used"), None)
-    if last is None or not crash.host_total_bytes:
+    if crash.host_filled is None:
         return {}
-    part = last.bytes / crash.host_total_bytes
-    sizes = {"size": show_bytes(last.bytes), "total": show_bytes(crash.host_total_bytes)}
-    because = say("{size} of the machine's {total} were in use (line {line})", **sizes, line=_grouped(last.line))
-    full = {"host.limit_below_ram": Fact(False, "log", because)} if part >= NEARLY_ALL else {}
-    return {"host.roomy": Fact(part < ROOMY, "log", because), **full}
+    percent, line = crash.host_filled
+    because = say("{percent:.1f}% of the machine's RAM were in use (line {line})", percent=percent, line=_grouped(line))
+    full = {"host.limit_below_ram": Fact(False, "log", because)} if percent >= NEARLY_ALL else {}
+    return {"host.roomy": Fact(percent < ROOMY, "log", because), **full}
 
 
 def _engine_fact(known: DiagnosisInputs, facts: Facts) -> dict[str, Fact]:

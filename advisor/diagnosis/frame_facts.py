@@ -5,24 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from advisor.crash.allocations import ATTENTION, LOADS, LOGITS, NEAREST, gathers, scores
 from advisor.crash.evidence import Frame
 from advisor.diagnosis.fact import Fact
 from advisor.language import say
 
-GATHER = re.compile(r"all_?gather|GatheredParameters|summon_full_params|_unshard|full_tensor", re.IGNORECASE)
-"""Functions that collect sharded weights (DeepSpeed, FSDP, DTensor)."""
 LOGITS_CAST = re.compile(r"^(?:float_conversion|float16_to_fp32)$")
 """Megatron's Float16Module casts the logits of the last stage to fp32 at once (core/transformer/module.py)."""
-LOGITS = re.compile(
-    r"^(?:\w*log_?softmax|softmax|logsumexp|entropy_from_logits\w*|cross_entropy\w*|\w*logits_to_log_?probs\w*|"
-    r"\w*log_?probs?_from_logits\w*|\w*vocab_parallel_\w+|gather_logprobs\w*|_?calculate_log_probs\w*)$"
-)
-"""Functions that go over the whole vocabulary (torch, verl, OpenRLHF, TRL, slime, AReaL, NeMo-RL)."""
-CALLS = re.compile(r"\b(?!softmax\b)(\w+)\(")
-CALLED = re.compile(r"\blogits\b(?:\[[^]]*\])?\.(?:float|to|exp|clone|contiguous|softmax|log_softmax|div_?)\(")
-"""What the innermost source line calls, where the call itself has no frame, and a whole copy of the logits in it."""
-ATTENTION = re.compile(r"\battn_\w+|\bscores?\b.*softmax", re.IGNORECASE)
-"""A softmax of attention goes over tokens, not over words."""
 ATTENTION_CODE = re.compile(r"(?:^|/)(?:flash_attn\w*interface|flash_attention|sdpa_attention|xformers/ops/fmha)[/.]")
 ATTENTION_FUNCTION = re.compile(r"^_?flash_attn_\w+|^scaled_dot_product_attention$|^memory_efficient_attention\w*$")
 """Files and functions of the libraries that compute attention (flash-attn, xformers, torch, transformers)."""
@@ -48,10 +37,6 @@ MATMUL_CODE = re.compile(r"/(?:linear|vocab_parallel_embedding|lm_head)\.py$")
 DEEPSPEED = "/deepspeed/runtime/zero/"
 PINS = re.compile(r"""\.to\(\s*["']cpu["']\s*,.*non_blocking\s*=\s*True|\bpin_memory\b|cudaHostAlloc|\bpinned\b""")
 """Source lines and functions that take page-locked host memory: CUDA reports its refusal as its own "out of memory"."""
-LOADS = re.compile(
-    r"^(?:from_pretrained|_?load_pretrained_model\w*|_load_state_dict_into_\w+|load_checkpoint_in_model)$"
-)
-"""Functions that load weights before there is an optimizer (transformers, accelerate)."""
 WAKES = re.compile(r"^(?:wake_up|resume_memory\w*|_?resume_\w*|create_and_map|_?allocate_kv_cache\w*|backload\w*)$")
 """Functions that take an engine's memory back (vLLM, SGLang)."""
 ENGINE_WEIGHTS = re.compile(r"^(?:load_model|_?initialize_model|create_weights|get_model)$")
@@ -60,8 +45,6 @@ ENGINE_MEASURES = re.compile(
 )
 """Functions of an engine that make its weights; and what it does once they are there."""
 ENGINES = ("vllm", "sglang")
-NEAREST = 2
-"""Innermost frames among which one of them stands where it is what failed."""
 
 
 def frame_facts(frames: Sequence[Frame]) -> dict[str, Fact]:
@@ -69,11 +52,11 @@ def frame_facts(frames: Sequence[Frame]) -> dict[str, Fact]:
 
     `frames`: not empty.
     """
-    gathers = [frame for frame in frames if GATHER.search(frame.function)]
+    gathering = [frame for frame in frames if gathers(frame)]
     near = list(reversed(frames[-NEAREST:]))
     product = next((frame for frame in near if _is_product(frame)), None)
     facts = {
-        "frame.gather": _true(gathers[-1]) if gathers else Fact(False, "log", _frame(frames[-1])),
+        "frame.gather": _true(gathering[-1]) if gathering else Fact(False, "log", _frame(frames[-1])),
         "frame.pass": _pass(frames),
         "frame.matmul": _true(product) if product is not None else Fact(False, "log", _frame(frames[-1])),
     }
@@ -89,6 +72,12 @@ def frame_facts(frames: Sequence[Frame]) -> dict[str, Fact]:
         if found is not None:
             facts[name] = _true(found)
     return {**facts, **_scoring(frames), **_engine(frames)}
+
+
+def source_facts(text: str, line: int) -> dict[str, Fact]:
+    """The same of a source line whose frame is not there: only what it shows."""
+    found = frame_facts([Frame("", 0, "", line, text)])
+    return {name: fact for name, fact in found.items() if fact.value is not False}
 
 
 def _true(frame: Frame) -> Fact:
@@ -162,7 +151,7 @@ def _scoring(frames: Sequence[Frame]) -> dict[str, Fact]:
         return {}
     cast = next((frame for frame in near if LOGITS_CAST.match(frame.function)), None)
     found = cast or next((frame for frame in near if LOGITS.match(frame.function)), None)
-    if found is None and (CALLED.search(frames[-1].text) or any(map(LOGITS.match, CALLS.findall(frames[-1].text)))):
+    if found is None and scores(frames[-1]):
         found = frames[-1]
     if found is None:
         return {}
@@ -172,5 +161,7 @@ def _scoring(frames: Sequence[Frame]) -> dict[str, Fact]:
 
 
 def _frame(frame: Frame) -> str:
+    if not frame.file:
+        return say("source line {text}, line {line}", text=frame.text, line=frame.log_line)
     file = frame.file.replace("\\", "/").rsplit("/", 1)[-1]
     return say("frame {file} {function}, line {line}", file=file, function=frame.function, line=frame.log_line)

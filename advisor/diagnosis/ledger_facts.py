@@ -31,7 +31,7 @@ def ledger_facts(
     facts: dict[str, Fact] = {}
     if run.framework == "unknown" or not (run.settings or crash.settings):
         return _tensor(attribution)  # a ledger of nothing but defaults says nothing of this run
-    if implausible(run, ledger) or refuted(ledger, "gpu", ran):
+    if implausible(run, ledger) or refuted(ledger, ran):
         return _tensor(attribution)
     fullest = ledger.peak("gpu") if run.topology.colocated else ledger.crowded("gpu")
     phase = ledger.phase("gpu", crash.phase) or fullest

@@ -10,7 +10,7 @@ from advisor.diagnosis.fact import Facts
 from advisor.diagnosis.facts import DiagnosisInputs
 from advisor.diagnosis.model_facts import names_adapters
 from advisor.language import clauses, listed, say, sentences
-from advisor.memory.attribution import usual_vocabularies
+from advisor.memory.attribution import completes, tried_bytes, usual_vocabularies
 from advisor.memory.calibrate import Correction
 from advisor.memory.cells import TITLES, Ledger, Match, Place
 from advisor.memory.constants import BF16, FP32
@@ -50,6 +50,7 @@ def remarks(known: DiagnosisInputs, facts: Facts, found: tuple[Correction, ...],
         *_unsharded(run),
         *(_one_pass(run) if _in_a_pass(facts) else ()),
         *_in_tokens(run, [] if "frame.attention" in facts else known.attribution),
+        *_as_weights(known),
         *_models(run, cause),
         *_algebra(run, facts),
         *_more_nodes(run, cause),
@@ -227,6 +228,27 @@ def _in_tokens(run: Run, matches: Sequence[Match]) -> Iterator[str]:
             "The {tried} asked for, counted as logits: {formula}. That is above {key} = {budget}: one sample alone is "
             "longer, or the budget does not bound this pass.",
             **told,
+        )
+
+
+def _as_weights(known: DiagnosisInputs) -> Iterator[str]:
+    """That the size asked for is, or may be, of weights, and whether it completes the whole model on this card."""
+    crash, model = known.crash, known.run.model
+    may_be = next((match for match in known.attribution if match.parameters), None)
+    each = may_be.whole if may_be is not None else completes(crash, model.parameters) if model is not None else 0
+    count = may_be.parameters if may_be is not None else model.parameters if model is not None else 0
+    if may_be is not None:
+        told = {"tried": show_bytes(may_be.bytes), "formula": may_be.formula, "tensor": may_be.tensor}
+        yield say("The {tried} asked for is also the size of the {tensor}: {formula}.", **told)
+    if each:
+        fields = crash.evidence[0].fields
+        sizes = {"tried": show_bytes(tried_bytes(crash) or 0), "allocated": show_bytes(int(fields["allocated_bytes"]))}
+        yield say(
+            "With it the {allocated} allocated come to the whole model, {parameters} parameters × {bytes} bytes: most "
+            "likely it is being put on this card whole, and nothing shards it.",
+            parameters=show_params(count),
+            bytes=each,
+            **sizes,
         )
 
 

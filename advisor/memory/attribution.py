@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 from msgspec.structs import replace
 
+from advisor.crash.allocations import Made, made
 from advisor.crash.evidence import Crash
 from advisor.knowledge import load_knowledge
 from advisor.language import mark, say
@@ -17,6 +18,7 @@ from advisor.memory.amount import Amount, in_bytes, quantity
 from advisor.memory.batches import Assumptions, Pass, critic_pass, scoring_pass, sequences_held, update_pass
 from advisor.memory.cells import Match
 from advisor.memory.lora import tile_rows
+from advisor.memory.megatron import Split, expert_parameters, split_of
 from advisor.memory.trainer import shards_of, tensor_ways
 from advisor.run.run import ModelShape, Run
 from advisor.words import Phase
@@ -33,10 +35,15 @@ _TOO_MANY = mark("{tried} ÷ {each} = {tokens} tokens: more than a pass should h
 _USUAL = mark("{tried} ÷ {each} = {tokens} tokens at once, if the model has this usual vocabulary")
 LEAST_LOGITS = 1 << 30
 """Bytes: smaller tensors may be anything of a model that nobody named (judgement)."""
+NEAR = 0.02
+"""Part by which a sum of printed sizes may miss a model's weights: buffers beside them (judgement)."""
+LEAST_WEIGHTS = 256 << 20
+"""Bytes: smaller sizes are matrices of many models (judgement)."""
 USUAL_VOCABULARIES = 2
 """How many of the commonest vocabularies of models.yaml are tried."""
 _LOADS: tuple[Phase, ...] = ("model_load", "rollout_init", "weight_sync")
 _GATHERS: tuple[Phase, ...] = (*_LOADS, "actor_update", "log_prob", "critic_update")
+_ON_A_RANK: tuple[Phase, ...] = (*_LOADS, "checkpoint")
 _ENGINE: tuple[Phase, ...] = ("rollout_init", "weight_sync")
 _NEAR: dict[Phase, tuple[Phase, ...]] = {
     "actor_update": ("optimizer_step", "critic_update"),
@@ -62,6 +69,12 @@ class Candidate(Struct, frozen=True):
     role: str = ""
     words: str = ""
     """How its tokens were counted."""
+    of_weights: bool = False
+
+    @property
+    def made(self) -> Made:
+        """What it is, as a failing line tells it."""
+        return "logits" if self.tensor in (_LOGITS, _COPIES) else "weights" if self.of_weights else ""
 
     @property
     def bytes(self) -> int:
@@ -72,7 +85,8 @@ class Candidate(Struct, frozen=True):
 def attribute(run: Run, crash: Crash) -> tuple[Match, ...]:
     """Tensors whose rounded size is what the first cause asked for, those of the crash's phase first.
 
-    Where none has that size, the token counts that logits of this model would need (`matches` False); of an unknown
+    Those that the failing line makes come first, and weights where they would complete the model on this card. Where
+    none has that size, the token counts that logits of this model would need (`matches` False); of an unknown
     model, those of the usual vocabularies. () where nothing was asked for, or the size is one that identifies nothing
     (2.00 and 20.00 MiB).
     """
@@ -86,7 +100,8 @@ def attribute(run: Run, crash: Crash) -> tuple[Match, ...]:
     found = [x for x in candidates(run, run.model) if can_mean(tried, x.bytes)]
     if not found:
         return _inverse(run, run.model, tried, crash.phase)
-    ranked = sorted(found, key=lambda x: (_distance(x, crash.phase), -x.weight))
+    told = made(crash.failing) or ("weights" if completes(crash, run.model.parameters) else "")
+    ranked = sorted(found, key=lambda x: (bool(told) and x.made != told, _distance(x, crash.phase), -x.weight))
     return tuple(_match(x, _phase_of(x, crash.phase), True) for x in ranked[:MATCHES_KEPT])
 
 
@@ -99,6 +114,15 @@ def tried_bytes(crash: Crash) -> int | None:
     return None
 
 
+def completes(crash: Crash, parameters: float) -> int:
+    """Bytes per parameter with which what was allocated and what was asked for are the whole model; 0 where not."""
+    tried, allocated = tried_bytes(crash), crash.evidence[0].fields.get("allocated_bytes") if crash.evidence else None
+    if tried is None or not isinstance(allocated, int) or crash.memory != "gpu":
+        return 0
+    sizes = (round(size.value) for size, _ in _DTYPES)
+    return next((size for size in sizes if abs(allocated + tried - size * parameters) < NEAR * size * parameters), 0)
+
+
 def candidates(run: Run, shape: ModelShape) -> list[Candidate]:
     """Every tensor of this run that is large enough to fail alone, without duplicates."""
     assumed = Assumptions()
@@ -109,7 +133,11 @@ def candidates(run: Run, shape: ModelShape) -> list[Candidate]:
     if run.has_critic:
         passes.append((critic_pass(run, assumed), "critic_update", mark("critic")))
     found: dict[tuple[str, str, int, tuple[Phase, ...]], Candidate] = {}
-    for candidate in (*_logits(run, shape, passes), *_activations(shape, passes), *_weights(run, shape)):
+    for candidate in (
+        *_logits(run, shape, passes),
+        *_activations(shape, passes),
+        *(replace(x, of_weights=True) for x in _weights(run, shape)),
+    ):
         key = (candidate.tensor, candidate.role, candidate.bytes, candidate.phases)
         kept = found.get(key)
         if kept is None or kept.weight < candidate.weight:
@@ -226,6 +254,11 @@ def _flat(run: Run, shape: ModelShape) -> Iterator[Candidate]:
     shards = shards_of(run)
     flat = mark("flat shard (weights, gradients, or one Adam moment)")
     stepping: tuple[Phase, ...] = ("optimizer_step", "model_load", "actor_update")
+    split = split_of(run, shape) if run.mechanics.trainer == "megatron" else None
+    if split is not None:
+        sizes = f"TP {split.tensor}, PP {split.pipeline}, EP {split.expert}"
+        for what, elements in ((mark("all weights of one rank"), split.parameters), *_experts(shape, split)):
+            yield from _in_each_type(what, {mark("elements"): round(elements)}, _ON_A_RANK, 12, words=sizes)
     if shards > 1:
         words = say("parameters / {shards}", shards=shards)
         yield from _in_each_type(flat, {mark("elements"): shape.parameters // shards}, stepping, 10, words=words)
@@ -234,6 +267,14 @@ def _flat(run: Run, shape: ModelShape) -> Iterator[Candidate]:
     if run.mechanics.trainer == "deepspeed" and shape.parameters // shards > c.SUB_GROUP:
         words = say("parameters / sub-group of 1e9")
         yield from _in_each_type(flat, {mark("elements"): c.SUB_GROUP}, stepping, 10, words=words)
+
+
+def _experts(shape: ModelShape, split: Split) -> Iterator[tuple[str, float]]:
+    """All experts of one rank; where nothing says how they are cut, whole ones, too."""
+    if split.routed:
+        whole = expert_parameters(shape) / (split.expert * split.pipeline)
+        for elements in dict.fromkeys((split.routed, whole)):
+            yield mark("all experts of one rank"), elements
 
 
 def _host_candidates(run: Run, shape: ModelShape) -> Iterator[Candidate]:
@@ -331,9 +372,10 @@ def usual_vocabularies() -> list[int]:
 
 def _of_usual_vocabularies(tried: int, crash: Crash) -> tuple[Match, ...]:
     """The token counts at which logits of the vocabularies that most known models have are that large."""
-    if tried < LEAST_LOGITS or crash.phase not in ("actor_update", "log_prob", "unknown"):
-        return ()
-    found = []
+    found = list(_heads_of_known(tried, crash))
+    likely = made(crash.failing) != "weights"
+    if not likely or tried < LEAST_LOGITS or crash.phase not in ("actor_update", "log_prob", "unknown"):
+        return tuple(found)
     for vocab in usual_vocabularies():
         for size, dtype in reversed(_DTYPES):
             each = quantity("vocabulary", vocab) * size
@@ -343,6 +385,24 @@ def _of_usual_vocabularies(tried: int, crash: Crash) -> tuple[Match, ...]:
             shape = f"{dtype} [T, {vocab}]"
             found.append(Match(tensor, tried, shape, words, crash.phase, False, of_logits=True, tokens=tokens))
     return tuple(found)
+
+
+def _heads_of_known(tried: int, crash: Crash) -> Iterator[Match]:
+    """The embedding or head of a known model that has this size, where the failing line makes weights or the model
+    would be complete on this card with it."""
+    told = made(crash.failing)
+    if tried < LEAST_WEIGHTS or told == "logits":
+        return
+    for model in load_knowledge().models:
+        whole = completes(crash, model.parameters)
+        for size, dtype in _DTYPES:
+            amount = size * quantity("vocabulary", model.vocab) * quantity("hidden", model.hidden)
+            if (whole or told == "weights") and can_mean(tried, round(amount.value)):
+                tensor = say("embedding or head of a model like {model}", model=model.name)
+                shape = f"{dtype} [{model.vocab}, {model.hidden}]"
+                formula, count = amount.text(), model.parameters
+                yield Match(tensor, tried, shape, formula, crash.phase, False, whole=whole, parameters=count)
+                return
 
 
 def _distance(candidate: Candidate, phase: Phase) -> int:

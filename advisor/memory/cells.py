@@ -321,6 +321,10 @@ class Match(Struct, frozen=True):
     of_logits: bool = False
     tokens: int = 0
     """Of logits: in how many tokens they are counted, at the least; 0 where they match."""
+    whole: int = 0
+    """Of weights: bytes per parameter with which they complete a model on this card; 0 where they do not."""
+    parameters: int = 0
+    """Of that model."""
 
 
 class Ledger(Struct, frozen=True):

@@ -12,12 +12,14 @@ from advisor.machine.inventory import Machine
 from advisor.memory import constants as c
 from advisor.memory import rollout, training
 from advisor.memory.amount import quantity
-from advisor.memory.cells import Bounds, Cell, Ledger, PhaseSum, Place, Rows, phase_sum
+from advisor.memory.cells import Bounds, Cell, Ledger, PhaseSum, Place, Rows, owners_of, phase_sum
 from advisor.memory.host import host_cells
 from advisor.memory.inputs import Inputs, gpu_of, missing_inputs, read_inputs
 from advisor.run.run import Run
 from advisor.words import PHASES, Phase, weakest
 
+COUNTED = owners_of("states", "models", "engine", "batch")
+"""Owners that settings tell; what leaks or was measured beyond them is the crash's own."""
 _NOW_AND_THEN: tuple[Phase, ...] = ("checkpoint", "validation")
 """Phases that need not come in a step."""
 IMPLAUSIBLE = 2
@@ -136,12 +138,13 @@ def implausible(run: Run, ledger: Ledger) -> bool:
     return not run.seen_whole and peak is not None and capacity is not None and peak.expected > IMPLAUSIBLE * capacity
 
 
-def refuted(ledger: Ledger, place: Place, ran: bool) -> bool:
-    """Whether a phase that steps passed before could never have fitted by the ledger, so that its inputs are wrong."""
-    capacity = ledger.gpu_capacity if place == "gpu" else ledger.host_limit
+def refuted(ledger: Ledger, ran: bool) -> bool:
+    """Whether the cards never had room by the ledger for a phase that steps passed, so that its inputs are wrong."""
+    capacity = ledger.gpu_capacity
     if not ran or capacity is None:
         return False
-    return any(one.low > capacity for one in ledger.sums(place) if one.phase not in _NOW_AND_THEN)
+    passed = (one for one in ledger.sums("gpu") if one.phase not in _NOW_AND_THEN)
+    return any(sum(cell.low for cell in one.cells if cell.owner in COUNTED) > capacity for one in passed)
 
 
 def peak_rises(before: Ledger, after: Ledger, place: Place) -> bool:

@@ -27,6 +27,8 @@ class Split(Struct, frozen=True):
     expert: int
     parameters: float
     optimizer: float
+    routed: float = 0.0
+    """Of the parameters, those of experts."""
 
     def note(self, words: str) -> Note:
         """`words` (marked), and the sizes as `split`: "TP 4, PP 1, CP 1, EP 4"."""
@@ -52,7 +54,7 @@ def split_of(run: Run, shape: ModelShape) -> Split | None:
     routed = experts / (expert * tensor_of_experts * pipeline)
     copies = max(1, world // (tensor * pipeline))
     expert_copies = max(1, world // (expert * tensor_of_experts * pipeline))
-    return Split(tensor, pipeline, context, expert, dense + routed, trained / copies + routed / expert_copies)
+    return Split(tensor, pipeline, context, expert, dense + routed, trained / copies + routed / expert_copies, routed)
 
 
 def expert_parameters(shape: ModelShape) -> int:

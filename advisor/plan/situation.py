@@ -57,7 +57,11 @@ class Situation(Struct, frozen=True):
         ran = self.facts.get("first_step")
         passed = ran is not None and ran.value is False
         now = self.now
-        return now.fit.of_defaults or implausible(now.run, now.ledger) or refuted(now.ledger, self.place, passed)
+        return (
+            now.fit.of_defaults
+            or implausible(now.run, now.ledger)
+            or (self.place == "gpu" and refuted(now.ledger, passed))
+        )
 
     @property
     def leak_assumed(self) -> bool:

@@ -39,7 +39,7 @@ def memory_section(state: State) -> list[str]:
         return []
     if state.measured is None and (state.run.quoted or plan.fit.of_defaults or implausible(state.run, ledger)):
         return []
-    if state.measured is None and refuted(ledger, place, state.ran):
+    if state.measured is None and place == "gpu" and refuted(ledger, state.ran):
         return []
     if state.measured is not None:
         return section(say("What the watcher measured, GiB"), record_lines(state.measured, ledger))

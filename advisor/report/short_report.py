@@ -108,11 +108,16 @@ def _proving(entry: Evidence) -> tuple[int, int]:
 
 
 def _tensor(state: State) -> str:
-    """Which tensor of this run has the size that was asked for; "" where none has."""
-    best = next((match for match in state.attribution if match.matches), None)
-    if best is None:
+    """Which tensors of this run have the size that was asked for, the likeliest first; "" where none has."""
+    found = [match for match in state.attribution if match.matches]
+    other = next((match for match in found if match.of_logits is not found[0].of_logits), None)
+    if not found:
         return ""
-    return say("The size is that of: {tensor}, {shape}", tensor=best.tensor, shape=best.shape)
+    told = {"tensor": found[0].tensor, "shape": found[0].shape}
+    if other is None:
+        return say("The size is that of: {tensor}, {shape}", **told)
+    also = {"other": other.tensor, "as": other.shape}
+    return say("The size is that of: {tensor}, {shape}; or of: {other}, {as}", **told, **also)
 
 
 def _anchors(state: State, entry: Evidence) -> tuple[str, ...]:

@@ -57,7 +57,9 @@ def test_memory_in_pieces_stops_an_optimizer_step_that_had_run_before(tmp_path: 
     assert first.diagnosis.cause == "lazy-optimizer"
 
 
-@pytest.mark.parametrize(("script", "left"), [(DPO, {"log_prob"}), (SFT, set()), (GRPO, {*ROLLOUT, "log_prob"})])
+@pytest.mark.parametrize(
+    ("script", "left"), [(DPO, {"log_prob"}), (SFT, set()), (GRPO, {"rollout_generate", "log_prob"})]
+)
 def test_only_phases_of_the_recipe_are_offered(tmp_path: Path, script: str, left: set[str]) -> None:
     choices = offered(opened(tmp_path, FULL, script), "phase")
     assert choices & {*ROLLOUT, "log_prob", "critic_update"} == left

@@ -72,6 +72,21 @@ def test_ram_that_was_full_needs_no_question_for_a_limit(
     assert ("host_limit" in state.diagnosis.open_questions) is asked
 
 
+@pytest.mark.parametrize(
+    ("line", "asked"),
+    [
+        ("step 7 | RAM: 61.0 GB / 62.8 GB (97.1%)", False),
+        ("[monitor] CPU memory usage: 96.4%", False),
+        ("host_memory_usage=91.2 %", False),
+        ("System RAM used: 30.2GB of 62.8GB", True),
+        ("GPU memory usage: 97.0%", True),
+    ],
+)
+def test_a_reading_of_any_program_tells_how_full_the_machine_was(tmp_path: Path, line: str, asked: bool) -> None:
+    state = opened(tmp_path, line + "\n" + KILLED, memory="host", framework_host="transformers")
+    assert ("host_limit" in state.diagnosis.open_questions) is asked
+
+
 @pytest.mark.parametrize("answer", [{"host_growth": "yes"}, {"host_holder": "preparation"}])
 def test_what_grows_or_holds_the_ram_needs_none_either(tmp_path: Path, answer: dict[str, str]) -> None:
     state = opened(tmp_path, KILLED, memory="host", framework_host="transformers", **answer)
