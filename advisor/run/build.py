@@ -177,6 +177,7 @@ def build_run(inputs: RunInputs) -> BuiltRun:
         newest_read=framework.newest_read if framework else None,
         cuts=launch.cuts if launch is not None else (),
         lost=launch.lost if launch is not None else (),
+        launcher_unseen=launch is not None and not launch.program and mechanics.launcher_shards,
         quoted=launch is not None and launch.partial,
         no_launch=inputs.no_launch,
         unsharded=unsharded_by(launch) if framework is None and launch is not None else "",

@@ -215,6 +215,8 @@ class Run(Struct, frozen=True):
     """Sentences on what the text of the launch loses; they stand among the notes, too."""
     lost: tuple[str, ...] = ()
     """Those of them that tell what the program was not given, although the text holds it."""
+    launcher_unseen: bool = False
+    """Only a configuration was given, and the command that starts the run would say what shards its states."""
     quoted: bool = False
     """Only a part of the launch was given."""
     no_launch: str = ""
