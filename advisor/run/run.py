@@ -216,7 +216,7 @@ class Run(Struct, frozen=True):
     lost: tuple[str, ...] = ()
     """Those of them that tell what the program was not given, although the text holds it."""
     launcher_unseen: bool = False
-    """Only a configuration was given, and the command that starts the run would say what shards its states."""
+    """A configuration or a program was given without the command that starts it, which would say what shards states."""
     quoted: bool = False
     """Only a part of the launch was given."""
     no_launch: str = ""

@@ -77,3 +77,22 @@ def test_a_configuration_alone_does_not_tell_what_its_launcher_shards(tmp_path: 
     assert whole is not None
     assert widest.low < 80 * 2**30 < whole.low
     assert any("the command that starts it" in one for one in alone.ledger.assumed)
+
+
+def test_nor_does_a_program_of_one_s_own(tmp_path: Path) -> None:
+    program = tmp_path / "train_grpo.py"
+    program.write_text(
+        "from trl import GRPOConfig, GRPOTrainer\n"
+        "args = GRPOConfig(output_dir='out', per_device_train_batch_size=8, num_generations=8, bf16=True)\n"
+        "trainer = GRPOTrainer(model='Qwen/Qwen2.5-14B-Instruct', reward_funcs=f, args=args, train_dataset=d)\n"
+        "trainer.train()\n"
+    )
+    command = tmp_path / "run.sh"
+    command.write_text("accelerate launch --num_processes 8 train_grpo.py\n")
+    alone, started = (open_session(SessionRequest(file, gpus="8xH100-80GB")).ledger for file in (program, command))
+    assert alone is not None
+    assert started is not None
+    widest, whole = (found.phase("gpu", "optimizer_step") for found in (alone, started))
+    assert widest is not None
+    assert whole is not None
+    assert widest.low < 80 * 2**30 < whole.low
