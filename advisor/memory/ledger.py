@@ -82,10 +82,12 @@ def _bounds(inputs: Inputs) -> Bounds | None:
     widest where no dialect says how the framework holds them."""
     if not inputs.stage_known:
         return None
-    above = c.WIDEST_ABOVE_EXPERTS if inputs.shape.experts else c.WIDEST_ABOVE
+    below, above = c.WIDEST_BELOW, c.WIDEST_ABOVE
+    if inputs.shape.experts:  # what they dispatch is an allowance
+        below, above = c.WIDEST_BELOW_EXPERTS, c.WIDEST_ABOVE_EXPERTS
     if inputs.run.framework == "unknown":
-        return (c.WIDEST_BELOW, c.WIDEST_BELOW), (above, above)
-    return (c.NARROWEST_BELOW, c.WIDEST_BELOW), (c.NARROWEST_ABOVE, above)
+        return (below, below), (above, above)
+    return (c.NARROWEST_BELOW, below), (c.NARROWEST_ABOVE, above)
 
 
 def _rows(inputs: Inputs, phase: Phase) -> Rows | None:

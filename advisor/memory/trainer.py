@@ -29,6 +29,8 @@ def unread_stage(run: Run) -> str:
         return str(file)
     carriers = [s for s in run.settings if knob is not None and s.key.lstrip("-") == knob.key]
     unread = next((s for s in carriers if not s.resolved), None)
+    if unread is None and run.launcher_unseen and run.topology.actor_gpus > 1:
+        return say("the command that starts it")
     if unread is None or not unread.reason:
         return "" if unread is None else unread.key
     return say("{key} (it depends on {reason})", key=unread.key, reason=unread.reason)

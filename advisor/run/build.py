@@ -193,6 +193,7 @@ def build_run(inputs: RunInputs) -> BuiltRun:
         told_first=told_first,
         lost=launch.lost if launch is not None else (),
         maybe_lost=launch.maybe_lost if launch is not None else (),
+        launcher_unseen=mechanics.launcher_shards and _launcher_unseen(launch),
         quoted=launch is not None and launch.partial,
         no_launch=inputs.no_launch,
         unsharded=unsharded_by(launch) if framework is None and launch is not None else "",
@@ -229,6 +230,11 @@ def _programs(launch: Launch | None) -> tuple[str, ...]:
         return ()
     files = [word for word in launch.argv[1:] if word is not None and word.endswith(".py")]
     return (launch.program, *files[:1])
+
+
+def _launcher_unseen(launch: Launch | None) -> bool:
+    """Whether a configuration or a program of one's own was given whole, without the command that starts it."""
+    return launch is not None and not launch.partial and (not launch.program or "" in launch.launcher_unread)
 
 
 def _counted(launch: Launch | None, inputs: RunInputs) -> dict[str, str]:

@@ -217,6 +217,8 @@ class Run(Struct, frozen=True):
     """Those of them that tell what the program was not given, although the text holds it."""
     maybe_lost: tuple[str, ...] = ()
     """That of them on the only line that ends the command too early: the file that ran may be so, too."""
+    launcher_unseen: bool = False
+    """A configuration or a program was given without the command that starts it, which would say what shards states."""
     quoted: bool = False
     """Only a part of the launch was given."""
     no_launch: str = ""

@@ -28,7 +28,10 @@ def logits(version: str, phase: str = "log_prob", **more: object) -> float:
     return found.of("logits") / V
 
 
-@pytest.mark.parametrize(("version", "eager"), [("0.3.0", False), ("0.4.0", True), ("0.6.1", True), ("0.7.0", True)])
+@pytest.mark.parametrize(
+    ("version", "eager"),
+    [("0.3.0", False), ("0.4.0", True), ("0.6.1", True), ("0.7.0", True), ("0.7.1", True), ("0.9.0", True)],
+)
 def test_scoring_padded_rows_takes_their_entropy_from_0_4_on(version: str, eager: bool) -> None:
     whole, response = ROWS * (PROMPT + RESPONSE), ROWS * (RESPONSE + 1)
     found = logits(version, entropy_coeff=0)

@@ -56,3 +56,43 @@ def test_llama_factory_on_megatron_is_no_neighbour_with_the_same_words(tmp_path:
     run = run_of(tmp_path, SHARED + own + megatron + "use_distributed_optimizer: true\nbias_activation_fusion: true\n")
     assert (run.framework, run.mechanics.trainer) == ("llamafactory", "megatron")
     assert (run.knobs["actor.tensor_parallel"].value, run.knobs["actor.pipeline_parallel"].value) == (4, 2)
+
+
+def test_a_configuration_alone_does_not_tell_what_its_launcher_shards(tmp_path: Path) -> None:
+    """32B on 8 cards: whole on each it cannot fit, sharded by accelerate's file it may."""
+    config = tmp_path / "config.yaml"
+    config.write_text(
+        "model_name_or_path: Qwen/Qwen2.5-Coder-32B-Instruct\ndataset_name: d\nmax_length: 2048\n"
+        "per_device_train_batch_size: 1\ntorch_dtype: bfloat16\ngradient_checkpointing: true\npacking: true\n"
+    )
+    alone = open_session(SessionRequest(config, gpus="8xH100-80GB"))
+    script = tmp_path / "run.sh"
+    script.write_text("python -m trl.scripts.sft --config config.yaml\n")
+    started = open_session(SessionRequest(script, gpus="8xH100-80GB"))
+    assert alone.ledger is not None
+    assert started.ledger is not None
+    ends = [found.ledger.phase("gpu", "actor_update") for found in (alone, started) if found.ledger is not None]
+    widest, whole = ends
+    assert widest is not None
+    assert whole is not None
+    assert widest.low < 80 * 2**30 < whole.low
+    assert any("the command that starts it" in one for one in alone.ledger.assumed)
+
+
+def test_nor_does_a_program_of_one_s_own(tmp_path: Path) -> None:
+    program = tmp_path / "train_grpo.py"
+    program.write_text(
+        "from trl import GRPOConfig, GRPOTrainer\n"
+        "args = GRPOConfig(output_dir='out', per_device_train_batch_size=8, num_generations=8, bf16=True)\n"
+        "trainer = GRPOTrainer(model='Qwen/Qwen2.5-14B-Instruct', reward_funcs=f, args=args, train_dataset=d)\n"
+        "trainer.train()\n"
+    )
+    command = tmp_path / "run.sh"
+    command.write_text("accelerate launch --num_processes 8 train_grpo.py\n")
+    alone, started = (open_session(SessionRequest(file, gpus="8xH100-80GB")).ledger for file in (program, command))
+    assert alone is not None
+    assert started is not None
+    widest, whole = (found.phase("gpu", "optimizer_step") for found in (alone, started))
+    assert widest is not None
+    assert whole is not None
+    assert widest.low < 80 * 2**30 < whole.low

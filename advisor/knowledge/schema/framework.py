@@ -172,6 +172,8 @@ class Peculiarities(Strict, frozen=True, kw_only=True):
     whole_gradient_bytes: float = 2
     """Gradients that are reduced after the last pass only (no_sync): those of the whole model, as backward makes them;
     FSDP2 adds them up in fp32."""
+    launcher_shards: bool = False
+    """What shards the states is the launcher's business (accelerate's file): a configuration alone does not tell it."""
     fused_loss_always: bool = False
     """Log-probabilities are taken in tiles of the head whatever a setting says: full logits are nowhere."""
     gathered_units: int = 2
