@@ -243,7 +243,8 @@ def _gradients_here(inputs: Inputs, moment: StepMoment, offload: Offload, steppi
     if offload.adam_on_host:
         return inputs.split is not None and stepping
     persistent = inputs.trainer == "deepspeed" and inputs.stage == 3 and moment != "model_load"
-    persistent |= inputs.split is not None and not (offload.weights or offload.sleeps)
+    awake = moment == "log_prob" and inputs.mechanics.scores_awake
+    persistent |= inputs.split is not None and (awake or not (offload.weights or offload.sleeps))
     return stepping or persistent or (moment == "wake" and "gradients" in inputs.mechanics.wakes_beside)
 
 
@@ -259,5 +260,6 @@ def _optimizer_here(inputs: Inputs, role: TrainedRole, moment: StepMoment, offlo
         return False
     if offload.sleeps:
         woken = role == "actor" and not {"moments", "master"}.isdisjoint(mechanics.wakes_beside)
+        woken |= moment == "log_prob" and mechanics.scores_awake
         return moment == "model_load" or (woken and moment in ("wake", "weight_sync", "log_prob"))
     return True

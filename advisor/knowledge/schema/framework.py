@@ -191,6 +191,8 @@ class Peculiarities(Strict, frozen=True, kw_only=True):
     weights_sleep: bool = False
     """The trainer's weights always leave the card between its own phases, too, and are not there when the engine starts
     (ROLL); elsewhere `actor.param_offload` says."""
+    scores_awake: bool = False
+    """A trainer that slept is back as a whole, gradient buffers and optimizer too, before it scores (slime)."""
     masters_stay: bool = False
     """Of the optimizer's state only the moments leave; DeepSpeed's fp32 masters stay on the card."""
     context_bytes: int = 600_000_000
