@@ -1,5 +1,8 @@
-"""What an audit of November 2026 found wrong in memory and is shown nowhere else; the rest: test_verl_engines.py (H1, H2,
-H5, H6), test_newest_releases.py (H7 to H10), tests/run (H3, H4), tests/memory/test_megatron.py (H5)."""
+"""What an audit of November 2026 found wrong and is shown nowhere else.
+
+The rest: test_verl_engines.py (H1, H2, H5, H6), test_newest_releases.py (H8 to H10), tests/run/test_newer_than_read.py
+(H3) and test_near_frameworks.py (H4), tests/memory/test_megatron.py (H5), tests/script/test_inherited_configs.py (H7).
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,9 @@ from pathlib import Path
 from advisor.session import SessionRequest, open_session
 
 SLIME = (
-    "python3 train.py --hf-checkpoint Qwen/Qwen2.5-7B-Instruct --actor-num-nodes 1 --actor-num-gpus-per-node 8 --colocate "
-    "--tensor-model-parallel-size 2 --rollout-batch-size 32 --n-samples-per-prompt 8 --global-batch-size 256 "
-    "--use-dynamic-batch-size --max-tokens-per-gpu 9216 --rollout-max-response-len 8192 "
+    "python3 train.py --hf-checkpoint Qwen/Qwen2.5-7B-Instruct --actor-num-nodes 1 --actor-num-gpus-per-node 8 "
+    "--colocate --tensor-model-parallel-size 2 --rollout-batch-size 32 --n-samples-per-prompt 8 "
+    "--global-batch-size 256 --use-dynamic-batch-size --max-tokens-per-gpu 9216 --rollout-max-response-len 8192 "
     "--rollout-num-gpus-per-engine 2\n"
 )
 
@@ -45,9 +48,9 @@ def test_a_last_piece_that_just_fits_contradicts_nothing(tmp_path: Path) -> None
     log = tmp_path / "train.log"
     log.write_text(
         "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB. GPU 3 has a total capacity of 184.31 "
-        "GiB of which 21.50 MiB is free. Including non-PyTorch memory, this process has 184.20 GiB memory in use. Of the "
-        "allocated memory 181.80 GiB is allocated by PyTorch, with 71.20 GiB allocated in private pools (e.g., CUDA "
-        "Graphs), and 13.63 MiB is reserved by PyTorch but unallocated.\n"
+        "GiB of which 21.50 MiB is free. Including non-PyTorch memory, this process has 184.20 GiB memory in use. Of "
+        "the allocated memory 181.80 GiB is allocated by PyTorch, with 71.20 GiB allocated in private pools (e.g., "
+        "CUDA Graphs), and 13.63 MiB is reserved by PyTorch but unallocated.\n"
     )
     crash = open_session(SessionRequest(logs=(log,), planned=False)).crash
     assert (crash.verdict, crash.memory) == ("oom", "gpu")

@@ -38,6 +38,7 @@ def opened(tree: Path) -> Callable[[str, Sequence[str]], dict[str, Any]]:
 
     def parse(program: str, argv: Sequence[str]) -> dict[str, Any]:
         sys.argv = [program, *argv]
+        os.environ["CUDA_DEVICE_MAX_CONNECTIONS"] = "1"  # the scripts' --runtime-env-json
         return dict(vars(arguments.parse_args()))
 
     return parse
