@@ -168,7 +168,17 @@ def _find_launches(reading: ShellReading, base: Path) -> None:
     configured = [
         (command, found) for command, found in programs if config_files.is_given(reading.files, command, found, base)
     ]
-    for command, found in training or engines or configured:
+    made = (
+        training
+        or engines
+        or configured
+        or [
+            (command, found)
+            for command, found in programs
+            if config_files.builds_a_trainer(reading.files, command, found, base)
+        ]
+    )
+    for command, found in made:
         rounds.setdefault(_origin(command), []).append(command.number)
         environment = tuple(sorted((name, joined(value)) for name, value in command.environment.items()))
         identity = (_origin(command), tuple(shown(item) for item in command.fields), environment)

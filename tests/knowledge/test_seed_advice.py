@@ -1,4 +1,4 @@
-"""Every piece of advice of the five seed documents is findable: as a remedy of the case, or as what does not hold, with why."""
+"""Every piece of advice of the five seed documents is findable: as a remedy of its case, or as what does not hold."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ ADVICE = [
     ("easyr1-59", ["optimizer-offload-off", "param-offload-off", "ray-threshold", "accumulation", "AMP", "below 1B"]),
     (
         "swift-3359",
-        ["lower-actor-micro-batch", "lower-samples", "lower-rollout-share", "length-filter", "bf16-compute"]
-        + ["gradient_accumulation_steps", "truncation_strategy"],
+        ["lower-actor-micro-batch", "lower-samples", "lower-rollout-share", "length-filter", "bf16-compute"],
     ),
+    ("swift-3359", ["gradient_accumulation_steps", "truncation_strategy"]),
 ]
 GENERAL = [
     "shorten-responses",

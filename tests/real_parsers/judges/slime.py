@@ -35,6 +35,7 @@ def opened(tree: Path) -> Callable[[str, Sequence[str]], dict[str, Any]]:
     cuda.get_device_properties, cuda.get_device_capability = lambda *device: card, lambda *device: (9, 0)
     cuda.device_count = lambda: 8
     arguments = importlib.import_module("slime.utils.arguments")
+    arguments.sglang_validate_args = lambda args: None  # its options are not parsed here
 
     def parse(program: str, argv: Sequence[str]) -> dict[str, Any]:
         sys.argv = [program, *argv]
