@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import os
 import sys
 import typing
@@ -40,6 +41,7 @@ def opened(tree: Path) -> Callable[[str, Sequence[str]], dict[str, Any]]:
     def parse(program: str, argv: Sequence[str]) -> dict[str, Any]:
         sys.argv = [program, *argv]
         os.environ["CUDA_DEVICE_MAX_CONNECTIONS"] = "1"  # the scripts' --runtime-env-json
-        return dict(vars(arguments.parse_args()))
+        engine = {w[2:].replace("-", "_"): v for w, v in itertools.pairwise(argv) if w.startswith("--sglang-")}
+        return {**vars(arguments.parse_args()), **engine}  # SGLang's own parser is not here: as they are written
 
     return parse
