@@ -48,9 +48,13 @@ def unknown_keys(framework: Framework | None, era: str, launch: Launch | None, *
 
 
 def known_share(framework: Framework, launch: Launch) -> float | None:
-    """The part of a launch's keys that some version of the framework has; None where nobody listed its keys."""
+    """The part of a launch's keys that some version of the framework has; None where nobody listed its keys.
+
+    What stands in accelerate's file is accelerate's.
+    """
     space = key_space(framework.framework)
-    keys = {native(setting.key) for setting in launch.settings if not _matches(native(setting.key), _OPEN)}
+    own = (setting.key for setting in launch.settings if not setting.key.startswith("accelerate:"))
+    keys = {key for key in map(native, own) if not _matches(key, _OPEN)}
     if space is None or not keys:
         return None
     ever = keys_ever(framework.framework)

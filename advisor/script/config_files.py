@@ -9,6 +9,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct, field
@@ -145,6 +146,21 @@ def is_given(files: Files, command: TracedCommand, found: LauncherMatch, base: P
     return any(
         isinstance(name, str) and name.endswith(_YAML) and files.candidates(name, base, folder) for name in named
     )
+
+
+_BUILDS = re.compile(rb"^(?!\s*(?:class|#)).*\b[A-Z]\w*Trainer\(", re.MULTILINE)
+_MOST_READ = 1 << 18
+
+
+def builds_a_trainer(files: Files, command: TracedCommand, found: LauncherMatch, base: Path) -> bool:
+    """Whether a Python file that is there makes a trainer: whatever it is called, it trains."""
+    if not found.program.endswith(".py") or is_other_work(found.program):
+        return False
+    folder = command.folder.decode("utf-8", "surrogateescape")
+    for path in files.candidates(found.program, base, folder):
+        with suppress(OSError), path.open("rb") as file:
+            return _BUILDS.search(file.read(_MOST_READ)) is not None
+    return False
 
 
 def named_file(launch: Launch, prefix: str) -> str | None:

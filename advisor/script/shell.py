@@ -176,7 +176,8 @@ def _find_launches(reading: ShellReading, base: Path) -> None:
     launched = [
         (command, found)
         for command, found in programs
-        if found.program and _starts_ranks(command, found) and not is_other_work(found.program)
+        if (found.program and _starts_ranks(command, found) and not is_other_work(found.program))
+        or config_files.builds_a_trainer(reading.files, command, found, base)
     ]
     for command, found in training or engines or configured or launched:
         rounds.setdefault(_origin(command), []).append(command.number)

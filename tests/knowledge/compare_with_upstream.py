@@ -12,6 +12,7 @@ speak of, and defaults that differ or that the dialect leaves out. `--newest`: s
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -68,11 +69,18 @@ def _plain(value: Any) -> bool:
     return bool(known) and not (isinstance(value, str) and value.startswith("${"))
 
 
+_FOLLOWS = re.compile(r"\$\{(?:oc\.select:)?([\w.]+?)(?:,[^{}]*)?\}")
+"""A default that is the value of another key."""
+
+
 def _same(own: Any, theirs: Any) -> bool:
-    """Equal defaults. Interpolations and lists are left alone; None here is told as omitted."""
-    if (isinstance(own, str) and own.startswith("${")) or isinstance(theirs, (list, dict)) or own is None:
+    """Equal defaults. Other interpolations and lists are left alone; None here is told as omitted."""
+    if isinstance(theirs, (list, dict)) or own is None:
         return True
     if isinstance(theirs, str) and theirs.startswith("${"):
+        follows = _FOLLOWS.fullmatch(theirs)
+        return follows is None or _FOLLOWS.fullmatch(str(own)) is not None
+    if isinstance(own, str) and own.startswith("${"):
         return True
     if theirs is None:  # demanded or derived upstream: the dialect says what its code makes of it
         return True

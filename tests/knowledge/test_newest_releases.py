@@ -176,3 +176,69 @@ def test_a_moe_that_vllm_lays_out_anew_while_it_loads_is_told(
     state = opened(VERL_MOE.format(model=model), "verl=0.9.1", f"vllm={version}", log=IN_POOLS.format(model=model))
     titles = [advice.title for advice in state.diagnosis.advisories]
     assert any("strand a second copy" in title for title in titles) is told
+
+
+ROLL_CONFIG = """pretrain: Qwen/Qwen2.5-7B-Instruct
+num_gpus_per_node: 8
+rollout_batch_size: 64
+num_return_sequences_in_group: 8
+prompt_length: 2048
+{lengths}
+adv_estimator: grpo
+actor_train:
+  training_args: {{per_device_train_batch_size: 1, gradient_accumulation_steps: 64}}
+  strategy_args:
+    strategy_name: megatron_train
+    strategy_config: {{tensor_model_parallel_size: 1, pipeline_model_parallel_size: 4, context_parallel_size: 2}}
+  device_mapping: list(range(0,8))
+actor_infer:
+  strategy_args: {{strategy_name: vllm, strategy_config: {{gpu_memory_utilization: 0.8}}}}
+  device_mapping: list(range(0,8))
+"""
+
+
+@pytest.mark.parametrize("lengths", ["response_length: 4096", "sequence_length: 2560"])
+def test_a_plan_for_roll_leaves_answers_and_cards(lengths: str, tmp_path: Path) -> None:
+    """A sequence of prompt_length or less has no answer, and the parallel sizes multiply to a divisor of the cards."""
+    script, log = tmp_path / "rlvr_config.yaml", tmp_path / "train.log"
+    script.write_text(ROLL_CONFIG.format(lengths=lengths))
+    log.write_text("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 9.27 GiB.\n")
+    answers = {"phase": "actor_update"}
+    state = open_session(SessionRequest(script, (log,), "8xH100-80GB", host_ram="1000GB", answers=answers))
+    changes = {change.key: change.new for step in state.plan.steps for change in step.changes}
+    assert int(changes.get("sequence_length", 4096)) > 2048
+    for step in state.plan.steps:
+        sizes = {"tensor": 1, "pipeline": 4, "context": 2}
+        sizes |= {
+            change.key.rpartition(".")[2].split("_")[0]: int(change.new or 0)
+            for change in step.changes
+            if "_parallel_" in change.key and "train" in change.key
+        }
+        assert 8 % (sizes["tensor"] * sizes["pipeline"] * sizes["context"]) == 0
+
+
+NEMO_SFT = """sft: {max_num_steps: 100}
+policy:
+  model_name: Qwen/Qwen2.5-7B
+  train_global_batch_size: 32
+  train_micro_batch_size: 4
+  max_total_sequence_length: 8192
+  dtensor_cfg: {enabled: true}
+  dynamic_batching: {enabled: false}
+  sequence_packing: {enabled: false}
+cluster: {gpus_per_node: 8, num_nodes: 1}
+"""
+
+
+def test_a_section_of_nemo_rl_is_not_switched_on_without_its_other_keys(tmp_path: Path) -> None:
+    script, log = tmp_path / "sft.yaml", tmp_path / "train.log"
+    script.write_text(NEMO_SFT)
+    log.write_text("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 9.27 GiB.\n")
+    answers = {"phase": "actor_update"}
+    state = open_session(SessionRequest(script, (log,), "8xH100-80GB", host_ram="1000GB", answers=answers))
+    keys = {change.key for step in state.plan.steps if not step.no_place for change in step.changes}
+    assert not keys & {
+        "policy.sequence_packing.enabled",
+        "policy.dynamic_batching.enabled",
+        "grpo.num_prompts_per_step",
+    }

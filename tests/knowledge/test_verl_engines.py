@@ -254,3 +254,13 @@ def test_rays_task_tells_the_phase_of_a_bare_line(task: str, phase: str, tmp_pat
     log = tmp_path / "train.log"
     log.write_text(traceback("../single_controller/ray/base.py:func", task=task))
     assert open_session(SessionRequest(logs=(log,))).crash.phase == phase
+
+
+@pytest.mark.parametrize(("version", "follows"), [("0.6.1", False), ("0.7.0", True), ("0.9.1", True)])
+def test_megatrons_reference_is_offloaded_with_the_actor_from_0_7_on(version: str, follows: bool, read: Read) -> None:
+    words = "actor_rollout_ref.actor.megatron.param_offload=True actor_rollout_ref.actor.use_kl_loss=True"
+    engine = "actor_rollout_ref.actor.strategy=megatron" if version.startswith("0.6") else "model_engine=megatron"
+    engine = "--config-name=ppo_megatron_trainer" if version == "0.7.0" else engine
+    state = read(f"{GRPO} {engine} {words}", version)
+    assert state.run.mechanics.trainer == "megatron"
+    assert state.run.is_on("reference.offload") is follows

@@ -16,6 +16,7 @@ __all__ = ["FILE", "UNCLAIMED", "ledger_of", "text"]
 
 FILE = Path(__file__).resolve().parents[2] / "docs" / "accuracy.md"
 UNCLAIMED = Path(__file__).with_name("unclaimed.yaml")
+REAL = Path(__file__).resolve().parents[1] / "real_parsers"
 MEASURED = Path(__file__).resolve().parents[2] / "knowledge" / "measured.yaml"
 KINDS = {"dense": "Dense, one GPU, DDP, ZeRO and FSDP", "megatron": "Dense, Megatron", "moe": "Mixtures of experts"}
 
@@ -53,6 +54,24 @@ BLIND = """
 - ms-swift's readings do not say by which tool they were taken. If it was torch's own count of reserved memory, they
   leave out a CUDA context (0.5 GiB) and communicators (0.5 GiB), which the ledger counts.
 """
+PARSERS = """
+## Plans, and what the frameworks' own parsers say of them
+
+`python -m tests.real_parsers`: every plan and every step alone, written into upstream's own examples and handed to the
+framework's parser as far as it loads without a GPU. Accepted: it parses, and exactly the planned keys differ.
+
+| framework | at | scripts | plans and steps | accepted | refused | other | judged by | without |
+| --- | --- | ---: | ---: | ---: | ---: | ---: | --- | --- |
+"""
+EXAMPLES = """
+## Upstream's examples, read
+
+`python -m tests.real_parsers.examples`: `settings`, `estimate` and `diagnose` of a made-up crash on each example;
+framework, method and trainer beside what upstream's own words say (tests/real_parsers/labels.py).
+
+| framework | checkout | examples | all three right | commands that failed | wrong |
+| --- | --- | ---: | ---: | ---: | --- |
+"""
 OWN = """
 ## Measured by us
 
@@ -85,7 +104,7 @@ def text() -> str:
         claimed = [(r, f) for r, f in sized if r.kind == kind and r.doubt != peers.WHOLE_CARD]
         parts.append(f"\n### {title}\n\n{_summary(claimed)}\n\n{_table(claimed)}\n")
     parts += [CARDS, "\n", _table(cards), "\n", UNCLAIMED_HEAD, "\n", _unclaimed(), "\n", BLIND, _own(), PEERS, "\n"]
-    return "".join([*parts, "\n".join(peers.table()), "\n"])
+    return "".join([*parts, "\n".join(peers.table()), "\n", PARSERS, _parsers(), EXAMPLES, _examples()])
 
 
 def _summary(pairs: list[tuple[Row, Sized]]) -> str:
@@ -117,6 +136,30 @@ def _asked(row: dict[str, Any]) -> str:
         return "– | – | –"
     found = size(row["run"])
     return f"{found.low:.1f} | {found.expected:.1f} | {found.high:.1f}"
+
+
+def _parsers() -> str:
+    about, lines = yaml.safe_load((REAL / "upstream.yaml").read_text()), []
+    for name, of_tag in yaml.safe_load((REAL / "results.yaml").read_text()).items():
+        for tag, counts in of_tag.items():
+            told = {
+                what: sum(n for key, n in counts.items() if key.startswith(f"{what} "))
+                for what in ("accepted", "refused", "other")
+            }
+            tried = f"{counts['plans']} + {counts['steps']}"
+            numbers = f"{counts['scripts']} | {tried} | {told['accepted']} | {told['refused']} | {told['other']}"
+            says = f"{about[name]['judged_by']} | {about[name]['without']}"
+            lines.append(f"| {name} | {tag}, {counts['date']} | {numbers} | {says} |\n")
+    return "".join(lines)
+
+
+def _examples() -> str:
+    lines = []
+    for tree, counts in yaml.safe_load((REAL / "examples_read.yaml").read_text()).items():
+        wrong = ", ".join(counts["wrong"]) or "none"
+        numbers = f"{counts['examples']} | {counts['right']} | {counts['failed']}"
+        lines.append(f"| {counts['framework']} | {tree} | {numbers} | {wrong} |\n")
+    return "".join(lines)
 
 
 def _own() -> str:

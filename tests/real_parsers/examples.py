@@ -29,6 +29,7 @@ from tests.real_parsers.labels import LABELS, Label, Words, file_words, words_of
 from tests.real_parsers.sandbox import started
 
 EXAMPLES = Path(__file__).with_name("examples.yaml")
+READ = Path(__file__).with_name("examples_read.yaml")
 DONE = (0, 3, 4)
 """Exit codes of a command that answered."""
 
@@ -77,6 +78,8 @@ def _given(file: Path, about: Mapping[str, Any], tree: Path) -> tuple[Path, Word
     if file.suffix in (".yaml", ".yml"):
         return file, {"": "", **file_words(file)}
     script = documented_launch(file) if file.suffix == ".py" else file
+    if script is not file:  # it is typed where its paths begin
+        script = script.rename(tree / script.name)
     trainings = launches(started(script, tree), about["program"])
     if not trainings:
         return None
@@ -87,7 +90,8 @@ def _given(file: Path, about: Mapping[str, Any], tree: Path) -> tuple[Path, Word
     config = "/".join(words.get(key, "") for key in about.get("config", ()))
     places = [folder / f"{config}{end}" for folder in (Path(training.cwd), tree / "examples") for end in ("", ".yaml")]
     told = next((file_words(place) for place in places if config and place.is_file()), {})
-    return script, {**told, **words}
+    source = {"source": file.read_text()} if file.suffix == ".py" else {}
+    return script, {**told, **words, **source}
 
 
 def _read(shown: str, script: Path, label: Label, library: str) -> Read:
@@ -131,11 +135,12 @@ def main() -> int:
     """Print what is not as upstream says, and the counts; 1 where less than 98 % are right or a command failed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trees", type=Path, required=True, help="checkouts, each named MIRROR@REVISION")
+    parser.add_argument("--write", action="store_true", help="keep the counts in examples_read.yaml")
     parser.add_argument("--lib", action="append", default=[], help="NAME=VERSION, of the framework")
     parser.add_argument("which", nargs="*", help="FRAMEWORK or FRAMEWORK@REVISION; all that are there by default")
     given = parser.parse_args()
     versions = dict(one.split("=") for one in given.lib)
-    poor = False
+    poor, kept = False, yaml.safe_load(READ.read_text()) if READ.exists() else {}
     for name, about in yaml.safe_load(EXAMPLES.read_text()).items():
         for tree in sorted(given.trees.glob(f"{about['mirror']}@*")):
             asked = (name, f"{name}@{tree.name.rpartition('@')[2]}")
@@ -154,6 +159,16 @@ def main() -> int:
                 flush=True,
             )
             poor |= right_share(read) < 0.98 or any(one.failed for one in read)
+            counts = {
+                "examples": len(read),
+                "right": sum(not one.wrong() for one in read),
+                "apart": len(found) - len(read),
+            }
+            unknown = sorted({key for one in read for key in one.unknown})
+            kept[tree.name] = {"framework": name, **counts, "failed": sum(bool(one.failed) for one in read)}
+            kept[tree.name] |= {"wrong": [one.file for one in read if one.wrong()], "not_understood": unknown}
+    if given.write:
+        READ.write_text("# Written by `python -m tests.real_parsers.examples --write`.\n" + yaml.safe_dump(kept))
     return 1 if poor else 0
 
 

@@ -118,16 +118,20 @@ def swift(words: Words, name: str) -> Label:
     return Label("ms-swift", (kind if task == "causal_lm" or command == "rlhf" else task,), backend)
 
 
-_TRL = {"reward": "rm", "gold": "gkd", "rloo": "rloo", "nash": "online_dpo", "xpo": "online_dpo", "tpo": "tpo"}
+_TRL = {
+    "reward": "rm",
+    "gold": "gkd",
+    "nashmd": "online_dpo",
+    "xpo": "online_dpo",
+    "onlinedpo": "online_dpo",
+    "asyncgrpo": "grpo",
+}
 
 
 def trl(words: Words, name: str) -> Label:
-    """The script's name."""
-    method = re.split(r"[_.]", Path(words[""]).stem)[0]
-    full = Path(words[""]).stem
-    method = "online_dpo" if full.startswith(("online_dpo", "dpo_online", "nash_md")) else _TRL.get(method, method)
-    method = {"gspo": "grpo", "gfpo": "grpo", "papo": "grpo", "cispo": "grpo"}.get(method, method)
-    return Label("trl", (method, *(("grpo",) if "grpo" in full else ())), "")
+    """The trainer that the program builds."""
+    built = re.findall(r"(\w+)Trainer\(", words.get("source", "")) or [Path(words[""]).stem.partition("_")[0]]
+    return Label("trl", (_TRL.get(built[-1].lower(), built[-1].lower()),), "")
 
 
 def slime(words: Words, name: str) -> Label:

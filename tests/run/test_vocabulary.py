@@ -71,3 +71,25 @@ def test_single_words_and_words_of_another_syntax_name_no_framework(text: str, t
     script.write_text(text)
     state = open_session(SessionRequest(script, gpus="8xH100-80GB", planned=False))
     assert state.run.framework == "unknown"
+
+
+def test_what_stands_in_accelerates_file_is_no_strange_word(tmp_path: Path) -> None:
+    (tmp_path / "acc.yaml").write_text(
+        "compute_environment: LOCAL_MACHINE\nmachine_rank: 0\nmain_training_function: main\nrdzv_backend: static\n"
+        "same_network: true\ntpu_env: []\ntpu_use_cluster: false\ntpu_use_sudo: false\nnum_processes: 8\n"
+    )
+    command = (
+        "accelerate launch --config_file acc.yaml examples/scripts/sft_vlm.py --model_name_or_path Qwen/Qwen2.5-VL-3B "
+        "--dataset_name a/b --per_device_train_batch_size 1 --max_length 4096 --use_peft"
+    )
+    assert run_of(tmp_path, command).framework == "trl"
+
+
+def test_a_file_that_builds_a_trainer_trains_whatever_it_is_called(tmp_path: Path) -> None:
+    (tmp_path / "examples" / "scripts").mkdir(parents=True)
+    command = "python examples/scripts/xpo.py --model_name_or_path Qwen/Qwen2.5-7B --dataset_name a/b --max_length 2048"
+    program = tmp_path / "examples" / "scripts" / "xpo.py"
+    program.write_text("class MyTrainer(Base):\n    pass\n# XPOTrainer(model)\n")
+    assert run_of(tmp_path, command).framework == "unknown"
+    program.write_text("from trl import XPOTrainer\ntrainer = XPOTrainer(model=model, args=args)\ntrainer.train()\n")
+    assert run_of(tmp_path, command).framework == "trl"

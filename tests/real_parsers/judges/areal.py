@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import importlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -32,8 +31,8 @@ def opened(tree: Path) -> Callable[[str, Sequence[str]], dict[str, Any]]:
     def parse(program: str, argv: Sequence[str]) -> dict[str, Any]:
         config, file = cli.parse_cli_args(list(argv))
         kind = getattr(cli, _class_of(omegaconf.to_container(config, resolve=False), Path(file).read_text()))
-        done = omegaconf.to_object(cli.to_structured_cfg(config, config_cls=kind))
-        return dataclasses.asdict(done)
+        omegaconf.to_object(cli.to_structured_cfg(config, config_cls=kind))
+        return {str(key): value for key, value in omegaconf.to_container(config, resolve=False).items()}
 
     return parse
 

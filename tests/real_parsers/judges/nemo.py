@@ -52,10 +52,10 @@ def opened(tree: Path) -> Callable[[str, Sequence[str]], dict[str, Any]]:
         loaded = config.load_config(file)
         if words:
             loaded = config.parse_hydra_overrides(loaded, words)
-        flat = omegaconf.to_container(loaded, resolve=True)
+        raw, flat = (omegaconf.to_container(loaded, resolve=resolved) for resolved in (False, True))
         method = next((kind for name, kind in METHODS.items() if name in program), _method_of(flat))
         importlib.import_module(f"nemo_rl.algorithms.{method}").MasterConfig(**flat)
-        return {str(key): value for key, value in flat.items()}
+        return {str(key): value for key, value in raw.items()}  # what names another key goes with it
 
     return parse
 

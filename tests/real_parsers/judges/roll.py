@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import importlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -46,7 +45,8 @@ def opened(tree: Path) -> Callable[[str, Sequence[str]], dict[str, Any]]:
         core.GlobalHydra.instance().clear()
         with hydra.initialize_config_dir(str(folder), version_base=None):
             config = hydra.compose(told["--config_name"])
-        done = dacite.from_dict(data_class=kind, data=omegaconf.to_container(config, resolve=True))
-        return dataclasses.asdict(done)
+        dacite.from_dict(data_class=kind, data=omegaconf.to_container(config, resolve=True))
+        raw = omegaconf.to_container(config, resolve=False)
+        return {str(key): value for key, value in raw.items() if key != "hydra"}
 
     return parse
