@@ -17,6 +17,8 @@ from advisor.words import Memory, Phase, Verdict
 KERNEL = frozenset(("kernel-oom", "cgroup-oom", "kernel-oom-constraint", "kernel-oom-cut", "systemd-oom"))
 """Witnesses from the system's own log: they confirm; an error the run printed itself comes first."""
 POOL_TROUBLE = "cumem-invalid"
+_ONE_MESSAGE = 80
+"""Characters from the name of an exception to what it says (judgement)."""
 OTHER_EXCEPTION = "other-exception"
 ENDS = frozenset((OTHER_EXCEPTION, "launch-refused", "outside-unreachable", "peer-lost"))
 """Lines that tell why a run ended only where they end a traceback or the log: elsewhere the program went on."""
@@ -118,7 +120,7 @@ def _without_shortage(placed: Sequence[LogFind], finished: bool, going: bool) ->
         or (one.role == "hint" and one.id != TRACEBACK)
     ]  # fmt: skip
     if telling:
-        first = telling[0]
+        first = _closest(telling)
         return Judgement("not_oom", "none", first) if first.verdict == "not_oom" else _unclear(first)
     loose = [one for one in placed if one.role == "pointer" or one.id == TRACEBACK]
     alone = [one for one in placed if one.id in ENDS and one.role == "warning" and one.verdict == "not_oom"]
@@ -148,13 +150,24 @@ def _first_shortage(placed: Sequence[LogFind]) -> LogFind | None:
     causes = [one for one in causes if one.id not in KERNEL] or causes
     if not causes:
         return None
-    first = causes[0]
+    first = _closest(causes)
     for _ in range(2):  # a wrapper's exception, and the message of that
         if any(name in first.find.fields for name in _DETAILS):
             return first
         rest = causes[causes.index(first) + 1 :]
         first = next((one for one in rest if _fuller(one, first)), first)
     return first
+
+
+def _closest(finds: Sequence[LogFind]) -> LogFind:
+    """The first find; of several in its message the one whose entry says most of it: look-alikes have lower ranks.
+
+    A log pasted into one line has other messages there, further away.
+    """
+    first = finds[0]
+    line = [one for one in finds if (one.log, one.number) == (first.log, first.number)]
+    message = [one for one in line if abs(one.find.column - first.find.column) < _ONE_MESSAGE]
+    return min(message, key=lambda one: one.find.signature.rank)
 
 
 def _fuller(one: LogFind, first: LogFind) -> bool:

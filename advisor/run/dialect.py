@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -162,9 +163,10 @@ def _fits_program(recognition: Recognition, launch: Launch) -> bool:
 
 
 def _mark(marks: Sequence[str], launch: Launch, text: str) -> str | None:
-    """The first mark that stands in the script's text or in a resolved value, any case."""
-    places = [text.lower(), *(setting.text.lower() for setting in launch.settings)]
-    return next((mark for mark in marks if any(mark.lower() in place for place in places)), None)
+    """The first mark that stands in the script's text or in a resolved value, any case, where a word ends with it."""
+    places = [text, *(setting.text for setting in launch.settings)]
+    patterns = {mark: re.compile(re.escape(mark) + r"(?![^\W_])", re.IGNORECASE) for mark in marks}
+    return next((mark for mark, pattern in patterns.items() if any(pattern.search(place) for place in places)), None)
 
 
 def _by_log(

@@ -79,6 +79,8 @@ _DEFAULTS = {
 
 
 STAGE = "actor.zero_stage"
+_OF_ALL_NODES = "num_processes"
+"""Where accelerate counts the processes of all machines (accelerate@1.12.0 utils/launch.py:219, 445)."""
 
 
 def read_topology(
@@ -106,11 +108,13 @@ def read_topology(
     stated: dict[str, RuleValue | None] = {}
     training = cards
     if not fact.unread_is_all:
-        stated = _stated(unread, machine.nodes, cards)
+        told = below.with_own(**_stated(unread, machine.nodes, 0))
+        machines = _TopologyScope(fact, told, dict(counted)).count("nodes")
+        stated = _stated(unread, machine.nodes, cards, machines)
         alone, full = (_TopologyScope(fact, scope, dict(counted)) for scope in (below, below.with_own(**stated)))
         if many and full.on("colocated", True) and not alone.on("colocated", True):  # an engine has cards of its own
             training = max(1, cards - alone.count("rollout_gpus"))
-            stated = _stated(unread, machine.nodes, training)
+            stated = _stated(unread, machine.nodes, training, machines)
     scope = _TopologyScope(fact, below.with_own(**stated), counted)
     actor = scope.count("actor_gpus")
     counts_here = (
@@ -146,10 +150,11 @@ def read_topology(
     return replace(topology, rollout_gpus=actor) if of_all and topology.colocated else topology
 
 
-def _stated(unread: Mapping[str, str], nodes: int | None, cards: int) -> dict[str, RuleValue | None]:
-    """Counts of the machine for places that cannot be read, as far as it has them."""
+def _stated(unread: Mapping[str, str], nodes: int | None, cards: int, machines: int = 1) -> dict[str, RuleValue | None]:
+    """Counts of the machine for places that cannot be read, as far as it has them. `machines`: that the launch has."""
     told = {"nodes": nodes, "gpus": cards}
-    return {place: told[of] for place, of in unread.items() if told[of]}
+    every = {place: machines if place.lstrip("-").replace("-", "_") == _OF_ALL_NODES else 1 for place in unread}
+    return {place: count * every[place] for place, of in unread.items() if (count := told[of])}
 
 
 def _is_given(place: str, natives: Natives) -> bool:

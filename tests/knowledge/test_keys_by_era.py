@@ -41,6 +41,7 @@ LISTED: dict[tuple[str, str], str] = {
 }
 """Keys that some version lists and that the dialect leaves out there, and why."""
 UNLISTED: dict[tuple[str, str], str] = {
+    ("axolotl", "pretraining_dataset.0.path"): "an entry of a list, which the list of keys names without its place",
     ("llamafactory", "tensor_model_parallel_size"): OF_MEGATRON,
     ("llamafactory", "pipeline_model_parallel_size"): OF_MEGATRON,
     ("llamafactory", "expert_model_parallel_size"): OF_MEGATRON,
@@ -50,9 +51,20 @@ UNLISTED: dict[tuple[str, str], str] = {
     ("llamafactory", "use_distributed_optimizer"): OF_MEGATRON,
     ("llamafactory", "optimizer_cpu_offload"): OF_MEGATRON,
     ("llamafactory", "optimizer_offload_fraction"): OF_MEGATRON,
+    ("llamafactory", "expert_tensor_parallel_size"): OF_MEGATRON,
+    ("llamafactory", "virtual_pipeline_model_parallel_size"): OF_MEGATRON,
+    ("llamafactory", "recompute_method"): OF_MEGATRON,
+    ("llamafactory", "recompute_num_layers"): OF_MEGATRON,
+    ("llamafactory", "overlap_grad_reduce"): OF_MEGATRON,
+    ("llamafactory", "overlap_param_gather"): OF_MEGATRON,
+    ("llamafactory", "bias_activation_fusion"): OF_MEGATRON,
+    ("llamafactory", "apply_rope_fusion"): OF_MEGATRON,
+    ("llamafactory", "moe_grouped_gemm"): OF_MEGATRON,
+    ("llamafactory", "moe_token_dispatcher_type"): OF_MEGATRON,
     ("torchtune", "tokenizer.max_seq_len"): UNWRITTEN,
     ("torchtune", "dataset.packed"): UNWRITTEN,
     ("torchtune", "grpo_samples"): UNWRITTEN,
+    ("torchtune", "orchestration.num_inference_workers"): UNWRITTEN,
     ("torchtune", "max_generated_tokens"): UNWRITTEN,
     ("torchtune", "reward_and_value_model.base_model_path"): UNWRITTEN,
     ("trl", "max_pixels"): OF_FORKS,
