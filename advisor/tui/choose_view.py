@@ -24,7 +24,7 @@ from advisor.tui.files_view import FilesView
 from advisor.tui.page import Page
 from advisor.tui.paste_view import PasteView
 from advisor.tui.proof import headline
-from advisor.tui.screen import StageScreen
+from advisor.tui.screen import READABLE, StageScreen
 from advisor.tui.ui_state import DemoAsked, FilesAsked, MachineAsked, UiState
 from advisor.tui.ui_text import BLANK, Row, cut_left, heading, line, paragraph, span, spread
 from advisor.units import show_bytes
@@ -119,6 +119,7 @@ class ChooseScreen(StageScreen):
 
     STAGE = "choose"
     TITLE_WORDS = mark("Which run died?")
+    WIDEST = READABLE
     CLICKED_AGAIN = "go_on"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "go_on", "open", tooltip="read the marked run"),

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from advisor.state import State
 
 SMALLEST = (60, 15)
+READABLE = 120
 TWO_PANES, THREE_PANES = 100, 140
 BACK = Binding("escape", "back", "back", tooltip="the screen before")
 
@@ -84,6 +85,8 @@ class BaseScreen(Screen[None]):
     AUTO_FOCUS = "#main"
     STACKED: ClassVar[bool] = False
     """Below two panes' width: keep the second pane, under the first."""
+    WIDEST: ClassVar[int] = 0
+    """Columns that its words take at most, where lines that are longer would be hard to read; 0: all there are."""
     TYPES: ClassVar[bool] = False
     """Letters are typed into a field here: they are no keys."""
     STAGE: ClassVar[str] = ""
@@ -152,6 +155,7 @@ class BaseScreen(Screen[None]):
         """A page of what `source` gives, empty while there is no state to show."""
 
         def built(width: int) -> Sequence[Row]:
+            width = min(width, self.WIDEST or width)
             return source(width) if self.can_show(self.ui) else ()
 
         return Page(built, plain_ascii=self.ui.plain_ascii, id=name, cursor=cursor)
