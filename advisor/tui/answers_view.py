@@ -35,6 +35,7 @@ class AnswersView(Overlay):
     OPENED_BY = Binding("r", "answers", "answers", show=False, tooltip="every question, its answer and who gave it")
     RANK = 15
     TITLE_WORDS = mark("The answers")
+    NEEDS_RUN = True
     WIDEST = READABLE
     CLICKED_AGAIN = "change"
     BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "change", "change", tooltip="answer it otherwise")]

@@ -22,7 +22,7 @@ from advisor.tui.breadcrumb import STAGES
 from advisor.tui.screen import SCREENS, BaseScreen, keys_of_every_screen
 from advisor.tui.stages import StagesApp
 from advisor.tui.terminal import copied, has_terminal, in_clipboard
-from advisor.tui.ui_state import Copied, MakeDriver, Offers, SessionKeeper, UiState
+from advisor.tui.ui_state import Copied, MakeDriver, Offers, SessionKeeper, UiState, nothing_given
 
 if TYPE_CHECKING:
     from advisor.machine.live import Gauges
@@ -136,7 +136,7 @@ class AdvisorApp(StagesApp):
             is_open = any(type(one) is screen for one in self.screen_stack)
             return not types and not is_open and screen.can_show(self.ui)
         if action == "ticket":
-            return not types and self.ui.state is not None
+            return not types and self.ui.state is not None and not nothing_given(self.ui.state)
         return not types or action not in ("leave_by_letter", "plain")
 
     def action_look(self, name: str) -> None:

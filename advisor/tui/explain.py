@@ -240,6 +240,7 @@ class WhyNot(Overlay):
     OPENED_BY = Binding("w", "why_not", "why not", tooltip="causes that were ruled out, remedies that are not proposed")
     RANK = 10
     TITLE_WORDS = mark("Why not …")
+    NEEDS_RUN = True
     WIDEST = READABLE
     ENTER_CLOSES = True
 

@@ -27,7 +27,7 @@ from advisor.tui.breadcrumb import Stage, breadcrumb, stage_at
 from advisor.tui.gauge_strip import strip
 from advisor.tui.keys import Hint, hint_at, hints, key_line, named
 from advisor.tui.page import MARGIN, Lines, Page, RowSource
-from advisor.tui.ui_state import GoBack, GoOn, StageAsked, UiState
+from advisor.tui.ui_state import GoBack, GoOn, StageAsked, UiState, nothing_given
 from advisor.tui.ui_text import Row, ascii_only, paragraph, plain, rows
 
 if TYPE_CHECKING:
@@ -102,6 +102,9 @@ class BaseScreen(Screen[None]):
     NEEDS_STATE: ClassVar[bool] = True
     """It can show nothing before a session is open, nor while another is being opened."""
 
+    NEEDS_RUN: ClassVar[bool] = False
+    """It can show nothing, either, where neither a script nor a log was given."""
+
     def __init__(self, ui: UiState) -> None:
         super().__init__()
         self.ui = ui
@@ -118,6 +121,8 @@ class BaseScreen(Screen[None]):
     @classmethod
     def can_show(cls, ui: UiState) -> bool:
         """Whether it has anything to show just now."""
+        if cls.NEEDS_RUN and (ui.state is None or nothing_given(ui.state)):
+            return False
         return not cls.NEEDS_STATE or ui.state is not None
 
     @classmethod

@@ -43,8 +43,11 @@ class Offers(Struct, frozen=True):
     """Keeps pasted text as a file. Raises OSError."""
 
 
-SessionKeeper = Callable[["State", Mapping[str, bool], str, int, Mapping[str, "ChosenSet"]], None]
-"""Keeps the session: state, steps switched by hand, stage, question, named sets. Raises OSError."""
+SessionKeeper = Callable[["State", Mapping[str, bool], str, int, Mapping[str, "ChosenSet"]], bool]
+"""Keeps the session: state, steps switched by hand, stage, question, named sets; returns whether it is one to be kept.
+
+Raises OSError.
+"""
 
 
 class UiState(Struct):
@@ -121,6 +124,11 @@ class UiState(Struct):
         """The state, on screens that exist only once there is one."""
         assert self.state is not None
         return self.state
+
+
+def nothing_given(state: State) -> bool:
+    """Neither a script nor a log."""
+    return state.asked.script is None and not state.asked.logs
 
 
 @dataclass(eq=False)
