@@ -53,7 +53,6 @@ SCREENS: dict[str, type[BaseScreen]] = {}
 
 
 OWN_KEYS: dict[int, Binding] = {
-    20: Binding("y", "ticket", "ticket", tooltip="a short summary to send: written to a file and copied"),
     60: Binding("v", "plain", "plain view", tooltip="this screen as plain text in the terminal's own scrollback"),
     90: Binding("q", "leave_by_letter", "quit", tooltip="quit; nothing is written unless you saved", id="quit"),
     99: Binding("ctrl+z", "suspend_process", "to the shell", show=False, tooltip="stop the app; fg brings it back"),

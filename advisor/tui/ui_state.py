@@ -240,10 +240,14 @@ class SaveAsked(Message):
 
 @dataclass(eq=False)
 class Copied(Message):
-    """The user wants `text` in the clipboard; `what` names it in the sentence that says so."""
+    """The user wants `text` in the clipboard; `what` names it in the sentence that says so.
+
+    `name`: how a file of it begins that the user wants in the present folder; "": none.
+    """
 
     text: str
     what: str
+    name: str = ""
 
 
 @dataclass(eq=False)
