@@ -16,11 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 from advisor.commands.inputs import sort_files
 from advisor.config import Config, read_config
+from advisor.language import say
 from advisor.machine.live import Gauges
 from advisor.tui.app import AdvisorApp
+from advisor.tui.breadcrumb import STAGE_TITLES
 from advisor.tui.driver import SessionDriver
 from advisor.tui.terminal import draws_signs, takes_mouse, theme_of
-from advisor.tui.ui_state import Offers, SessionKeeper
+from advisor.tui.ui_state import Offers, SessionKeeper, nothing_given
 
 if TYPE_CHECKING:
     from advisor.crash.evidence import Crash
@@ -56,6 +58,8 @@ def run(parsed: argparse.Namespace) -> int:
         from advisor.tui.save_view import last_words
 
         print(last_words(saved))
+    elif app.kept and not app.return_code:
+        print(say("left at {stage}; rl-oom-advisor --resume returns there", stage=STAGE_TITLES[app.ui.stage]))
     return app.return_code or 0
 
 
@@ -144,22 +148,23 @@ def _written(parsed: argparse.Namespace) -> SavedFix | None:
 
 
 def _keeper() -> SessionKeeper:
-    """Keeps the session of this process in one file. The demo and a session without files are not worth keeping."""
+    """Keeps the session of this process in one file; one without files is not worth keeping."""
     places: list[Path] = []
 
     def keep(
         state: State, switched: Mapping[str, bool], stage: str, question: int, sets: Mapping[str, ChosenSet]
-    ) -> None:
+    ) -> bool:
         from advisor import session_store
         from advisor.session import chosen_set
 
-        if (state.asked.script is None and not state.asked.logs) or any(str(log) == "-" for log in state.asked.logs):
-            return
+        if nothing_given(state) or any(str(log) == "-" for log in state.asked.logs):
+            return False
         if not places:
             places.append(session_store.new_file())
         request, numbers = session_store.current_request(state), chosen_set(state).numbers
         saved = session_store.SavedSession(request, switched, stage, question, numbers=numbers, sets=sets)
         session_store.save(places[0], saved)
+        return True
 
     return keep
 

@@ -10,7 +10,7 @@ from advisor.hostile import cells
 from advisor.language import mark
 from advisor.tui.page import Page
 from advisor.tui.question import answer_title, answered_by
-from advisor.tui.screen import Overlay
+from advisor.tui.screen import READABLE, Overlay
 from advisor.tui.ui_state import QuestionAsked
 from advisor.tui.ui_text import Row, cut, line, paragraph, span, spread
 
@@ -35,6 +35,8 @@ class AnswersView(Overlay):
     OPENED_BY = Binding("r", "answers", "answers", show=False, tooltip="every question, its answer and who gave it")
     RANK = 15
     TITLE_WORDS = mark("The answers")
+    NEEDS_RUN = True
+    WIDEST = READABLE
     CLICKED_AGAIN = "change"
     BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "change", "change", tooltip="answer it otherwise")]
 

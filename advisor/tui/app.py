@@ -17,7 +17,7 @@ from textual.theme import Theme
 from textual.worker import WorkerFailed
 
 from advisor.config import THEMES
-from advisor.language import mark, say
+from advisor.language import say
 from advisor.tui.breadcrumb import STAGES
 from advisor.tui.screen import SCREENS, BaseScreen, keys_of_every_screen
 from advisor.tui.stages import StagesApp
@@ -148,8 +148,6 @@ class AdvisorApp(StagesApp):
             screen = SCREENS[str(parameters[0])]
             is_open = any(type(one) is screen for one in self.screen_stack)
             return not types and not is_open and screen.can_show(self.ui)
-        if action == "ticket":
-            return not types and self.ui.state is not None
         return not types or action not in ("leave_by_letter", "plain")
 
     def action_look(self, name: str) -> None:
@@ -169,16 +167,9 @@ class AdvisorApp(StagesApp):
         """End. Textual would print the stack with every variable over the user's terminal first."""
         self._close_messages_no_wait()
 
-    def action_ticket(self) -> None:
-        """Write the ticket and copy it."""
-        from advisor.report.ticket import ticket
-
-        self.ui.note = copied(self.to_clipboard, ticket(self.ui.known), mark("the ticket"), "oom-report")
-        self._reload()
-
     @on(Copied)
     def _copy(self, message: Copied) -> None:
-        self.ui.note = copied(self.to_clipboard, message.text, message.what, "")
+        self.ui.note = copied(self.to_clipboard, message.text, message.what, message.name)
         self._reload()
 
     def to_clipboard(self, text: str) -> None:

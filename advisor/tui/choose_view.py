@@ -24,7 +24,7 @@ from advisor.tui.files_view import FilesView
 from advisor.tui.page import Page
 from advisor.tui.paste_view import PasteView
 from advisor.tui.proof import headline
-from advisor.tui.screen import StageScreen
+from advisor.tui.screen import READABLE, StageScreen
 from advisor.tui.ui_state import DemoAsked, FilesAsked, MachineAsked, UiState
 from advisor.tui.ui_text import BLANK, Row, cut_left, heading, line, paragraph, span, spread
 from advisor.units import show_bytes
@@ -103,6 +103,7 @@ def _logs(recent: Recent, now: float, width: int, endings: Mapping[Path, str]) -
         out += [
             heading(say("Ray's newest session on this machine")),
             Row(spread(line(str(recent.ray.path)), line(span(right, "dim")), width - 2), "ray"),
+            *_ending(recent.ray, endings, width, "ray"),
         ]
     return out
 
@@ -119,6 +120,7 @@ class ChooseScreen(StageScreen):
 
     STAGE = "choose"
     TITLE_WORDS = mark("Which run died?")
+    WIDEST = READABLE
     CLICKED_AGAIN = "go_on"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "go_on", "open", tooltip="read the marked run"),
@@ -165,7 +167,7 @@ class ChooseScreen(StageScreen):
         recent = offers.recent()
         self.post_message(self.Looked(recent))
         logs = [run.log for run in recent.runs if run.log is not None]
-        for log in (*logs, *recent.logs):
+        for log in (*logs, *recent.logs, *([recent.ray] if recent.ray is not None else [])):
             if offers.ending is None or worker.is_cancelled:
                 return
             with suppress(*expected_trouble()):  # what cannot be read says so when it is chosen
@@ -207,6 +209,9 @@ class ChooseScreen(StageScreen):
             return offers.pasted is not None
         if action == "forget":
             return self._chosen
+        if action == "go_on":
+            found = self._recent
+            return self._chosen or (found is not None and bool(found.runs or found.logs or found.ray))
         return True
 
     def action_go_on(self) -> None:

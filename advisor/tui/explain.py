@@ -15,7 +15,7 @@ from advisor.plan.plan import PlanStep, grouped
 from advisor.report.explain_report import UnknownIdError, explain_report
 from advisor.tui.facts import briefly
 from advisor.tui.memory_bars import phases_of
-from advisor.tui.screen import Overlay
+from advisor.tui.screen import READABLE, Overlay
 from advisor.tui.ui_state import UiState
 from advisor.tui.ui_text import (
     BLANK,
@@ -240,6 +240,8 @@ class WhyNot(Overlay):
     OPENED_BY = Binding("w", "why_not", "why not", tooltip="causes that were ruled out, remedies that are not proposed")
     RANK = 10
     TITLE_WORDS = mark("Why not …")
+    NEEDS_RUN = True
+    WIDEST = READABLE
     ENTER_CLOSES = True
 
     def main_rows(self, width: int) -> list[Row]:

@@ -15,7 +15,7 @@ from advisor.language import Sayings, clauses, mark, say
 from advisor.tui.facts import gpu_words
 from advisor.tui.gauges_view import SHM
 from advisor.tui.keys import Hint
-from advisor.tui.machine_view import SOURCE_WORDS, nothing_given, source_of_field
+from advisor.tui.machine_view import SOURCE_WORDS, source_of_field
 from advisor.tui.memory_bars import fit_words
 from advisor.tui.page import Page
 from advisor.tui.plan_rows import after_answer
@@ -136,10 +136,12 @@ class GivenView(Overlay):
         super().__init__(ui)
         self._written: dict[str, str] = {}
 
+    NEEDS_RUN = True
+
     @classmethod
     def can_show(cls, ui: UiState) -> bool:
         """Not before all is read: what is said meanwhile would be lost."""
-        return ui.state is not None and not ui.state.crash.preliminary and not nothing_given(ui.state)
+        return super().can_show(ui) and not ui.known.crash.preliminary
 
     def panes(self) -> Iterable[Widget]:
         """The facts; what else the sums assume; the field that Enter opens."""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from textual.binding import Binding
+from textual.widget import Widget
 
 from advisor.language import Sayings, mark, say
 from advisor.memory.cells import OWNERS, TITLES
@@ -25,20 +28,18 @@ _LABEL = 16
 """Columns of keys, and of the words that are explained."""
 
 
-def help_rows(title: str, own: list[Hint], moving: list[Hint], everywhere: list[Hint], width: int) -> list[Row]:
-    """Keys, then signs."""
-    out = paragraph(title, width, tone="strong")
-    for head, group in (
-        (say("Keys of this screen"), own),
-        (say("Moving"), moving),
-        (say("Keys everywhere"), everywhere),
-    ):
-        if group:
-            out += [BLANK, heading(head)]
-            for hint in group:
-                name = f" [{hint.name}]" if hint.name else ""
-                out += labelled(f"  {hint.keys}", f"{hint.explained}{name}", width, _LABEL)
-    out += [BLANK, heading(say("How a number is known"))]
+def keys_rows(head: str, group: list[Hint], width: int) -> list[Row]:
+    """Keys under a heading; nothing where there are none."""
+    out = [BLANK, heading(head)] if group else []
+    for hint in group:
+        name = f" [{hint.name}]" if hint.name else ""
+        out += labelled(f"  {hint.keys}", f"{hint.explained}{name}", width, _LABEL)
+    return out
+
+
+def signs_rows(width: int) -> list[Row]:
+    """What words and letters mean."""
+    out = [BLANK, heading(say("How a number is known"))]
     for basis in _BASES:
         out += labelled(f"  {BASIS_TITLES[basis]}", _BASES[basis], width, _LABEL)
     letters = dict.fromkeys(
@@ -58,8 +59,20 @@ class HelpView(Overlay):
     TITLE_WORDS = mark("Help")
     ENTER_CLOSES = True
 
+    def panes(self) -> Iterable[Widget]:
+        """The keys of the screen; beside them, where there is room, those of every screen and the signs."""
+        yield self.page(self.main_rows, "main")
+        yield self.page(self.side_rows, "second")
+
     def main_rows(self, width: int) -> list[Row]:
-        """Keys and signs."""
+        """Keys, and all else where nothing stands beside them."""
         about, keymap = self.underneath, self.ui.keymap
-        everywhere = hints(keys_of_every_screen(), keymap)
-        return help_rows(say(about.TITLE_WORDS), about.own_hints(), hints(Page.BINDINGS, keymap), everywhere, width)
+        out = paragraph(say(about.TITLE_WORDS), width, tone="strong")
+        out += keys_rows(say("Keys of this screen"), about.own_hints(), width)
+        out += keys_rows(say("Moving"), hints(Page.BINDINGS, keymap), width)
+        return out if self.columns > 1 else [*out, *self.side_rows(width)]
+
+    def side_rows(self, width: int) -> list[Row]:
+        """Keys of every screen, and signs."""
+        everywhere = hints(keys_of_every_screen(), self.ui.keymap)
+        return [*keys_rows(say("Keys everywhere"), everywhere, width), *signs_rows(width)]

@@ -14,7 +14,7 @@ from advisor.run.run import Knob, Run
 from advisor.tui.facts import gpu_words, where
 from advisor.tui.gauges_view import SHM
 from advisor.tui.screen import BACK, StageScreen
-from advisor.tui.ui_state import DemoAsked
+from advisor.tui.ui_state import DemoAsked, nothing_given
 from advisor.tui.ui_text import (
     BLANK,
     BOX,
@@ -99,11 +99,6 @@ def machine_rows(machine: Machine, width: int) -> list[Row]:
     for problem in machine.problems:
         out += labelled("", problem, width, 16, "warn")
     return out
-
-
-def nothing_given(state: State) -> bool:
-    """Neither a script nor a log."""
-    return state.asked.script is None and not state.asked.logs
 
 
 def start_rows(demo: bool, width: int) -> list[Row]:

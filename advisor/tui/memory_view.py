@@ -64,6 +64,7 @@ class MemoryView(Overlay):
     """All phases; Enter opens the arithmetic of the marked one."""
 
     TITLE_WORDS = mark("Memory, phase by phase")
+    NEEDS_RUN = True
     CLICKED_AGAIN = "arithmetic"
     OPENED_BY = Binding("m", "memory", "memory", tooltip="who holds how much in every phase, before and after")
     RANK = 40

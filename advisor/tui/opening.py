@@ -73,6 +73,8 @@ class OpeningApp(TonedApp):
         self._turn = asyncio.Lock()
         self._keeping = Lock()
         self._moves = self._last_kept = 0
+        self.kept = False
+        """Whether the session lies on the disk as it was left."""
         self.resume: tuple[Stage, int] | None = None
         """Stage and question to open at instead of the first screen."""
         self.trouble = ""

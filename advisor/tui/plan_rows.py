@@ -104,8 +104,8 @@ def column_titles(width: int) -> Row:
     """The head of the table of steps."""
     room = _name_width(width - POINTER)
     if room < NARROW:
-        return Row(line(span("      " + say("change; results, saves, basis"), "title")))
-    columns = f"{pad(say('change'), room)} {pad(say('results'), _RESULTS)} {pad_left(say('saves'), _SAVES)}"
+        return Row(line(span("      " + say("change; results, memory, basis"), "title")))
+    columns = f"{pad(say('change'), room)} {pad(say('results'), _RESULTS)} {pad_left(say('memory'), _SAVES)}"
     head = f"      {columns}  {say('basis')}"
     return Row(line(span(head, "title")))
 
@@ -196,6 +196,17 @@ def _step(
     told = [(step.title, "strong"), *told] if own_key else told
     for text, tone in told if in_full else ():
         out += [Row(row.line, step.id) for row in paragraph(text, width, 6, tone)] if text else []
+    return out
+
+
+def chosen_rows(step: PlanStep, width: int) -> list[Row]:
+    """What a step changes, a line each: key, old and new value; its title where it changes no key."""
+    if not step.changes:
+        return rows(line("  ", cut(step.title, width - 2)))
+    out = []
+    for change in step.changes:
+        words = change_words(change)
+        out += rows(line("  ", cut_left(change.key, max(8, width - cells(words) - 4)), "  ", span(words, "strong")))
     return out
 
 

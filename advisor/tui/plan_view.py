@@ -80,7 +80,8 @@ class PlanScreen(StageScreen):
 
     def panes(self) -> Iterable[Widget]:
         """Steps; the marked step explained beside them; bars below."""
-        yield self.page(self.main_rows, "main", self.ui.cursors.get("plan"))
+        chosen = next((step.id for step in self.state.plan.selected()), None)
+        yield self.page(self.main_rows, "main", self.ui.cursors.get("plan") or chosen)
         yield self.page(self.third_rows, "third")
         yield self.page(self.bar_rows, "second")
 

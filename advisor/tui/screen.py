@@ -27,7 +27,7 @@ from advisor.tui.breadcrumb import Stage, breadcrumb, stage_at
 from advisor.tui.gauge_strip import strip
 from advisor.tui.keys import Hint, hint_at, hints, key_line, named
 from advisor.tui.page import MARGIN, Lines, Page, RowSource
-from advisor.tui.ui_state import GoBack, GoOn, StageAsked, UiState
+from advisor.tui.ui_state import GoBack, GoOn, StageAsked, UiState, nothing_given
 from advisor.tui.ui_text import Row, ascii_only, paragraph, plain, rows
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from advisor.state import State
 
 SMALLEST = (60, 15)
+READABLE = 120
 TWO_PANES, THREE_PANES = 100, 140
 BACK = Binding("escape", "back", "back", tooltip="the screen before")
 
@@ -52,7 +53,6 @@ SCREENS: dict[str, type[BaseScreen]] = {}
 
 
 OWN_KEYS: dict[int, Binding] = {
-    20: Binding("y", "ticket", "ticket", tooltip="a short summary to send: written to a file and copied"),
     60: Binding("v", "plain", "plain view", tooltip="this screen as plain text in the terminal's own scrollback"),
     90: Binding("q", "leave_by_letter", "quit", tooltip="quit; nothing is written unless you saved", id="quit"),
     99: Binding("ctrl+z", "suspend_process", "to the shell", show=False, tooltip="stop the app; fg brings it back"),
@@ -84,6 +84,8 @@ class BaseScreen(Screen[None]):
     AUTO_FOCUS = "#main"
     STACKED: ClassVar[bool] = False
     """Below two panes' width: keep the second pane, under the first."""
+    WIDEST: ClassVar[int] = 0
+    """Columns that its words take at most, where lines that are longer would be hard to read; 0: all there are."""
     TYPES: ClassVar[bool] = False
     """Letters are typed into a field here: they are no keys."""
     STAGE: ClassVar[str] = ""
@@ -98,6 +100,9 @@ class BaseScreen(Screen[None]):
     """The screen that it was opened over by its key."""
     NEEDS_STATE: ClassVar[bool] = True
     """It can show nothing before a session is open, nor while another is being opened."""
+
+    NEEDS_RUN: ClassVar[bool] = False
+    """It can show nothing, either, where neither a script nor a log was given."""
 
     def __init__(self, ui: UiState) -> None:
         super().__init__()
@@ -115,6 +120,8 @@ class BaseScreen(Screen[None]):
     @classmethod
     def can_show(cls, ui: UiState) -> bool:
         """Whether it has anything to show just now."""
+        if cls.NEEDS_RUN and (ui.state is None or nothing_given(ui.state)):
+            return False
         return not cls.NEEDS_STATE or ui.state is not None
 
     @classmethod
@@ -152,6 +159,7 @@ class BaseScreen(Screen[None]):
         """A page of what `source` gives, empty while there is no state to show."""
 
         def built(width: int) -> Sequence[Row]:
+            width = min(width, self.WIDEST or width)
             return source(width) if self.can_show(self.ui) else ()
 
         return Page(built, plain_ascii=self.ui.plain_ascii, id=name, cursor=cursor)

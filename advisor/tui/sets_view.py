@@ -23,7 +23,7 @@ from advisor.tui.keys import Hint
 from advisor.tui.memory_bars import PLACE_WORDS, fit_words, fullness, phases_of
 from advisor.tui.page import POINTER, Page
 from advisor.tui.plan_rows import RESULT_WORDS
-from advisor.tui.screen import Overlay
+from advisor.tui.screen import READABLE, Overlay
 from advisor.tui.ui_state import SetForgotten, SetNamed, SetTaken, UiState
 from advisor.tui.ui_text import (
     BLANK,
@@ -132,6 +132,7 @@ class SetsView(Overlay):
     """Sets of changes: the present one beside the marked one."""
 
     TITLE_WORDS = mark("Sets of changes")
+    WIDEST = READABLE
     CLICKED_AGAIN = "take"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(

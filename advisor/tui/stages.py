@@ -262,14 +262,15 @@ class StagesApp(OpeningApp):
             self._kept(self._moves, keep)
 
     @work(thread=True, group="keep")
-    def _kept(self, move: int, keep: Callable[[], None]) -> None:
+    def _kept(self, move: int, keep: Callable[[], bool]) -> None:
         with self._keeping:  # keys come faster than a slow disk writes: one at a time, and never an older one last
             if move < self._last_kept:
                 return
             self._last_kept = move
             try:
-                keep()
+                self.kept = keep()
             except OSError:
+                self.kept = False
                 self.ui.keeper = None  # nowhere to keep it: the session goes on without
 
     @work(group="turn")

@@ -46,8 +46,11 @@ class Offers(Struct, frozen=True):
     """Gives the fix that was written here and of which nobody has said whether it helped."""
 
 
-SessionKeeper = Callable[["State", Mapping[str, bool], str, int, Mapping[str, "ChosenSet"]], None]
-"""Keeps the session: state, steps switched by hand, stage, question, named sets. Raises OSError."""
+SessionKeeper = Callable[["State", Mapping[str, bool], str, int, Mapping[str, "ChosenSet"]], bool]
+"""Keeps the session: state, steps switched by hand, stage, question, named sets; returns whether it is one to be kept.
+
+Raises OSError.
+"""
 
 
 class UiState(Struct):
@@ -124,6 +127,11 @@ class UiState(Struct):
         """The state, on screens that exist only once there is one."""
         assert self.state is not None
         return self.state
+
+
+def nothing_given(state: State) -> bool:
+    """Neither a script nor a log."""
+    return state.asked.script is None and not state.asked.logs
 
 
 @dataclass(eq=False)
@@ -235,10 +243,14 @@ class SaveAsked(Message):
 
 @dataclass(eq=False)
 class Copied(Message):
-    """The user wants `text` in the clipboard; `what` names it in the sentence that says so."""
+    """The user wants `text` in the clipboard; `what` names it in the sentence that says so.
+
+    `name`: how a file of it begins that the user wants in the present folder; "": none.
+    """
 
     text: str
     what: str
+    name: str = ""
 
 
 @dataclass(eq=False)

@@ -31,6 +31,7 @@ from advisor.tui.facts import (
 from advisor.tui.log_window import LogWindow
 from advisor.tui.memory_bars import first_phase, fit_words, legend, phase_rows
 from advisor.tui.page import Page
+from advisor.tui.plan_rows import chosen_rows
 from advisor.tui.proof import headline, ordered_evidence, proof_rows, titles_of
 from advisor.tui.screen import StageScreen
 from advisor.tui.ui_state import Copied, UiState
@@ -137,13 +138,15 @@ def open_rows(state: State, width: int) -> list[Row]:
 
 
 def then_rows(state: State, width: int) -> list[Row]:
-    """Memory of the phase that died, now and after the plan; nothing where no ledger knows it."""
+    """Memory of the phase that died, now and after the plan, and what is on in it; nothing where no ledger knows it."""
     phase = first_phase(state.plan, state.diagnosis.phase)
     bars = phase_rows(state.plan, phase, width) if phase is not None else []
     if phase is None or not bars:
         return []
     told = rows(line("  ", fit_words(state.plan)))
-    return [heading(say("Memory, now and after the plan")), *bars, *told, *legend(state.plan, [phase], width)]
+    changes = [row for step in state.plan.selected() for row in chosen_rows(step, width)]
+    top = [heading(say("Memory, now and after the plan")), *bars]
+    return [*top, *legend(state.plan, [phase], width), BLANK, heading(say("The plan")), *told, *changes]
 
 
 def around_rows(state: State, evidence: Evidence, window: LogWindow, width: int, room: int) -> list[Row]:

@@ -133,3 +133,27 @@ def test_what_is_said_marked_and_looked_up_is_found() -> None:
 def test_the_catalogues_are_where_the_program_reads_them() -> None:
     assert {Path(name).parent.name for name in catalogues()} == {CHINESE}
     assert len(catalogues()) > 12
+
+
+FIELD_TERMS = {
+    r"\bprompts?\b": ("提示",),
+    r"\bKV cache\b": ("键值缓存",),
+    r"\bswap space\b": ("交换空间",),
+    r"\bmicro[- ]?batch": ("微批",),
+    r"\bgradient checkpointing\b": ("梯度检查站", "检查点技术"),
+    r"\btensor parallel": ("张量平行", "张量切分"),
+    r"\boffload": ("下放", "分流"),
+    r"\bGPU memory\b": ("GPU 内存", "图形内存"),
+    r"\bkill": ("杀掉",),
+}
+"""English → words by which nobody in the field calls it."""
+
+
+@pytest.mark.parametrize(("english", "strange"), FIELD_TERMS.items())
+def test_chinese_has_the_terms_of_the_field(english: str, strange: tuple[str, ...]) -> None:
+    nothing(
+        f"{name}: {word} in {chinese!r}"
+        for name, text, chinese in pairs()
+        for word in strange
+        if word in chinese and re.search(english, text, re.IGNORECASE)
+    )

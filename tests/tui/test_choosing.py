@@ -189,3 +189,14 @@ async def test_every_key_there_is_safe(folder: Path) -> None:
                 for each in (*way, key):
                     await hit(pilot, each)
                 assert pilot.app.is_running
+
+
+async def test_an_empty_folder_offers_no_key_that_does_nothing(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    async with opened(driver=nothing(), offers=Choosing(tmp_path / "empty").offers(), size=(120, 40)) as pilot:
+        keys = screen_text(pilot.app).splitlines()[-1]
+        assert "f files" in keys
+        for dead in ("open", "why not", "answers", "memory", "ticket", "facts"):
+            assert dead not in keys
+        await press(pilot, "enter", "w", "m", "r", "y", "i")
+        assert isinstance(pilot.app.screen, ChooseScreen)

@@ -36,6 +36,7 @@ WAYS: dict[str, tuple[Stage, list[str]]] = {
     "MemoryView": ("plan", ["m"]),
     "CaseView": ("plan", ["d"]),
     "SetsView": ("plan", ["s"]),
+    "TicketView": ("crash", ["y"]),
     "Palette": ("crash", [":"]),
 }
 """Screen → the stage it is reached from, and by which keys. What was saved once is there to be overwritten then."""

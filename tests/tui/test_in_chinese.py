@@ -170,7 +170,7 @@ def test_the_columns_of_the_plan_stand_under_their_titles() -> None:
         column_of(titles, "训练结果") - POINTER
     }
     ends = {column_of(head, "主机") + cells("主机") for head in heads if "主机" in plain(head)}
-    assert ends == {column_of(titles, "节省") + cells("节省") - POINTER}
+    assert ends == {column_of(titles, "显存/内存") + cells("显存/内存") - POINTER}
 
 
 @pytest.mark.parametrize("width", WIDTHS)

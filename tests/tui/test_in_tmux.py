@@ -140,3 +140,13 @@ def test_a_dumb_terminal_gets_the_report_as_text(terminal: Terminal) -> None:
     terminal.start(f"{COMMAND} | head -3")
     assert "Host RAM ran out during the actor update." in terminal.until("ended 0")
     assert os.fspath(terminal.folder / "state" / "rl-oom-advisor") not in terminal.shown()
+
+
+@pytest.mark.parametrize("terminal", ["xterm-256color"], indirect=True)
+def test_quitting_says_how_to_return(terminal: Terminal) -> None:
+    terminal.start(COMMAND)
+    terminal.until(VERDICT)
+    terminal.keys("Enter")
+    terminal.until("space toggle")
+    terminal.keys("q")
+    assert "left at Plan; rl-oom-advisor --resume returns there" in terminal.until("ended 0")

@@ -1,0 +1,51 @@
+"""Shows the ticket before anything leaves the app: Enter copies it, s writes it to a file."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual.binding import Binding, BindingType
+
+from advisor.language import mark, say
+from advisor.tui.screen import Overlay
+from advisor.tui.ui_state import Copied
+from advisor.tui.ui_text import BLANK, Row, line, paragraph, rows, span
+
+_ABOUT = mark("What a colleague or an issue needs; people, hosts and folders are left out. Read it before you send it.")
+
+
+class TicketView(Overlay):
+    """The ticket, word for word."""
+
+    OPENED_BY = Binding("y", "ticket", "ticket", tooltip="a short summary to send, to be read first")
+    RANK = 20
+    TITLE_WORDS = mark("The ticket")
+    NEEDS_RUN = True
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "copy", "copy", tooltip="copy it"),
+        Binding("s", "save", "save", tooltip="write it to a file in the present folder, and copy it"),
+    ]
+
+    def main_rows(self, width: int) -> list[Row]:
+        """What it is, then its lines as they are."""
+        lines = [line(span(text)) for text in self._text.splitlines()]
+        return [*paragraph(say(_ABOUT), width, tone="dim"), BLANK, *rows(*lines)]
+
+    @property
+    def _text(self) -> str:
+        from advisor.report.ticket import ticket
+
+        return ticket(self.state)
+
+    def _send(self, name: str) -> None:
+        text = self._text
+        self.dismiss()
+        self.app.post_message(Copied(text, mark("the ticket"), name))
+
+    def action_copy(self) -> None:
+        """To the clipboard."""
+        self._send("")
+
+    def action_save(self) -> None:
+        """To a file, too."""
+        self._send("oom-report")
