@@ -6,7 +6,7 @@ import json
 import os
 import shlex
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -108,22 +108,22 @@ def _after(
     if ended.folder is None:
         return NoRetry(No.NO_RECORD)
     _keep(attempt, ended.folder)
-    if attempt.chosen is not None:
-        with suppress(OSError):
-            _keep_what_worked(attempt.chosen, ended.folder, ended.status, died[-1].step, tell)
     if ended.status == 0:
+        _keep_what_worked(attempt, ended, died, None, tell)
         return None
     try:
         end = read_record(ended.folder).end or {}
     except (RecordError, OSError) as error:
         return NoRetry(No.NO_RECORD, str(error))
     if ended.was_sent_away or "sent" in end or end.get("code") == _INTERRUPTED:
+        _keep_what_worked(attempt, ended, died, None, tell)
         return NoRetry(No.STOPPED)
     notifier.send("death", record=str(ended.folder), end=end)
     finished = Finished(ended.status, record=ended.folder, script=script_of([*attempt.asked.argv], ended.folder))
     state = opened(finished, attempt.asked.knowledge)
     if state is None:
         return NoRetry(No.NOT_PROVEN)
+    _keep_what_worked(attempt, ended, died, state, tell)
     died.append(_died(attempt, state))
     told = {"verdict": state.crash.verdict, "cause": state.diagnosis.cause, "title": state.diagnosis.title}
     add_told(ended.folder, verdict=state.crash.verdict, memory=state.diagnosis.memory, phase=died[-1].phase)
@@ -178,21 +178,28 @@ def _next(attempt: Attempt, chosen: Retry, record: Path, notifier: Notifier, tel
     return Attempt(attempt.number + 1, asked, chosen.changes, lines, record, from_step, chosen)
 
 
-def _keep_what_worked(chosen: Retry, record: Path, status: int | None, died_at: int, tell: Tell) -> None:
-    """A retry that got past the step where its ancestor died is a confirmed case of this site, unless memory grows.
+def _keep_what_worked(
+    attempt: Attempt, ended: WatchResult, died: Sequence[RunDeath], now: State | None, tell: Tell
+) -> None:
+    """A retry that got past the step where its ancestor died is a confirmed case of this site.
 
-    Raises OSError.
+    Not so where memory grows, or the same memory ran out again (`now`: the new death): that only bought steps. Best
+    effort: what cannot be read or written costs the case.
     """
-    measured = measured_in(record)
-    came_to = measured.last_step
-    if measured.grown or not (status == 0 or (came_to is not None and came_to > died_at)):
+    chosen, record = attempt.chosen, ended.folder
+    if chosen is None or record is None or (now is not None and now.diagnosis.memory == chosen.state.diagnosis.memory):
         return
-    proof = Proof("a retry that got past the step where the run had died", died_at, came_to, time.time())
-    case = local_case(chosen.state, chosen.state.plan.selected(), proof)
-    (record / CASE).write_text(case_yaml(case), encoding="utf-8")
-    file = keep_case(case)
-    if file is not None:
-        tell(say("it worked here: kept as a case of this site in {file}", file=clean_line(str(file))))
+    with suppress(RecordError, OSError):
+        measured = measured_in(record)
+        came_to, died_at = measured.last_step, died[-1].step
+        if measured.grown or not (ended.status == 0 or (came_to is not None and came_to > died_at)):
+            return
+        proof = Proof("a retry that got past the step where the run had died", died_at, came_to, time.time())
+        case = local_case(chosen.state, chosen.state.plan.selected(), proof)
+        (record / CASE).write_text(case_yaml(case), encoding="utf-8")
+        file = keep_case(case)
+        if file is not None:
+            tell(say("it worked here: kept as a case of this site in {file}", file=clean_line(str(file))))
 
 
 def _planned(state: State) -> dict[str, Any] | None:
