@@ -25,9 +25,10 @@ from advisor.run.resume import cost_of_a_death, resumption_of
 from advisor.saving import only_rewrite, save
 from advisor.script.document import EditRefused
 from advisor.session import SessionRequest, State, open_session
+from advisor.units import show_bytes
 from advisor.watch.events import Notifier
 from advisor.watch.launcher import WatchResult, watch
-from advisor.watch.leftovers import adopt_orphans, wait_for_leftovers
+from advisor.watch.leftovers import adopt_orphans, others_on_cards, wait_for_leftovers
 from advisor.watch.listing import add_told
 from advisor.watch.measured import measured_in
 from advisor.watch.record_files import ATTEMPT, CASE, COMMAND
@@ -39,6 +40,8 @@ Tell = Callable[[str], None]
 _LIMIT, _GRACE = 60.0, 10.0
 """Seconds that what a dead run left has to end by itself, and once it is told to."""
 _MOST_COPIES = 1000
+_NAMED = 4
+"""Processes of others that are named, those that hold most."""
 _INTERRUPTED = 130
 """The shell's code of a command that Ctrl-C ended."""
 
@@ -112,9 +115,10 @@ def _after(
         _keep_what_worked(attempt, ended, died, None, tell)
         return None
     try:
-        end = read_record(ended.folder).end or {}
+        recording = read_record(ended.folder)
     except (RecordError, OSError) as error:
         return NoRetry(No.NO_RECORD, str(error))
+    end = recording.end or {}
     if ended.was_sent_away or "sent" in end or end.get("code") == _INTERRUPTED:
         _keep_what_worked(attempt, ended, died, None, tell)
         return NoRetry(No.STOPPED)
@@ -137,6 +141,8 @@ def _after(
         tell(say("left alone, as Ray's own: {processes}", processes=listed(rays)))
     if left:
         return NoRetry(No.STILL_THERE, listed(left))
+    if others := [f"{clean_line(name)} ({show_bytes(size)})" for name, size in others_on_cards(recording)]:
+        tell(say("others hold memory of the cards, and are left alone: {processes}", processes=listed(others[:_NAMED])))
     return _next(attempt, chosen, ended.folder, notifier, tell)
 
 
