@@ -78,9 +78,9 @@ def _reap(but: Collection[int]) -> None:
 def others_on_cards(recording: Recording) -> list[tuple[str, int]]:
     """Role and bytes of the processes that still held memory of a card when a record ended and are none of ours."""
     own = set(tree_of(os.getpid()))
-    held: dict[tuple[str, int], int] = {}
+    held: dict[int, int] = {}
     for one in recording.of_kind("gpu_process"):
         pid, size = one.gauge.pid, one.sizes[-1] if one.sizes else -1
         if pid is not None and size > 0 and pid not in own and _lives(pid):
-            held[one.gauge.name, pid] = held.get((one.gauge.name, pid), 0) + size
-    return [(name, size) for (name, _), size in sorted(held.items(), key=lambda item: -item[1])]
+            held[pid] = held.get(pid, 0) + size
+    return [(role_of(pid), size) for pid, size in sorted(held.items(), key=lambda item: -item[1])]

@@ -13,6 +13,7 @@ import pytest
 from advisor.units import GIB
 from advisor.watch.gauges import Gauge
 from advisor.watch.leftovers import others_on_cards
+from advisor.watch.process_tree import role_of
 from advisor.watch.record import Record
 from advisor.watch.recording import read_record
 
@@ -57,9 +58,9 @@ def test_strangers_on_the_cards_are_named_by_what_they_hold(tmp_path: Path) -> N
     dead = 2**22 + 7  # above the kernel's greatest process id
     columns = {
         pid: [record.column(Gauge("gpu_process", name, None, pid, card)) for card in (0, 1)]
-        for pid, name in ((1, "VLLM::EngineCore"), (os.getpid(), "ours"), (dead, "gone"))
+        for pid, name in ((1, "another process"), (os.getpid(), "ours"), (dead, "gone"))
     }
     record.sample(1, {column: GIB for two in columns.values() for column in two})
     record.flush(1)
     record.close()
-    assert others_on_cards(read_record(tmp_path / "record")) == [("VLLM::EngineCore", 2 * GIB)]
+    assert others_on_cards(read_record(tmp_path / "record")) == [(role_of(1), 2 * GIB)]
