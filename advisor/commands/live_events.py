@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,12 +29,14 @@ class LiveEvents:
         self._notifier.send("alert", gauge=gauge, share=round(share, 4))
 
     def look(self, record: Path) -> None:
-        """Send what is new. Raises RecordError, OSError."""
+        """Send what is new; a record that cannot be read costs the events."""
         from advisor.watch.measured import measured_in
+        from advisor.watch.recording import RecordError
 
-        measured = measured_in(record)
-        self._send_peaks(measured)
-        self._send_forecast(measured)
+        with suppress(RecordError, OSError):
+            measured = measured_in(record)
+            self._send_peaks(measured)
+            self._send_forecast(measured)
 
     def _send_peaks(self, measured: Measured) -> None:
         risen = [one for one in measured.peaks if one.bytes > _HIGHER * self._peaks.get((one.place, one.phase), 0)]

@@ -6,7 +6,7 @@ import json
 import os
 import shlex
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,9 +25,10 @@ from advisor.run.resume import cost_of_a_death, resumption_of
 from advisor.saving import only_rewrite, save
 from advisor.script.document import EditRefused
 from advisor.session import SessionRequest, State, open_session
+from advisor.units import show_bytes
 from advisor.watch.events import Notifier
 from advisor.watch.launcher import WatchResult, watch
-from advisor.watch.leftovers import adopt_orphans, wait_for_leftovers
+from advisor.watch.leftovers import adopt_orphans, others_on_cards, wait_for_leftovers
 from advisor.watch.listing import add_told
 from advisor.watch.measured import measured_in
 from advisor.watch.record_files import ATTEMPT, CASE, COMMAND, write_private
@@ -39,6 +40,8 @@ Tell = Callable[[str], None]
 _LIMIT, _GRACE = 60.0, 10.0
 """Seconds that what a dead run left has to end by itself, and once it is told to."""
 _MOST_COPIES = 1000
+_NAMED = 4
+"""Processes of others that are named, those that hold most."""
 _INTERRUPTED = 130
 """The shell's code of a command that Ctrl-C ended."""
 
@@ -108,22 +111,23 @@ def _after(
     if ended.folder is None:
         return NoRetry(No.NO_RECORD)
     _keep(attempt, ended.folder)
-    if attempt.chosen is not None:
-        with suppress(OSError):
-            _keep_what_worked(attempt.chosen, ended.folder, ended.status, died[-1].step, tell)
     if ended.status == 0:
+        _keep_what_worked(attempt, ended, died, None, tell)
         return None
     try:
-        end = read_record(ended.folder).end or {}
+        recording = read_record(ended.folder)
     except (RecordError, OSError) as error:
         return NoRetry(No.NO_RECORD, str(error))
+    end = recording.end or {}
     if ended.was_sent_away or "sent" in end or end.get("code") == _INTERRUPTED:
+        _keep_what_worked(attempt, ended, died, None, tell)
         return NoRetry(No.STOPPED)
     notifier.send("death", record=str(ended.folder), end=end)
     finished = Finished(ended.status, record=ended.folder, script=script_of([*attempt.asked.argv], ended.folder))
     state = opened(finished, attempt.asked.knowledge)
     if state is None:
         return NoRetry(No.NOT_PROVEN)
+    _keep_what_worked(attempt, ended, died, state, tell)
     died.append(_died(attempt, state))
     told = {"verdict": state.crash.verdict, "cause": state.diagnosis.cause, "title": state.diagnosis.title}
     add_told(ended.folder, verdict=state.crash.verdict, memory=state.diagnosis.memory, phase=died[-1].phase)
@@ -137,6 +141,8 @@ def _after(
         tell(say("left alone, as Ray's own: {processes}", processes=listed(rays)))
     if left:
         return NoRetry(No.STILL_THERE, listed(left))
+    if others := [f"{clean_line(name)} ({show_bytes(size)})" for name, size in others_on_cards(recording)]:
+        tell(say("others hold memory of the cards, and are left alone: {processes}", processes=listed(others[:_NAMED])))
     return _next(attempt, chosen, ended.folder, notifier, tell)
 
 
@@ -178,21 +184,28 @@ def _next(attempt: Attempt, chosen: Retry, record: Path, notifier: Notifier, tel
     return Attempt(attempt.number + 1, asked, chosen.changes, lines, record, from_step, chosen)
 
 
-def _keep_what_worked(chosen: Retry, record: Path, status: int | None, died_at: int, tell: Tell) -> None:
-    """A retry that got past the step where its ancestor died is a confirmed case of this site, unless memory grows.
+def _keep_what_worked(
+    attempt: Attempt, ended: WatchResult, died: Sequence[RunDeath], now: State | None, tell: Tell
+) -> None:
+    """A retry that got past the step where its ancestor died is a confirmed case of this site.
 
-    Raises OSError.
+    Not so where memory grows, or the same memory ran out again (`now`: the new death): that only bought steps. Best
+    effort: what cannot be read or written costs the case.
     """
-    measured = measured_in(record)
-    came_to = measured.last_step
-    if measured.grown or not (status == 0 or (came_to is not None and came_to > died_at)):
+    chosen, record = attempt.chosen, ended.folder
+    if chosen is None or record is None or (now is not None and now.diagnosis.memory == chosen.state.diagnosis.memory):
         return
-    proof = Proof("a retry that got past the step where the run had died", died_at, came_to, time.time())
-    case = local_case(chosen.state, chosen.state.plan.selected(), proof)
-    write_private(record / CASE, case_yaml(case).encode())
-    file = keep_case(case)
-    if file is not None:
-        tell(say("it worked here: kept as a case of this site in {file}", file=clean_line(str(file))))
+    with suppress(RecordError, OSError):
+        measured = measured_in(record)
+        came_to, died_at = measured.last_step, died[-1].step
+        if measured.grown or not (ended.status == 0 or (came_to is not None and came_to > died_at)):
+            return
+        proof = Proof("a retry that got past the step where the run had died", died_at, came_to, time.time())
+        case = local_case(chosen.state, chosen.state.plan.selected(), proof)
+        write_private(record / CASE, case_yaml(case).encode())
+        file = keep_case(case)
+        if file is not None:
+            tell(say("it worked here: kept as a case of this site in {file}", file=clean_line(str(file))))
 
 
 def _planned(state: State) -> dict[str, Any] | None:

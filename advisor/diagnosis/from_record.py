@@ -129,6 +129,12 @@ def forecast_sentence(first: Forecast) -> str:
     soon, late = first.steps
     minutes = first.seconds_per_step * soon / 60
     where = PHASE_TITLES[first.phase] if first.phase != "unknown" else say("no phase in particular")
+    told = {"gauge": first.gauge, "phase": where, "soon": f"{soon:.0f}", "late": f"{late:.0f}"}
+    if late >= 1 and minutes < 1:
+        return say(
+            "At this rate {gauge} is full first in {phase}: after {soon} to {late} more steps, in less than a minute.",
+            **told,
+        )
     if late < 1:
         return say("{gauge} was full at the end, and first in {phase}.", gauge=first.gauge, phase=where)
     return say(

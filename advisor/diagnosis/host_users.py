@@ -53,7 +53,7 @@ def host_user_facts(
     if not users or (part is not None and part < FEW) or (cut and (part is None or part < PLENTY)):
         return {}
     top = max(users, key=lambda user: user.used_bytes)
-    because = say("Ray's table of memory users: {command} {size}", command=top.command, size=show_bytes(top.used_bytes))
+    because = say("the log's memory users: {command} {size}", command=top.command, size=show_bytes(top.used_bytes))
     facts = {
         "host.top_user": Fact(top.command, "log", because),
         "host.driver_large": Fact(kind_of(top.command) == "driver", "log", because),
@@ -63,7 +63,7 @@ def host_user_facts(
     most = max(sums, key=lambda kind: sums[kind])
     if sums[most] > MOST * sum(user.used_bytes for user in users):
         told = {"size": show_bytes(sums[most]), "count": len(held[most]), "command": held[most][0].command}
-        because = say("Ray's table of memory users: {size} in {count} × {command}", **told)
+        because = say("the log's memory users: {size} in {count} × {command}", **told)
         facts["host.held_by"] = Fact(most, "log", because)
     if parameters:
         facts.update(_against_states(held["workers"], parameters))

@@ -167,7 +167,7 @@ class Predictor:
 
     def ledger_of(self, run: Run, built: BuiltRun) -> Ledger:
         """The ledger of a run, with what was measured; `built`: what it was bound from."""
-        return _with_ray_wall(self._with_measured(build_ledger(run, self.machine, self.crash)), built)
+        return _with_ray_wall(self._with_measured(build_ledger(run, self.machine, self.crash)), built, self.crash)
 
     def built(
         self, overrides: Overrides | None = None, fixed: bool = False, knobs: Mapping[str, Knob] | None = None
@@ -266,9 +266,23 @@ def _question(overrides: Overrides | None, fixed: bool, knobs: Mapping[str, Knob
     return frozenset((overrides or {}).items()), fixed, told
 
 
-def _with_ray_wall(ledger: Ledger, built: BuiltRun) -> Ledger:
-    """Where Ray runs the job, its threshold is the wall, not the end of the RAM."""
-    if ledger.host_limit is None or not built.natives.carriers("host.ray_memory_threshold"):
+def _with_ray_wall(ledger: Ledger, built: BuiltRun, crash: Crash) -> Ledger:
+    """Where Ray runs the job, its threshold is the wall, not the end of the RAM; the one that it printed, before a
+    change sets another."""
+    printed = _printed_threshold(crash)
+    if ledger.host_limit is None or not (printed or built.natives.carriers("host.ray_memory_threshold")):
         return ledger
-    threshold = built.run.number("host.ray_memory_threshold") or RAY_THRESHOLD
+    threshold = built.run.number("host.ray_memory_threshold") or printed or RAY_THRESHOLD
     return replace(ledger, host_limit=int(ledger.host_limit * threshold))
+
+
+def _printed_threshold(crash: Crash) -> float | None:
+    """The part of the RAM from which Ray killed, by its message; where that names none, the part in use then, which
+    is no lower."""
+    fields = crash.evidence[0].fields if crash.verdict == "oom" and crash.evidence else {}
+    threshold, in_use = (_part(fields.get(name)) for name in ("threshold", "fraction"))
+    return threshold or (min(in_use, RAY_THRESHOLD) if in_use else None)
+
+
+def _part(printed: object) -> float | None:
+    return float(printed) if isinstance(printed, (int, float)) and 0 < printed <= 1 else None

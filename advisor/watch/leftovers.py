@@ -8,8 +8,12 @@ import signal
 import time
 from collections.abc import Callable, Collection
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from advisor.watch.process_tree import role_of, stat_fields, tree_of
+
+if TYPE_CHECKING:
+    from advisor.watch.recording import Recording
 
 _SUBREAPER = 36
 """PR_SET_CHILD_SUBREAPER of prctl(2)."""
@@ -69,3 +73,14 @@ def _reap(but: Collection[int]) -> None:
         if pid != os.getpid() and pid not in but and not _lives(pid):
             with suppress(ChildProcessError):
                 os.waitpid(pid, os.WNOHANG)
+
+
+def others_on_cards(recording: Recording) -> list[tuple[str, int]]:
+    """Role and bytes of the processes that still held memory of a card when a record ended and are none of ours."""
+    own = set(tree_of(os.getpid()))
+    held: dict[int, int] = {}
+    for one in recording.of_kind("gpu_process"):
+        pid, size = one.gauge.pid, one.sizes[-1] if one.sizes else -1
+        if pid is not None and size > 0 and pid not in own and _lives(pid):
+            held[pid] = held.get(pid, 0) + size
+    return [(role_of(pid), size) for pid, size in sorted(held.items(), key=lambda item: -item[1])]

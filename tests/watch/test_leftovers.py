@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import pytest
+
+from advisor.units import GIB
+from advisor.watch.gauges import Gauge
+from advisor.watch.leftovers import others_on_cards
+from advisor.watch.process_tree import role_of
+from advisor.watch.record import Record
+from advisor.watch.recording import read_record
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes of Linux")
 _IN_ITS_OWN_PROCESS = """
@@ -42,3 +51,16 @@ def test_a_process_of_somebody_else_is_not_touched() -> None:
     assert other.poll() is None
     other.kill()
     other.wait()
+
+
+def test_strangers_on_the_cards_are_named_by_what_they_hold(tmp_path: Path) -> None:
+    record = Record.create(tmp_path / "record", {"began": 1.7e9, "command": ["bash", "run.sh"]})
+    dead = 2**22 + 7  # above the kernel's greatest process id
+    columns = {
+        pid: [record.column(Gauge("gpu_process", name, None, pid, card)) for card in (0, 1)]
+        for pid, name in ((1, "another process"), (os.getpid(), "ours"), (dead, "gone"))
+    }
+    record.sample(1, {column: GIB for two in columns.values() for column in two})
+    record.flush(1)
+    record.close()
+    assert others_on_cards(read_record(tmp_path / "record")) == [(role_of(1), 2 * GIB)]

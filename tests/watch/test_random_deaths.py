@@ -13,7 +13,8 @@ pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="pr
 
 
 @pytest.mark.parametrize(
-    ("kind", "delay"), [("watcher", 1.0), ("trainer", 1.1), ("script", 1.2), ("checkpoint", 1.3), ("taken", 0.1)]
+    ("kind", "delay"),
+    [("watcher", 1.0), ("trainer", 1.1), ("script", 1.2), ("checkpoint", 1.3), ("taken", 0.1), ("cards", 0.1)],
 )
 def test_what_must_hold_holds_whatever_dies(kind: str, delay: float, tmp_path: Path) -> None:
     assert one_death(kind, delay, tmp_path) == []

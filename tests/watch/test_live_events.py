@@ -1,0 +1,52 @@
+"""While a run lives its record is looked at: peaks that rose, and once what would be full first."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from advisor.commands.live_events import LiveEvents
+from advisor.watch.events import Notifier
+from tests.watch.made_record import made_record
+
+
+def events(folder: Path, leak: float, steps: tuple[int, ...] = (24, 30)) -> tuple[list[dict[str, object]], list[str]]:
+    """What is sent and said when the record is looked at after so many steps."""
+    told, said = folder / "told", list[str]()
+    notifier = Notifier(f"tee -a '{told}'")
+    notifier.attempt = 2
+    live = LiveEvents(notifier, said.append)
+    for count in steps:
+        live.look(made_record(folder / f"record-{count}", steps=count, leak=leak, ends=False))
+        notifier.finish()
+    return [json.loads(line) for line in told.read_text().splitlines()], said
+
+
+def test_what_grows_is_foreseen_once_and_said(tmp_path: Path) -> None:
+    sent, said = events(tmp_path, leak=2.5)
+    foreseen = [one for one in sent if one["event"] == "forecast"]
+    assert len(foreseen) == len(said) == 1
+    assert foreseen[0]["attempt"] == 2
+    assert foreseen[0]["gauge"] == "host RAM"
+    soon, late = foreseen[0]["steps_left"]  # type: ignore[misc]
+    assert 60 < soon < (512 - 260 - 24 * 2.5) / 2.5 < late
+    assert "host RAM is full first in the actor update" in said[0]
+
+
+def test_a_run_that_grows_nowhere_is_told_by_its_peaks_alone(tmp_path: Path) -> None:
+    sent, said = events(tmp_path, leak=0.0)
+    assert not said
+    assert {one["event"] for one in sent} == {"phase_peak"}
+    first = sent[0]["peaks"]
+    assert isinstance(first, list)
+    assert {(peak["place"], peak["phase"]) for peak in first} >= {("gpu", "actor_update"), ("host", "rollout_generate")}
+    assert len(sent) == 1 or len(sent[1]["peaks"]) < len(first)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("text", [None, "", "no record"])
+def test_a_record_that_cannot_be_read_costs_the_events_only(tmp_path: Path, text: str | None) -> None:
+    if text is not None:
+        (tmp_path / "samples.jsonl").write_text(text)
+    LiveEvents(Notifier(None), print).look(tmp_path)
