@@ -117,6 +117,8 @@ def add_machine(parser: argparse.ArgumentParser) -> None:
     about.add_argument("--host-ram", metavar="760GB", help=say("host RAM per node"))
     about.add_argument("--shm", metavar="64GB", help=say("size of /dev/shm"))
     add_list(about, "--lib", "NAME=VERSION", say("version of an installed library; repeatable"))
+    fitted = say("version of a library with which this run still fitted; repeatable")
+    add_list(about, "--was", "NAME=VERSION", fitted)
     about.add_argument("--model", metavar="NAME-or-PATH", help=say("model name, or path of its config.json"))
     about.add_argument(
         "--max-row",

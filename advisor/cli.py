@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import NoReturn
 
 from advisor.arguments import PROGRAM
+from advisor.collector import put_off
 from advisor.commands import COMMANDS, app_parser, command, parser_of
 from advisor.exits import Exit, Refusal
 from advisor.language import AUTO, ENGLISH, LANGUAGES, choose, say, speak
@@ -22,8 +23,8 @@ from advisor.language import AUTO, ENGLISH, LANGUAGES, choose, say, speak
 def console() -> NoReturn:
     """The installed program. Only here, where the process is ours, is the garbage collector told what to expect."""
     name = sys.argv[1] if len(sys.argv) > 1 else ""
-    if name in COMMANDS and name != "watch":  # over before there is much to collect: 30 of 350 ms of a diagnosis
-        gc.set_threshold(500_000, 20, 20)
+    if name != "watch":  # a command is over before there is much to collect; the app collects once its session is open
+        put_off()
     code = main()
     gc.freeze()  # what goes with the process is not looked through at its end: some 45 of 670 ms of a diagnosis
     sys.exit(code)

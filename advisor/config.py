@@ -14,7 +14,14 @@ from advisor.language import AUTO, LANGUAGES, listed, mark, say
 
 PROGRAM = "rl-oom-advisor"
 SWITCHES = {"yes": True, "true": True, "on": True, "1": True, "no": False, "false": False, "off": False, "0": False}
-THEMES = (AUTO, "dark", "light", "terminal")
+THEMES = {
+    "dark": "textual-dark",
+    "light": "textual-light",
+    "contrast": "contrast",
+    "terminal": "ansi-dark",
+    **{name: name for name in ("nord", "gruvbox", "dracula", "solarized-dark", "solarized-light", "catppuccin-mocha")},
+}
+"""Our names of colour themes → Textual's."""
 MOUSE = (AUTO, "on", "off")
 LARGEST_MARGIN, QUICKEST, SLOWEST = 0.9, 0.5, 60.0
 LONGEST_FILE = 1 << 16
@@ -23,7 +30,7 @@ TEMPLATE = mark("""\
 # What rl-oom-advisor does where the command line does not say otherwise.
 # A line that begins with # counts for nothing; remove the # to make it count.
 
-# theme = auto        # auto, dark, light, or terminal (the terminal's own 16 colours)
+# theme = auto        # auto, dark, light, contrast, terminal (the terminal's own 16 colours); `:` in the app shows all
 # ascii = no          # yes: no signs beyond ASCII
 # mouse = auto        # auto (off over SSH), on, off
 # language = auto     # auto (from the locale), en, zh
@@ -134,7 +141,7 @@ def _between(least: float, most: float) -> Callable[[str], float]:
 
 
 _READERS: dict[str, Callable[[str], object]] = {
-    "theme": _one_of(THEMES),
+    "theme": _one_of((AUTO, *THEMES)),
     "ascii": _switch,
     "mouse": _one_of(MOUSE),
     "language": _one_of((AUTO, *LANGUAGES)),

@@ -17,6 +17,8 @@ class Exit(IntEnum):
     """`estimate`: the run needs more than the machine has."""
     NOTHING_FOUND = 4
     """No crash to diagnose."""
+    CANNOT_BE_SAID = 5
+    """`estimate --strict`: whether the run fits cannot be said."""
     INTERRUPTED = 130
 
 

@@ -17,10 +17,15 @@ def knowledge_folder() -> Path:
     return shipped if shipped.is_dir() else package.parent / "knowledge"
 
 
-def own_knowledge() -> Path | None:
-    """The standing folder of the user's configuration whose knowledge stands over ours; None where there is none."""
+def standing_folder() -> Path | None:
+    """Where the user's own knowledge lies, there or not; None where there is no home."""
     root = os.environ.get("XDG_CONFIG_HOME") or (os.path.expanduser("~/.config") if os.environ.get("HOME") else "")
-    standing = Path(root) / "rl-oom-advisor" / "knowledge" if root else None
+    return Path(root) / "rl-oom-advisor" / "knowledge" if root else None
+
+
+def own_knowledge() -> Path | None:
+    """The folder of the user's own knowledge, which stands over ours; None where there is none."""
+    standing = standing_folder()
     return standing if standing is not None and standing.is_dir() else None
 
 

@@ -24,6 +24,7 @@ GivenName = Literal[
     "framework",
     "version",
     "libraries",
+    "was",
     "model",
     "script",
     "launch",
@@ -39,6 +40,7 @@ FORMS: dict[GivenName, str] = {
     "framework": "verl",
     "version": "0.4.1",
     "libraries": "vllm=0.8.5 torch=2.6.0",
+    "was": "trl=0.24.0",
     "model": "Qwen2.5-7B",
     "script": "run.sh",
     "launch": "1",
@@ -60,6 +62,7 @@ def text_of(asked: SessionRequest, name: GivenName) -> str:
         "shm": asked.shm or "",
         "framework": (asked.answers or {}).get("framework", ""),
         "libraries": " ".join(asked.libraries),
+        "was": " ".join(asked.was),
         "model": asked.model or "",
         "script": "" if asked.script is None else str(asked.script),
         "launch": "" if asked.launch is None else str(asked.launch + 1),
@@ -77,8 +80,8 @@ def with_text(asked: SessionRequest, name: GivenName, text: str, package: str = 
     what it names is looked for only when the session is opened.
     """
     text = clean_line(text.strip(), LONGEST)
-    if name == "libraries":
-        return replace(asked, libraries=tuple(text.replace(",", " ").split()))
+    if name in ("libraries", "was"):
+        return replace(asked, **{name: tuple(text.replace(",", " ").split())})
     if name == "version":
         if not package:
             raise ValueError(say("whose version it is, is not known: say the framework first"))

@@ -9,7 +9,7 @@ knowledge. A text that no catalogue has is shown in English.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
@@ -26,6 +26,16 @@ class _Spoken:
     language = ENGLISH
     catalogue: Mapping[str, str] = {}
     unsaid: set[str] = set()
+    renamed: Callable[[str], str] | None = None
+
+
+def rename(renamed: Callable[[str], str] | None) -> None:
+    """Put every text of ours through `renamed` before its fields are filled, from now on; None: leave them alone.
+
+    For names of things that another vendor's software calls otherwise. What stands in a field (a quoted line, a key of
+    the user's) keeps its own words.
+    """
+    _Spoken.renamed = renamed
 
 
 def speak(language: str, catalogue: Mapping[str, str] | None = None) -> None:
@@ -65,6 +75,9 @@ def unsaid() -> frozenset[str]:
 
 def say(text: str, /, **fields: object) -> str:
     """`text` in the language in force, its {fields} filled. Without fields, braces stand for themselves."""
+    if _Spoken.renamed is not None:
+        told = _Spoken.renamed(_translated(text) if _Spoken.catalogue else text)
+        return _filled(told, _Spoken.renamed(text), fields)
     if _Spoken.catalogue:
         return _filled(_translated(text), text, fields)
     return text.format_map(fields) if fields else text

@@ -22,12 +22,12 @@ RAY = Path("/tmp/ray/session_latest/logs")  # noqa: S108 - where Ray keeps the l
 _LAUNCH = re.compile(
     rb"(?:verl|main_ppo|openrlhf|train_ppo_ray|orz|swift\s+rlhf|megatron\s+rlhf|\btrl\b|GRPOTrainer|PPOTrainer|GRPOConfig"
     rb"|agilerl|slime|nemo_rl|areal|roll\.|deepspeed|torchrun|accelerate\s+launch|ray\s+job\s+submit|grpo|ppo|rloo"
-    rb"|reinforce)",
+    rb"|reinforce|llamafactory|axolotl|swift\s+\w+|\btune\s+run|\b(?:sft|dpo|kto|orpo)\b|\btrain\w*\.py|fine_?tun)",
     re.IGNORECASE,
 )
 _STARTS = re.compile(
     rb"^\s*(?:[A-Z_]+=\S+\s+)*(?:exec\s+|nohup\s+|srun\s.*?)?"
-    rb"(?:python3?|torchrun|deepspeed|accelerate|ray\s+job|swift|trl|megatron|uv\s+run|srun)\b"
+    rb"(?:python3?|torchrun|deepspeed|accelerate|ray\s+job|swift|trl|megatron|llamafactory-cli|axolotl|tune|uv\s+run|srun)\b"
     rb"|class\s+\w+\([^)]*(?:Config|Exp)\w*\)|if __name__ ==",
     re.MULTILINE,
 )
@@ -42,7 +42,7 @@ class FoundFile(Struct, frozen=True):
 
 
 class RecentRun(Struct, frozen=True):
-    """A script and the newest log beside it; either may be missing."""
+    """A script and a log beside it; either may be missing."""
 
     script: FoundFile | None
     log: FoundFile | None
@@ -59,7 +59,7 @@ class Recent(Struct, frozen=True):
     folder: Path
     runs: tuple[RecentRun, ...] = ()
     logs: tuple[FoundFile, ...] = ()
-    """Logs that stand beside no script of `runs`."""
+    """Logs beside which no script stands."""
     ray: FoundFile | None = None
 
 
@@ -77,8 +77,11 @@ def recent_in(folder: Path, ray: Path = RAY) -> Recent:
     launching = [one for one in newest[0][: 4 * MOST] if launches(one.path)][:MOST]
     runs = [RecentRun(one, _log_of(one, logs)) for one in launching]
     taken = {run.log.path for run in runs if run.log is not None}
-    left = [one for one in newest[1] if one.path not in taken][:MOST]
-    return Recent(folder, tuple(sorted(runs, key=lambda run: -run.changed)), tuple(left), _seen(ray))
+    others = [RecentRun(_script_of(log, launching), log) for log in newest[1] if log.path not in taken]
+    runs += [run for run in others if run.script is not None]
+    alone = [run.log for run in others if run.script is None and run.log is not None]
+    runs.sort(key=lambda run: -run.changed)
+    return Recent(folder, tuple(runs[: 2 * MOST]), tuple(alone[:MOST]), _seen(ray))
 
 
 def launches(path: Path) -> bool:
@@ -97,6 +100,13 @@ def _log_of(script: FoundFile, logs: list[FoundFile]) -> FoundFile | None:
     near = [log for log in logs if folder == log.path.parent or folder in log.path.parents]
     named = [log for log in near if script.path.stem.lower() in str(log.path.relative_to(folder)).lower()]
     return max(named or near, key=lambda log: log.changed, default=None)
+
+
+def _script_of(log: FoundFile, scripts: list[FoundFile]) -> FoundFile | None:
+    """The newest script in the log's folder or above it; one whose name the log bears comes first."""
+    near = [script for script in scripts if script.path.parent in log.path.parents]
+    named = [one for one in near if one.path.stem.lower() in str(log.path.relative_to(one.path.parent)).lower()]
+    return max(named or near, key=lambda script: script.changed, default=None)
 
 
 def _files(folder: Path) -> Iterator[FoundFile]:

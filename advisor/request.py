@@ -19,16 +19,16 @@ from advisor.machine.measure import measure
 from advisor.machine.ray_session import end_of
 from advisor.plan.patch import values_before
 from advisor.run.agreement import agreement, same_text
+from advisor.run.counted import cards_counted, cards_seen
 from advisor.run.dialect import Recognised, recognise
 from advisor.run.natives import native
 from advisor.run.run import Knob
 from advisor.script.launch import Launch, Script
+from advisor.script.printed import printed_launch
 from advisor.script.reader import follow_module
 from advisor.units import show_bytes
 from advisor.watch.ray_logs import ends_in, of_workers, raylets_on, worker_ids
 
-A_NODE = 8
-"""Cards that a node has at most, where nobody says how many: more ranks than these are on several nodes."""
 _LONG = 32 << 20
 """Bytes of a log from which on it is told how far its reading is."""
 
@@ -48,6 +48,8 @@ class SessionRequest(Struct, frozen=True):
     shm: str | None = None
     libraries: tuple[str, ...] = ()
     """"deepspeed=0.16.3"."""
+    was: tuple[str, ...] = ()
+    """Versions with which the same run fitted, "trl=0.24"."""
     machine_files: tuple[Path, ...] = ()
     model: str | None = None
     launch: int | None = None
@@ -99,19 +101,22 @@ def read_crash(logs: Sequence[Path], knowledge: Knowledge, tell: OnProgress) -> 
     return read_logs(logs, knowledge.signatures, *knowledge.phase_marks(), at)
 
 
-def read_crash_of(asked: SessionRequest, knowledge: Knowledge, tell: OnProgress) -> Crash:
-    """What the logs prove; where they leave it open, Ray's own logs too: those in the record, or of the dead worker."""
-    crash = read_crash(asked.logs, knowledge, tell)
+def read_crash_of(asked: SessionRequest, knowledge: Knowledge, tell: OnProgress, ends: Crash | None = None) -> Crash:
+    """What the logs prove; where they leave it open, Ray's own logs too: those in the record, or of the dead worker.
+
+    `ends`: what their ends prove; where these are all of them, they are not read again.
+    """
+    crash = ends if ends is not None and not ends.preliminary else read_crash(asked.logs, knowledge, tell)
     if crash.verdict != "unclear":
         return crash
-    ends = ends_in(asked.record) if asked.record is not None else ()
+    more = ends_in(asked.record) if asked.record is not None else ()
     texts = [entry.text for entry in crash.evidence] + [
         clean(end_of(log), 200_000) for log in asked.logs if log.is_file()
     ]
-    ends = ends or _ends_here(texts) or _ends_elsewhere(asked.ray, worker_ids(texts))
-    if not ends:
+    more = more or _ends_here(texts) or _ends_elsewhere(asked.ray, worker_ids(texts))
+    if not more:
         return crash
-    fuller = read_crash((*asked.logs, *ends), knowledge, tell)
+    fuller = read_crash((*asked.logs, *more), knowledge, tell)
     return fuller if fuller.verdict != "unclear" or not crash.evidence else crash
 
 
@@ -147,16 +152,36 @@ def stated_libraries(asked: SessionRequest, knowledge: Knowledge) -> Mapping[str
     return described(knowledge.gpus, libraries=asked.libraries).libraries
 
 
+def logged_launch(crash: Crash) -> Launch | None:
+    """The launch that the log prints, for a run whose script was not given; None where it prints none."""
+    command = crash.command
+    if command is None:
+        return None
+    starter = ("deepspeed" if "launch.py" in command.line.printed else "torch.distributed.launch") * command.ranked
+    launch = printed_launch(command.text, starter, command.whole)
+    if launch is None:
+        return None
+    told = say(
+        "No launch script was given: the command is read from line {line} of the log, which prints it.",
+        line=command.line.number,
+    )
+    return replace(launch, notes=(told, *launch.notes))
+
+
 def pick_launch(
     script: Script | None, crash: Crash, asked: SessionRequest, knowledge: Knowledge, libraries: Mapping[str, str]
 ) -> tuple[Recognised, int]:
-    """The launch asked for; else, of those a dialect knows, the one the log agrees with best; else the first."""
+    """The launch asked for; else, of those a dialect knows, the one the log agrees with best; else the first.
+
+    Where no script has one, it is the log's that is recognised.
+    """
     launches = script.launches if script is not None else ()
     if asked.launch is not None and not 0 <= asked.launch < len(launches):
         asked_for = {"number": asked.launch + 1, "file": asked.script, "count": len(launches)}
         raise ValueError(say("there is no launch {number}; {file} has {count}", **asked_for))
     order = range(len(launches)) if asked.launch is None else [asked.launch]
     text = clean(script.documents[0].data.decode(errors="replace"), 200_000) if script is not None else ""
+    text += crash.command.text if crash.command is not None and not launches else ""
 
     def told(launch: Launch | None) -> Recognised:
         merged = {**crash.libraries, **libraries}
@@ -168,7 +193,7 @@ def pick_launch(
     known = [(recognised, index) for recognised, index in known if recognised.framework is not None]
     if known:
         return max(known, key=lambda one: (agreement(launches[one[1]], crash.settings), -one[1]))
-    return told(launches[order[0]] if launches else None), order[0] if launches else 0
+    return told(launches[order[0]] if launches else logged_launch(crash)), order[0] if launches else 0
 
 
 def config_module(script: Script | None, index: int, recognised: Recognised, knowledge: Knowledge) -> Script | None:
@@ -196,14 +221,14 @@ def machine_for(
 ) -> Machine:
     launch = script.launches[index] if script is not None and script.launches else None
     host = crash.evidence[0].fields.get("node_total_bytes") if crash.evidence else None
-    ranks = crash.counts.get("gpus")
     return merge(
         measure(launch.interpreter if launch is not None else None),
         described_machine(asked, knowledge, tell),
         from_log(
             gpu_bytes=crash.gpu_total_bytes,
             gpu_names=crash.gpu_names,
-            gpu_count=ranks if ranks is not None and ranks <= A_NODE else None,
+            gpu_count=cards_counted(crash.counts),
+            gpus_seen=cards_seen(crash.counts),
             host_bytes=host if isinstance(host, int) else crash.host_total_bytes,
             libraries=crash.libraries,
         ),

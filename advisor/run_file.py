@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from advisor.bounded_yaml import UnboundedYamlError, check_bounds
 from advisor.crash.evidence import NOTHING
+from advisor.diagnosis.vendor import speak_of_cards, vendor_of
 from advisor.hostile import clean_line
 from advisor.knowledge import Knowledge, open_knowledge
 from advisor.language import listed, say
@@ -22,6 +23,7 @@ from advisor.memory.cells import Ledger, Match
 from advisor.memory.fit import Fit, Walls, fit_of, of_estimate
 from advisor.memory.predict import Predictor
 from advisor.plan.sizes import Sizes, sizes_of
+from advisor.plan.trial import Trial, trial_of
 from advisor.request import described_machine
 from advisor.run.build import RunInputs
 from advisor.run.dialect import Recognised, era_of
@@ -53,6 +55,8 @@ class Sizing(Struct, frozen=True):
     attribution: tuple[Match, ...] = ()
     sizes: Sizes | None = None
     """How far it could go; None where nothing can be computed."""
+    trial: Trial | None = None
+    """How to see its worst batch in the first step."""
 
 
 def sizing_of(state: State) -> Sizing:
@@ -64,7 +68,8 @@ def sizing_of(state: State) -> Sizing:
     predictor = situation.predictor
     fit = of_estimate(predictor.predict().fit, predictor.walls, state.run)
     sizes = sizes_of(predictor, state.knowledge.gpus)
-    return Sizing(state.run, state.machine, state.ledger, margin, fit, state.attribution, sizes)
+    trial = trial_of(predictor.built(), predictor.inputs.launch)
+    return Sizing(state.run, state.machine, state.ledger, margin, fit, state.attribution, sizes, trial)
 
 
 def size_run_file(path: Path, asked: SessionRequest) -> Sizing:
@@ -77,10 +82,13 @@ def size_run_file(path: Path, asked: SessionRequest) -> Sizing:
         inputs = _inputs(stated, asked, machine, knowledge, name)
     except ValueError as error:
         raise ValueError(f"{name}: {error}") from error
+    speak_of_cards(vendor_of(NOTHING, machine, knowledge.gpus))
     predictor = Predictor(inputs, NOTHING, asked.margin)
     now, sizes = predictor.predict(), sizes_of(predictor, knowledge.gpus)
     fit = of_estimate(now.fit, predictor.walls, now.run)
-    return Sizing(now.run, machine, now.ledger, asked.margin, fit, sizes=sizes)
+    return Sizing(
+        now.run, machine, now.ledger, asked.margin, fit, sizes=sizes, trial=trial_of(now.built, inputs.launch)
+    )
 
 
 def _read(path: Path) -> Mapping[str, Any]:

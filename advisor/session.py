@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import combinations
 
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from advisor.crash.evidence import Crash
@@ -32,6 +33,15 @@ from advisor.state import State, settled, state_of
 
 __all__ = ["OnProgress", "SessionRequest", "State"]
 
+
+class ChosenSet(Struct, frozen=True):
+    """The steps of a plan that are on, and the numbers that the user wrote, apart from any plan."""
+
+    steps: tuple[str, ...]
+    numbers: Mapping[str, str] = field(default_factory=dict)
+    """Step → its number."""
+
+
 OnPreview = Callable[[State], None]
 """Given what the ends of long logs prove, while the rest of them is still to be read."""
 
@@ -44,7 +54,7 @@ def open_session(
 ) -> State:
     """Read everything that was asked for and diagnose it.
 
-    `ends`: what the ends of long logs prove; where given, `early` gets a first State of it before the rest is read.
+    `ends`: what the ends of the logs prove; where there is more to read, `early` gets a first State of it before.
     Raises ScriptError, LogError, KnowledgeError or AnswerError (one sentence each), OSError or ValueError.
     """
     tell = notice or silent
@@ -53,9 +63,9 @@ def open_session(
     if asked.script is not None:
         tell(say("reading {file}", file=asked.script.name))
         script = read_script(asked.script)
-    if early is not None and ends is not None:
+    if early is not None and ends is not None and ends.preliminary:
         early(_diagnosed(replace(asked, ray=None), knowledge, script, ends, tell))  # nodes that hang can wait
-    return _diagnosed(asked, knowledge, script, read_crash_of(asked, knowledge, tell), tell)
+    return _diagnosed(asked, knowledge, script, read_crash_of(asked, knowledge, tell, ends), tell)
 
 
 def _diagnosed(
@@ -143,6 +153,26 @@ def accept(state: State, which: str) -> State:
             told = {"one": one.id, "other": other.id}
             raise ValueError(say("{one} and {other} exclude each other: take one of them", **told))
     return _with_steps(state, {s.id: s.id in wanted for s in state.plan.steps})
+
+
+def chosen_set(state: State) -> ChosenSet:
+    """What is on just now."""
+    steps = state.plan.steps
+    return ChosenSet(tuple(one.id for one in steps if one.selected), {one.id: one.own for one in steps if one.own})
+
+
+def proposed_set(state: State) -> ChosenSet:
+    """What the program itself would switch on, with the answers as they stand."""
+    return chosen_set(_again(state, dict(state.answers)))
+
+
+def with_set(state: State, chosen: ChosenSet) -> State:
+    """The same session with exactly these steps on and these numbers, as far as its plan has and allows them."""
+    now = _again(state, dict(state.answers))
+    for step_id, text in chosen.numbers.items():
+        with suppress(ValueError):
+            now = give_number(now, step_id, text)
+    return _with_steps(now, {step.id: step.id in chosen.steps for step in now.plan.steps})
 
 
 def _no_step(name: str, known: Iterable[str]) -> str:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from advisor import session
 from advisor.config import PROGRAM
 from advisor.language import say
-from advisor.session import SessionRequest, State
+from advisor.session import ChosenSet, SessionRequest, State
 
 MOST_SESSIONS = 20
 """Sessions that stay on disk; older ones make room."""
@@ -35,6 +35,8 @@ class SavedSession(Struct, frozen=True):
     demo: bool = False
     numbers: Mapping[str, str] = field(default_factory=dict)
     """Step of the plan → the number that the user wrote for it."""
+    sets: Mapping[str, ChosenSet] = field(default_factory=dict)
+    """Name → steps and numbers that the user keeps under it."""
 
 
 def state_folder(environ: Mapping[str, str] | None = None) -> Path:
@@ -47,6 +49,11 @@ def state_folder(environ: Mapping[str, str] | None = None) -> Path:
 def sessions_folder(environ: Mapping[str, str] | None = None) -> Path:
     """Where the sessions lie. (The folder has the name that earlier versions gave it.)"""
     return state_folder(environ) / "sittings"
+
+
+def fixes_folder() -> Path:
+    """Where fixes lie of which nobody has said whether they helped."""
+    return state_folder() / "fixes"
 
 
 def new_file(environ: Mapping[str, str] | None = None) -> Path:
@@ -103,11 +110,6 @@ def load(path: Path) -> SavedSession:
     if any(str(log) == "-" for log in saved.asked.logs):
         raise ValueError(say("its log came from standard input and is gone"))
     return saved
-
-
-def own_numbers(state: State) -> dict[str, str]:
-    """Step → the number that the user wrote for it."""
-    return {step.id: step.own for step in state.plan.steps if step.own}
 
 
 def with_switches(state: State, switched: Mapping[str, bool], numbers: Mapping[str, str] | None = None) -> State:

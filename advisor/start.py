@@ -9,7 +9,7 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,11 +20,18 @@ from advisor.machine.live import Gauges
 from advisor.tui.app import AdvisorApp
 from advisor.tui.driver import SessionDriver
 from advisor.tui.terminal import draws_signs, takes_mouse, theme_of
-from advisor.tui.ui_state import Offers
+from advisor.tui.ui_state import Offers, SessionKeeper
 
 if TYPE_CHECKING:
+    from advisor.crash.evidence import Crash
     from advisor.recent import Recent
+    from advisor.saved_fix import SavedFix
+    from advisor.session import ChosenSet
     from advisor.state import State
+
+
+LOOKED_AT = 1 << 20
+"""Bytes of each log's end by which the list of runs tells how it ended."""
 
 
 def run(parsed: argparse.Namespace) -> int:
@@ -61,13 +68,22 @@ def app_for(parsed: argparse.Namespace, config: Config) -> AdvisorApp:
         Gauges(),
         no_color=bool(os.environ.get("NO_COLOR")),
         plain_ascii=parsed.ascii or config.ascii or not draws_signs(),
-        offers=Offers(partial(_demo, parsed), partial(_files, parsed), partial(_recent, parsed.folder), _pasted),
+        offers=Offers(
+            partial(_demo, parsed),
+            partial(_files, parsed),
+            partial(_recent, parsed.folder),
+            partial(_ending, tuple(map(Path, parsed.knowledge))),
+            _pasted,
+            None if parsed.demo or parsed.record else partial(_written, parsed),
+        ),
         keymap=config.keys,
         keeper=_keeper(),
         theme=theme_of(config.theme),
         refresh=config.refresh,
         resume=(resumed.stage, resumed.question) if resumed is not None else None,
     )
+    if resumed is not None:
+        app.ui.sets = dict(resumed.sets)
     if address := resumed.asked.ray if resumed is not None else parsed.ray:
         from advisor.machine.cluster.live import ClusterGauges
 
@@ -98,6 +114,14 @@ def _recent(folder: str | None) -> Recent:
     return recent_in(Path(folder) if folder else Path.cwd())
 
 
+def _ending(own: tuple[Path, ...], log: Path) -> Crash | None:
+    from advisor.crash.read import read_ends
+    from advisor.knowledge import open_knowledge
+
+    knowledge = open_knowledge(own)
+    return read_ends((log,), knowledge.signatures, *knowledge.phase_marks(), length=LOOKED_AT)
+
+
 def _pasted(text: str) -> Path:
     """Keep pasted text under the state folder, for the user alone. Raises OSError."""
     from advisor.script.write import write_file
@@ -109,19 +133,32 @@ def _pasted(text: str) -> Path:
     return path
 
 
-def _keeper() -> Callable[[State, Any, str, int], None]:
+def _written(parsed: argparse.Namespace) -> SavedFix | None:
+    from advisor.session_store import fixes_folder
+
+    if not fixes_folder().is_dir():
+        return None
+    from advisor.saved_fix import waiting_fix
+
+    return waiting_fix({Path.cwd(), *([Path(parsed.script).parent] if parsed.script else [])})
+
+
+def _keeper() -> SessionKeeper:
     """Keeps the session of this process in one file. The demo and a session without files are not worth keeping."""
     places: list[Path] = []
 
-    def keep(state: State, switched: Any, stage: str, question: int) -> None:
+    def keep(
+        state: State, switched: Mapping[str, bool], stage: str, question: int, sets: Mapping[str, ChosenSet]
+    ) -> None:
         from advisor import session_store
+        from advisor.session import chosen_set
 
         if (state.asked.script is None and not state.asked.logs) or any(str(log) == "-" for log in state.asked.logs):
             return
         if not places:
             places.append(session_store.new_file())
-        request, numbers = session_store.current_request(state), session_store.own_numbers(state)
-        saved = session_store.SavedSession(request, switched, stage, question, numbers=numbers)
+        request, numbers = session_store.current_request(state), chosen_set(state).numbers
+        saved = session_store.SavedSession(request, switched, stage, question, numbers=numbers, sets=sets)
         session_store.save(places[0], saved)
 
     return keep

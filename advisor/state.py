@@ -19,15 +19,18 @@ from advisor.diagnosis.leaks import Faults
 from advisor.diagnosis.open_questions import (
     SHARDING,
     answered_sharding,
+    answered_was,
     tree_answers,
     with_answered_framework,
     with_answered_version,
     with_sharding,
     with_version,
+    with_was,
 )
-from advisor.diagnosis.vendor import tree_of, vendor_of
+from advisor.diagnosis.vendor import speak_of_cards, tree_of, vendor_of
 from advisor.knowledge import Knowledge
 from advisor.language import say
+from advisor.machine.describe import named_versions
 from advisor.machine.inventory import Machine
 from advisor.memory.attribution import attribute
 from advisor.memory.cells import Ledger, Match, Place
@@ -42,6 +45,7 @@ from advisor.plan.solve import finish, make_plan
 from advisor.request import (
     SessionRequest,
     earlier_run,
+    logged_launch,
     other_launches,
 )
 from advisor.run.bound import keys_of_knobs
@@ -87,6 +91,11 @@ class State(Struct, frozen=True):
         """The launch that is being diagnosed."""
         return self.script.launches[self.launch_index] if self.script is not None and self.script.launches else None
 
+    @property
+    def ran(self) -> bool:
+        """Whether steps were done before the failure."""
+        return _ran(self.crash, self.answers)
+
     def deciding(self) -> DecidingQuestion | None:
         """The open question that decides most; None where a line of the log settled the cause."""
         path = self.diagnosis.path
@@ -117,12 +126,15 @@ def state_of(
 ) -> State:
     """From what was read and answered to the plan."""
     measured = measured_in(asked.record) if asked.record is not None else None
-    crash = _died_all_the_same(with_phase(crash, measured), answers)
-    knowledge = replace(knowledge, tree=tree_of(vendor_of(crash, machine, knowledge.gpus), knowledge.tree))
-    launch = script.launches[index] if script is not None and script.launches else None
+    crash = _settled(_died_all_the_same(with_phase(crash, measured), answers), answers)
+    vendor = vendor_of(crash, machine, knowledge.gpus)
+    speak_of_cards(vendor)
+    knowledge = replace(knowledge, tree=tree_of(vendor, knowledge.tree))
+    launch = script.launches[index] if script is not None and script.launches else logged_launch(crash)
     recognised = with_answered_version(
         _answered_dialect(recognised, answers, knowledge, machine, launch, crash), answers
     )
+    ran_with = {**named_versions("--was", asked.was), **answered_was(recognised, answers)}
     shardings = knowledge.tree.sharding
     frames = [f"{frame.file}:{frame.function}" for frame in crash.frames]
     by_engine = keys_of_knobs(recognised.framework, recognised.era, crash.engine_figures)
@@ -173,14 +185,16 @@ def state_of(
         seen.ledger,
         matches,
         measured,
+        ran_with,
         partial(otherwise, seen, died_at.phase, knowledge.knobs),
+        ran=_ran(crash, answers),
     )
     done = diagnose(inputs, knowledge, tree_answers(answers), predictor.measured.corrections)
     asks = done.cause.memory != "none"
-    versioned = with_version(done.diagnosis, recognised, wanted=asks)
+    versioned = with_was(with_version(done.diagnosis, recognised, wanted=asks), recognised, answers)
     done = replace(done, diagnosis=with_sharding(versioned, run.unread, shardings, wanted=asks))
     predictor.died = _died(died_at, done.diagnosis, _said_place(crash, answers))
-    situation = _situation(predictor, faults, knowledge, done)
+    situation = replace(_situation(predictor, faults, knowledge, done), ran_with=ran_with)
     if not asked.planned or done.cause.memory == "none":  # what is not a shortage gets no memory advice
         plan = _no_plan(predictor)
         if asked.planned and (steps := elsewhere(situation)):
@@ -210,6 +224,18 @@ def _nothing_started(script: Script | None) -> str:
     if script is None or script.launches:
         return ""
     return say("{file} starts none that is known here", file=script.documents[0].path.name)
+
+
+def _settled(crash: Crash, answers: Mapping[str, str]) -> Crash:
+    """The crash without the doubt that an answer takes away: who killed the process."""
+    if crash.verdict != "unclear" or answers.get("killer") != "kernel":
+        return crash
+    return replace(crash, unclear_because=say("by your answer the kernel killed it for memory"), settle_by=())
+
+
+def _ran(crash: Crash, answers: Mapping[str, str]) -> bool:
+    """Whether steps were done before the failure, by the log or by the user."""
+    return bool(crash.steps_done) or answers.get("first_step") == "no"
 
 
 def _died_all_the_same(crash: Crash, answers: Mapping[str, str]) -> Crash:

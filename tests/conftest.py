@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from advisor.language import ENGLISH, speak, spoken
+from advisor.language import ENGLISH, rename, speak, spoken
 from advisor.words import speak_of
 
 # A slow first draw on a loaded two-core machine is no defect of the code under test.
@@ -54,8 +54,9 @@ def nobodys_settings(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pyte
 
 @pytest.fixture(autouse=True)
 def english_afterwards() -> Iterator[None]:
-    """A test that speaks another language, or of a run on given answers, leaves none of it to the next."""
+    """A test that speaks another language, of given answers or of another vendor leaves none of it to the next."""
     yield
     speak_of("generated")
+    rename(None)
     if spoken() != ENGLISH:
         speak(ENGLISH)

@@ -50,7 +50,7 @@ def offered(tmp_path: Path, bash_script: str):
 
 def test_the_first_word_may_be_any_command_or_file(offered):
     assert offered("") == {*COMMANDS, "run.sh", "my log.txt", "folder"}
-    assert offered("s") == {"scan", "settings", "set"}
+    assert offered("s") == {"scan", "settings", "set", "share"}
     assert offered("ru") == {"run.sh"}
 
 

@@ -30,6 +30,16 @@ def test_a_script_stands_with_the_log_that_bears_its_name_or_the_newest(tmp_path
     assert found.logs == ()
 
 
+def test_every_log_beside_a_script_is_a_run_of_it(tmp_path: Path) -> None:
+    write(tmp_path / "sft.sbatch", "#!/bin/bash\nllamafactory-cli train sft.yaml\n", 50)
+    write(tmp_path / "slurm-8.out", "x", 10)
+    write(tmp_path / "slurm-7.out", "x", 30)
+    found = recent_in(tmp_path, ray=tmp_path / "no-ray")
+    pairs = [(run.script.path.name, run.log.path.name) for run in found.runs if run.script and run.log]
+    assert pairs == [("sft.sbatch", "slurm-8.out"), ("sft.sbatch", "slurm-7.out")]
+    assert found.logs == ()
+
+
 def test_what_starts_no_training_is_no_run(tmp_path: Path) -> None:
     write(tmp_path / "backup.sh", "#!/bin/sh\nrsync -a a b\n")
     write(tmp_path / "model.py", "import torch\nclass Model: ...\n")

@@ -30,8 +30,15 @@ def test_a_long_log_is_told_by_its_end_first_and_then_whole(tmp_path):
     assert any(text.startswith("reading run.log") for text in told)
 
 
-def test_a_short_log_is_read_as_a_whole():
-    assert SessionDriver(SessionRequest(logs=(demo_files().log,))).ends() is None
+def test_a_short_log_is_read_as_a_whole_and_once(demo, monkeypatch):
+    files = demo_files()
+    asked = SessionRequest(script=files.script, logs=(files.log,), machine_files=(files.machine,))
+    ends = SessionDriver(asked).ends()
+    assert not ends.preliminary
+    monkeypatch.setattr("advisor.request.read_crash", None)
+    early = []
+    assert open_session(asked, None, early.append, ends).crash == demo.crash
+    assert early == []
     assert SessionDriver(SessionRequest()).ends() is None
 
 

@@ -11,10 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from advisor import start
+from advisor import collector, start
 from advisor.cli import main
 from advisor.commands import app_parser
+from advisor.config import read_config
 from advisor.demo import demo_files
+from advisor.session import ChosenSet
 from advisor.session_store import latest, load
 from advisor.tui.driver import SessionDriver
 from tests.benchmarks import app_speed
@@ -63,15 +65,17 @@ def test_the_start_leaves_no_trace_in_the_process() -> None:
 def test_a_session_on_real_files_is_kept_and_one_without_is_not() -> None:
     state = start._driver(parsed(str(DEMO.script), "--log", str(DEMO.log)), None).open(lambda _: None)
     keep = start._keeper()
-    keep(state, {"a-step": True}, "plan", 3)
-    keep(state, {"a-step": False}, "save", 0)
+    keep(state, {"a-step": True}, "plan", 3, {})
+    keep(state, {"a-step": False}, "save", 0, {"no offload": ChosenSet(("a-step",), {"a-step": "4"})})
     path = latest()
     assert path is not None
     kept = load(path)
     assert (kept.asked.script, kept.switched, kept.stage) == (DEMO.script, {"a-step": False}, "save")
+    assert kept.sets == {"no offload": ChosenSet(("a-step",), {"a-step": "4"})}
+    assert start.app_for(parsed("--resume="), read_config()).ui.sets == kept.sets
     path.unlink()
     nothing = start._driver(parsed(), None).open(lambda _: None)
-    start._keeper()(nothing, {}, "machine", 0)
+    start._keeper()(nothing, {}, "machine", 0, {})
     assert latest() is None
 
 
@@ -97,3 +101,22 @@ def test_the_start_is_far_from_slow() -> None:
     """Within ten times its budget, for a machine that tests is loaded (`tests.benchmarks.app_speed --budget`)."""
     taken = app_speed.budget(app_speed.environment_of_a_terminal(), 1)
     assert {name for name, seconds in taken.items() if seconds > 10 * app_speed.BUDGETS[name]} == set()
+
+
+async def test_the_collector_is_put_off_until_the_session_is_open() -> None:
+    before = gc.get_threshold()
+    collector.put_off()
+    try:
+        assert gc.get_threshold() > before
+        app = start.app_for(parsed("--demo"), read_config())
+        async with app.run_test() as pilot:
+            while app.ui.state is None:
+                await pilot.pause(0.02)
+            await pilot.pause()
+            assert gc.get_threshold() == before
+        assert gc.get_freeze_count() > 0
+        collector.as_usual()
+        assert gc.get_threshold() == before
+    finally:
+        gc.set_threshold(*before)
+        gc.unfreeze()

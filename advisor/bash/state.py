@@ -251,7 +251,9 @@ class LauncherMatch(Struct, frozen=True):
     cut: int = 0
     wrapped: Wrapped = field(default_factory=Wrapped)
     trains: bool = False
-    """Whether the program has the shape of a training entry point."""
+    """Whether the program has the shape of a training entry point, and is not only asked for its help."""
+    processes: int | None = None
+    """Processes of a node that the launcher starts unless an option says how many; None: that depends."""
 
 
 FindCommand = Callable[[Sequence[str]], "LauncherMatch | None"]

@@ -23,6 +23,7 @@ COMMANDS = {
     "estimate": mark("estimate memory in every phase, and whether it fits"),
     "watch": mark("run a command, record its memory, and diagnose it if it dies of memory"),
     "records": mark("list the records of `watch` with how they ended"),
+    "share": mark("write a case file of what helped, without names, hosts, paths and secrets"),
     "machine": mark("describe this machine"),
     "config": mark("show your configuration and where it lies"),
     "explain": mark("explain a knob, setting, cause, remedy, crash line or case"),
@@ -52,7 +53,8 @@ def app_parser() -> argparse.ArgumentParser:
     about = say("From a reinforcement-learning run that died of memory to a launch script that fits.")
     codes = say(
         "exit codes: 0 done, 1 the tool failed, 2 wrong usage or unreadable input,\n"
-        "            3 does not fit (estimate), 4 nothing to diagnose was found"
+        "            3 does not fit (estimate), 4 nothing to diagnose was found,\n"
+        "            5 cannot be said (estimate --strict)"
     )
     title = say("commands ({program} COMMAND --help says more):", program=PROGRAM)
     overview = "\n".join([title, *(f"  {name:11} {say(says)}" for name, says in COMMANDS.items()), "", codes])

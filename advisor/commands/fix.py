@@ -31,6 +31,7 @@ def run(parsed: argparse.Namespace) -> int:
     from advisor.commands.streams import emit, emit_file, tell, usable
     from advisor.report.diff_report import diff_report
     from advisor.report.phrases import change_line
+    from advisor.saved_fix import remember_fix
     from advisor.saving import destination_of, only_rewrite, save
 
     state = open_state(parsed, needs_script=True)
@@ -57,6 +58,8 @@ def run(parsed: argparse.Namespace) -> int:
         emit(diff_report(patch.rewrites, [str(destination)]), parsed.ascii)
         return Exit.DONE
     written = usable(lambda: save(state, patch, destination, parsed.force))
+    if not parsed.demo:
+        remember_fix(state, destination)
     emit("".join(f"{change}\n" for change in changes), parsed.ascii)
     file, proof = clean_line(str(destination)), listed(patch.proof)
     tell(say("written {file} ({proof})", file=file, proof=proof) if proof else say("written {file}", file=file))

@@ -38,6 +38,7 @@ def asked_from(parsed: argparse.Namespace) -> SessionRequest:
         host_ram=parsed.host_ram,
         shm=parsed.shm,
         libraries=tuple(parsed.lib),
+        was=tuple(getattr(parsed, "was", [])),
         machine_files=machines,
         model=parsed.model,
         launch=launch_index(parsed.launch),

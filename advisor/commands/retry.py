@@ -5,17 +5,21 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from advisor.commands.live_events import LiveEvents
 from advisor.commands.retry_choice import No, NoRetry, Retry, RetryRules, RunDeath, choose
 from advisor.commands.watch import Finished, opened, script_of
 from advisor.exits import Refusal
 from advisor.hostile import clean_line
 from advisor.language import listed, say
+from advisor.memory.cells import Place
 from advisor.redact import redact
+from advisor.report.local_case import Proof, case_yaml, keep_case, local_case
 from advisor.report.phrases import change_line
 from advisor.run.resume import cost_of_a_death, resumption_of
 from advisor.saving import only_rewrite, save
@@ -25,7 +29,8 @@ from advisor.watch.events import Notifier
 from advisor.watch.launcher import WatchResult, watch
 from advisor.watch.leftovers import adopt_orphans, wait_for_leftovers
 from advisor.watch.listing import add_told
-from advisor.watch.record_files import ATTEMPT, COMMAND, write_private
+from advisor.watch.measured import measured_in
+from advisor.watch.record_files import ATTEMPT, CASE, COMMAND, write_private
 from advisor.watch.recording import RecordError, read_record
 from advisor.watch.request import Beginning, WatchRequest
 from advisor.watch.spawn import release_signals
@@ -49,6 +54,8 @@ class Attempt(NamedTuple):
     before: Path | None = None
     """The record of the attempt before."""
     from_step: int | None = None
+    chosen: Retry | None = None
+    """What was decided when the attempt before died."""
 
 
 def run_with_retries(asked: WatchRequest, rules: RetryRules, notifier: Notifier, tell: Tell) -> Finished:
@@ -56,11 +63,11 @@ def run_with_retries(asked: WatchRequest, rules: RetryRules, notifier: Notifier,
     begun, folder = Beginning.now(), Path.cwd()
     adopt_orphans()
     tell(_cost(asked, folder))
-    asked = asked._replace(on_alert=lambda gauge, share: notifier.send("alert", gauge=gauge, share=round(share, 4)))
     attempt, died, seen = Attempt(1, asked), list[RunDeath](), list[Path]()
     while True:
-        notifier.send("retry" if attempt.before else "start", attempt=attempt.number, changes=attempt.lines)
-        ended = watch(attempt.asked, tell)
+        notifier.attempt, live = attempt.number, LiveEvents(notifier, tell)
+        notifier.send("retry" if attempt.before else "start", changes=attempt.lines)
+        ended = watch(attempt.asked._replace(on_alert=live.alert, on_steps=live.look), tell)
         release_signals()
         try:
             follows = _after(attempt, ended, died, rules, begun, notifier, tell)
@@ -74,7 +81,7 @@ def run_with_retries(asked: WatchRequest, rules: RetryRules, notifier: Notifier,
             attempt = follows
             continue
         how = {"status": ended.status, "why": follows.why.name.lower() if follows is not None else ""}
-        notifier.send("end", attempt=attempt.number, record=str(ended.folder), **how)
+        notifier.send("end", record=str(ended.folder), **how)
         notifier.finish()
         if follows is not None:
             tell(say(follows.why.value))
@@ -101,6 +108,9 @@ def _after(
     if ended.folder is None:
         return NoRetry(No.NO_RECORD)
     _keep(attempt, ended.folder)
+    if attempt.chosen is not None:
+        with suppress(OSError):
+            _keep_what_worked(attempt.chosen, ended.folder, ended.status, died[-1].step, tell)
     if ended.status == 0:
         return None
     try:
@@ -109,7 +119,7 @@ def _after(
         return NoRetry(No.NO_RECORD, str(error))
     if ended.was_sent_away or "sent" in end or end.get("code") == _INTERRUPTED:
         return NoRetry(No.STOPPED)
-    notifier.send("death", attempt=attempt.number, record=str(ended.folder), end=end)
+    notifier.send("death", record=str(ended.folder), end=end)
     finished = Finished(ended.status, record=ended.folder, script=script_of([*attempt.asked.argv], ended.folder))
     state = opened(finished, attempt.asked.knowledge)
     if state is None:
@@ -117,7 +127,7 @@ def _after(
     died.append(_died(attempt, state))
     told = {"verdict": state.crash.verdict, "cause": state.diagnosis.cause, "title": state.diagnosis.title}
     add_told(ended.folder, verdict=state.crash.verdict, memory=state.diagnosis.memory, phase=died[-1].phase)
-    notifier.send("diagnosis", attempt=attempt.number, phase=died[-1].phase, step=died[-1].step, **told)
+    notifier.send("diagnosis", phase=died[-1].phase, step=died[-1].step, **told)
     chosen = choose(state, died, rules, Path.cwd(), begun.earliest())
     if isinstance(chosen, NoRetry):
         return chosen
@@ -165,7 +175,31 @@ def _next(attempt: Attempt, chosen: Retry, record: Path, notifier: Notifier, tel
     if folder is not None:
         folder = folder.with_name(f"{folder.name.removesuffix(f'-{attempt.number}')}-{attempt.number + 1}")
     asked = attempt.asked._replace(argv=tuple(argv), folder=folder)
-    return Attempt(attempt.number + 1, asked, chosen.changes, lines, record, from_step)
+    return Attempt(attempt.number + 1, asked, chosen.changes, lines, record, from_step, chosen)
+
+
+def _keep_what_worked(chosen: Retry, record: Path, status: int | None, died_at: int, tell: Tell) -> None:
+    """A retry that got past the step where its ancestor died is a confirmed case of this site, unless memory grows.
+
+    Raises OSError.
+    """
+    measured = measured_in(record)
+    came_to = measured.last_step
+    if measured.grown or not (status == 0 or (came_to is not None and came_to > died_at)):
+        return
+    proof = Proof("a retry that got past the step where the run had died", died_at, came_to, time.time())
+    case = local_case(chosen.state, chosen.state.plan.selected(), proof)
+    write_private(record / CASE, case_yaml(case).encode())
+    file = keep_case(case)
+    if file is not None:
+        tell(say("it worked here: kept as a case of this site in {file}", file=clean_line(str(file))))
+
+
+def _planned(state: State) -> dict[str, Any] | None:
+    """What the plan expects at most in the memory that ran out."""
+    place: Place = "host" if state.diagnosis.memory == "host" else "gpu"
+    fullest = state.plan.after.peak(place) if state.plan.after is not None else None
+    return {"place": place, "phase": fullest.phase, "bytes": fullest.expected} if fullest is not None else None
 
 
 def _save(chosen: Retry, path: Path, number: int) -> Path:
@@ -186,10 +220,9 @@ def _is_file(word: str, path: Path) -> bool:
 
 
 def _died(attempt: Attempt, state: State) -> RunDeath:
-    steps = state.measured.steps if state.measured is not None else 0
-    return RunDeath(
-        state.diagnosis.phase, max(steps, state.crash.steps_done or 0, attempt.from_step or 0), attempt.changes
-    )
+    last = state.measured.last_step if state.measured is not None else None
+    step = max(state.crash.steps_done or 0, attempt.from_step or 0) if last is None else last
+    return RunDeath(state.diagnosis.phase, step, attempt.changes)
 
 
 def _cost(asked: WatchRequest, folder: Path) -> str:
@@ -214,6 +247,7 @@ def _keep(attempt: Attempt, record: Path) -> None:
         "before": str(attempt.before) if attempt.before is not None else None,
         "changes": list(attempt.lines),
         "from_step": attempt.from_step,
+        "planned": _planned(attempt.chosen.state) if attempt.chosen is not None else None,
     }
     with suppress(OSError):
         write_private(record / ATTEMPT, json.dumps(about, ensure_ascii=False).encode())

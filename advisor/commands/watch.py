@@ -108,6 +108,11 @@ def run(parsed: argparse.Namespace) -> Finished:
         return _retried(asked, parsed)
     from advisor.watch.launcher import watch
 
+    if parsed.alert is not None:
+        from advisor.commands.live_events import LiveEvents
+        from advisor.watch.events import Notifier
+
+        asked = asked._replace(on_steps=LiveEvents(Notifier(None), _say).look)
     ended = watch(asked, _say)
     if ended.folder is None or ended.not_started:
         _say(clean_line(ended.not_started))

@@ -1,6 +1,6 @@
 """The resolved configuration that training logs print, as flat native keys: what really ran, whatever the script says.
 
-Read: verl's pprint of a dict, EasyR1's JSON dump, hydra's "overrides: […]", `set -x` command lines, DeepSpeed's
+Read: verl's pprint of a dict, EasyR1's JSON dump, hydra's "overrides: […]", commands (command_lines.py), DeepSpeed's
 "key ...... value" lines, `Arguments(key=value, …)` blocks of transformers-based trainers, and what their Trainer says
 of a pass as it begins. Nothing is executed: only literals are parsed, and only up to a bounded size.
 """
@@ -10,11 +10,11 @@ from __future__ import annotations
 import ast
 import json
 import re
-import shlex
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from advisor.crash.command_lines import commands_in, words_of
 from advisor.crash.lines import LogLine
 
 _LITERAL_LIMIT = 200_000
@@ -179,11 +179,9 @@ def is_launch(text: str) -> bool:
 def _command_lines(lines: Sequence[LogLine]) -> Iterator[tuple[str, str]]:
     for line in lines:
         if line.text.startswith("+") and is_launch(line.text):
-            try:
-                words = shlex.split(line.text.lstrip("+ "))
-            except ValueError:
-                words = line.text.split()
-            yield from _assignments(words)
+            yield from _assignments(words_of(line.text.lstrip("+ ")))
+    for command in commands_in(lines):
+        yield from _assignments(words_of(command.text))
 
 
 def _assignments(words: Sequence[str]) -> Iterator[tuple[str, str]]:

@@ -8,6 +8,7 @@ from typing import Literal
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from advisor.crash.command_lines import PrintedCommand
 from advisor.knowledge.schema import CountName
 from advisor.language import mark, say
 from advisor.words import Memory, Phase, Verdict
@@ -93,12 +94,16 @@ class Crash(Struct, frozen=True):
     phase_because: str = ""
     """One clause: "frame dp_actor.py update_policy, line 812"."""
     top_users: tuple[TopUser, ...] = ()
+    users_cut: bool = False
+    """Rows of that table are missing: larger processes may have stood above them."""
     libraries: Mapping[str, str] = field(default_factory=dict)
     """Versions met in the log, distribution name → version."""
     gpu_names: tuple[str, ...] = ()
     gpu_total_bytes: int | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
-    """Native keys the log itself prints resolved (config dump, `Error executing job with overrides`, `set -x`)."""
+    """Native keys the log itself prints resolved (config dump, `Error executing job with overrides`, a command)."""
+    command: PrintedCommand | None = None
+    """The command that started the run, where the log prints it."""
     engine_figures: Mapping[str, str] = field(default_factory=dict)
     """Knobs in force by the own lines of engines and libraries, whatever the framework calls them."""
     counts: Mapping[CountName, int] = field(default_factory=dict)
@@ -121,6 +126,12 @@ class Crash(Struct, frozen=True):
     """Of very long logs, by name: (lines before, byte offset) of some lines' beginnings, in order."""
     phase_among: tuple[Phase, ...] = ()
     """Where `phase` is unknown: the phases that the failing frame leaves, the likeliest first."""
+    table_command: str = ""
+    """The command by which Ray says that its table of memory users can be read; "" where the log has none."""
+    steps_seen: bool = False
+    """Some counter shows that steps were done, a trainer's own or a bare bar's."""
+    preceded: tuple[Phase, int] | None = None
+    """A checkpoint or a validation that ended right before the failure, and the line that shows it."""
     doubts: tuple[str, ...] = ()
     """What keeps the logs from proving it all, in sentences: what of them was not read, an order that nothing tells."""
     finished: bool = False

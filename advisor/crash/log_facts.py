@@ -38,6 +38,9 @@ _SHAPE = re.compile(r"torch\.Size\(\[([\d, ]{1,80})\]\)")
 _DTYPE = re.compile(r"\btorch\.(float64|float32|int64|int32|bfloat16|float16|uint8|int8)\b")
 _ITEM = {"float64": 8, "int64": 8, "float32": 4, "int32": 4, "bfloat16": 2, "float16": 2, "uint8": 1, "int8": 1}
 _HEADER = "MEM(GB)"
+_TITLE = re.compile(r"\bTop (\d{1,3}) memory users")
+_TITLE_LINES = 12
+"""Lines above the first row in which title and head of its table stand."""
 _ROWS = 12
 _LISTED = re.compile(r"Process(\d{1,10})has(\d[\d.]*(?:bytes|[KMGTPE]iB))memoryinuse")
 _NAMED = re.compile(r"(\S.*?) ?pid=(\d{1,10})")
@@ -95,10 +98,13 @@ def counts_in(text: str, marks: Sequence[LogCount]) -> dict[CountName, int]:
     """What libraries count of the run; the first mark of each count that the text bears, at its first line."""
     found: dict[CountName, int] = {}
     for mark, lines in zip(marks, lines_with(text, [mark.within for mark in marks]), strict=True):
-        match = first_match(mark.pattern, lines)
-        if match and (number := round(float(match.group(1).replace(",", "")) * mark.unit)) > 0:
-            found.setdefault(mark.count, number)
-    return found
+        if mark.index:
+            indices = (int(one[one.lastindex or 1]) for line in lines for one in re.finditer(mark.pattern, line))
+            if highest := max(indices, default=0):  # the first alone tells of no other
+                found[mark.count] = max(found.get(mark.count, 0), highest + 1)
+        elif match := first_match(mark.pattern, lines):
+            found.setdefault(mark.count, round(float(match.group(1).replace(",", "")) * mark.unit))
+    return {count: number for count, number in found.items() if number > 0}
 
 
 def pip_lines(lines: Iterable[LogLine]) -> dict[str, str]:
@@ -130,6 +136,16 @@ def frameworks_in(text: str, marks: Sequence[FrameworkMark]) -> tuple[str, ...]:
 
 _OF_NODE = 0.25
 """Part of a node's memory in use that a list must name to tell who holds it (judgement)."""
+
+
+def is_cut(lines: Sequence[LogLine], rows: Sequence[LogLine]) -> bool:
+    """Whether rows are missing of a table of memory users: fewer than its title says, or a table without its head."""
+    if not rows:
+        return False
+    first = next((i for i, line in enumerate(lines) if line is rows[0]), 0)
+    above = lines[max(0, first - _TITLE_LINES) : first]
+    promised = next((int(match[1]) for line in reversed(above) if (match := _TITLE.search(line.text))), None)
+    return len(rows) < promised if promised is not None else not any(_HEADER in line.text for line in above)
 
 
 def top_users(lines: Sequence[LogLine]) -> tuple[tuple[TopUser, ...], tuple[LogLine, ...]]:

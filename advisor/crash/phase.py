@@ -29,6 +29,8 @@ _DONE = " 100%|"
 """A bar at its end: its phase is over, and nothing says which came next."""
 _GO_ON: tuple[Phase, ...] = ("model_load", "rollout_init")
 """Phases of which a bar shows only a part: sharding follows the shards, and the engine's start its graphs."""
+LEAVES_BEHIND: tuple[Phase, ...] = ("checkpoint", "validation")
+"""Phases that come now and then, and may leave behind what the step after them has no room for."""
 PhaseProof = tuple[Phase, str]
 """(phase, one clause that says by what)"""
 _UNKNOWN: PhaseProof = ("unknown", "")
@@ -132,6 +134,14 @@ def last_progress(lines: Sequence[LogLine], rules: PhaseRules) -> ProgressLine |
                 over = _DONE in line.printed and rule.phase not in _GO_ON and not rule.after
                 return line, "unknown" if over else rule.phase
     return None
+
+
+def preceding(lines: Sequence[LogLine], rules: PhaseRules) -> list[ProgressLine]:
+    """The marks of saves and validations among the last of `lines`, in order, and which of them each was."""
+    ended = ((rule.pattern, rule.phase if rule.ended == "unknown" else rule.ended) for rule in rules.progress)
+    chosen = [(re.compile(pattern), phase) for pattern, phase in ended if phase in LEAVES_BEHIND]
+    near = lines[-_LOOKED_BACK:]
+    return [(line, phase) for line in near for pattern, phase in chosen if pattern.search(line.printed)]
 
 
 def _by_frames(cause: LogFind | None, trace: Trace, rules: Iterable[FrameRule]) -> PhaseProof:

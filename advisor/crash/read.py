@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
@@ -9,6 +10,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from advisor.crash.command_lines import commands_in
 from advisor.crash.config_dump import settings_in
 from advisor.crash.evidence import Crash, Evidence, TopUser, stopped_without_a_word
 from advisor.crash.finds import FAILURES, Find, LogFind, as_evidence, deduplicated, victims
@@ -20,6 +22,7 @@ from advisor.crash.log_facts import (
     engine_processes,
     frameworks_in,
     gpu_names_in,
+    is_cut,
     libraries_in,
     listed_users,
     pip_lines,
@@ -29,7 +32,7 @@ from advisor.crash.log_facts import (
 )
 from advisor.crash.logged_runs import newest_crash, runs_in
 from advisor.crash.patterns import FieldValue, catalogue_of
-from advisor.crash.phase import PhaseRules, ProgressLine, last_progress, open_phases, phase_of
+from advisor.crash.phase import PhaseRules, ProgressLine, last_progress, open_phases, phase_of, preceding
 from advisor.crash.scan import scan, unanchored_finds
 from advisor.crash.screen_copy import unwrapped
 from advisor.crash.snapshot import readable
@@ -39,13 +42,17 @@ from advisor.crash.verdict import ALLOCATOR_WARNING, SAID, Judgement, in_phase, 
 from advisor.knowledge.schema import FrameRule, Progress, Signatures
 from advisor.language import listed, mark, say
 from advisor.redact import redact
-from advisor.words import both
+from advisor.words import Phase, both
 
 STILL = 3 * 3600.0
 """Seconds without a line after which a run is not going on: the longest steps, saves and validations take less
 (judgement)."""
 _EVIDENCE = 40
 """Pieces of evidence that are given."""
+_TABLE_COMMAND = re.compile(r"\bray logs raylet\.out -ip [0-9A-Za-z.:-]{3,64}")
+"""Ray names it where it tells of killed workers."""
+_SAME_STEP = 1
+"""Step counts after a save that may still be of the step that saved."""
 _NEAR_LINES = 30
 """Lines before a failed pinning on which the tensor may be printed."""
 _FACT_CHARACTERS = 2_000_000
@@ -76,23 +83,25 @@ def read_logs(
     return _read(open_sources(paths), signatures, frames, progress, on_progress)
 
 
-def preview(
+def read_ends(
     paths: Sequence[Path],
     signatures: Signatures,
     frames: Sequence[FrameRule] = (),
     progress: Sequence[Progress] = (),
     length: int = PREVIEW,
 ) -> Crash | None:
-    """What the last `length` bytes of each log prove, in well under a second; None where no log is that long.
+    """What the last `length` bytes of each log prove; not `preliminary` where none of them is longer.
 
-    Pipes, standard input and packed logs have no end to begin with and are left out. Raises LogError as `read_logs`.
+    None where one is a pipe or standard input, which can be read once only, or packed and long, which has no end to
+    begin with. Raises LogError as `read_logs`.
     """
-    sources = [source for source in open_sources(paths) if source.path is not None and source.size]
+    sources = open_sources(paths)
     tails = [tail_source(source, length) for source in sources]
-    if not any(tails):
-        return None
+    for source, tail in zip(sources, tails, strict=True):
+        if source.size is None or (tail is None and source.size > length):
+            return None
     short = [tail or source for tail, source in zip(tails, sources, strict=True)]
-    return replace(_read(short, signatures, frames, progress), preliminary=True)
+    return replace(_read(short, signatures, frames, progress), preliminary=any(tails))
 
 
 def read_text(
@@ -184,15 +193,15 @@ class _CrashReader:
             because = say("the log is empty ({names})", names=listed(self.names))
             return Crash("unclear", "unknown", "unknown", unclear_because=because, settle_by=(say(_EMPTY),))
         trace = trace_of(cause, self._lines_of(cause))
-        users, rows = self._users(cause)
+        users, rows, cut = self._users(cause)
         last = last_progress(self._lines_until(cause), self.rules)
         driver = NO_TRACE if trace.frames or cause is None else waiter_of(cause, self._lines_of(cause))
         phase, because = phase_of(cause, trace, last, users, self.rules, driver)
         among, frame = open_phases(cause, trace, self.rules) if phase == "unknown" else ((), "")
         if among:
             because = say("{frame}: part of {phases}; its caller is not shown", frame=frame, phases=both(among))
-        judgement = in_phase(judgement, phase, trace)
-        memory = judgement.memory
+        judgement = in_phase(judgement, phase, trace, self.signatures.signatures)
+        cause, memory = judgement.cause, judgement.memory
         evidence = self._evidence(judgement, users, rows, last)
         if cause is not None:
             memory = memory_by_frames(memory, cause.id, trace)
@@ -203,6 +212,7 @@ class _CrashReader:
         # of a setting printed twice the first one counts: the lines of the run that is judged come first
         own_first = sorted(self._every_line(), key=lambda at: not self.run.lines.covers(at[0], at[1].number))
         marks = self.signatures
+        printed = [line for _, line in own_first]
         return Crash(
             verdict=judgement.verdict,
             memory=memory,
@@ -212,10 +222,12 @@ class _CrashReader:
             frames=trace.frames,
             phase_because=because,
             top_users=users,
+            users_cut=cut,
             libraries={**pip_lines(line for _, line in self._every_line()), **libraries_in(self.text, marks.versions)},
             gpu_names=gpu_names_in(self.text),
             gpu_total_bytes=_gpu_total(self.run.placed),
-            settings=settings_in([line for _, line in own_first]),
+            settings=settings_in(printed),
+            command=next(commands_in(printed), None),
             engine_figures=engine_figures_in(self.text, marks.engine_figures),
             counts=counts_in(self.text, marks.counts),
             host_total_bytes=_host_total(self.placed),
@@ -228,6 +240,9 @@ class _CrashReader:
             line_index={log.name: tuple(log.line_index) for log in self.logs if log.line_index},
             phase_among=among,
             finished=self.run.health.finished,
+            steps_seen=any(one.count > 0 for one in self.run.health.counts),
+            preceded=self._preceded(cause, phase),
+            table_command=match[0] if (match := _TABLE_COMMAND.search(self.text)) else "",
             doubts=(*self._unread(), *self._unordered(cause)),
         )
 
@@ -257,6 +272,22 @@ class _CrashReader:
                 other=self.names[others[0].log],
             )
 
+    def _preceded(self, cause: LogFind | None, phase: Phase) -> tuple[Phase, int] | None:
+        """The save or validation right before the failure: no further step was done since, and no steps after an
+        earlier one, which shows that what it leaves has room."""
+        found = preceding(self._lines_until(cause), self.rules)
+        if not found or found[-1][1] == phase:
+            return None
+        line, ended = found[-1]
+        log = cause.log if cause is not None else 0
+        ends = [one.number for one, kind in found if kind == ended]
+        counts = [one for one in self.run.health.counts if one.log == log]
+        for begin, end in zip(ends, (*ends[1:], None), strict=True):
+            since = {(one.group, one.count) for one in counts if begin < one.line and (end is None or one.line < end)}
+            if len(since) > _SAME_STEP:
+                return None
+        return ended, line.number
+
     def _every_line(self) -> Iterator[tuple[int, LogLine]]:
         return ((log, line) for log, lines in enumerate(self.lines) for line in lines)
 
@@ -275,12 +306,16 @@ class _CrashReader:
         mine = [line for line in self._lines_of(cause) if line.number <= cause.number]
         return [*mine, *self._own(cause.log, cause.find.before), cause.find.first]
 
-    def _users(self, cause: LogFind | None) -> tuple[tuple[TopUser, ...], tuple[LogLine, ...]]:
+    def _users(self, cause: LogFind | None) -> tuple[tuple[TopUser, ...], tuple[LogLine, ...], bool]:
+        """The processes that hold host RAM, the lines that list them, and whether some of those are missing."""
         if cause is None or self.run.judgement.memory != "host":
-            return (), ()
-        tables = ([cause.find.first, *cause.find.after], *self.lines)
-        listed = listed_users(one.find.fields for one in self.run.placed), ()
-        return next((found for lines in tables if (found := top_users(lines))[0]), listed)
+            return (), (), False
+        around = [cause.find.first, *cause.find.after]
+        for lines, whole in ((around, [*cause.find.before, *around]), *((lines, lines) for lines in self.lines)):
+            users, rows = top_users(lines)
+            if users:
+                return users, rows, is_cut(whole, rows)
+        return listed_users(one.find.fields for one in self.run.placed), (), False
 
     def _evidence(
         self, judgement: Judgement, users: Sequence[TopUser], rows: Sequence[LogLine], last: ProgressLine | None
@@ -291,7 +326,8 @@ class _CrashReader:
             first.extend(victims(first[0], users))
         if witness is not None:
             first[:] = [replace(first[0], role="cause"), as_evidence(witness, self.names), *first[1:]]
-        others = [one for one in self.run.placed if one is not cause and one is not witness]
+        known = {one.place for one in (cause, witness) if one is not None}
+        others = [one for one in self.run.placed if one.place not in known]
         rest = deduplicated(others, cause, self.names, first)
         rest += [replace(one, role="warning") for one in deduplicated(self.run.outlived, None, self.names, [])]
         if last is not None and all(one.line != last[0].number for one in (*first, *rest)):

@@ -13,7 +13,8 @@ from advisor.crash.finds import LogFind
 from advisor.crash.lines import LogLine
 from advisor.hostile import clean_line
 
-_FRAME = re.compile(r'File \\?"(?P<file>[^"\n]{1,400}?)\\?", line (?P<line>\d{1,7}), in (?P<function>[\w.<>]{1,120})')
+_FRAME = re.compile(r'File \\?"(?P<file>[^"\n]{1,400}?)\\?", line (?P<line>\d{1,7}),? in (?P<function>[\w.<>]{1,120})')
+"""Python's form, and the one of its faulthandler, which has no comma."""
 _NOTEBOOK = re.compile(
     r"(?:File )?(?P<file>(?:/|~|[A-Z]:\\)[^\s:]{1,400}\.py):(?P<line>\d{1,7}),? in (?P<function>[\w.<>]{1,120})"
 )
@@ -29,6 +30,10 @@ TRACEBACK = "traceback"
 _TASK_LINES, _CHAIN_LINES = 6, 60
 """Lines below a failure on which a Ray task is that of the failure; and, of the tasks that raised in turn, all."""
 _BEGIN = "Traceback (most recent call last)"
+_FATAL = "(most recent call first):"
+"""The faulthandler's heading of a thread: its frames stand below it, the innermost first."""
+_FAILING = "Current thread"
+_FATALLY = "Fatal Python error: "
 _CHAINED = ("direct cause of the following", "During handling of the above")
 _INSIDE = ("^", "~", "---", "-->", "...", "│", "╭", "╰", "|")
 """What lines inside a traceback begin with that are neither frames nor source."""
@@ -105,6 +110,10 @@ def _trace_above(before: Sequence[LogLine], process: str) -> Trace:
 
 def _trace_below(after: Sequence[LogLine], process: str) -> Trace:
     """Frames right below a line of `process`: Ray prints the exception first and what it came through under it."""
+    own = [line for line in after if line.process == process]
+    heading = next((i for i, line in enumerate(own[:_FOREIGN]) if _FATAL in line.text), None)
+    if heading is not None:
+        return Trace(_of_faulthandler(own[heading:]))
     frames: list[Frame] = []
     texts: list[str] = []
     for line in (line for line in after[: _FOREIGN // 2] if line.process == process):
@@ -116,6 +125,20 @@ def _trace_below(after: Sequence[LogLine], process: str) -> Trace:
         else:
             texts.append(line.text)
     return Trace(tuple(frames), (), tuple(texts) if frames else ())
+
+
+def _of_faulthandler(lines: Sequence[LogLine]) -> tuple[Frame, ...]:
+    """Frames of the thread that failed, outermost first: of several, the one that is called current."""
+    headings = [i for i, line in enumerate(lines) if _FATAL in line.text]
+    begin = next((i for i in headings if _FAILING in lines[i].text), headings[0])
+    found: list[Frame] = []
+    for line in lines[begin + 1 :]:
+        frame = frame_in(line)
+        if frame is not None:
+            found.append(frame)
+        elif found or line.text.strip():
+            break
+    return tuple(reversed(found))
 
 
 def _continues(line: LogLine) -> bool:
@@ -149,10 +172,12 @@ def waiter_of(cause: LogFind, lines: Sequence[LogLine]) -> Trace:
 
 
 def _around(cause: LogFind, lines: Sequence[LogLine]) -> Trace:
-    first, after = cause.find.first, cause.find.after
+    first = cause.find.first
+    after = cause.find.after or tuple(line for line in lines if line.number > first.number)[:_FOREIGN]
     before = cause.find.before or tuple(line for line in lines if line.number < first.number)
     trace = _trace_above(before, first.process)
-    if all("/ray/" in frame.file for frame in trace.frames):  # Ray tells under its error what it came through
+    if cause.find.text.startswith(_FATALLY) or all("/ray/" in frame.file for frame in trace.frames):
+        # Ray and the faulthandler tell under an error what it came through
         below = _trace_below([*_beside(first, lines), *after], first.process)
         trace = replace(trace, frames=below.frames or trace.frames, texts=below.texts or trace.texts)
     trace = replace(trace, frames=trace.frames or _frames_on(first))

@@ -6,10 +6,12 @@ import re
 from collections.abc import Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.crash.finds import FAILURES, WRAPPER, LogFind
 from advisor.crash.holders import contradicts
 from advisor.crash.tracebacks import TRACEBACK, Trace
+from advisor.knowledge.schema import Signature
 from advisor.words import Memory, Phase, Verdict
 
 KERNEL = frozenset(("kernel-oom", "cgroup-oom", "kernel-oom-constraint", "kernel-oom-cut", "systemd-oom"))
@@ -26,10 +28,13 @@ KILLS = frozenset(
 """Somebody sent SIGKILL, or may have: not proof of a shortage without a second witness."""
 SAID = frozenset(("oom-words", "oom-said"))
 """Words that memory ran out, in which nothing tells the memory."""
-_NO_SPACE = "enospc"
-"""Prints the same of a disk and of /dev/shm."""
+_NO_SPACE, _DISK = "enospc", "enospc-disk"
+"""What a disk and /dev/shm print alike, and what only a disk does."""
 _WRITES_FILES = re.compile(
-    r"(?:^|/)(?:fsspec/implementations/local|pyarrow|datasets/(?:builder|arrow_writer)|huggingface_hub|shutil)(?:[./]|$)"
+    r"(?:^|/)(?:fsspec/implementations/local|pyarrow|datasets/(?:builder|arrow_\w+|arrow_dataset|utils/file_utils)|"
+    r"huggingface_hub|shutil|ray/_private/external_storage|safetensors/(?:torch|numpy)|torch/(?:serialization|distributed/checkpoint/\w+)|"
+    r"logging/(?:__init__|handlers)|deepspeed/runtime/checkpoint_engine/\w+)"
+    r"(?:[./]|$)"
 )
 """Files of libraries that write to a disk, never to /dev/shm."""
 NEARLY_FULL = 95.0
@@ -177,11 +182,14 @@ def is_pinning(trace: Trace) -> bool:
     return _shows(trace, _PINNED)
 
 
-def in_phase(judgement: Judgement, phase: Phase, trace: Trace) -> Judgement:
+def in_phase(judgement: Judgement, phase: Phase, trace: Trace, signatures: Sequence[Signature]) -> Judgement:
     """The judgement where phase or frames settle it: no space was left where files are written, so a disk is full."""
     writes = phase == "checkpoint" or any(_WRITES_FILES.search(frame.file) for frame in trace.frames)
-    settled = judgement.cause is not None and judgement.cause.id == _NO_SPACE and writes
-    return Judgement("not_oom", "none", judgement.cause) if settled else judgement
+    cause = judgement.cause
+    if cause is None or cause.id != _NO_SPACE or not writes:
+        return judgement
+    disk = next((one for one in signatures if one.id == _DISK), cause.find.signature)
+    return Judgement("not_oom", "none", replace(cause, find=replace(cause.find, signature=disk)))
 
 
 def memory_by_frames(memory: Memory, signature: str, trace: Trace) -> Memory:

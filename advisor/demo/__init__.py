@@ -19,7 +19,14 @@ class DemoFiles(Struct, frozen=True):
     machine: Path
 
 
+FOLDER = Path(__file__).parent / "easyr1"
+
+
+def is_bundled(path: Path | None) -> bool:
+    """Whether a file is part of the bundled crash."""
+    return path is not None and path.parent == FOLDER
+
+
 def demo_files() -> DemoFiles:
     """Where the bundled crash lies. The package is always installed as plain files (its scripts name each other)."""
-    folder = Path(__file__).parent / "easyr1"
-    return DemoFiles(folder / "run.sh", folder / "train.log", folder / "machine.json")
+    return DemoFiles(FOLDER / "run.sh", FOLDER / "train.log", FOLDER / "machine.json")

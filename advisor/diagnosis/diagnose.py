@@ -28,6 +28,8 @@ TOLD = {("host_growth", "yes"): ("host.grows", True), ("course", "grows"): ("gpu
         ("first_step", "yes"): ("first_step", True), ("first_step", "no"): ("first_step", False)}  # fmt: skip
 """Answers that are facts for whatever else asks: advisories, which are checked before the walk, and other questions."""
 
+TABLE_TELLS = ("host_holder", "what_grows")
+"""Questions that Ray's table of memory users answers."""
 ENDINGS = ("ended", "seen")
 """Two questions about one thing, how it ended: an answer to the one is an answer to the other."""
 
@@ -54,6 +56,9 @@ def diagnose(
         ending = "killed"
     if ending is not None:
         facts["ended"] = Fact(ending, "user", say("you said so"))
+    for name, answer in answers.items():
+        if answer != UNKNOWN:
+            facts[f"answer.{name}"] = Fact(answer, "user", say("you said so"))
     for name in RETOLD:
         if name in answers:
             retell(facts, name, answers[name])
@@ -66,7 +71,7 @@ def diagnose(
     walked = _walked(knowledge.tree, facts, answers, known, proved)
     matched = match_cases(knowledge.cases, facts, known.run, knowledge.own_cases)
     cause = walked.cause
-    path = tuple(_suspecting(step, worries, facts) for step in walked.steps)
+    path = tuple(_with_command(_suspecting(step, worries, facts), known.crash) for step in walked.steps)
     diagnosis = Diagnosis(
         cause=cause.id,
         title=cause.title,
@@ -80,6 +85,7 @@ def diagnose(
         cases=tuple(m.match for m in matched[:3]),
         advisories=advice_of(worries),
         remarks=remarks(known, facts, found, cause.id),
+        is_verdict=cause.is_verdict,
         record_next_time=" ".join(cause.record_next_time.split()),
         open_questions=tuple(step.question for step in walked.steps if step.answer == UNKNOWN),
     )
@@ -93,6 +99,14 @@ def _suspecting(step: QuestionStep, worries: tuple[Concern, ...], facts: Mapping
         return step
     told = (suspicion(one, facts) for one in suspected[:2])
     return replace(step, if_unknown=sentences((step.if_unknown, *told)))
+
+
+def _with_command(step: QuestionStep, crash: Crash) -> QuestionStep:
+    """An open question that Ray's table of memory users answers, with the command by which the log says to read it."""
+    if step.answer != UNKNOWN or step.question not in TABLE_TELLS or not crash.table_command:
+        return step
+    how = say("`{command}`, which the log itself names, prints who held the RAM.", command=crash.table_command)
+    return replace(step, if_unknown=sentences((how, step.if_unknown)))
 
 
 def _walked(

@@ -97,5 +97,7 @@ class Diagnosis(Struct, frozen=True):
     remarks: tuple[str, ...] = ()
     """Sentences that belong to this crash: the victim, what the ledger explains and does not, contradictions."""
     record_next_time: str = ""
+    is_verdict: bool = False
+    """The cause itself says what ran out, and that it was not the memory that the message names."""
     open_questions: tuple[str, ...] = ()
     """Question ids that were answered "I don't know"."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from msgspec import Struct
@@ -18,11 +19,14 @@ from advisor.diagnosis.from_record import record_facts
 from advisor.diagnosis.host_users import host_user_facts
 from advisor.diagnosis.ledger_facts import ledger_facts
 from advisor.diagnosis.model_facts import least_states, model_facts
-from advisor.language import say
+from advisor.knowledge import load_knowledge
+from advisor.language import listed, say
 from advisor.machine.inventory import Machine
 from advisor.memory.cells import Ledger, Match
 from advisor.memory.constants import BF16
 from advisor.memory.otherwise import Otherwise
+from advisor.memory.trainer import has_engine
+from advisor.run.natives import OF_ROLLOUTS
 from advisor.run.run import Knob, Run
 from advisor.units import show_bytes
 from advisor.watch.measured import Measured
@@ -33,6 +37,8 @@ COURSE_ENOUGH = 4
 """Readings of one moment in one process before they tell a course."""
 RISEN, LEVEL, RISING = 0.10, 0.03, 0.9
 """A course grows that rises by RISEN in all and at RISING of its readings; one within LEVEL does not (judgement)."""
+SHARE = "rollout.memory_share"
+"""A dialect without a key for it has no engine with a share of the card."""
 ROOMY_PERCENT = 50
 """Of a /dev/shm in use: with half of it free, it was not what was full (judgement)."""
 MUCH_IDLE, IDLE = 0.10, 0.03
@@ -41,8 +47,37 @@ than what was asked for (judgement)."""
 DOMINATES, MINOR = 0.5, 0.1
 """Others dominate a card where they hold more than half of it and the process less than a tenth of that; a task is the
 victim that held less than a tenth of what was in use (judgement)."""
+MINOR_BESIDE = 0.25
+"""Of what this process holds: another rank that loaded the same would hold as much (judgement)."""
+NEARLY_ALL, ROOMY = 0.9, 0.5
+"""Parts of a node's RAM in use at the last reading: from the first on no limit below it was what the run met, below the
+second one may have been (judgement)."""
 BELOW_RAM = 0.95
 """A limit so far below the RAM was set by somebody; less is what the kernel itself keeps (judgement)."""
+
+
+DISKS = ("enospc", "enospc-disk", "disk-full", "disk-quota", "file-write-failed", "disk-nearly-full")
+"""Signatures of a disk that is full, or nearly."""
+WRITTEN = (
+    (
+        "ray",
+        re.compile(r"/ray/session|outofdiskerror|local disk is full"),
+        re.compile(r"ray/_private/external_storage"),
+    ),
+    (
+        "data",
+        re.compile(r"huggingface|/datasets?/|\.arrow|/\.cache/"),
+        re.compile(r"(?:^|/)(?:datasets|pyarrow|huggingface_hub)/"),
+    ),
+    (
+        "checkpoint",
+        re.compile(r"checkpoint|global_step|ckpt|\.safetensors|optim\w*\.pt|inline_container"),
+        re.compile(
+            r"safetensors/|torch/serialization|torch/distributed/checkpoint|save_(?:checkpoint|model|pretrained)"
+        ),
+    ),
+)
+"""What a disk was written with: by the path that a line names, and by frames (datasets, safetensors, torch, Ray)."""
 
 
 class DiagnosisInputs(Struct, frozen=True):
@@ -55,8 +90,12 @@ class DiagnosisInputs(Struct, frozen=True):
     attribution: Sequence[Match] = ()
     measured: Measured | None = None
     """What a record of `watch` says of the run."""
+    ran_with: Mapping[str, str] = {}
+    """Library → version with which the same run fitted, as the user says."""
     otherwise: Callable[[bool], tuple[Otherwise, ...]] | None = None
     """What may be larger than counted; told whether steps were done before."""
+    ran: bool = False
+    """Steps were done before it died, by the log or by the user."""
 
 
 def gather_facts(known: DiagnosisInputs) -> dict[str, Fact]:
@@ -68,9 +107,18 @@ def gather_facts(known: DiagnosisInputs) -> dict[str, Fact]:
     facts.update(_run_facts(known.run))
     facts.update(model_facts(known.run))
     facts.update(_machine_facts(known))
+    facts.update(_engine_fact(known, facts))
+    if known.ran or known.crash.steps_seen:
+        facts["ran"] = Fact(True, "log", say("steps were done before"))
+    if known.ran_with:
+        told = listed(f"{library} {version}" for library, version in known.ran_with.items())
+        facts["ran_with"] = Fact(True, "user", say("it fitted with {versions}, you said", versions=told))
     model = known.run.model
-    facts.update(host_user_facts(known.crash.top_users, model.parameters if model is not None else None))
-    facts.update(ledger_facts(known.ledger, known.run, known.crash, known.attribution))
+    crash, parameters = known.crash, model.parameters if model is not None else None
+    in_use = crash.evidence[0].fields.get("node_used_bytes") if crash.evidence else None
+    used = in_use if isinstance(in_use, int) else None
+    facts.update(host_user_facts(crash.top_users, parameters, crash.users_cut, used))
+    facts.update(ledger_facts(known.ledger, known.run, known.crash, known.attribution, known.ran))
     if not known.crash.lines_read and known.run.framework == "unknown" and not known.run.settings:
         facts["nothing_given"] = Fact(True, "script", say("neither a log nor a launch script was given"))
     return facts
@@ -105,11 +153,16 @@ def _crash_facts(crash: Crash) -> dict[str, Fact]:
     if crash.verdict == "not_oom" and not crash.signature:
         told = say("no failure in {count} lines", count=_grouped(crash.lines_read))
         facts["failed"] = Fact(False, "log", told)
+    if crash.preceded is not None:
+        phase, line = crash.preceded
+        told = say("line {line}, right before the failure", line=_grouped(line))
+        facts["right_after"] = Fact(phase, "log", told)
     if crash.phase != "unknown":
         facts["phase"] = Fact(crash.phase, "log", crash.phase_because or where, index)
     for number, evidence in enumerate(crash.evidence):
         facts.setdefault(f"line.{evidence.signature}", Fact(True, "log", _line(evidence), (number,)))
     facts.update(_shared_memory(crash.evidence))
+    facts.update(_full_disk(crash))
     if crash.frames:
         facts.update(frame_facts(crash.frames))
         facts.update(backend_facts(crash.frames))
@@ -137,6 +190,21 @@ def _shared_memory(evidence: Sequence[Evidence]) -> dict[str, Fact]:
             whole = f"{size:g}{one.fields.get('unit')}"
             because = say("df: {percent:g}% of {size} in use ({line})", percent=percent, size=whole, line=_line(one))
             return {"shm.roomy": Fact(large and percent < ROOMY_PERCENT, "log", because, (number,))}
+    return {}
+
+
+def _full_disk(crash: Crash) -> dict[str, Fact]:
+    """What was being written to the disk that was full: by the path in the line, the frames, or the phase."""
+    for number, one in enumerate(crash.evidence):
+        if one.signature not in DISKS:
+            continue
+        path = str(one.fields.get("path") or one.fields.get("path_") or one.text).lower()
+        frames = " ".join(f"{frame.file}:{frame.function}" for frame in crash.frames) if number == 0 else ""
+        for holds, by_path, by_frame in WRITTEN:
+            if by_path.search(path) or by_frame.search(frames):
+                return {"disk.holds": Fact(holds, "log", _line(one), (number,))}
+        if crash.phase == "checkpoint":
+            return {"disk.holds": Fact("checkpoint", "log", crash.phase_because, (number,))}
     return {}
 
 
@@ -168,6 +236,11 @@ def _printed(first: Evidence, where: str) -> dict[str, Fact]:
         sizes = {"idle": show_bytes(idle), "tried": show_bytes(tried)}
         because = say("{idle} reserved but unallocated, {tried} asked for ({line})", **sizes, line=where)
         facts["gpu.fragmented"] = Fact(fragmented, "log", because, (0,))
+    allocated = number("allocated_bytes")
+    if allocated is not None and total:
+        sizes = {"size": show_bytes(allocated), "total": show_bytes(total)}
+        because = say("{size} of {total} allocated by PyTorch ({line})", **sizes, line=where)
+        facts["gpu.allocated_share"] = Fact(allocated / total, "log", because, (0,))
     others = held_by_others(fields)
     if others is not None and free is not None and total:
         sizes = {"size": show_bytes(others), "total": show_bytes(total)}
@@ -176,6 +249,7 @@ def _printed(first: Evidence, where: str) -> dict[str, Fact]:
         facts["gpu.others_share"] = Fact(others / total, "log", because, (0,))
         mine = total - free - others
         facts["gpu.others_most"] = Fact(others > DOMINATES * (total - free) and others > mine, "log", because, (0,))
+        facts["gpu.others_minor"] = Fact(others < mine * MINOR_BESIDE, "log", because, (0,))
         dominate = others / total > DOMINATES and mine < others * MINOR
         facts["gpu.others_dominate"] = Fact(dominate, "log", because, (0,))
         facts.update(_engine_beside(fields.get("engine_process"), number("engine_process_bytes"), others, where))
@@ -220,10 +294,11 @@ def _run_facts(run: Run) -> dict[str, Fact]:
         facts["model"] = Fact(run.model.name, "script", run.model.note)
         facts["model.parameters"] = Fact(run.model.parameters, "script", run.model.note)
     facts.update(_mechanism_facts(run))
-    if run.framework != "unknown" and run.topology.known and run.topology.actor_gpus == 1:
+    known = run.framework != "unknown" or bool(run.unsharded)
+    if known and run.topology.known and run.topology.actor_gpus == 1:
         facts["one_process"] = Fact(True, "script", say("the launch starts one process"))
     cards = run.topology.nodes * run.topology.gpus_per_node
-    if "one_process" in facts and run.recipe.answers == "given" and cards > max(1, run.topology.process_gpus):
+    if "one_process" in facts and run.recipe.answers != "generated" and cards > max(1, run.topology.process_gpus):
         facts["idle_cards"] = Fact(True, "script", say("the launch starts one process for {cards} cards", cards=cards))
     if run.topology.known:
         facts["gpus"] = Fact(run.topology.actor_gpus, "script", say("the launch's topology"))
@@ -331,6 +406,7 @@ def _machine_facts(known: DiagnosisInputs) -> dict[str, Fact]:
         card = show_bytes(machine.gpu_bytes)
         because = say("all weights in bf16 are {weights}, the card has {card}", weights=whole, card=card)
         facts["gathered_weights.share"] = Fact(round(share, 3), "script", because)
+    facts.update(_by_reading(known.crash))
     host = machine.host
     if host.limit_bytes is not None and host.total_bytes:
         below = host.limit_bytes < host.total_bytes * BELOW_RAM
@@ -338,6 +414,36 @@ def _machine_facts(known: DiagnosisInputs) -> dict[str, Fact]:
         because = say("{source}: {limit} of {total}", source=host.limit_source or say("a limit"), **sizes)
         facts["host.limit_below_ram"] = Fact(below, "machine", because)
     return facts
+
+
+def _by_reading(crash: Crash) -> dict[str, Fact]:
+    """How full the machine's RAM was; nearly all of it in use shows that no limit lay far below it.
+
+    Readings of the whole machine know no container; the last one of a log stands nearest to its end.
+    """
+    last = next((one for one in reversed(crash.readings) if one.kind == "host_used"), None)
+    if last is None or not crash.host_total_bytes:
+        return {}
+    part = last.bytes / crash.host_total_bytes
+    sizes = {"size": show_bytes(last.bytes), "total": show_bytes(crash.host_total_bytes)}
+    because = say("{size} of the machine's {total} were in use (line {line})", **sizes, line=_grouped(last.line))
+    full = {"host.limit_below_ram": Fact(False, "log", because)} if part >= NEARLY_ALL else {}
+    return {"host.roomy": Fact(part < ROOMY, "log", because), **full}
+
+
+def _engine_fact(known: DiagnosisInputs, facts: Facts) -> dict[str, Fact]:
+    """Whether a rollout engine stands beside the trainer, where dialect, method or launch rule one out."""
+    run = known.run
+    if run.framework == "unknown" or "frame.engine" in facts:
+        return {}
+    dialect = next((one for one in load_knowledge().frameworks if one.framework == run.framework), None)
+    shared = {fact.knob for fact in dialect.settings.values()} if dialect is not None else {SHARE}
+    shown = any(knob.startswith(OF_ROLLOUTS) and one.source == "log" for knob, one in run.knobs.items())
+    alone = SHARE not in shared or (run.recipe.answers == "generated" and bool(run.settings) and not has_engine(run))
+    if shown or not alone:
+        return {}
+    because = say("no engine beside the trainer in {framework}", framework=run.title)
+    return {"has_engine": Fact(False, "script", because)}
 
 
 def course_facts(crash: Crash) -> dict[str, Fact]:

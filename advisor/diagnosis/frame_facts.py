@@ -37,6 +37,14 @@ BUCKET = re.compile(
 BUCKET_FUNCTION = re.compile(
     r"ipg_bucket|allreduce_bucket|reduce_bucket|_reduce_.*bucket|allocate_bucket|flatten_bucket"
 )
+PASS = re.compile(r"^(?:forward|backward|\w*call_impl|\w*run_backward|checkpoint)$")
+"""Functions of torch that compute a pass of the model or its gradients; nothing is loaded inside them."""
+MATMUL = re.compile(
+    r"\bF\.linear\(|\btorch\.(?:_C\._nn\.linear|matmul|mm|bmm|addmm|baddbmm|einsum)\(|\w @ \w|dispatch_unquantized_gemm"
+)
+MATMUL_FUNCTION = re.compile(r"^(?:linear|matmul|mm|bmm|addmm|baddbmm|einsum|\w*_gemm)$")
+MATMUL_CODE = re.compile(r"/(?:linear|vocab_parallel_embedding|lm_head)\.py$")
+"""Source lines, functions and files (torch, vLLM, SGLang) whose work is one matrix product of cuBLAS."""
 DEEPSPEED = "/deepspeed/runtime/zero/"
 PINS = re.compile(r"""\.to\(\s*["']cpu["']\s*,.*non_blocking\s*=\s*True|\bpin_memory\b|cudaHostAlloc|\bpinned\b""")
 """Source lines and functions that take page-locked host memory: CUDA reports its refusal as its own "out of memory"."""
@@ -57,13 +65,18 @@ NEAREST = 2
 
 
 def frame_facts(frames: Sequence[Frame]) -> dict[str, Fact]:
-    """frame.attention, .gather, .gathers_all, .bucket, .wakes, .pins, .loads, .logits, .engine(_weights).
+    """frame.attention, .pass, .matmul, .pins, .gather(s_all), .bucket, .wakes, .loads, .logits, .engine(_weights).
 
     `frames`: not empty.
     """
     gathers = [frame for frame in frames if GATHER.search(frame.function)]
-    facts = {"frame.gather": _true(gathers[-1]) if gathers else Fact(False, "log", _frame(frames[-1]))}
     near = list(reversed(frames[-NEAREST:]))
+    product = next((frame for frame in near if _is_product(frame)), None)
+    facts = {
+        "frame.gather": _true(gathers[-1]) if gathers else Fact(False, "log", _frame(frames[-1])),
+        "frame.pass": _pass(frames),
+        "frame.matmul": _true(product) if product is not None else Fact(False, "log", _frame(frames[-1])),
+    }
     for name, found in {
         "frame.gathers_all": _gathers_all(frames),
         "frame.bucket": next((frame for frame in near if _is_bucket(frame)), None),
@@ -92,6 +105,25 @@ def _gathers_all(frames: Sequence[Frame]) -> Frame | None:
 def _is_bucket(frame: Frame) -> bool:
     ours = DEEPSPEED in frame.file or "/megatron/" in frame.file
     return BUCKET.search(frame.text) is not None or (ours and BUCKET_FUNCTION.search(frame.function) is not None)
+
+
+def _pass(frames: Sequence[Frame]) -> Fact:
+    """Whether the trainer's model was computing when it failed; an engine computes while it starts, too."""
+    within = next((frame for frame in reversed(frames) if _computes(frame)), None)
+    loading = any(LOADS.match(frame.function) for frame in frames)
+    if within is None or loading or _engine(frames):
+        return Fact(False, "log", _frame(frames[-1]))
+    return _true(within)
+
+
+def _computes(frame: Frame) -> bool:
+    saves = frame.function == "checkpoint" and not frame.file.endswith("utils/checkpoint.py")
+    return (PASS.match(frame.function) is not None and not saves) or "F.linear(" in frame.text
+
+
+def _is_product(frame: Frame) -> bool:
+    code = MATMUL_CODE.search(frame.file.replace("\\", "/")) and frame.function in ("forward", "apply")
+    return bool(code) or MATMUL.search(frame.text) is not None or MATMUL_FUNCTION.match(frame.function) is not None
 
 
 def _is_attention(frame: Frame) -> bool:

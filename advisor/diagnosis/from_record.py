@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from advisor.crash.evidence import Crash
 from advisor.diagnosis.fact import Fact
 from advisor.language import say
-from advisor.memory.cells import Ledger
+from advisor.memory.cells import Ledger, PhaseSum
 from advisor.memory.constants import GPU_CONTEXT
 from advisor.memory.peaks import Peak, proven_by
 from advisor.run.run import Run
@@ -18,6 +18,8 @@ from advisor.words import PHASE_TITLES, Phase, when
 
 _ONCE: tuple[Phase, ...] = ("model_load", "rollout_init", "checkpoint", "validation")
 """Phases of which one passage shows the peak; of the others the first step is not yet like those that follow."""
+_LEAST_STEPS = 2
+"""Done steps after which each phase of one was passed at its full size."""
 _ENGINES = re.compile(r"EngineCore|VLLM::|LLMRayActor|vLLM|sglang|SGLang|scheduler_TP")
 """Names of processes that hold an engine and nothing of a trainer."""
 _OF_ENGINE: tuple[Phase, ...] = ("rollout_init", "rollout_generate")
@@ -56,7 +58,30 @@ def peaks_in(measured: Measured, ledger: Ledger, run: Run, crash: Crash) -> tupl
         whole = not died and one.visits >= (1 if one.phase in _ONCE else 2)
         source = say("the record, {gauge} at {at:.0f} s", gauge=one.gauge, at=one.at)
         found.append(Peak(one.place, one.phase, one.bytes, source, whole, engine=_engine_of(one)))
-    return proven_by(ledger, found)
+    return (*proven_by(ledger, found), *_of_no_phase(measured, ledger))
+
+
+def _of_no_phase(measured: Measured, ledger: Ledger) -> list[Peak]:
+    """Where the output shows no phases: no phase of a step took more of the host than the most that was in use.
+
+    So much is then counted of each that is predicted larger. A phase that holds more beside the processes than every
+    phase of a step is left out: nothing shows that the run came to it.
+    """
+    shown = [one for one in measured.peaks if one.place == "host"]
+    if measured.steps < _LEAST_STEPS or not shown or any(one.phase != "unknown" for one in shown):
+        return []
+    most = max(shown, key=lambda one: one.bytes)
+    passed = [_beside_processes(each) for each in ledger.host if each.phase not in _ONCE]
+    source = say("the record, {gauge} at {at:.0f} s, in whichever phase", gauge=most.gauge, at=most.at)
+    return [
+        Peak("host", each.phase, most.bytes, source, predicted=each.expected)
+        for each in ledger.host
+        if each.expected > most.bytes and _beside_processes(each) <= max(passed, default=0)
+    ]
+
+
+def _beside_processes(phase: PhaseSum) -> int:
+    return phase.expected - phase.of("processes")
 
 
 def _engine_of(peak: PhasePeak) -> int | None:
@@ -85,7 +110,7 @@ def record_sentences(measured: Measured) -> Iterator[str]:
     for grown in {one.gauge: one for one in reversed(measured.grown)}.values():  # of several phases, the fastest
         yield say("{grown}.", grown=growth_clause(grown))
     if measured.first is not None:
-        yield _first(measured.first)
+        yield forecast_sentence(measured.first)
     if measured.level and not measured.grown:
         yield say("Nothing grows from step to step, as far as {steps} steps tell.", steps=measured.steps)
     elif measured.steps < 8 and not measured.grown:
@@ -99,7 +124,8 @@ def record_sentences(measured: Measured) -> Iterator[str]:
         yield say("The alert level was passed by {gauge}.", gauge=alert)
 
 
-def _first(first: Forecast) -> str:
+def forecast_sentence(first: Forecast) -> str:
+    """What is full first, and when."""
     soon, late = first.steps
     minutes = first.seconds_per_step * soon / 60
     where = PHASE_TITLES[first.phase] if first.phase != "unknown" else say("no phase in particular")

@@ -25,8 +25,13 @@ STATES = 16
 COPIES = 4
 """Bytes per parameter that each process may hold of the whole model beside its part of the states: an fp32 copy while
 it loads, or a sleeping engine's weights in pinned blocks."""
+FEW, PLENTY = 0.25, 0.5
+"""Parts of the node's memory in use: a table that names less proves no holder, a cut one that names more does
+(judgement)."""
 ONE_PROCESS = 0.7
 """Part of STATES in one process that only unsharded states explain: master weights and moments alone are 12 of 16."""
+ROUNDED_UP = 1.1
+"""Times the states that a process with all of them may hold: pinned blocks and buckets beside them (judgement)."""
 BASE = 10 * GIB
 """What a worker process holds in RAM beside any model: CUDA, libraries, pinned buffers (judgement)."""
 
@@ -36,9 +41,16 @@ def kind_of(command: str) -> str:
     return next((kind for kind, names in KINDS.items() if names.search(command)), "")
 
 
-def host_user_facts(users: Sequence[TopUser], parameters: float | None) -> dict[str, Fact]:
-    """host.top_user, .driver_large and .held_by; where the model is known, also whether its states explain it."""
-    if not users:
+def host_user_facts(
+    users: Sequence[TopUser], parameters: float | None, cut: bool = False, in_use: int | None = None
+) -> dict[str, Fact]:
+    """host.top_user, .driver_large and .held_by; where the model is known, also whether its states explain it.
+
+    `cut`: rows are missing; `in_use`: bytes of the node in use, where the log says so. Nothing where what is listed is
+    no fair part of that.
+    """
+    part = sum(user.used_bytes for user in users) / in_use if in_use else None
+    if not users or (part is not None and part < FEW) or (cut and (part is None or part < PLENTY)):
         return {}
     top = max(users, key=lambda user: user.used_bytes)
     because = say("Ray's table of memory users: {command} {size}", command=top.command, size=show_bytes(top.used_bytes))
@@ -70,6 +82,11 @@ def _against_states(workers: Sequence[TopUser], parameters: float) -> dict[str, 
     one = max(workers, key=lambda user: user.used_bytes)
     told = {"command": one.command, "held": show_bytes(one.used_bytes), "bytes": f"{one.used_bytes / parameters:.0f}"}
     because = say("{command} alone holds {held}, {bytes} bytes per parameter", **told)
-    whole = ONE_PROCESS * states <= one.used_bytes <= states + BASE
-    facts["host.one_holds_states"] = Fact(whole and held - one.used_bytes < one.used_bytes * MOST, "log", because)
+    rest = [user.used_bytes for user in workers if not _is_whole(user, states)]
+    facts["host.one_holds_states"] = Fact(_is_whole(one, states) and sum(rest) < one.used_bytes * MOST, "log", because)
     return facts
+
+
+def _is_whole(user: TopUser, states: float) -> bool:
+    """Whether a process holds all states of a model of this size: its own, or a critic's."""
+    return ONE_PROCESS * states <= user.used_bytes <= ROUNDED_UP * states + BASE

@@ -8,7 +8,7 @@ from advisor.crash.evidence import Crash
 from advisor.diagnosis.fact import Fact
 from advisor.language import Sayings, say
 from advisor.memory.cells import ENGINE, TITLES, Ledger, Match, PhaseSum, owners_of
-from advisor.memory.ledger import implausible
+from advisor.memory.ledger import implausible, refuted
 from advisor.run.run import Run
 from advisor.units import show_bytes
 from advisor.words import PHASE_NAMES, when
@@ -21,12 +21,17 @@ _GROUPS: Sayings[str] = Sayings({"states": "states", "batch": "batch", "engine":
 """Owners of the ledger, in groups."""
 
 
-def ledger_facts(ledger: Ledger, run: Run, crash: Crash, attribution: Sequence[Match]) -> dict[str, Fact]:
-    """The fullest group of owners, whether the GPUs hold the run, who holds host RAM, and what the failed tensor is."""
+def ledger_facts(
+    ledger: Ledger, run: Run, crash: Crash, attribution: Sequence[Match], ran: bool = False
+) -> dict[str, Fact]:
+    """The fullest group of owners, whether the GPUs hold the run, who holds host RAM, and what the failed tensor is.
+
+    `ran`: steps were done before; a ledger by which they could not have been says nothing.
+    """
     facts: dict[str, Fact] = {}
     if run.framework == "unknown" or not (run.settings or crash.settings):
         return _tensor(attribution)  # a ledger of nothing but defaults says nothing of this run
-    if implausible(run, ledger):
+    if implausible(run, ledger) or refuted(ledger, "gpu", ran):
         return _tensor(attribution)
     fullest = ledger.peak("gpu") if run.topology.colocated else ledger.crowded("gpu")
     phase = ledger.phase("gpu", crash.phase) or fullest

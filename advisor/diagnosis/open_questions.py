@@ -14,7 +14,9 @@ from advisor.language import say
 from advisor.run.dialect import Recognised, told_era
 from advisor.run.run import Unread
 
-VERSION, SHARDING = "version", "sharding"
+VERSION, SHARDING, WAS = "version", "sharding", "was"
+REGRESSION = "regression"
+"""Question of the tree, of which one answer asks for the version that the framework had."""
 FRAMEWORKS = ("framework", "framework_host")
 """Questions whose answer is a framework: asked on the way of GPU memory, and of host RAM."""
 AFTER = ("framework", "framework_host", "memory")
@@ -55,8 +57,8 @@ def with_answered_version(recognised: Recognised, answers: Mapping[str, str]) ->
 
 
 def tree_answers(answers: Mapping[str, str]) -> dict[str, str]:
-    """What the decision tree is told: everything but the version and the sharding."""
-    return {name: given for name, given in answers.items() if name not in (VERSION, SHARDING)}
+    """What the decision tree is told: everything but versions and the sharding."""
+    return {name: given for name, given in answers.items() if name not in (VERSION, SHARDING, WAS)}
 
 
 def with_version(diagnosis: Diagnosis, recognised: Recognised, *, wanted: bool = True) -> Diagnosis:
@@ -99,6 +101,44 @@ def _number(era: Era) -> tuple[int, ...]:
 def _title(era: Era) -> str:
     """Like "v0.4 (>=0.4.0,<0.4.1)"."""
     return f"{era.id} ({era.versions})" if era.versions else era.id
+
+
+def answered_was(recognised: Recognised, answers: Mapping[str, str]) -> dict[str, str]:
+    """The framework's package → a version of the era with which the run fitted, by the user; {} where none was named.
+
+    Raises AnswerError for an era that the framework does not have.
+    """
+    given, framework = answers.get(WAS), recognised.framework
+    if given in (None, UNKNOWN) or framework is None:
+        return {}
+    eras = {era.id: era for era in framework.eras}
+    if given not in eras:
+        raise AnswerError(not_an_answer(WAS, list(eras), str(given)))
+    first = re.search(r"\d[\w.]*", eras[given].versions)
+    return {framework.package: first.group().removesuffix(".") if first is not None else given}
+
+
+def with_was(diagnosis: Diagnosis, recognised: Recognised, answers: Mapping[str, str]) -> Diagnosis:
+    """The diagnosis with the question behind the one whether it fitted with other versions, where the user says yes."""
+    framework = recognised.framework
+    names = [one.question for one in diagnosis.path]
+    if answers.get(REGRESSION) != "named" or framework is None or len(framework.eras) < 2 or REGRESSION not in names:
+        return diagnosis
+    given = answers.get(WAS, UNKNOWN)
+    others = [era for era in sorted(framework.eras, key=_number, reverse=True) if era.id != recognised.era]
+    step = QuestionStep(
+        question=WAS,
+        asks=say("With which version of {framework} did it fit?", framework=framework.title),
+        why=say("The defaults that changed between the two versions are looked at first."),
+        choices=tuple(Choice(era.id, _title(era)) for era in others),
+        answer=given,
+        source="unknown" if given == UNKNOWN else "user",
+        because="" if given == UNKNOWN else say("you said so"),
+        if_unknown=say("The log of the last good run, its lock file or image; another library: --was NAME=VERSION."),
+    )
+    at = names.index(REGRESSION) + 1
+    opened = diagnosis.open_questions if given != UNKNOWN else (*diagnosis.open_questions, WAS)
+    return replace(diagnosis, path=(*diagnosis.path[:at], step, *diagnosis.path[at:]), open_questions=opened)
 
 
 def answered_sharding(known: Sequence[Sharding], answers: Mapping[str, str]) -> str | None:

@@ -28,6 +28,10 @@ MANY = 2
 """Cards from which on there is something to share out."""
 WAYS = 3
 """Shown at most, of the ways in which a run that fits by count would fill its card."""
+OF_PASSES = ("log_prob", "actor_update", "critic_update", "validation")
+"""Phases in which a batch goes through the model and leaves logits."""
+_EVERYWHERE = ("0.0.0.0", "::", "0")  # noqa: S104  (nothing is bound)
+"""Addresses that mean all of this node's."""
 _DYING = ("cause", "echo", "victim", "pointer")
 _ADDRESS = re.compile(r"\bip=([0-9A-Fa-f.:]{3,45}|[\w.-]{1,60})")
 """Ray's way of saying where a worker runs: "(pid=67842, ip=10.0.0.11, …"."""
@@ -38,12 +42,13 @@ def remarks(known: DiagnosisInputs, facts: Facts, found: tuple[Correction, ...],
     crash, run, ledger = known.crash, known.run, known.ledger
     return (
         *ledger.doubts,
-        *(_counted(known, facts, cause) if not run.quoted else ()),
+        *(_counted(known, facts, cause) if (run.settings or crash.settings) and not run.quoted else ()),
+        *_address(crash),
         *_victim(crash, facts),
         *_explained(ledger, found),
         *_contradiction(crash, facts),
         *_unsharded(run),
-        *_one_pass(run),
+        *(_one_pass(run) if _in_a_pass(facts) else ()),
         *_in_tokens(run, [] if "frame.attention" in facts else known.attribution),
         *_models(run, cause),
         *_algebra(run, facts),
@@ -83,6 +88,22 @@ def _counted(known: DiagnosisInputs, facts: Facts, cause: str) -> Iterator[str]:
         "weights or a process that no setting shows: RAM per process right before it fails tells which.",
         **told,
     )
+
+
+def _address(crash: Crash) -> Iterator[str]:
+    """Where nothing answered, and whether that can be an address to call at all."""
+    first = crash.evidence[0] if crash.evidence else None
+    if first is None or crash.verdict != "not_oom" or not first.fields.get("port"):
+        return
+    told = {"host": first.fields.get("host"), "port": first.fields.get("port")}
+    if told["host"] in _EVERYWHERE:
+        yield say(
+            "Nothing answered at {host}:{port}. {host} is what a server listens on; another node is reached by its own "
+            "address.",
+            **told,
+        )
+    else:
+        yield say("Nothing answered at {host}:{port}.", **told)
 
 
 def _victim(crash: Crash, facts: Facts) -> Iterator[str]:
@@ -165,6 +186,12 @@ def _unsharded(run: Run) -> Iterator[str]:
             "sharding file is given (DeepSpeed ZeRO-3, FSDP).",
             **told,
         )
+
+
+def _in_a_pass(facts: Facts) -> bool:
+    """Whether it may have died in a pass over a batch: GPU memory, as far as is known, in one of those phases."""
+    memory, phase = (facts[name].value if name in facts else None for name in ("memory", "phase"))
+    return memory in (None, "gpu", "unknown") and phase in (None, "unknown", *OF_PASSES)
 
 
 def _one_pass(run: Run) -> Iterator[str]:

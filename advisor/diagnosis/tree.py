@@ -105,8 +105,8 @@ def _ask(question: Question, facts: Facts, answers: Mapping[str, str]) -> Questi
 
 def _how(question: Question, facts: Facts) -> str:
     """How to find the answer, in the words for a run of this kind."""
-    rolls_out = facts.get("rolls_out")
-    given = question.if_unknown_of_given if rolls_out is not None and rolls_out.value is False else ""
+    alone = any((fact := facts.get(name)) is not None and fact.value is False for name in ("rolls_out", "has_engine"))
+    given = question.if_unknown_of_given if alone else ""
     return given or question.if_unknown
 
 

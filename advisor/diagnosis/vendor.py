@@ -4,33 +4,44 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from functools import lru_cache, partial
+from typing import Literal, get_args
 
 from msgspec.structs import replace
 
 from advisor.crash.evidence import Crash
 from advisor.knowledge.schema import GpuFact, Tree
+from advisor.language import rename
 from advisor.machine.inventory import Machine
 
 Vendor = Literal["nvidia", "amd", "ascend"]
+VENDORS: tuple[Vendor, ...] = get_args(Vendor)
 
 _NAMES: Mapping[Vendor, Mapping[str, str]] = {
     "amd": {
         "PYTORCH_CUDA_ALLOC_CONF": "PYTORCH_HIP_ALLOC_CONF",
         "CUDA_VISIBLE_DEVICES": "HIP_VISIBLE_DEVICES",
         "nvidia-smi": "rocm-smi --showpids",
+        "CUDA context": "HIP context",
+        "NCCL": "RCCL",
     },
     "ascend": {
         "PYTORCH_CUDA_ALLOC_CONF": "PYTORCH_NPU_ALLOC_CONF",
         "CUDA_VISIBLE_DEVICES": "ASCEND_RT_VISIBLE_DEVICES",
         "nvidia-smi": "npu-smi info",
         "torch.cuda.": "torch.npu.",
+        "CUDA_LAUNCH_BLOCKING": "ASCEND_LAUNCH_BLOCKING",
+        "NCCL_BUFFSIZE": "HCCL_BUFFSIZE",
+        "NCCL_SOCKET_IFNAME": "HCCL_SOCKET_IFNAME",
+        "NCCL_DEBUG=WARN": "ASCEND_GLOBAL_LOG_LEVEL=2",
+        "NCCL_DEBUG=INFO": "ASCEND_GLOBAL_LOG_LEVEL=1",
         "CUDA": "NPU",
         "NCCL": "HCCL",
     },
 }
 """Vendor → NVIDIA's name → its own (pytorch docs/source/notes/hip.rst; vllm-project/vllm-ascend docs, environment;
-Ascend/pytorch README: torch.npu has the functions of torch.cuda)."""
+Ascend/pytorch README: torch.npu has the functions of torch.cuda; CANN's log levels: 1 INFO, 2 WARNING). RCCL reads the
+NCCL_ variables under their own names (ROCm/rccl README), HCCL does not."""
 
 
 def vendor_of(crash: Crash, machine: Machine, cards: Sequence[GpuFact]) -> Vendor:
@@ -40,8 +51,16 @@ def vendor_of(crash: Crash, machine: Machine, cards: Sequence[GpuFact]) -> Vendo
             return "ascend"
         if evidence.fields.get("device") == "HIP":
             return "amd"
+    told = {gpu.vendor for gpu in machine.usable}
+    if len(told) == 1 and (found := next((one for one in VENDORS if one in told), None)) is not None:
+        return found
     names = {gpu.name for gpu in machine.usable}
     return next((card.vendor for card in cards if card.name in names), "nvidia")
+
+
+def speak_of_cards(vendor: Vendor) -> None:
+    """Say everything in the names of this vendor's software from now on."""
+    rename(None if vendor == "nvidia" else partial(in_names_of, vendor))
 
 
 def in_names_of(vendor: Vendor, text: str) -> str:
@@ -49,8 +68,14 @@ def in_names_of(vendor: Vendor, text: str) -> str:
     names = _NAMES.get(vendor)
     if names is None:
         return text
-    longest_first = sorted(names, key=len, reverse=True)
-    return re.sub("|".join(map(re.escape, longest_first)), lambda found: names[found.group()], text)
+    return _pattern(vendor).sub(lambda found: names[found.group()], text)
+
+
+@lru_cache(maxsize=4)
+def _pattern(vendor: Vendor) -> re.Pattern[str]:
+    """Any of NVIDIA's names as a word of its own: NCCL is none in NCCL_IB_HCA."""
+    longest_first = sorted(_NAMES[vendor], key=len, reverse=True)
+    return re.compile("|".join(rf"(?<![A-Z_]){re.escape(name)}(?![A-Z_])" for name in longest_first))
 
 
 def tree_of(vendor: Vendor, tree: Tree) -> Tree:

@@ -28,6 +28,7 @@ from advisor.knowledge.schema import (
     Remedy,
     Sharding,
     Signature,
+    Start,
     Strict,
     VersionMark,
 )
@@ -44,6 +45,7 @@ EntryKind = Literal[
     "knob",
     "recipe",
     "data set",
+    "start",
     "signature",
     "question",
     "cause",
@@ -110,6 +112,7 @@ _LISTS: dict[str, tuple[EntryKind, Any]] = {
     "knobs.yaml": ("knob", tuple[KnobFact, ...]),
     "recipes.yaml": ("recipe", tuple[RecipeFact, ...]),
     "data_sets.yaml": ("data set", tuple[DataSetFact, ...]),
+    "starts.yaml": ("start", tuple[Start, ...]),
 }
 _FOLDERS: dict[str, tuple[EntryKind, Any, str]] = {
     "frameworks": ("framework", Framework, "framework"),
@@ -197,6 +200,7 @@ def entries_of(knowledge: Knowledge) -> list[KnowledgeEntry]:
         ("knob", knowledge.knobs),
         ("recipe", knowledge.recipes),
         ("data set", knowledge.data_sets),
+        ("start", knowledge.starts),
         ("signature", lines.signatures),
         ("question", tree.questions),
         ("cause", tree.causes),

@@ -19,6 +19,7 @@ from advisor.knowledge.schema import (
     ModelFact,
     RecipeFact,
     Remedy,
+    Start,
 )
 from advisor.rules.expression import json_schema
 
@@ -32,6 +33,7 @@ FILES: dict[str, Any] = {
     "knobs": tuple[KnobFact, ...],
     "recipes": tuple[RecipeFact, ...],
     "data_sets": tuple[DataSetFact, ...],
+    "starts": tuple[Start, ...],
     "decision_tree": TreePart,
     "signatures": LinesPart,
 }

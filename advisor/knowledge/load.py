@@ -23,6 +23,7 @@ from advisor.knowledge.schema import (
     RecipeFact,
     Remedy,
     Signatures,
+    Start,
     Tree,
 )
 from advisor.knowledge.translation import catalogue_of, kind_of, translated
@@ -99,6 +100,7 @@ def compile_knowledge(folder: Path, language: str = ENGLISH) -> Knowledge:
         knobs=_typed(folder / "knobs.yaml", words, tuple[KnobFact, ...]),
         recipes=_typed(folder / "recipes.yaml", words, tuple[RecipeFact, ...]),
         data_sets=_typed(folder / "data_sets.yaml", words, tuple[DataSetFact, ...]),
+        starts=_typed(folder / "starts.yaml", words, tuple[Start, ...]),
     )
 
 

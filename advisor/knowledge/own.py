@@ -79,6 +79,7 @@ def _over(ours: Knowledge, entries: Sequence[KnowledgeEntry]) -> Knowledge:
         knobs=over("knob", ours.knobs, _id),
         recipes=over("recipe", ours.recipes, _id),
         data_sets=over("data set", ours.data_sets, _name),
+        starts=over("start", ours.starts, _id),
         tree=Tree(
             start=start,
             questions=over("question", ours.tree.questions, _id),

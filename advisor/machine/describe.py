@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from advisor.hostile import clean_line
-from advisor.language import mark, say
-from advisor.machine.gpu_spec import KnownGpu, parse_gpus
+from advisor.language import listed, mark, say
+from advisor.machine.gpu_spec import KnownGpu, parse_gpus, unsized, vendor_by_name
 from advisor.machine.inventory import Gpu, Host, Machine, known_fields
 from advisor.machine.inventory_json import from_json
 from advisor.machine.libraries import normalised
@@ -27,7 +27,7 @@ _SAME_GPU = 0.1
 _LIBRARY = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)\s*==?\s*([0-9A-Za-z][0-9A-Za-z.+!_-]*)\s*$")
 _LABEL = re.compile(r"^\d{1,6}: (?=[\s{}\[\]\"])", re.MULTILINE)
 _SPACE = re.compile(r"\s*")
-_NO_PAIR = mark("--lib: {pair!r} is not NAME=VERSION (write it like deepspeed=0.16.3)")
+_NO_PAIR = mark("{flag}: {pair!r} is not NAME=VERSION (write it like deepspeed=0.16.3)")
 _NO_JSON = mark("{path}: not JSON (write it with `rl-oom-advisor machine --format json`)")
 _NOT_COUNTED = mark("The run's GPUs are not in this box, so its {size} of RAM are not counted; give --host-ram.")
 _OTHER_CARD = mark("The log's GPU has {theirs}, this box's {ours}: if the run was elsewhere, describe it with --gpus.")
@@ -69,7 +69,7 @@ def described(
             nodes=nodes if nodes is not None else base.nodes,
             gpus=cards or base.gpus,
             host=host,
-            libraries={**base.libraries, **_named_versions(libraries)},
+            libraries={**base.libraries, **named_versions("--lib", libraries)},
             problems=(*problems, *base.problems, *dict.fromkeys(assumed)),
         ),
         "described",
@@ -81,16 +81,22 @@ def from_log(
     gpu_bytes: int | None = None,
     gpu_names: Sequence[str] = (),
     gpu_count: int | None = None,
+    gpus_seen: int | None = None,
     nodes: int | None = None,
     host_bytes: int | None = None,
     libraries: Mapping[str, str] | None = None,
 ) -> Machine:
-    """What a log printed of its machine; sizes in bytes. `gpu_count` None: one card stands for all."""
+    """What a log printed of its machine; sizes in bytes.
+
+    `gpu_count`: cards of a node; where it is None, a node has at least `gpus_seen` of them.
+    """
     name = clean_line(gpu_names[0], 80) if gpu_names else say("GPU in the log")
-    count = max(1, gpu_count or len(gpu_names) or 1)
-    cards = tuple(Gpu(index, name, gpu_bytes) for index in range(count)) if gpu_bytes or gpu_names else ()
+    count = gpu_count or max(1, gpus_seen or 1, len(gpu_names))
+    card = Gpu(0, name, gpu_bytes, vendor=vendor_by_name(name))
+    cards = tuple(replace(card, index=index) for index in range(count)) if gpu_bytes or gpu_names else ()
     versions = {normalised(name): version for name, version in (libraries or {}).items()}
-    return _sourced(Machine(nodes=nodes, gpus=cards, host=Host(total_bytes=host_bytes), libraries=versions), "log")
+    machine = Machine(nodes, cards, Host(total_bytes=host_bytes), versions, more_gpus=bool(cards) and gpu_count is None)
+    return _sourced(machine, "log")
 
 
 def _flag(flag: str, parse: Callable[[], T]) -> T:
@@ -108,12 +114,13 @@ def _size(flag: str, text: str) -> int:
     return size
 
 
-def _named_versions(pairs: Sequence[str]) -> dict[str, str]:
+def named_versions(flag: str, pairs: Sequence[str]) -> dict[str, str]:
+    """Library → version of texts like "deepspeed=0.16.3". Raises ValueError with one sentence that names the flag."""
     versions = {}
     for pair in pairs:
         match = _LIBRARY.match(pair)
         if match is None:
-            raise ValueError(say(_NO_PAIR, pair=clean_line(pair, 80)))
+            raise ValueError(say(_NO_PAIR, flag=flag, pair=clean_line(pair, 80)))
         versions[normalised(match.group(1))] = match.group(2)
     return versions
 
@@ -178,19 +185,43 @@ def merge(measured: Machine, description: Machine, log: Machine | None = None) -
     if elsewhere or log.nodes is not None:  # a box can count no node but itself
         here = replace(here, nodes=None)
     order = [description, log, here] if elsewhere else [description, here, log]
-    gpus_of = next((machine for machine in order if machine.gpus), Machine())
+    gpus_of = _sized_by(log, next((machine for machine in order if machine.gpus), Machine()), description)
     host = _merged_host([machine.host for machine in order])
     return Machine(
         nodes=next((machine.nodes for machine in order if machine.nodes is not None), None),
         gpus=gpus_of.gpus,
+        more_gpus=gpus_of.more_gpus,
         host=host,
         libraries={name: version for machine in reversed(order) for name, version in machine.libraries.items()},
         environment=next((machine.environment for machine in order if machine.environment), ""),
         driver=gpus_of.driver,
         sources=_merged_sources(order),
         members=description.members,
-        problems=(*description.problems, *_problems_here(measured, log, gpus_of, host, elsewhere), *log.problems),
+        problems=(
+            *description.problems,
+            *_strangers(description, log),
+            *_problems_here(measured, log, gpus_of, host, elsewhere),
+            *log.problems,
+        ),
     )
+
+
+def _sized_by(log: Machine, machine: Machine, description: Machine) -> Machine:
+    """The machine, with the capacity that the log prints for described cards of which nobody knows it."""
+    if machine is not description or log.gpu_bytes is None:
+        return machine
+    size = log.gpu_bytes
+    return replace(machine, gpus=tuple(g if g.total_bytes else replace(g, total_bytes=size) for g in machine.gpus))
+
+
+def _strangers(description: Machine, log: Machine) -> list[str]:
+    """A sentence on each kind of described card of which nobody knows the memory: whether the log tells it."""
+    unknown = unsized(description.gpus)
+    if not unknown or log.gpu_bytes is None:
+        return unknown
+    names = listed(dict.fromkeys(gpu.name for gpu in description.gpus if gpu.total_bytes is None))
+    told = mark("The GPU {names} is not known here; its memory is what the log prints, {size}.")
+    return [say(told, names=names, size=show_bytes(log.gpu_bytes))]
 
 
 def _ran_elsewhere(measured: Machine, description: Machine, of_run: bool) -> bool:

@@ -20,6 +20,8 @@ _COUNT_BEHIND = re.compile(
 )  # two digits: the X of "RTX 4090" is no count
 _SIZE = re.compile(r"(?<![a-z0-9.])(\d+(?:\.\d+)?)\s*(gib|gb|g|mib|mb|tib|tb)\b", re.IGNORECASE)
 _SIZE_GLUED = re.compile(r"(\d+(?:\.\d+)?)\s*(gib|gb)\b", re.IGNORECASE)
+_NUMBERED = re.compile(r"[A-Za-z]\s*-?\d")
+"""What the name of a card has; a word without a number is more likely a slip."""
 _MAKERS = {"nvidia", "tesla", "geforce", "amd", "instinct", "huawei", "ascend", "gpu"}
 _FORMS = {"sxm", "sxm2", "sxm3", "sxm4", "sxm5", "sxm6", "pcie", "pci", "nvl", "oam", "rtx"}
 _FORMS |= {"hbm", "hbm2", "hbm2e", "hbm3", "hbm3e", "gddr6", "gddr7"}
@@ -34,7 +36,17 @@ _TOO_SMALL = mark("{name!r} is too small for a GPU; write it like {examples}")
 _TOO_MANY = mark("{count} GPUs on one node are too many: give those of one node, and --nodes for the rest")
 _NO_BYTES = mark("gpus[{place}].total_bytes must be a positive whole number of bytes, not {size!r}")
 _STRANGER = mark("the GPU {name!r} is not known: add its memory, like {name}-24GB; known forms: {examples}")
+"""Asked for where nothing else tells the memory of a card."""
+_SEVERAL = mark("the GPU {name!r} may be {names}: name the one that it is")
+_UNIFIED = mark("its memory is the host's: what programs on the CPU hold is missing on the GPU, and the reverse.")
 _ASSUMED = mark("Its memory was not given ({names}); {name} is assumed, name the other if it is that.")
+
+
+_OF_VENDOR = {
+    "ascend": re.compile(r"ascend|huawei|atlas|\bnpu\b|\b(?:310|910|950)(?:[a-z]|\b)", re.IGNORECASE),
+    "amd": re.compile(r"\bamd\b|instinct|radeon|\bmi\d{2,3}", re.IGNORECASE),
+    "nvidia": re.compile(r"nvidia|tesla|geforce|quadro|\brtx|\bgtx|titan", re.IGNORECASE),
+}
 
 
 class KnownGpu(Protocol):
@@ -49,12 +61,18 @@ class KnownGpu(Protocol):
     @property
     def total_bytes(self) -> int: ...
 
+    @property
+    def vendor(self) -> str: ...
+
+    @property
+    def unified(self) -> bool: ...
+
 
 def parse_gpus(text: str, gpus: Sequence[KnownGpu]) -> tuple[Gpu, ...]:
     """The cards of one node: "8xA100-40GB", "4xH100", "h20", "1xNVIDIA A100-SXM4-80GB", or several with commas.
 
-    A known card gets the memory that programs see on it; an unknown name needs a size and gets exactly that. Raises
-    ValueError with a sentence and examples.
+    A known card gets the memory that programs see on it; an unknown name gets the size beside it, and none without.
+    Raises ValueError with a sentence and examples.
     """
     cards: list[Gpu] = []
     for part in text.split(","):
@@ -65,12 +83,25 @@ def parse_gpus(text: str, gpus: Sequence[KnownGpu]) -> tuple[Gpu, ...]:
 
 
 def gpus_from(value: object, gpus: Sequence[KnownGpu]) -> tuple[Gpu, ...]:
-    """Cards as a run file gives them: a text for `parse_gpus`, or a list of {name, total_bytes}. Raises ValueError."""
-    if isinstance(value, str):
-        return parse_gpus(value, gpus)
-    if not isinstance(value, list) or not value:
+    """Cards as a run file gives them: a text for `parse_gpus`, or a list of {name, total_bytes}. Raises ValueError,
+    also where nothing tells how much memory one has.
+    """
+    if not isinstance(value, str) and (not isinstance(value, list) or not value):
         raise ValueError(say(_NO_GPUS, examples=EXAMPLES))
-    return tuple(_from_entry(place, entry, gpus) for place, entry in enumerate(value))
+    cards = (
+        parse_gpus(value, gpus)
+        if isinstance(value, str)
+        else tuple(_from_entry(place, entry, gpus) for place, entry in enumerate(value))
+    )
+    if strangers := unsized(cards):
+        raise ValueError(strangers[0])
+    return cards
+
+
+def unsized(cards: Sequence[Gpu]) -> list[str]:
+    """A sentence on each kind of card of which nothing tells the memory."""
+    told = {card.name: card.problem for card in cards if card.total_bytes is None}
+    return [problem or say(_STRANGER, name=name, examples=EXAMPLES) for name, problem in told.items()]
 
 
 def _from_entry(place: int, entry: object, gpus: Sequence[KnownGpu]) -> Gpu:
@@ -101,23 +132,39 @@ def _gpu(index: int, name: str, gpus: Sequence[KnownGpu]) -> Gpu:
     matches = _candidates(shown, gpus)
     for card in matches:
         if any(_full_key(shown) == _full_key(alias) for alias in _names(card) if _SIZE.search(alias)):
-            return Gpu(index, card.name, card.total_bytes)
+            return _known(index, card)
+    relatives = [] if matches else _relatives(shown, gpus)
     sized = _SIZE.search(shown) or _SIZE_GLUED.search(shown)
     if sized is not None:
         size = parse_size("".join(sized.groups()))
-        near = [card for card in matches if abs(card.total_bytes - size) <= size * _NOMINAL_SLACK]
+        near = [card for card in matches or relatives if abs(card.total_bytes - size) <= size * _NOMINAL_SLACK]
         if size < _LEAST_BYTES:
             raise ValueError(say(_TOO_SMALL, name=shown, examples=EXAMPLES))
         if not near:
-            return Gpu(index, shown, size)
+            return Gpu(index, shown, size, vendor=vendor_by_name(shown))
         nearest = min(near, key=lambda card: abs(card.total_bytes - size))
-        return Gpu(index, nearest.name, nearest.total_bytes)
-    if not matches:
+        return _known(index, nearest)
+    if len(relatives) > 1:
+        told = say(_SEVERAL, name=shown, names=say(" or ").join(sorted(card.name for card in relatives)))
+        return Gpu(index, shown, None, problem=told, vendor=vendor_by_name(shown))
+    if not matches and not _NUMBERED.search(shown):
         raise ValueError(say(_STRANGER, name=shown, examples=EXAMPLES))
+    if not matches:
+        return Gpu(index, shown, None, vendor=vendor_by_name(shown))
     smallest = min(matches, key=lambda card: card.total_bytes)
     names = sorted({card.name for card in matches})
     assumed = say(_ASSUMED, names=say(" or ").join(names), name=smallest.name) if len(names) > 1 else ""
-    return Gpu(index, smallest.name, smallest.total_bytes, problem=assumed)
+    return _known(index, smallest, assumed)
+
+
+def _known(index: int, card: KnownGpu, problem: str = "") -> Gpu:
+    told = problem or (say(_UNIFIED) if card.unified else "")
+    return Gpu(index, card.name, card.total_bytes, problem=told, vendor=card.vendor)
+
+
+def vendor_by_name(name: str) -> str:
+    """Whose card bears the name, as drivers, logs and people write it; "" where it does not say."""
+    return next((vendor for vendor, words in _OF_VENDOR.items() if words.search(name)), "")
 
 
 # --- names ---------------------------------------------------------------------------------------------------------
@@ -150,3 +197,15 @@ def _candidates(name: str, gpus: Sequence[KnownGpu]) -> list[KnownGpu]:
         if any(key == _full_key(alias) or ("*" in alias and fnmatch(low, alias.lower())) for alias in _names(card))
     ]
     return full or [card for card in gpus if chip and any(chip == _chip_key(alias) for alias in _names(card))]
+
+
+def _relatives(name: str, gpus: Sequence[KnownGpu]) -> list[KnownGpu]:
+    """Cards whose names say more than this one, which leaves their kind out: "RTX 6000" of Quadro, Ada and PRO."""
+    said = _kind_words(name)
+    if not any(character.isdigit() for word in said for character in word):
+        return []
+    return [card for card in gpus if any(said < _kind_words(alias) for alias in _names(card))]
+
+
+def _kind_words(name: str) -> set[str]:
+    return {word for word in _words(_SIZE.sub(" ", name)) if word not in _FORMS}

@@ -52,6 +52,8 @@ class Gpu:
     """Uncorrected memory errors since the driver was loaded."""
     throttle: tuple[str, ...] = ()
     """Why the clocks are held down, in words; () where they are not or the driver does not say."""
+    vendor: str = ""
+    """nvidia, amd or ascend, where driver or description tells; "" where only a log names the card."""
 
     @property
     def usable_bytes(self) -> int | None:
@@ -111,6 +113,8 @@ class Machine:
     """The nodes this was joined from, each with its name; () for a single one."""
     name: str = ""
     """What the node is called."""
+    more_gpus: bool = False
+    """`gpus` are those that a log names: a node may have more."""
 
     @property
     def usable(self) -> tuple[Gpu, ...]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+from advisor.machine.cards import CardReader, Cards
 from advisor.machine.host import read_host
 from advisor.machine.inventory import Gpu, Host
-from advisor.machine.nvml import NvmlReader, Refused, Trouble
+from advisor.machine.nvml import Refused, Trouble
 from advisor.machine.processes import with_details
 
 FAST_SECONDS, PROCESS_SECONDS, SLOW_SECONDS, REOPEN_SECONDS = 1.0, 2.0, 5.0, 30.0
@@ -62,11 +63,11 @@ class Gauges:
     """Polls when asked and not more often than it should. Not thread-safe: the thread that polls owns it.
 
     Memory, utilisation, temperature and power every `FAST_SECONDS`, the process list every `PROCESS_SECONDS`, ECC,
-    throttling and limits every `SLOW_SECONDS`; NVML is opened again after a failure every `REOPEN_SECONDS`. Pausing is
-    the caller's: who does not poll spends nothing, and the last snapshot stays valid.
+    throttling and limits every `SLOW_SECONDS`; after a failure the driver is opened again every `REOPEN_SECONDS`.
+    Pausing is the caller's: who does not poll spends nothing, and the last snapshot stays valid.
     """
 
-    reader: NvmlReader = field(default_factory=NvmlReader)
+    reader: CardReader = field(default_factory=Cards)
     host: Callable[[], Host] = read_host
     details: Callable[[tuple[Gpu, ...]], tuple[Gpu, ...]] = with_details
     latest: GaugeSnapshot = NEVER
@@ -86,7 +87,7 @@ class Gauges:
         return self.latest
 
     def close(self) -> None:
-        """Let go of NVML."""
+        """Let go of the driver."""
         self.reader.close()
         self._is_open = False
 
@@ -106,7 +107,7 @@ class Gauges:
                 return ()
         processes = self._is_due("processes", now, PROCESS_SECONDS)
         gpus = self.reader.snapshot(slow=self._is_due("slow", now, SLOW_SECONDS), processes=processes)
-        if gpus and all(gpu.is_silent for gpu in gpus):  # let go of NVML, so that a driver that comes back is found
+        if gpus and all(gpu.is_silent for gpu in gpus):  # let go, so that a driver that comes back is found
             self._problem = gpus[0].problem
             self._due["open"] = now + REOPEN_SECONDS
             self.close()

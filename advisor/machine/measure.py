@@ -15,6 +15,7 @@ from typing import Any
 
 from advisor.hostile import clean_line
 from advisor.language import mark, say
+from advisor.machine.cards import Cards
 from advisor.machine.host import read_host
 from advisor.machine.inventory import Gpu, Machine, known_fields
 from advisor.machine.libraries import read_libraries, training_environment
@@ -52,7 +53,8 @@ def measure(
     """
     environ = os.environ if environ is None else environ
     timed_out: tuple[tuple[Gpu, ...], str, str] = ((), "", Refused(Trouble.TIMEOUT, "nvmlInit").says)
-    gpus, driver, trouble = call_with_timeout(patience, partial(_read_gpus, nvml)) or timed_out
+    cards = Cards(NvmlReader(nvml), environ=environ, root=root)
+    gpus, driver, trouble = call_with_timeout(patience, partial(_read_gpus, cards)) or timed_out
     problems = [trouble] if trouble else []
     environment, sites = training_environment(
         interpreter, environ, lambda name: shutil.which(name, path=environ.get("PATH")), whose
@@ -75,15 +77,14 @@ def measure(
     return replace(machine, sources=dict.fromkeys(known_fields(machine), "measured"), problems=tuple(problems))
 
 
-def _read_gpus(nvml: Any) -> tuple[tuple[Gpu, ...], str, str]:
-    """The cards, the driver's version, and why there are none."""
-    reader = NvmlReader(nvml)
-    trouble = reader.open()
+def _read_gpus(cards: Cards) -> tuple[tuple[Gpu, ...], str, str]:
+    """The cards, the driver's version, and why there are none, or none of one vendor."""
+    trouble = cards.open()
     if trouble is not None:
         return (), "", trouble
-    gpus, driver = with_details(reader.snapshot()), reader.driver
-    reader.close()
-    return gpus, driver, ""
+    gpus, driver, trouble = with_details(cards.snapshot()), cards.driver, " ".join(cards.troubles)
+    cards.close()
+    return gpus, driver, trouble
 
 
 def _gpu_problems(machine: Machine) -> list[str]:

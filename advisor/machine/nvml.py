@@ -145,6 +145,8 @@ class NvmlReader:
 
     nvml: Any = None
     driver: str = ""
+    refused: Trouble | None = None
+    """Why the last `open` gave no NVML."""
     _devices: tuple[_Device, ...] = ()
     _slow: dict[int, dict[str, Any]] = field(default_factory=dict)
     """Readings that cost the driver time and change little, by the place of the device."""
@@ -157,19 +159,24 @@ class NvmlReader:
             try:
                 import pynvml
             except ImportError:
-                return Refused(Trouble.BINDINGS_MISSING, "import").says
+                return self._refuse(Refused(Trouble.BINDINGS_MISSING, "import"))
             self.nvml = pynvml
         started = query(self.nvml, "nvmlInit")
         if isinstance(started, Refused):
-            return started.says
+            return self._refuse(started)
         self._is_open = True
         count = query(self.nvml, "nvmlDeviceGetCount")
         if isinstance(count, Refused):
             self.close()
-            return count.says
+            return self._refuse(count)
+        self.refused = None
         self.driver = _text(query(self.nvml, "nvmlSystemGetDriverVersion"))
         self._devices = tuple(device for index in range(min(count, _MOST_CARDS)) for device in self._find(index))
         return None
+
+    def _refuse(self, refused: Refused) -> str:
+        self.refused = refused.trouble
+        return refused.says
 
     def snapshot(self, slow: bool = True, processes: bool = True) -> tuple[Gpu, ...]:
         """All cards now. `slow` or `processes` False: those fields repeat their last reading."""
@@ -202,9 +209,9 @@ class NvmlReader:
     def _find(self, index: int) -> list[_Device]:
         handle = query(self.nvml, "nvmlDeviceGetHandleByIndex", index)
         if isinstance(handle, Refused):
-            return [_Device(Gpu(index, f"GPU {index}", None, problem=handle.says), None)]
+            return [_Device(Gpu(index, f"GPU {index}", None, problem=handle.says, vendor="nvidia"), None)]
         name = query(self.nvml, "nvmlDeviceGetName", handle)
-        card = Gpu(index, _text(name) or f"GPU {index}", None, uuid=self._uuid(handle))
+        card = Gpu(index, _text(name) or f"GPU {index}", None, uuid=self._uuid(handle), vendor="nvidia")
         if isinstance(name, Refused) and name.is_lost:
             return [_Device(replace(card, problem=name.says), handle)]
         mode = _known(query(self.nvml, "nvmlDeviceGetMigMode", handle))
@@ -225,7 +232,8 @@ class NvmlReader:
             name = _text(query(self.nvml, "nvmlDeviceGetName", handle)) or card.gpu.name
             profile = name.rpartition(" MIG ")[2] if " MIG " in name else f"instance {slot}"
             index, uuid = card.gpu.index, self._uuid(handle)
-            found.append(_Device(Gpu(index, name, None, uuid=uuid, mig=profile, parent=index), handle, card.handle))
+            part = Gpu(index, name, None, uuid=uuid, mig=profile, parent=index, vendor="nvidia")
+            found.append(_Device(part, handle, card.handle))
         return found
 
     # --- one reading -----------------------------------------------------------------------------------------------

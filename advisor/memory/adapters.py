@@ -26,11 +26,14 @@ def adapter_parameters(shape: ModelShape, rank: float, targets: tuple[str, ...])
     sides = _sides(shape, shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim)
     attention = sum(sides[name] for name in ATTENTION if name in targets)
     linear = _linear_sides(shape) if {*ATTENTION, *MLP} <= {*targets} else 0
-    copies = shape.experts or 1
-    width = shape.expert_intermediate if shape.experts else shape.intermediate
-    mlp = copies * sum(shape.hidden + width for name in MLP if name in targets)
+    projections = sum(name in targets for name in MLP)
+    dense = projections * (shape.hidden + shape.intermediate)
+    routed = shape.experts * projections * (shape.hidden + shape.expert_intermediate)
+    shared = projections * (shape.hidden + shape.shared_intermediate) if shape.shared_intermediate else 0
+    mixed = shape.layers - shape.dense_layers if shape.experts else 0
+    mlp = mixed * (routed + shared) + (shape.layers - mixed) * dense
     full = shape.layers - shape.linear_layers
-    return round(rank * (full * attention + shape.linear_layers * linear + shape.layers * mlp))
+    return round(rank * (full * attention + shape.linear_layers * linear + mlp))
 
 
 def _sides(shape: ModelShape, queries: int, keys: int) -> dict[str, int]:

@@ -8,7 +8,7 @@ from typing import Literal
 from msgspec import Struct, field
 
 from advisor.language import mark, say
-from advisor.memory.amount import Amount, as_amount, least, quantity
+from advisor.memory.amount import Amount, as_amount, least, most, quantity
 from advisor.memory.amount import assumed as guess
 from advisor.memory.cells import Rows
 from advisor.memory.constants import (
@@ -18,14 +18,13 @@ from advisor.memory.constants import (
     FILL_GIVEN,
     FILL_GIVEN_LOW,
     FILL_LOW,
-    LONGEST_GIVEN,
     SHORTER_AT_CAP,
     SHORTER_GIVEN,
     SHORTER_TOLD,
     SHORTEST_PACKED,
     SHORTEST_PADDED,
 )
-from advisor.memory.data_sets import row_lengths
+from advisor.memory.data_sets import row_lengths, usual_longest
 from advisor.run.run import KnobValue, Run
 from advisor.words import Basis
 
@@ -193,8 +192,10 @@ def _pass(
         return Pass(tokens, int(rows.value), int(packed), None, False)
     longest = quantity("tokens", length, basis=basis) / ways
     held = min(caps, default=None)
-    if budget and unpadded and held and held * longest.value < budget:
-        budget, micro = None, held  # all that the GPU has is one pass, which the budget does not cut
+    fill = fill_of(run, length)
+    if budget and unpadded and held and _end_to_end(as_amount(held), longest, fill).value < budget:
+        # All that the GPU has is expected to be one pass; the budget cuts it only where rows are long.
+        return _one_pass(held, longest, budget, fill, length, whole)
     if budget and unpadded:
         tokens = longest.rounded() if longest > budget else quantity("tokens in the budget", budget, basis=basis)
         sequences = max(1, round(tokens.value * ways.value / length))
@@ -212,15 +213,27 @@ def _pass(
     cap = (rows * longest).rounded()
     if not unpadded and run.recipe.answers != "given" and run.mechanics.trainer == "fsdp":
         return Pass(cap, sequences, length, whole, True)  # verl and its like pad every row to the cap
-    fill = fill_of(run, length)
-    of_longest = quantity("of the cap", fill.longest, "%", basis="estimated") if fill.longest < 1 else as_amount(1)
     if unpadded and sequences > 1:
-        others = quantity("", fill.others, "%", basis="estimated") * (rows - 1)
-        real, low = ((of_longest + others) * longest).rounded(), fill.least_others
+        real, low = _end_to_end(rows, longest, fill), fill.least_others
     else:
-        real, low = (cap * of_longest).rounded(), fill.least
+        real, low = (cap * fill.of_longest).rounded(), fill.least
     tokens = real.moved((cap * low).rounded(), cap, mark("the lengths of the rows"))
     return Pass(tokens, sequences, length, whole, not unpadded)
+
+
+def _end_to_end(rows: Amount, longest: Amount, fill: Fill) -> Amount:
+    """Tokens of so many rows without padding: one is as long as the longest of a pass, the others are average."""
+    others = quantity("", fill.others, "%", basis="estimated") * (rows - 1)
+    return ((fill.of_longest + others) * longest).rounded()
+
+
+def _one_pass(held: int, longest: Amount, budget: float, fill: Fill, length: int, response: int | None) -> Pass:
+    """All sequences that the GPU holds in one pass, at the most as many tokens as the budget allows."""
+    rows = quantity("sequences that the GPU holds", held)
+    cap = least((rows * longest).rounded(), most(longest, budget * BALANCE_SLACK).rounded())
+    low = (rows * longest).value * fill.least_others
+    tokens = _end_to_end(rows, longest, fill).moved(min(low, cap.value), cap, mark("the lengths of the rows"))
+    return Pass(tokens, held, length, response, False)
 
 
 class Fill(Struct, frozen=True):
@@ -232,6 +245,11 @@ class Fill(Struct, frozen=True):
     least_others: float
     shorter: Amount
     """What blocks of earlier, shorter passes lose, in passes like the longest."""
+
+    @property
+    def of_longest(self) -> Amount:
+        """Part of the cap that the longest row of a pass takes."""
+        return quantity("of the cap", self.longest, "%", basis="estimated") if self.longest < 1 else as_amount(1)
 
 
 def fill_of(run: Run, length: int) -> Fill:
@@ -248,7 +266,7 @@ def fill_of(run: Run, length: int) -> Fill:
         mean = min(1, rows.mean / length)
         return Fill(min(1, rows.longest / length), mean, mean, mean * SHORTEST_PADDED, SHORTER_TOLD)
     if given:
-        return Fill(LONGEST_GIVEN, others, FILL_GIVEN_LOW, least_others, SHORTER_GIVEN)
+        return Fill(usual_longest(run, length), others, FILL_GIVEN_LOW, least_others, SHORTER_GIVEN)
     return Fill(1, others, SHORTEST_PADDED, least_others, SHORTER_AT_CAP)
 
 

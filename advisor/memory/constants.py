@@ -90,6 +90,9 @@ LONGEST_GIVEN = 0.55
 """The same of the longest row of such a pass, to which the others are padded (transformers' collators): between the
 0.3 that the usual instructions leave below a cap of 2,048 and data that are cut at it (judgement; ends of the interval
 are FILL_GIVEN_LOW and the cap)."""
+USUAL_CAP = 2048
+"""The cap that rows of text are usually given. One above it that comes with a cap on pixels makes room for an image:
+the longest row is then taken as that image and the text below the usual cap (judgement)."""
 PUBLISHED_HIGH = 1.25
 """Factor on the longest row that is published of a data set: tokenizers, templates and system prompts differ
 (judgement)."""

@@ -10,7 +10,14 @@ from msgspec import Struct
 
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.schema import DataSetFact
-from advisor.memory.constants import PATCH_PIXELS, PATCHES_OF_TOKEN, PUBLISHED_HIGH, TYPICAL_IMAGE_PIXELS
+from advisor.memory.constants import (
+    LONGEST_GIVEN,
+    PATCH_PIXELS,
+    PATCHES_OF_TOKEN,
+    PUBLISHED_HIGH,
+    TYPICAL_IMAGE_PIXELS,
+    USUAL_CAP,
+)
 from advisor.run.run import Run
 
 
@@ -71,3 +78,12 @@ def _image_tokens(run: Run) -> tuple[float, float]:
     """Tokens of a usual image, and of one at the cap on pixels; without one the row's own cap is all there is."""
     cap, of_token = run.number("data.max_pixels") or inf, PATCH_PIXELS * PATCHES_OF_TOKEN
     return min(cap, TYPICAL_IMAGE_PIXELS) / of_token, cap / of_token
+
+
+def usual_longest(run: Run, cap: int) -> float:
+    """Part of the cap that the longest row of data of unknown lengths is taken to have: less where the cap makes room
+    for an image whose size is bounded."""
+    pixels = run.number("data.max_pixels") if run.model is not None and run.model.vision_parameters else None
+    if not pixels:
+        return LONGEST_GIVEN
+    return min(LONGEST_GIVEN, (pixels / (PATCH_PIXELS * PATCHES_OF_TOKEN) + LONGEST_GIVEN * USUAL_CAP) / cap)

@@ -19,7 +19,7 @@ from advisor.memory.inputs import Inputs, per_ledger
 from advisor.memory.layer import kv_of_token, mlp_width, of_each
 from advisor.memory.megatron import expert_parameters
 from advisor.memory.per_parameter import embedding_parameters
-from advisor.run.shape import bits_in_name
+from advisor.run.shape import served_bits
 
 
 class Engine(Struct, frozen=True):
@@ -87,8 +87,8 @@ def weights_cell(inputs: Inputs) -> Cell:
 
 
 def _bytes_of_weight(inputs: Inputs) -> Amount:
-    bits = inputs.run.number("rollout.weight_bits") or bits_in_name(inputs.run.model_name or "")
-    if not bits or bits >= 16:
+    bits = inputs.run.number("rollout.weight_bits") or served_bits(inputs.run.model_name or "", inputs.shape)
+    if bits >= 16:
         return c.IN_BF16
     rest = embedding_parameters(inputs.shape) / inputs.shape.parameters
     packed = c.NF4_BYTES if bits <= 4 else bits / 8

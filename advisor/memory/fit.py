@@ -119,6 +119,11 @@ class Fit(Struct, frozen=True):
         return self.findings[0] if self.findings else None
 
     @property
+    def of_defaults(self) -> bool:
+        """No setting of the run was seen: its sums are those of the framework's defaults, and not the run's."""
+        return any(one.reason == "launch" for one in self.findings)
+
+    @property
     def fits_beside(self) -> Place | None:
         """The place whose size is not known, where it fits the other one and nothing else stands in doubt."""
         if self.verdict != "cannot_be_said" or {one.reason for one in self.findings} != {"capacity"}:
@@ -177,7 +182,7 @@ def fit_of(ledger: Ledger, walls: Walls, run: Run, gpus: tuple[int, int] | None 
     """
     against: list[FitFinding] = []
     perhaps: list[FitFinding] = []
-    unknown: list[FitFinding] = [] if ledger.gpu else [FitFinding("inputs", "gpu")]
+    unknown: list[FitFinding] = [] if ledger.gpu or ledger.host else [FitFinding("inputs", "gpu")]
     dark = {(one.place, one.phase) for one in walls.unexplained if not one.is_level}
     for one in walls.unexplained:
         found = FitFinding("unexplained", one.place, one.phase, short=one.unexplained)

@@ -16,7 +16,7 @@ from advisor.memory.engine import weights_cell as engine_weights
 from advisor.memory.inputs import Inputs, per_ledger
 from advisor.memory.lora import adapter_count
 from advisor.memory.per_parameter import embedding_parameters, layer_parameters
-from advisor.memory.states import Offload, masters_stay, offload_of
+from advisor.memory.states import Offload, cpu_part, masters_stay, offload_of
 from advisor.memory.training import reference_on_host, reward_cells, teacher_copy, teacher_rests_on_host
 from advisor.rules.functions import version_in
 from advisor.units import GIB
@@ -33,6 +33,8 @@ _OFF_GPU: dict[tuple[TrainedRole, str], str] = {
 }
 _CPU_ADAM: dict[TrainedRole, str] = {"actor": mark("actor CPU Adam"), "critic": mark("critic CPU Adam")}
 _WEIGHTS: dict[TrainedRole, str] = {"actor": mark("actor weights"), "critic": mark("critic weights")}
+_PAUSED = mark("gradient buffers of the paused trainer")
+_SYNCED = mark("a copy of the weights for the sync")
 _PINNED = mark("with pinned blocks rounded to powers of two")
 
 
@@ -115,6 +117,10 @@ def _pinned(inputs: Inputs, size: Amount, least_factor: float = 1) -> Amount:
 
 def process_cells(inputs: Inputs) -> list[Cell]:
     """Worker processes of every GPU on the node, the driver, and the named helpers (agents, loaders)."""
+    if inputs.run.is_on("host.trains"):
+        more = int(sum(inputs.run.number(knob) or 0 for knob in _HELPERS))
+        count = quantity("processes without a card with", inputs.node_gpus + more)
+        return [cell("processes", (count * c.HELPER).spread(c.PROCESS_LOW, c.PROCESS_HIGH))]
     gpus = max(inputs.node_gpus, inputs.engine_gpus)
     count = quantity("worker processes with", gpus * inputs.mechanics.processes_per_gpu)
     helpers = quantity("helper processes with", int(sum(inputs.run.number(knob) or 0 for knob in _HELPERS)))
@@ -129,7 +135,7 @@ def _states(inputs: Inputs, role: TrainedRole, phase: Phase) -> list[Cell]:
     inputs = inputs.of(role)
     offload = offload_of(inputs, role)
     if inputs.mechanics.offload_lowers_update or offload.everything:
-        return _cpu_adam(inputs, role, offload)
+        return [*_cpu_adam(inputs, role, offload), *_copies(inputs, role, phase)]
     cells: list[Cell] = []
     back = phase in _ON_GPU
     if offload.weights and phase != "model_load":
@@ -137,14 +143,15 @@ def _states(inputs: Inputs, role: TrainedRole, phase: Phase) -> list[Cell]:
     # Torch's moments appear at the first step; DeepSpeed's at initialisation.
     not_yet = phase == "model_load" or (phase in _BEFORE_UPDATES and inputs.mechanics.lazy_optimizer)
     if (offload.optimizer or offload.sleeps) and not not_yet and not inputs.adapters:
-        cells.append(_rested(inputs, role, "optimizer", inputs.state("optimizer"), back))
+        leaves = (1 - quantity("on the CPU", cpu_part(inputs, role), "%")) * inputs.state("optimizer")
+        cells.append(_rested(inputs, role, "optimizer", leaves, back))
     return [*cells, *_stepping_on_cpu(inputs, role)]
 
 
 def _stepping_on_cpu(inputs: Inputs, role: TrainedRole) -> list[Cell]:
     """The part of Megatron's optimizer that lives and steps on the CPU, with the gradients copied to it."""
-    fraction = min(1.0, inputs.run.number("actor.optimizer_cpu_part") or 0.0)
-    if inputs.split is None or role != "actor" or fraction <= 0 or inputs.adapters:
+    fraction = cpu_part(inputs, role)
+    if inputs.split is None or not fraction or inputs.adapters:
         return []
     per = inputs.state("optimizer") + c.IN_FP32
     size = quantity("of the optimizer", fraction, "%") * per * _of_rank(inputs, "optimizer") * inputs.here
@@ -182,7 +189,24 @@ def _cpu_adam(inputs: Inputs, role: TrainedRole, offload: Offload) -> list[Cell]
         leaves = inputs.state("optimizer") - (inputs.state("master") if masters_stay(inputs) else 0)
         cells.append(_rested(inputs, role, "optimizer", leaves, back=False))
     if offload.weights or offload.weights_sleep or offload.everything:
-        cells.append(cell("offloaded_weights", _pinned(inputs, c.IN_BF16 * nominal), _WEIGHTS[role]))
+        size = c.IN_BF16 * (nominal if inputs.split is None else _of_rank(inputs, "weights") * inputs.here)
+        cells.append(cell("offloaded_weights", _pinned(inputs, size), _WEIGHTS[role]))
+    return cells
+
+
+def _copies(inputs: Inputs, role: TrainedRole, phase: Phase) -> list[Cell]:
+    """Gradients of a trainer that pauses as one, and the copies of its weights that stay in host RAM."""
+    if phase == "model_load" or inputs.split is None or inputs.adapters:
+        return []
+    weights = _of_rank(inputs, "weights") * inputs.here
+    cells = []
+    if inputs.mechanics.pauses_whole:
+        cells.append(cell("offloaded_weights", _pinned(inputs, inputs.state("gradients") * weights), _PAUSED))
+    kept = 0 if role != "actor" or inputs.run.is_on("host.single_weights") else inputs.mechanics.host_weight_copies
+    if kept:
+        cells.append(
+            cell("offloaded_weights", _pinned(inputs, quantity("copies", kept) * c.IN_BF16 * weights), _SYNCED)
+        )
     return cells
 
 
@@ -193,8 +217,10 @@ def _reference(inputs: Inputs) -> list[Cell]:
         return [cell("reference", _pinned(inputs, copy * inputs.node_part), words)]
     if not inputs.has_reference or not reference_on_host(inputs):
         return []
-    size = inputs.mechanic("reference_bytes") * inputs.parameters * inputs.node_part
-    return [cell("reference", _pinned(inputs, size))]
+    here = inputs.parameters * inputs.node_part
+    if inputs.split is not None:
+        here = _of_rank(inputs, "weights") * inputs.here
+    return [cell("reference", _pinned(inputs, inputs.mechanic("reference_bytes") * here))]
 
 
 def _engine_copies(inputs: Inputs) -> list[Cell]:

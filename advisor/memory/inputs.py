@@ -15,18 +15,25 @@ from advisor.language import listed, mark, say
 from advisor.machine.inventory import Machine
 from advisor.memory.adapters import adapter_parameters, targets_of
 from advisor.memory.amount import Amount, Unit, as_amount, in_bytes, quantity
-from advisor.memory.batches import Assumptions, Pass, critic_pass, evaluation_pass, scoring_pass, update_pass
+from advisor.memory.batches import (
+    Assumptions,
+    Pass,
+    critic_pass,
+    evaluation_pass,
+    scoring_pass,
+    sequence_length,
+    update_pass,
+)
 from advisor.memory.constants import (
     ASSUMED_RANK,
     ASSUMED_SHARE,
     BF16,
     GPU_CONTEXT,
-    LONGEST_GIVEN,
     SAME_GPU,
     USUAL_RANK,
 )
-from advisor.memory.data_sets import row_lengths
-from advisor.memory.megatron import Split, split_of
+from advisor.memory.data_sets import row_lengths, usual_longest
+from advisor.memory.megatron import Split, expert_parameters, split_of
 from advisor.memory.per_parameter import (
     Bytes,
     Trainer,
@@ -179,7 +186,7 @@ class Inputs(Struct, frozen=True, eq=False):
     def expandable(self) -> bool:
         """Whether torch's segments grow and shrink with what is asked of them."""
         said = str(self.run.value("allocator.settings") or "").replace(" ", "").lower()
-        return "expandable_segments:true" in said
+        return self.mechanics.expandable_segments or "expandable_segments:true" in said
 
     @property
     def node_part(self) -> Amount:
@@ -216,9 +223,15 @@ class Inputs(Struct, frozen=True, eq=False):
 
 @per_ledger
 def of_rank(inputs: Inputs) -> Inputs:
-    """The same inputs with the matrices of one tensor-parallel rank of an FSDP trainer; they themselves where nothing
-    splits matrices. States are not concerned: FSDP spreads them over both dimensions of the mesh alike."""
-    return inputs if inputs.tensor == 1 else replace(inputs, shape=shape_of_rank(inputs.shape, inputs.tensor))
+    """The same inputs with the matrices of one tensor-parallel and the experts of one expert-parallel rank of an FSDP
+    trainer; they themselves where nothing splits either. States are not concerned: FSDP spreads them over all
+    dimensions of the mesh alike."""
+    shape = inputs.shape if inputs.tensor == 1 else shape_of_rank(inputs.shape, inputs.tensor)
+    ways = int(inputs.run.number("actor.expert_parallel") or 1) if inputs.trainer == "fsdp" and shape.experts else 1
+    if ways > 1:
+        elsewhere = expert_parameters(shape) * (ways - 1) // ways
+        shape = replace(shape, experts=-(-shape.experts // ways), parameters=shape.parameters - elsewhere)
+    return inputs if shape is inputs.shape else replace(inputs, shape=shape)
 
 
 def shape_of_rank(shape: ModelShape, ways: int) -> ModelShape:
@@ -232,6 +245,7 @@ def shape_of_rank(shape: ModelShape, ways: int) -> ModelShape:
         linear_key_width=-(-shape.linear_key_width // ways),
         linear_value_width=-(-shape.linear_value_width // ways),
         expert_intermediate=-(-shape.expert_intermediate // ways),
+        shared_intermediate=-(-shape.shared_intermediate // ways),
         vocab=-(-shape.vocab // ways),
         parameters=-(-shape.parameters // ways),
         vision_parameters=-(-shape.vision_parameters // ways),
@@ -247,6 +261,7 @@ def laid_over(shape: ModelShape, gpus: int) -> ModelShape:
         shape,
         layers=-(-shape.layers // gpus),
         linear_layers=shape.linear_layers // gpus,
+        dense_layers=shape.dense_layers // gpus,
         parameters=-(-shape.parameters // gpus),
         vision_parameters=-(-shape.vision_parameters // gpus),
         global_layers=-(-shape.global_layers // gpus),
@@ -307,7 +322,7 @@ def read_inputs(run: Run, machine: Machine, crash: Crash | None = None) -> Input
             )
         )
     capacity, _ = gpu_of(machine, crash)
-    if capacity is None and run.recipe.answers == "generated":
+    if capacity is None and run.recipe.answers == "generated" and not run.is_on("host.trains"):
         assumed.note(say("the card's size is unknown: the rollout engine's share is left out"))
     if not topology.known:
         alike = say("every card holds a whole copy, however many there are") if whole_on_each(run) else ""
@@ -385,7 +400,7 @@ def _note_limits(run: Run, trainer: Trainer, assumed: Assumptions) -> None:
             say(
                 "lengths of the data are not known: its longest row is taken as {part:.0%} of the cap (--max-row N "
                 "says what it is)",
-                part=LONGEST_GIVEN,
+                part=usual_longest(run, sequence_length(run, Assumptions())[0]),
             )
         )
 

@@ -25,8 +25,10 @@ def no_logits() -> Cell:
 
 
 def mlp_width(shape: ModelShape) -> int:
-    """Width of the MLP that a token passes: of all experts that are chosen for it."""
-    return shape.experts_per_token * shape.expert_intermediate if shape.experts else shape.intermediate
+    """Width of the MLP that a token passes: of the experts chosen for it, and of those that all tokens pass."""
+    if not shape.experts:
+        return shape.intermediate
+    return shape.experts_per_token * shape.expert_intermediate + shape.shared_intermediate
 
 
 @per_shape

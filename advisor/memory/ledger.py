@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from msgspec.structs import replace
+
 from advisor.crash.evidence import Crash
 from advisor.language import listed, say
 from advisor.machine.inventory import Machine
 from advisor.memory import constants as c
 from advisor.memory import rollout, training
-from advisor.memory.cells import Bounds, Cell, Ledger, Place, Rows, phase_sum
+from advisor.memory.amount import quantity
+from advisor.memory.cells import Bounds, Cell, Ledger, PhaseSum, Place, Rows, phase_sum
 from advisor.memory.host import host_cells
 from advisor.memory.inputs import Inputs, gpu_of, missing_inputs, read_inputs
 from advisor.run.run import Run
 from advisor.words import PHASES, Phase, weakest
 
+_NOW_AND_THEN: tuple[Phase, ...] = ("checkpoint", "validation")
+"""Phases that need not come in a step."""
 IMPLAUSIBLE = 2
 """Times a card: nobody starts a run that needs more of each (judgement)."""
 _GPU: dict[Phase, Callable[[Inputs], list[Cell]]] = {
@@ -45,15 +50,29 @@ def build_ledger(run: Run, machine: Machine, crash: Crash | None = None) -> Ledg
     inputs = read_inputs(run, machine, crash)
     phases = phases_of(inputs)
     bounds = _bounds(inputs)
-    gpu = tuple(phase_sum(phase, "gpu", _GPU[phase](inputs), bounds, _rows(inputs, phase)) for phase in phases)
     counted = run.topology.known or bool(run.topology.assumed)  # how many processes a node has
     on_host = zip(phases, host_cells(inputs, phases), strict=True) if counted else ()
-    host = tuple(phase_sum(phase, "host", cells) for phase, cells in on_host)
+    if run.is_on("host.trains"):
+        gpu: tuple[PhaseSum, ...] = ()
+        host = tuple(
+            phase_sum(phase, "host", [*cells, *_on_cpu(inputs, phase)], rows=_rows(inputs, phase))
+            for phase, cells in on_host
+        )
+    else:
+        gpu = tuple(phase_sum(phase, "gpu", _GPU[phase](inputs), bounds, _rows(inputs, phase)) for phase in phases)
+        host = tuple(phase_sum(phase, "host", cells) for phase, cells in on_host)
     basis = weakest(inputs.basis, "estimated" if doubts or inputs.assumed else "computed")
     assumed = inputs.assumed
     if run.uncounted:
         assumed += (say("not counted, though it moves GPU memory: {keys}", keys=listed(run.uncounted)),)
     return Ledger(capacity, limit, gpu, host, basis, assumed, doubts=doubts)
+
+
+def _on_cpu(inputs: Inputs, phase: Phase) -> list[Cell]:
+    """What the node's processes hold in RAM where they train on the CPU: all but what belongs to a card."""
+    here = quantity("processes", inputs.here.value)
+    kept = [each for each in _GPU[phase](inputs) if each.owner not in ("context", "fragmentation")]
+    return [replace(each, amount=each.amount * here, pooled=False) for each in kept]
 
 
 def _bounds(inputs: Inputs) -> Bounds | None:
@@ -94,6 +113,8 @@ def phases_of(inputs: Inputs) -> tuple[Phase, ...]:
         absent |= {"rollout_init", "rollout_generate", "weight_sync"}
         absent |= set() if inputs.evaluation is not None and not generated else {"validation"}
         absent |= set() if inputs.has_reference else {"log_prob"}
+    elif not _scores(inputs):
+        absent.add("log_prob")
     every = inputs.run.number("checkpoint.every")
     if every is not None and every <= 0:  # -1 and 0 switch checkpoints off
         absent.add("checkpoint")
@@ -102,10 +123,25 @@ def phases_of(inputs: Inputs) -> tuple[Phase, ...]:
     return tuple(p for p in PHASES if p in _GPU and p not in absent)
 
 
+def _scores(inputs: Inputs) -> bool:
+    """Whether a pass without gradients goes over what was generated: of policy, reference, teacher or critic."""
+    run = inputs.run
+    scored = run.is_on("logprob.scored", inputs.mechanics.scores_answers)
+    return scored or inputs.has_reference or run.recipe.teacher or run.has_critic
+
+
 def implausible(run: Run, ledger: Ledger) -> bool:
-    """Whether a launch that was seen in part comes to so much at its defaults that the rest must say otherwise."""
+    """Whether a launch that was not seen whole comes to so much at its defaults that the rest must say otherwise."""
     peak, capacity = ledger.peak("gpu"), ledger.gpu_capacity
-    return run.quoted and peak is not None and capacity is not None and peak.expected > IMPLAUSIBLE * capacity
+    return not run.seen_whole and peak is not None and capacity is not None and peak.expected > IMPLAUSIBLE * capacity
+
+
+def refuted(ledger: Ledger, place: Place, ran: bool) -> bool:
+    """Whether a phase that steps passed before could never have fitted by the ledger, so that its inputs are wrong."""
+    capacity = ledger.gpu_capacity if place == "gpu" else ledger.host_limit
+    if not ran or capacity is None:
+        return False
+    return any(one.low > capacity for one in ledger.sums(place) if one.phase not in _NOW_AND_THEN)
 
 
 def peak_rises(before: Ledger, after: Ledger, place: Place) -> bool:

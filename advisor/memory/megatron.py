@@ -57,7 +57,7 @@ def split_of(run: Run, shape: ModelShape) -> Split | None:
 
 def expert_parameters(shape: ModelShape) -> int:
     """Parameters of all routed experts."""
-    return shape.layers * shape.experts * 3 * shape.hidden * shape.expert_intermediate
+    return (shape.layers - shape.dense_layers) * shape.experts * 3 * shape.hidden * shape.expert_intermediate
 
 
 @lru_cache(maxsize=16)

@@ -52,10 +52,11 @@ class MeasuredEvidence(Struct, frozen=True):
 class Prediction:
     """A run with some overrides: the run as bound, its ledger, and how that fits. Computed once, when asked."""
 
-    def __init__(self, built: BuiltRun, ledger: Ledger, predictor: Predictor) -> None:
+    def __init__(self, built: BuiltRun, ledger: Ledger, predictor: Predictor, changed: bool = True) -> None:
         self.built = built
         self.ledger = ledger
         self._predictor = predictor
+        self._changed = changed
         self._unfit: dict[Place, list[Phase] | None] = {}
 
     @property
@@ -63,10 +64,16 @@ class Prediction:
         """The run alone."""
         return self.built.run
 
+    @property
+    def walls(self) -> Walls:
+        """What it is held against: the run that died without what a change has to take beyond the formulas' error."""
+        walls = self._predictor.walls
+        return walls if self._changed else replace(walls, margin=self._predictor.asked_margin)
+
     @cached_property
     def fit(self) -> Fit:
         """Whether it fits; what every face shows."""
-        walls, machine = self._predictor.walls, self._predictor.machine
+        walls, machine = self.walls, self._predictor.machine
         ran = walls.died is not None and walls.died.by_log
         return fit_of(self.ledger, walls, self.run, None if ran else gpus_missing(self.run.topology, machine))
 
@@ -75,7 +82,7 @@ class Prediction:
         """That it fits neither with offload nor without; None where it fits, or one of them does."""
         if self.fit.verdict != "does_not_fit":
             return None
-        return squeeze_of(self.run, self.ledger_of, self._predictor.walls)
+        return squeeze_of(self.run, self.ledger_of, self.walls)
 
     def ledger_of(self, run: Run) -> Ledger:
         """The ledger of another form of the run, with what was measured."""
@@ -84,7 +91,7 @@ class Prediction:
     def unfit(self, place: Place) -> list[Phase] | None:
         """Phases of a place that do not fit; None where it cannot be computed."""
         if place not in self._unfit:
-            self._unfit[place] = unfit(self.ledger, place, self._predictor.walls)
+            self._unfit[place] = unfit(self.ledger, place, self.walls)
         return self._unfit[place]
 
     @property
@@ -94,6 +101,10 @@ class Prediction:
         other: Place = "host" if here == "gpu" else "gpu"
         found = self.unfit(here)
         return None if found is None else not found and not self.unfit(other)
+
+
+UNSIZED_MARGIN = 0.15
+"""What the formulas may be off by (docs/accuracy.md): a change that takes less proves nothing of a run that died."""
 
 
 class Predictor:
@@ -120,7 +131,7 @@ class Predictor:
     ) -> None:
         self.inputs = inputs
         self.crash = crash
-        self.margin = margin
+        self.asked_margin = margin
         self.limit = limit
         self.died: Died | None = None
         """Set once the diagnosis is made, before anybody asks what fits."""
@@ -131,6 +142,12 @@ class Predictor:
         self._said = said
         self._built: dict[_PredictionKey, BuiltRun] = {}
         self._known: dict[_PredictionKey, Prediction] = {}
+
+    @property
+    def margin(self) -> float:
+        """Fraction of every place that a change has to leave free: more after a crash that printed no size."""
+        unsized = self.died is not None and any(one.note is not None for one in self.measured.corrections)
+        return max(self.asked_margin, UNSIZED_MARGIN) if unsized else self.asked_margin
 
     @property
     def machine(self) -> Machine:
@@ -144,7 +161,8 @@ class Predictor:
         asked = _question(overrides, fixed, knobs)
         if asked not in self._known:
             built = self.built(overrides, fixed, knobs)
-            self._known[asked] = Prediction(built, self.ledger_of(built.run, built), self)
+            changed = bool(overrides or knobs or fixed)
+            self._known[asked] = Prediction(built, self.ledger_of(built.run, built), self, changed)
         return self._known[asked]
 
     def ledger_of(self, run: Run, built: BuiltRun) -> Ledger:

@@ -27,6 +27,8 @@ from advisor.words import Phase
 StepMoment = Phase | Literal["wake"]
 """A phase, or the instant in weight_sync when the whole engine is back on the GPU."""
 _STEPPING: tuple[StepMoment, ...] = ("actor_update", "optimizer_step")
+_AWAKE_WHOLE: tuple[StepMoment, ...] = ("log_prob", "checkpoint")
+"""Phases besides the update for which a trainer that pauses as one is back on the card."""
 
 
 class Offload(Struct, frozen=True):
@@ -146,8 +148,15 @@ def _share(inputs: Inputs, from_stage: int, *, trained: bool) -> Amount:
         here = quantity("parameters of the fullest rank", inputs.split.parameters, basis="estimated")
         return here - quantity("frozen", inputs.shape.parameters - count.value)
     here = quantity("parameters of its part of the optimizer", inputs.split.optimizer, basis="estimated")
-    on_cpu = min(1.0, max(0.0, inputs.run.number("actor.optimizer_cpu_part") or 0.0))
+    on_cpu = cpu_part(inputs, "actor")
     return here * (1 - quantity("on the CPU", on_cpu, "%")) if on_cpu else here
+
+
+def cpu_part(inputs: Inputs, role: TrainedRole) -> float:
+    """Part of Megatron's optimizer that lives and steps on the CPU all the time."""
+    if inputs.split is None or role != "actor":
+        return 0.0
+    return min(1.0, max(0.0, inputs.run.number("actor.optimizer_cpu_part") or 0.0))
 
 
 def _ways(inputs: Inputs, from_stage: int) -> Amount:
@@ -230,6 +239,8 @@ def _weights_here(inputs: Inputs, role: TrainedRole, moment: StepMoment, offload
         return not (offload.weights_sleep and moment == "rollout_generate")
     if inputs.mechanics.offload_lowers_update and not inputs.mechanics.weights_sleep:
         return False
+    if inputs.mechanics.pauses_whole:
+        return stepping or moment == "model_load" or moment in _AWAKE_WHOLE
     loaded: tuple[StepMoment, ...] = ("log_prob", "checkpoint")
     loaded += ("model_load", "weight_sync") if role == "actor" else ()
     # Where the weights are still there when the engine wakes (verl up to 0.3), they are when it starts, too.
@@ -240,19 +251,22 @@ def _weights_here(inputs: Inputs, role: TrainedRole, moment: StepMoment, offload
 def _gradients_here(inputs: Inputs, moment: StepMoment, offload: Offload, stepping: bool) -> bool:
     """DeepSpeed's ZeRO-3 keeps its gradient partition all the time, Megatron the buffers that its DDP made at the
     start, unless the weights leave with them; torch frees gradients after the step."""
-    if offload.adam_on_host:
-        return inputs.split is not None and stepping
+    if offload.adam_on_host and inputs.split is None:
+        return False
     persistent = inputs.trainer == "deepspeed" and inputs.stage == 3 and moment != "model_load"
     persistent |= inputs.split is not None and not (offload.weights or offload.sleeps)
+    persistent |= inputs.mechanics.pauses_whole and moment in _AWAKE_WHOLE
     return stepping or persistent or (moment == "wake" and "gradients" in inputs.mechanics.wakes_beside)
 
 
 def _optimizer_here(inputs: Inputs, role: TrainedRole, moment: StepMoment, offload: Offload, stepping: bool) -> bool:
     if offload.adam_on_host:
         return False
-    if stepping:
-        return True
     mechanics = inputs.mechanics
+    if offload.optimizer and mechanics.moments_for_step and moment == "actor_update":
+        return False
+    if stepping or (mechanics.pauses_whole and moment in _AWAKE_WHOLE):
+        return True
     if moment in ("model_load", "rollout_init") and mechanics.lazy_optimizer:
         return False
     if offload.optimizer:

@@ -81,6 +81,8 @@ def _applied(case: Case, situation: Situation) -> PlanStep | None:
         if text is not None:
             overrides[native.key] = text or None
             facts.append(native.fact)
+    if case.situation.get("phase") != situation.phase and not any(_acts(fact, situation) for fact in facts):
+        return None
     after = situation.predictor.predict(overrides)
     idle = any(no_effect(after.built, key) for key in overrides)
     if not overrides or idle or newly_broken(before, after.built, overrides):
@@ -121,21 +123,33 @@ def _here(key: str, situation: Situation) -> Native | None:
     return found
 
 
+def _acts(fact: SettingFact, situation: Situation) -> bool:
+    """Whether the setting moves the memory that ran out, in the phase that ran out where that is known."""
+    phase, place = situation.phase, situation.place
+    moved = [sign for name, sign in fact.moves.items() if phase == "unknown" or name in (phase, "all")]
+    return bool({place, f"{place}-"} & {*moved})
+
+
 def _news(native: Native, value: object, situation: Situation) -> str | None:
     """A case's value as the setting spells it, "" to remove a flag; None where it is in force or would ask for more."""
     assert native.fact is not None
     wanted = parse_value(str(value), native.fact.type)
     if wanted is None or wanted == native.value:
         return None
+    signs = set(native.fact.moves.values())
+    rises, falls = situation.place in signs, f"{situation.place}-" in signs
     if native.fact.type == "flag":
         off = native.value is None or native.value is False
         return None if off == (wanted is False) else "true" if wanted else ""
     old, new = as_number(native.value), as_number(wanted)
-    if old is not None and new is not None and not isinstance(wanted, bool):
-        signs = set(native.fact.moves.values())
-        rises, falls = situation.place in signs, f"{situation.place}-" in signs
-        if (rises and not falls and new > old) or (falls and not rises and new < old):
-            return None
+    if isinstance(wanted, bool):  # a switch that nobody saw stands the other way, or the step is none
+        old, new = int(not wanted), int(wanted)
+    if (
+        old is not None
+        and new is not None
+        and ((rises and not falls and new > old) or (falls and not rises and new < old))
+    ):
+        return None
     return spell(wanted, native.fact, native.text)
 
 

@@ -5,28 +5,37 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from advisor.diagnosis.conditions import all_hold
-from advisor.knowledge.schema import KnownAs, Remedy
-from advisor.language import ENGLISH, listed, say, spoken
+from advisor.knowledge.schema import Framework, KnownAs, Remedy, SettingFact
+from advisor.language import ENGLISH, listed, say, sentences, spoken
 from advisor.plan.candidates import at_most, candidates, printed_now
 from advisor.plan.common_names import MOST_NAMES, ROLES, names_of, stated_by_name
 from advisor.plan.options import unseen_number
 from advisor.plan.patch import not_written
 from advisor.plan.plan import Change, PlanStep
 from advisor.plan.situation import Situation
-from advisor.plan.steps import change_of
+from advisor.plan.steps import change_of, since
+from advisor.plan.trial import trial_of
 from advisor.run.natives import Native
+from advisor.run.resume import keys_to_resume
 from advisor.run.run import KnobValue
+from advisor.run.values import spell
 
 QUANTIZE = "quantize-base"
 
 
 def elsewhere(situation: Situation) -> tuple[PlanStep, ...]:
-    """What helps where log or answers say that no memory was short, best first: against the failure, then the cause."""
+    """What helps where log or answers say that no memory was short, best first: against the failure, then the cause.
+
+    Of a list those lead whose own condition (`leads_when`) holds; what the facts contradict is left out.
+    """
     failed, known = situation.predictor.crash.signature, situation.knowledge
     by_line = (name for one in known.signatures.signatures if one.id == failed for name in one.remedies)
     by_cause = (name for one in known.tree.causes if one.id == situation.cause for name in one.remedies)
-    by_id = {remedy.id: remedy for remedy in situation.remedies}
-    steps = (advice_step(by_id[name], situation) for name in dict.fromkeys((*by_line, *by_cause)))
+    by_id, facts = {remedy.id: remedy for remedy in situation.remedies}, situation.facts
+    named = [by_id[name] for name in dict.fromkeys((*by_line, *by_cause))]
+    useful = [remedy for remedy in named if all_hold(remedy.applies_when, facts) is not None]
+    useful.sort(key=lambda remedy: not remedy.leads_when or all_hold(remedy.leads_when, facts) is None)
+    steps = (advice_step(remedy, situation) for remedy in useful)
     return tuple(replace(step, rank=number) for number, step in enumerate(steps, 1))
 
 
@@ -37,7 +46,7 @@ def advice_step(remedy: Remedy, situation: Situation) -> PlanStep:
     return PlanStep(
         id=remedy.id,
         rank=0,
-        title=remedy.title if changes else _with_names(remedy, situation),
+        title=_with_names(remedy, situation, changes),
         kind=remedy.kind if remedy.kind in ("machine", "data") else "manual",
         tier=remedy.tier,
         changes=changes,
@@ -61,8 +70,12 @@ def _known_as(remedy: Remedy, situation: Situation) -> KnownAs | None:
     return next((name for name in remedy.known_as if all_hold(name.when, situation.facts) is not None), None)
 
 
-def _with_names(remedy: Remedy, situation: Situation) -> str:
-    """The title with what other frameworks call the setting, where this launch has no dialect and does not name it."""
+def _with_names(remedy: Remedy, situation: Situation, changes: tuple[Change, ...]) -> str:
+    """The title with the key that `changes` do not name: what this framework's other versions, or others, call it."""
+    framework = situation.now.built.natives.framework
+    found = None if framework is None else _of_other_versions(remedy, framework, situation)
+    if changes:
+        return remedy.title if found is None else say("{title} ({since})", title=remedy.title, since=found[1])
     if remedy.knob is None:
         return remedy.title
     if unseen_number(remedy, situation):
@@ -72,16 +85,25 @@ def _with_names(remedy: Remedy, situation: Situation) -> str:
     carrier = situation.now.built.natives.carrier(remedy.knob) if remedy.kind == "manual" else None
     if carrier is not None:
         return say("{title} ({key})", title=remedy.title, key=carrier.key)
-    if situation.now.built.natives.framework is not None and remedy.kind != "manual":
-        return remedy.title
+    framework = situation.now.built.natives.framework
+    if framework is not None and remedy.kind != "manual":
+        found = _of_other_versions(remedy, framework, situation)
+        return (
+            remedy.title
+            if found is None
+            else say("{title} ({key}, {since})", title=remedy.title, key=found[0], since=found[1])
+        )
     names = names_of(remedy.knob, situation)[:MOST_NAMES]
     return say("{title} (often {names})", title=remedy.title, names=listed(names)) if names else remedy.title
 
 
 def _below_the_framework(remedy: Remedy, known: KnownAs | None, situation: Situation) -> tuple[Change, ...]:
-    """What changes in a launch without a dialect: the setting that bears a name of the knob, else a library's own."""
-    if situation.now.built.natives.framework is not None:
-        return ()
+    """What changes by hand: the setting of a newer version, or of a launch without a dialect the one that bears a name
+    of the knob, else a library's own.
+    """
+    framework = situation.now.built.natives.framework
+    if framework is not None:
+        return _of_a_newer_version(remedy, framework, situation)
     present = stated_by_name(remedy, situation)
     if present is None and known is not None:
         text = None if known.default is None else str(known.default)
@@ -131,10 +153,50 @@ def settled(remedy: Remedy, situation: Situation) -> bool:
     return present is not None and next_value(remedy, present, situation) is None
 
 
+def in_a_later_version(remedy: Remedy, situation: Situation) -> bool:
+    """Whether the version that is counted has no key for the remedy, and a newer one has."""
+    natives = situation.now.built.natives
+    framework = natives.framework
+    if framework is None or natives.carriers(remedy.knob or ""):
+        return False
+    order = [era.id for era in framework.eras]  # the newest first
+    newer = frozenset(order[: order.index(natives.era)] if natives.era in order else ())
+    return any(newer.intersection(fact.eras) for fact in _keys_of(remedy, framework, situation).values())
+
+
+def _of_a_newer_version(remedy: Remedy, framework: Framework, situation: Situation) -> tuple[Change, ...]:
+    """The switch as a newer version has it, where the version that is counted has none."""
+    found = _of_other_versions(remedy, framework, situation) if in_a_later_version(remedy, situation) else None
+    fact = framework.settings.get(found[0].removeprefix("--")) if found is not None else None
+    if found is None or fact is None or fact.to_knob is not None or remedy.value is None or remedy.value.to is None:
+        return ()
+    return (Change(found[0], None, spell(remedy.value.to, fact, None), how=found[1]),)
+
+
+def _keys_of(remedy: Remedy, framework: Framework, situation: Situation) -> dict[str, SettingFact]:
+    """The keys that carry the knob of the remedy, or of another that is the same step."""
+    knobs = {one.knob for one in situation.remedies if one.title == remedy.title}
+    return {key: fact for key, fact in framework.settings.items() if fact.knob in knobs}
+
+
+def _of_other_versions(remedy: Remedy, framework: Framework, situation: Situation) -> tuple[str, str] | None:
+    """The key that carries the remedy in other versions, and in which, in words; None where no version has one."""
+    known = {key: fact for key, fact in _keys_of(remedy, framework, situation).items() if fact.eras}
+    if not known:
+        return None
+    newest = framework.eras[0].id
+    key = next((key for key, fact in known.items() if newest in fact.eras), next(iter(known)))
+    return f"--{key}" if framework.syntax == "argparse" else key, since(known[key].eras, newest)
+
+
 def _by_hand(remedy: Remedy, known: KnownAs | None, situation: Situation) -> str:
     """The remedy's sentences; where it means a setting that no dialect names, which setting to look for."""
+    trial = trial_of(situation.now.built, situation.predictor.inputs.launch) if remedy.by_trial else None
+    if trial is not None:
+        return sentences((" ".join(remedy.says.split()), trial.sentence))
     if remedy.knob is None or remedy.kind in ("data", "manual"):
-        return " ".join(remedy.says.split())
+        keys = keys_to_resume(situation.now.built) if remedy.tells_resume else ""
+        return sentences([" ".join(remedy.says.split()), say("Here: {keys}.", keys=keys) if keys else ""])
     if (named := stated_by_name(remedy, situation)) is not None:
         return say(
             "No dialect is known for this launch; by its name this is {key}. {says}",
@@ -148,6 +210,13 @@ def _by_hand(remedy: Remedy, known: KnownAs | None, situation: Situation) -> str
             library=known.title,
             key=known.key,
         )
+    if (framework := situation.now.built.natives.framework) is not None:
+        elsewhere_called = _of_other_versions(remedy, framework, situation)
+        key, when = elsewhere_called or ("", "")
+        told = {"framework": framework.title, "key": key, "since": when}
+        if key:
+            return sentences((remedy.says, say("{framework} has {key} for it {since}.", **told)))
+        return sentences((remedy.says, say("No setting of {framework} that is known here carries it.", **told)))
     knob = next((k for k in situation.knowledge.knobs if k.id == remedy.knob), None)
     carries = remedy.knob
     if knob is not None:

@@ -18,10 +18,12 @@ from advisor.plan.partners import Joined, forms
 from advisor.plan.reported import Reported, documented_values, is_number, of_framework
 from advisor.plan.situation import Situation
 from advisor.rules.expression import Expression
+from advisor.rules.tree import as_number
+from advisor.run.bound import default_here
 from advisor.run.build import BuiltRun
 from advisor.run.constraints import divisors_of, newly_broken, newly_in_doubt, no_effect, violations
 from advisor.run.conversion import conversions, from_knob, meaning, speaks_in_words, words_of
-from advisor.run.natives import EnvironmentPrefix, Native, Natives, default_of
+from advisor.run.natives import EnvironmentPrefix, Native, Natives
 from advisor.run.run import KnobValue
 from advisor.run.values import parse_value, spell
 
@@ -85,19 +87,52 @@ def _unseen(situation: Situation) -> bool:
 
 
 def unseen_number(remedy: Remedy, situation: Situation) -> bool:
-    """Whether it lowers what a launch not seen whole leaves open: a length (every run sets its own), or a budget of
-    tokens without a default.
+    """Whether it lowers what a launch not seen whole leaves open, so that only the direction can be told: a length
+    without a usual default, a budget of tokens without one, and what by default is as low as it goes.
     """
-    knob, run = remedy.knob or "", situation.now.run
-    budget = knob.endswith(".tokens_per_gpu") and not run.seen_whole
-    natives = situation.now.built.natives
+    knob, natives = remedy.knob or "", situation.now.built.natives
     carrier = natives.carrier(knob)
-    if carrier is None or carrier.given or carrier.fact is None or not (budget or (knob in LENGTHS and run.quoted)):
+    if not _unseen(situation) or carrier is None or carrier.given or carrier.fact is None:
         return False
-    if budget:
-        return carrier.value is None
+    if knob.endswith(".tokens_per_gpu"):
+        return carrier.value is None and not _stated_off("actor.dynamic_batch", natives)
+    if knob not in LENGTHS:
+        return _lowest_by_default(remedy, carrier.fact, natives)
+    if _usual_length(carrier, situation):
+        return False
     rule = conversions(carrier.fact).get(knob)
     return rule is None or meaning(rule, str(_SOME_LENGTH), carrier.fact, natives) is not None
+
+
+def _lowest_by_default(remedy: Remedy, fact: SettingFact, natives: Natives) -> bool:
+    floor, default = least(remedy.value) if remedy.value is not None else None, as_number(default_here(fact, natives))
+    return floor is not None and default is not None and default <= floor and remedy.results == "unchanged"
+
+
+def _stated_off(knob: str, natives: Natives) -> bool:
+    """Whether the launch itself switches something off."""
+    switch = natives.carrier(knob)
+    return switch is not None and switch.given and switch.value is False
+
+
+def by_default(remedy: Remedy, situation: Situation) -> bool:
+    """Whether the framework's default is what the remedy would set, in a launch that shows nothing of it."""
+    natives = situation.now.built.natives
+    native = natives.carrier(remedy.knob) if remedy.knob is not None else None
+    if native is None or native.fact is None or native.given or remedy.value is None or not _unseen(situation):
+        return False
+    default = default_here(native.fact, natives)
+    rule = conversions(native.fact).get(remedy.knob or "")
+    text = None if default is None else str(default)
+    means = parse_value(text or "", native.fact.type) if rule is None else meaning(rule, text, native.fact, natives)
+    return remedy.value.to is not None and default is not None and means == remedy.value.to
+
+
+def _usual_length(native: Native, situation: Situation) -> bool:
+    """Whether runs keep the framework's length, where it has one: those that generate their answers set their own."""
+    run, natives = situation.now.run, situation.now.built.natives
+    default = default_here(native.fact, natives) if native.fact is not None else None
+    return run.recipe.answers != "generated" and isinstance(default, int) and default > 0
 
 
 def _assumed(native: Native, remedy: Remedy, situation: Situation) -> Native:
@@ -105,13 +140,17 @@ def _assumed(native: Native, remedy: Remedy, situation: Situation) -> Native:
     one that is on by itself needs no switching on.
     """
     to, fact = remedy.value.to if remedy.value is not None else None, native.fact
-    if fact is None or native.given or native.value is not None or not _unseen(situation) or remedy.knob in LENGTHS:
-        return native  # a length that nobody saw is no default: every run sets its own
+    if fact is None or native.given or native.value is not None or not _unseen(situation):
+        return native
+    if remedy.knob in LENGTHS and not _usual_length(native, situation):
+        return native
     if fact.type == "flag" and to is False:
         return replace(native, text="true", value=True, source="assumed")  # what is to be left out can only be there
-    default = default_of(fact, situation.predictor.inputs.recognised.era)
+    default = default_here(fact, situation.now.built.natives)
     number = isinstance(default, (int, float)) and not isinstance(default, bool)
-    if _speaks_in_words(native, remedy.knob) or not (number or (default is True and to is True)):
+    if isinstance(to, bool) and by_default(remedy, situation):
+        return replace(native, text=str(default), value=to, source="assumed")
+    if _speaks_in_words(native, remedy.knob) or not number:
         return native
     return replace(native, text=str(default), value=parse_value(str(default), fact.type), source="assumed")
 
@@ -236,7 +275,7 @@ def _option(
         value,
         dict(found.overrides),
         outcome,
-        outcome.enough,
+        None if situation.uncounted else outcome.enough,
         _distance(native.value, value),
         documented.get(str(value)),
         found.kept,

@@ -69,6 +69,8 @@ class PlanStep(Struct, frozen=True):
     sources: tuple[str, ...] = ()
     documented: str = ""
     """What a documented case used: "logic-rl-8: 4"."""
+    worked_here: str = ""
+    """When it helped at this site, in words; "" where that is not known."""
     selected: bool = False
     conflicts: tuple[str, ...] = ()
     """Step ids that cannot be selected together with this one."""

@@ -43,6 +43,8 @@ class Proposal(Struct, frozen=True):
     """It saves nothing but moves the wall."""
     confirmed: bool = False
     """A documented case confirms this very value."""
+    worked_here: str = ""
+    """When this very value helped at this site, in words."""
     options: tuple[Option, ...] = ()
     """Every value it might take instead, the mildest first."""
 
@@ -93,9 +95,9 @@ def taking(option: Option, remedy: Remedy, situation: Situation, base: Overrides
         remedy,
         option.overrides,
         {key: _present(key, option, before.built) for key in option.overrides},
-        difference(before.ledger, after.ledger, situation.place),
-        difference(before.ledger, after.ledger, other),
-        after.enough,
+        {} if situation.uncounted else difference(before.ledger, after.ledger, situation.place),
+        {} if situation.uncounted else difference(before.ledger, after.ledger, other),
+        option.fits,
         _basis(option),
         option.documented.text if option.documented is not None else "",
         (*remedy.caveats, *option.caveats, *(fact.caveat for fact in option.facts if fact.caveat)),
@@ -103,6 +105,7 @@ def taking(option: Option, remedy: Remedy, situation: Situation, base: Overrides
         option.facts,
         (after.ledger.host_limit or 0) > (before.ledger.host_limit or 0),
         option.documented is not None and option.documented.confirmed,
+        option.documented.worked_here if option.documented is not None else "",
     )
 
 

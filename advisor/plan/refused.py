@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from advisor.diagnosis.conditions import all_hold
 from advisor.knowledge.schema import Cause, Remedy
 from advisor.language import listed, say
 from advisor.plan.plan import NotProposed
@@ -36,6 +37,9 @@ def saves_elsewhere(proposal: Proposal, situation: Situation, own: bool, first: 
         return say("by itself it shrinks nothing that is held at once")
     if proposal.fits is None or proposal.documented:
         return ""
+    leads = bool(proposal.remedy.leads_when) and all_hold(proposal.remedy.leads_when, situation.facts) is not None
+    if leads and all(native.text is None for native in proposal.present.values()):
+        return ""  # the usual way out, and no sum knows what stands there now
     phase = situation.fullest
     if not first and min(proposal.saves.values(), default=0) < 0 and max(proposal.saves.values(), default=0) <= 0:
         return say("here it would take more in {phase}, not less", phase=PHASE_TITLES[phase])

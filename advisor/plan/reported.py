@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from advisor.hostile import clean_line
 from advisor.knowledge.schema import Case
 from advisor.language import Sayings, say
 from advisor.plan.situation import Situation
@@ -20,6 +21,16 @@ _GRADES: Sayings[str] = Sayings(
 )
 
 
+WORKED_HERE = "worked_here"
+"""The entry of `reported` that says on which day it helped at this site."""
+
+
+def worked_here(case: Case) -> str:
+    """ "worked here on 2026-11-22": of a case of this site's own; "" of any other."""
+    day = clean_line(str(case.reported.get(WORKED_HERE, "")), 20)
+    return say("worked here on {day}", day=day) if day else ""
+
+
 def reported_by(case: Case) -> str:
     """Which documented case, and how sure it is: "logic-rl-8 (confirmed)"."""
     return say("{case} ({grade})", case=case.id, grade=_GRADES[case.grade])
@@ -31,6 +42,8 @@ class Reported(Struct, frozen=True):
     text: str
     rank: int
     confirmed: bool
+    worked_here: str = ""
+    """The day on which it helped at this site, in words; "" where it is no case of its own."""
 
 
 def documented_values(native: Native, situation: Situation, same_version: bool = False) -> dict[str, Reported]:
@@ -44,7 +57,9 @@ def documented_values(native: Native, situation: Situation, same_version: bool =
         if same_version and not all(f"library.{library}" in situation.facts for library in versions):
             continue
         for value in case.values.get(native.key.removeprefix(EnvironmentPrefix), []):
-            found.setdefault(str(value), Reported(reported_by(case), len(found), case.grade == "confirmed"))
+            found.setdefault(
+                str(value), Reported(reported_by(case), len(found), case.grade == "confirmed", worked_here(case))
+            )
     return found
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -10,6 +12,7 @@ from advisor.diagnosis.leaks import Faults
 from advisor.knowledge.schema import Advisory, Case, Knowledge, Remedy
 from advisor.memory.cells import Place
 from advisor.memory.fit import died_in
+from advisor.memory.ledger import implausible, refuted
 from advisor.memory.predict import Overrides, Prediction, Predictor
 from advisor.words import Phase
 
@@ -32,6 +35,8 @@ class Situation(Struct, frozen=True):
     """Documented cases that match, best first."""
     faults: Faults | None = None
     """Bad library versions that hold memory in some form of this run."""
+    ran_with: Mapping[str, str] = {}
+    """Library → version with which the same run fitted, as the user says."""
     barred: frozenset[str] = frozenset()
     """Remedies that no file can carry here: shown, never switched on."""
 
@@ -44,6 +49,15 @@ class Situation(Struct, frozen=True):
     def fullest(self) -> Phase:
         """The phase that ran out, else the fullest by prediction."""
         return died_in(self.now.ledger, self.place, self.phase, self.now.run.topology.colocated)
+
+    @property
+    def uncounted(self) -> bool:
+        """The sums are not the run's: of nothing but defaults, of a part of it that no card could hold, or such that it
+        could not have done the steps that it did."""
+        ran = self.facts.get("first_step")
+        passed = ran is not None and ran.value is False
+        now = self.now
+        return now.fit.of_defaults or implausible(now.run, now.ledger) or refuted(now.ledger, self.place, passed)
 
     @property
     def leak_assumed(self) -> bool:

@@ -103,7 +103,7 @@ def _reach(predictor: Predictor, knob: str) -> Reach | None:
 def smallest_card(predictor: Predictor, cards: Sequence[GpuFact], overrides: Overrides | None = None) -> GpuFact | None:
     """The card with the least memory on which the run fits with these overrides; the first of several alike."""
     gpus = predictor.machine.gpus
-    present = {card.vendor for card in cards for gpu in gpus if gpu.name == card.name} or {"nvidia"}
+    present = {gpu.vendor for gpu in gpus if gpu.vendor} or {"nvidia"}
     for card in sorted((c for c in cards if c.vendor in present), key=lambda one: one.total_bytes):
         as_card = partial(dataclasses.replace, name=card.name, total_bytes=card.total_bytes, reserved_bytes=None)
         other = dataclasses.replace(predictor.machine, gpus=tuple(map(as_card, gpus)))

@@ -12,15 +12,16 @@ from advisor.knowledge.schema import Cause, Remedy
 from advisor.language import clauses, listed, say, sentences
 from advisor.memory.cells import Place
 from advisor.memory.fit import finding_clause, worst_of_each_place
-from advisor.memory.ledger import implausible, peak_rises
+from advisor.memory.ledger import peak_rises
 from advisor.memory.predict import Prediction
 from advisor.memory.squeeze import squeeze_clause
 from advisor.plan.as_in_case import beside, case_steps
-from advisor.plan.by_hand import advice_step, settled, usual
-from advisor.plan.options import unseen_number
+from advisor.plan.by_hand import advice_step, in_a_later_version, settled, usual
+from advisor.plan.options import by_default, unseen_number
 from advisor.plan.plan import NotProposed, Plan, PlanStep
 from advisor.plan.propose import Proposal, propose
 from advisor.plan.provisional import provisional_steps
+from advisor.plan.ran_with import back_steps
 from advisor.plan.refused import false_friends, folklore, saves_elsewhere, tried_in_vain
 from advisor.plan.select import (
     GUESSED,
@@ -67,13 +68,15 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
     undecided = predictor.died is None and predictor.crash.verdict == "oom"  # which memory it was is still open
     # no ledger of GPU or host counts what ran out there
     quiet = healed or undecided or cause.memory in ("unknown", "shm") or bool(situation.now.run.lost)
-    quiet = quiet or _uncapped(situation)
+    quiet = quiet or _uncapped(situation) or situation.uncounted or bool(situation.ran_with)  # first see what changed
     by_hand = [p for p in proposals if p.remedy.id in situation.barred and p.results == "unchanged" and p.fits]
     # results are not given up for what was seen in part, nor while hands can do what no file given here carries
     same = bool(maybe) or situation.now.run.quoted or bool(by_hand)
     picked = Selected({}) if quiet else select(proposals, situation, cause, only_same_results=same)
     no_phase = cause.memory == "shm"  # nor does a sum or an answer to the phase decide there
-    beyond = "" if healed or no_phase else _beyond(picked, proposals, situation, maybe, by_hand, cause)
+    beyond = (
+        "" if healed or no_phase or situation.ran_with else _beyond(picked, proposals, situation, maybe, by_hand, cause)
+    )
     against = exclusions(proposals, situation)
     for proposal in (picked.own.get(p.remedy.id, p) for p in proposals):
         step = step_of(proposal, situation, selected=proposal.remedy.id in picked.own)
@@ -99,7 +102,10 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
     if situation.now.built.natives.framework is not None and cause.memory not in ("unknown", "none"):
         steps = beside(case_steps(situation), steps)
     mending = mending_step(situation)
-    first = [*([mending] if mending is not None else []), *newly_triggered_steps(awake, chosen)]
+    back = back_steps(situation)
+    first = [*([mending] if mending is not None else []), *newly_triggered_steps(awake, chosen), *back]
+    settings = [step for step in back if step.kind == "setting"]  # a version stays beside others of its library
+    steps = _each_key_once([*settings, *steps])[len(settings) :] if settings else steps
     return finish(awake, [*first, *steps], refused, beyond)
 
 
@@ -133,6 +139,8 @@ def _beyond(
             "Enough by this count, unless the part of the launch that was not seen has it already: {title}.",
             title=unseen.remedy.title,
         )
+    if picked.too_little and not situation.now.run.settings:
+        return ""  # the plan's head says that no setting was seen
     if picked.too_little and not (situation.now.run.seen_whole and situation.now.run.unread is None):
         return say("By what was seen no set of these changes is enough; what was not seen may be otherwise.")
     if picked.too_little:
@@ -161,8 +169,6 @@ def finish(situation: Situation, steps: list[PlanStep], refused: tuple[NotPropos
     vendor = vendor_of(situation.predictor.crash, inputs.machine, situation.knowledge.gpus)
     named = (in_words_of(vendor, step) for step in steps)
     kept = (step for step in named if not in_force(step, situation))
-    if implausible(situation.now.run, situation.now.ledger):
-        kept = (replace(step, saves={}, host_saves={}) for step in kept)
     ranked = tuple(replace(step, rank=number) for number, step in enumerate(kept, 1))
     fixed = any(step.selected and step.kind == "version" for step in ranked)
     after = situation.predictor.predict(overrides_of(ranked), fixed)
@@ -190,7 +196,7 @@ def _ordered(situation: Situation, cause: Cause) -> list[Remedy]:
         return []
     skip = {*cause.remedies, *cause.folklore}
     rest = [r for r in situation.remedies if r.id not in skip and r.value is not None and r.memory == situation.place]
-    computed = situation.now.unfit(situation.place) is not None
+    computed = situation.now.unfit(situation.place) is not None and not situation.uncounted
     counted = situation.place == "gpu" and cause.memory != "shm" and cause.counted and computed
     if situation.place == "gpu" and situation.phase == "unknown" and not computed and cause.counted:
         first += [
@@ -238,13 +244,14 @@ def _propose_all(situation: Situation, cause: Cause) -> tuple[list[Proposal], tu
 def merged(steps: Sequence[PlanStep], by_hand: Sequence[PlanStep], cause: Cause) -> list[PlanStep]:
     """Steps that no file carries at their place in the cause's order, behind whatever is switched on or shown to help.
 
-    The cause's first remedy leads where it is one of them: a limit is raised before anything is made smaller.
+    The cause's first remedy leads where it is one of them and costs nothing that the run computes: a limit is raised
+    before anything is made smaller, and what ran is gone back to.
     """
     order = {name: place for place, name in enumerate(cause.remedies)}
     result = list(steps)
     for step in by_hand:
         mine = order.get(step.id, len(order))
-        if mine == 0 and step.tier == "free":
+        if mine == 0 and step.tier in ("free", "version"):
             result.insert(0, step)
             continue
         later = (i for i, one in enumerate(result) if _gives_way(one) and order.get(one.id, len(order)) > mine)
@@ -317,13 +324,20 @@ def _advice(situation: Situation, cause: Cause) -> list[Remedy]:
     any_holder = _of_any_holder(situation) if natives.framework is None and holder_unknown(situation, cause) else ()
     names = dict.fromkeys((*cause.remedies, *any_holder))
     named = [by_id[name] for name in names if name in by_id and by_id[name].kind != "version"]
-    wanted = [r for r in named if _may_apply(r, situation)]
+    wanted = [r for r in named if _may_apply(r, situation) and _concerns(r, situation)]
     if natives.framework is None:
-        concerning = [r for r in wanted if _concerns(r, situation) and not (r.environment and r.value is not None)]
+        concerning = [r for r in wanted if not (r.environment and r.value is not None)]
         concerning = [r for r in concerning if not settled(r, situation) and usual(r, situation)]
         concerning.sort(key=lambda r: r.results == "changed" and r.id not in cause.leads)
         return concerning
-    return [r for r in wanted if (r.value is None and r.kind != "data") or _has_no_key(r, situation)]
+    first = cause.remedies[:1]
+    return [
+        r
+        for r in wanted
+        if (r.value is None and r.kind != "data")
+        or _has_no_key(r, situation)
+        or (r.id in first and in_a_later_version(r, situation))
+    ]
 
 
 def _has_no_key(remedy: Remedy, situation: Situation) -> bool:
@@ -332,7 +346,11 @@ def _has_no_key(remedy: Remedy, situation: Situation) -> bool:
         return not situation.now.built.natives.carriers(remedy.knob or "")
     if unseen_number(remedy, situation):
         return _concerns(remedy, situation)
-    return remedy.by_hand and not isinstance(propose(remedy, situation, {}), Proposal)
+    return (
+        remedy.by_hand
+        and not by_default(remedy, situation)
+        and not isinstance(propose(remedy, situation, {}), Proposal)
+    )
 
 
 def _may_apply(remedy: Remedy, situation: Situation) -> bool:

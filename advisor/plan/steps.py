@@ -44,6 +44,7 @@ def step_of(proposal: Proposal, situation: Situation, selected: bool) -> PlanSte
         ),
         sources=tuple(dict.fromkeys([remedy.source, *(case.source for case in proposal.cases)])),
         documented=proposal.documented,
+        worked_here=proposal.worked_here,
         selected=selected,
         group=remedy.knob or remedy.id,
         host_saves={phase: size for phase, size in proposal.other_saves.items() if size},
@@ -53,13 +54,9 @@ def step_of(proposal: Proposal, situation: Situation, selected: bool) -> PlanSte
 
 
 def mending_step(situation: Situation) -> PlanStep | None:
-    """The step that gives the program what its command loses in bash, or may lose; else None.
-
-    A single line without its backslash may be so in the file that ran; several went where the text was pasted.
-    """
+    """The step that gives the program what its command loses in bash, or may lose; else None."""
     run = situation.now.run
-    maybe = run.cuts if len(run.cuts) == 1 and not run.quoted else ()
-    lost = run.lost or maybe
+    lost = run.lost or (() if run.quoted else run.maybe_lost)
     if not lost:
         return None
     out = say("Take the comment out of the command first")
@@ -130,7 +127,7 @@ def _dated(keys: Iterable[str], situation: Situation) -> tuple[str, ...]:
         say(
             "{key} exists {since}, and which version runs is not known: check with `pip show {package}`",
             key=key,
-            since=_since(eras, framework.eras[0].id),
+            since=since(eras, framework.eras[0].id),
             package=framework.package,
         )
         for key, eras in added.items()
@@ -138,8 +135,8 @@ def _dated(keys: Iterable[str], situation: Situation) -> tuple[str, ...]:
     )
 
 
-def _since(eras: Sequence[str], newest: str) -> str:
-    """In which versions, in words; `eras` from the oldest on."""
+def since(eras: Sequence[str], newest: str) -> str:
+    """In which versions, in words: "from v0.4 on"; `eras` from the oldest on."""
     if newest in eras:
         return say("from {era} on", era=eras[0] if eras[0] != newest or len(eras) == 1 else eras[-1])
     return say("in {era}", era=eras[0]) if len(eras) == 1 else say("in {first} to {last}", first=eras[0], last=eras[-1])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from advisor.knowledge.schema import Cause, Remedy
+from advisor.plan.options import unseen_number
 from advisor.plan.plan import PlanStep
 from advisor.plan.select import GUESSED, holder_of
 from advisor.plan.situation import Situation
@@ -42,7 +43,9 @@ def in_turns(steps: Sequence[PlanStep], situation: Situation, cause: Cause) -> l
     leads: dict[str, int] = {}
     for i in sorted(rest, key=lambda i: (bought[i], steps[i].results == "changed", not stated(steps[i]))):
         engine = steps[i].changes and not _low_already(steps[i], remedies.get(steps[i].id))  # there may be none at all
+        remedy = remedies.get(steps[i].id)
         by_key = not known or steps[i].changes or steps[i].results == "unchanged"
+        by_key = by_key or (remedy is not None and unseen_number(remedy, situation))  # its title names the key
         if relieves[i] != "other" and (relieves[i] != "engine" or engine) and by_key:
             leads.setdefault(relieves[i], i)
     own = holder_of(cause, situation)
@@ -63,10 +66,10 @@ def in_turns(steps: Sequence[PlanStep], situation: Situation, cause: Cause) -> l
 
 
 def _low_already(step: PlanStep, remedy: Remedy | None) -> bool:
-    """A share that is as low as it goes in most runs that work."""
+    """A share that the launch shows to be as low as it goes in most runs that work."""
     low = remedy.value.low if remedy is not None and remedy.value is not None else None
     old = parse_value(step.changes[0].old or "", "float")
-    return low is not None and isinstance(old, float) and old <= low
+    return low is not None and isinstance(old, float) and old <= low and stated(step)
 
 
 def stated(step: PlanStep) -> bool:

@@ -25,7 +25,8 @@ def in_words_of(vendor: Vendor, step: PlanStep) -> PlanStep:
         caveats.append(
             say("torch for AMD may lack it: the log then says that expandable_segments are not supported here")
         )
-    return replace(step, changes=changes, why=renamed(step.why), costs=renamed(step.costs), caveats=tuple(caveats))
+    words = {"title": renamed(step.title), "why": renamed(step.why), "costs": renamed(step.costs)}
+    return replace(step, changes=changes, caveats=tuple(caveats), **words)
 
 
 def in_force(step: PlanStep, situation: Situation) -> bool:

@@ -16,6 +16,7 @@ from advisor.plan.patch import pip_install
 from advisor.plan.plan import Change, PlanStep
 from advisor.plan.reported import reported_by
 from advisor.plan.situation import Situation
+from advisor.rules.functions import release_of, version_in
 from advisor.words import Basis, filled
 
 ENGINES = ("vllm", "sglang")
@@ -33,7 +34,10 @@ def blamed(situation: Situation, cause: Cause) -> tuple[list[Advisory], list[Adv
     others: list[Advisory] = []
     idle = _idle(situation)
     for advisory in situation.advisories:
-        if situation.leak_assumed or f"library.{advisory.library}" in situation.facts:
+        fitted = situation.ran_with.get(advisory.library)
+        if fitted is not None and version_in(advisory.versions, fitted):  # the run fitted with the fault
+            continue
+        if situation.leak_assumed or fitted is not None or f"library.{advisory.library}" in situation.facts:
             bad.append(advisory)
         elif cause.memory != "unknown" and advisory.library not in idle and not _came_later(advisory, situation):
             (signs if _borne(advisory, situation) else others).append(advisory)
@@ -115,10 +119,17 @@ def newly_triggered_steps(situation: Situation, chosen: Overrides) -> list[PlanS
     ]
 
 
-def _title(advisory: Advisory, new: str, known: bool) -> str:
+def _is_older(specifier: str, version: str) -> bool:
+    """Whether what a specifier names ("0.15.0", "<0.8") lies before a version."""
+    named, known = release_of(specifier.lstrip("<>=~ ")), release_of(version)
+    return named is not None and known is not None and named < known and not specifier.startswith(">")
+
+
+def _title(advisory: Advisory, new: str, old: str | None) -> str:
     told = {"library": advisory.library, "version": new, "versions": advisory.versions}
-    if known:
-        return say("Change {library} to {version}", **told)
+    if old is not None:
+        back = _is_older(new, old)
+        return say("Go back to {library} {version}", **told) if back else say("Change {library} to {version}", **told)
     return say("If {library} is {versions}: change it to {version}", **told)
 
 
@@ -156,7 +167,7 @@ def _version_step(
     return PlanStep(
         id=f"use-{advisory.library}-{new.lstrip('<>=~ ')}",
         rank=0,
-        title=_title(advisory, new, known=old is not None),
+        title=_title(advisory, new, old),
         kind="version",
         tier="version",
         changes=(Change(advisory.library, old, new),),

@@ -63,7 +63,7 @@ def diagnose_json(state: State) -> dict[str, Any]:
         "crash": crash_json(state.crash),
         "diagnosis": _diagnosis(state.diagnosis),
         "memory": _memory(state.ledger, state.attribution),
-        "plan": [_step(step) for step in state.plan.steps],
+        "plan": [step_json(step) for step in state.plan.steps],
         "after": _memory(state.plan.after, ()),
         "outcome": {
             "fits": state.plan.fits,
@@ -88,6 +88,9 @@ def estimate_json(sizing: Sizing) -> dict[str, Any]:
         "fits": sizing.fit.fits,
         "fit": _fit(sizing.fit),
         "sizes": _sizes(sizing.sizes),
+        "trial": None
+        if (trial := sizing.trial) is None
+        else {"settings": dict(trial.settings), "written": trial.written, "says": trial.says, "source": trial.source},
         **({"sharding": spread} if (spread := sharding_json(sizing.run, sizing.machine)) else {}),
     }
 
@@ -325,7 +328,7 @@ def _item(cell: Cell) -> dict[str, Any]:
     }
 
 
-def _step(step: PlanStep) -> dict[str, Any]:
+def step_json(step: PlanStep) -> dict[str, Any]:
     return {
         "id": step.id,
         "rank": step.rank,
@@ -344,6 +347,7 @@ def _step(step: PlanStep) -> dict[str, Any]:
         "other_place_saves_bytes": dict(step.host_saves),
         "tier": step.tier,
         "documented": step.documented,
+        **({"worked_here": step.worked_here} if step.worked_here else {}),
         "group": step.group,
         "conflicts": list(step.conflicts),
     }

@@ -18,7 +18,7 @@ from advisor.redact import redact
 from advisor.report import phrases
 from advisor.report.sharing import shareable
 from advisor.units import show_gib
-from advisor.words import BASIS_TITLES, PHASE_TITLES
+from advisor.words import BASIS_TITLES, PHASE_TITLES, sentence
 
 if TYPE_CHECKING:
     from advisor.state import State
@@ -115,6 +115,7 @@ def _step(step: PlanStep) -> list[str]:
         say("Costs: {costs}", costs=text(step.costs or say("nothing known"))),
         say("Training results: stay the same") if stay else say("Training results: change"),
         say("How sure: {basis}", basis=phrases.BASIS_WORDS[step.basis]),
+        *([text(sentence(step.worked_here))] if step.worked_here else []),
         *([say("Documented: {case}", case=text(step.documented))] if step.documented else []),
         *(say("Note: {note}", note=text(caveat)) for caveat in step.caveats),
         *(say("From: {source}", source=text(source)) for source in step.sources),

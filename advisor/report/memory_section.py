@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from advisor.language import say
 from advisor.memory.cells import TITLES, Owner, PhaseSum, Place
 from advisor.memory.fit import capacity_of, worst_of_each_place
+from advisor.memory.ledger import implausible, refuted
 from advisor.report import phrases
 from advisor.report.layout import section, table
 from advisor.report.record_report import record_lines
@@ -29,11 +30,16 @@ _NUMBERS = frozenset({1, 2})
 def memory_section(state: State) -> list[str]:
     """What was measured; else who holds how much in the phase that died, now and after; else the fullest phases.
 
-    [] of a crash that is no shortage, and of a launch that is known in part: its sums are not the run's.
+    [] of a crash that is no shortage, of a launch that is known in part, and of a run that passed what could not have
+    fitted by this count: its sums are not the run's.
     """
     plan, ledger = state.plan, state.ledger
     place: Place = "host" if state.diagnosis.memory == "host" else "gpu"
-    if state.crash.verdict == "not_oom" or (state.run.quoted and state.measured is None):
+    if state.crash.verdict == "not_oom":
+        return []
+    if state.measured is None and (state.run.quoted or plan.fit.of_defaults or implausible(state.run, ledger)):
+        return []
+    if state.measured is None and refuted(ledger, place, state.ran):
         return []
     if state.measured is not None:
         return section(say("What the watcher measured, GiB"), record_lines(state.measured, ledger))

@@ -102,8 +102,12 @@ _ENDINGS = ("memory", "seen", "ended")
 def verdict(state: State) -> str:
     """The first sentence of every report."""
     crash = state.crash
+    if state.diagnosis.is_verdict and crash.verdict == "oom":
+        return sentence(state.diagnosis.title)
     if crash.verdict == "oom":
         return _oom(state.diagnosis.memory, state.diagnosis.phase, crash.phase_among)
+    if state.diagnosis.memory == "none" and _told(state) and (crash.verdict != "not_oom" or crash.is_well):
+        return sentences((say("No memory was short."), _by_you(state)))
     if crash.is_well and crash.finished:
         return say("Nothing in the log failed.")
     if crash.is_well:
@@ -111,6 +115,8 @@ def verdict(state: State) -> str:
     if crash.verdict == "not_oom":
         return say("This is not a shortage of memory.")
     told = state.diagnosis.memory if told_of_memory(state) else "unknown"
+    if told == "host" and "memory" not in state.answers and state.answers.get("killer") != "kernel":
+        return _killed(state.diagnosis.phase)
     if told != "unknown":
         ran_out = _oom(told, state.diagnosis.phase) if state.diagnosis.phase != "unknown" else _alone(told)
         return sentences((ran_out, _by_you(state)))
@@ -119,6 +125,16 @@ def verdict(state: State) -> str:
     if not crash.evidence:
         return say("Nothing in the log proves a crash for want of memory.")
     return say("The log does not prove whether memory ran out.")
+
+
+def _killed(phase: Phase) -> str:
+    """The verdict where somebody saw a kill, and nobody who killed."""
+    told = {"when": when(phase)}
+    return (
+        say("The process was killed. That host RAM was short is likely; nothing here proves it.")
+        if phase == "unknown"
+        else say("The process was killed {when}. That host RAM was short is likely; nothing here proves it.", **told)
+    )
 
 
 def _by_you(state: State) -> str:
@@ -132,8 +148,11 @@ def _by_you(state: State) -> str:
 
 def told_of_memory(state: State) -> bool:
     """Whether the user said which memory ran out, or how the run ended, which settles it."""
-    said = any(step.question in _ENDINGS and step.source == "user" for step in state.diagnosis.path)
-    return said and state.diagnosis.memory not in ("none", "unknown")
+    return _told(state) and state.diagnosis.memory not in ("none", "unknown")
+
+
+def _told(state: State) -> bool:
+    return any(step.question in _ENDINGS and step.source == "user" for step in state.diagnosis.path)
 
 
 def _alone(memory: Memory) -> str:
@@ -235,7 +254,9 @@ def _cards(machine: Machine, asked: int | None) -> str:
         return say("{count} GPUs of unknown size", count=asked) if asked else say("no GPU known")
     names = sorted({gpu.name for gpu in machine.usable})
     told = {"count": len(machine.usable), "names": " / ".join(names), "size": show_bytes(machine.gpu_bytes)}
-    return say("{count} × {names} ({size})", **told)
+    if machine.more_gpus and len(machine.usable) == 1:
+        return say("{names} ({size}), number not known", **told)
+    return say("at least {count} × {names} ({size})" if machine.more_gpus else "{count} × {names} ({size})", **told)
 
 
 def because(step: QuestionStep) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from advisor.diagnosis.from_record import record_sentences
@@ -10,6 +11,7 @@ from advisor.language import listed, say
 from advisor.memory.cells import Ledger
 from advisor.report.layout import table, wrap
 from advisor.units import show_gib
+from advisor.watch.attempts import AttemptTold, attempts_of
 from advisor.watch.measured import Held, Measured, PhasePeak
 from advisor.words import PHASE_NAMES, when
 
@@ -32,7 +34,49 @@ def record_lines(measured: Measured | None, ledger: Ledger | None = None) -> lis
             lines += wrap(at, 2, 4)
     for sentence in record_sentences(measured):
         lines += wrap(sentence, 2, 4)
+    for sentence in attempt_sentences(measured.folder):
+        lines += wrap(sentence, 2, 4)
     return lines
+
+
+def attempt_sentences(folder: Path) -> Iterator[str]:
+    """A line for each attempt of a run that came back: what was changed, how far it came, its peak; none of another."""
+    for one in attempts_of(folder):
+        record = one.record
+        said = [
+            record.ended if record.step is None else say("{ended}, step {step}", ended=record.ended, step=record.step)
+        ]
+        if record.from_step is not None:
+            said.insert(0, say("from step {step}", step=record.from_step))
+        if record.changed:
+            said.insert(0, listed(record.changed))
+        if one.peak is not None:
+            told = {"size": show_gib(one.peak.bytes), "capacity": show_gib(one.peak.capacity)}
+            if one.planned is not None:
+                said.append(
+                    say("{size} of {capacity} GiB, {planned} expected", **told, planned=show_gib(one.planned.bytes))
+                )
+            else:
+                said.append(say("{size} of {capacity} GiB", **told))
+        yield say("attempt {number}: {what}", number=record.attempt, what="; ".join(said))
+
+
+def _attempt_json(one: AttemptTold) -> dict[str, Any]:
+    record, peak, planned = one.record, one.peak, one.planned
+    return {
+        "folder": str(record.folder),
+        "attempt": record.attempt,
+        "changed": list(record.changed),
+        "from_step": record.from_step,
+        "step": record.step,
+        "end": record.end,
+        "verdict": record.verdict,
+        "memory": record.memory,
+        "phase": record.phase,
+        "peak_bytes": peak.bytes if peak is not None else None,
+        "capacity_bytes": peak.capacity if peak is not None else None,
+        "planned_bytes": planned.bytes if planned is not None else None,
+    }
 
 
 def _held(held: Held) -> str:
@@ -104,4 +148,5 @@ def record_json(measured: Measured | None) -> dict[str, Any] | None:
         },
         "oom_kills": measured.oom_kills,
         "alerts": list(measured.alerts),
+        "attempts": [_attempt_json(one) for one in attempts_of(measured.folder)],
     }

@@ -99,8 +99,8 @@ def _head(state: State) -> list[str]:
     if crash.phase_because and crash.phase != "unknown":
         lines += wrap(say("The phase: {because}", because=crash.phase_because), 2, 4)
     run = f"{phrases.subject(state.run)} · {phrases.machine_line(state.machine, state.run.topology.asked)}"
-    cuts = [line for cut in state.run.cuts for line in wrap(cut, 2, 4)]
-    return [*lines, *wrap(say("Run: {run}", run=run), 2, 4), *cuts]
+    told = [line for sentence in state.run.told_first for line in wrap(sentence, 2, 4)]
+    return [*lines, *wrap(say("Run: {run}", run=run), 2, 4), *told]
 
 
 def _proving(entry: Evidence) -> tuple[int, int]:
@@ -287,6 +287,7 @@ def _chosen(number: str, step: PlanStep) -> list[str]:
         where = f"{change.file}:{change.line}" if change.line is not None else change.file or change.how
         told = phrases.change_line(change)
         lines += wrap(say("{change} ({place})", change=told, place=where) if where else told, 5, 7)
+    lines += wrap(sentence(step.worked_here), 5)
     why = "" if phrases.saves_word(step) else _brief(step.why, 1)
     costs = say("Costs: {costs}", costs=step.costs) if step.costs else ""
     return lines + wrap(why, 5) + wrap(costs, 5, 7)
@@ -341,7 +342,7 @@ def _basis(state: State, asked: DecidingQuestion | None) -> list[str]:
         return []
     ledger, shown = state.ledger, asked.step.question if asked is not None else ""
     wanted = set(_OPTION.findall(" ".join(ledger.missing)))  # nothing is asked for twice
-    notes = [n for n in state.run.notes if n not in state.run.cuts and not wanted & set(_OPTION.findall(n))]
+    notes = [n for n in state.run.notes if n not in state.run.told_first and not wanted & set(_OPTION.findall(n))]
     lines = [line for note in notes[:NOTES] for line in wrap(note, 2, 4)] + _more(len(notes) - NOTES)
     if ledger.assumed and not ledger.missing:
         left = len(ledger.assumed) - ASSUMED

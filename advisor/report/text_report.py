@@ -88,6 +88,7 @@ def estimate_report(sizing: Sizing) -> str:
                 say("How far it goes"),
                 [line for text in size_sentences(sizing.sizes, sizing.machine) for line in wrap(text, 2, 4)],
             ),
+            *section(say("To see the worst batch first"), wrap(sizing.trial.sentence, 2) if sizing.trial else []),
             *section(say("Assumed"), [line for text in ledger.assumed for line in wrap(text, 2, 4)]),
             *section(say("Not known"), [line for text in ledger.missing for line in wrap(text, 2, 4)]),
         ]
@@ -205,7 +206,7 @@ def _step(step: PlanStep, brief: bool) -> list[str]:
     results = say("results same") if step.results == "unchanged" else say("results CHANGES")
     facts = " · ".join(filter(None, [results, phrases.saves_word(step), BASIS_TITLES[step.basis]]))
     lines = wrap(f"[{'x' if step.selected else ' '}] {step.title}", 2, 6)
-    lines += wrap(f"{facts} · {step.id}", 6)
+    lines += wrap(f"{facts} · {step.id}", 6) + wrap(sentence(step.worked_here), 6)
     for change in step.changes:
         lines += wrap(phrases.change_line(change), 6, 8) + wrap(phrases.place_of(change), 8)
     if brief:

@@ -35,7 +35,8 @@ def algorithm_of(
     certain = by_name if recipe_of(by_name or RL).answers == "given" or not keyed else ""
     vague, certain = (certain, "") if certain == RL else ("", certain)  # rl_training.py: any of several
     by_program = next((word for program in programs if (word := _by_program(fact, program))), "")
-    found = by_program or certain or _by_key(fact, natives) or _by_settings(fact, natives) or vague
+    said = _by_key(fact, natives, given=True) or _by_settings(fact, natives)
+    found = by_program or certain or said or _by_key(fact, natives) or vague
     if not found and has_launch and not fact.fixed:
         found = fact.default
     if not found or found == UNKNOWN:
@@ -55,10 +56,12 @@ def _by_program(fact: AlgorithmFact, program: str) -> str:
     return next((word for pattern, word in fact.programs.items() if fnmatchcase(program, pattern)), "")
 
 
-def _by_key(fact: AlgorithmFact, natives: Natives) -> str:
+def _by_key(fact: AlgorithmFact, natives: Natives, *, given: bool = False) -> str:
+    """The method that a key names; `given`: a key that the launch sets, not one at its default."""
     for key in _keys(fact):
+        native = natives.values.get(key)
         value = natives.value(key)
-        if value is not None:
+        if value is not None and (not given or (native is not None and native.given)):
             word = str(value)
             named = next((ours for pattern, ours in fact.values.items() if fnmatchcase(word, pattern)), None)
             return named or fact.values.get(word.lower(), word)

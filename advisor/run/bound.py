@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
-from advisor.knowledge.schema import Framework, Scalar, SettingFact
+from advisor.knowledge.schema import DefaultWhen, Framework, Scalar, SettingFact
 from advisor.run.natives import (
     ChosenScope,
     EnvironmentPrefix,
@@ -151,13 +151,22 @@ def with_defaults_of_method(natives: Natives) -> Natives:
     own = {}
     ruled = [n for n in natives.values.values() if n.fact is not None and n.fact.default_when and not n.given]
     for one in ruled:
-        key, rules = one.key, one.fact.default_when if one.fact is not None else ()
-        chosen = next((rule for rule in rules if rule.when.holds(scope) is True), None)
+        chosen = None if one.fact is None else _default_when(one.fact, scope)
         if chosen is not None:
             default = in_this_era(chosen.default, natives.era)
             text = None if default is None else str(default)
-            own[key] = _native(key, text, "default", one.fact, one.setting)
+            own[one.key] = _native(one.key, text, "default", one.fact, one.setting)
     return replace(natives, values={**natives.values, **own}) if own else natives
+
+
+def default_here(fact: SettingFact, natives: Natives) -> Scalar:
+    """The framework's default, of this program, backend and method where those have their own; None without one."""
+    chosen = _default_when(fact, ChosenScope(natives)) if fact.default_when else None
+    return default_of(fact, natives.era) if chosen is None else in_this_era(chosen.default, natives.era)
+
+
+def _default_when(fact: SettingFact, scope: ChosenScope) -> DefaultWhen | None:
+    return next((rule for rule in fact.default_when if rule.when.holds(scope) is True), None)
 
 
 def shipped_files(framework: Framework | None, missing: Iterable[str]) -> tuple[str, ...]:

@@ -11,18 +11,18 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from advisor.knowledge.schema import CountName, Framework, MechanicsWhen, ModelFact
-from advisor.language import say
+from advisor.language import mark, say
 from advisor.machine.inventory import Machine
 from advisor.run.algorithm import algorithm_of
 from advisor.run.bound import Tables, bind_natives, shipped_files, with_defaults_of_method
 from advisor.run.conversion import Converted, conversions, to_knob
-from advisor.run.counted import base_parameters, trained_part
+from advisor.run.counted import base_parameters, cards_counted, trained_part
 from advisor.run.derive import derive_knobs
 from advisor.run.dialect import Recognised, elsewhere, newer_than_read, version_notes
 from advisor.run.general import cards_of, unsharded_by
 from advisor.run.implied import stated_topology
 from advisor.run.mechanics import UNKNOWN, FilledMechanics, assumed_mechanics, mechanics_of, usual_trainer
-from advisor.run.natives import EnvironmentPrefix, Native, Natives, RunScope, default_of, native
+from advisor.run.natives import EnvironmentPrefix, Native, Natives, RunScope, default_of, gpus_of, native
 from advisor.run.recipe import recipe_of
 from advisor.run.run import Knob, ModelShape, Run, Topology, Unread
 from advisor.run.shape import bits_in_name, find_shape, match_alias, shape_by_count, without_head
@@ -95,7 +95,7 @@ def build_run(inputs: RunInputs) -> BuiltRun:
         inputs.overrides,
         with_defaults=shows_all,
         program=launch.program if launch else "",
-        launcher=_counted(launch),
+        launcher=_counted(launch, inputs),
         tables=inputs.tables,
         libraries=libraries,
         shipped=shipped,
@@ -103,8 +103,9 @@ def build_run(inputs: RunInputs) -> BuiltRun:
         spelled=inputs.spelled,
     )
     spreads = launch.spreads if launch is not None else ""
-    by_launch = cards_of(launch) if framework is None and launch is not None else None
+    by_launch = cards_of(launch, _started(launch, inputs.counts)) if framework is None and launch is not None else None
     topology = read_topology(natives, inputs.machine, inputs.sized, spreads, by_launch)
+    topology = topology if launch is not None else replace(topology, assumed="")
     told = inputs.knobs.get("algorithm.estimator")
     algorithm = (
         str(told.value)
@@ -138,9 +139,10 @@ def build_run(inputs: RunInputs) -> BuiltRun:
     knobs = {**_knobs(natives, topology, taken=() if missing else _TAKEN_AT_DEFAULT), **inputs.knobs}
     if (size := knobs.get(_ENGINE_SIZE)) is not None and size.source == "assumed" and isinstance(size.value, int):
         topology = replace(topology, tensor_parallel=size.value)
+    told_first = (*(launch.cuts if launch is not None else ()), *_idle(launch, topology, inputs))
     unread, of_file = taken(inputs.unread, knobs, natives, mechanics)
     knobs = {**knobs, **of_file}
-    knobs = {**knobs, **_quantised(name, knobs)}
+    knobs = {**knobs, **_quantised(name, shape, knobs)}
     knobs = {**trained_part(inputs.counts, shape), **knobs}
     derived = derive_knobs(knobs, natives, topology, mechanics, recipe)
     knobs = {**knobs, **derived, **inputs.knobs}
@@ -159,7 +161,9 @@ def build_run(inputs: RunInputs) -> BuiltRun:
         notes=(
             *inputs.tables.once("version notes", lambda: version_notes(inputs.recognised, launch)),
             *unknown_note(unknown),
-            *_notes(framework, launch, topology, inputs.machine, shape, name, sized=inputs.sized),
+            *dict.fromkeys(
+                (*told_first, *_notes(framework, launch, topology, inputs.machine, shape, name, sized=inputs.sized))
+            ),
             *(chosen.note for chosen in _chosen(framework, natives, algorithm) if chosen.note),
         ),
         recognised_by=inputs.recognised.because,
@@ -178,8 +182,9 @@ def build_run(inputs: RunInputs) -> BuiltRun:
         undescribed=_undescribed(framework, natives, algorithm, sized=inputs.sized),
         unknown_keys=unknown,
         newest_read=framework.newest_read if framework else None,
-        cuts=launch.cuts if launch is not None else (),
+        told_first=told_first,
         lost=launch.lost if launch is not None else (),
+        maybe_lost=launch.maybe_lost if launch is not None else (),
         quoted=launch is not None and launch.partial,
         no_launch=inputs.no_launch,
         unsharded=unsharded_by(launch) if framework is None and launch is not None else "",
@@ -189,14 +194,16 @@ def build_run(inputs: RunInputs) -> BuiltRun:
     return BuiltRun(run, natives)
 
 
-def _quantised(name: str | None, knobs: Mapping[str, Knob]) -> dict[str, Knob]:
+def _quantised(name: str | None, model: ModelShape | None, knobs: Mapping[str, Knob]) -> dict[str, Knob]:
     """A base that is quantised by its checkpoint: it stays so under adapters, where it is not trained."""
-    bits, key = bits_in_name(name or ""), "actor.quantized_bits"
+    named, key = bits_in_name(name or ""), "actor.quantized_bits"
+    bits = named or (model.stored_bits if model is not None else 0)
+    told = say("by the model's name") if named else say("by the model's config.json")
     rank, full = (None if (one := knobs.get(f"actor.{end}")) is None else one.value
                   for end in ("lora_rank", "full_finetuning"))  # fmt: skip
     adapters = full is False or (full is None and bool(rank))
     known = (found := knobs.get(key)) is not None and found.value is not None
-    return {key: Knob(key, bits, "derived", note=say("by the model's name"))} if bits and adapters and not known else {}
+    return {key: Knob(key, bits, "derived", note=told)} if bits and adapters and not known else {}
 
 
 def _programs(launch: Launch | None) -> tuple[str, ...]:
@@ -207,12 +214,47 @@ def _programs(launch: Launch | None) -> tuple[str, ...]:
     return (launch.program, *files[:1])
 
 
-def _counted(launch: Launch | None) -> dict[str, str]:
+def _counted(launch: Launch | None, inputs: RunInputs) -> dict[str, str]:
     """Options of the launcher; "" for one, and for a variable of the environment, that is set to nothing known."""
-    if launch is None:
+    counts = inputs.counts
+    if launch is None and not gpus_of(inputs.machine):
         return {}
+    if launch is None:  # nobody sees what starts it, but the log may count its processes
+        processes = cards_counted(counts)
+        return {"": ""} if processes is None else {"--nproc_per_node": str(processes)}
     outside = (setting.key for setting in launch.exports if not setting.resolved)
-    return {**dict.fromkeys((*launch.launcher_unread, *outside), ""), **launch.launcher}
+    started = _started(launch, counts)
+    if started is None and launch.spreads and _COUNTING.isdisjoint(launch.launcher):
+        started = cards_counted(counts)
+    usual = {} if started is None else {"--nproc_per_node": str(started)}
+    return {**usual, **dict.fromkeys((*launch.launcher_unread, *outside), ""), **launch.launcher}
+
+
+_COUNTING = frozenset(
+    f"--{name.replace('_', dash)}"
+    for name in ("nproc_per_node", "num_processes", "num_gpus", "include", "gpu_ids")
+    for dash in "_-"
+)
+"""Options with which launchers are told how many processes a node has."""
+
+
+def _started(launch: Launch, counts: Mapping[CountName, int]) -> int | None:
+    """Processes of a node that start though nothing says how many, unless the log shows more of them."""
+    started = launch.processes
+    seen = max(counts.get("gpus", 0), counts.get("ranks", 0))
+    return None if started is not None and seen > started else started
+
+
+def _idle(launch: Launch | None, topology: Topology, inputs: RunInputs) -> tuple[str, ...]:
+    """That the launcher starts fewer processes than a node has cards, where it does so for want of an option."""
+    cards, started = gpus_of(inputs.machine), launch and _started(launch, inputs.counts)
+    if not started or cards <= started or topology.actor_gpus > started * topology.nodes:
+        return ()
+    told = mark(
+        "torchrun is given no --nproc_per_node, so it starts one process: {idle} of the {cards} cards stay idle, and "
+        "nothing is shared among them."
+    )
+    return (say(told, idle=cards - started, cards=cards),)
 
 
 def _of_framework(recognised: Recognised) -> dict[str, str]:

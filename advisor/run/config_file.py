@@ -18,6 +18,8 @@ CONFIG_LIMIT = 4_000_000
 _SANDWICHED = ("gemma2", "gemma3", "gemma4", "glm4")
 """Kinds with norms before and after each block; their mixtures of experts (GLM-4.5) have two like everybody."""
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*\Z")
+_SERVED = {"fp8": 8, "fbgemm_fp8": 8, "mxfp4": 4}
+"""quant_method of checkpoints that trainers turn into bf16 (transformers, quantizers/auto.py) → bits."""
 
 
 def local_config(name: str, environment: Mapping[str, str] | None = None) -> Path | None:
@@ -88,6 +90,7 @@ def _fact(config: Mapping[str, Any], file: str) -> ModelFact:
         **_experts(text, kind),
         **_two_kinds_of_layers(text),
         **_linear_attention(text),
+        **_quantised(config),
     )
     if min(fact.hidden, fact.layers, fact.intermediate, fact.heads, fact.kv_heads, fact.head_dim, fact.vocab) < 1:
         raise ValueError(file)
@@ -142,6 +145,18 @@ def _linear_attention(text: Mapping[str, Any]) -> dict[str, Any]:
         "linear_value_width": heads * int(text["linear_value_head_dim"]),
         "linear_heads": heads,
     }
+
+
+def _quantised(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Bits of a weight by `quantization_config`: of formats that only engines serve, or of packed ones."""
+    said = config.get("quantization_config")
+    if not isinstance(said, dict):
+        return {}
+    method = str(said.get("quant_method") or "").lower()
+    if method in _SERVED:
+        return {"served_bits": _SERVED[method]}
+    named = said.get("bits") or (4 if said.get("load_in_4bit") else 8 if said.get("load_in_8bit") else 0)
+    return {"stored_bits": int(named)} if named else {}
 
 
 def _head_dim(text: Mapping[str, Any], hidden: int, heads: int, latent: int) -> int:

@@ -1,4 +1,4 @@
-"""Tells of a run what its log counts: the parameters of the model, and whether all of them are trained."""
+"""Tells of a run what its log counts: the model's parameters, those that are trained, and the cards of a node."""
 
 from __future__ import annotations
 
@@ -8,8 +8,22 @@ from advisor.knowledge.schema import CountName
 from advisor.language import say
 from advisor.run.run import Knob, ModelShape
 
+A_NODE = 8
+"""Cards that a node has at most, where nobody says how many: more ranks than these are on several nodes."""
 ADAPTERS_AT_MOST = 0.3
 """Part of a model's parameters below which those that are trained are adapters, not the model (judgement)."""
+
+
+def cards_counted(counts: Mapping[CountName, int]) -> int | None:
+    """Cards of one node, where the log counts the ranks of a run that may be on one; None where it does not."""
+    ranks = counts.get("gpus")
+    return ranks if ranks is not None and ranks <= A_NODE else None
+
+
+def cards_seen(counts: Mapping[CountName, int]) -> int:
+    """Cards that a node has at least, by the indices that the log names."""
+    ranks = counts.get("ranks", 1)
+    return max(counts.get("cards", 1), ranks if ranks <= A_NODE else 1)
 
 
 def base_parameters(counts: Mapping[CountName, int]) -> int | None:

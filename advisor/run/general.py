@@ -38,8 +38,11 @@ class Cards(Struct, frozen=True):
     per_node: int
 
 
-def cards_of(launch: Launch) -> Cards | None:
-    """The cards that a launch counts: by its launcher, else its own keys, parallel sizes or the visible devices."""
+def cards_of(launch: Launch, started: int | None) -> Cards | None:
+    """The cards that a launch counts: by its launcher, else its own keys, parallel sizes or the visible devices.
+
+    `started`: processes of a node that its launcher starts though nothing says how many; they take a card each.
+    """
     stated = [*launch.launcher.items(), *((key, setting.text) for key, setting in launch.effective().items())]
     named = [(native(key).lower().replace("-", "_").rpartition(".")[2], text) for key, text in stated]
     nodes = next(_counts(named, _NODES), 1)
@@ -49,6 +52,8 @@ def cards_of(launch: Launch) -> Cards | None:
         return Cards(len(hosts), max(counts)) if counts else None
     if per_node := next(_counts(named, _PER_NODE), None):
         return Cards(nodes, per_node)
+    if started is not None:
+        return Cards(nodes, started)
     if whole := next(_counts(named, _IN_ALL), None):
         return Cards(nodes, -(-whole // nodes))
     ways = [size for size in _counts(named, _WAYS) if size > 1]

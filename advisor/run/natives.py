@@ -219,7 +219,7 @@ class ChosenScope(RunScope):
 
 
 def gpus_of(machine: Machine) -> int:
-    """GPUs of one node, 0 where they were never counted: a log names one card, not how many there are."""
+    """GPUs of one node, 0 where only a log speaks of them: it names some, seldom how many there are."""
     return 0 if machine.sources.get("gpus") == "log" else len(machine.usable)
 
 

@@ -90,6 +90,15 @@ def resumption_of(built: BuiltRun, start: Path, program: Path | None = None) -> 
     return Resumption()
 
 
+def keys_to_resume(built: BuiltRun) -> str:
+    """The settings that save and start again in this framework, as `key=value`; "" where all are set or none exist."""
+    known = resumption_of(built, Path())
+    if known.way is None:
+        return ""
+    again = {} if known.by_itself else {key: _spelled(value) for key, value in known.way.resumes.items()}
+    return _written({**known.needed(), **again})
+
+
 def _with_defaults(way: Resume, scope: RunScope, built: BuiltRun) -> RunScope:
     """The run with what nobody sets of the keys that are no levers, and bare flags as what they mean."""
     own: dict[str, Any] = {}

@@ -55,6 +55,10 @@ class ModelShape(Struct, frozen=True):
     experts: int = 0
     experts_per_token: int = 0
     expert_intermediate: int = 0
+    dense_layers: int = 0
+    """Layers of a mixture of experts whose MLP is dense."""
+    shared_intermediate: int = 0
+    """Width of the experts that every token passes, all of them together."""
     kv_bytes_per_token: int = 0
     """bf16, TP 1, all layers."""
     basis: Basis = "computed"
@@ -74,6 +78,10 @@ class ModelShape(Struct, frozen=True):
     """Layers whose MLP is twice as wide."""
     engine_heads_dropped: int = 0
     """Matrices of vocabulary x hidden that stay in vLLM's pool after loading."""
+    served_bits: int = 0
+    """Bits of a weight as an engine serves the published checkpoint; 0: 16."""
+    stored_bits: int = 0
+    """The same of a checkpoint that stays packed under adapters, too."""
     gated_attention: bool = False
     """The query projection makes a gate, too."""
     linear_layers: int = 0
@@ -203,10 +211,12 @@ class Run(Struct, frozen=True):
     """Keys of the launch that no version of the framework has."""
     newest_read: NewestRead | None = None
     """Up to where the dialect was read upstream; None: it has no releases, or there is no dialect."""
-    cuts: tuple[str, ...] = ()
-    """Sentences on what the text of the launch loses; they stand among the notes, too."""
+    told_first: tuple[str, ...] = ()
+    """Sentences on the launch as a whole: what its text loses, cards that it leaves idle. They are among the notes."""
     lost: tuple[str, ...] = ()
     """Those of them that tell what the program was not given, although the text holds it."""
+    maybe_lost: tuple[str, ...] = ()
+    """That of them on the only line that ends the command too early: the file that ran may be so, too."""
     quoted: bool = False
     """Only a part of the launch was given."""
     no_launch: str = ""

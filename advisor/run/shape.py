@@ -25,9 +25,12 @@ _MIXTURE = re.compile(r"(?<![a-z0-9.])(\d+)x(\d+(?:\.\d+)?)b(?![a-z0-9])")
 _ACTIVE = re.compile(r"(?<![a-z0-9.])a(\d+(?:[.p]\d+)?)b(?![a-z0-9])")
 """The active part of a mixture of experts: "48b-a3b"."""
 _QUANTISED = re.compile(
-    r"-(?P<kind>awq|gptq|bnb|nf4|fp8|autoround)(?:-?(?:int|w)?-?(?P<bits>[48])(?:bits?)?)?(?![a-z0-9])"
+    r"[-.](?P<kind>awq|gptq|bnb|nf4|fp8|autoround|nvfp4|mxfp4|int(?=[48])|w(?=[48]a)|(?=[48]bit))"
+    r"(?:-?(?:int|w)?-?(?P<bits>[48])(?:bits?|a(?:8|16))?)?(?![a-z0-9])"
 )
-"""How published checkpoints are called: "-AWQ", "-GPTQ-Int4", "-bnb-4bit", "-FP8"."""
+"""How published checkpoints are called: "-AWQ", "-GPTQ-Int4", "-bnb-4bit", "-FP8", "-INT4", ".w4a16", "-4bit"."""
+_SIXTEEN = re.compile(r"(?<![a-z0-9])(?:bf16|fp16|float16|bfloat16|dequantized)(?![a-z0-9])")
+"""What a copy of a model is called that is published in fewer bits."""
 _TOWER = re.compile(
     r"(?<![a-z])(?:[a-z]*vlm?\d*|[a-z]*omni|vision|[a-z]*llava|pixtral|idefics\d*|paligemma|molmo|ovis\d*|janus|minicpm-[ov]|glm-4(?:\.\d)?v)(?![a-z])"
 )
@@ -170,6 +173,13 @@ def bits_in_name(name: str) -> int | None:
     """Bits of a weight of a checkpoint that is quantised already: 4 of "Qwen2.5-7B-Instruct-AWQ", 8 of "-GPTQ-Int8"."""
     found = _QUANTISED.search(name.lower().replace("_", "-"))
     return None if found is None else int(found["bits"] or (8 if found["kind"] == "fp8" else 4))
+
+
+def served_bits(name: str, shape: ModelShape) -> int:
+    """Bits of a weight as an engine serves the checkpoint of that name: as it says, else as the model is published."""
+    if _SIXTEEN.search(name.lower().replace("_", "-")):
+        return 16
+    return bits_in_name(name) or shape.served_bits or shape.stored_bits or 16
 
 
 def packed_by_name(name: str) -> bool:

@@ -94,7 +94,7 @@ def read_topology(
     nodes, cards = machine.nodes or 1, gpus_of(machine)
     if fact is None and by_launch is not None:
         count = by_launch.nodes * by_launch.per_node
-        return Topology(by_launch.nodes, by_launch.per_node, count, count, asked=count)
+        return Topology(by_launch.nodes, max(cards, by_launch.per_node), count, count, asked=count)
     if fact is None:
         count = max(1, cards) * nodes
         return Topology(nodes, max(1, cards), count, count, known=cards > 0)

@@ -12,6 +12,8 @@ from advisor.script.launch import Launch
 
 LEAST_OWN = 2
 """Keys that no other framework reads: one alone may be anybody's option."""
+_JOINTS = frozenset("._-")
+"""What joins the words of a key."""
 LEAST_SHARE = 0.6
 """Of all keys of a launch that nothing but its words tells; a stranger on the same Trainer shares half."""
 
@@ -19,12 +21,14 @@ LEAST_SHARE = 0.6
 def own_keys(launch: Launch, frameworks: Sequence[Framework]) -> dict[str, list[str]]:
     """Keys of the launch by the one package that reads them, in the order of the launch.
 
-    Frameworks of one package (a framework and its forks) share their words.
+    Frameworks of one package (a framework and its forks) share their words. A single word (`swiglu`) is anybody's, and
+    `key=value` is no word of a framework that takes options.
     """
     found: dict[str, list[str]] = {}
-    for key in dict.fromkeys(native(setting.key) for setting in launch.settings):
-        packages = {one.package for one in frameworks if _reads(one, key)}
-        if len(packages) == 1:
+    for setting in launch.settings:
+        key, bare = native(setting.key), setting.origin == "command" and not setting.key.startswith("-")
+        packages = {one.package for one in frameworks if _reads(one, key) and not (bare and one.syntax == "argparse")}
+        if len(packages) == 1 and set(key) & _JOINTS and key not in found.get(min(packages), ()):
             found.setdefault(packages.pop(), []).append(key)
     return found
 

@@ -7,6 +7,7 @@ it was run, so bash's own reading counts, unless the command could not have star
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
@@ -16,8 +17,8 @@ from advisor.hostile import clean_line
 from advisor.language import listed, mark, say
 from advisor.script.launcher import find_launcher
 
-MOST_CUTS = 8
-"""Places of one script at which what stands below is joined."""
+MOST_ROUNDS = 8
+"""Times that a script is read anew because more of it turned out to belong to a command."""
 _MOST_NAMED = 8
 """Lost settings that a note names."""
 _FEWEST_BELOW = 2
@@ -47,30 +48,45 @@ class Cut(Struct, frozen=True):
     names: tuple[str, ...]
     by_comment: bool
 
-    def joined(self, data: bytes) -> bytes:
-        """The text as one command, every other byte in its place."""
-        return data[: self.start] + b" " * (self.end - self.start) + data[self.end :]
-
     def mended(self, data: bytes) -> tuple[int, int, bytes]:
         """The edit that makes it so in the file: the bytes that go, and what stands there instead."""
         end = data.rfind(b"\n", self.start, self.end) + 1
         return self.start, end, b" \\\r\n" if b"\r\n" in data[self.start : end] else b" \\\n"
 
 
-def cut_below(simple: Simple, data: bytes) -> Cut | None:
-    """The settings that stand below what ended a command; None where nothing is lost."""
-    if simple.operator != b"\n" and simple.comment is None:
-        return None
-    found = _settings_below(data, simple.end)
-    if found is None:
-        return None
-    at = simple.last if simple.comment is None else simple.comment
-    escaped = _ESCAPED_BLANK.search(data, simple.start, simple.last)
-    start = simple.last if escaped is None else escaped.start()
-    return Cut(start, found[0], at, found[1], simple.comment is not None)
+def joined(data: bytes, cuts: Iterable[Cut]) -> bytes:
+    """The text without its cuts, every other byte in its place."""
+    out = bytearray(data)
+    for cut in cuts:
+        out[cut.start : cut.end] = b" " * (cut.end - cut.start)
+    return bytes(out)
 
 
-def is_meant(cut: Cut, keys: tuple[str, ...]) -> bool:
+def cuts_below(simple: Simple, data: bytes) -> Iterator[Cut]:
+    """Every cut between a command and the last of the settings that stand below it, from above."""
+    above = simple
+    while above.operator == b"\n" or above.comment is not None:
+        found = _settings_below(data, above.end)
+        if found is None:
+            return
+        comment = _cutting_comment(above, data)
+        at = above.last if comment is None else comment
+        escaped = _ESCAPED_BLANK.search(data, above.start, above.last)
+        start = above.last if escaped is None else escaped.start()
+        yield Cut(start, found.following.start, at, found.names, comment is not None)
+        above = found.following
+
+
+def _cutting_comment(simple: Simple, data: bytes) -> int | None:
+    """The byte of a comment that stands where the command was to go on; behind its last word a line ends anyway."""
+    at = simple.comment
+    if at is None:
+        return None
+    goes_on = _OPEN_END.search(data, simple.start, at) or data[at : simple.end].rstrip().endswith(b"\\")
+    return at if goes_on else None
+
+
+def is_meant(cut: Cut, keys: Iterable[str]) -> bool:
     """Whether what stands below was part of the command that ran. `keys`: the settings above the cut."""
     startable = any(map(_MODEL.search, keys)) or not any(map(_MODEL.search, cut.names))
     return not (cut.by_comment and startable)
@@ -101,8 +117,23 @@ def ends_open(data: bytes, simple: Simple) -> bool:
     return _OPEN_END.match(data, simple.last) is not None
 
 
-def told_of_join(cut: Cut, line: int) -> str:
-    """The sentence on settings that were read as meant."""
+def told_of_joins(joins: Sequence[tuple[Cut, int]]) -> Iterator[str]:
+    """The sentences on settings that were read as meant, of cuts and their lines: all missing backslashes in one."""
+    forgotten = [(cut, line) for cut, line in joins if not cut.by_comment]
+    if len(forgotten) > 1:
+        told = mark(
+            "{count} lines, the first of them line {line}, have no `\\` at their end, so bash ends the command there; "
+            "the {settings} settings below them count as meant. If your file is like this, they were not in force: add "
+            "the `\\`."
+        )
+        settings = sum(len(cut.names) for cut, _ in forgotten)
+        yield say(told, count=len(forgotten), line=forgotten[0][1], settings=settings)
+    for cut, line in joins:
+        if cut.by_comment or len(forgotten) == 1:
+            yield _told_of_join(cut, line)
+
+
+def _told_of_join(cut: Cut, line: int) -> str:
     told = {"line": line, "names": _named(cut.names)}
     if cut.by_comment:
         return say(
@@ -119,9 +150,16 @@ def told_of_join(cut: Cut, line: int) -> str:
 
 def told_of_loss(cut: Cut, line: int) -> str:
     """The sentence on settings that the program did not get."""
-    told = mark(
-        "line {line}: a comment ends the command; {names} below it are not given to the program and do not count here. "
-        "Remove the comment line first."
+    told = (
+        mark(
+            "line {line}: a comment ends the command; {names} below it are not given to the program and do not count "
+            "here. Remove the comment line first."
+        )
+        if cut.by_comment
+        else mark(
+            "line {line} has no `\\` at its end, so bash ends the command there; {names} below it are not given to the "
+            "program and do not count here. Add the `\\` first."
+        )
     )
     return say(told, line=line, names=_named(cut.names))
 
@@ -141,8 +179,15 @@ def _named(names: tuple[str, ...]) -> str:
     return listed([*names[:_MOST_NAMED], *(["…"] if len(names) > _MOST_NAMED else [])])
 
 
-def _settings_below(data: bytes, at: int) -> tuple[int, tuple[str, ...]] | None:
-    """Where the command directly below begins, and the settings in it; None where it is a command of its own."""
+class _Below(Struct, frozen=True):
+    """What bash takes for a command, and the settings in it."""
+
+    following: Simple
+    names: tuple[str, ...]
+
+
+def _settings_below(data: bytes, at: int) -> _Below | None:
+    """The settings directly below; None where a command of its own stands there."""
     at = at + 1 if data[at : at + 1] == b"\n" else at
     apart = False
     while (line := _NOTHING.match(data, at)) is not None:
@@ -168,7 +213,7 @@ def _settings_below(data: bytes, at: int) -> tuple[int, tuple[str, ...]] | None:
     if found is None and not (len(settings) >= _FEWEST_BELOW and holds_values(first)):
         return None
     names = [clean_line(word.partition(b"=")[0].decode("utf-8", "replace"), 80) for word in settings]
-    return (at + blank, tuple(names)) if names else None
+    return _Below(following, tuple(names)) if names else None
 
 
 def holds_values(line: bytes) -> bool:

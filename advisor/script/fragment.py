@@ -20,7 +20,7 @@ from advisor.script.cuts import holds_values
 from advisor.script.document import Document, ScriptError
 from advisor.script.files import Files
 from advisor.script.launch import Launch
-from advisor.script.launcher import find_launcher, is_training
+from advisor.script.launcher import find_launcher, is_training, only_asks
 from advisor.script.pasted import FEWEST, pasted_settings
 
 NOTE = mark("No training command was found; lines that look like its settings are read as such.")
@@ -81,7 +81,7 @@ def find_pasted(words: Sequence[str]) -> LauncherMatch | None:
     """What settings belong to that any command, a bare module ("pkg.cli.train_ppo") or nothing at all begins."""
     found = find_launcher(words)
     if found is not None:
-        return replace(found, trains=True) if found.kind == "program" else found
+        return replace(found, trains=not only_asks(words, found)) if found.kind == "program" else found
     at = next((number for number, word in enumerate(words) if word), len(words))  # behind a `$COMMAND` set elsewhere
     first = words[at] if at < len(words) else ""
     if _MODULE.match(first) and is_training(first):

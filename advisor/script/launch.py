@@ -53,6 +53,8 @@ class Launch(Struct, frozen=True):
     """Sentences on what the text of the command loses, or would lose in bash: a missing `\\`, a comment, its end."""
     lost: tuple[str, ...] = ()
     """Those of them that tell what the program was not given, although the text holds it."""
+    maybe_lost: tuple[str, ...] = ()
+    """That of them on the only line that ends the command too early: the file that ran may be so, too."""
     partial: bool = False
     """Only a part of the launch was given: what stands above or below that part is not known."""
     folder: str = ""
@@ -63,6 +65,8 @@ class Launch(Struct, frozen=True):
     is known, which may be any options."""
     spreads: str = ""
     """What starts a process on every card unless it is told a number: "accelerate"."""
+    processes: int | None = None
+    """Processes of a node that start because nothing says how many: torchrun's one; None elsewhere."""
     not_found: tuple[NotFound, ...] = ()
     """Every config file that the launch names and that is not there."""
 

@@ -19,6 +19,7 @@ _LAUNCH_MODULES = {
     "torch.distributed.launch": "torchrun",
     "accelerate.commands.launch": "accelerate",
     "deepspeed.launcher.runner": "deepspeed",
+    "deepspeed.launcher.launch": "deepspeed",
     **dict.fromkeys(("coverage", "cProfile", "pdb", "debugpy", "memray", "scalene", "viztracer"), "script"),
 }
 """Modules that run a program: how the program is found behind them."""
@@ -64,7 +65,7 @@ def find_launcher(words: Sequence[str]) -> LauncherMatch | None:
         if not name:  # not known: `$PYTHON -u train.py`, `$WRAPPER python train.py`
             python = _python(words, at) if "".join(words[at + 1 : at + 2]).startswith("-") else None
             if python is not None:
-                return replace(python, wrapped=wrapped, trains=python.kind == "program" and is_training(python.program))
+                return replace(python, wrapped=wrapped, trains=_is_training(words, python))
             at += 1
         elif name == "env":
             at = past_env(words, at + 1, wrapped)
@@ -84,11 +85,26 @@ def find_launcher(words: Sequence[str]) -> LauncherMatch | None:
             found = _program(words, at)
             behind = _behind_dashes(words, found)
             if behind is None:
-                return found and replace(
-                    found, wrapped=wrapped, trains=found.kind == "program" and is_training(found.program)
-                )
+                return found and replace(found, wrapped=wrapped, trains=_is_training(words, found))
             at = behind
     return None
+
+
+_ASKS = {"-h", "--help", "--version", "--hydra-help", "--cfg"}
+"""Options with which a program prints something of itself and ends: argparse's and Hydra's."""
+
+
+def only_asks(words: Sequence[str], found: LauncherMatch) -> bool:
+    """Whether a program is only asked for its help, its version or its settings."""
+    own = words[found.arguments :]
+    return any(
+        word in _ASKS and (word in ("--help", "--cfg") or "".join(own[at + 1 : at + 2])[:1] in ("", "-"))
+        for at, word in enumerate(own)
+    )
+
+
+def _is_training(words: Sequence[str], found: LauncherMatch) -> bool:
+    return found.kind == "program" and is_training(found.program) and not only_asks(words, found)
 
 
 def _behind_dashes(words: Sequence[str], found: LauncherMatch | None) -> int | None:
@@ -113,7 +129,7 @@ def _program(words: Sequence[str], at: int) -> LauncherMatch | None:
         return _scan_for_script(words, at, name)
     if name == "tune" and list(words[at + 1 : at + 2]) == ["run"]:  # torchtune: torchrun's options, then a recipe
         recipe = _torchrun(words, at + 2, at + 2)
-        return recipe and replace(recipe, program=f"tune run {recipe.program}")
+        return recipe and replace(recipe, program=f"tune run {recipe.program}", processes=None)
     if name in SUBCOMMANDS:
         return LauncherMatch("program", f"{name} {words[at + 1]}", at + 2) if at + 1 < len(words) else None
     if words[at] in ("-m", "--module"):
@@ -165,7 +181,7 @@ def _torchrun(words: Sequence[str], first: int, at: int) -> LauncherMatch | None
         elif word.startswith("-"):
             at += 1 if "=" in word or word in _TORCHRUN_FLAGS else 2
         else:
-            return LauncherMatch("program", word, at + 1, (first, at))
+            return LauncherMatch("program", word, at + 1, (first, at), processes=1)
     return None
 
 

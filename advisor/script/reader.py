@@ -201,6 +201,7 @@ def _started(found: Script, starter: Launch) -> Script:
             launcher=starter.launcher,
             launcher_unread=starter.launcher_unread,
             spreads=starter.spreads,
+            processes=starter.processes,
             interpreter=starter.interpreter,
             missing=starter.missing,
             leaves_open=starter.leaves_open,

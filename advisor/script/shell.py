@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from advisor.script.files import Files
 from advisor.script.interpolation import interpolated
 from advisor.script.keyed import clean_value
 from advisor.script.launch import Launch
-from advisor.script.launcher import SPREADS, base, find_launcher, is_engine
+from advisor.script.launcher import SPREADS, base, find_launcher, is_engine, is_other_work, only_asks
 from advisor.script.literal import Target, Uses, target
 
 _LONGEST_VALUE = 100_000
@@ -139,22 +140,26 @@ def read_shell(
     arguments = [text.encode("utf-8", "surrogateescape") for text in positional]
     name = str(path).encode("utf-8", "surrogateescape")
     found: list[cuts.Cut] = []
+    rounds = 0
     while True:
         reading = ShellReading(files, trace(doc, data, name, arguments, load, find), cuts=tuple(found))
         _find_launches(reading, path.parent)
-        further = (_meant(launch, data) for launch in reading.launches if len(found) < cuts.MOST_CUTS)
-        cut = next((one for one in further if one is not None), None)
-        if cut is None:
+        further = {cut.start: cut for launch in reading.launches for cut in _meant(launch, data)}
+        rounds += 1
+        if not further or rounds > cuts.MOST_ROUNDS:
             return reading
-        found.append(cut)
-        data = cut.joined(data)
+        found += further.values()
+        data = cuts.joined(data, further.values())
 
 
-def _meant(draft: ShellLaunch, data: bytes) -> cuts.Cut | None:
+def _meant(draft: ShellLaunch, data: bytes) -> Iterator[cuts.Cut]:
     """What a command of the script itself loses and was meant to have."""
-    cut = cuts.cut_below(draft.command.simple, data) if draft.command.text.data is data else None
-    keys = tuple(argument.key for argument in draft.arguments)
-    return cut if cut is not None and cuts.is_meant(cut, keys) else None
+    keys = [argument.key for argument in draft.arguments]
+    for cut in cuts.cuts_below(draft.command.simple, data) if draft.command.text.data is data else ():
+        if not cuts.is_meant(cut, keys):
+            return
+        yield cut
+        keys += cut.names
 
 
 def _find_launches(reading: ShellReading, base: Path) -> None:
@@ -168,7 +173,12 @@ def _find_launches(reading: ShellReading, base: Path) -> None:
     configured = [
         (command, found) for command, found in programs if config_files.is_given(reading.files, command, found, base)
     ]
-    for command, found in training or engines or configured:
+    launched = [
+        (command, found)
+        for command, found in programs
+        if found.program and _starts_ranks(command, found) and not is_other_work(found.program)
+    ]
+    for command, found in training or engines or configured or launched:
         rounds.setdefault(_origin(command), []).append(command.number)
         environment = tuple(sorted((name, joined(value)) for name, value in command.environment.items()))
         identity = (_origin(command), tuple(shown(item) for item in command.fields), environment)
@@ -181,6 +191,13 @@ def _find_launches(reading: ShellReading, base: Path) -> None:
         empty = Launch(len(reading.launches), found.program, (), {}, ())
         reading.launches.append(ShellLaunch(command, found, arguments, empty, group))
     reading.launches[:] = [_complete(reading, launch, base) for launch in reading.launches]
+
+
+def _starts_ranks(command: TracedCommand, found: LauncherMatch) -> bool:
+    """Whether a launcher of ranks starts the program with settings: what it is called does not matter then."""
+    words = [shown(item) for item in command.fields]
+    by_launcher = found.processes is not None or any(base(word) in SPREADS for word in words[: found.arguments])
+    return by_launcher and len(words) > found.arguments and not only_asks(words, found)
 
 
 def _origin(command: TracedCommand) -> tuple[int, int]:
@@ -199,7 +216,7 @@ def _complete(reading: ShellReading, draft: ShellLaunch, base: Path) -> ShellLau
     options = {s.key.lstrip("-").replace("-", "_"): s.key for s in own if s.key.startswith("--")}
     settings = effective([*(replace(s, key=options.get(s.key, s.key)) for s in followed.settings), *own])
     settings = interpolated(settings, environment(draft))
-    command, found, unlisted, (cut, lost) = draft.command, draft.found, _unlisted(draft), _cuts(reading, draft)
+    command, found, unlisted, told = draft.command, draft.found, _unlisted(draft), _told_of_cuts(reading, draft)
     launch = Launch(
         draft.launch.index,
         clean(found.program),
@@ -211,8 +228,7 @@ def _complete(reading: ShellReading, draft: ShellLaunch, base: Path) -> ShellLau
         found.interpreter,
         followed.files,
         notes=(
-            *cut,
-            *lost,
+            *told.cuts,
             *_of_engine(found),
             *_not_exported(reading, command),
             *unlisted,
@@ -225,8 +241,10 @@ def _complete(reading: ShellReading, draft: ShellLaunch, base: Path) -> ShellLau
         folder=command.folder.decode("utf-8", "surrogateescape"),
         launcher_unread=_launcher_unread(draft),
         spreads=_spreads(draft),
-        cuts=(*cut, *lost),
-        lost=lost,
+        processes=_processes(draft),
+        cuts=told.cuts,
+        lost=told.lost,
+        maybe_lost=told.maybe_lost,
         partial=cuts.ends_open(reading.data[0], command.simple),
     )
     return ShellLaunch(command, found, draft.arguments, launch, draft.group)
@@ -302,6 +320,18 @@ def _spreads(draft: ShellLaunch) -> str:
     return next((word for word in words if word in SPREADS), "")
 
 
+_COUNTS_PROCESSES = {"--nproc_per_node", "--nproc-per-node"}
+_COUNTED_OUTSIDE = "PET_NPROC_PER_NODE"
+"""torchrun's own variable for that option. Source: pytorch/pytorch torch/distributed/argparse_util.py (env)."""
+
+
+def _processes(draft: ShellLaunch) -> int | None:
+    """What starts where neither an option nor a wrapper says how many; None where one does, or may."""
+    counted = _COUNTS_PROCESSES & {*_launcher(draft), *_launcher_unread(draft)} or "" in _launcher_unread(draft)
+    outside = _COUNTED_OUTSIDE.encode() in draft.command.environment
+    return None if counted or outside or _spreads(draft) else draft.found.processes
+
+
 def runtime_environment(draft: ShellLaunch) -> dict[str, str]:
     """What `--runtime-env-json` gives the workers; values that are not known stay out."""
     if draft.found.wrapped.runtime is None:
@@ -359,7 +389,7 @@ def _not_exported(reading: ShellReading, command: TracedCommand) -> list[str]:
 
 
 def _of_engine(found: LauncherMatch) -> tuple[str, ...]:
-    if found.trains:
+    if found.trains or not is_engine(found.program):
         return ()
     return (
         say("{program} runs the rollout engine alone; the training is another command.", program=clean(found.program)),
@@ -372,8 +402,15 @@ def _unlisted(draft: ShellLaunch) -> list[str]:
     return [say("More arguments may follow that are not known: {reason}.", reason=clean(reason)) for reason in reasons]
 
 
-def _cuts(reading: ShellReading, draft: ShellLaunch) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Sentences on what the text of a command would lose in bash or ends before, and on what it does lose."""
+class _Told(Struct, frozen=True):
+    """Sentences on what the text of a command ends before, loses in bash, or would lose (see Launch)."""
+
+    cuts: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
+    maybe_lost: tuple[str, ...] = ()
+
+
+def _told_of_cuts(reading: ShellReading, draft: ShellLaunch) -> _Told:
     simple, text = draft.command.simple, draft.command.text
 
     def line(at: int) -> int:
@@ -381,13 +418,16 @@ def _cuts(reading: ShellReading, draft: ShellLaunch) -> tuple[tuple[str, ...], t
         return 0 if place is None else line_at(reading.starts[place.doc], place.start)
 
     if not draft.found.program:  # a piece without its command: nobody pastes one line by line with backslashes
-        return (), ()
-    meant = [cuts.told_of_join(one, line(one.at)) for one in reading.cuts if simple.start <= one.start <= simple.end]
+        return _Told()
+    joins = [(one, line(one.at)) for one in reading.cuts if simple.start <= one.start <= simple.end]
+    forgotten: list[str] = []
     lost: list[str] = []
-    if (below := cuts.cut_below(simple, text.data)) is not None:
-        lost.append(cuts.told_of_loss(below, line(below.at)))
+    if (below := next(cuts.cuts_below(simple, text.data), None)) is not None:
+        (lost if below.by_comment else forgotten).append(cuts.told_of_loss(below, line(below.at)))
     if (above := cuts.variables_above(text.data, simple.start)) is not None:
         lost.append(cuts.told_of_variables(line(above[0]), above[1], clean(draft.found.program)))
-    if cuts.ends_open(reading.data[0], simple):
-        meant.append(say("The text ends with a `\\`: settings that may follow are not in it."))
-    return tuple(meant), tuple(lost)
+    told = [*cuts.told_of_joins(joins), *forgotten]
+    single = told if len(joins) + len(forgotten) == 1 else ()  # several went where the text was pasted
+    open_end = [say("The text ends with a `\\`: settings that may follow are not in it.")]
+    ending = open_end if cuts.ends_open(reading.data[0], simple) else []
+    return _Told((*told, *ending, *lost), tuple(lost), tuple(single))

@@ -13,13 +13,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from textual import on
 from textual.app import SuspendNotSupported
 from textual.binding import Binding, BindingsMap, BindingType
+from textual.theme import Theme
 from textual.worker import WorkerFailed
 
+from advisor.config import THEMES
 from advisor.language import mark, say
 from advisor.tui.breadcrumb import STAGES
 from advisor.tui.screen import SCREENS, BaseScreen, keys_of_every_screen
 from advisor.tui.stages import StagesApp
-from advisor.tui.terminal import THEMES, copied, has_terminal, in_clipboard
+from advisor.tui.terminal import copied, has_terminal, in_clipboard
 from advisor.tui.ui_state import Copied, MakeDriver, Offers, SessionKeeper, UiState
 
 if TYPE_CHECKING:
@@ -27,6 +29,28 @@ if TYPE_CHECKING:
 
     from advisor.machine.live import Gauges
 
+
+HIGH_CONTRAST = Theme(
+    name=THEMES["contrast"],
+    primary="#00e5ff",
+    accent="#ffff00",
+    warning="#ffd500",
+    error="#ff7070",
+    success="#50ff50",
+    foreground="#ffffff",
+    background="#000000",
+    surface="#000000",
+    panel="#2a2a2a",
+    variables={
+        "text-primary": "#00e5ff",
+        "text-accent": "#ffff00",
+        "text-warning": "#ffd500",
+        "text-error": "#ff7070",
+        "text-success": "#50ff50",
+        "text-muted": "#ffffff",
+    },
+)
+"""Every colour of text at least nine times as bright as black (WCAG asks seven), and nothing dim."""
 
 ENDING_SIGNALS = (
     *(signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGABRT, signal.SIGALRM, signal.SIGVTALRM, signal.SIGPROF),
@@ -75,6 +99,7 @@ class AdvisorApp(StagesApp):
             self.resume = next(((known, question) for known in STAGES if known == stage), None)
         self.fault: Exception | None = None
         """A bug of ours: raised again after the app has gone, where the door records it."""
+        self.register_theme(HIGH_CONTRAST)
         if theme and not no_color:
             self.theme = THEMES.get(theme, theme)
         self.set_keymap(dict(ui.keymap))

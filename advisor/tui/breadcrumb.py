@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, get_args
 
+from advisor.demo import is_bundled
 from advisor.hostile import cells
-from advisor.language import Sayings
+from advisor.language import Sayings, say
 from advisor.tui.ui_text import Tone, Toned, TonedLine, crop, cut, line, span, spread, width_of
 
 if TYPE_CHECKING:
@@ -69,9 +70,13 @@ def _crumb(stage: Stage, at: Stage, count: str) -> tuple[str, Tone]:
 
 
 def run_name(state: State | None) -> str:
-    """Like "easyr1 · GRPO"; "" before anything is known."""
+    """Like "easyr1 · GRPO", and that it is the demo; "" before anything is known."""
     if state is None:
         return ""
-    words = (state.run.framework, state.run.algorithm.upper())
+    words = (
+        say("DEMO") if is_bundled(state.asked.script) else "unknown",
+        state.run.framework,
+        state.run.algorithm.upper(),
+    )
     known = [word for word in words if word.lower() not in ("unknown", "given")]  # given answers, method not known
     return SEPARATOR.join(known)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -12,14 +13,17 @@ from textual import work
 from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.widget import Widget
+from textual.worker import get_current_worker
 
 from advisor.hostile import cells
 from advisor.language import mark, say
 from advisor.recent import FoundFile, Recent
 from advisor.tui import ui_text as words
+from advisor.tui.driver import expected_trouble
 from advisor.tui.files_view import FilesView
 from advisor.tui.page import Page
 from advisor.tui.paste_view import PasteView
+from advisor.tui.proof import headline
 from advisor.tui.screen import StageScreen
 from advisor.tui.ui_state import DemoAsked, FilesAsked, MachineAsked, UiState
 from advisor.tui.ui_text import BLANK, Row, cut_left, heading, line, paragraph, span, spread
@@ -42,9 +46,14 @@ def age_words(seconds: float) -> str:
 
 
 def choose_rows(
-    recent: Recent | None, script: Path | None, logs: tuple[Path, ...], now: float, width: int
+    recent: Recent | None,
+    script: Path | None,
+    logs: tuple[Path, ...],
+    now: float,
+    width: int,
+    endings: Mapping[Path, str],
 ) -> list[Row]:
-    """What was chosen, then what was found. Keys: "run N", "log N", "ray", "open"."""
+    """What was chosen, then what was found, each log with how it ended. Keys: "run N", "log N", "ray", "open"."""
     out = paragraph(say("Which run died? Choose its script and its log, or either of them."), width, tone="strong")
     if script is not None or logs:
         for label, path in ((words.SCRIPT, script), *((words.LOG, log) for log in logs)):
@@ -53,13 +62,13 @@ def choose_rows(
     out.append(BLANK)
     if recent is None:
         return [*out, *paragraph(say("looking through this folder …"), width, tone="dim")]
-    out += _runs(recent, now, width) + _logs(recent, now, width)
+    out += _runs(recent, now, width, endings) + _logs(recent, now, width, endings)
     if not recent.runs and not recent.logs and recent.ray is None:
         out += paragraph(say(NOTHING_HERE, folder=recent.folder), width)
     return [*out, BLANK, *paragraph(say(words.HOW_TO_GIVE), width, tone="dim")]
 
 
-def _runs(recent: Recent, now: float, width: int) -> list[Row]:
+def _runs(recent: Recent, now: float, width: int, endings: Mapping[Path, str]) -> list[Row]:
     if not recent.runs:
         return []
     out = [heading(say(words.RUNS_HERE), say(words.NEWEST_FIRST), width)]
@@ -70,10 +79,17 @@ def _runs(recent: Recent, now: float, width: int) -> list[Row]:
             right = f"{show_bytes(run.log.size)}  {right}"
         left = line(cut_left(" + ".join(parts), width - cells(right) - 4))
         out.append(Row(spread(left, line(span(right, "dim")), width - 2), f"run {number}"))
+        out += _ending(run.log, endings, width, f"run {number}")
     return out
 
 
-def _logs(recent: Recent, now: float, width: int) -> list[Row]:
+def _ending(log: FoundFile | None, endings: Mapping[Path, str], width: int, key: str) -> list[Row]:
+    """How a log ended, as far as it was looked at."""
+    told = endings.get(log.path, "") if log is not None else ""
+    return [Row(row.line, key) for row in paragraph(told, width - 2, 2, "dim")] if told else []
+
+
+def _logs(recent: Recent, now: float, width: int, endings: Mapping[Path, str]) -> list[Row]:
     out: list[Row] = []
     if recent.logs:
         out.append(heading(say("Other logs")))
@@ -81,6 +97,7 @@ def _logs(recent: Recent, now: float, width: int) -> list[Row]:
             right = f"{show_bytes(log.size)}  {age_words(now - log.changed)}"
             left = line(cut_left(_below(log, recent.folder), width - cells(right) - 4))
             out.append(Row(spread(left, line(span(right, "dim")), width - 2), f"log {number}"))
+            out += _ending(log, endings, width, f"log {number}")
     if recent.ray is not None:
         right = age_words(now - recent.ray.changed)
         out += [
@@ -119,9 +136,17 @@ class ChooseScreen(StageScreen):
 
         recent: Recent
 
+    @dataclass(eq=False)
+    class Ended(Message):
+        """A worker read how a log ended, in one sentence."""
+
+        log: Path
+        told: str
+
     def __init__(self, ui: UiState) -> None:
         super().__init__(ui)
         self._recent: Recent | None = None
+        self._endings: dict[Path, str] = {}
 
     def panes(self) -> Iterable[Widget]:
         """One page."""
@@ -134,8 +159,24 @@ class ChooseScreen(StageScreen):
 
     @work(thread=True, exclusive=True, group="recent")
     def _look(self) -> None:
-        if self.ui.offers.recent is not None:
-            self.post_message(self.Looked(self.ui.offers.recent()))
+        worker, offers = get_current_worker(), self.ui.offers
+        if offers.recent is None:
+            return
+        recent = offers.recent()
+        self.post_message(self.Looked(recent))
+        logs = [run.log for run in recent.runs if run.log is not None]
+        for log in (*logs, *recent.logs):
+            if offers.ending is None or worker.is_cancelled:
+                return
+            with suppress(*expected_trouble()):  # what cannot be read says so when it is chosen
+                crash = offers.ending(log.path)
+                if crash is not None:
+                    self.post_message(self.Ended(log.path, headline(crash)))
+
+    def on_choose_screen_ended(self, message: Ended) -> None:
+        """Show how it ended."""
+        self._endings[message.log] = message.told
+        self.reload()
 
     def on_choose_screen_looked(self, message: Looked) -> None:
         """Show what was found."""
@@ -155,7 +196,7 @@ class ChooseScreen(StageScreen):
     def main_rows(self, width: int) -> list[Row]:
         """Chosen and found."""
         ui = self.ui
-        return choose_rows(self._recent, ui.chosen_script, ui.chosen_logs, time.time(), width)
+        return choose_rows(self._recent, ui.chosen_script, ui.chosen_logs, time.time(), width, self._endings)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Enter needs something to open."""

@@ -5,6 +5,7 @@ Everything below is imported in the methods: the app calls them from a worker th
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,11 +13,16 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from advisor.language import mark, say
+
 if TYPE_CHECKING:
     from advisor.crash.evidence import Crash
     from advisor.given import GivenName
     from advisor.plan.own_number import Fitting
-    from advisor.session import SessionRequest, State
+    from advisor.session import ChosenSet, SessionRequest, State
+
+
+_OF_THE_DEMO = mark("This was the demo: its data and configuration are not here. Of your own run {command} comes next.")
 
 
 def expected_trouble() -> tuple[type[Exception], ...]:
@@ -73,14 +79,14 @@ class SessionDriver(Struct, frozen=True):
     """Step → the number that the user wrote for it."""
 
     def ends(self) -> Crash | None:
-        """What the ends of long logs prove; None where no log is long. Loads nothing but what reads logs."""
-        from advisor.crash.read import preview
+        """What the ends of the logs prove; None without a log that can be read twice. Loads only what reads logs."""
+        from advisor.crash.read import read_ends
         from advisor.knowledge import open_knowledge
 
         if not self.asked.logs:
             return None
         knowledge = open_knowledge(self.asked.knowledge)
-        return preview(self.asked.logs, knowledge.signatures, *knowledge.phase_marks())
+        return read_ends(self.asked.logs, knowledge.signatures, *knowledge.phase_marks())
 
     def open(
         self,
@@ -134,6 +140,24 @@ class SessionDriver(Struct, frozen=True):
 
         return session.numbers_of(state, step_id)
 
+    def chosen_set(self, state: State) -> ChosenSet:
+        """What is on just now."""
+        from advisor import session
+
+        return session.chosen_set(state)
+
+    def proposed_set(self, state: State) -> ChosenSet:
+        """What the program itself would switch on."""
+        from advisor import session
+
+        return session.proposed_set(state)
+
+    def with_set(self, state: State, chosen: ChosenSet) -> State:
+        """The session with exactly these steps on, at these numbers."""
+        from advisor import session
+
+        return session.with_set(state, chosen)
+
     def preview(self, state: State) -> Preview:
         """The patch of the selected steps; writes nothing."""
         from advisor import session
@@ -160,6 +184,7 @@ class SessionDriver(Struct, frozen=True):
         """
         from advisor import session
         from advisor.exits import Refusal
+        from advisor.saved_fix import remember_fix
         from advisor.saving import next_command, save, save_report
         from advisor.script.document import EditRefused
 
@@ -170,4 +195,9 @@ class SessionDriver(Struct, frozen=True):
             written = save(state, patch, destination, force)
         except Refusal as refusal:
             raise EditRefused(str(refusal)) from refusal
+        if self.is_demo:
+            told = say(_OF_THE_DEMO, command=next_command(destination))
+            read_it = f"cat {shlex.quote(str(written.report))}"
+            return Saved(destination, written.report, read_it, notes=(*written.notes, told))
+        remember_fix(state, destination)
         return Saved(destination, written.report, next_command(destination), notes=written.notes)

@@ -48,6 +48,8 @@ def gpu_words(machine: Machine) -> str:
     name = machine.usable[0].name.removeprefix("NVIDIA ")
     sized = _SIZED.search(name) is not None
     cards = f"{len(machine.usable)} × {name}" + ("" if sized else f" {size(machine.gpu_bytes)}")
+    if machine.more_gpus:
+        return say("at least {cards}", cards=cards)
     return say("{nodes} nodes, each {cards}", nodes=machine.nodes, cards=cards) if (machine.nodes or 1) > 1 else cards
 
 
@@ -76,6 +78,11 @@ def deciding_settings(state: State, most: int) -> list[Setting]:
     carried = [knob.key for knob in state.run.knobs.values() if knob.key and knob.source != "default"]
     keys = dict.fromkeys([*planned, *carried])
     return [in_force[key] for key in keys if key in in_force][:most]
+
+
+def doubts_of_sums(state: State) -> list[str]:
+    """What sums and log say against each other, but for what a missing file leaves in doubt."""
+    return [doubt for doubt in state.ledger.doubts if doubt not in state.run.doubts]
 
 
 def briefly(state: State, text: str) -> str:

@@ -36,6 +36,7 @@ TITLES: Sayings[GivenName] = Sayings(
         "framework": "framework",
         "version": "its version",
         "libraries": "libraries",
+        "was": "it fitted with",
         "model": "model",
         "script": "launch script",
         "launch": "which launch of it",
@@ -68,6 +69,8 @@ def fact_of(state: State, name: GivenName) -> tuple[str, str]:
     if name == "libraries":
         known = {**machine.libraries, **run.libraries}
         return clauses(f"{one} {known[one]}" for one in sorted(known)) or unknown, you if given else ""
+    if name == "was":
+        return clauses(asked.was) or say("not given"), you if given else ""
     if name == "model":
         size = f", {show_params(run.model.parameters)}" if run.model is not None else ""
         return (run.model_name or unknown) + size, you if given else run.model.note if run.model is not None else ""

@@ -87,18 +87,20 @@ def figures(of: PhaseSum | None, capacity: int | None, margin: float, passed: bo
         total = pad(say("{used} of {total} G", used=used, total=_g(capacity)), longest)
     if cannot_start(of) and not passed:
         return [Toned(f" {total}"), Toned("  " + say("cannot start"), "bad")]
-    return [Toned(f" {total}"), *_judged(of.expected, capacity, margin, passed)]
+    return [Toned(f" {total}"), *_judged(of, capacity, margin, passed)]
 
 
-def _judged(expected: int, capacity: int | None, margin: float, passed: bool = False) -> list[Toned]:
+def _judged(of: PhaseSum, capacity: int | None, margin: float, passed: bool = False) -> list[Toned]:
     if capacity is None:
         return []
     if passed:
         return [Toned("  " + say("passed"), "good")]
-    if expected > capacity:
+    if of.expected > capacity:
         return [Toned("  " + say("too much"), "bad")]
-    if expected > capacity * (1 - margin):
+    if of.expected > capacity * (1 - margin):
         return [Toned("  " + say("tight"), "warn")]
+    if of.of("unexplained") > capacity * margin:  # what nothing explains may grow as well as stay
+        return [Toned("  " + say("unsure"), "warn")]
     return [Toned("  " + say("fits"), "good")]
 
 
@@ -184,14 +186,19 @@ def tightest_words(plan: Plan, shown: Phase | None) -> TonedLine:
     return line(
         span("f", "mark"),
         "  " + say("fullest after: {place}", place=PLACE_WORDS[place]),
-        *(_fullness(of, _capacity(ledger, place), plan.margin) if of is not None else ()),
+        *fullness(plan, place, phase),
         f"  {PHASE_TITLES[phase]}" + (" " + say("as before") if same else ""),
     )
 
 
-def _fullness(of: PhaseSum, capacity: int | None, margin: float) -> list[Toned]:
-    """Like " 35.5 G  fits": the verdict must not be cut away on a narrow line."""
-    return [Toned(f" {_g(of.expected)} G"), *_judged(of.expected, capacity, margin)]
+def fullness(plan: Plan, place: Place, phase: Phase) -> TonedLine:
+    """Like " 35.5 G  fits", after the plan: the verdict must not be cut away on a narrow line; () where not known."""
+    ledger = plan.after or plan.before
+    of = ledger.phase(place, phase) if ledger is not None else None
+    if of is None:
+        return ()
+    passed = (place, phase) in plan.fit.lived_through
+    return (Toned(f" {_g(of.expected)} G"), *_judged(of, _capacity(ledger, place), plan.margin, passed))
 
 
 def phase_rows(plan: Plan, phase: Phase, width: int, places: tuple[Place, ...] = ("gpu", "host")) -> list[Row]:

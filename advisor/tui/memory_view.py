@@ -13,10 +13,11 @@ from advisor.memory.cells import Place
 from advisor.plan.plan import Plan
 from advisor.tui import ui_text as words
 from advisor.tui.explain import ArithmeticView, arithmetic_rows
+from advisor.tui.facts import doubts_of_sums
 from advisor.tui.memory_bars import doubt_rows, fit_words, legend, pair, phases_of, unexplained
 from advisor.tui.page import POINTER, Page
 from advisor.tui.screen import Overlay
-from advisor.tui.ui_text import BLANK, Row, Toned, heading, line, span
+from advisor.tui.ui_text import BLANK, Row, Toned, heading, line, paragraph, span
 from advisor.units import show_bytes
 from advisor.words import PHASE_TITLES, Phase
 
@@ -80,6 +81,8 @@ class MemoryView(Overlay):
     def main_rows(self, width: int) -> list[Row]:
         """Every phase."""
         doubts = doubt_rows(self.state.run, width)
+        for doubt in doubts_of_sums(self.state) if phases_of(self.state.plan) else ():
+            doubts += paragraph(doubt, width, tone="warn")
         return [*doubts, *memory_rows(self.state.plan, self.state.diagnosis.phase, width)]
 
     def side_rows(self, width: int) -> list[Row]:

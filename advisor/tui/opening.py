@@ -15,6 +15,7 @@ from textual import on, work
 from textual.binding import Binding, BindingType
 from textual.worker import get_current_worker
 
+from advisor.collector import as_usual
 from advisor.language import mark, say
 from advisor.machine.timeouts import ThreadResult, run_in_thread
 from advisor.tui.driver import expected_trouble
@@ -137,6 +138,8 @@ class OpeningApp(TonedApp):
 
     def _opened(self, state: State) -> None:
         ui = self.ui
+        if not state.crash.preliminary:
+            self.call_after_refresh(as_usual)
         if ui.state is not None:
             self._read_on(state)
             return
@@ -152,6 +155,15 @@ class OpeningApp(TonedApp):
             self._show("crash")
         else:
             self._show("machine")
+        self._ask_once()
+
+    def _ask_once(self) -> None:
+        """Whether a fix that was written here helped."""
+        fix = self.ui.offers.written() if self.ui.offers.written is not None else None
+        if fix is not None and isinstance(self.screen, BaseScreen):
+            from advisor.tui.helped_view import HelpedView
+
+            self.push_screen(HelpedView.about(fix, self.screen))
 
     @work(group="turn")
     async def _read_on(self, state: State) -> None:

@@ -11,13 +11,13 @@ from textual.binding import Binding, BindingType
 from textual.widget import Widget
 from textual.widgets import Input
 
+from advisor.config import THEMES
 from advisor.language import mark, say
 from advisor.tui.breadcrumb import STAGE_TITLES, STAGES
 from advisor.tui.keys import Hint
 from advisor.tui.page import Page
 from advisor.tui.question import answer_title
 from advisor.tui.screen import BaseScreen, Overlay
-from advisor.tui.terminal import THEMES
 from advisor.tui.ui_state import UiState
 from advisor.tui.ui_text import Row, line, pad, paragraph, span, spread
 
@@ -107,6 +107,7 @@ class Palette(Overlay):
     def __init__(self, ui: UiState) -> None:
         super().__init__(ui)
         self._commands: list[Hint] = []
+        self._worn = ""
 
     @classmethod
     def over(cls, screen: BaseScreen) -> Self:
@@ -139,6 +140,25 @@ class Palette(Overlay):
         page = self.query_one("#main", Page)
         page.wanted = None
         page.reload()
+        self._try_on(page.cursor)
+
+    def on_mount(self) -> None:
+        """Remember the colours: those under the cursor are tried on."""
+        super().on_mount()
+        self._worn = self.app.theme
+
+    def on_page_moved(self, message: Page.Moved) -> None:
+        """Try colours on while the cursor stands on them."""
+        self._try_on(message.key)
+
+    def _try_on(self, action: str | None) -> None:
+        tried = next((THEMES[name] for name in THEMES if action == f"app.theme('{name}')"), self._worn)
+        self.app.theme = tried
+
+    def action_back(self) -> None:
+        """Return, in the colours of before."""
+        self.app.theme = self._worn
+        super().action_back()
 
     @on(Input.Submitted)
     def _submitted(self, event: Input.Submitted) -> None:
@@ -155,5 +175,6 @@ class Palette(Overlay):
         if action is None:
             return
         about = self.underneath
+        self.app.theme = self._worn
         self.dismiss()
         self.app.call_later(self.app.run_action, action, about)

@@ -41,7 +41,7 @@ from advisor.tui.ui_text import (
     width_of,
 )
 from advisor.units import GIB, show_bytes
-from advisor.words import BASIS_TITLES, PHASE_TITLES, Phase, Results
+from advisor.words import BASIS_TITLES, PHASE_TITLES, Phase, Results, sentence
 
 if TYPE_CHECKING:
     from advisor.state import State
@@ -190,6 +190,7 @@ def _step(
     told: list[tuple[str, Tone]] = [
         (step.why, "plain"),
         (step.caveats[0] if step.caveats else "", "dim"),
+        (sentence(step.worked_here), "good"),
         (say(_DOCUMENTED, value=step.documented) if step.documented else "", "dim"),
     ]
     told = [(step.title, "strong"), *told] if own_key else told

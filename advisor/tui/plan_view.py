@@ -20,6 +20,7 @@ from advisor.tui.number_field import Drafted, NumberField, NumbersFound
 from advisor.tui.page import Lines, Page
 from advisor.tui.plan_rows import BOX, bar_rows, off_because, plan_rows, takes_number
 from advisor.tui.screen import StageScreen
+from advisor.tui.sets_view import SetsView
 from advisor.tui.ui_state import Copied, NumberGiven, Toggled, UiState, Undone
 from advisor.tui.ui_text import Row
 from advisor.words import Phase
@@ -42,6 +43,7 @@ class PlanScreen(StageScreen):
         Binding("left,h", "phase(-1)", "phase", key_display="← →", tooltip="bars of another phase"),
         Binding("right,l", "phase(1)", show=False),
         Binding("e", "explain", "explain", tooltip="the marked step in full: why, cost, sources"),
+        Binding("s", "sets", "sets", tooltip="keep what is on under a name, and compare it with another set"),
         Binding("a", "arithmetic", "arithmetic", tooltip="how each number of the bars was computed"),
         Binding("c", "copy", "copy", show=False, tooltip="copy the marked change"),
         Binding("d", "case", "case", tooltip="the documented case behind the marked step"),
@@ -130,7 +132,7 @@ class PlanScreen(StageScreen):
         """Nothing to toggle or explain in an empty plan; no arithmetic without a ledger."""
         if self.typing:
             return action in ("go_on", "phase", "back")
-        if action in ("switch", "explain", "copy"):
+        if action in ("switch", "explain", "copy", "sets"):
             return bool(self.state.plan.steps)
         if action == "number":
             return self.chosen is not None and takes_number(self.chosen)
@@ -267,6 +269,10 @@ class PlanScreen(StageScreen):
         """Switch the marked step."""
         if self.chosen is not None:
             self.post_message(Toggled(self.chosen.id))
+
+    def action_sets(self) -> None:
+        """Sets of changes, compared."""
+        self.app.push_screen(SetsView(self.ui))
 
     def action_explain(self) -> None:
         """The marked step in full."""

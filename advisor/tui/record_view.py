@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
+from functools import cached_property
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 
 from advisor.diagnosis.from_record import record_sentences
 from advisor.language import mark, say
+from advisor.report.record_report import attempt_sentences
 from advisor.tui.screen import Overlay
 from advisor.tui.ui_state import UiState
 from advisor.tui.ui_text import BLANK, Row, Toned, flow, heading, line, pad_left, paragraph, span
 from advisor.units import show_bytes, show_gib
+from advisor.watch.attempts import AttemptTold, attempts_of, joined
 from advisor.watch.measured import recording_in
 from advisor.watch.plot_data import Band, Curve, axis_top, downsampled, phase_bands, plotted_series
-from advisor.watch.recording import Recording, Series
+from advisor.watch.recording import RecordError, Recording, Series
 from advisor.words import PHASE_TITLES, Phase
 
 AXIS = 8
@@ -121,17 +125,30 @@ class RecordView(Overlay):
         Binding("minus", "wider", "wider", key_display="-", tooltip="twice the stretch of time"),
         Binding("left", "shift(-1)", "earlier", tooltip="earlier"),
         Binding("right", "shift(1)", "later", tooltip="later"),
+        Binding("a", "attempts", "attempts", tooltip="all attempts of a run that came back, or this one alone"),
     ]
     share: float = 1.0
     """Of the record's length that is shown."""
     begin: float = 0.0
     """Seconds."""
+    alone: bool = False
+    """Of several attempts only the one whose record was opened is shown."""
 
     @property
     def recording(self) -> Recording | None:
         """What is looked at; None where the session has no record."""
         measured = self.state.measured
-        return recording_in(measured.folder) if measured is not None else None
+        if measured is None:
+            return None
+        if not self.alone and self._attempts:
+            with suppress(RecordError, OSError):
+                return joined(self._attempts)
+        return recording_in(measured.folder)
+
+    @cached_property
+    def _attempts(self) -> tuple[AttemptTold, ...]:
+        measured = self.state.measured
+        return attempts_of(measured.folder) if measured is not None else ()
 
     @classmethod
     def can_show(cls, ui: UiState) -> bool:
@@ -151,7 +168,7 @@ class RecordView(Overlay):
             one = fullest(curves)
             out += [*plot(say("{place}: {name}, GiB", place=title, name=one.name), one, height, width)]
         out += time_rows(phase_bands(recording), self.begin, end, width)
-        said = list(record_sentences(measured))
+        said = [*attempt_sentences(measured.folder), *record_sentences(measured)]
         return [*out, BLANK, *(row for sentence in said for row in paragraph(sentence, width))]
 
     def action_closer(self) -> None:
@@ -165,6 +182,16 @@ class RecordView(Overlay):
     def action_shift(self, by: int) -> None:
         """A quarter of what is in sight to one side."""
         self._look_at(self.share, by * 0.25)
+
+    def action_attempts(self) -> None:
+        """All attempts, or the one of this record alone."""
+        if self._attempts:
+            self.alone, self.share, self.begin = not self.alone, 1.0, 0.0
+            self.reload()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """The key is there where there are several."""
+        return bool(self._attempts) if action == "attempts" else super().check_action(action, parameters)
 
     def _look_at(self, share: float, moved: float) -> None:
         recording = self.recording

@@ -51,7 +51,7 @@ def overwrite_rows(destination: Path, width: int) -> list[Row]:
     """The question before a file is replaced."""
     return [
         *paragraph(say("{file} exists already.", file=destination), width, tone="strong"),
-        *paragraph(say("y replaces it · n or Esc goes back to choose another name"), width),
+        *paragraph(say("y replaces it · n keeps it and asks for another name"), width),
     ]
 
 
@@ -137,7 +137,7 @@ class OverwriteScreen(Overlay):
     TITLE_WORDS = mark("Overwriting")
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "overwrite", "replace it", tooltip="replace the file"),
-        Binding("n,enter", "back", "keep it", key_display="n", tooltip="go back and choose another name"),
+        Binding("n,enter", "elsewhere", "another name", key_display="n", tooltip="keep it and choose another name"),
     ]
 
     def __init__(self, ui: UiState, destination: Path) -> None:
@@ -147,6 +147,12 @@ class OverwriteScreen(Overlay):
     def main_rows(self, width: int) -> list[Row]:
         """The question."""
         return overwrite_rows(self._destination, width)
+
+    def action_elsewhere(self) -> None:
+        """Keep it: another name."""
+        self.dismiss()
+        if not any(isinstance(one, SaveScreen) for one in self.app.screen_stack):
+            self.app.push_screen(SaveScreen(self.ui))
 
     def action_overwrite(self) -> None:
         """Write over it."""
@@ -186,7 +192,8 @@ SHIFT = 16
 """Columns that one key moves long lines."""
 _NOT_EXACT = mark("The change cannot be made exactly, so nothing would be written.")
 _DO_IT = mark("Do it in the environment that trains, on every node, and start again.")
-_ENTER_WRITES = mark("Enter writes the report that explains this; nothing else is written.")
+_ENTER_WRITES = mark("Enter writes {file} and {report}; {script} stays as it is.")
+_ENTER_REPORTS = mark("Enter writes the report that explains this, {file}; nothing else is written.")
 
 
 def diff_rows(diff: str, shift: int = 0) -> list[Row]:
@@ -250,10 +257,12 @@ def preview_rows(preview: Preview | None, script: str, width: int, shift: int = 
             out += paragraph(step, width, 2)
         if not preview.diff:
             out += [BLANK, *paragraph(say(_DO_IT), width)]
-    if savable(preview) and not preview.diff:
-        out += [BLANK, *paragraph(say(_ENTER_WRITES), width)]
     if preview.proof:
         out += [BLANK, *paragraph(say("Verified: {proofs}", proofs=" · ".join(preview.proof)), width, tone="good")]
+    destination = savable(preview)
+    if destination is not None:
+        names = {"file": str(destination), "report": destination.with_suffix(".md").name, "script": script}
+        out += [BLANK, *paragraph(say(_ENTER_WRITES if preview.diff else _ENTER_REPORTS, **names), width)]
     return out
 
 
@@ -278,7 +287,8 @@ class DiffScreen(StageScreen):
     STAGE = "save"
     TITLE_WORDS = mark("The diff")
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "go_on", "save …", tooltip="choose where to write it"),
+        Binding("enter", "go_on", "write", tooltip="write script and report, as the last line says"),
+        Binding("s", "elsewhere", "elsewhere …", tooltip="write it under another name"),
         Binding("left,h", "shift(-1)", "shift", key_display="← →", tooltip="move long lines sideways"),
         Binding("right,l", "shift(1)", show=False),
         Binding("c", "copy", "copy diff", show=False, tooltip="copy the diff, as git apply takes it"),
@@ -294,18 +304,24 @@ class DiffScreen(StageScreen):
         script = self.state.asked.script
         return preview_rows(self.ui.preview, script.name if script else "", width, self._shift)
 
-    def onward(self) -> BaseScreen | None:
-        """The other half: where to write it."""
-        return SaveScreen(self.ui)
+    def action_go_on(self) -> None:
+        """Write it where the last line says."""
+        destination = savable(self.ui.preview)
+        if destination is not None:
+            self.post_message(SaveAsked(destination, force=False))
+
+    def action_elsewhere(self) -> None:
+        """Choose where to write it."""
+        self.app.push_screen(SaveScreen(self.ui))
 
     def words(self) -> dict[str, str]:
-        """What Enter leads to."""
+        """What Enter writes."""
         preview = self.ui.preview
-        return {"go_on": say("save …" if preview and preview.diff else "save the report …")}
+        return {"go_on": say("write" if preview and preview.diff else "write the report")}
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Without a diff there is nothing to save."""
-        if action == "go_on":
+        if action in ("go_on", "elsewhere"):
             return savable(self.ui.preview) is not None
         if action in ("shift", "copy"):
             return self.ui.preview is not None and bool(self.ui.preview.diff)

@@ -292,10 +292,6 @@ class StageScreen(BaseScreen):
     """Where Esc leads, if not to the stage before."""
     BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "go_on", "go on", tooltip="agree and go on"), BACK]
 
-    def onward(self) -> BaseScreen | None:
-        """What Enter opens over this screen; None where it goes to the next stage."""
-        return None
-
     def action_go_on(self) -> None:
         """The next stage."""
         self.post_message(GoOn())

@@ -24,12 +24,16 @@ from advisor.tui.ui_state import (
     QuestionAsked,
     SaidOtherwise,
     SaveAsked,
+    SetForgotten,
+    SetNamed,
+    SetTaken,
     StageAsked,
     Toggled,
     Undone,
 )
 
 if TYPE_CHECKING:
+    from advisor.session import ChosenSet
     from advisor.state import State
 
 
@@ -98,10 +102,7 @@ class StagesApp(OpeningApp):
 
     def _forward(self) -> None:
         ui = self.ui
-        over = self.screen.onward() if isinstance(self.screen, StageScreen) else None
-        if over is not None:
-            self.push_screen(over)
-        elif ui.stage in ("crash", "questions"):
+        if ui.stage in ("crash", "questions"):
             self._ask_or_plan()
         elif ui.stage != "save":
             self._show(STAGES[STAGES.index(ui.stage) + 1])
@@ -174,6 +175,26 @@ class StagesApp(OpeningApp):
         self.ui.earlier.clear()
         self._change(lambda state: driver.say_otherwise(state, name, text), partial(after_said, name=name), None)
 
+    @on(SetTaken)
+    def _set_taken(self, message: SetTaken) -> None:
+        from advisor.tui.sets_view import after_set
+
+        driver, chosen = self.ui.driver(), message.chosen
+        self._change(lambda state: driver.with_set(state, chosen), after_set, None, proposed=message.proposed)
+
+    @on(SetNamed)
+    def _set_named(self, message: SetNamed) -> None:
+        ui = self.ui
+        ui.sets[message.name] = ui.driver().chosen_set(ui.known)
+        self._keep()
+        self._reload()
+
+    @on(SetForgotten)
+    def _set_forgotten(self, message: SetForgotten) -> None:
+        self.ui.sets.pop(message.name, None)
+        self._keep()
+        self._reload()
+
     @on(Undone)
     def _undone(self) -> None:
         self._in_turn(self._take_back)
@@ -193,8 +214,13 @@ class StagesApp(OpeningApp):
         told: Callable[[State, State], str],
         then: Callable[[], None] | None,
         switched: str = "",
+        *,
+        proposed: ChosenSet | None = None,
     ) -> None:
-        """One change of the state: the driver works in a thread, the screens follow."""
+        """One change of the state: the driver works in a thread, the screens follow.
+
+        `switched`: the step that the user switched; `proposed`: what would be on by itself, where all were switched.
+        """
         async with self._turn:
             ui = self.ui
             before = ui.known
@@ -207,17 +233,21 @@ class StagesApp(OpeningApp):
                 ui.note = told(before, ui.known)
                 ui.preview = None
                 ui.question = max(0, min(ui.question, len(ui.known.diagnosis.path) - 1))
-                if switched:
+                if switched or proposed is not None:
                     ui.earlier.append((before, dict(ui.switched)))
-                self._remember(switched)
+                self._remember(switched, proposed)
             if then is not None:
                 then()
             else:
                 self._reload()
 
-    def _remember(self, switched: str) -> None:
-        ui = self.ui
-        for step in ui.known.plan.steps:
+    def _remember(self, switched: str, proposed: ChosenSet | None) -> None:
+        """What the user switched, in the order in which it can be repeated: what goes on puts others off."""
+        ui, steps = self.ui, self.ui.known.plan.steps
+        if proposed is not None:
+            moved = [step for step in steps if step.selected != (step.id in proposed.steps)]
+            ui.switched = {step.id: step.selected for step in sorted(moved, key=lambda one: one.selected)}
+        for step in steps:
             if step.id == switched:
                 ui.switched.pop(switched, None)
                 ui.switched[switched] = step.selected
@@ -228,7 +258,7 @@ class StagesApp(OpeningApp):
         ui = self.ui
         if ui.keeper is not None and ui.state is not None:
             self._moves += 1
-            keep = partial(ui.keeper, ui.state, dict(ui.switched), ui.stage, ui.question)
+            keep = partial(ui.keeper, ui.state, dict(ui.switched), ui.stage, ui.question, dict(ui.sets))
             self._kept(self._moves, keep)
 
     @work(thread=True, group="keep")

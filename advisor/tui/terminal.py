@@ -12,8 +12,6 @@ from pathlib import Path
 from advisor.language import mark, say
 from advisor.script.write import write_file
 
-THEMES = {"dark": "textual-dark", "light": "textual-light", "terminal": "ansi-dark"}
-"""Our names → Textual's."""
 _LIGHT_BACKGROUNDS = {"7", "15"}
 _SIXTEEN = ("linux", "screen", "ansi", "vt", "cons", "xterm-color", "xterm-16color")
 

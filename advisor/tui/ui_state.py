@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from advisor.machine.cluster.live import ClusterGauges
     from advisor.machine.live import GaugeSnapshot
     from advisor.recent import Recent
+    from advisor.saved_fix import SavedFix
+    from advisor.session import ChosenSet
     from advisor.state import State
 
 
@@ -36,12 +38,16 @@ class Offers(Struct, frozen=True):
     """Gives the driver of a script and logs that the user chose."""
     recent: Callable[[], Recent] | None = None
     """Looks for runs in the present folder."""
+    ending: Callable[[Path], Crash | None] | None = None
+    """Reads how a log ended; None where that cannot be looked at beforehand. Raises what `expected_trouble` names."""
     pasted: Callable[[str], Path] | None = None
     """Keeps pasted text as a file. Raises OSError."""
+    written: Callable[[], SavedFix | None] | None = None
+    """Gives the fix that was written here and of which nobody has said whether it helped."""
 
 
-SessionKeeper = Callable[["State", Mapping[str, bool], str, int], None]
-"""Keeps the session: state, steps switched by hand, stage, question. Raises OSError."""
+SessionKeeper = Callable[["State", Mapping[str, bool], str, int, Mapping[str, "ChosenSet"]], None]
+"""Keeps the session: state, steps switched by hand, stage, question, named sets. Raises OSError."""
 
 
 class UiState(Struct):
@@ -59,7 +65,7 @@ class UiState(Struct):
     reading: str = ""
     """What is being read just now; "" once all of it is."""
     ends: Crash | None = None
-    """What the ends of long logs prove, until a State says more."""
+    """What the ends of the logs prove, until a State says more."""
     note: str = ""
     """One line: what the last answer or toggle changed, or why something could not be done."""
     snapshot: GaugeSnapshot | None = None
@@ -78,6 +84,8 @@ class UiState(Struct):
     """Steps that the user switched by hand since the last answer."""
     earlier: list[tuple[State, dict[str, bool]]] = field(default_factory=list)
     """State and switches before each change of the plan since the last answer, for undo."""
+    sets: dict[str, ChosenSet] = field(default_factory=dict)
+    """Name → the set of changes that the user keeps under it."""
     keymap: Mapping[str, str] = field(default_factory=dict)
     """Name of an action → the user's own key for it."""
     chosen_script: Path | None = None
@@ -120,7 +128,7 @@ class UiState(Struct):
 
 @dataclass(eq=False)
 class EndsRead(Message):
-    """The ends of long logs have been read."""
+    """The ends of the logs have been read."""
 
     crash: Crash
 
@@ -181,6 +189,28 @@ class NumberGiven(Message):
 
     step_id: str
     text: str
+
+
+@dataclass(eq=False)
+class SetTaken(Message):
+    """The user switches the plan to a set of changes; `proposed`: what would be on by itself."""
+
+    chosen: ChosenSet
+    proposed: ChosenSet
+
+
+@dataclass(eq=False)
+class SetNamed(Message):
+    """The user keeps what is on under a name."""
+
+    name: str
+
+
+@dataclass(eq=False)
+class SetForgotten(Message):
+    """The user keeps a set no longer."""
+
+    name: str
 
 
 @dataclass(eq=False)

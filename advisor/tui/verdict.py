@@ -18,7 +18,16 @@ from advisor.language import mark, say
 from advisor.tui.driver import expected_trouble
 from advisor.tui.evidence_view import EvidenceView, opened_at, window_rows
 from advisor.tui.explain import CaseView
-from advisor.tui.facts import deciding_settings, gpu_words, host_words, lead, library_words, short_name, where
+from advisor.tui.facts import (
+    deciding_settings,
+    doubts_of_sums,
+    gpu_words,
+    host_words,
+    lead,
+    library_words,
+    short_name,
+    where,
+)
 from advisor.tui.log_window import LogWindow
 from advisor.tui.memory_bars import first_phase, fit_words, legend, phase_rows
 from advisor.tui.page import Page
@@ -63,9 +72,14 @@ _LIKE = mark("{title}; {agree} of {of} facts agree")
 def verdict_rows(state: State, width: int) -> list[Row]:
     """The headline, and as much of the most important remark as two lines hold."""
     top = paragraph(headline(state.crash, bool(state.asked.logs)), width, tone="strong")
-    if state.diagnosis.remarks:
-        top += paragraph(lead(state.diagnosis.remarks[0], 2 * width - 8)[0], width)
+    for remark in _remarks(state)[:1]:
+        top += paragraph(lead(remark, 2 * width - 8)[0], width)
     return top
+
+
+def _remarks(state: State) -> list[str]:
+    """The remarks without what the sums leave in doubt: the memory view has that, beside the sums."""
+    return [remark for remark in state.diagnosis.remarks if remark not in doubts_of_sums(state)]
 
 
 def script_rows(state: State, width: int, most: int = 3) -> list[Row]:
@@ -154,8 +168,9 @@ def explanation_rows(state: State, width: int) -> list[Row]:
     """The cause explained in full, and the other sentences that belong to this crash."""
     diagnosis = state.diagnosis
     out = [heading(say("Why")), *paragraph(diagnosis.explains, width, 2)]
-    first = lead(diagnosis.remarks[0], 2 * width - 8)[1] if diagnosis.remarks else ""
-    for remark in (first, *diagnosis.remarks[1:]):
+    remarks = _remarks(state)
+    first = lead(remarks[0], 2 * width - 8)[1] if remarks else ""
+    for remark in (first, *remarks[1:]):
         out += [BLANK, *paragraph(remark, width, 2)] if remark else []
     for advice in diagnosis.advisories:
         out += [BLANK, *paragraph(_about(advice, advice.says), width, 2)]

@@ -26,6 +26,8 @@ class Notifier:
         """`command`: words as a shell splits them; no shell reads it. Raises ValueError where they cannot be split."""
         self._argv = shlex.split(command) if command else []
         self._running: list[tuple[subprocess.Popen[bytes], float]] = []
+        self.attempt: int | None = None
+        """Told with every event; None: it is not one of several."""
         self.failed = ""
         """The first error, as the system puts it."""
 
@@ -34,7 +36,9 @@ class Notifier:
         self._sweep()
         if not self._argv or len(self._running) >= _MOST:
             return
-        told = {"event": event, "time": round(time.time(), 3), **{name: _public(each) for name, each in about.items()}}
+        which = {} if self.attempt is None else {"attempt": self.attempt}
+        public = {name: _public(each) for name, each in about.items()}
+        told = {"event": event, "time": round(time.time(), 3), **which, **public}
         text = json.dumps(told, ensure_ascii=False)
         if len(text.encode()) > _MOST_BYTES:
             text = json.dumps({"event": event, "time": round(time.time(), 3)})

@@ -16,7 +16,7 @@ from msgspec import Struct, field
 from advisor.watch.gauges import Gauge
 
 if TYPE_CHECKING:
-    from advisor.machine.nvml import NvmlReader
+    from advisor.machine.cards import CardReader
     from advisor.machine.timeouts import ThreadResult
 
 _PATIENCE = 0.05
@@ -34,7 +34,7 @@ Holders = dict[tuple[int, int], int]
 class GpuGauges(Struct):
     """Every card's memory, and what each process holds of it."""
 
-    reader: NvmlReader | None = None
+    reader: CardReader | None = None
     """None: there is no driver, or it was not looked for yet."""
     gauges: list[Gauge] = field(default_factory=list)
     """[] until the driver has told of its cards."""
@@ -51,17 +51,15 @@ class GpuGauges(Struct):
     _holders: Holders = field(default_factory=dict)
 
     def open(self) -> None:
-        """Start NVML; without one there are no gauges."""
+        """Start the driver; without one there are no gauges."""
         if self.reader is None:
-            import ctypes
+            from advisor.machine.drivers import any_driver
 
-            try:  # asked first: its Python modules alone take longer than this whole file
-                ctypes.CDLL("libnvidia-ml.so.1")
-            except OSError:
+            if not any_driver():  # asked first: what reads the cards takes longer to load than this whole file
                 return
-            from advisor.machine.nvml import NvmlReader
+            from advisor.machine.cards import Cards
 
-            self.reader = NvmlReader()
+            self.reader = Cards()
         from threading import Thread
 
         Thread(target=_answer_all, args=(self.reader, self._questions, self._answers), daemon=True).start()
@@ -134,7 +132,7 @@ class GpuGauges(Struct):
         self._questions.put(None)
 
 
-def _answer_all(reader: NvmlReader, questions: SimpleQueue[GpuQuery | None], answers: SimpleQueue[Any]) -> None:
+def _answer_all(reader: CardReader, questions: SimpleQueue[GpuQuery | None], answers: SimpleQueue[Any]) -> None:
     """The thread: owns the reader. What waking it costs is put on top."""
     from advisor.machine.timeouts import ThreadResult
 
@@ -148,8 +146,8 @@ def _answer_all(reader: NvmlReader, questions: SimpleQueue[GpuQuery | None], ans
     reader.close()
 
 
-def _gauges_of(reader: NvmlReader) -> list[Gauge]:
-    """[] where NVML does not start."""
+def _gauges_of(reader: CardReader) -> list[Gauge]:
+    """[] where no driver starts."""
     if reader.open() is not None:
         return []
     return [

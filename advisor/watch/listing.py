@@ -11,19 +11,27 @@ import signal
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
-from msgspec import Struct
+from msgspec import Struct, ValidationError, convert
 
 from advisor.hostile import clean_line
 from advisor.language import say
 from advisor.watch.process_tree import stat_fields
-from advisor.watch.record_files import ATTEMPT, SAMPLES
+from advisor.watch.record_files import ATTEMPT, SAMPLES, STEP_COUNTERS
 from advisor.words import MEMORIES, MEMORY_TITLES, PHASE_TITLES, PHASES, Memory, Phase, Verdict
 
 _END = 1 << 18
 """Bytes of a record's end that are read."""
 _LONGEST_HEAD = 1 << 16
+
+
+class PlannedPeak(Struct, frozen=True):
+    """The fullest phase of one place as the plan of a retry expected it."""
+
+    place: Literal["gpu", "host"]
+    phase: Phase
+    bytes: int
 
 
 class ListedRecord(Struct, frozen=True):
@@ -45,6 +53,8 @@ class ListedRecord(Struct, frozen=True):
     """What was changed after that one: "trainer.save_freq -1 -> 20"."""
     from_step: int | None = None
     """The step of the checkpoint from which it went on; None: from the beginning, or it is not known."""
+    planned: PlannedPeak | None = None
+    """What the plan expected of this attempt; None of the first one."""
     step: int | None = None
     """The last step that the output counted."""
     verdict: Verdict | None = None
@@ -81,7 +91,11 @@ def _read(folder: Path) -> Iterator[ListedRecord]:
         last = [line.get("t") if isinstance(line, dict) else line[0] for line in lines if line]
         tenths = [time for time in last if isinstance(time, (int, float))]
         ends = [mark["end"] for mark in marks if isinstance(mark.get("end"), dict)]
-        steps = [mark["count"] for mark in marks if mark.get("counter") == "step" and isinstance(mark["count"], int)]
+        counted = {
+            mark["counter"]: int(mark["count"])
+            for mark in marks
+            if mark.get("counter") in STEP_COUNTERS and isinstance(mark.get("count"), (int, float))
+        }
         told: dict[str, Any] = {}
         for mark in marks:
             told |= mark["told"] if isinstance(mark.get("told"), dict) else {}
@@ -97,7 +111,8 @@ def _read(folder: Path) -> Iterator[ListedRecord]:
             clean_line(Path(str(attempt.get("before") or "")).name, 200),
             tuple(clean_line(str(change), 300) for change in attempt.get("changes") or ()),
             _whole(attempt.get("from_step")),
-            steps[-1] if steps else None,
+            _planned(attempt.get("planned")),
+            next((counted[name] for name in STEP_COUNTERS if name in counted), None),
             next((word for word in get_args(Verdict) if word == told.get("verdict")), None),
             next((word for word in MEMORIES if word == told.get("memory")), "unknown"),
             next((word for word in PHASES if word == told.get("phase")), "unknown"),
@@ -112,6 +127,13 @@ def _attempt(folder: Path) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError):
         return {}
     return told if isinstance(told, dict) else {}
+
+
+def _planned(told: object) -> PlannedPeak | None:
+    try:
+        return convert(told, PlannedPeak)
+    except ValidationError:
+        return None
 
 
 def _ends(path: Path) -> tuple[dict[str, Any], list[Any]]:

@@ -16,14 +16,14 @@ from advisor.crash.evidence import Crash
 from advisor.language import say, spoken
 from advisor.watch.gauges import SHM, STORE, shown_name
 from advisor.watch.growth import LEAST, Growth, growth_of
-from advisor.watch.record_files import SAMPLES
+from advisor.watch.record_files import SAMPLES, STEP_COUNTERS
 from advisor.watch.recording import Recording, Series, read_record
 from advisor.words import Phase
 
 PeakPlace = Literal["gpu", "host"]
 _SECOND = 1.5
 """Seconds between two samples, at most, where a gauge moves."""
-_COUNTERS = ("step", "done", "iteration", "epoch")
+_COUNTERS = (*STEP_COUNTERS, "epoch")
 """What is counted, the most trusted first."""
 _NO_STEP = ("unknown", "model_load", "rollout_init", "checkpoint", "validation")
 """Phases that not every step has."""
@@ -95,6 +95,8 @@ class Measured(Struct, frozen=True):
     """In which the record ends."""
     last_phase_at: float = 0.0
     """Seconds since the record began when that phase did."""
+    last_step: int | None = None
+    """The last step as the output counts them, those before a resumption with it."""
 
     def peak(self, place: PeakPlace, phase: Phase) -> PhasePeak | None:
         """Of one phase."""
@@ -125,7 +127,7 @@ def _read(folder: Path) -> tuple[Recording, Measured]:
     return _read_once(folder, path.stat().st_mtime_ns if path.exists() else 0, spoken())
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=4)
 def _read_once(folder: Path, _: int, language: str) -> tuple[Recording, Measured]:
     recording = read_record(folder)
     return recording, measure_recording(recording)
@@ -159,7 +161,13 @@ def measure_recording(recording: Recording) -> Measured:
         recording.oom_kills,
         last_phase,
         last_phase_at,
+        _last_step(recording),
     )
+
+
+def _last_step(recording: Recording) -> int | None:
+    counts = (recording.steps[name] for name in STEP_COUNTERS if recording.steps.get(name))
+    return next((int(marks[-1][1]) for marks in counts), None)
 
 
 def with_phase(crash: Crash, measured: Measured | None) -> Crash:

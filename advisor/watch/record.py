@@ -26,6 +26,7 @@
     ray-logs/      the ends of Ray's own logs, where the run failed and there are such
     command.sh     the command, its secrets taken out
     attempt.json   under --retry: which attempt it is, the record before it, its changes, the step it resumed from
+    case.yaml      likewise, where the changes helped: the case that was made of it
 
 A reader leaves out a last line that was cut. samples.jsonl grows by `RATE` bytes a second at most over the life of a
 run (`ROOM` at once): where more changes, several samples become one, of which each gauge's highest value is kept.

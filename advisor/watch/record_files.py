@@ -14,6 +14,9 @@ WORDS = "watch.log"
 COMMAND = "command.sh"
 RAY_LOGS = "ray-logs"
 ATTEMPT = "attempt.json"
+CASE = "case.yaml"
+STEP_COUNTERS = ("step", "done", "iteration")
+"""Counters of the output that count steps, the most trusted first."""
 
 
 def write_private(path: Path, data: bytes) -> None:

@@ -127,6 +127,7 @@ def _sampler(asked: WatchRequest, folder: Path, supervisor: Supervisor, opened: 
         tell_on_terminal,
         before,
         asked.on_alert,
+        asked.on_steps,
     )
     with suppress(OSError):  # without a ring there is still the record
         sampler.open()

@@ -28,6 +28,8 @@ class WatchRequest(NamedTuple):
     knowledge: tuple[Path, ...] = ()
     on_alert: Callable[[str, float], None] | None = None
     """Gets the gauge's name and how full it is, at the alert's level."""
+    on_steps: Callable[[Path], None] | None = None
+    """Gets the record's folder when half as many steps again were counted as at the last time."""
 
 
 class Beginning(NamedTuple):

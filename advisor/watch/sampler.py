@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from pathlib import Path
 from time import thread_time
 
 from msgspec import Struct, field
@@ -53,6 +54,8 @@ class Sampler(Struct):
     """What the kernel had counted when the run began."""
     on_alert: Callable[[str, float], None] | None = None
     """Gets the gauge's name and how full it is, where the user is told."""
+    on_steps: Callable[[Path], None] | None = None
+    """Gets the record's folder when half as many steps again were counted as at the last time."""
     gauges: list[Gauge] = field(default_factory=list)
     peaks: dict[int, int] = field(default_factory=dict)
     """Highest of each fixed gauge, by its place, over the whole run."""
@@ -77,6 +80,10 @@ class Sampler(Struct):
     _columns: dict[_Holder, int] = field(default_factory=dict)
     _alive: dict[_Holder, int] = field(default_factory=dict)
     """Of the columns, those whose process was there at the last sample."""
+    _counted: dict[str, int] = field(default_factory=dict)
+    """Counter → how often the output moved it."""
+    _look_at: int = 2
+    """Steps at which the record is looked at next."""
     _alerted: set[int] = field(default_factory=set)
     _kills: list[int | None] = field(default_factory=list)
     _paces: dict[str, Pace] = field(default_factory=dict)
@@ -183,6 +190,12 @@ class Sampler(Struct):
                 self.record.mark(self.latest, phase=mark.phase)
             else:
                 self.record.mark(self.latest, counter=mark.counter, count=mark.count)
+                self._counted[mark.counter] = self._counted.get(mark.counter, 0) + 1
+        steps = max(self._counted.values(), default=0)
+        if self.on_steps is not None and steps >= self._look_at:
+            self._look_at = steps + max(1, steps // 2)
+            self.record.flush(self.latest)
+            self.on_steps(self.record.folder)
 
     def _fast(self, now: float) -> None:
         """Into the ring: the gauge that tells of the run first, and all of the host's where it moved or it is time."""

@@ -1,9 +1,11 @@
 """How soon the app shows a verdict, and what it costs while it idles, beside public terminal apps in the same run.
 
     python -m tests.benchmarks.app_speed [--rounds N] [--idle SECONDS] [--nvml FOLDER] [--peer NAME=COMMAND]...
-    python -m tests.benchmarks.app_speed --budget
+    python -m tests.benchmarks.app_speed --budget | --steps
 
-`--budget` measures only what the start may cost, and exits 1 where a median is above `BUDGETS`.
+`--budget` measures only what the start may cost, and exits 1 where a median is above `BUDGETS`. `--steps` tells when
+the first frame, the verdict's sentence and the whole screen with its keys stand, for the demo, a short and a long log,
+by the clock and in processor time, which a busy machine changes little.
 
 Everything is started the same way: in a pty of 80 columns and 24 lines, as `TERM=xterm-256color`; the programs take
 turns. The log has 200 MB and is made anew in a temporary folder. A frame counts as shown when the words that make it
@@ -129,6 +131,49 @@ def idling(program: Program, environment: dict[str, str], seconds: float) -> tup
     return figures
 
 
+STEPS = {FIRST_FRAME: "Machine", "verdict": "ran out", "whole screen": "enter plan"}
+"""What is seen of the start, one after the other → words by which it is known to stand."""
+
+
+def steps_of(program: Program, environment: dict[str, str]) -> dict[str, tuple[float, float]]:
+    """Step → seconds by the clock and of the processor until it stood; without those that never did."""
+    running, seen = InPty(program.command, environment), {}
+    family = psutil.Process(running.pid)
+    while time.perf_counter() < running.begun + LONGEST and len(seen) < len(STEPS):
+        if not running.read(running.begun + LONGEST):
+            break
+        shown = running.shown()
+        for step, words in STEPS.items():
+            if step not in seen and words in shown:
+                used = family.cpu_times()
+                seen[step] = time.perf_counter() - running.begun, used.user + used.system
+    running.leave()
+    return seen
+
+
+def steps(folder: Path, environment: dict[str, str], rounds: int) -> None:
+    """The steps of three starts, in turns."""
+    whole = b"".join(made_log(MEGABYTES))
+    (folder / "long.log").write_bytes(whole)
+    (folder / "short.log").write_bytes(whole[:20_000] + b"\n" + whole[-40_000:])
+    (folder / "run.sh").write_text(SCRIPT)
+    with_log = [OURS, str(folder / "run.sh"), "--gpus", "8xA100-80GB", "--log"]
+    programs = [
+        Program("demo", [OURS, "--demo"], ()),
+        Program("60 kB log", [*with_log, str(folder / "short.log")], ()),
+        Program(f"{MEGABYTES} MB log", [*with_log, str(folder / "long.log")], ()),
+    ]
+    found = [(program, steps_of(program, environment)) for _ in range(rounds) for program in programs]
+    for program in programs:
+        for step in STEPS:
+            times = [seen[step] for which, seen in found if which is program and step in seen]
+            clock, used = [one for one, _ in times], [one for _, one in times]
+            print(
+                told(f"{program.name}: {step}", clock)
+                + (f"; processor {1000 * min(used):.0f} ms at least" if used else "")
+            )
+
+
 def headless(command: list[str], environment: dict[str, str]) -> float:
     """Seconds of a command that needs no terminal."""
     begun = time.perf_counter()
@@ -209,6 +254,7 @@ def main() -> None:
     parser.add_argument("--nvml")
     parser.add_argument("--peer", action="append", default=[])
     parser.add_argument("--budget", action="store_true")
+    parser.add_argument("--steps", action="store_true")
     parsed = parser.parse_args()
     environment = environment_of_a_terminal()
     if parsed.nvml:
@@ -216,6 +262,10 @@ def main() -> None:
     if parsed.budget:
         taken = budget(environment, parsed.rounds)
         sys.exit(any(seconds > BUDGETS[name] for name, seconds in taken.items()))
+    if parsed.steps:
+        with tempfile.TemporaryDirectory() as folder:
+            steps(Path(folder), environment, parsed.rounds)
+        sys.exit()
     given = peers(parsed.peer)
     answers(environment, parsed.rounds)
     with tempfile.TemporaryDirectory() as folder:

@@ -34,7 +34,7 @@ from .known import judge
             {"trainable": 20_185_100, "parameters": 7_635_801_600},
         ),
         ("(WorkerDict pid=77) Qwen2ForCausalLM contains 1.54B parameters", {"parameters": 1_540_000_000}),
-        ("Process rank: 7, world size: 8, device: cuda:7, distributed training: True", {"gpus": 8}),
+        ("Process rank: 7, world size: 8, device: cuda:7, distributed training: True", {"gpus": 8, "cards": 8}),
         ("[2024-01-01] [INFO] [launch.py:163:main] dist_world_size=4", {"gpus": 4}),
         ("Rank: 0 partition count [8, 8] and sizes[(163840000, 1), (33280, 1)]", {"gpus": 8}),
         ("Num processes: 4", {"gpus": 4}),
@@ -43,6 +43,24 @@ from .known import judge
 )
 def test_a_count_is_read_from_the_line_of_the_library_that_prints_it(line, counts):
     assert judge(line + "\n").counts == counts
+
+
+@pytest.mark.parametrize(
+    ("log", "counts"),
+    [
+        ("Tried to allocate 2.00 GiB (GPU 1; 39.59 GiB total capacity; 35.54 GiB already allocated)", {"cards": 2}),
+        ("Tried to allocate 2.00 GiB (NPU 3; 60.97 GiB total capacity)\n(NPU 0; 60.97 GiB total capacity)", {"cards": 4}),
+        ("CUDA out of memory. Tried to allocate 2.00 GiB. GPU 5 has a total capacity of 79.15 GiB", {"cards": 6}),
+        ("[rank3]: Traceback (most recent call last):\n[rank12]: torch.OutOfMemoryError", {"ranks": 13}),
+        ("[Rank 6] Watchdog caught collective operation timeout", {"ranks": 7}),
+        ("  rank      : 9 (local_rank: 1)\n  exitcode  : -9 (pid: 71)", {"ranks": 10, "cards": 2}),
+        ("['python', '-u', 'train.py', '--local_rank=4', '--lr', '1']", {"cards": 5}),
+        ("[rank0]: torch.OutOfMemoryError: CUDA out of memory. GPU 0 has a total capacity of 79.15 GiB", {}),
+        ("LoRA rank: 64, lora_rank=16, rank = 8", {}),
+    ],
+)  # fmt: skip
+def test_the_highest_index_in_a_log_tells_how_many_there_are_at_least(log, counts):
+    assert judge(log + "\n").counts == counts
 
 
 def test_the_ram_of_a_node_follows_from_what_is_used_and_its_part():

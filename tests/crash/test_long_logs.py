@@ -1,5 +1,6 @@
 """Long and hostile logs: bounded work, the end of a log first, and a timeline of memory readings."""
 
+import gzip
 import os
 import time
 
@@ -7,7 +8,7 @@ import pytest
 
 from advisor.crash import sources
 from advisor.crash.log_reader import LogReader
-from advisor.crash.read import preview, read_logs
+from advisor.crash.read import read_ends, read_logs
 from advisor.crash.sources import LogError, open_sources
 from advisor.units import GIB, MIB
 
@@ -82,17 +83,26 @@ def test_a_pipe_that_nobody_writes_to_is_one_sentence(tmp_path, monkeypatch):
 def test_a_preview_reads_the_end_and_says_that_it_is_preliminary(tmp_path):
     path = tmp_path / "run.log"
     path.write_text(f"ValueError: No available memory for the cache blocks.\n{STEP * 4000}{OOM}\n")
-    first = preview([path], SIGNATURES, length=64 << 10)
+    first = read_ends([path], SIGNATURES, length=64 << 10)
     assert first is not None
     assert (first.verdict, first.signature, first.preliminary) == ("oom", "torch-oom", True)
     whole = read_logs([path], SIGNATURES)
     assert (whole.signature, whole.preliminary) == ("no-kv-blocks", False)
 
 
-def test_a_log_shorter_than_the_preview_has_none(tmp_path):
+def test_the_end_of_a_short_log_is_all_of_it(tmp_path):
     path = tmp_path / "run.log"
     path.write_text(OOM)
-    assert preview([path], SIGNATURES) is None
+    assert read_ends([path], SIGNATURES) == read_logs([path], SIGNATURES)
+
+
+def test_what_can_be_read_only_once_or_has_no_end_to_begin_with_is_left_alone(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    assert read_ends([tmp_path / "pipe"], SIGNATURES) is None
+    with gzip.open(tmp_path / "run.log.gz", "wb", compresslevel=0) as packed:
+        packed.write(OOM.encode() * 40)
+    assert read_ends([tmp_path / "run.log.gz"], SIGNATURES, length=1000) is None
+    assert read_ends([tmp_path / "run.log.gz"], SIGNATURES).verdict == "oom"
 
 
 def test_reading_tells_how_far_it_is(tmp_path):

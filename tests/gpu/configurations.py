@@ -97,6 +97,7 @@ class Configuration:
         if self.packed:
             # Rows of equal length: packed they are a budget that is filled exactly.
             knobs |= {
+                "data.longest_row": "cap",
                 "actor.remove_padding": True,
                 "actor.dynamic_batch": True,
                 "logprob.dynamic_batch": True,

@@ -21,7 +21,10 @@ from typing import Any
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.schema import Framework
 from advisor.run.natives import default_of
-from tests.knowledge.upstream import UNKNOWN, Mirror, Packages, Source, Tree, upstream_keys, upstream_of
+from tests.knowledge.upstream import UNKNOWN, Mirror, Packages, Source, Tree, all_keys, upstream_keys, upstream_of
+
+_OF_OTHER_FILES = ("deepspeed:*",)
+"""Keys of a file that a launch names, which is another library's."""
 
 
 @dataclass
@@ -41,6 +44,7 @@ class Found:
 def compare(dialect: Framework, era: str, source: Source, mirror: Tree, packages: Tree) -> Found:
     """One era's keys against upstream's."""
     theirs = upstream_keys(mirror, packages, source, dialect.package)
+    elsewhere = all_keys(source, mirror, packages, dialect.package)
     ours = [key for key, fact in dialect.settings.items() if not fact.eras or not era or era in fact.eras]
     found = Found()
     for key in ours:
@@ -52,8 +56,8 @@ def compare(dialect: Framework, era: str, source: Source, mirror: Tree, packages
             elif theirs[key] is not UNKNOWN and not _same(own, theirs[key]):
                 found.defaults.append(f"{key}: {own} here, {theirs[key]} upstream")
         else:
-            free = any(fnmatch(key, pattern) for pattern in source.free)
-            (found.free if free else found.missing).append(key)
+            free = any(fnmatch(key, pattern) for pattern in (*source.free, *_OF_OTHER_FILES))
+            (found.right if key in elsewhere else found.free if free else found.missing).append(key)
     found.extra = sorted(set(theirs) - set(dialect.settings))
     return found
 
@@ -70,8 +74,8 @@ def _same(own: Any, theirs: Any) -> bool:
         return True
     if isinstance(theirs, str) and theirs.startswith("${"):
         return True
-    if theirs is None:  # demanded or derived upstream; a plain off or zero means the same
-        return own in (False, 0, "none")
+    if theirs is None:  # demanded or derived upstream: the dialect says what its code makes of it
+        return True
     try:
         return float(own) == float(theirs)
     except (TypeError, ValueError):

@@ -1,10 +1,11 @@
 """Look for releases of the frameworks that nobody read: `python -m tests.knowledge.compare_with_upstream --newest`.
 
 Per framework: the newest version of its package (pip), the newest tag of its repository and where the repository is now
-(git ls-remote, which follows a move and says so), against the dialect's newest_read. Where something is newer, the keys
-that are new and speak of memory, defaults that moved, defaults that the dialect leaves out; and what becomes of the
-examples of the newest state: framework, trainer, keys not understood. It fails where something newer was not read,
-where a repository moved, and where a package is ahead of every tag, which means that the repository stopped.
+(git ls-remote, which follows a move and says so), against the dialect's newest_read. Below it the keys that are new and
+speak of memory, defaults that moved since the newest era was read, keys that are gone; and what becomes of the examples
+of the newest state: framework, trainer, keys not understood. It fails where something newer was not read, where a key
+of the dialect is gone, where a repository moved, and where a package is ahead of every tag: then the repository
+stopped (a mirror older than the reading proves no such thing).
 """
 
 from __future__ import annotations
@@ -22,15 +23,26 @@ from packaging.version import InvalidVersion, Version
 from advisor.knowledge.key_space import key_space
 from advisor.knowledge.schema import Framework
 from tests.knowledge.compare_with_upstream import compare
-from tests.knowledge.upstream import PACKAGE, Mirror, Source, Tree, Upstream, upstream_of
+from tests.knowledge.upstream import (
+    PACKAGE,
+    UNKNOWN,
+    Mirror,
+    Source,
+    Tree,
+    Upstream,
+    all_keys,
+    upstream_keys,
+    upstream_of,
+)
 from tests.knowledge.upstream_examples import tried_examples
-from tests.knowledge.write_keys import all_keys
 
 MEMORY = re.compile(
     r"offload|batch|token|dtype|recompute|memory|mem_|chunk|engine|strategy|cache|length|max_len|parallel|colocat|sleep"
     r"|fused|checkpointing|precision|num_generations|backend"
 )
 """Words of keys that speak of memory; the rest of a release is none of ours."""
+GONE = "gone"
+"""Begins what is told of a key of the dialect that the newest state refuses."""
 _PLAIN = re.compile(r"[A-Za-z][\w.-]*")
 """A key: no pattern, no private field, no sentence that begins like an option."""
 _MOVED = re.compile(r"redirecting to https://github\.com/([^/\s]+/[^/\s]+?)(?:\.git)?/?\s*$", re.MULTILINE)
@@ -44,6 +56,8 @@ class Newest:
     package: Version | None = None
     tag: str = ""
     moved: str = ""
+    copied: str = ""
+    """The day of the newest commit, where a copy of the repository was asked instead of the repository."""
 
     @property
     def tagged(self) -> Version | None:
@@ -59,10 +73,10 @@ def report_newest(dialects: Sequence[Framework], packages: Tree, mirrors: str | 
             there = newest_of(upstream, _mirror(upstream, mirrors))
             problems = [*not_read(dialect, upstream, there)]
             print(f"{dialect.framework}: {_told(dialect, there)}: {'; '.join(problems) or 'all of it was read'}")
-            wrong += bool(problems)
             mirror = _mirror(upstream, mirrors) or _cloned(upstream, there, Path(folder))
-            for line in _differences(dialect, upstream, there, mirror, packages):
-                print(f"  {line}")
+            differences = [*_differences(dialect, upstream, there, mirror, packages)]
+            print("".join(f"  {line}\n" for line in differences), end="", flush=True)
+            wrong += bool(problems) or any(line.startswith(GONE) for line in differences)
     return 1 if wrong else 0
 
 
@@ -71,7 +85,8 @@ def newest_of(upstream: Upstream, mirror: Mirror | None) -> Newest:
     package = _newest_package(upstream.package) if upstream.package else None
     if mirror is not None:
         tags = mirror.git("for-each-ref", "--format=%(refname)", "refs/tags") or ""
-        return Newest(package, newest_tag(_TAG.findall(tags)))
+        day = (mirror.git("log", "-1", "--format=%cs", "HEAD") or "").strip()
+        return Newest(package, newest_tag(_TAG.findall(tags)), copied=day)
     url = f"https://github.com/{upstream.repository}"
     asked = subprocess.run(["git", "ls-remote", "--tags", url], capture_output=True, text=True, check=False)
     moved = _MOVED.search(asked.stderr)
@@ -87,9 +102,10 @@ def not_read(dialect: Framework, upstream: Upstream, there: Newest) -> Iterator[
             yield f"{what} {version} was not read (newest_read {known or 'nothing'})"
     if there.moved and there.moved.lower() != upstream.repository.lower():
         yield f"{upstream.repository} is {there.moved} now: say so in upstream_tags.yaml and in its sources"
-    if there.package is not None and there.tagged is not None and minor(there.package) > minor(there.tagged):
-        behind = "has the repository moved, or is the mirror old?"
-        yield f"package {there.package} is ahead of the newest tag {there.tag}: {behind}"
+    old = read is not None and there.copied and there.copied < read.date  # its newest tags are not in this copy
+    ahead = there.package is not None and there.tagged is not None and minor(there.package) > minor(there.tagged)
+    if ahead and not old:
+        yield f"package {there.package} is ahead of the newest tag {there.tag}: has the repository moved?"
 
 
 def newest_tag(tags: Sequence[str]) -> str:
@@ -131,22 +147,30 @@ def _cloned(upstream: Upstream, there: Newest, folder: Path) -> Mirror | None:
 def _differences(
     dialect: Framework, upstream: Upstream, there: Newest, mirror: Mirror | None, packages: Tree
 ) -> Iterator[str]:
-    """New keys and defaults that speak of memory, and what becomes of the examples."""
+    """New keys and moved defaults that speak of memory, keys that are gone, and what becomes of the examples."""
     *_, (era, read) = upstream.eras.items()
     source = _source_of(there, read, mirror)
     if source is not None:
         tree: Tree = mirror or Mirror("")
         space = key_space(dialect.framework)
-        known = space.ever() if space is not None else frozenset[str]()
-        keys = sorted(all_keys(source, tree, packages, dialect.package) - known - set(dialect.settings))
+        known = space.ever() if space is not None else {*all_keys(read, tree, packages, dialect.package)}
+        keys = sorted({*all_keys(source, tree, packages, dialect.package)} - known - set(dialect.settings))
         yield from (f"new key {key}" for key in keys if MEMORY.search(key) and _PLAIN.fullmatch(key))
-        found = compare(dialect, era, source, tree, packages)
-        yield from (f"gone {key}" for key in found.missing)
-        yield from (f"default {said}" for said in found.defaults)
-        yield from (f"left out {said}" for said in found.omitted if MEMORY.search(said))
+        yield from (f"{GONE} {key}" for key in compare(dialect, era, source, tree, packages).missing)
+        if source.tag != read.tag:
+            yield from _moved_defaults(dialect, read, source, tree, packages)
     if mirror is not None:
         tag = there.tag if mirror.git("rev-parse", "--verify", there.tag or "HEAD") else "HEAD"
         yield from tried_examples(dialect, mirror, tag or "HEAD", upstream.examples)
+
+
+def _moved_defaults(dialect: Framework, read: Source, source: Source, tree: Tree, packages: Tree) -> Iterator[str]:
+    """Defaults of the dialect's keys, and of others that speak of memory, that are other ones than when it was read."""
+    before, now = (upstream_keys(tree, packages, one, dialect.package) for one in (read, source))
+    for key in sorted(before.keys() & now.keys()):
+        spoken = key in dialect.settings or (MEMORY.search(key) and _PLAIN.fullmatch(key))
+        if spoken and UNKNOWN not in (before[key], now[key]) and before[key] != now[key]:
+            yield f"default {key}: {before[key]} when it was read, {now[key]} now"
 
 
 def _source_of(there: Newest, read: Source, mirror: Mirror | None) -> Source | None:
@@ -155,11 +179,13 @@ def _source_of(there: Newest, read: Source, mirror: Mirror | None) -> Source | N
         return replace(read, tag=f"{PACKAGE}{there.package}", older=()) if there.package is not None else None
     if mirror is None:
         return None
-    ahead = read.tag == "HEAD" or not there.tag
+    tagged = mirror.git("rev-parse", "--verify", "--quiet", f"refs/tags/{read.tag}")
+    ahead = tagged is None or not there.tag  # a commit behind the newest tag was read
     return replace(read, tag="HEAD" if ahead else there.tag, older=())
 
 
 def _told(dialect: Framework, there: Newest) -> str:
     read = dialect.newest_read
     package = f"package {there.package}" if there.package is not None else "no package"
-    return f"read {read.name if read else 'nothing'}, {package}, tag {there.tag or 'none'}"
+    tag = f"tag {there.tag or 'none'}" + (f" (a copy of {there.copied})" if there.copied else "")
+    return f"read {read.name if read else 'nothing'}, {package}, {tag}"

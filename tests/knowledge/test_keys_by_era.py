@@ -50,8 +50,6 @@ UNLISTED: dict[tuple[str, str], str] = {
     ("llamafactory", "use_distributed_optimizer"): OF_MEGATRON,
     ("llamafactory", "optimizer_cpu_offload"): OF_MEGATRON,
     ("llamafactory", "optimizer_offload_fraction"): OF_MEGATRON,
-    ("nemo-rl", "policy.megatron_cfg.use_fused_linear_logprobs"): UNWRITTEN,
-    ("nemo-rl", "policy.megatron_cfg.fine_grained_activation_offloading"): UNWRITTEN,
     ("torchtune", "tokenizer.max_seq_len"): UNWRITTEN,
     ("torchtune", "dataset.packed"): UNWRITTEN,
     ("torchtune", "grpo_samples"): UNWRITTEN,

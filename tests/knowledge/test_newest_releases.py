@@ -99,6 +99,35 @@ def test_areal_with_a_critic_is_ppo(opened: Opened) -> None:
     assert opened(f"{areal()}critic: {{path: Qwen/Qwen2.5-7B}}\n", name="run.yaml").run.algorithm == "ppo"
 
 
+@pytest.mark.parametrize(
+    ("words", "method"),
+    [("mean_level: group", "grpo"), ("mean_level: group, mean_leave1out: true", "rloo"), ("mean_level: batch", "rl")],
+)
+def test_what_areal_normalises_over_a_group_says_the_method(opened: Opened, words: str, method: str) -> None:
+    text = areal().replace("  mb_spec", f"  reward_norm: {{{words}}}\n  mb_spec")
+    assert opened(text, "areal=2.0.0", name="run.yaml").run.algorithm == method
+
+
+NEMO_PPO = """ppo: {num_prompts_per_step: 32, num_generations_per_prompt: 16}
+policy:
+  model_name: Qwen/Qwen2.5-7B
+  train_micro_batch_size: 2
+  max_total_sequence_length: 4096
+  generation: {backend: vllm, vllm_cfg: {gpu_memory_utilization: 0.6}}
+value: {model_name: "${policy.model_name}", train_micro_batch_size: "${policy.train_micro_batch_size}"}
+cluster: {gpus_per_node: 8, num_nodes: 1}
+"""
+
+
+def test_nemo_rls_ppo_has_a_value_model_that_waits_in_host_ram(opened: Opened) -> None:
+    state = opened(NEMO_PPO, name="ppo.yaml")
+    assert (state.run.framework, state.run.algorithm) == ("nemo-rl", "ppo")
+    assert held(state, "critic_update", "critic") > 10 * held(state, "rollout_generate", "critic") == 0
+    grpo = NEMO_PPO.replace("ppo:", "grpo:").split("value:")[0] + "cluster: {gpus_per_node: 8, num_nodes: 1}\n"
+    assert opened(grpo, name="grpo.yaml").run.algorithm == "grpo"
+    assert not opened(grpo, name="grpo.yaml").run.is_on("critic.present")
+
+
 def test_areals_engine_shares_the_cards_where_the_strategy_says_so(opened: Opened) -> None:
     apart, together = (
         opened(areal(strategy=strategy), "areal=2.0.0", name="run.yaml").run

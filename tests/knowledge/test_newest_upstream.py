@@ -15,7 +15,7 @@ from advisor.knowledge import load_knowledge
 from advisor.knowledge.schema import Framework, NewestRead
 from tests.knowledge import newest_upstream, upstream_examples
 from tests.knowledge.newest_upstream import Newest, newest_of, newest_tag, not_read, report_newest
-from tests.knowledge.upstream import Mirror, Source, Upstream, parser_keys
+from tests.knowledge.upstream import Mirror, Source, Upstream, parser_keys, tree_keys
 
 (OPENRLHF,) = (one for one in load_knowledge().frameworks if one.framework == "openrlhf")
 PARSER = 'parser.add_argument("--train.micro_batch_size", type=int, default={default})\n{more}'
@@ -32,8 +32,9 @@ class NoIndex:
         return iter(())
 
 
-def where(tag: str) -> Upstream:
-    return Upstream("OpenRLHF/OpenRLHF", "", True, {"v0.10.2": Source(tag, ("cli.py",))}, ("examples/*.sh",))
+def where(tag: str, *free: str) -> Upstream:
+    eras = {"v0.10.2": Source(tag, ("cli.py",), free=free)}
+    return Upstream("OpenRLHF/OpenRLHF", "", True, eras, ("examples/*.sh",))
 
 
 @pytest.fixture
@@ -59,13 +60,13 @@ def mirrors(tmp_path: Path) -> Path:
     return tmp_path / "mirrors"
 
 
-Reported = Callable[[str], tuple[int, str]]
+Reported = Callable[..., tuple[int, str]]
 
 
 @pytest.fixture
 def reported(mirrors: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Reported:
-    def report(version: str) -> tuple[int, str]:
-        monkeypatch.setattr(newest_upstream, "upstream_of", lambda _: where("v0.11.0"))
+    def report(version: str, free: str = "*") -> tuple[int, str]:
+        monkeypatch.setattr(newest_upstream, "upstream_of", lambda _: where("v0.11.0", free))
         code = report_newest([read_up_to(version)], NoIndex(), str(mirrors))
         return code, capsys.readouterr().out
 
@@ -79,11 +80,18 @@ def test_it_is_green_where_all_was_read_and_red_where_newest_read_is_set_back(re
     assert "tag 0.12.0 was not read (newest_read 0.11.0)" in said
 
 
+def test_it_is_red_where_a_key_of_the_dialect_is_gone(reported: Reported) -> None:
+    code, said = reported("0.12.0", free="actor.*")
+    assert code == 1
+    assert "gone rollout.n_samples_per_prompt" in said
+    assert "gone train.micro_batch_size" not in said
+
+
 def test_keys_that_speak_of_memory_and_defaults_that_moved_are_told(reported: Reported) -> None:
     _, said = reported("0.11.0")
     assert "new key train.logits_chunk_size" in said
     assert "logger.hue" not in said
-    assert "default train.micro_batch_size: 1 here, 8 upstream" in said
+    assert "default train.micro_batch_size: 1 when it was read, 8 now" in said
 
 
 def test_examples_are_told_by_framework_and_trainer_with_the_keys_that_nobody_understood(reported: Reported) -> None:
@@ -105,6 +113,8 @@ def test_an_example_that_is_not_known_is_named(mirrors: Path) -> None:
         (Newest(Version("0.11.2"), "v0.11.2"), ""),
         (Newest(Version("0.12.0"), "v0.12.0"), "package 0.12.0 was not read"),
         (Newest(Version("0.11.2"), "v0.9.0"), "ahead of the newest tag v0.9.0"),
+        (Newest(Version("0.11.2"), "v0.9.0", copied="2026-08-13"), ""),
+        (Newest(Version("0.11.2"), "v0.9.0", copied="2026-09-14"), "ahead of the newest tag v0.9.0"),
         (Newest(None, "v0.11.2", "OpenRLHF/OpenRLHF"), ""),
         (Newest(None, "v0.11.2", "openrlhf-project/OpenRLHF"), "is openrlhf-project/OpenRLHF now"),
         (Newest(), ""),
@@ -132,3 +142,19 @@ def test_the_newest_tag_is_the_newest_release() -> None:
 def test_options_that_a_loop_writes_are_patterns() -> None:
     text = 'for role in ("actor", "critic"):\n    parser.add_argument(f"--{role}.adam.lr", default=1e-6)\n'
     assert parser_keys({"cli.py": text}) == {"*.adam.lr": 1e-6}
+
+
+def test_a_class_is_the_one_that_the_file_means() -> None:
+    """Two files have a class of one name, an alias unites two, and the default says which of them counts."""
+    files = {
+        "x/trainer.py": "class Model:\n    dtype: str = 'fp32'\nclass Adam:\n    type: str = 'adam'\n"
+        "class Sgd:\n    type: str = 'sgd'\n    momentum: float = 0.9\nOptim: TypeAlias = Sgd | Adam\n"
+        "class Trainer:\n    model: Model\n    optim: Optim = Adam()\n",
+        "x/engine.py": "class Model:\n    length: int = 4096\nclass Engine:\n    model: Model\n",
+        "x/rl.py": "from x.engine import Engine as Server\nfrom x.trainer import Trainer\n"
+        "class Run:\n    trainer: Trainer\n    engine: Server\n",
+    }
+    found = tree_keys(files, ["Run"])
+    assert (found["trainer.model.dtype"], found["engine.model.length"]) == ("fp32", 4096)
+    assert "engine.model.dtype" not in found
+    assert (found["trainer.optim.type"], found["trainer.optim.momentum"]) == ("adam", 0.9)

@@ -13,7 +13,7 @@ import sys
 import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, Protocol
@@ -175,6 +175,44 @@ def _classes(texts: Mapping[str, str]) -> dict[str, ast.ClassDef]:
     return found
 
 
+_Found = tuple[str, ast.ClassDef]
+"""A class, and the file in which it stands."""
+
+
+class _Names:
+    """What a name means in a file: a class of its own or one that it imports, or the classes of an alias."""
+
+    def __init__(self, texts: Mapping[str, str]) -> None:
+        self.classes: dict[str, dict[str, ast.ClassDef]] = {file: {} for file in texts}
+        self.aliases: dict[tuple[str, str], ast.expr] = {}
+        self.imported: dict[tuple[str, str], tuple[str, str]] = {}
+        for file, text in texts.items():
+            for node in ast.walk(ast.parse(text)):
+                if isinstance(node, ast.ClassDef):
+                    self.classes[file][node.name] = node
+                elif isinstance(node, ast.ImportFrom) and node.module:
+                    there = node.module.replace(".", "/") + ".py"
+                    self.imported |= {(file, one.asname or one.name): (there, one.name) for one in node.names}
+                elif isinstance(node, ast.AnnAssign) and ast.unparse(node.annotation) == "TypeAlias" and node.value:
+                    self.aliases[file, ast.unparse(node.target)] = node.value
+
+    def find(self, name: str, file: str) -> Iterator[_Found]:
+        """The classes that a name means; of several files the last has it where the name is not imported."""
+        there, real = self.imported.get((file, name), (file, name))
+        here = next((one for one in self.classes if one.endswith(there)), "") if there else ""
+        if (here, real) in self.aliases:
+            yield from self.within(self.aliases[here, real], here)
+        elif real in self.classes.get(here, {}):
+            yield here, self.classes[here][real]
+        else:
+            yield from [(one, of[real]) for one, of in self.classes.items() if real in of][-1:]
+
+    def within(self, annotation: ast.expr, file: str) -> Iterator[_Found]:
+        """The classes that an annotation names."""
+        for name in dict.fromkeys(re.findall(r"\w+", ast.unparse(annotation))):
+            yield from self.find(name, file)
+
+
 def class_keys(texts: Mapping[str, str]) -> Keys:
     """Annotated fields of every class, flat."""
     return {
@@ -203,22 +241,26 @@ def constructor_keys(texts: Mapping[str, str], roots: Sequence[str]) -> Keys:
 
 def tree_keys(texts: Mapping[str, str], roots: Sequence[str]) -> Keys:
     """Fields of the root classes, and of the classes that their annotations name, with dots between."""
-    classes = _classes(texts)
-    return dict(pair for root in reversed(roots) for pair in _nested(classes.get(root), classes, 0))
+    names = _Names(texts)
+    found = (one for root in reversed(roots) for one in names.find(root, ""))
+    return dict(pair for one in found for pair in _nested(one, names, 0))
 
 
-def _nested(cls: ast.ClassDef | None, classes: Mapping[str, ast.ClassDef], depth: int) -> Iterator[tuple[str, Any]]:
-    if cls is None or depth > 6:
+def _nested(found: _Found, names: _Names, depth: int) -> Iterator[tuple[str, Any]]:
+    if depth > 6:
         return
+    file, cls = found
     for base in cls.bases:
         if isinstance(base, ast.Name):
-            yield from _nested(classes.get(base.id), classes, depth + 1)
+            for one in names.find(base.id, file):
+                yield from _nested(one, names, depth + 1) if one[1] is not cls else ()
     for node in cls.body:
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
             yield node.target.id, _literal(node.value)
-            inner = [name for name in re.findall(r"\w+", ast.unparse(node.annotation)) if name in classes]
-            for name in inner:
-                yield from ((f"{node.target.id}.{k}", d) for k, d in _nested(classes[name], classes, depth + 1))
+            called = [n.id for n in ast.walk(node.value) if isinstance(n, ast.Name)] if node.value is not None else []
+            chosen = [one for name in called for one in names.find(name, file)]
+            for inner in (*reversed([*names.within(node.annotation, file)]), *chosen):  # the default's own wins
+                yield from ((f"{node.target.id}.{k}", d) for k, d in _nested(inner, names, depth + 1))
 
 
 def yaml_keys(texts: Mapping[str, str]) -> Keys:
@@ -250,3 +292,14 @@ def upstream_keys(mirror: Tree, packages: Tree, source: Source, package: str = "
     if source.kind == "constructors":
         return keys | constructor_keys(texts, source.roots)
     return keys | (tree_keys(texts, source.roots) if source.kind == "tree" else yaml_keys(texts))
+
+
+def all_keys(source: Source, mirror: Tree, packages: Tree, package: str) -> Keys:
+    """Keys of the training command and of the framework's other ones, of all tags of the era; the newest's defaults."""
+    keys = upstream_keys(mirror, packages, source, package)
+    for tag in source.older:
+        keys = all_keys(replace(source, tag=tag, older=()), mirror, packages, package) | keys
+    if source.wide or source.wide_roots:
+        wide = replace(source, paths=(*source.paths, *source.wide), roots=source.wide_roots or source.roots)
+        keys = upstream_keys(mirror, packages, wide, package) | keys
+    return keys

@@ -17,7 +17,7 @@ from advisor.script.document import ScriptError
 from advisor.script.reader import read_script
 from tests.knowledge.upstream import Mirror
 
-_TEXTS = ("*.sh", "*.yaml", "*.yml", "*.json", "*.env")
+_TEXTS = ("*.sh", "*.yaml", "*.yml", "*.json", "*.toml", "*.env")
 
 
 def tried_examples(dialect: Framework, mirror: Mirror, tag: str, patterns: Sequence[str]) -> Iterator[str]:
@@ -26,6 +26,7 @@ def tried_examples(dialect: Framework, mirror: Mirror, tag: str, patterns: Seque
         return
     knowledge = load_knowledge()
     machine = described(knowledge.gpus, gpus="8xH100-80GB", host_ram="2000GB")
+    parts = {one.framework: one.part_of for one in knowledge.frameworks}
     seen, keys, strangers = Counter[str](), Counter[str](), list[str]()
     with tempfile.TemporaryDirectory() as folder:
         for name, text in mirror.texts(tag, _TEXTS):
@@ -44,7 +45,7 @@ def tried_examples(dialect: Framework, mirror: Mirror, tag: str, patterns: Seque
                 run = build_run(RunInputs(known, launch, machine, knowledge.models)).run
                 seen[f"{run.framework} {run.algorithm} {run.mechanics.trainer}"] += 1
                 keys.update(one.key for one in run.unknown_keys)
-                if run.framework != dialect.framework:
+                if dialect.framework not in (run.framework, parts.get(run.framework)):
                     strangers.append(f"{file.relative_to(folder)} is {run.framework} here")
     yield "examples: " + (", ".join(f"{count} {what}" for what, count in seen.most_common()) or "none found")
     yield from (f"example {stranger}" for stranger in strangers)

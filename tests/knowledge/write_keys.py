@@ -10,13 +10,12 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from fnmatch import fnmatch
 from typing import Any
 
 from advisor.folders import knowledge_folder
 from advisor.knowledge import load_knowledge
-from tests.knowledge.upstream import Mirror, Packages, Source, Tree, Upstream, upstream_keys, upstream_of
+from tests.knowledge.upstream import Mirror, Packages, Tree, Upstream, all_keys, upstream_of
 
 
 def key_space(upstream: Upstream, mirror: Tree, packages: Tree, package: str) -> dict[str, Any]:
@@ -31,17 +30,6 @@ def key_space(upstream: Upstream, mirror: Tree, packages: Tree, package: str) ->
         free |= dict.fromkeys([*source.free, *sorted(key for key in found if "*" in key and key.strip("*-."))])
         before = here
     return {"refuses": upstream.refuses, "open": [*free], "eras": eras}
-
-
-def all_keys(source: Source, mirror: Tree, packages: Tree, package: str) -> set[str]:
-    """Keys of the training command and of the framework's other ones."""
-    keys = set(upstream_keys(mirror, packages, source, package))
-    for tag in source.older:
-        keys |= all_keys(replace(source, tag=tag, older=()), mirror, packages, package)
-    if source.wide or source.wide_roots:
-        wide = replace(source, paths=(*source.paths, *source.wide), roots=source.wide_roots or source.roots)
-        keys |= set(upstream_keys(mirror, packages, wide, package))
-    return keys
 
 
 def _is_key(key: str) -> bool:

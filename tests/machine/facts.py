@@ -12,6 +12,8 @@ class Fact:
     name: str
     aliases: tuple[str, ...]
     total_bytes: int
+    vendor: str = "nvidia"
+    unified: bool = False
 
 
 A100_40 = Fact("A100-40GB", ("A100-SXM4-40GB",), 42_294_752_543)

@@ -200,6 +200,23 @@ def test_on_a_box_without_gpus_the_log_counts_before_the_box():
     assert merged.problems == ()
 
 
+def test_a_card_of_unknown_memory_has_what_the_log_prints():
+    stranger = described(FACTS, gpus="8xZeta-910")
+    merged = merge(LAPTOP, stranger, from_log(gpu_bytes=61 * GIB, gpus_seen=3))
+    assert ([gpu.name for gpu in merged.gpus], merged.gpu_bytes) == (["Zeta-910"] * 8, 61 * GIB)
+    assert "its memory is what the log prints, 61.00 GiB" in " ".join(merged.problems)
+    unknown = merge(LAPTOP, stranger, from_log())
+    assert (len(unknown.usable), unknown.gpu_bytes) == (8, None)
+    assert "add its memory, like Zeta-910-24GB" in " ".join(unknown.problems)
+
+
+def test_a_log_that_counts_no_cards_names_some_of_them():
+    counted, some = from_log(gpu_bytes=GIB, gpu_count=4), from_log(gpu_bytes=GIB, gpus_seen=3)
+    assert [len(one.gpus) for one in (counted, some, from_log(gpu_bytes=GIB))] == [4, 3, 1]
+    assert [merge(LAPTOP, Machine(), one).more_gpus for one in (counted, some)] == [False, True]
+    assert not merge(LAPTOP, described(FACTS, gpus="8xA100-40GB"), some).more_gpus
+
+
 def test_a_laptops_ram_is_not_taken_for_the_machine_described():
     merged = merge(LAPTOP, described(FACTS, gpus="8xA100-40GB"))
     assert merged.host == Host()

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.machine.gpu_spec import gpus_from, parse_gpus
+from advisor.machine.gpu_spec import gpus_from, parse_gpus, unsized
 from advisor.machine.inventory import Gpu
 from advisor.units import GIB
 
@@ -71,6 +71,16 @@ def test_what_cannot_be_understood_is_refused_with_examples(text: str):
         parse_gpus(text, FACTS)
 
 
+@pytest.mark.parametrize("text", ["2xB999", "2x Zeta 910X", "2xnpu-77"])
+def test_an_unknown_name_with_a_number_is_a_card_of_unknown_memory(text: str):
+    cards = parse_gpus(text, FACTS)
+    assert [card.total_bytes for card in cards] == [None, None]
+    (told,) = unsized(cards)
+    assert "add its memory" in told
+    with pytest.raises(ValueError, match="add its memory"):
+        gpus_from(text, FACTS)
+
+
 def test_too_many_cards_for_a_node_point_to_nodes():
     with pytest.raises(ValueError, match="--nodes"):
         parse_gpus("1000xT4,1000xT4", FACTS)
@@ -90,7 +100,7 @@ def test_any_text_gives_cards_or_one_clean_sentence(text: str):
     if isinstance(answer, str):
         assert not set(answer) & set("\n\x1b\x07\x9b")
     else:
-        assert all(gpu.total_bytes for gpu in answer)
+        assert all(gpu.total_bytes or gpu.name for gpu in answer)
 
 
 def test_run_files_give_text_or_a_list():
@@ -120,5 +130,34 @@ def test_wildcard_aliases_are_understood():
         name: str = "Foo-24GB"
         aliases: tuple[str, ...] = ("foo*",)
         total_bytes: int = 7
+        vendor: str = "nvidia"
+        unified: bool = False
 
     assert parse_gpus("Foo Extreme", (Wild(),))[0].total_bytes == 7
+
+
+RTX_6000S = (
+    Fact("Quadro-RTX-6000-24GB", ("Quadro-RTX-6000",), 24 * GIB),
+    Fact("RTX-6000-Ada-48GB", ("RTX-6000-Ada",), 48 * GIB),
+    Fact("RTX-PRO-6000-96GB", ("RTX-PRO-6000",), 96 * GIB),
+)
+
+
+def test_a_name_that_leaves_the_kind_out_is_asked_for_it_and_its_size_may_answer() -> None:
+    with pytest.raises(ValueError, match="may be Quadro-RTX-6000-24GB or RTX-6000-Ada-48GB or RTX-PRO-6000-96GB"):
+        parse_gpus("8xRTX-6000", RTX_6000S)
+    (card,) = parse_gpus("RTX-6000-48GB", RTX_6000S)
+    assert card.name == "RTX-6000-Ada-48GB"
+
+
+def test_a_card_that_shares_the_hosts_memory_says_so() -> None:
+    (card,) = parse_gpus("GB10", (Fact("GB10-128GB", ("GB10",), 121 * GIB, unified=True),))
+    assert "host" in card.problem
+
+
+@pytest.mark.parametrize(
+    ("name", "vendor"),
+    [("Ascend-950PR-112GB", "ascend"), ("910D-96GB", "ascend"), ("MI400X-432GB", "amd"), ("RTX-7090-48GB", "nvidia")],
+)
+def test_a_card_that_nobody_described_is_known_by_its_maker(name: str, vendor: str) -> None:
+    assert parse_gpus(name, ())[0].vendor == vendor

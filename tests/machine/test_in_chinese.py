@@ -49,7 +49,7 @@ def test_every_refusal_of_the_driver_has_a_sentence():
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ({"gpus": "8xB999"}, "--gpus：不认识 GPU 'B999'"),
+        ({"gpus": "8xFooCard"}, "--gpus：不认识 GPU 'FooCard'"),
         ({"nodes": 0}, "训练至少有一个节点"),
         ({"host_ram": "much"}, "--host-ram："),
         ({"libraries": ["torch"]}, "--lib：'torch' 不是 NAME=VERSION"),

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from advisor.memory.adapters import MLP, adapter_parameters
+from advisor.memory.gathered import gathered_units
+from advisor.memory.inputs import Inputs, of_rank, read_inputs
+from advisor.memory.layer import mlp_width
+from advisor.memory.megatron import expert_parameters
+from advisor.memory.states import weights_cell
+from advisor.run.run import Topology
 from tests.measured.published import ledger_of
+from tests.memory.runs import FSDP, box, make_run, shape
 
 NEMO = "policy.megatron_cfg."
 ROLL = "actor_train.strategy_args."
@@ -64,3 +72,29 @@ def test_nemo_rl_s_stream_is_whole_unless_sequence_parallel_is_on() -> None:
         return max(cell.expected for cell in phase.cells if cell.owner == "activations")
 
     assert kept(split=False) == pytest.approx(4 * kept(split=True), rel=0.02)
+
+
+def test_experts_that_every_token_passes_count_in_its_width_and_leading_dense_layers_hold_none() -> None:
+    mixture = shape("Qwen1.5-MoE-A2.7B")
+    assert mlp_width(mixture) == 4 * 1408 + 5632
+    latent = shape("DeepSeek-V3")
+    assert expert_parameters(latent) == (61 - 3) * 256 * 3 * 7168 * 2048
+    dense, mixed = 3 * (7168 + 18432), 3 * (256 * (7168 + 2048) + (7168 + 2048))
+    assert adapter_parameters(latent, 1, MLP) == 3 * dense + 58 * mixed
+
+
+def test_a_rank_of_fsdp_with_experts_in_parallel_gathers_its_own_experts_alone() -> None:
+    """NeMo-RL's automodel worker, prime-rl: states are spread over all ranks whatever the size."""
+    eight = Topology(nodes=1, gpus_per_node=8, actor_gpus=8, rollout_gpus=0)
+
+    def inputs(ways: int) -> Inputs:
+        run = make_run("Qwen/Qwen3-30B-A3B", FSDP, eight, {"actor.expert_parallel": ways}, "sft")
+        return read_inputs(run, box(8, 80))
+
+    def gathered(ways: int) -> int:
+        return sum(cell.expected for cell in gathered_units(of_rank(inputs(ways)), backward=False))
+
+    assert weights_cell(inputs(1)).expected == weights_cell(inputs(8)).expected
+    experts_of_a_layer = 128 * 3 * 2048 * 768
+    saved = 2 * 2 * experts_of_a_layer * 7 / 8  # of 2 layers, in bf16
+    assert gathered(1) - gathered(8) == pytest.approx(saved, rel=0.001)

@@ -111,3 +111,18 @@ def test_answers_of_a_policy_may_be_a_twentieth_of_a_cap_made_for_what_training_
     assert found.rows is not None
     assert found.rows.low <= 1500 < found.rows.expected
     assert found.rows.high == 20480
+
+
+def test_a_cap_that_makes_room_for_an_image_is_not_filled_with_text() -> None:
+    """1,003,520 pixels are 1,280 tokens; beside them the longest row has what it has below the usual cap of 2,048."""
+    run = {"framework": "ms-swift", "program": "swift sft", "gpus": "4xA100-80GB"}
+    settings = {**SFT, "per_device_train_batch_size": 1}
+
+    def longest(model: str, **knobs: object) -> int:
+        found = ledger_of({**run, "model": model, "settings": settings, "knobs": knobs}).phase("gpu", "actor_update")
+        assert found is not None
+        return tokens_of(found)[1]
+
+    bounded = {"data.max_pixels": 1_003_520}
+    assert longest("Qwen/Qwen2.5-VL-7B-Instruct", **bounded) == round(1280 + 0.55 * 2048)
+    assert longest("Qwen/Qwen2.5-VL-7B-Instruct") == longest("Qwen/Qwen2.5-7B-Instruct", **bounded) == 4506

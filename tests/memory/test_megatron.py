@@ -11,6 +11,7 @@ from advisor.memory.megatron import split_of
 from advisor.run.run import KnobValue, Run, Topology
 from advisor.units import GIB
 from tests.made_mechanics import made_mechanics
+from tests.measured.published import ledger_of
 
 from .runs import box, make_run, shape
 
@@ -126,3 +127,62 @@ def test_gradient_buffers_of_megatron_stay_unless_the_weights_leave_with_them(of
         found = ledger.phase("gpu", phase)
         held = found is not None and any(cell.owner == "gradients" for cell in found.cells)
         assert held is (kept and found is not None)
+
+
+VERL = {
+    "framework": "verl",
+    "model": "Qwen/Qwen2.5-7B",
+    "gpus": "8xH100-80GB",
+    "program": "verl.trainer.main_ppo",
+}
+
+
+@pytest.mark.parametrize("version", ["0.4.1", "0.6.1", "0.7.0", "0.8.0"])
+def test_verl_s_megatron_packs_the_rows_of_a_pass_unless_its_key_says_otherwise(version: str) -> None:
+    settings: dict[str, object] = {
+        "actor_rollout_ref.actor.strategy": "megatron",
+        "actor_rollout_ref.actor.megatron.tensor_model_parallel_size": 2,
+        "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu": 8,
+        "data.max_prompt_length": 1024,
+        "data.max_response_length": 3072,
+    }
+
+    def kept(**more: object) -> int:
+        phase = ledger_of({**VERL, "libraries": {"verl": version}, "settings": {**settings, **more}}).phase(
+            "gpu", "actor_update"
+        )
+        assert phase is not None
+        return phase.of("activations")
+
+    one_long_row = {
+        "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu": 1,
+        "data.max_response_length": 8 * 4096 - 1024,
+    }
+    whole = kept(**one_long_row)
+    assert kept() == pytest.approx((1 + 0.3 * 7) / 8 * whole, rel=0.01)
+    if version in PADDED:
+        assert kept(**PADDED[version]) == pytest.approx(whole, rel=0.01)
+
+
+PADDED: dict[str, dict[str, object]] = {
+    "0.7.0": {"actor_rollout_ref.actor.megatron.use_remove_padding": False},
+    "0.8.0": {"actor_rollout_ref.model.use_remove_padding": False},
+}
+
+
+def test_the_part_of_the_optimizer_that_steps_on_the_cpu_does_not_rest_there_a_second_time() -> None:
+    prefix = "actor_rollout_ref.actor.megatron"
+    settings: dict[str, object] = {"actor_rollout_ref.actor.strategy": "megatron", f"{prefix}.optimizer_offload": True}
+    settings[f"{prefix}.tensor_model_parallel_size"] = 2
+
+    def rests(fraction: float) -> int:
+        moved = {
+            "+actor_rollout_ref.actor.optim.override_optimizer_config.optimizer_cpu_offload": True,
+            "+actor_rollout_ref.actor.optim.override_optimizer_config.optimizer_offload_fraction": fraction,
+        }
+        run = {**VERL, "libraries": {"verl": "0.6.1"}, "settings": {**settings, **(moved if fraction else {})}}
+        phase = ledger_of(run).phase("host", "actor_update")
+        assert phase is not None
+        return phase.of("offloaded_optimizer")
+
+    assert rests(1) == pytest.approx(16 / 12 * rests(0), rel=1e-6)  # the gradients come with it, in fp32

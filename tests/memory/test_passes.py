@@ -116,3 +116,14 @@ def test_a_token_budget_above_all_rows_of_a_gpu_is_not_filled() -> None:
     assert kept(64) == pytest.approx(2 * 3584 * 28 * 8 * 2048, rel=0.01)
     assert kept(128) == pytest.approx(2 * kept(64), rel=0.01)
     assert kept(4096) == kept(8192)
+
+
+def test_rows_that_are_expected_to_fit_a_token_budget_are_one_pass_which_it_caps() -> None:
+    """128 rows of at most 2,048 tokens on a GPU, a third of it on average, do not fill 150,000 tokens."""
+    few = {"actor__mini_batch": 1024, "data__total_tokens": 2048}
+    wide, wider = (update_pass(ppo(**few, actor__tokens_per_gpu=n), Assumptions()) for n in (150_000, 500_000))
+    assert wide.tokens.value == wider.tokens.value == round((1 + 0.3 * 127) * 2048)
+    assert wide.high == round(150_000 * 1.05)
+    assert wider.high == 128 * 2048
+    full = update_pass(ppo(**few, actor__tokens_per_gpu=150_000, data__longest_row="cap"), Assumptions())
+    assert full.tokens.value == 150_000

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests.plan.planned import Planned, Step, changes
@@ -40,6 +42,20 @@ def test_no_word_of_nvidia_is_said_about_an_npu(planned: Planned, capsys: pytest
     _, out, _ = tell(["diagnose", "run.sh", "--log", "train.log", "--all"], capsys)
     assert "torch.npu." in out
     assert not [word for word in ("nvidia-smi", "torch.cuda", "CUDA_", "NCCL_") if word in out]
+
+
+@pytest.mark.parametrize("phase", ["rollout_init", "weight_sync", "log_prob", "optimizer_step", "checkpoint"])
+def test_nor_in_any_phase_nor_where_only_the_card_is_named(
+    planned: Planned, capsys: pytest.CaptureFixture[str], phase: str
+) -> None:
+    planned(RUN, NPU)
+    card = ("--gpus", "16xAscend-910B-64GB")
+    told = [
+        tell(["diagnose", "run.sh", "--log", "train.log", "--all", *card, "--answer", f"phase={phase}"], capsys)[1],
+        tell(["diagnose", "run.sh", "--all", *card, "--answer", f"phase={phase}"], capsys)[1],
+        tell(["estimate", "run.sh", *card], capsys)[1],
+    ]
+    assert not [line for text in told for line in text.splitlines() if re.search(r"CUDA|nvidia|torch\.cuda|NCCL", line)]
 
 
 def test_what_is_exported_already_is_no_step(planned: Planned) -> None:

@@ -119,7 +119,7 @@ def test_what_the_framework_moves_along_moves_with_the_users_number(tmp_path: Pa
 def test_it_comes_back_with_the_session_and_over_the_rest_of_a_log(verl: State, tmp_path: Path) -> None:
     now = session.give_number(verl, MICRO, "4")
     kept = session_store.SavedSession(
-        session_store.current_request(now), {MICRO: True}, "plan", numbers=session_store.own_numbers(now)
+        session_store.current_request(now), {MICRO: True}, "plan", numbers=session.chosen_set(now).numbers
     )
     session_store.save(tmp_path / "one.json", kept)
     back = session_store.load(tmp_path / "one.json")
@@ -129,3 +129,16 @@ def test_it_comes_back_with_the_session_and_over_the_rest_of_a_log(verl: State, 
     assert step_of(fuller, MICRO).own == "4"
     gone = session_store.with_switches(verl, {}, {"gone": "4", MICRO: "24"})
     assert gone == verl, "what the plan has or allows no more is passed over"
+
+
+def test_a_set_is_taken_again_to_the_number_and_the_last_switch(verl: State) -> None:
+    mine = session.give_number(verl, MICRO, "4")
+    kept = session.chosen_set(mine)
+    assert (kept.steps, kept.numbers) == ((MICRO,), {MICRO: "4"})
+    elsewhere = session.with_set(mine, session.proposed_set(mine))
+    assert session.chosen_set(elsewhere) == session.chosen_set(session.open_session(verl.asked)), "no number stays"
+    back = session.with_set(elsewhere, kept)
+    assert session.chosen_set(back) == kept
+    assert (back.plan.fit, back.plan.after) == (mine.plan.fit, mine.plan.after)
+    gone = session.ChosenSet(("gone",), {"gone": "3"})
+    assert session.with_set(mine, gone).plan.selected() == (), "what the plan has no more is passed over"

@@ -49,12 +49,38 @@ def test_a_launch_that_is_there_is_not_overruled_by_a_default(planned: Planned) 
     assert all(old is not None for change in shares for old, _ in change.values()) or not shares
 
 
-def test_where_no_default_exists_the_least_is_named_and_only_what_leaves_the_results_alone(planned: Planned) -> None:
+def test_where_no_default_exists_the_least_is_named_and_of_what_changes_results_only_the_direction(
+    planned: Planned,
+) -> None:
     steps = planned("echo nothing\n", UPDATE.format(folder="/root/", held="72.10", idle="0.30"))
     key = "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu"
     assert changes(steps["lower-actor-micro-batch"]) == {key: (None, "1")}
     assert any("anything below it helps" in caveat for caveat in steps["lower-actor-micro-batch"]["caveats"])
-    assert "shorten-responses" not in steps
+    assert changes(steps["shorten-responses"]) == {}
+    assert steps["shorten-responses"]["title"] == "Shorter responses: lower data.max_response_length"
+
+
+def test_without_a_launch_no_sum_of_defaults_counts_and_the_causes_own_order_holds(planned: Planned) -> None:
+    steps = planned("echo nothing\n", WAKE, "--model", "Qwen3-32B")
+    assert not [step["id"] for step in steps.values() if step.get("saves_bytes") or step.get("selected")]
+    assert next(iter(steps)) == "lower-rollout-share"
+
+
+def test_a_length_that_runs_keep_is_halved_from_its_default_and_what_is_on_by_default_is_no_step(
+    planned: Planned,
+) -> None:
+    log = "[INFO|2024-06-01] llamafactory.train.sft.workflow: start\n" + out_of_memory("llamafactory/train/trainer.py")
+    steps = planned("echo nothing\n", log, "--answer", "framework=llamafactory")
+    assert changes(steps["shorten-sequences"]) == {"cutoff_len": ("2048", "1024")}
+    assert not {"gradient-checkpointing", "lora"} & {*steps}
+
+
+def test_a_lever_of_a_newer_version_is_named_with_it(planned: Planned) -> None:
+    answers = [f"--answer={a}" for a in ("framework=trl", "phase=rollout_generate", "ever_ran=gather")]
+    steps = planned("echo nothing\n", OOM, "--lib", "trl=0.9.6", "--model", "Qwen3-32B", *answers)
+    step = steps["no-gather-to-generate"]
+    assert step["title"].endswith("(from v0.15 on)")
+    assert changes(step) == {"ds3_gather_for_generation": (None, "false")}
 
 
 def test_a_forks_folder_in_the_traceback_tells_its_keys_and_that_its_engine_has_no_pool(planned: Planned) -> None:

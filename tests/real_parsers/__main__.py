@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import ast
 import datetime
+import hashlib
 import json
 import os
 import re
@@ -45,9 +46,17 @@ class Launched(Struct, frozen=True):
 class Judge:
     """A framework's parser at one tag, in a process of its own."""
 
-    def __init__(self, python: str, name: str, tree: Path, packages: str = "") -> None:
+    def __init__(
+        self, python: str, name: str, tree: Path, packages: str = "", variables: Mapping[str, str] | None = None
+    ) -> None:
         path = os.pathsep.join(part for part in (packages, str(HERE)) if part)
-        environment = {**os.environ, "PYTHONPATH": path, "HF_HUB_OFFLINE": "1", "CUDA_VISIBLE_DEVICES": ""}
+        environment = {
+            **os.environ,
+            **(variables or {}),
+            "PYTHONPATH": path,
+            "HF_HUB_OFFLINE": "1",
+            "CUDA_VISIBLE_DEVICES": "",
+        }
         self.answered: dict[Launched, dict[str, Any]] = {}
         self.process = subprocess.Popen(
             [python, "-m", "judges.serve", name, str(tree)],
@@ -109,6 +118,15 @@ def launches(commands: Sequence[Started], program: str) -> list[Launched]:
     return found
 
 
+def trainings(script: Path, tree: Path, about: Mapping[str, Any]) -> list[Launched]:
+    """The trainings of a script as bash starts them, or the one that a config file is for."""
+    if script.suffix not in (".yaml", ".yml"):
+        return launches(started(script, tree), about["program"])
+    words = [word.format(file=script, folder=script.parent.name, name=script.stem) for word in about["file_words"]]
+    told = (("DIGEST_OF_FILE", hashlib.sha256(script.read_bytes()).hexdigest()),)  # one path, another question
+    return [Launched((), "", tuple(words), str(tree), told)]
+
+
 def judged(
     attempt: Attempt,
     before: Sequence[Launched],
@@ -148,9 +166,10 @@ def tried(
     tree = given.trees / f"{about['mirror']}@{tag}"
     packages = about.get("packages", {}).get(tag, "")
     overlay = str(given.trees.parent / packages) if packages else ""
-    judge, counts = Judge(given.python, about["judge"], tree, overlay), Counter[str]()
+    variables = {key: str(given.trees / value) for key, value in about.get("environment", {}).items()}
+    judge, counts = Judge(given.python, about["judge"], tree, overlay, variables), Counter[str]()
     derived = {**about["derived"], **{key: [ANYTHING] for key in about.get("clock", ())}}
-    version = about.get("library", name) + "=" + tag.removeprefix("v")
+    version = about.get("library", name) + "=" + about.get("versions", {}).get(tag, tag.removeprefix("v"))
     for file in scripts:
         script = tree / file
         if not script.exists():
@@ -158,7 +177,7 @@ def tried(
             continue
         if script.suffix == ".py":
             script = documented_launch(script)
-        before = launches(started(script, tree), about["program"])
+        before = trainings(script, tree, about)
         answers = [judge.ask(launch) for launch in before]
         if not answers or not all(answer["accepted"] for answer in answers):
             counts["left out"] += 1
@@ -171,7 +190,7 @@ def tried(
         for attempt in attempts(script, version, tuple(given.modes.split(","))):
             if attempt.text not in known:
                 copy.write_bytes(attempt.text)
-                after = launches(started(copy, tree), about["program"])
+                after = trainings(copy, tree, about)
                 known[attempt.text] = judged(attempt, before, after, judge, derived)
             verdict, said = known[attempt.text]
             counts["plans" if attempt.recommended else "steps"] += 1

@@ -61,8 +61,9 @@ def attempts(script: Path, library: str, modes: tuple[str, ...] = MODES) -> Iter
         for mode in modes:
             seen: set[tuple[bytes, bool]] = set()
             for place, phase in CRASHES:
+                of_tree = mode == "checkout" or script.suffix in (".yaml", ".yml")  # its defaults lie beside it
                 asked = session.SessionRequest(
-                    script=script if mode == "checkout" else lonely,
+                    script=script if of_tree else lonely,
                     logs=(logs[place],),
                     gpus=GPUS,
                     host_ram=HOST_RAM,

@@ -136,3 +136,26 @@ def test_an_engine_in_the_traceback_shows_that_answers_are_generated(tmp_path: P
     state = open_session(SessionRequest(None, (log,), answers={"framework": "openrlhf"}))
     assert state.run.recipe.answers == "generated"
     assert "lower-rollout-share" in {step.id for step in state.plan.steps}
+
+
+CONFIGS_ALONE = {
+    "dpo": "chosen_key: chosen\nrejected_key: rejected\nactor_train:\n  device_mapping: list(range(0,8))\n"
+    "  strategy_args:\n    strategy_name: megatron_train\npretrain: Qwen/Qwen2.5-7B\n",
+    "ppo": "ppo: {num_prompts_per_step: 32}\npolicy:\n  model_name: Qwen/Qwen2.5-7B\n  dtensor_cfg: {enabled: true}\n"
+    "  generation: {vllm_cfg: {tensor_parallel_size: 1}}\n",
+}
+
+
+@pytest.mark.parametrize("method", CONFIGS_ALONE)
+def test_what_a_config_sets_tells_its_method_before_a_key_at_its_default(tmp_path: Path, method: str) -> None:
+    """ROLL's adv_estimator is gae where nothing sets it; a config of its DPO pipeline has no such key."""
+    config = tmp_path / "config.yaml"
+    config.write_text(CONFIGS_ALONE[method])
+    assert open_session(SessionRequest(config, gpus="8xH100-80GB")).run.algorithm == method
+
+
+def test_a_trainer_of_a_known_framework_that_is_not_read_is_no_other_framework_s(tmp_path: Path) -> None:
+    state = state_of(tmp_path, "python -m skyrl.train.main_sft strategy=fsdp model.path=Qwen/Qwen2.5-7B max_length=512")
+    assert (state.run.framework, state.run.algorithm) == ("skyrl", "sft")
+    assert state.ledger is not None
+    assert any("SFT trainer" in one for one in state.ledger.missing)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from advisor.knowledge.key_space import key_space
 from advisor.run.run import Run
 from advisor.session import SessionRequest, open_session
@@ -50,3 +52,22 @@ def test_a_key_that_hydra_is_told_to_add_is_not_in_that_version(tmp_path: Path) 
 def test_step_3_of_deepspeed_chat_is_ppo_though_it_pads_as_step_2_does(tmp_path: Path) -> None:
     own = "--actor_model_name_or_path a --critic_model_name_or_path c --num_padding_at_beginning 1 --actor_zero_stage 3"
     assert run_of(tmp_path, f"deepspeed main.py --data_split 2,4,4 {own}").algorithm == "ppo"
+
+
+MEGATRON_MODEL = (
+    "MODEL_ARGS=(\n   --swiglu\n   --num-layers 28\n   --hidden-size 3584\n   --group-query-attention\n"
+    '   --normalization "RMSNorm"\n   --disable-bias-linear\n)\n'
+)
+SKYRL_SFT = (
+    "python -m skyrl.train.main_sft strategy=fsdp model.path=Qwen/Qwen2.5-0.5B messages_key=messages max_length=512 "
+    "batch_size=4 logger=console resume_from=ckpt ckpt_path=out seed=42\n"
+)
+
+
+@pytest.mark.parametrize("text", [MEGATRON_MODEL, SKYRL_SFT])
+def test_single_words_and_words_of_another_syntax_name_no_framework(text: str, tmp_path: Path) -> None:
+    """Megatron's own `--swiglu` is no word of ms-swift, and `messages_key=…` no option of TRL."""
+    script = tmp_path / "run.sh"
+    script.write_text(text)
+    state = open_session(SessionRequest(script, gpus="8xH100-80GB", planned=False))
+    assert state.run.framework == "unknown"

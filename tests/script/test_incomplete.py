@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from advisor.script.document import EditRefused, EditRequest
@@ -171,3 +173,119 @@ def test_a_text_of_nothing_but_assignments_is_read_as_settings(read: Read, text:
 @pytest.mark.parametrize("text", ["A=1\nB=$(hostname)\n", "A=1\nB=2\nbash other.sh\n", "A=1\n"])
 def test_a_script_that_does_something_else_is_no_list_of_settings(read: Read, text: str) -> None:
     assert read(text, "run.sh").launches == ()
+
+
+PASTED = """deepspeed --num_gpus 4 src/train_bash.py
+--stage sft
+--model_name_or_path m/x-13b
+--do_train
+--cutoff_len 1536
+
+--template plain
+# --lora_rank 8
+--output_dir out/$NAME   # where it goes
+--per_device_train_batch_size 1 \\
+--gradient_accumulation_steps 2
+--learning_rate 5e-5
+--plot_loss
+--deepspeed ds.json
+--bf16 > train.log 2>&1 &
+echo started
+"""
+
+
+def test_lines_that_follow_each_other_without_backslashes_are_one_command_and_that_is_said_once(read: Read) -> None:
+    script = read(PASTED)
+    (launch,) = script.launches
+    assert values(launch) == {
+        "--stage": "sft", "--model_name_or_path": "m/x-13b", "--do_train": (), "--cutoff_len": "1536",
+        "--template": "plain", "--output_dir": None, "--per_device_train_batch_size": "1",
+        "--gradient_accumulation_steps": "2", "--learning_rate": "5e-5", "--plot_loss": (), "--deepspeed": "ds.json",
+        "--bf16": (),
+    }  # fmt: skip
+    (told,) = launch.cuts
+    assert told.startswith("11 lines, the first of them line 1, have no `\\` at their end")
+    assert "the 12 settings below them count as meant" in told
+    assert (launch.lost, launch.maybe_lost) == ((), ())
+    (done,) = rewrite(script, 0, [EditRequest("--cutoff_len", "512")])
+    assert b"train_bash.py \\\n--stage sft \\\n" in done.new
+    assert b"--cutoff_len 512 \\\n--template" in done.new
+    assert values(read(done.new.decode()).launches[0])["--bf16"] == ()
+
+
+@pytest.mark.parametrize("lines", [3, 40])
+def test_a_pasted_command_is_read_to_its_end_however_long_it_is(read: Read, lines: int) -> None:
+    text = "megatron sft \n" + "".join(f"--key_{number} {number} \n" for number in range(lines)) + "--model m\n"
+    (launch,) = read(text).launches
+    assert len(values(launch)) == lines + 1
+    assert len(launch.cuts) == 1
+
+
+def test_a_comment_behind_a_line_without_a_backslash_cuts_nothing(read: Read) -> None:
+    (launch,) = read("swift sft --model m  # the base\n  --a 1\n").launches
+    assert values(launch) == {"--model": "m", "--a": "1"}
+    assert "has no `\\` at its end" in launch.cuts[0]
+    (launch,) = read("swift sft --model m  # the base \\\n  --a 1\n").launches
+    assert values(launch) == {"--model": "m"}
+    assert "a comment ends the command" in launch.cuts[0]
+
+
+def test_a_comment_stops_what_is_joined_below_missing_backslashes(read: Read) -> None:
+    (launch,) = read("swift sft --model m\n  --a 1\n  --b 2 \\\n  # --c 3\n  --d 4\n").launches
+    assert values(launch) == {"--model": "m", "--a": "1", "--b": "2"}
+    joined, lost = launch.cuts
+    assert "2 lines" in joined
+    assert "line 4: a comment ends the command; --d below it" in lost
+    assert launch.lost == (lost,)
+
+
+def test_of_several_commands_each_is_joined_with_its_own_lines(read: Read) -> None:
+    one, two = read("swift sft\n--model a\n--n 1\nswift rlhf\n--model b\n--n 2\n").launches
+    assert values(one) == {"--model": "a", "--n": "1"}
+    assert values(two) == {"--model": "b", "--n": "2"}
+    assert "line 1," in one.cuts[0]
+    assert "line 4," in two.cuts[0]
+
+
+def test_a_sourced_file_that_forgets_a_backslash_names_no_comment(read: Read, tmp_path: Path) -> None:
+    (tmp_path / "more.sh").write_text("swift sft --model m\n  --a 1\n")
+    (launch,) = read("source more.sh\n").launches
+    assert "line 1 has no `\\` at its end, so bash ends the command there; --a below it are not given" in launch.cuts[0]
+    assert launch.maybe_lost == launch.cuts
+
+
+@pytest.mark.parametrize(
+    "asked",
+    ["llamafactory-cli train -h", "swift sft --help", "python train.py --version", "torchrun -m pkg.train --help --n 1",
+     "python train_ppo.py --cfg job", "llamafactory-cli env", "llamafactory-cli version"],
+)  # fmt: skip
+def test_a_program_that_is_asked_for_its_help_or_version_trains_nothing(read: Read, asked: str) -> None:
+    script = read(f"{asked}\nswift rlhf --model m\n")
+    assert [launch.program for launch in script.launches] == ["swift rlhf"]
+    assert not read(asked + "\n").launches
+
+
+@pytest.mark.parametrize("given", ["--version v1", "-h 8", "--n 1 --helper x"])
+def test_an_option_of_that_name_with_a_value_is_a_setting(read: Read, given: str) -> None:
+    assert [launch.program for launch in read(f"python train.py {given} --model m\n").launches] == ["train.py"]
+
+
+OWN = "--output_dir o --per_device_train_batch_size 4"
+
+
+@pytest.mark.parametrize("launcher", ["torchrun --nproc_per_node 4", "deepspeed", "accelerate launch", "srun python"])
+def test_what_a_launcher_of_ranks_starts_is_the_launch_whatever_its_name(read: Read, launcher: str) -> None:
+    (launch,) = read(f"python convert.py --a 1\n{launcher} run_clm.py {OWN}\n").launches
+    assert (launch.program, launch.partial, launch.notes) == ("run_clm.py", False, ())
+
+
+@pytest.mark.parametrize(
+    "text", [f"torchrun convert_hf.py {OWN}", "torchrun run_clm.py", "deepspeed run_clm.py --help"]
+)
+def test_other_work_and_questions_of_a_launcher_are_no_launch(read: Read, text: str) -> None:
+    assert not [launch for launch in read(text + "\n").launches if launch.argv]
+
+
+def test_a_named_training_stands_before_what_else_a_launcher_starts(read: Read) -> None:
+    script = read(f"torchrun run_clm.py {OWN}\ntorchrun train.py --model m\n")
+    assert [launch.program for launch in script.launches] == ["train.py"]

@@ -15,7 +15,7 @@ from advisor.commands.requests import asked_from
 from advisor.tui.driver import SessionDriver
 from advisor.tui.plan_view import PlanScreen
 from advisor.tui.question import QuestionScreen
-from advisor.tui.save_view import DiffScreen
+from advisor.tui.save_view import DiffScreen, SavedScreen
 from advisor.tui.verdict import VerdictScreen
 from tests.stories.told import DOCUMENTED, RUNS, STORIES, Story, changes, diagnosis, enter, tell
 from tests.tui.screen_text import opened, press, screen_text
@@ -65,9 +65,11 @@ async def test_enter_alone_saves_the_very_bytes_that_the_command_writes(
     code, _, err = tell(story.words("fix", "-o", f"headless{Path(story.script).suffix}"), capsys)
     assert code == 0, err
     async with app_of(story) as pilot:
-        while not isinstance(pilot.app.screen, DiffScreen):
+        keys = 0
+        while not isinstance(pilot.app.screen, SavedScreen):
             await press(pilot, "enter")
-        await press(pilot, "enter", "enter")
+            keys += 1
+        assert keys <= 3, "with the run's choice in the list of runs four keys from start to saved script"
         assert story.fits in screen_text(pilot.app)
     assert (folder / story.fits).read_bytes() == (folder / f"headless{Path(story.script).suffix}").read_bytes()
 

@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from unittest.mock import patch
 
+from textual.pilot import Pilot
+
 from advisor.demo import demo_files
 from advisor.language import CHINESE, ENGLISH, speak
 from advisor.session import SessionRequest
@@ -61,10 +63,14 @@ async def _drawn(path: Path, screen: type[BaseScreen], keys: list[str]) -> Path:
             await press(pilot, "enter")
         with patch("advisor.tui.gauges_view.time", lambda: 1000.0):  # the made-up process is young
             await press(pilot, *keys)
-        drawing = pilot.app.export_screenshot(title="rl-oom-advisor", simplify=False)
-        kept = drawing.replace("<svg ", '<svg xml:space="preserve" ', 1)  # some viewers swallow leading spaces
-        path.write_text(kept, encoding="utf-8")
+        path.write_text(drawing_of(pilot), encoding="utf-8")
         return path
+
+
+def drawing_of(pilot: Pilot[int]) -> str:
+    """The screen as it stands, as SVG."""
+    drawing = pilot.app.export_screenshot(title="rl-oom-advisor", simplify=False)
+    return drawing.replace("<svg ", '<svg xml:space="preserve" ', 1)  # some viewers swallow leading spaces
 
 
 def main() -> None:

@@ -19,7 +19,7 @@ from advisor.plan.plan import Change, NotProposed, Plan, PlanStep
 from advisor.run.run import Knob, ModelShape, Run, Topology
 from advisor.script.document import Setting, Span
 from advisor.script.launch import Script
-from advisor.session import SessionRequest, State
+from advisor.session import ChosenSet, SessionRequest, State
 from advisor.tui.driver import Preview, Saved
 from advisor.words import Phase
 from tests.made_mechanics import made_mechanics
@@ -362,6 +362,18 @@ class MadeDriver:
             for one in state.plan.steps
         )
         return replace(state, plan=plan_of(switched))
+
+    def chosen_set(self, state: State) -> ChosenSet:
+        """What is on."""
+        return ChosenSet(tuple(one.id for one in state.plan.selected()))
+
+    def proposed_set(self, _: State) -> ChosenSet:
+        """The first two."""
+        return ChosenSet(("optimizer-offload-off", "param-offload-off"))
+
+    def with_set(self, state: State, chosen: ChosenSet) -> State:
+        """Exactly these on."""
+        return replace(state, plan=plan_of(tuple(replace(s, selected=s.id in chosen.steps) for s in state.plan.steps)))
 
     def preview(self, state: State) -> Preview:
         """The diff of the sketch."""

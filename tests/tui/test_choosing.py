@@ -1,10 +1,14 @@
 """Started with nothing: recent runs, a tree of folders, pasted text, and the way back from each."""
 
+import os
 from pathlib import Path
 
 import pytest
 from textual import events
 
+from advisor.crash.evidence import Crash
+from advisor.crash.read import read_ends
+from advisor.knowledge import open_knowledge
 from advisor.recent import recent_in
 from advisor.state import State
 from advisor.tui.choose_view import ChooseScreen
@@ -44,7 +48,13 @@ class Choosing:
         return MadeDriver(self.state)
 
     def offers(self) -> Offers:
-        return Offers(MadeDriver, self.files, lambda: recent_in(self.folder, self.folder / "no-ray"), self.paste)
+        return Offers(
+            MadeDriver, self.files, lambda: recent_in(self.folder, self.folder / "no-ray"), self.ending, self.paste
+        )
+
+    def ending(self, log: Path) -> Crash | None:
+        knowledge = open_knowledge()
+        return read_ends((log,), knowledge.signatures, *knowledge.phase_marks())
 
     def paste(self, text: str) -> Path:
         path = self.folder / "pasted.log"
@@ -61,6 +71,26 @@ async def test_the_first_screen_names_recent_runs(folder: Path, size: tuple[int,
     async with opened(driver=nothing(), size=size, offers=Choosing(folder).offers()) as pilot:
         assert isinstance(pilot.app.screen, ChooseScreen)
         same_as_golden(f"choose-{size[0]}x{size[1]}", screen_text(pilot.app))
+
+
+async def test_each_log_says_how_it_ended_and_opens_with_its_script(folder: Path) -> None:
+    (folder / "runs" / "older.log").write_text("step:1 - loss:0.1\nTraining finished.\n")
+    os.utime(folder / "runs" / "older.log", (1, 1))
+    choosing = Choosing(folder)
+    async with opened(driver=nothing(), offers=choosing.offers()) as pilot:
+        shown = [one.strip() for one in screen_text(pilot.app).splitlines()]
+        for log, ending in (("train.log", "GPU memory ran out."), ("older.log", "Nothing in the log failed.")):
+            at = next(at for at, one in enumerate(shown) if f"run.sh + runs/{log}" in one)
+            assert shown[at + 1] == ending
+        await press(pilot, "down", "enter")
+        assert choosing.opened == [("run.sh", ["older.log"])]
+
+
+async def test_a_log_that_cannot_be_read_only_says_nothing_of_its_end(folder: Path) -> None:
+    (folder / "runs" / "train.log").write_bytes(b"\x00\x01\x02" * 9000)
+    async with opened(driver=nothing(), offers=Choosing(folder).offers()) as pilot:
+        assert "train.log" in screen_text(pilot.app)
+        assert "GPU memory" not in screen_text(pilot.app)
 
 
 async def test_enter_opens_the_marked_run_and_escape_comes_back_to_the_list(folder: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -42,7 +44,10 @@ def test_a_preview_writes_nothing_and_goes_where_the_user_is(driver, state, tmp_
 
 def test_saving_writes_script_and_report_and_names_the_next_command(driver, state, tmp_path):
     saved = driver.save(state, tmp_path / "run.fits.sh", False)
-    assert saved.next_command == f"bash {tmp_path / 'run.fits.sh'}"
+    assert subprocess.run(shlex.split(saved.next_command), check=True, capture_output=True).stdout  # it works there
+    assert any(f"bash {tmp_path / 'run.fits.sh'}" in note for note in saved.notes)
+    own = SessionDriver(driver.asked).save(state, tmp_path / "own.fits.sh", False)
+    assert own.next_command == f"bash {tmp_path / 'own.fits.sh'}"
     assert saved.path.read_bytes() != DEMO.script.read_bytes()
     assert saved.path.stat().st_mode & 0o777 == DEMO.script.stat().st_mode & 0o777
     assert "## What changes" in saved.report.read_text()

@@ -24,9 +24,9 @@ WAYS: dict[str, tuple[Stage, list[str]]] = {
     "QuestionScreen": ("questions", []),
     "PlanScreen": ("plan", []),
     "DiffScreen": ("save", []),
-    "SaveScreen": ("save", ["enter"]),
-    "SavedScreen": ("save", ["enter", "enter"]),
-    "OverwriteScreen": ("save", ["enter", "enter"]),
+    "SaveScreen": ("save", ["s"]),
+    "SavedScreen": ("save", ["enter"]),
+    "OverwriteScreen": ("save", ["enter"]),
     "GaugesView": ("crash", ["g"]),
     "WhyNot": ("crash", ["w"]),
     "HelpView": ("crash", ["question_mark"]),
@@ -35,6 +35,7 @@ WAYS: dict[str, tuple[Stage, list[str]]] = {
     "ArithmeticView": ("plan", ["a"]),
     "MemoryView": ("plan", ["m"]),
     "CaseView": ("plan", ["d"]),
+    "SetsView": ("plan", ["s"]),
     "Palette": ("crash", [":"]),
 }
 """Screen → the stage it is reached from, and by which keys. What was saved once is there to be overwritten then."""

@@ -207,7 +207,7 @@ def every_page(text: str, width: int) -> list[list[Row]]:
         memory_view.memory_rows(state.plan, "actor_update", width),
         explain.case_rows(replace(state, knowledge=KNOWLEDGE), state.diagnosis.cases[0].id, width),
         palette.palette_rows([Hint(text, text, text, True, text)], width),
-        choose_view.choose_rows(found, Path("/x") / clean_path, (Path(clean_path),), 9.0, width),
+        choose_view.choose_rows(found, Path("/x") / clean_path, (Path(clean_path),), 9.0, width, {one.path: text}),
         paste_view.paste_rows(text * 3 or "x", width),
         [Row(gauge_strip.strip(snapshot_of_it, "", width))],
         [Row(breadcrumb.breadcrumb(state, "crash", 0, width))],

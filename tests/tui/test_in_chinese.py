@@ -73,7 +73,7 @@ async def test_a_case_goes_from_the_verdict_to_the_saved_script(
         await press(pilot, "escape", "enter")
         assert isinstance(pilot.app.screen, DiffScreen)
         same_as_golden("zh-diff-80x24", is_sound(pilot, size))
-        await press(pilot, "enter", "enter")
+        await press(pilot, "enter")
         assert isinstance(pilot.app.screen, SavedScreen)
         assert "bash qwen2_5_vl_7b.fits.sh" in is_sound(pilot, size)
     assert not unsaid()

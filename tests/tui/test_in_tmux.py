@@ -84,8 +84,6 @@ def test_a_case_from_the_verdict_to_the_saved_script(terminal: Terminal) -> None
     terminal.keys("Enter")
     terminal.until("Verified:")
     terminal.keys("Enter")
-    terminal.until("Enter writes to:")
-    terminal.keys("Enter")
     terminal.until("Written.")
     terminal.keys("q")
     assert "next     bash" in terminal.until("ended 0")

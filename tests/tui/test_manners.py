@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from textual.color import Color
 from textual.widget import Widget
 
+from advisor.config import THEMES
 from advisor.state import State
 from advisor.tui import terminal
 from advisor.tui.app import AdvisorApp
@@ -21,6 +23,7 @@ from advisor.tui.question import QuestionScreen
 from advisor.tui.screen import HEIGHTS, WIDTHS, keys_of_every_screen, load_screens
 from advisor.tui.terminal import MOST, in_clipboard, takes_mouse, theme_of
 from advisor.tui.ui_state import GoBack, GoOn
+from advisor.tui.ui_text import TONES
 from advisor.tui.verdict import VerdictScreen
 
 from .made_state import MadeDriver, MadeGauges
@@ -54,7 +57,35 @@ def test_the_mouse_is_left_to_the_terminal_over_ssh_unless_asked_for() -> None:
     assert takes_mouse("on", {"SSH_TTY": "/dev/pts/1"})
 
 
-@pytest.mark.parametrize("theme", ["dark", "light", "terminal"])
+def luminance(color: Color) -> float:
+    """Relative luminance as WCAG 2 defines it."""
+    parts = [c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in color.normalized]
+    return sum(share * part for share, part in zip((0.2126, 0.7152, 0.0722), parts, strict=True))
+
+
+def contrast(one: Color, other: Color) -> float:
+    """WCAG's ratio, 1 to 21."""
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+async def test_high_contrast_means_seven_to_one_and_nothing_dim() -> None:
+    async with opened(theme="contrast") as pilot:
+        background = pilot.app.screen.styles.background
+        for tone in TONES:
+            style = pilot.app.tone_style(tone)  # type: ignore[attr-defined]
+            assert not style.dim, tone
+            if style.color is not None:
+                assert contrast(Color.from_rich_color(style.color), background) >= 7, tone
+
+
+@pytest.mark.parametrize("theme", THEMES)
+async def test_every_theme_that_can_be_chosen_is_there(theme: str) -> None:
+    async with opened(theme=theme) as pilot:
+        assert pilot.app.theme == THEMES[theme]
+
+
+@pytest.mark.parametrize("theme", ["dark", "light", "contrast", "terminal", "gruvbox"])
 async def test_every_theme_draws_the_same_words(theme: str) -> None:
     async with opened() as pilot:
         first = screen_text(pilot.app)
@@ -190,7 +221,7 @@ async def test_the_plain_view_has_what_is_scrolled_out_of_sight_too() -> None:
 async def test_every_step_is_kept_with_answers_switches_and_place() -> None:
     kept: list[tuple[str, int, dict[str, bool]]] = []
 
-    def keep(state: State, switched: dict[str, bool], stage: str, question: int) -> None:
+    def keep(state: State, switched: dict[str, bool], stage: str, question: int, _: object) -> None:
         kept.append((stage, question, dict(switched)))
 
     async with opened(keeper=keep) as pilot:
@@ -212,7 +243,7 @@ async def test_where_nothing_can_be_kept_the_sitting_goes_on() -> None:
 async def test_keys_faster_than_the_disk_are_kept_one_after_the_other_and_the_newest_stays() -> None:
     writing, together, places = [0], [0], []
 
-    def keep(_: State, __: dict[str, bool], stage: str, question: int) -> None:
+    def keep(_: State, __: dict[str, bool], stage: str, question: int, ___: object) -> None:
         writing[0] += 1
         together[0] = max(together[0], writing[0])
         time.sleep(0.02)

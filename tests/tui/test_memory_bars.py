@@ -74,7 +74,16 @@ def test_now_and_after_share_one_scale() -> None:
     assert "723 of 760 G" in now
     assert "tight" in now
     assert "632 of 760 G" in after
-    assert "fits" in after
+
+
+def test_a_sum_of_which_much_is_unexplained_is_never_said_to_fit() -> None:
+    rows = pair(plan_of(steps()), "host", "actor_update", 78)
+    assert plain(rows[1].line).endswith("unsure")
+    known = tuple(
+        replace(of, cells=tuple(c for c in of.cells if c.owner != "unexplained")) for of in ledger(False, False).host
+    )
+    explained = replace(plan_of(steps()), after=replace(ledger(False, False), host=known))
+    assert plain(pair(explained, "host", "actor_update", 78)[1].line).endswith("fits")
 
 
 def test_the_judgement_is_in_words() -> None:

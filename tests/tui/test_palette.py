@@ -52,3 +52,16 @@ async def test_the_colours_can_be_changed_there() -> None:
     async with opened() as pilot:
         await press(pilot, ":", *"light", "enter")
         assert pilot.app.theme == "textual-light"
+
+
+async def test_colours_are_tried_on_under_the_cursor_and_left_as_they_were() -> None:
+    async with opened() as pilot:
+        before = pilot.app.theme
+        await press(pilot, ":", *"contrast")
+        assert pilot.app.theme == "contrast"
+        await press(pilot, "escape")
+        assert pilot.app.theme == before
+        await press(pilot, ":", *"nord", "enter")
+        assert pilot.app.theme == "nord"
+        await press(pilot, ":", *"quit", "backspace", "escape")
+        assert pilot.app.theme == "nord"

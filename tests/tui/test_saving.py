@@ -14,14 +14,17 @@ from tests.replacing import replace
 from .made_state import DIFF, MadeDriver
 from .screen_text import opened, press, screen_text
 
-TO_SAVE = ["enter"] * 3
+TO_DIFF = ["enter", "enter"]
+TO_SAVE = [*TO_DIFF, "s"]
 
 
 async def test_saving_writes_and_shows_the_next_command(tmp_path: Path) -> None:
     driver = MadeDriver(folder=tmp_path)
     async with opened(driver=driver) as pilot:
-        await press(pilot, *TO_SAVE)
-        assert isinstance(pilot.app.screen, SaveScreen)
+        await press(pilot, *TO_DIFF)
+        told = " ".join(screen_text(pilot.app).split())
+        assert "Enter writes" in told
+        assert "run.fits.md; run.sh stays as it is" in told
         await press(pilot, "enter")
         assert isinstance(pilot.app.screen, SavedScreen)
         assert "bash run.fits.sh" in screen_text(pilot.app)
@@ -35,7 +38,7 @@ async def test_a_file_that_exists_is_replaced_only_after_y(tmp_path: Path) -> No
     (tmp_path / "run.fits.sh").write_text("mine\n")
     driver = MadeDriver(folder=tmp_path)
     async with opened(driver=driver) as pilot:
-        await press(pilot, *TO_SAVE, "enter")
+        await press(pilot, *TO_DIFF, "enter")
         assert isinstance(pilot.app.screen, OverwriteScreen)
         assert "exists already" in screen_text(pilot.app)
         await press(pilot, "enter")
@@ -99,10 +102,10 @@ async def test_a_plan_that_changes_no_file_says_what_to_do_and_writes_only_the_r
         shown = screen_text(pilot.app)
         assert "run.sh stays as it is" in shown
         assert 'pip install "deepspeed>=0.16.8"' in shown
-        assert "enter save the report …" in shown
-        await press(pilot, "enter")
+        assert "enter write the report" in shown
+        await press(pilot, "s")
         assert "Write the report" in screen_text(pilot.app)
-        await press(pilot, "enter")
+        await press(pilot, "escape", "enter")
         assert isinstance(pilot.app.screen, SavedScreen)
         shown = screen_text(pilot.app)
         assert shown.index("By hand first") < shown.index("Next          bash run.sh")

@@ -39,7 +39,7 @@ async def test_the_way_looks_as_it_should(size: tuple[int, int]) -> None:
         same_as_golden(f"plan-toggled-{name}", screen_text(pilot.app))
         await press(pilot, "space", "enter")
         same_as_golden(f"diff-{name}", screen_text(pilot.app))
-        await press(pilot, "enter")
+        await press(pilot, "s")
         same_as_golden(f"save-{name}", screen_text(pilot.app))
 
 

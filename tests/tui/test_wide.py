@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from tests.replacing import replace
+
 from .made_state import host_crash
 from .screen_text import opened, press, screen_text
 
@@ -39,3 +41,18 @@ async def test_memory_stands_beside_the_verdict_and_its_arithmetic_beside_memory
         assert "The arithmetic of the actor update" in screen_text(pilot.app)
         await press(pilot, "up")
         assert "The arithmetic of generating rollouts" in screen_text(pilot.app)
+
+
+async def test_what_sums_and_log_say_against_each_other_stands_with_the_sums_and_not_on_the_first_screen() -> None:
+    state, doubt = host_crash(), "29 GiB of the 84 GiB are explained by nothing."
+    state = replace(
+        state,
+        ledger=replace(state.ledger, doubts=(doubt,)),
+        diagnosis=replace(state.diagnosis, remarks=(doubt, *state.diagnosis.remarks)),
+    )
+    async with opened(state, size=(120, 40)) as pilot:
+        shown = " ".join(screen_text(pilot.app).split())
+        assert "29 GiB of" not in shown
+        assert "it held 0.9 GB and is the victim" in shown.replace(" │", "")
+        await press(pilot, "m")
+        assert "29 GiB of the 84 GiB" in screen_text(pilot.app)

@@ -45,11 +45,17 @@ def write_script(folder: Path, save_freq: int = 2, steps: int = 6) -> Path:
     return script
 
 
+def search_path() -> list[str]:
+    """Where Python finds the program and the made-up trainer."""
+    return [str(ROOT), str(Path(__file__).parent / "made_verl")]
+
+
 def start(folder: Path, *options: str, dies_at: int = 5, **environment: str) -> subprocess.Popen[str]:
     """`watch --retry` over the script of that folder."""
     made = {
         **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(ROOT), str(Path(__file__).parent / "made_verl")]),
+        "PYTHONPATH": os.pathsep.join(search_path()),
+        "XDG_CONFIG_HOME": str(folder / "config"),
         "MADE_DIES_AT": str(dies_at),
         "MADE_STEPS": str(folder / "steps.txt"),
         **environment,

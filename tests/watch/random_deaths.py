@@ -9,18 +9,22 @@ from __future__ import annotations
 import os
 import random
 import signal
+import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from tests.watch.made_run import start, steps_in, write_script
+from tests.watch.made_run import search_path, start, steps_in, write_script
 
-KINDS = ("nothing", "watcher", "trainer", "both", "script", "checkpoint", "taken", "every")
-"""What is killed or spoiled; "taken": the new script's name; "every": it dies of memory whatever is changed."""
+KINDS = ("nothing", "watcher", "trainer", "both", "script", "checkpoint", "taken", "every", "cards", "disk")
+"""What is killed or spoiled; "taken": the new script's name; "every": it dies of memory whatever is changed; "cards": a
+stranger's process holds them all the while; "disk": it is full from a moment on."""
+_DISK = "size=4m"
+NVML = Path(__file__).parent / "made_nvml"
 _MOST_STEPS = 30
 _PATIENCE = 60.0
 
@@ -31,11 +35,14 @@ def one_death(kind: str, delay: float, folder: Path) -> list[str]:
     original = script.read_bytes()
     if kind == "taken":
         (folder / "run.fits-1.sh").write_text("somebody's own\n")
-    process = start(folder, MADE_SECONDS="0.05", MADE_DEATHS="always" if kind == "every" else "")
+    strange = {"PYTHONPATH": os.pathsep.join([str(NVML), *search_path()])} if kind == "cards" else {}
+    process = start(folder, MADE_SECONDS="0.05", MADE_DEATHS="always" if kind == "every" else "", **strange)
     time.sleep(delay)
     if kind == "script":
         original += b"# changed meanwhile\n"
         script.write_bytes(original)
+    elif kind == "disk":
+        fill(folder / "filler")
     elif kind == "checkpoint":
         with suppress(OSError):
             (folder / "ckpt" / "latest_checkpointed_iteration.txt").write_text("")
@@ -45,6 +52,26 @@ def one_death(kind: str, delay: float, folder: Path) -> list[str]:
     _, said = process.communicate(timeout=_PATIENCE)
     _wait_for_trainer(folder)
     return list(_broken(kind, process.returncode, said, folder, original))
+
+
+def fill(file: Path) -> None:
+    """Write until the disk is full."""
+    with suppress(OSError), file.open("wb", buffering=0) as out:
+        while True:
+            out.write(bytes(4096))
+
+
+@contextmanager
+def place_for(kind: str) -> Iterator[Path]:
+    """A folder of its own; for a full disk a small file system. Raises CalledProcessError where none can be mounted."""
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
+        if kind == "disk":
+            subprocess.run(["mount", "-t", "tmpfs", "-o", _DISK, "none", name], check=True, capture_output=True)
+        try:
+            yield Path(name)
+        finally:
+            if kind == "disk":
+                subprocess.run(["umount", "--lazy", name], check=False)
 
 
 def _victims(kind: str, watcher: int, folder: Path) -> list[int]:
@@ -91,11 +118,11 @@ def main(arguments: Sequence[str]) -> int:
     chance, ran, wrong = random.Random(seed), Counter[str](), Counter[str]()
     for number in range(count):
         kind, delay = KINDS[number % len(KINDS)], chance.uniform(0.2, 2.5)
-        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-            for sentence in one_death(kind, delay, Path(folder)):
+        with suppress(subprocess.CalledProcessError), place_for(kind) as folder:
+            for sentence in one_death(kind, delay, folder):
                 wrong[f"{kind}: {sentence}"] += 1
-        ran[kind] += 1
-    print(f"{count} runs (seed {seed}): " + ", ".join(f"{kind} {ran[kind]}" for kind in KINDS))
+            ran[kind] += 1
+    print(f"{ran.total()} runs (seed {seed}): " + ", ".join(f"{kind} {ran[kind]}" for kind in KINDS))
     print("\n".join(f"{times} x {what}" for what, times in wrong.items()) or "everything held")
     return bool(wrong)
 

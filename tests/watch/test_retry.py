@@ -19,7 +19,9 @@ pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="pr
 
 
 def test_it_comes_back_from_its_checkpoint_with_a_script_that_fits(tmp_path: Path) -> None:
-    original = write_script(tmp_path).read_bytes()
+    script, token = write_script(tmp_path), "hf_" + "aB3dE5fG7hJ9kL1mN2pQ4rS6tU8vW0xYz"
+    script.write_text(f"export HF_TOKEN={token}\n{script.read_text()}")
+    original = script.read_bytes()
     code, said = finish(tmp_path, "--notify", f"tee -a {tmp_path}/events.txt")
     assert code == 0, said
     assert "saves every 2 steps to" in said
@@ -27,6 +29,10 @@ def test_it_comes_back_from_its_checkpoint_with_a_script_that_fits(tmp_path: Pat
     assert steps_in(tmp_path) == [1, 2, 3, 4, 5, 5, 6]
     assert (tmp_path / "run.sh").read_bytes() == original
     assert (tmp_path / "run.fits-1.md").is_file()
+    told = [path for path in tmp_path.rglob("*") if path.is_file() and path.suffix != ".sh"]
+    assert not [path for path in told if token.encode() in path.read_bytes()]
+    assert token in (tmp_path / "run.fits-1.sh").read_text()
+    assert token not in said
     attempt = json.loads((tmp_path / "record-2" / "attempt.json").read_text())
     assert attempt["from_step"] == 4
     assert attempt["before"] == str(tmp_path / "record")
@@ -34,8 +40,12 @@ def test_it_comes_back_from_its_checkpoint_with_a_script_that_fits(tmp_path: Pat
     first, second = list_records(tmp_path)
     assert (first.verdict, first.phase, first.after) == ("oom", "actor_update", "")
     assert (second.ended, second.after, second.from_step) == ("ended well", "record", 4)
-    events = [json.loads(line)["event"] for line in (tmp_path / "events.txt").read_text().splitlines()]
-    assert sorted(events) == sorted(["start", "death", "diagnosis", "resumed", "retry", "end"])
+    events = [json.loads(line) for line in (tmp_path / "events.txt").read_text().splitlines()]
+    named = {event["event"] for event in events}
+    assert named == {"start", "phase_peak", "death", "diagnosis", "resumed", "retry", "end"}
+    assert {event["attempt"] for event in events if event["event"] != "resumed"} == {1, 2}
+    peaks = next(event for event in events if event["event"] == "phase_peak")["peaks"]
+    assert all(peak["bytes"] <= peak["capacity"] for peak in peaks)
 
 
 def test_it_does_not_go_on_for_ever(tmp_path: Path) -> None:

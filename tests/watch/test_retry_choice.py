@@ -124,4 +124,5 @@ def test_a_fault_of_ours_costs_the_retry_and_not_the_commands_end(
     said: list[str] = []
     ended = retry.run_with_retries(WatchRequest(("false",)), RetryRules(), Notifier(None), said.append)
     assert ended.status == 256
+    assert No.FAULT.value in said
     assert "ZeroDivisionError: ours" in said

@@ -99,6 +99,7 @@ def _is_fact(name: str, shelf: Shelf) -> bool:
     if name in FACTS:
         return True
     for prefix, known in (
+        ("answer.", shelf.ids("question")),
         ("knob.", shelf.ids("knob")),
         ("line.", shelf.ids("signature")),
         ("advisory.cause.", shelf.ids("cause")),

@@ -33,10 +33,11 @@ from advisor.knowledge.schema.crash import (
     Signatures,
     VersionMark,
 )
-from advisor.knowledge.schema.facts import DataSetFact, GpuFact, KnobFact, ModelFact, NewestRead, RecipeFact
+from advisor.knowledge.schema.facts import DataSetFact, GpuFact, KnobFact, ModelFact, NewestRead, RecipeFact, Start
 from advisor.knowledge.schema.framework import (
     AlgorithmFact,
     Constraint,
+    DefaultWhen,
     EnvironmentFact,
     Era,
     Framework,
@@ -49,15 +50,17 @@ from advisor.knowledge.schema.framework import (
     ShownByFrame,
     StatedMechanics,
     TopologyFact,
+    WorstFirst,
 )
 
 __all__ = [
     "OWN_MARK", "Advisory", "AlgorithmFact", "Answer", "Case", "Cause", "Constraint", "CountName", "DataSetFact",
-    "EngineFigure", "EnvironmentFact", "Era", "FrameRule", "FrameTier", "Framework", "FrameworkMark", "GpuFact",
-    "Grade", "Idle", "KnobFact", "Knowledge", "KnownAs", "LogCount", "Mechanics", "MechanicsWhen", "ModelFact",
-    "NewValue", "NewestRead", "Partners", "Progress", "Provision", "Question", "RecipeFact", "Recognition",
-    "Remedy", "RemedyEvidence", "RemedyWords", "Scalar", "SettingFact", "Sharding", "ShownByFrame", "Signature",
-    "Signatures", "StatedMechanics", "Strict", "TopologyFact", "Tree", "VersionMark",
+    "DefaultWhen", "EngineFigure", "EnvironmentFact", "Era", "FrameRule", "FrameTier", "Framework", "FrameworkMark",
+    "GpuFact", "Grade", "Idle", "KnobFact", "Knowledge", "KnownAs", "LogCount", "Mechanics", "MechanicsWhen",
+    "ModelFact", "NewValue", "NewestRead", "Partners", "Progress", "Provision", "Question", "RecipeFact",
+    "Recognition", "Remedy", "RemedyEvidence", "RemedyWords", "Scalar", "SettingFact", "Sharding", "ShownByFrame",
+    "Signature", "Signatures", "Start", "StatedMechanics", "Strict", "TopologyFact", "Tree", "VersionMark",
+    "WorstFirst",
 ]  # fmt: skip
 
 
@@ -76,6 +79,7 @@ class Knowledge(Strict, frozen=True):
     knobs: tuple[KnobFact, ...]
     recipes: tuple[RecipeFact, ...] = ()
     data_sets: tuple[DataSetFact, ...] = ()
+    starts: tuple[Start, ...] = ()
     refused: tuple[str, ...] = ()
     """Files of a user's own knowledge that were left out, one sentence each: file, line and reason."""
     own_cases: tuple[str, ...] = ()

@@ -64,6 +64,8 @@ class Cause(Strict, frozen=True):
     memory: Memory
     proved_by: tuple[Expression, ...] = ()
     ruled_out_by: tuple[Expression, ...] = ()
+    is_verdict: bool = False
+    """Its title says what ran out: not the memory that the message names."""
     counted: bool = True
     """False: it is none of what the ledger sums up, so a change that only lowers the sum is not aimed at it."""
     remedies: tuple[str, ...] = ()
@@ -201,6 +203,10 @@ class Remedy(Strict, frozen=True, kw_only=True):
     """It only moves the moment of the end: shown, never selected for the user."""
     by_hand: bool = False
     """Told without a key where this launch has none for it: another method, not another value."""
+    tells_resume: bool = False
+    """The dialect's keys that save and start again are told with it."""
+    by_trial: bool = False
+    """It is a trial run: told with the settings that the framework has for one (`worst_first`)."""
     of_given: RemedyWords | None = None
     """Other words for a run on given answers; what is left out stays."""
     evidence: tuple[RemedyEvidence, ...] = ()

@@ -82,6 +82,8 @@ class Progress(Strict, frozen=True):
     pattern: str
     phase: Phase
     frameworks: tuple[str, ...] = ()
+    ended: Phase = "unknown"
+    """The phase of which the line is the end."""
     after: bool = False
     """The line is the end of something, and `phase` what comes next."""
 
@@ -107,7 +109,8 @@ class EngineFigure(Strict, frozen=True):
     """As of VersionMark."""
 
 
-CountName = Literal["parameters", "trainable", "gpus"]
+CountName = Literal["parameters", "trainable", "gpus", "ranks", "cards"]
+"""`ranks` and `cards` (of a node) are at least so many: the highest index that a log names, plus one."""
 """Parameters of the whole model · those that are trained · cards (ranks) of the run."""
 
 
@@ -116,9 +119,11 @@ class LogCount(Strict, frozen=True):
 
     count: CountName
     pattern: str
-    """Its one group is the number, with or without commas."""
+    """Its group is the number, with or without commas; of several groups the one that matches."""
     unit: int = 1
     """What the number counts: 1000000 of "7635.8M"."""
+    index: bool = False
+    """The number is one of several indices from 0: the highest of all lines counts."""
     within: tuple[str, ...] = ()
     """As of VersionMark."""
 

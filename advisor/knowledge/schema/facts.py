@@ -1,4 +1,4 @@
-"""Types models.yaml, gpus.yaml, knobs.yaml, recipes.yaml and data_sets.yaml."""
+"""Types models.yaml, gpus.yaml, knobs.yaml, recipes.yaml, data_sets.yaml and starts.yaml."""
 
 from __future__ import annotations
 
@@ -64,6 +64,11 @@ class ModelFact(Strict, frozen=True):
     """Layers whose MLP is twice `intermediate` wide (Gemma 4 E2B: those that share keys and values)."""
     engine_heads_dropped: int = 0
     """Matrices of vocabulary x hidden that vLLM makes for a tied head and drops: they stay in its pool."""
+    served_bits: int = 0
+    """Bits of a weight as an engine serves the published checkpoint, which trainers turn into bf16 (FP8, MXFP4); 0: it
+    is published in 16 bits."""
+    stored_bits: int = 0
+    """Bits of a weight of a checkpoint that stays packed under adapters, too (AWQ, GPTQ, bitsandbytes)."""
     gated_attention: bool = False
     """The query projection makes a gate for the output, too (Qwen3-Next, Qwen3.5)."""
     linear_layers: int = 0
@@ -84,6 +89,8 @@ class GpuFact(Strict, frozen=True):
     total_bytes: int
     context_bytes: int | None = None
     vendor: Literal["nvidia", "amd", "ascend"] = "nvidia"
+    unified: bool = False
+    """Its memory is the host's."""
     source: str = ""
 
 
@@ -168,3 +175,20 @@ class RecipeFact(Strict, frozen=True):
     loss: Literal["log_probs", "tokens", "distributions"] = "log_probs"
     """tokens: a plain loss, so that evaluation takes it, too; distributions: of two models, over the vocabulary."""
     source: str = ""
+
+
+class Start(Strict, frozen=True, kw_only=True):
+    """A starting script that a framework documents, for a run of which there is no script yet."""
+
+    id: str
+    framework: str
+    method: str
+    """A recipe's word."""
+    version: str
+    """Of the framework: whose script it is."""
+    files: dict[str, str]
+    """File name → text; the first is the launch. {model}, {nodes}, {gpus}, {all}, {half}, {tensor}, {engines} stand for
+    what is asked for."""
+    tensor: int = 1
+    """GPUs of one rollout engine, as the script has it; a node with fewer gives all of its own."""
+    source: str

@@ -182,6 +182,8 @@ class Peculiarities(Strict, frozen=True, kw_only=True):
     """Times both where a run of a `deepspeed` trainer goes without it: accelerate then hands out the logits in fp32."""
     engine_pool: bool = True
     """It sleeps in an allocator's pool of its own (vLLM from 0.7, SGLang), which refuses expandable segments."""
+    expandable_segments: bool = False
+    """Torch's segments are expandable while the trainer works, whatever the environment says: it switches them on."""
     sleep_residue_bytes: int = 2_000_000_000
     """Left on the card by a sleeping engine (context, graphs)."""
     sync_wakes: Literal["all", "weights"] = "all"
@@ -191,6 +193,11 @@ class Peculiarities(Strict, frozen=True, kw_only=True):
     weights_sleep: bool = False
     """The trainer's weights always leave the card between its own phases, too, and are not there when the engine starts
     (ROLL); elsewhere `actor.param_offload` says."""
+    pauses_whole: bool = False
+    """All that the trainer allocated leaves the card between its phases and is back, as one, for each of them
+    (torch_memory_saver); the weight sync reads a copy in host RAM."""
+    host_weight_copies: int = 0
+    """Copies of a rank's weights that it keeps in host RAM all the time, beside what rests there."""
     masters_stay: bool = False
     """Of the optimizer's state only the moments leave; DeepSpeed's fp32 masters stay on the card."""
     context_bytes: int = 600_000_000
@@ -225,6 +232,11 @@ class Peculiarities(Strict, frozen=True, kw_only=True):
     """The same of a sleeping engine."""
     lays_end_to_end: bool = False
     """Rows of a pass are laid end to end without padding unless a setting says otherwise."""
+    scores_answers: bool = True
+    """The trainer scores the engine's answers once more before it updates; elsewhere their log-probabilities come with
+    them, unless `logprob.scored` says otherwise."""
+    moments_for_step: bool = False
+    """Offloaded moments are back on the card for the optimizer's step alone, not for the whole update."""
     scores_entropy: bool = False
     """Old log-probabilities of full training come with the entropy, whatever the loss asks for (verl)."""
     frozen_tower_keeps: bool = False
@@ -402,6 +414,18 @@ class ShownByFrame(Strict, frozen=True):
     source: str = ""
 
 
+class WorstFirst(Strict, frozen=True):
+    """How a trial of few steps meets the longest rows first, instead of hours later."""
+
+    set: dict[str, Scalar]
+    """Native keys and their values for the trial."""
+    says: str
+    """What makes it the worst batch, and what of the data is to be put in order."""
+    when: Expression | None = None
+    eras: tuple[str, ...] = ()
+    source: str = ""
+
+
 class Framework(Strict, frozen=True):
     """One dialect: frameworks/*.yaml"""
 
@@ -434,6 +458,8 @@ class Framework(Strict, frozen=True):
     shown_by_frames: tuple[ShownByFrame, ...] = ()
     progress: tuple[Progress, ...] = ()
     resume: tuple[Resume, ...] = ()
+    worst_first: tuple[WorstFirst, ...] = ()
+    """The first that holds counts."""
     notes: tuple[str, ...] = ()
     always_set: tuple[tuple[str, ...], ...] = ()
     """Settings that every launch states, one of each group: it does not start without. A launch that lacks one was

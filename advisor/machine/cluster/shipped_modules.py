@@ -14,7 +14,11 @@ from advisor.language import ENGLISH, read_catalogue, spoken
 
 _GROUND = ("hostile", "language", "redact", "units", "words")
 _READING = (
+    "amd",
+    "ascend",
+    "cards",
     "cgroup",
+    "drivers",
     "host",
     "inventory",
     "inventory_json",
@@ -24,6 +28,7 @@ _READING = (
     "timeouts",
     "processes",
     "ray_session",
+    "tool",
 )
 MODULES = (
     "advisor",

@@ -46,6 +46,10 @@ def main() -> None:
         except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a parser raises is its refusal
             printed_last = "".join(printed.getvalue().strip().splitlines()[-1:])
             said = printed_last if isinstance(error, SystemExit) else str(error)
+            if os.environ.get("SHOW"):
+                import traceback
+
+                traceback.print_exc()
             answer = {"accepted": False, "error": f"{type(error).__name__}: {said}"[:600], "values": {}}
         os.environ.clear()
         os.environ.update(kept)

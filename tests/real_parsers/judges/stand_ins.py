@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import importlib.abc
 import importlib.machinery
 import importlib.util
 import sys
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -86,6 +89,33 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         """Nothing runs."""
 
 
+def bare_packages(tree: Path, names: Sequence[str]) -> None:
+    """Let packages of the framework be found without running their `__init__`, which loads the whole of it."""
+    for name in names:
+        package = ModuleType(name)
+        package.__path__ = [str(tree.joinpath(*name.split(".")))]
+        sys.modules[name] = package
+
+
 def stand_in_for(names: Sequence[str]) -> None:
     """Let every import of `names` and of what lies in them give stand-ins, installed or not."""
     sys.meta_path.insert(0, _Finder(names))
+
+
+_REAL = ("omegaconf", "hydra", "hydra.core.global_hydra", "pydantic", "dacite", "sympy", "numpy", "torch")
+
+
+class _LastFinder(_Finder):
+    """Asked where no other finder knows a module: everything but the framework's own is stood in for."""
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
+        own = name.partition(".")[0] in self.names
+        return None if own else importlib.util.spec_from_loader(name, self, is_package=True)
+
+
+def stand_in_for_missing(own: Sequence[str]) -> None:
+    """Let imports of what is not installed give stand-ins, but not those of the framework's `own` packages."""
+    for real in _REAL:  # they look for optional packages while they are imported
+        with contextlib.suppress(ImportError):
+            importlib.import_module(real)
+    sys.meta_path.append(_LastFinder(own))

@@ -1,0 +1,150 @@
+"""Writes the way back to versions with which the run fitted: the versions, and the defaults that changed since."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace as with_fields
+
+from msgspec.structs import replace
+
+from advisor.knowledge.schema import SettingFact
+from advisor.language import listed, say, sentences
+from advisor.memory.ledger import difference
+from advisor.plan.patch import pip_install
+from advisor.plan.plan import Change, PlanStep
+from advisor.plan.propose import present
+from advisor.plan.situation import Situation
+from advisor.plan.steps import change_of
+from advisor.run.bound import Tables
+from advisor.run.build import BuiltRun, build_run
+from advisor.run.dialect import era_of
+from advisor.run.natives import EnvironmentPrefix, Native, default_of, fact_in, native
+from advisor.run.run import KnobValue
+from advisor.run.values import parse_value, spell
+from advisor.units import show_bytes
+from advisor.words import when
+
+MOST_DEFAULTS = 4
+"""Defaults that changed, each a step of its own: the largest savings first."""
+
+
+def back_steps(situation: Situation) -> list[PlanStep]:
+    """What takes the run back to where it fitted: defaults that changed since and hold memory, then each version.
+
+    A default is switched on where the count sees it hold memory in the phase that died; a version is the user's to
+    change.
+    """
+    if not situation.ran_with:
+        return []
+    then = _then(situation)
+    changed = sorted(_changed_defaults(situation, then), key=lambda one: -one.saves.get(situation.fullest, 0))
+    versions = [_version(name, old, situation, then) for name, old in situation.ran_with.items()]
+    leading = [one for one in changed if one.selected][:MOST_DEFAULTS]
+    rest = [one for one in changed if not one.selected]
+    return [*leading, *versions, *rest[: MOST_DEFAULTS - len(leading)]]
+
+
+def _then(situation: Situation) -> BuiltRun:
+    """The same launch with the versions of then."""
+    inputs = situation.predictor.inputs
+    known, libraries = inputs.recognised, {**inputs.machine.libraries, **situation.ran_with}
+    if known.framework is not None and known.framework.package in situation.ran_with:
+        version = situation.ran_with[known.framework.package]
+        keys = {native(setting.key) for setting in inputs.launch.settings} if inputs.launch is not None else set()
+        known = replace(known, era=era_of(known.framework, version, keys), version=version)
+    machine = with_fields(inputs.machine, libraries=libraries)
+    return build_run(replace(inputs, recognised=known, machine=machine, tables=Tables()))
+
+
+def _default(known: Native | None, fact: SettingFact, era: str) -> KnobValue | None:
+    """What a setting that nobody states comes to: as it was bound, else by the dialect; None where it is stated."""
+    if known is not None and (known.given or known.value is not None):
+        return None if known.given else known.value
+    default = default_of(fact, era)
+    return None if default is None else parse_value(str(default), fact.type)
+
+
+def _changed_defaults(situation: Situation, then: BuiltRun) -> Iterator[PlanStep]:
+    """A step for each setting that the launch leaves out and that was otherwise then, as the dialect tells of it."""
+    now, natives = situation.now, situation.now.built.natives
+    settings = natives.framework.settings if natives.framework is not None else {}
+    for key, fact in settings.items():
+        here, there = fact_in(fact, natives.era), fact_in(fact, then.natives.era)
+        stands = natives.values.get(key)
+        if key.startswith(EnvironmentPrefix) or here is None or there is None or stands is None:
+            continue
+        new = _default(stands, here, natives.era)
+        old = _default(then.natives.values.get(key), there, then.natives.era)
+        if new is None or old is None or old == new or not (here.knob or here.moves) or not natives.reads(here):
+            continue
+        text = spell(old, here, None)
+        saves = difference(now.ledger, situation.predictor.predict({key: text}).ledger, situation.place)
+        counted = bool(now.ledger.sums(situation.place))
+        if any(size < 0 for size in saves.values()) or (counted and not any(saves.values())):
+            continue  # what the new default made smaller, or did not touch, is no cause
+        told = {"key": key, "old": text, "new": spell(new, here, None), "then": then.natives.era, "now": natives.era}
+        yield PlanStep(
+            id=f"as-before-{key.replace('.', '-').replace('_', '-')}",
+            rank=0,
+            title=say("Set {key} to what it was by default", key=key),
+            kind="setting",
+            tier="free",
+            changes=(change_of(present(stands, now.run), text, situation),),
+            results=here.results,
+            basis=now.ledger.basis,
+            saves={phase: size for phase, size in saves.items() if size},
+            place=situation.place,
+            why=say("The launch leaves {key} out: its default was {old} in {then} and is {new} in {now}.", **told),
+            costs=say("what the new default was chosen for"),
+            sources=(here.source,) if here.source else (),
+            selected=saves.get(situation.fullest, 0) > 0,
+            group=f"as-before-{key}",
+            decides=situation.fullest,
+        )
+
+
+def _version(library: str, old: str, situation: Situation, then: BuiltRun) -> PlanStep:
+    """The version with which it fitted, and what the count says of the run then and now."""
+    fact = situation.facts.get(f"library.{library}")
+    now, wanted = (None if fact is None else str(fact.value)), f"=={old}"
+    before, after = situation.now.ledger, situation.predictor.ledger_of(then.run, then)
+    phase, saved = situation.fullest, difference(before, after, situation.place)
+    saves = {one: size for one, size in saved.items() if size} if saved.get(phase, 0) > 0 else {}
+    sizes = [found.expected for one in (after, before) if (found := one.phase(situation.place, phase)) is not None]
+    counted = (
+        say(
+            "By count it took {then} then {when}, and takes {now} now.",
+            then=show_bytes(sizes[0]),
+            now=show_bytes(sizes[1]),
+            when=when(phase),
+        )
+        if len(sizes) == 2 and saves
+        else ""
+    )
+    bad = [one.title for one in situation.advisories if one.library == library]
+    return PlanStep(
+        id=f"back-to-{library}-{old}",
+        rank=0,
+        title=say("Go back to {library} {version}, with which it fitted", library=library, version=old),
+        kind="version",
+        tier="version",
+        changes=(Change(library, now, wanted),),
+        results="unchanged",
+        basis="documented",
+        saves=saves,
+        place=situation.place,
+        why=sentences(
+            [
+                say("To change it: {command}", command=f"`{pip_install(library, wanted)}`"),
+                counted,
+                say("Known of it: {what}.", what=listed(bad)) if bad else "",
+                say("Beside it in an environment of its own: what else that install moves is no longer the same run."),
+            ]
+        ),
+        costs=say("what came with the newer version"),
+        caveats=()
+        if now is not None
+        else (say("which version runs now is not known: `pip show {library}`", library=library),),
+        group=f"version-{library}",
+        decides=phase,
+    )

@@ -1,0 +1,50 @@
+"""Asks once whether a fix that was written in this folder helped; a yes becomes a case of the user's own."""
+
+from __future__ import annotations
+
+import time
+from typing import ClassVar
+
+from textual.binding import Binding, BindingType
+
+from advisor.hostile import clean_line
+from advisor.language import mark, say
+from advisor.saved_fix import SavedFix, answer_fix
+from advisor.tui.screen import BaseScreen, Overlay
+from advisor.tui.ui_text import BLANK, Row, paragraph
+
+
+class HelpedView(Overlay):
+    """One question with two keys; Esc leaves it open and it is not asked again."""
+
+    TITLE_WORDS = mark("Did it help?")
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("y", "helped(True)", "it helped", tooltip="it got past where it had died: kept as a case of yours"),
+        Binding("n", "helped(False)", "it did not", tooltip="nothing is kept"),
+        Binding("escape", "helped(None)", "not known", tooltip="not known; it is not asked again"),
+    ]
+    fix: SavedFix
+
+    @classmethod
+    def about(cls, fix: SavedFix, screen: BaseScreen) -> HelpedView:
+        """The question about this fix, over a screen."""
+        made = cls.over(screen)
+        made.fix = fix
+        return made
+
+    def main_rows(self, width: int) -> list[Row]:
+        """What was written, when, with which changes."""
+        fix = self.fix
+        when = time.strftime("%Y-%m-%d", time.localtime(fix.when))
+        told = say("On {day} {script} was written here, with:", day=when, script=clean_line(fix.script))
+        asked = say("Did the run get past the place where it had died?")
+        kept = say("If it did, the plan says so the next time something dies like this. Nothing is sent anywhere.")
+        changes = (row for change in fix.changes for row in paragraph(clean_line(change), width, 2, "strong"))
+        return [*paragraph(told, width), BLANK, *changes, BLANK, *paragraph(asked, width), *paragraph(kept, width)]
+
+    def action_helped(self, helped: bool | None) -> None:
+        """Take the answer and return."""
+        file = answer_fix(self.fix, helped)
+        if file is not None:
+            self.ui.note = say("kept as a case of yours: {file}", file=clean_line(str(file)))
+        self.dismiss()

@@ -1,0 +1,70 @@
+"""Signals and fatal errors of native code are the failure, by whichever of their names, and are no shortage."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from advisor.session import SessionRequest, State, open_session
+
+from .known import judge
+
+STACK = (
+    "(RolloutWorker pid=71) Fatal Python error: {error}\n(RolloutWorker pid=71) \n"
+    "(RolloutWorker pid=71) Thread 0x00007f1 (most recent call first):\n"
+    '(RolloutWorker pid=71)   File "/usr/lib/python3.10/threading.py", line 320 in wait\n'
+    "(RolloutWorker pid=71) \n(RolloutWorker pid=71) Current thread 0x00007f2 (most recent call first):\n"
+    '(RolloutWorker pid=71)   File "/opt/env/{file}", line 77 in {function}\n'
+    '(RolloutWorker pid=71)   File "/opt/env/torch/nn/modules/module.py", line 1739 in _wrapped_call_impl\n'
+)
+
+
+def opened(folder: Path, log: str) -> State:
+    (folder / "train.log").write_text(log)
+    return open_session(SessionRequest(logs=(folder / "train.log",)))
+
+
+@pytest.mark.parametrize(
+    ("line", "signature"),
+    [
+        ("run.sh: line 12: 4711 Floating point exception (core dumped) python train.py", "native-crash"),
+        ("[node1:279  :0:279] Caught signal 8 (Floating point exception: integer divide by zero)", "native-crash"),
+        ("subprocess.CalledProcessError: Command '['python']' died with <Signals.SIGFPE: 8>.", "native-crash"),
+        ("  exitcode  : -8 (pid: 4711)", "native-crash"),
+        ("Fatal Python error: Illegal instruction", "illegal-instruction"),
+        (
+            "[8.1] traps: python[27] trap invalid opcode ip:56 sp:7f error:0 in cpu_adam.so[56+1c]",
+            "illegal-instruction",
+        ),
+        ("[node1:279  :0:279] Caught signal 4 (Illegal instruction: illegal operand)", "illegal-instruction"),
+        ("Fatal Python error: none_dealloc: deallocating None", "python-fatal"),
+        ("[node1:279  :0:279] Caught signal 11 (Segmentation fault: address not mapped)", "segfault"),
+    ],
+)
+def test_a_signal_of_native_code_is_no_shortage_and_has_steps(tmp_path: Path, line: str, signature: str) -> None:
+    state = opened(tmp_path, f"step 3 done\n{line}\n")
+    assert (state.crash.verdict, state.crash.memory) == ("not_oom", "none")
+    assert state.crash.signature.removesuffix("-said") == signature
+    assert "name-native-frame" in [step.id for step in state.plan.steps]
+
+
+def test_an_abort_alone_says_that_something_failed_and_not_what() -> None:
+    crash = judge("Fatal Python error: Aborted\n")
+    assert (crash.verdict, crash.signature) == ("unclear", "native-abort-said")
+
+
+@pytest.mark.parametrize(
+    ("file", "function", "first"),
+    [
+        ("sglang/srt/layers/linear.py", "apply", "newer-cublas"),
+        ("vllm/model_executor/layers/vocab_parallel_embedding.py", "apply", "newer-cublas"),
+        ("mylib/tokenizer.py", "encode", "matching-builds"),
+    ],
+)
+def test_the_thread_that_failed_tells_whether_a_matrix_product_did(
+    tmp_path: Path, file: str, function: str, first: str
+) -> None:
+    state = opened(tmp_path, STACK.format(error="Floating point exception", file=file, function=function))
+    assert [frame.function for frame in state.crash.frames] == ["_wrapped_call_impl", function]
+    assert state.plan.steps[0].id == first
