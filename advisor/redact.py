@@ -48,7 +48,7 @@ _DECLARES = re.compile(
 """Ends in a name whose value follows after a blank."""
 _SHAPES = re.compile(
     r"""(?x) (?<![A-Za-z0-9]) (?:
-      hf_(?![a-z]+\b)[A-Za-z0-9]{12,} | api_org_[A-Za-z0-9]{16,}                            # Hugging Face
+      hf_(?![a-z]{1,19}\b)[A-Za-z0-9]{12,} | api_org_[A-Za-z0-9]{16,}                            # Hugging Face
     | wandb_v\d_[\w-]{16,} | r8_[A-Za-z0-9]{16,} | nvapi-[\w-]{16,}             # Weights & Biases, Replicate, NVIDIA
     | sk-[\w-]{12,} | gsk_[A-Za-z0-9]{16,} | AIza[\w-]{30,} | ya29\.[\w-]{16,}  # OpenAI and alike, Groq, Google
     | xai-[A-Za-z0-9]{20,} | pplx-[A-Za-z0-9]{20,} | tvly-[\w-]{20,} | jina_[A-Za-z0-9]{20,} | fw_[A-Za-z0-9]{20,}
