@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from advisor.language import say
 from advisor.script.python_value import Evaluated, Evaluator
 
-_Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+_FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 _Names = dict[str, Evaluated]
 
 
@@ -40,7 +40,7 @@ class NameValues:
     def is_certain(self, node: ast.AST) -> bool:
         """Whether a statement is run once whenever its function is, or the file."""
         inner = [each for each in self._around(node) if isinstance(each, ast.stmt)]
-        while inner and not isinstance(inner[-1], _Function):
+        while inner and not isinstance(inner[-1], _FunctionNode):
             if not _is_straight(inner.pop()):
                 return False
         return True
@@ -48,7 +48,7 @@ class NameValues:
     def at(self, node: ast.AST) -> _Names:
         """What each variable is worth at a node; what is worth at the file's end for the file itself."""
         around = self._around(node)
-        functions = [each for each in around if isinstance(each, _Function)]
+        functions = [each for each in around if isinstance(each, _FunctionNode)]
         names = dict(self.options)
         self._follow(self.tree.body, None if functions or node is self.tree else node, names, _counted(self.tree.body))
         for name in self._global:
@@ -129,7 +129,7 @@ def _blocks(statement: ast.stmt) -> Iterator[list[ast.stmt]]:
         yield handler.body
 
 
-def _parameters(function: _Function) -> Iterator[str]:
+def _parameters(function: _FunctionNode) -> Iterator[str]:
     for node in ast.walk(function.args):
         if isinstance(node, ast.arg):
             yield node.arg
@@ -142,7 +142,7 @@ def _stored(body: Sequence[ast.AST]) -> Iterator[str]:
             yield node.id
         elif isinstance(node, ast.alias):
             yield (node.asname or node.name).partition(".")[0]
-        if not isinstance(node, (*_Function.__args__, ast.ClassDef)):
+        if not isinstance(node, (*_FunctionNode.__args__, ast.ClassDef)):
             yield from _stored(list(ast.iter_child_nodes(node)))
 
 
