@@ -50,7 +50,7 @@ def write_bug_report(error: Exception, words: Sequence[str]) -> str:
 def _report(error: Exception, words: Sequence[str]) -> str:
     import traceback
 
-    told = "".join(traceback.format_exception(error))
+    told = redact("".join(traceback.format_exception(error)))  # before what names a secret is cut off
     facts = "\n".join(f"{name}: {value}" for name, value in _facts(words))
     return without_home(redact(clean(f"{facts}\n\n{told[-LIMIT:]}", limit=2 * LIMIT)))
 

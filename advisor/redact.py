@@ -17,6 +17,8 @@ _BARE_KEY = re.compile(r"(?<![\w/])[0-9a-f]{40}(?![\w/])")
 """Of Weights & Biases: nothing tells it from a commit but that it stands alone."""
 _NAME = 64
 """Characters before a word like "token" that may belong to the same name."""
+_TAGGED = re.compile(r">([^<>\s]{3,200})</")
+"""The value of an XML element."""
 _OWN_NAME = re.compile(r"[\w.+-]{0,64}\Z")
 _QUOTE = r"""\\{0,4}["']"""
 _PLAIN = r"""[^\s"'`,;&|<>(){}\[\]\\]"""
@@ -24,7 +26,7 @@ _VALUE = rf"""
     (?: (?:[bfru]{{1,2}} | \$)?
         (?P<quote> {_QUOTE}) (?P<quoted> (?: (?!(?P=quote)) (?:\\. | [^\n]) ){{1,2000}} ) (?P=quote)
       | (?P<list> \[ [ \t]{{0,8}} [^]\n]{{1,2000}} )
-      | (?:{_QUOTE})? (?P<bare> (?!=) {_PLAIN}+ (?: \\\n[ \t]{{0,8}} {_PLAIN}+ ){{0,8}} ) )
+      | (?:{_QUOTE})? (?P<bare> (?!=|\#\s) {_PLAIN}+ (?: \\\n[ \t]{{0,8}} {_PLAIN}+ ){{0,8}} ) )
 """
 _SIGN = rf"""(?x)
     (?P<sign> (?:{_QUOTE})? \]? [ \t]{{0,8}}
@@ -40,12 +42,13 @@ _ITEM = re.compile(r"""(?x) : [ \t]{0,8} \n [ \t]{0,16} - [ \t]{1,8} (?P<bare> [
 _NAMES_ANOTHER = re.compile(rf"{_QUOTE}[ \t]{{0,8}}:")
 """Behind what is itself the name of a value: {{"key": "--hub_token", "value": …}}."""
 _DECLARES = re.compile(
-    r"\b(?:(?:setenv|ENV|ARG|set -\w{1,3})[ \t]{1,4}[A-Z][\w]{0,80}|machine .{1,80} password|requirepass)\Z"
+    r"\b(?:(?:setenv|ENV|ARG|set -\w{1,3})[ \t]{1,4}[A-Z]\w{0,80}|configure set[ \t]{1,4}\w{1,80}"
+    r"|machine .{1,80} password|requirepass)\Z"
 )
 """Ends in a name whose value follows after a blank."""
 _SHAPES = re.compile(
     r"""(?x) (?<![A-Za-z0-9]) (?:
-      hf_[A-Za-z0-9]{12,} | api_org_[A-Za-z0-9]{16,}                            # Hugging Face
+      hf_(?![a-z]{1,19}\b)[A-Za-z0-9]{12,} | api_org_[A-Za-z0-9]{16,}                            # Hugging Face
     | wandb_v\d_[\w-]{16,} | r8_[A-Za-z0-9]{16,} | nvapi-[\w-]{16,}             # Weights & Biases, Replicate, NVIDIA
     | sk-[\w-]{12,} | gsk_[A-Za-z0-9]{16,} | AIza[\w-]{30,} | ya29\.[\w-]{16,}  # OpenAI and alike, Groq, Google
     | xai-[A-Za-z0-9]{20,} | pplx-[A-Za-z0-9]{20,} | tvly-[\w-]{20,} | jina_[A-Za-z0-9]{20,} | fw_[A-Za-z0-9]{20,}
@@ -115,9 +118,23 @@ _PASSWORD_OPTIONS = {
     "curl": re.compile(
         r".{0,400}?(?:[ ]-\w{0,6}u|--user|--proxy-user)[ =]{0,2}(['\"]?)()[^\s:'\"]{0,80}:([^\s'\"$]{3,})"
     ),
+    "curl ": re.compile(r".{0,400}?(?<![\w-])(?:-b|--cookie)[ =]{0,2}(['\"]?)()[\w.-]{1,40}=([^\s;'\"$]{8,})"),
     "swanlab login": re.compile(r".{0,80}?[ ]-k[ =]{1,4}(['\"]?)()([^\s'\"$]{8,})"),
+    "redis-cli": re.compile(r"[ ].{0,120}?-a[ ]{1,4}(['\"]?)()([^\s'\"$-][^\s'\"$]{2,})"),
+    "mongo": re.compile(r"(?:sh|dump|restore)?[ ].{0,120}?-p[ ]{0,4}(['\"]?)()([^\s'\"$-][^\s'\"$]{2,})"),
+    "zip ": re.compile(r".{0,80}?-P[ ]{0,4}(['\"]?)()([^\s'\"$-][^\s'\"$]{2,})"),
+    "7z ": re.compile(r".{0,80}?[ ]-p(['\"]?)()([^\s'\"$]{3,})"),
+    "openssl": re.compile(r"[ ].{0,120}?(?:-k[ ]{1,4}|pass:)(['\"]?)()([^\s'\"$-][^\s'\"$]{2,})"),
+    "ossutil": re.compile(r".{0,120}?[ ]-k[ ]{1,4}(['\"]?)()([^\s'\"$-][^\s'\"$]{7,})"),
+    "smbclient": re.compile(r".{0,80}?[ ]-U[ ]{0,4}(['\"]?)()[^\s%'\"]{1,80}%([^\s'\"$]{3,})"),
+    "authtoken": re.compile(r"[ ]{1,4}(['\"]?)()((?=\D{0,80}\d)[\w-]{20,})"),
+    "login(": re.compile(r"[ ]{0,4}(['\"])()((?=\D{0,80}\d)[\w.-]{16,})(?=\1)"),
+    "echo ": re.compile(
+        r"(['\"]?)()([^\s'\"$|;&]{3,})\1[ ]{1,4}\|[ ]{1,4}(?:sudo[ ]{1,4}-S|[\w -]{1,60}--password-stdin)"
+    ),
+    "sudo -S <<<": re.compile(r"[ ]{0,4}(['\"]?)()([^\s'\"$]{3,})"),
 }
-"""Program → its option that takes a password."""
+"""Program → its option that takes a password, as the last group."""
 _PRIVATE = re.compile(
     r"(?:[ ]BLOCK)?-----((?:(?!-----)[\s\S]){1,8000}(?:-----END [A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?-----)?)"
 )
@@ -125,7 +142,7 @@ _TRACKERS = ("wandb", "WANDB", "swanlab", "SWANLAB")
 _OF_TRACKER = re.compile(r"""(?<!/)[\w-]{0,24}[^\w\n/]{1,6}(?:\w{1,12}[^\w\n/]{1,4}){0,3}([0-9a-f]{40})(?![\w/])""")
 """A key near its tracker's name: 40 hexadecimal digits."""
 _WORDS = ("token", "secret", "password", "passwd", "passphrase", "apikey", "key", "credential", "credentials")
-_LAST_WORDS = ("pass", "pwd", "auth", "requirepass", "keyid")
+_LAST_WORDS = ("pass", "pwd", "auth", "requirepass", "keyid", "pat")
 """Names of a secret only behind an owner."""
 _URL_WORDS = ("signature", "sig")
 _HEADS = ("bearer", "basic", "wandb login", "api key", "with token")
@@ -179,7 +196,7 @@ _PLACEHOLDER = re.compile(
 """What stands for a value that is somewhere else."""
 _CALLED = re.compile(r"\([\"']\Z")
 _SIGNS = ("=", ":", "|", "\u2502", "\u2503")
-_MAY_FOLLOW = (*_SIGNS, " ", "\t", "\n", '"', "'", "\\", "]", ",")
+_MAY_FOLLOW = (*_SIGNS, " ", "\t", "\n", '"', "'", "\\", "]", ",", ">")
 """What stands right behind the name of a value."""
 _REST = re.compile(r"[^\s\"']*")
 _PATH = re.compile(r"[~.]{0,2}/(?![\w+/=%*]{24,}\Z).*|[~.]{1,2}/.*")
@@ -287,7 +304,7 @@ def _secret(text: str, literal: str, start: int, end: int) -> tuple[int, int] | 
         return found.span(max(number for number in range(1, found.re.groups + 1) if found[number])) if found else None
     if lower in _HEADERS:
         found = (_AUTHORIZATION if lower == "authorization" else _COOKIE).match(text, end)
-        return _group(found)
+        return None if found is None or _IN_CODE.match(found[1]) else found.span(1)
     if lower in _HEADS:
         found = _AFTER.match(text, end)
         return found.span(1) if found and any(map(str.isdigit, found[1])) else None
@@ -317,6 +334,9 @@ def _assigned(text: str, word: str, start: int, end: int) -> tuple[int, int] | N
     name = (own.group() if own else "") + word
     if not _is_secret_name(name, many) or (text[end] in " \n\"'" and not _has_sign(text, name, end)):
         return None
+    if text[end] == ">":
+        tagged = _TAGGED.match(text, end)
+        return tagged.span(1) if tagged and _holds_secret(name, "=", tagged[1], is_bare=True) else None
     found = (_ITEM.match(text, end) if many else None) or _SIGN_AND_VALUE.match(text, end)
     if found is None or _NAMES_ANOTHER.match(text, found.end()):
         return None
@@ -325,7 +345,7 @@ def _assigned(text: str, word: str, start: int, end: int) -> tuple[int, int] | N
     sign, value, (begin, until) = groups.get("sign") or ":", groups[kind] or "", found.span(kind)
     head = start - len(name) + len(word)
     if (
-        (kind == "list" and not many)
+        (kind == "list" and not (many and re.search(r"[A-Za-z]", value)))  # of numbers are those of a tokenizer
         or (groups.get("argument") and not _CALLED.search(text, max(head - 2, 0), head))  # one of a list of names
         or (word.lower() in _URL_WORDS and (sign != "=" or text[start - 1 : start] not in ("?", "&", "-")))
         or (kind == "bare" and (text[until : until + 1] in ("(", "[", "{") or _IN_CODE.fullmatch(value)))
@@ -364,7 +384,7 @@ def _holds_secret(name: str, sign: str, value: str, is_bare: bool) -> bool:
         return (has_digit or not owners or bool(owners & _OWNERS)) and _is_secret_value(value)
     if " " in value:
         return False
-    named = name.startswith("-") or "=" in sign
+    named = (name.startswith("-") or "=" in sign) and len(re.findall(r"\w", value)) > 2  # `token = "\n"`
     if last == "key":
         return len(re.findall(r"\d", value)) > 3 and _KEY.fullmatch(value) is not None
     return _is_secret_value(value) and (named or (has_digit and len(value) >= (16 if last == "auth" else 8)))
@@ -385,7 +405,9 @@ def _is_secret_name(name: str, many: bool = False) -> bool:
     if many:
         return word in ("token", "key", "secret", "password") and bool(owners & _OF_MANY)
     if word in ("pass", "pwd"):
-        return bool(owners & _OF_PASSWORDS)
+        return bool(owners & _OF_PASSWORDS) or last == "Pwd"  # of a connection string
+    if word == "pat":
+        return last.isupper() and bool(owner)
     if word.endswith(("secret", "password", "passwd", "passphrase", "apikey", "sshpass")) or word in _URL_WORDS:
         return True
     if word in ("auth", "requirepass"):
@@ -396,7 +418,8 @@ def _is_secret_name(name: str, many: bool = False) -> bool:
         return bool(owners & {"access", "secret"})
     if not word.endswith(("token", "key", "credential", "credentials")):
         return False
-    return last.lower() in _WORDS if not owner else bool(owners & _OWNERS)
+    joined = word.removesuffix("token").removesuffix("key") in _OWNERS  # authkey, accesstoken
+    return joined or last.lower() in _WORDS if not owner else bool(owners & _OWNERS)
 
 
 def _is_secret_value(value: str, is_password: bool = False) -> bool:

@@ -37,6 +37,9 @@ SECRETS = {
     "camel case": ('{{"apiKey": "{}"}}', "zzz999"),
 }
 PLAIN = [
+    "def test_merge_datasets_uses_hf_concatenation():",
+    "HF_TOKEN: # in case you use gated models",
+    "# hf_use_auth_token: # boolean",
     '{"key": "--hub_token", "value": "$HF_TOKEN", "resolved": false}',
     '{"signature": "ray-memory-kill", "key": "data.train_batch_size", "value": "8"}',
     "signature=torch-oom sig: 9",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import posixpath
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
@@ -67,6 +68,8 @@ _LAUNCH_COST = 3
 """How much more work a word of a launch is than another: it becomes a setting."""
 _READ_COMMANDS = {b"bash", b"sh", b"sbatch", b"ssh", b"docker", b"sudo", b"srun"}
 """Commands that take shell text on their standard input where they are given none otherwise."""
+_PREFIX = re.compile(rb"^[ \t]*((?:[A-Za-z_]\w*=[^\s$(`]*[ \t]+)+)[\w./~-]+(?:[ \t]|$)", re.MULTILINE)
+"""What stands before a command and is set for it alone."""
 _COMMENT_LINE = re.compile(rb"^[ \t]*#.*$", re.MULTILINE)
 _QUOTED = re.compile(rb"\"(?:[^\"\\\n]|\\.)*\"|'[^'\n]*'")
 _OWN_PATH = re.compile(rb"\$\{?(?:0|BASH_SOURCE)\b")
@@ -413,8 +416,10 @@ def filled_later(fields: tuple[CommandWord, ...]) -> tuple[CommandWord, ...]:
 
 @lru_cache(maxsize=16)
 def assigned_names(data: bytes) -> frozenset[bytes]:
-    """Every name that a text sets anywhere."""
-    return frozenset(_ASSIGNED.findall(_QUOTED.sub(b"", _COMMENT_LINE.sub(b"", data[:_LONGEST_READ]))))
+    """Every name that a text sets anywhere for what comes behind: not those that it gives to one command alone."""
+    text = _QUOTED.sub(b"", _COMMENT_LINE.sub(b"", data[:_LONGEST_READ]))
+    given = Counter(name for prefix in _PREFIX.findall(text) for name in _ASSIGNED.findall(prefix))
+    return frozenset((Counter(_ASSIGNED.findall(text)) - given).keys())
 
 
 def known_end(script: bytes, data: bytes) -> bytes:

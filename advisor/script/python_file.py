@@ -131,8 +131,8 @@ def _parsed(data: bytes) -> ast.Module:
 
 def _read_module(reading: PythonReading, tree: ast.Module) -> None:
     classes = {statement.name: statement for statement in tree.body if isinstance(statement, ast.ClassDef)}
-    plain = NameValues(tree, reading.environment, {})
-    names = plain.at(tree)
+    values = NameValues(tree, reading.environment)
+    names = values.at(tree)
     candidates = [node for node in classes.values() if _is_config(node)]
     setup = find_setup(tree)
     if candidates:
@@ -150,7 +150,7 @@ def _read_module(reading: PythonReading, tree: ast.Module) -> None:
             owner, _, name = option.rpartition(".")
             if any(change.key in ("", name) for change in changes_of(tree, {owner})):
                 options[option] = Evaluated(reason=say("{name} is set in several places", name=option))
-        values = NameValues(tree, reading.environment, options)
+        values.options = options
         _read_setup(reading, setup, values, unchanged_dictionaries(tree))
         for change in changes_of(tree, config_names(tree, setup)):
             _read_change(reading, change, values)

@@ -12,36 +12,43 @@ from collections.abc import Iterator, Mapping, Sequence
 from advisor.language import say
 from advisor.script.python_value import Evaluated, Evaluator
 
-_Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+_FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 _Names = dict[str, Evaluated]
 
 
 class NameValues:
     """The variables of one file. `options`: what parsed options are worth, "args.batch" by name."""
 
-    def __init__(self, tree: ast.Module, environment: Mapping[str, str], options: Mapping[str, Evaluated]) -> None:
-        self.tree, self.environment, self.options = tree, environment, options
-        self._around: dict[int, list[ast.AST]] = {}
-        self._note(tree, [])
-        self._global = {name for node in ast.walk(tree) if isinstance(node, ast.Global) for name in node.names}
+    def __init__(self, tree: ast.Module, environment: Mapping[str, str]) -> None:
+        self.tree, self.environment = tree, environment
+        self.options: Mapping[str, Evaluated] = {}
+        self._parents: dict[int, ast.AST] = {}
+        self._global: set[str] = set()
+        for node in ast.walk(tree):
+            self._parents.update((id(child), node) for child in ast.iter_child_nodes(node))
+            self._global.update(node.names if isinstance(node, ast.Global) else ())
 
-    def _note(self, node: ast.AST, around: list[ast.AST]) -> None:
-        self._around[id(node)] = around
-        for child in ast.iter_child_nodes(node):
-            self._note(child, [*around, node])
+    def _around(self, node: ast.AST) -> list[ast.AST]:
+        """What a node stands in, the file first."""
+        found: list[ast.AST] = []
+        at = self._parents.get(id(node))
+        while at is not None:
+            found.append(at)
+            at = self._parents.get(id(at))
+        return found[::-1]
 
     def is_certain(self, node: ast.AST) -> bool:
         """Whether a statement is run once whenever its function is, or the file."""
-        inner = [each for each in self._around[id(node)] if isinstance(each, ast.stmt)]
-        while inner and not isinstance(inner[-1], _Function):
+        inner = [each for each in self._around(node) if isinstance(each, ast.stmt)]
+        while inner and not isinstance(inner[-1], _FunctionNode):
             if not _is_straight(inner.pop()):
                 return False
         return True
 
     def at(self, node: ast.AST) -> _Names:
         """What each variable is worth at a node; what is worth at the file's end for the file itself."""
-        around = self._around[id(node)]
-        functions = [each for each in around if isinstance(each, _Function)]
+        around = self._around(node)
+        functions = [each for each in around if isinstance(each, _FunctionNode)]
         names = dict(self.options)
         self._follow(self.tree.body, None if functions or node is self.tree else node, names, _counted(self.tree.body))
         for name in self._global:
@@ -55,7 +62,7 @@ class NameValues:
 
     def _follow(self, body: Sequence[ast.stmt], until: ast.AST | None, names: _Names, counts: Counter[str]) -> None:
         """Run through statements up to a node; without one to their end."""
-        inside = {id(each) for each in self._around[id(until)]} | {id(until)} if until is not None else set()
+        inside = {id(each) for each in (*self._around(until), until)} if until is not None else set()
         for statement in body:
             if until is not None and statement.lineno > getattr(until, "lineno", 0):
                 return
@@ -122,7 +129,7 @@ def _blocks(statement: ast.stmt) -> Iterator[list[ast.stmt]]:
         yield handler.body
 
 
-def _parameters(function: _Function) -> Iterator[str]:
+def _parameters(function: _FunctionNode) -> Iterator[str]:
     for node in ast.walk(function.args):
         if isinstance(node, ast.arg):
             yield node.arg
@@ -135,7 +142,7 @@ def _stored(body: Sequence[ast.AST]) -> Iterator[str]:
             yield node.id
         elif isinstance(node, ast.alias):
             yield (node.asname or node.name).partition(".")[0]
-        if not isinstance(node, (*_Function.__args__, ast.ClassDef)):
+        if not isinstance(node, (*_FunctionNode.__args__, ast.ClassDef)):
             yield from _stored(list(ast.iter_child_nodes(node)))
 
 

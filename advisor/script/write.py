@@ -34,7 +34,7 @@ def write_file(
     refuse_existing(path, force)
     target = Path(os.path.realpath(path)) if path.is_symlink() else path
     pattern = target if target.exists() else like
-    told = _Told(pattern, target)
+    told = _FileBefore(pattern, target)
     new = _New(target, data, pattern, force, name, mode)
     try:
         if not _unnamed(new):
@@ -209,7 +209,7 @@ def _settle(folder: Path) -> None:
             os.close(descriptor)
 
 
-class _Told:
+class _FileBefore:
     """What another file has beyond its bytes, as it was before: what of it the written one has not is said."""
 
     def __init__(self, pattern: Path | None, target: Path) -> None:

@@ -12,7 +12,7 @@ import signal
 import sys
 import time
 from contextlib import suppress
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 from typing import NamedTuple
 
@@ -48,8 +48,12 @@ def default_name() -> str:
     """The name of a record where none is given: the job's step under Slurm, else the time; and the rank of many."""
     job, step = os.environ.get("SLURM_JOB_ID"), os.environ.get("SLURM_STEP_ID", "")
     run = f"job{job}.{step}" if job else time.strftime("%Y%m%d-%H%M%S")
-    rank = next((value for name in _RANKS if (value := os.environ.get(name, "")).isdecimal()), None)
-    return "-".join(["watch", run.rstrip("."), *([f"rank{rank}"] if rank else [])])
+    return "-".join(["watch", run.rstrip("."), *_rank()])
+
+
+def _rank() -> list[str]:
+    """Which of many processes this one is, as a part of a name; [] where no launcher says so."""
+    return [f"rank{value}" for name in _RANKS if (value := os.environ.get(name, "")).isdecimal()][:1]
 
 
 def claim(folder: Path | None) -> tuple[Path, int]:
@@ -71,8 +75,9 @@ def claim(folder: Path | None) -> tuple[Path, int]:
 
 
 def _claimed(folder: Path) -> tuple[Path, int]:
-    for number in count(1):
-        free = folder if number == 1 else folder.with_name(f"{folder.name}-{number}")
+    ranked = "-".join([folder.name, *(each for each in _rank() if not folder.name.endswith(each))])
+    for name in chain(dict.fromkeys((folder.name, ranked)), (f"{ranked}-{number}" for number in count(2))):
+        free = folder.with_name(name)
         with suppress(FileExistsError):
             free.mkdir(mode=0o700, parents=True, exist_ok=True)
             return free, os.open(free / SAMPLES, _APPEND, 0o600)

@@ -19,6 +19,7 @@ from advisor.hostile import clean_line
 from advisor.language import say
 from advisor.watch.process_tree import stat_fields
 from advisor.watch.record_files import ATTEMPT, SAMPLES, STEP_COUNTERS
+from advisor.watch.recording import how_it_ended, number_in
 from advisor.words import MEMORIES, MEMORY_TITLES, PHASE_TITLES, PHASES, Memory, Phase, Verdict
 
 _END = 1 << 18
@@ -85,16 +86,19 @@ def list_records(folder: Path) -> list[ListedRecord]:
 
 
 def _read(folder: Path) -> Iterator[ListedRecord]:
-    with suppress(OSError, ValueError, TypeError):
+    with suppress(OSError, ValueError, TypeError, RecursionError):
         head, lines = _ends(folder / SAMPLES)
         marks = [line for line in lines if isinstance(line, dict)]
         last = [line.get("t") if isinstance(line, dict) else line[0] for line in lines if line]
-        tenths = [time for time in last if isinstance(time, (int, float))]
-        ends = [mark["end"] for mark in marks if isinstance(mark.get("end"), dict)]
+        began = number_in(head.get("began"))
+        if began is None:
+            return
+        tenths = [time for each in last if (time := number_in(each)) is not None]
+        ends = [how_it_ended(mark["end"]) for mark in marks if isinstance(mark.get("end"), dict)]
         counted = {
-            mark["counter"]: int(mark["count"])
+            mark["counter"]: int(count)
             for mark in marks
-            if mark.get("counter") in STEP_COUNTERS and isinstance(mark.get("count"), (int, float))
+            if mark.get("counter") in STEP_COUNTERS and (count := number_in(mark.get("count"))) is not None
         }
         told: dict[str, Any] = {}
         for mark in marks:
@@ -102,7 +106,7 @@ def _read(folder: Path) -> Iterator[ListedRecord]:
         watcher, attempt = head.get("watcher"), _attempt(folder)
         yield ListedRecord(
             folder,
-            float(head["began"]),
+            began,
             max(tenths, default=0) / 10,
             tuple(clean_line(str(word), 200) for word in head.get("command") or ()),
             ends[-1] if ends else None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import struct
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -106,7 +106,7 @@ def read_record(folder: Path) -> Recording:
     head = next(values, None)
     if head is None:
         raise RecordError(say("{file}: the record is empty", file=clean_line(str(path))))
-    began = _number(head.get("began")) if isinstance(head, dict) and head.get("v") == VERSION else None
+    began = number_in(head.get("began")) if isinstance(head, dict) and head.get("v") == VERSION else None
     if not began:
         raise RecordError(say("{file}: not a record that this version reads", file=clean_line(str(path))))
     recording.began = began
@@ -152,7 +152,7 @@ def _event(recording: Recording, value: dict[str, Any]) -> None:
     phase, column = value.get("phase"), _whole(value.get("alert"))
     if isinstance(phase, str) and phase in PHASES:
         recording.phases.append((at, phase))
-    elif (count := _number(value.get("count"))) is not None:
+    elif (count := number_in(value.get("count"))) is not None:
         recording.steps.setdefault(_words(value.get("counter"), 40), []).append((at, count))
     elif (kills := _whole(value.get("oom_kills"))) is not None:
         recording.oom_kills += kills
@@ -160,12 +160,12 @@ def _event(recording: Recording, value: dict[str, Any]) -> None:
         size = max(_bytes(value.get("mib")), 0)
         recording.alerts.append(Alert(at, recording.series[column].gauge.name, size))
     elif isinstance(value.get("end"), dict):
-        recording.end = value["end"]
+        recording.end = how_it_ended(value["end"])
 
 
 def _passed(recording: Recording, value: object) -> float | None:
     """Seconds, from tenths; the record is at least as long."""
-    tenths = _number(value)
+    tenths = number_in(value)
     if tenths is not None:
         recording.length = max(recording.length, tenths / 10)
     return None if tenths is None else tenths / 10
@@ -174,7 +174,15 @@ def _passed(recording: Recording, value: object) -> float | None:
 # --- anybody may have written the record: what `watch` does not write is no value ------------------------------------
 
 
-def _number(value: object) -> float | None:
+def how_it_ended(told: Mapping[str, object]) -> dict[str, int | bool]:
+    """The end that a record tells: "code", "signal" and "sent" are numbers, "unknown" and "left" are facts."""
+    numbers = {name: _whole(told.get(name)) for name in ("code", "signal", "sent")}
+    known = {name: number for name, number in numbers.items() if number is not None}
+    return {**known, **{name: True for name in ("unknown", "left") if told.get(name) is True}}
+
+
+def number_in(value: object) -> float | None:
+    """A second or a count, within what a record can hold."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < _LATEST:
         return None
     return float(value)

@@ -63,3 +63,11 @@ def test_what_is_said_of_a_script_is_said_where_it_is_changed(tmp_path: Path, mo
         told = capfd.readouterr().err
         assert "Windows line endings" in told
         assert "does not go on there" in told
+
+
+def test_a_variable_that_is_set_for_one_command_alone_is_not_set_in_the_script(tmp_path: Path) -> None:
+    found = read(tmp_path, f"MB=8 {RUN.format('$MB')}\n").launches[0].effective()[KEY]
+    assert not found.resolved
+    assert "MB is not set in the script" in found.reason
+    found = read(tmp_path, f"MB=8 true\nif false; then MB=4; fi\n{RUN.format('$MB')}\n").launches[0].effective()[KEY]
+    assert found.value == ""

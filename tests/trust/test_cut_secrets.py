@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from advisor.bug_report import LIMIT, write_bug_report
 from advisor.cli import main
 from advisor.hostile import clean, clean_line
 from advisor.redact import HIDDEN, redact, redact_value, redact_words
@@ -27,6 +28,16 @@ def test_wherever_a_text_is_cut_no_half_of_a_secret_is_shown(form: tuple[str, st
     at = text.find(form[1])
     shown = [redact(clean(text, at + kept + 2)) for kept in range(len(form[1]))]
     assert [cut for cut in shown if _told(form[1], cut)] == []
+
+
+def test_what_is_kept_of_a_fault_tells_none_where_its_front_is_cut(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr("advisor.bug_report._packages", list)
+    for behind in range(LIMIT - len(WORD) - 30, LIMIT + 10, 3):
+        write_bug_report(ValueError(f"HF_TOKEN={WORD} " + "x" * behind), [])
+    kept = [path.read_text() for path in tmp_path.iterdir()]
+    assert len(kept) > 10
+    assert [text for text in kept if WORD in text] == []
 
 
 def test_what_is_cut_keeps_its_length_and_its_ordinary_words() -> None:

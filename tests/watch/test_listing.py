@@ -73,3 +73,24 @@ def test_the_command_lists_attempts_below_each_other(tmp_path, capsys):
 def test_a_folder_without_records_is_told_with_the_code_for_nothing_found(tmp_path, capsys):
     assert main(["records", str(tmp_path)]) == 4
     assert "no record" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("began", ["1e30", "-1e30", "NaN", "Infinity", '"x"', "null", "[]", "1e15"])
+def test_a_record_of_no_time_is_no_record(began, tmp_path, capsys):
+    (tmp_path / "r").mkdir()
+    (tmp_path / "r" / "samples.jsonl").write_text(f'{{"v":1,"began":{began},"command":["x"],"watcher":1e99}}\n')
+    assert main(["records", str(tmp_path)]) == 4
+    assert "fault of the program" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("line", ['{"t":1e300}', '{"t":1,"counter":"step","count":Infinity}', '{"counter":[],"t":NaN}'])
+def test_a_record_tells_no_more_than_watch_writes(line, tmp_path, capsys):
+    (tmp_path / "r").mkdir()
+    end = '{"t":1,"end":{"code":"\\u001b[2Jevil","signal":[],"sent":true,"unknown":1,"more":"\\u001b[2J"}}'
+    (tmp_path / "r" / "samples.jsonl").write_text(f'{{"v":1,"began":5,"command":["x"]}}\n{line}\n{end}\n')
+    assert main(["records", str(tmp_path)]) == 0
+    assert main(["records", str(tmp_path), "--format", "json"]) == 0
+    out = capsys.readouterr().out
+    assert "\x1b" not in out
+    assert "u001b" not in out
+    assert len(out) < 1000

@@ -62,3 +62,18 @@ def test_a_command_that_cannot_be_started_is_still_told_as_a_shell_tells_it(tmp_
     for command, code in (("no-such-command", 127), (str(tmp_path), 126)):
         done = subprocess.run([*words, command], env=HERE, capture_output=True, text=True, timeout=60)
         assert done.returncode == code
+
+
+@pytest.mark.parametrize("options", [(), ("-o", "rec")])
+def test_ranks_on_one_folder_make_records_that_belong_together(options: tuple[str, ...], tmp_path) -> None:
+    job = {"SLURM_JOB_ID": "77", "SLURM_STEP_ID": "0"}
+    words = [sys.executable, "-m", "advisor", "watch", *options, "--", "true"]
+    ranks = [
+        subprocess.Popen(words, cwd=tmp_path, env={**HERE, **job, "SLURM_PROCID": str(rank)}, stderr=subprocess.DEVNULL)
+        for rank in range(3)
+    ]
+    assert [rank.wait(60) for rank in ranks] == [0, 0, 0]
+    names = {path.name for path in tmp_path.iterdir()}
+    head = "rec" if options else "watch-job77.0"
+    assert len(names) == 3
+    assert {f"{head}-rank{rank}" for rank in range(3)} >= names - {head}

@@ -19,7 +19,7 @@ from advisor.watch.launcher import WatchResult
 from advisor.watch.measured import Grown, Measured
 from advisor.watch.record_files import COMMAND
 from advisor.watch.recording import RecordError, Recording
-from advisor.watch.request import WatchRequest
+from advisor.watch.request import Beginning, WatchRequest
 from tests.replacing import replace
 from tests.watch.made_run import write_script
 from tests.watch.made_verl.verl.trainer.main_ppo import OOM
@@ -139,7 +139,7 @@ def test_a_disk_that_is_full_ends_it_in_a_sentence(dead: Dead, monkeypatch: pyte
 
 def after(dead: Dead, ended: WatchResult, died: Sequence[RunDeath] = ()) -> Attempt | NoRetry | None:
     first = Attempt(1, WatchRequest(("bash", "run.sh")))
-    return retry._after(first, ended, [*died], RetryRules(), 0.0, Notifier(None), lambda _: None)
+    return retry._after(first, ended, [*died], RetryRules(), Beginning(0.0, 0.0), Notifier(None), lambda _: None)
 
 
 def test_processes_that_do_not_end_keep_it_from_starting(dead: Dead, monkeypatch: pytest.MonkeyPatch) -> None:
