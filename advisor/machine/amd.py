@@ -88,10 +88,10 @@ class AmdReader:
 
     def _open_library(self) -> str | None:
         started = self._ask("amdsmi_init")
-        if isinstance(started, _Refused):
+        if isinstance(started, _NoAnswer):
             return started.says
         handles = self._ask("amdsmi_get_processor_handles")
-        if isinstance(handles, _Refused):
+        if isinstance(handles, _NoAnswer):
             return handles.says
         self._handles = tuple(handles)
         if not self._handles:
@@ -140,16 +140,16 @@ class AmdReader:
         self._handles, self._last, self._read_at = (), (), float("-inf")
 
     def _ask(self, call: str, *arguments: Any) -> Any:
-        """What the library returns, or a `_Refused`: the only place where it is called."""
+        """What the library returns, or a `_NoAnswer`: the only place where it is called."""
         function = getattr(self.amdsmi, call, None)
         if function is None:
-            return _Refused("unknown")
+            return _NoAnswer("unknown")
         try:
             return function(*arguments)
         except self.amdsmi.AmdSmiLibraryException as error:
-            return _Refused(_CODES.get(error.get_error_code(), "unknown"))
+            return _NoAnswer(_CODES.get(error.get_error_code(), "unknown"))
         except (self.amdsmi.AmdSmiException, UnicodeDecodeError, ValueError, OSError):
-            return _Refused("unknown")
+            return _NoAnswer("unknown")
 
     def _memory(self, call: str, handle: Any) -> int | None:
         size = _known(self._ask(call, handle, self.amdsmi.AmdSmiMemoryType.VRAM))
@@ -161,7 +161,7 @@ class AmdReader:
         name = _name(str((_known(asic) or {}).get("market_name", "")), index)
         total = self._memory("amdsmi_get_gpu_memory_total", handle)
         if total is None:
-            refused = asic if isinstance(asic, _Refused) else _Refused("lost")
+            refused = asic if isinstance(asic, _NoAnswer) else _NoAnswer("lost")
             return Gpu(index, name, None, problem=refused.says, vendor="amd")
         load = (_known(self._ask("amdsmi_get_gpu_activity", handle)) or {}).get("gfx_activity")
         power = _known(self._ask("amdsmi_get_power_info", handle)) or {}
@@ -186,7 +186,7 @@ class AmdReader:
 
     def _processes(self, handle: Any) -> tuple[GpuProcess, ...] | None:
         listed = self._ask("amdsmi_get_gpu_process_list", handle)
-        if isinstance(listed, _Refused):
+        if isinstance(listed, _NoAnswer):
             return None
         return tuple(
             GpuProcess(one["pid"], one["mem"] if isinstance(one.get("mem"), int) else None)
@@ -196,7 +196,7 @@ class AmdReader:
 
 
 @dataclass(frozen=True, slots=True)
-class _Refused:
+class _NoAnswer:
     """amdsmi's answer where it gave no value."""
 
     trouble: str
@@ -208,7 +208,7 @@ class _Refused:
 
 
 def _known(answer: Any) -> Any:
-    return None if isinstance(answer, _Refused) else answer
+    return None if isinstance(answer, _NoAnswer) else answer
 
 
 def _name(text: str, index: int) -> str:

@@ -44,7 +44,7 @@ _VERSION = re.compile(r"\bnpu-smi\s+(\S+)\s+Version: (\S+)")
 
 
 @dataclass(frozen=True, slots=True)
-class _Table:
+class _Listing:
     """One answer of npu-smi. Cards are in the order of their lines, which is that of torch's devices."""
 
     gpus: tuple[Gpu, ...]
@@ -107,7 +107,7 @@ class NpuReader:
         self._last, self._read_at = (), float("-inf")
 
 
-def read_table(text: str) -> _Table:
+def read_table(text: str) -> _Listing:
     """The cards of `npu-smi info`: a line for the NPU, one for its chip below, then the processes by NPU and chip."""
     gpus: dict[tuple[int, int], Gpu] = {}
     held: dict[tuple[int, int], list[GpuProcess]] = {}
@@ -125,7 +125,7 @@ def read_table(text: str) -> _Table:
                 held.setdefault((int(cells[0][0]), int(cells[0][1])), []).append(process)
     version = _VERSION.search(text)
     listed = tuple(replace(gpu, processes=tuple(held.get(key, ()))) for key, gpu in gpus.items())
-    return _Table(listed, clean_line(version[2], 40) if version is not None else "")
+    return _Listing(listed, clean_line(version[2], 40) if version is not None else "")
 
 
 def _named(cells: list[list[str]], index: int) -> Gpu:

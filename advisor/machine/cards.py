@@ -39,7 +39,7 @@ class CardReader(Protocol):
 
 
 @dataclass(slots=True)
-class Cards:
+class AllCards:
     """All cards, of whatever vendor. `nvml`: reads NVIDIA's; `others`: None: AMD's and Ascend's where they are here."""
 
     nvml: NvmlReader = field(default_factory=NvmlReader)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from advisor.machine.cards import CardReader, Cards
+from advisor.machine.cards import AllCards, CardReader
 from advisor.machine.host import read_host
 from advisor.machine.inventory import Gpu, Host
 from advisor.machine.nvml import Refused, Trouble
@@ -67,7 +67,7 @@ class Gauges:
     Pausing is the caller's: who does not poll spends nothing, and the last snapshot stays valid.
     """
 
-    reader: CardReader = field(default_factory=Cards)
+    reader: CardReader = field(default_factory=AllCards)
     host: Callable[[], Host] = read_host
     details: Callable[[tuple[Gpu, ...]], tuple[Gpu, ...]] = with_details
     latest: GaugeSnapshot = NEVER

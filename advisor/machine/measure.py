@@ -15,7 +15,7 @@ from typing import Any
 
 from advisor.hostile import clean_line
 from advisor.language import mark, say
-from advisor.machine.cards import Cards
+from advisor.machine.cards import AllCards
 from advisor.machine.host import read_host
 from advisor.machine.inventory import Gpu, Machine, known_fields
 from advisor.machine.libraries import read_libraries, training_environment
@@ -53,7 +53,7 @@ def measure(
     """
     environ = os.environ if environ is None else environ
     timed_out: tuple[tuple[Gpu, ...], str, str] = ((), "", Refused(Trouble.TIMEOUT, "nvmlInit").says)
-    cards = Cards(NvmlReader(nvml), environ=environ, root=root)
+    cards = AllCards(NvmlReader(nvml), environ=environ, root=root)
     gpus, driver, trouble = call_with_timeout(patience, partial(_read_gpus, cards)) or timed_out
     problems = [trouble] if trouble else []
     environment, sites = training_environment(
@@ -77,7 +77,7 @@ def measure(
     return replace(machine, sources=dict.fromkeys(known_fields(machine), "measured"), problems=tuple(problems))
 
 
-def _read_gpus(cards: Cards) -> tuple[tuple[Gpu, ...], str, str]:
+def _read_gpus(cards: AllCards) -> tuple[tuple[Gpu, ...], str, str]:
     """The cards, the driver's version, and why there are none, or none of one vendor."""
     trouble = cards.open()
     if trouble is not None:

@@ -52,16 +52,14 @@ class Situation(Struct, frozen=True):
 
     @property
     def uncounted(self) -> bool:
-        """The sums are not the run's: of nothing but defaults, of a part of it that no card could hold, or such that it
-        could not have done the steps that it did."""
+        """The sums are not the run's: of nothing but defaults, or of a part of it that no card could hold."""
+        return self.now.fit.of_defaults or implausible(self.now.run, self.now.ledger)
+
+    @property
+    def refuted(self) -> bool:
+        """Steps were done that by the sums could not have been."""
         ran = self.facts.get("first_step")
-        passed = ran is not None and ran.value is False
-        now = self.now
-        return (
-            now.fit.of_defaults
-            or implausible(now.run, now.ledger)
-            or (self.place == "gpu" and refuted(now.ledger, passed))
-        )
+        return self.place == "gpu" and refuted(self.now.ledger, ran is not None and ran.value is False)
 
     @property
     def leak_assumed(self) -> bool:

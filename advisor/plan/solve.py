@@ -169,6 +169,7 @@ def finish(situation: Situation, steps: list[PlanStep], refused: tuple[NotPropos
     vendor = vendor_of(situation.predictor.crash, inputs.machine, situation.knowledge.gpus)
     named = (in_words_of(vendor, step) for step in steps)
     kept = (step for step in named if not in_force(step, situation))
+    kept = (replace(step, saves={}, host_saves={}) for step in kept) if situation.refuted else kept
     ranked = tuple(replace(step, rank=number) for number, step in enumerate(kept, 1))
     fixed = any(step.selected and step.kind == "version" for step in ranked)
     after = situation.predictor.predict(overrides_of(ranked), fixed)

@@ -57,9 +57,9 @@ class GpuGauges(Struct):
 
             if not any_driver():  # asked first: what reads the cards takes longer to load than this whole file
                 return
-            from advisor.machine.cards import Cards
+            from advisor.machine.cards import AllCards
 
-            self.reader = Cards()
+            self.reader = AllCards()
         from threading import Thread
 
         Thread(target=_answer_all, args=(self.reader, self._questions, self._answers), daemon=True).start()

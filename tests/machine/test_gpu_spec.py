@@ -144,8 +144,9 @@ RTX_6000S = (
 
 
 def test_a_name_that_leaves_the_kind_out_is_asked_for_it_and_its_size_may_answer() -> None:
-    with pytest.raises(ValueError, match="may be Quadro-RTX-6000-24GB or RTX-6000-Ada-48GB or RTX-PRO-6000-96GB"):
-        parse_gpus("8xRTX-6000", RTX_6000S)
+    (unsized,) = parse_gpus("RTX-6000", RTX_6000S)
+    assert unsized.total_bytes is None
+    assert "may be Quadro-RTX-6000-24GB or RTX-6000-Ada-48GB or RTX-PRO-6000-96GB" in unsized.problem
     (card,) = parse_gpus("RTX-6000-48GB", RTX_6000S)
     assert card.name == "RTX-6000-Ada-48GB"
 

@@ -13,7 +13,7 @@ from advisor.machine.amd import TROUBLES as AMD_TROUBLES
 from advisor.machine.amd import AmdReader, read_json
 from advisor.machine.ascend import TROUBLES as NPU_TROUBLES
 from advisor.machine.ascend import NpuReader, read_table
-from advisor.machine.cards import CardReader, Cards
+from advisor.machine.cards import AllCards, CardReader
 from advisor.machine.inventory import Host
 from advisor.machine.inventory_json import from_json, to_json
 from advisor.machine.live import Gauges
@@ -168,8 +168,8 @@ def test_rocm_smi_is_read_where_there_is_no_library() -> None:
     assert read_json("ERROR:root:Driver not initialized (amdgpu not found in modules)\n") == ()
 
 
-def cards(*readers: CardReader, nvml: FakeNvml) -> Cards:
-    return Cards(NvmlReader(nvml), others=readers)
+def cards(*readers: CardReader, nvml: FakeNvml) -> AllCards:
+    return AllCards(NvmlReader(nvml), others=readers)
 
 
 def test_a_box_of_two_vendors_numbers_its_cards_through_and_gauges_show_all() -> None:

@@ -58,13 +58,13 @@ MEGATRON_MODEL = (
     "MODEL_ARGS=(\n   --swiglu\n   --num-layers 28\n   --hidden-size 3584\n   --group-query-attention\n"
     '   --normalization "RMSNorm"\n   --disable-bias-linear\n)\n'
 )
-SKYRL_SFT = (
-    "python -m skyrl.train.main_sft strategy=fsdp model.path=Qwen/Qwen2.5-0.5B messages_key=messages max_length=512 "
+OWN_SFT = (
+    "python -m mylab.train.main_sft strategy=fsdp model.path=Qwen/Qwen2.5-0.5B messages_key=messages max_length=512 "
     "batch_size=4 logger=console resume_from=ckpt ckpt_path=out seed=42\n"
 )
 
 
-@pytest.mark.parametrize("text", [MEGATRON_MODEL, SKYRL_SFT])
+@pytest.mark.parametrize("text", [MEGATRON_MODEL, OWN_SFT])
 def test_single_words_and_words_of_another_syntax_name_no_framework(text: str, tmp_path: Path) -> None:
     """Megatron's own `--swiglu` is no word of ms-swift, and `messages_key=…` no option of TRL."""
     script = tmp_path / "run.sh"
