@@ -67,15 +67,21 @@ TALL = 30
 """Terminal lines from which more of everything is shown."""
 
 
+_DIVIDED = "÷"
+"""Stands in a sentence that is a sum."""
 _LIKE = mark("{title}; {agree} of {of} facts agree")
 
 
 def verdict_rows(state: State, width: int) -> list[Row]:
     """The headline, and as much of the most important remark as two lines hold."""
     top = paragraph(headline(state.crash, bool(state.asked.logs)), width, tone="strong")
-    for remark in _remarks(state)[:1]:
-        top += paragraph(lead(remark, 2 * width - 8)[0], width)
-    return top
+    said = _beneath(state)
+    return [*top, *(paragraph(lead(said, 2 * width - 8)[0], width) if said else [])]
+
+
+def _beneath(state: State) -> str:
+    """The remark that the headline is followed by: the first without arithmetic, which is read with the reasons."""
+    return next((remark for remark in _remarks(state) if _DIVIDED not in remark), "")
 
 
 def _remarks(state: State) -> list[str]:
@@ -171,9 +177,9 @@ def explanation_rows(state: State, width: int) -> list[Row]:
     """The cause explained in full, and the other sentences that belong to this crash."""
     diagnosis = state.diagnosis
     out = [heading(say("Why")), *paragraph(diagnosis.explains, width, 2)]
-    remarks = _remarks(state)
-    first = lead(remarks[0], 2 * width - 8)[1] if remarks else ""
-    for remark in (first, *remarks[1:]):
+    said = _beneath(state)
+    for remark in _remarks(state):
+        remark = lead(remark, 2 * width - 8)[1] if remark == said else remark
         out += [BLANK, *paragraph(remark, width, 2)] if remark else []
     for advice in diagnosis.advisories:
         out += [BLANK, *paragraph(_about(advice, advice.says), width, 2)]

@@ -56,3 +56,12 @@ async def test_what_sums_and_log_say_against_each_other_stands_with_the_sums_and
         assert "it held 0.9 GB and is the victim" in shown.replace(" │", "")
         await press(pilot, "m")
         assert "29 GiB of the 84 GiB" in screen_text(pilot.app)
+
+
+async def test_a_sum_is_read_with_the_reasons_and_not_under_the_headline() -> None:
+    state, sum_of_it = host_crash(), "The 9.28 GiB asked for are 9.28 GiB ÷ 2 bytes."
+    state = replace(state, diagnosis=replace(state.diagnosis, remarks=(sum_of_it, *state.diagnosis.remarks)))
+    async with opened(state, size=(160, 40)) as pilot:
+        lines = screen_text(pilot.app).splitlines()
+        assert "Ray killed main_task" in lines[2]
+        assert any("9.28 GiB asked for" in one for one in lines[3:])
