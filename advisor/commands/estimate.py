@@ -43,7 +43,7 @@ def run(parsed: argparse.Namespace) -> int:
     from advisor.commands.requests import asked_from
     from advisor.commands.sessions import open_state
     from advisor.commands.streams import emit, usable
-    from advisor.report.estimates_report import Estimated, exit_of
+    from advisor.report.estimates_report import exit_of
     from advisor.report.json_report import encode, estimate_json
     from advisor.report.text_report import estimate_report
     from advisor.run_file import size_run_file, sizing_of
@@ -58,14 +58,11 @@ def run(parsed: argparse.Namespace) -> int:
     if len(scripts) > 1 or parsed.format not in ("text", "json"):
         return _each(parsed, scripts)
     if parsed.run is not None:
-        one = Estimated(parsed.run, usable(lambda: size_run_file(Path(parsed.run), asked_from(parsed))))
+        sizing = usable(lambda: size_run_file(Path(parsed.run), asked_from(parsed)))
     else:
-        state = open_state(parsed, needs_script=True, planned=False)
-        one = Estimated(str(state.asked.script), sizing_of(state), state.launch)
-    assert one.sizing is not None
-    text = encode(estimate_json(one.sizing)) + "\n" if parsed.format == "json" else estimate_report(one.sizing)
-    emit(text, parsed.ascii)
-    return exit_of([one], parsed.strict)
+        sizing = sizing_of(open_state(parsed, needs_script=True, planned=False))
+    emit(encode(estimate_json(sizing)) + "\n" if parsed.format == "json" else estimate_report(sizing), parsed.ascii)
+    return exit_of([sizing.fit.verdict], parsed.strict)
 
 
 def _without_script(parsed: argparse.Namespace) -> int:
@@ -115,4 +112,4 @@ def _each(parsed: argparse.Namespace, scripts: Sequence[str]) -> int:
         case _:
             text = report.estimate_lines(found)
     emit(text, parsed.ascii)
-    return report.exit_of(found, parsed.strict)
+    return report.exit_of([one.ending for one in found], parsed.strict)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -107,10 +107,9 @@ def _fullest(ledger: Ledger) -> str:
     )
 
 
-def exit_of(found: Sequence[Estimated], strict: bool) -> Exit:
-    """The code of the worst file: does not fit, cannot be read, and with `strict` may not fit and cannot be said."""
-    endings = {one.ending for one in found}
-    if endings & ({"does_not_fit", "may_not_fit"} if strict else {"does_not_fit"}):
+def exit_of(endings: Collection[Ending], strict: bool) -> Exit:
+    """The code of the worst ending: does not fit, cannot be read, and with `strict` may not fit and cannot be said."""
+    if {*endings} & ({"does_not_fit", "may_not_fit"} if strict else {"does_not_fit"}):
         return Exit.DOES_NOT_FIT
     if "unreadable" in endings:
         return Exit.UNUSABLE
