@@ -14,7 +14,6 @@ SAID = [
         "ValueError: max_num_seqs (1024) exceeds available Mamba cache blocks (612). Each decode sequence requires one",
         GPU,
     ),
-    ("ValueError: Cannot auto-fit max_model_len: not enough GPU memory available to serve even a single token.", GPU),
     (
         "ValueError: Free memory on device cuda:0 (21.10/79.11 GiB) on startup is less than the engine's budget after "
         "excluding external process's weights (0.6, 33.10 GiB). Decrease GPU memory utilization",
@@ -34,7 +33,6 @@ SAID = [
         GPU,
     ),
     ("AssertionError: Memory pool size is too small", GPU),
-    ("ValueError: The requested object store memory size is greater than the total available memory.", HOST),
     ("ERROR 11-20 10:00:00 Not enough host memory for request 7f3a", NEITHER),
 ]
 
@@ -56,6 +54,6 @@ def test_a_refused_mapping_is_no_crash_by_itself(tmp_path: Path) -> None:
     assert read(f"[W1120 10:00:00 CUDACachingAllocator.cpp:480] {said}", tmp_path).crash.verdict != "not_oom"
 
 
-@pytest.mark.parametrize("said", [SAID[0][0], SAID[3][0], SAID[6][0], SAID[7][0]])
+@pytest.mark.parametrize("said", [SAID[0][0], SAID[2][0], SAID[5][0], SAID[6][0]])
 def test_no_room_beside_the_engines_reserves_asks_for_a_larger_share(said: str, tmp_path: Path) -> None:
     assert read(said, tmp_path).diagnosis.cause == "no-room-for-kv"

@@ -1,6 +1,6 @@
 """Draws facts to be looked up again by hand: `python -m tests.knowledge.draw_facts --seed 7`.
 
-Settings, advisories, remedies, crash lines and models, in the shares of an audit. What came of it: docs/accuracy.md.
+Settings, advisories, remedies, crash lines and models, in the shares of an audit.
 """
 
 from __future__ import annotations
