@@ -88,7 +88,8 @@ def _unseen(situation: Situation) -> bool:
 
 def unseen_number(remedy: Remedy, situation: Situation) -> bool:
     """Whether it lowers what a launch not seen whole leaves open, so that only the direction can be told: a length
-    without a usual default, a budget of tokens without one, and what by default is as low as it goes.
+    without a usual default, a budget of tokens without one, what by default is as low as it goes, and what a config
+    that was not found sets.
     """
     knob, natives = remedy.knob or "", situation.now.built.natives
     carrier = natives.carrier(knob)
@@ -96,12 +97,19 @@ def unseen_number(remedy: Remedy, situation: Situation) -> bool:
         return False
     if knob.endswith(".tokens_per_gpu"):
         return carrier.value is None and not _stated_off("actor.dynamic_batch", natives)
+    if _in_missing_file(situation) and carrier.value is None:
+        return remedy.value is not None and remedy.value.next is not None and remedy.value.floor is not None
     if knob not in LENGTHS:
         return _lowest_by_default(remedy, carrier.fact, natives)
     if _usual_length(carrier, situation):
         return False
     rule = conversions(carrier.fact).get(knob)
     return rule is None or meaning(rule, str(_SOME_LENGTH), carrier.fact, natives) is not None
+
+
+def _in_missing_file(situation: Situation) -> bool:
+    """Whether a config that was not found sets what the launch does not, more likely than not."""
+    return bool(situation.now.run.missing_files) and situation.predictor.inputs.launch is not None
 
 
 def _lowest_by_default(remedy: Remedy, fact: SettingFact, natives: Natives) -> bool:
@@ -144,8 +152,8 @@ def _assumed(native: Native, remedy: Remedy, situation: Situation) -> Native:
         return native
     if remedy.knob in LENGTHS and not _usual_length(native, situation):
         return native
-    if situation.now.run.missing_files and situation.predictor.inputs.launch is not None:
-        return native  # a config that was not found sets it more likely than not
+    if _in_missing_file(situation):
+        return native
     if fact.type == "flag" and to is False:
         return replace(native, text="true", value=True, source="assumed")  # what is to be left out can only be there
     default = default_here(fact, situation.now.built.natives)
