@@ -23,8 +23,9 @@ from advisor.knowledge import load_knowledge
 from advisor.language import listed, say
 from advisor.machine.inventory import Machine
 from advisor.memory.cells import Ledger, Match
-from advisor.memory.constants import BF16
+from advisor.memory.constants import BF16, FP32
 from advisor.memory.otherwise import Otherwise
+from advisor.memory.predict import printed_threshold
 from advisor.memory.trainer import has_engine
 from advisor.run.natives import OF_ROLLOUTS
 from advisor.run.run import Knob, Run
@@ -52,6 +53,8 @@ MINOR_BESIDE = 0.25
 NEARLY_ALL, ROOMY = 90, 50
 """Percent of a node's RAM in use at the last reading: from the first on no limit below it was what the run met, below
 the second one may have been (judgement)."""
+ADAM = 3 * FP32
+"""Bytes a parameter of Adam in mixed precision: fp32 weights and two moments."""
 BELOW_RAM = 0.95
 """A limit so far below the RAM was set by somebody; less is what the kernel itself keeps (judgement)."""
 
@@ -408,7 +411,14 @@ def _machine_facts(known: DiagnosisInputs) -> dict[str, Fact]:
         card = show_bytes(machine.gpu_bytes)
         because = say("all weights in bf16 are {weights}, the card has {card}", weights=whole, card=card)
         facts["gathered_weights.share"] = Fact(round(share, 3), "script", because)
+        cards = len(machine.usable) * (machine.nodes or 1)
+        of_each = ADAM * known.run.model.parameters / max(1, cards)
+        told = {"optimizer": show_bytes(round(of_each)), "card": card}
+        because = say("shared over all cards the optimizer state is {optimizer}, a card has {card}", **told)
+        facts["optimizer.card_share"] = Fact(round(of_each / machine.gpu_bytes, 3), "script", because)
     facts.update(_by_reading(known.crash))
+    if (threshold := printed_threshold(known.crash)) is not None:
+        facts["host.threshold"] = Fact(threshold, "log", say("Ray's message names it"))
     host = machine.host
     if host.limit_bytes is not None and host.total_bytes:
         below = host.limit_bytes < host.total_bytes * BELOW_RAM

@@ -86,6 +86,7 @@ def not_an_answer(question: str, answers: Iterable[str], given: str) -> str:
 def _ask(question: Question, facts: Facts, answers: Mapping[str, str]) -> QuestionStep:
     suggested, fact = _shown(question, facts)
     given = answers.get(question.id)
+    against = given is not None and fact is not None and _contradicts(question, given, suggested, fact)
     source: AnsweredBy = "user" if given is not None else fact.source if fact is not None else "unknown"
     answer = given if given is not None else suggested or UNKNOWN
     offered = {key: option for key, option in question.answers.items() if key == answer or _is_offered(option, facts)}
@@ -99,7 +100,7 @@ def _ask(question: Question, facts: Facts, answers: Mapping[str, str]) -> Questi
         because=_because(question, answer, given, fact),
         evidence=fact.evidence if fact is not None and given is None else (),
         if_unknown=_how(question, facts),
-        suggested="" if given is None or _agrees(question, given, suggested) else suggested,
+        suggested=suggested if against else "",
     )
 
 
@@ -110,9 +111,14 @@ def _how(question: Question, facts: Facts) -> str:
     return given or question.if_unknown
 
 
-def _agrees(question: Question, given: str, suggested: str) -> bool:
-    """Whether what the evidence shows is the answer that was given, or a part of it."""
-    return suggested in ("", given) or (suggested in question.answers and question.answers[suggested].part_of == given)
+def _contradicts(question: Question, given: str, suggested: str, fact: Fact) -> bool:
+    """Whether a line of the log or a mark of the launch shows another answer than the one given, or a part of it; what
+    was only computed contradicts nobody."""
+    options = question.answers
+    same = suggested in ("", given) or any(
+        one in options and options[one].part_of == other for one, other in ((suggested, given), (given, suggested))
+    )
+    return not same and (fact.source == "log" or question.id.startswith("framework"))
 
 
 def _is_offered(option: Answer, facts: Facts) -> bool:

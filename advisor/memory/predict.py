@@ -269,14 +269,14 @@ def _question(overrides: Overrides | None, fixed: bool, knobs: Mapping[str, Knob
 def _with_ray_wall(ledger: Ledger, built: BuiltRun, crash: Crash) -> Ledger:
     """Where Ray runs the job, its threshold is the wall, not the end of the RAM; the one that it printed, before a
     change sets another."""
-    printed = _printed_threshold(crash)
+    printed = printed_threshold(crash)
     if ledger.host_limit is None or not (printed or built.natives.carriers("host.ray_memory_threshold")):
         return ledger
     threshold = built.run.number("host.ray_memory_threshold") or printed or RAY_THRESHOLD
     return replace(ledger, host_limit=int(ledger.host_limit * threshold))
 
 
-def _printed_threshold(crash: Crash) -> float | None:
+def printed_threshold(crash: Crash) -> float | None:
     """The part of the RAM from which Ray killed, by its message; where that names none, the part in use then, which
     is no lower."""
     fields = crash.evidence[0].fields if crash.verdict == "oom" and crash.evidence else {}

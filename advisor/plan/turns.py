@@ -10,6 +10,7 @@ from advisor.plan.plan import PlanStep
 from advisor.plan.select import GUESSED, holder_of
 from advisor.plan.situation import Situation
 from advisor.run.values import parse_value
+from advisor.words import Phase
 
 
 def holder_unknown(situation: Situation, cause: Cause) -> bool:
@@ -41,7 +42,8 @@ def in_turns(steps: Sequence[PlanStep], situation: Situation, cause: Cause) -> l
     bought = {i: steps[i].kind == "machine" for i in rest}
     known = situation.now.built.natives.framework is not None  # else only what the launch states is sure to exist
     leads: dict[str, int] = {}
-    for i in sorted(rest, key=lambda i: (bought[i], steps[i].results == "changed", not stated(steps[i]))):
+    elsewhere = {i: not _of_phase(remedies.get(steps[i].id), situation.phase) for i in rest}
+    for i in sorted(rest, key=lambda i: (bought[i], elsewhere[i], steps[i].results == "changed", not stated(steps[i]))):
         engine = steps[i].changes and not _low_already(steps[i], remedies.get(steps[i].id))  # there may be none at all
         remedy = remedies.get(steps[i].id)
         by_key = not known or steps[i].changes or steps[i].results == "unchanged"
@@ -52,6 +54,7 @@ def in_turns(steps: Sequence[PlanStep], situation: Situation, cause: Cause) -> l
     order = {
         i: (
             bought[i],
+            elsewhere[i],
             known and steps[i].results == "changed",
             relieves[i] != own,
             steps[i].results == "changed" and relieves[i] == "states",  # another kind of training
@@ -63,6 +66,11 @@ def in_turns(steps: Sequence[PlanStep], situation: Situation, cause: Cause) -> l
     }
     first = sorted(leads.values(), key=order.__getitem__)
     return [*steps[:start], *(steps[i] for i in first), *(steps[i] for i in rest if i not in first)]
+
+
+def _of_phase(remedy: Remedy | None, phase: Phase) -> bool:
+    """Whether the remedy is for the phase that died and no other."""
+    return remedy is not None and remedy.phases == (phase,)
 
 
 def _low_already(step: PlanStep, remedy: Remedy | None) -> bool:

@@ -277,6 +277,8 @@ def results_word(step: PlanStep) -> str:
 
 def change_line(change: Change) -> str:
     """ "worker.rollout.gpu_memory_utilization 0.6 → 0.5"."""
+    if change.new is None and change.old_source == "assumed":
+        return say("{key} removed, where your launch has it", key=change.key)
     if change.new is None:
         return say("{key} removed (was {old})", key=change.key, old=change.old_words)
     if change.old is None and change.old_source == "assumed":
