@@ -64,9 +64,14 @@ def save_report(state: State, destination: Path, force: bool) -> Path:
     return destination
 
 
+_RUNNERS = {".sh": "bash", ".bash": "bash", ".slurm": "sbatch", ".sbatch": "sbatch", ".py": "python"}
+
+
 def next_command(script: Path | None) -> str:
     """The command that starts a run; "" where there is no script."""
     if script is None:
         return ""
-    runner = {".sh": "bash", ".bash": "bash", ".slurm": "sbatch", ".sbatch": "sbatch"}.get(script.suffix, "")
+    runner = {".sh": "bash", ".bash": "bash", ".slurm": "sbatch", ".sbatch": "sbatch", ".py": "python"}.get(
+        script.suffix, ""
+    )
     return f"{runner} {script}".strip()

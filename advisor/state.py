@@ -28,10 +28,12 @@ from advisor.diagnosis.open_questions import (
     with_was,
 )
 from advisor.diagnosis.vendor import speak_of_cards, tree_of, vendor_of
+from advisor.hostile import clean_line
 from advisor.knowledge import Knowledge
-from advisor.language import say
+from advisor.language import listed, say
 from advisor.machine.describe import named_versions
 from advisor.machine.inventory import Machine
+from advisor.machine.libraries import normalised
 from advisor.memory.attribution import attribute
 from advisor.memory.cells import Ledger, Match, Place
 from advisor.memory.fit import PLACES, Died, Fit
@@ -134,7 +136,7 @@ def state_of(
     recognised = with_answered_version(
         _answered_dialect(recognised, answers, knowledge, machine, launch, crash), answers
     )
-    ran_with = {**named_versions("--was", asked.was), **answered_was(recognised, answers)}
+    ran_with = _ran_with(asked, recognised, answers, machine, knowledge)
     shardings = knowledge.tree.sharding
     frames = [f"{frame.file}:{frame.function}" for frame in crash.frames]
     by_engine = keys_of_knobs(recognised.framework, recognised.era, crash.engine_figures)
@@ -236,6 +238,22 @@ def _settled(crash: Crash, answers: Mapping[str, str]) -> Crash:
 def _ran(crash: Crash, answers: Mapping[str, str]) -> bool:
     """Whether steps were done before the failure, by the log or by the user."""
     return bool(crash.steps_done) or answers.get("first_step") == "no"
+
+
+def _ran_with(
+    asked: SessionRequest, recognised: Recognised, answers: Mapping[str, str], machine: Machine, knowledge: Knowledge
+) -> dict[str, str]:
+    """The versions with which the run fitted, of those that are other ones now. Raises ValueError for a stranger."""
+    named = named_versions("--was", asked.was)
+    here = {normalised(name): version for name, version in machine.libraries.items()}
+    known = {normalised(one.package) for one in knowledge.frameworks}
+    known |= {normalised(one.library) for one in knowledge.advisories}
+    for name in named:
+        if name not in known and name not in here:
+            told = {"library": clean_line(name, 40), "known": listed(sorted(known)[:8])}
+            raise ValueError(say("--was: {library} is no library that is known here; known are {known}, …", **told))
+    every = {**named, **answered_was(recognised, answers)}
+    return {name: version for name, version in every.items() if here.get(name) != version}
 
 
 def _died_all_the_same(crash: Crash, answers: Mapping[str, str]) -> Crash:

@@ -48,6 +48,10 @@ def run(parsed: argparse.Namespace) -> int:
         emit("".join(f"{change}\n" for change in changes if not parsed.diff), parsed.ascii)
         tell(say("no selected change edits the script: nothing was written"))
         return found_code(state)
+    if state.plan.fit.verdict == "does_not_fit":
+        tell(say("it does not fit with these changes alone: {shortfall}", shortfall=state.plan.shortfall))
+    if state.plan.fit.verdict == "may_not_fit":
+        tell(say("it may not fit with these changes alone: {shortfall}", shortfall=state.plan.shortfall))
     if parsed.output == "-" and not parsed.diff:
         emit_file(only_rewrite(patch.rewrites).new)
         for change in changes:
@@ -64,8 +68,6 @@ def run(parsed: argparse.Namespace) -> int:
     file, proof = clean_line(str(destination)), listed(patch.proof)
     tell(say("written {file} ({proof})", file=file, proof=proof) if proof else say("written {file}", file=file))
     tell(say("report  {file}", file=clean_line(str(written.report))))
-    if state.plan.fits is False:
-        tell(say("it does not fit with these changes alone: {shortfall}", shortfall=state.plan.shortfall))
     for note in written.notes:
         tell(note)
     return Exit.DONE

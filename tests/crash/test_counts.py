@@ -81,3 +81,12 @@ def test_a_full_count_names_the_model_and_a_rounded_one_only_where_no_other_is_n
     rounded = shape_by_count(7_620_000_000, models)  # Qwen2.5-7B and MiMo-7B lie this near to each other
     assert rounded is not None
     assert rounded.basis == "estimated"
+
+
+def test_bars_of_the_data_set_are_no_steps_of_the_training() -> None:
+    bars = "".join(
+        f"{name}: 100%|██████████| 61135/61135 [02:02<00:00, 498.31 examples/s]\n"
+        for name in ("Tokenizing train dataset", "Map", "Applying chat template to train dataset")
+    )
+    assert not judge(bars + "  0%|          | 0/3820 [00:00<?, ?it/s]\nCUDA out of memory.\n").steps_done
+    assert judge(bars + "Train:   1%|          | 12/4999 [03:10<22:15:01, 16.1s/it]\n").steps_done == 12
