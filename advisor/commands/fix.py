@@ -51,7 +51,7 @@ def run(parsed: argparse.Namespace) -> int:
     if state.plan.fit.verdict == "does_not_fit":
         tell(say("it does not fit with these changes alone: {shortfall}", shortfall=state.plan.shortfall))
     if state.plan.fit.verdict == "may_not_fit":
-        tell(say("it may not fit with these changes alone: {shortfall}", shortfall=state.plan.shortfall))
+        tell(say("it may not fit with these changes alone (diagnose says why)"))
     if parsed.output == "-" and not parsed.diff:
         emit_file(only_rewrite(patch.rewrites).new)
         for change in changes:
