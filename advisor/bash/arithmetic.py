@@ -29,7 +29,7 @@ _BINARY: dict[bytes, Callable[[int, int], int]] = {
 _MOST_TOKENS = 2000
 _LONGEST_NUMBER = 20
 """Digits; 64 bits have nineteen."""
-_MAX_BITS = 64
+_BITS = 64
 _MAX_DEPTH = 40
 _LIMIT = 1 << 63
 
@@ -187,8 +187,8 @@ def _apply(sign: bytes, left: int, right: int) -> int:
     """The result of one operator. Raises Undecided where it does not fit into 64 bits, which bash would cut."""
     if sign in (b"/", b"%") and right == 0:
         raise Undecided
-    if sign in (b"**", b"<<", b">>") and not (0 <= right <= _MAX_BITS and abs(left) <= 1 << _MAX_BITS):
-        raise Undecided
+    if sign in (b"**", b"<<", b">>") and not (0 <= right < _BITS and abs(left) <= 1 << _BITS):
+        raise Undecided  # what a shift by all bits gives is the processor's affair
     return _in_64_bits(int(_BINARY[sign](left, right)))
 
 

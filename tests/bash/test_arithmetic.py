@@ -6,7 +6,7 @@ import shutil
 import subprocess
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from advisor.bash.arithmetic import Undecided, evaluate
@@ -33,6 +33,7 @@ def _ours(expression: str) -> int | None:
 @pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.recursive(LEAVES, _larger, max_leaves=6), min_size=25, max_size=25))
+@example(["1 >> 64", "1 << 64", "1 >> 63", "1 << 62", "2 ** 62"])
 def test_a_value_that_is_given_is_the_one_of_bash(expressions: list[str]) -> None:
     known = [(text, value) for text in expressions if (value := _ours(text)) is not None]
     lines = "a=3; b=-5\n" + "".join(f"(echo $(({text})))\n" for text, _ in known)
