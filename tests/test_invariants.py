@@ -12,6 +12,7 @@
 | headline · the sums below it | `test_the_headline_names_a_sum_of_the_table` |
 | "how far it goes" · the ledger with that value | `test_a_size_is_what_the_ledger_holds` |
 | the plan's promise · its JSON · its fit | `test_the_promise_is_the_plans_fit` |
+| the plan's promise · the word beside each bar | `test_no_bar_speaks_against_the_promise` |
 """
 
 from __future__ import annotations
@@ -32,11 +33,12 @@ from advisor.plan.situation import Situation
 from advisor.plan.solve import overrides_of
 from advisor.report.json_report import diagnose_json, encode, estimate_json
 from advisor.report.markdown_report import markdown_report
-from advisor.report.phrases import fit_sentence, saves_word
+from advisor.report.phrases import fit_sentence, room_word, saves_word
 from advisor.report.short_report import short_report
 from advisor.report.text_report import estimate_report, text_report
 from advisor.run_file import sizing_of
 from advisor.session import State, open_session
+from advisor.tui.memory_bars import fullness
 from advisor.tui.memory_view import memory_rows
 from advisor.tui.plan_rows import saving_words
 from advisor.units import show_gib
@@ -246,3 +248,17 @@ def test_the_promise_is_the_plans_fit(name: str) -> None:
         page = flat(short_report(state))
         assert ("is expected to fit" in page) == (state.plan.fit.verdict == "fits")
         assert ("may fit; that is not certain" in page) == (state.plan.fit.verdict == "may_not_fit")
+
+
+@every_story
+def test_no_bar_speaks_against_the_promise(name: str) -> None:
+    plan = opened(name).plan
+    if plan.after is None or plan.fits is None:
+        return
+    for place in PLACES:
+        room = capacity_of(plan.after, place)
+        for phase in plan.after.sums(place):
+            bar = "".join(part.text for part in fullness(plan, place, phase.phase))
+            assert bar.endswith(room_word(phase, room, plan) or ("fits", "unsure", " G"))
+            assert not (plan.fits and bar.endswith(("too much", "cannot start"))), (phase.phase, bar)
+            assert bar.endswith("unsure") or (place, phase.phase) not in plan.fit.set_aside

@@ -12,7 +12,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.language import say
+from advisor.language import Sayings, say
 from advisor.memory.calibrate import Correction
 from advisor.memory.cells import TITLES, Ledger, Owner, PhaseSum, Place
 from advisor.memory.constants import ASSUMED_SHARE
@@ -23,6 +23,8 @@ from advisor.words import PHASE_TABLE, PHASE_TITLES, PHASES, Phase
 FitVerdict = Literal["fits", "may_not_fit", "does_not_fit", "cannot_be_said"]
 Standing = Literal["fits", "over", "engine", "lived_through", "set_aside"]
 """Of one phase; "engine": its rollout engine cannot start, whatever room there is beside it."""
+Room = Literal["fits", "unsure", "tight", "over", "passed", "engine"]
+"""What a phase leaves of its place: "tight" eats into the margin, "unsure" hangs on what nothing explains."""
 Reason = Literal[
     "over",
     "engine",
@@ -43,6 +45,16 @@ Reason = Literal[
 
 _DOUBTS: dict[Reason, int] = {"unexplained": 0, "set_aside": 1}
 """What is told first of a run that may not fit."""
+ROOM_WORDS: Sayings[Room] = Sayings(
+    {
+        "fits": "fits",
+        "unsure": "unsure",
+        "tight": "tight",
+        "over": "too much",
+        "passed": "passed",
+        "engine": "cannot start",
+    }
+)
 PLACES: tuple[Place, ...] = ("gpu", "host")
 ASIDE: dict[Place, tuple[Phase, ...]] = {"gpu": (), "host": ("model_load", "checkpoint")}
 """Short peaks outside the step: what a log measured in the step beyond the prediction is not known to be there too."""
@@ -161,6 +173,22 @@ def standing(now: PhaseSum, capacity: int, walls: Walls) -> Standing:
     if stuck or counted(now, walls) > limit:
         return "lived_through" if _lived(now, walls) else "engine" if stuck else "over"
     return "set_aside" if now.expected > limit else "fits"
+
+
+def room_of(now: PhaseSum, capacity: int | None, fit: Fit, margin: float) -> Room | None:
+    """What a phase leaves of its place, as the verdict judges it; None where the capacity is not known."""
+    where = (now.place, now.phase)
+    if where in fit.lived_through:
+        return None if capacity is None and not cannot_start(now) else "passed"
+    if cannot_start(now):
+        return "engine"
+    if capacity is None:
+        return None
+    if where in fit.set_aside:
+        return "unsure"
+    if now.expected > capacity * (1 - margin):
+        return "over" if now.expected > capacity else "tight"
+    return "unsure" if now.of("unexplained") > capacity * margin else "fits"  # it may grow as well as stay
 
 
 def unfit(ledger: Ledger, place: Place, walls: Walls) -> list[Phase] | None:

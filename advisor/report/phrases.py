@@ -12,12 +12,13 @@ from advisor.language import Sayings, clauses, listed, say, sentences
 from advisor.machine.inventory import Machine
 from advisor.memory.cells import Ledger, PhaseSum, Place
 from advisor.memory.fit import (
+    ROOM_WORDS,
     Fit,
     FitFinding,
     FitVerdict,
-    cannot_start,
     capacity_of,
     finding_clause,
+    room_of,
     worst_of_each_place,
 )
 from advisor.plan.plan import Change, Plan, PlanStep, grouped
@@ -339,16 +340,9 @@ def savings(saves: Mapping[Phase, int], place: str) -> list[str]:
 
 
 def room_word(phase: PhaseSum, room: int | None, plan: Plan) -> str:
-    """ "over" where the expectation exceeds the capacity, "tight" where it eats into the margin, "passed" where the run
-    lived with that, else ""."""
-    passed = (phase.place, phase.phase) in plan.fit.lived_through
-    if cannot_start(phase) and not passed:
-        return say("cannot start")
-    if room is None or phase.expected <= room * (1 - plan.margin):
-        return ""
-    if passed:
-        return say("passed")
-    return say("over") if phase.expected > room else say("tight")
+    """What a phase lacks of its place, in a word; "" where it fits, as far as anybody knows."""
+    word = room_of(phase, room, plan.fit, plan.margin)
+    return "" if word in (None, "fits", "unsure") else ROOM_WORDS[word]
 
 
 _PROMISES: Sayings[FitVerdict] = Sayings(

@@ -7,7 +7,7 @@ from itertools import groupby
 from advisor.hostile import cells
 from advisor.language import Sayings, clauses, say, say_count
 from advisor.memory.cells import OWNERS, TITLES, Ledger, Owner, PhaseSum, Place
-from advisor.memory.fit import ASIDE, cannot_start
+from advisor.memory.fit import ASIDE, ROOM_WORDS, Room, room_of
 from advisor.plan.plan import Plan
 from advisor.run.run import Run
 from advisor.tui.facts import lead
@@ -76,7 +76,17 @@ def scale_of(before: PhaseSum | None, after: PhaseSum | None, capacity: int | No
     return capacity if largest <= capacity else round(largest * 1.02)
 
 
-def figures(of: PhaseSum | None, capacity: int | None, margin: float, passed: bool = False) -> list[Toned]:
+_ROOM_TONES: dict[Room, Tone] = {
+    "fits": "good",
+    "passed": "good",
+    "unsure": "warn",
+    "tight": "warn",
+    "over": "bad",
+    "engine": "bad",
+}
+
+
+def figures(of: PhaseSum | None, capacity: int | None, plan: Plan) -> list[Toned]:
     """Like "26.1 of 40.0 G  fits": what is expected, the limit, and the verdict in words."""
     if of is None:
         return [Toned(" " + say("no such phase"), "dim")]
@@ -85,23 +95,12 @@ def figures(of: PhaseSum | None, capacity: int | None, margin: float, passed: bo
     if capacity is not None:
         longest = cells(say("{used} of {total} G", used="0" * NUMBER, total="0" * NUMBER))
         total = pad(say("{used} of {total} G", used=used, total=_g(capacity)), longest)
-    if cannot_start(of) and not passed:
-        return [Toned(f" {total}"), Toned("  " + say("cannot start"), "bad")]
-    return [Toned(f" {total}"), *_judged(of, capacity, margin, passed)]
+    return [Toned(f" {total}"), *_judged(of, capacity, plan)]
 
 
-def _judged(of: PhaseSum, capacity: int | None, margin: float, passed: bool = False) -> list[Toned]:
-    if capacity is None:
-        return []
-    if passed:
-        return [Toned("  " + say("passed"), "good")]
-    if of.expected > capacity:
-        return [Toned("  " + say("too much"), "bad")]
-    if of.expected > capacity * (1 - margin):
-        return [Toned("  " + say("tight"), "warn")]
-    if of.of("unexplained") > capacity * margin:  # what nothing explains may grow as well as stay
-        return [Toned("  " + say("unsure"), "warn")]
-    return [Toned("  " + say("fits"), "good")]
+def _judged(of: PhaseSum, capacity: int | None, plan: Plan) -> list[Toned]:
+    room = room_of(of, capacity, plan.fit, plan.margin)
+    return [] if room is None else [Toned("  " + ROOM_WORDS[room], _ROOM_TONES[room])]
 
 
 def _g(count: int) -> str:
@@ -117,16 +116,10 @@ def pair(plan: Plan, place: Place, phase: Phase, width: int) -> list[Row]:
     capacity = _capacity(plan.before or plan.after, place)
     scale = scale_of(before, after, capacity)
     bar = max(8, width - 11 - 25)  # label before, figures behind
-    out, passed = [], (place, phase) in plan.fit.lived_through
+    out = []
     for name, word, of in ((PLACE_WORDS[place], say("now"), before), ("", say("after"), after)):
         label = Toned(pad(name, 5) + pad(word, 6))
-        out.append(
-            Row(
-                line(
-                    label, *coloured(stacked(of, capacity, scale, bar), of), *figures(of, capacity, plan.margin, passed)
-                )
-            )
-        )
+        out.append(Row(line(label, *coloured(stacked(of, capacity, scale, bar), of), *figures(of, capacity, plan))))
     return out
 
 
@@ -197,8 +190,7 @@ def fullness(plan: Plan, place: Place, phase: Phase) -> TonedLine:
     of = ledger.phase(place, phase) if ledger is not None else None
     if of is None:
         return ()
-    passed = (place, phase) in plan.fit.lived_through
-    return (Toned(f" {_g(of.expected)} G"), *_judged(of, _capacity(ledger, place), plan.margin, passed))
+    return (Toned(f" {_g(of.expected)} G"), *_judged(of, _capacity(ledger, place), plan))
 
 
 def phase_rows(plan: Plan, phase: Phase, width: int, places: tuple[Place, ...] = ("gpu", "host")) -> list[Row]:
