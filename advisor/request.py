@@ -192,9 +192,11 @@ def pick_launch(
 
     def told(launch: Launch | None) -> Recognised:
         merged = {**crash.libraries, **libraries}
+        stated = {*crash.libraries, *stated_libraries(asked, knowledge)}
         paths = [frame.file for frame in crash.frames]
         file = script.documents[0].path if script is not None else None
-        return recognise(launch, text, crash.frameworks, crash.settings, merged, knowledge.frameworks, paths, file)
+        frameworks = knowledge.frameworks
+        return recognise(launch, text, crash.frameworks, crash.settings, merged, frameworks, paths, file, stated)
 
     known = [(told(launches[index]), index) for index in order] if launches else []
     known = [(recognised, index) for recognised, index in known if recognised.framework is not None]

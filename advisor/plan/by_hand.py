@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from msgspec.structs import replace
 
 from advisor.diagnosis.conditions import all_hold
@@ -15,7 +17,7 @@ from advisor.plan.plan import Change, PlanStep
 from advisor.plan.situation import Situation
 from advisor.plan.steps import change_of, since
 from advisor.plan.trial import trial_of
-from advisor.run.natives import Native
+from advisor.run.natives import OF_ROLLOUTS, Native
 from advisor.run.resume import keys_to_resume
 from advisor.run.run import KnobValue
 from advisor.run.values import spell
@@ -46,7 +48,7 @@ def advice_step(remedy: Remedy, situation: Situation) -> PlanStep:
     return PlanStep(
         id=remedy.id,
         rank=0,
-        title=_with_names(remedy, situation, changes),
+        title=_title(remedy, situation, changes),
         kind=remedy.kind if remedy.kind in ("machine", "data") else "manual",
         tier=remedy.tier,
         changes=changes,
@@ -61,6 +63,13 @@ def advice_step(remedy: Remedy, situation: Situation) -> PlanStep:
         selected=False,
         group=remedy.id,
     )
+
+
+def _title(remedy: Remedy, situation: Situation, changes: tuple[Change, ...]) -> str:
+    title = _with_names(remedy, situation, changes)
+    if situation.now.built.natives.framework is None and needs_engine(remedy, situation) == "unseen":
+        return say("Where a rollout engine shares the card: {title}", title=title)
+    return title
 
 
 def _known_as(remedy: Remedy, situation: Situation) -> KnownAs | None:
@@ -140,6 +149,25 @@ def usual(remedy: Remedy, situation: Situation) -> bool:
     off = remedy.value is not None and remedy.value.to is False and launch is not None and not launch.missing
     rare = role in ROLES or name == "tokens_per_gpu" or off
     return not rare or stated_by_name(remedy, situation) is not None
+
+
+EngineSeen = Literal["seen", "unseen", "missing"]
+_SIGNS_OF_ENGINE = ("frame.engine", "gpu.others_engine", "sleeping_engine_in_process")
+
+
+def needs_engine(remedy: Remedy, situation: Situation) -> EngineSeen:
+    """Whether there is a rollout engine for a remedy that moves one; "seen" for every other remedy, too.
+
+    A launch of no known dialect may be any training: "unseen" where nothing tells whether it rolls out.
+    """
+    facts = situation.facts
+    if remedy.relieves != "engine" and not (remedy.knob or "").startswith(OF_ROLLOUTS):
+        return "seen"
+    told = [facts[name].value for name in ("rolls_out", "has_engine") if name in facts]
+    if False in told:
+        return "missing"
+    shown = any(name in facts and facts[name].value is not False for name in _SIGNS_OF_ENGINE)
+    return "seen" if True in told or shown else "unseen"
 
 
 def _true(name: str, situation: Situation) -> bool:

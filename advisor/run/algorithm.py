@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 
 from advisor.knowledge.schema import AlgorithmFact, Framework
 from advisor.run.natives import OF_ROLLOUTS, Natives, RunScope
-from advisor.run.recipe import RL, UNKNOWN, method_named, recipe_of
+from advisor.run.recipe import RL, UNKNOWN, method_named, method_spelled, recipe_of
 
 _ENGINE_FILE = re.compile(r"(?:^|[/.])(?:vllm|sglang|lmdeploy|tensorrt_llm)[/.]")
 """A file or module of an engine that generates answers: what trains on given ones has none in its traceback."""
@@ -44,6 +44,8 @@ def algorithm_of(
     given = (*(one.fact.knob for one in natives.values.values() if one.given and one.fact is not None), *knobs)
     if found == UNKNOWN and (engine or any(map(_generates, given)) or any(map(_ENGINE_FILE.search, frames))):
         found = RL
+    if found == UNKNOWN and framework is None:
+        found = method_spelled(natives.values) or UNKNOWN
     scope = RunScope(natives, algorithm=found)
     return next((narrow for narrow, rule in fact.narrowed.items() if rule.holds(scope) is True), found)
 

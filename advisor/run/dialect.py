@@ -63,9 +63,11 @@ def recognise(
     frameworks: Sequence[Framework],
     paths: Sequence[str] = (),
     script: Path | None = None,
+    stated: Collection[str] = (),
 ) -> Recognised:
     """The first dialect, most specific first, whose marks all agree. `log_marks`: framework words proven by the log,
-    `paths`: of the files that its traceback names, `script`: where the launch lies, for the source tree around it.
+    `paths`: of the files that its traceback names, `script`: where the launch lies, for the source tree around it,
+    `stated`: packages whose versions the user or the log told, which decide where no launch is seen.
     """
     told_by: RecognisedFrom = "script"
     found = _by_launch(launch, source_text, frameworks) if launch is not None else None
@@ -73,6 +75,8 @@ def recognise(
         found = _by_words(launch, frameworks)
     if found is None:
         told_by, found = "log", _by_log(log_marks, log_settings, frameworks)
+    if found is None and launch is None:
+        told_by, found = "user", _by_packages(stated, frameworks)
     if found is None:
         return Recognised(None, "", say("no known framework's marks in the script or the log"))
     framework, because = found
@@ -181,6 +185,17 @@ def _by_log(
         if len(known) >= 3:
             return framework, say("settings printed in the log ({key}, …)", key=known[0])
     return None
+
+
+def _by_packages(stated: Collection[str], frameworks: Sequence[Framework]) -> tuple[Framework, str] | None:
+    """The one framework whose own package was named; of several that share it, the one that bears its name."""
+    packages = {each.package for each in frameworks if each.package in stated and not each.serves_others}
+    if len(packages) != 1:
+        return None
+    (package,) = packages
+    sharing = [each for each in frameworks if each.package == package]
+    found = next((each for each in sharing if each.framework == package), sharing[0] if len(sharing) == 1 else None)
+    return (found, say("the version told of its package {package}", package=package)) if found is not None else None
 
 
 def elsewhere(framework: Framework | None, launch: Launch) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 from msgspec.structs import replace
@@ -17,6 +17,8 @@ UNKNOWN, RL = "unknown", "rl"
 _LAST_PART = re.compile(r"([^/.\s]+)(?:\.py)?$")
 """Of a path, module or command: "fsdp_sft_trainer" of "verl.trainer.fsdp_sft_trainer", "sft" of "trl sft"."""
 _WORD = re.compile(r"[a-z]+")
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+"""Where a word of a class name begins: "DPO" and "Trainer" of DPOTrainer."""
 
 
 def recipe_of(algorithm: str) -> RecipeFact:
@@ -34,11 +36,23 @@ def _recipes(language: str) -> Mapping[str, RecipeFact]:
 
 
 def method_named(program: str) -> str:
-    """The method that a program's name tells: "sft" of "examples/run_sft.py"; "" where it tells none, or several."""
+    """The method that the name of a program or class tells: "sft" of "examples/run_sft.py", "dpo" of "DPOTrainer";
+    "" where it tells none, or several.
+    """
     last = _LAST_PART.search(program)
-    words = set(_WORD.findall(last[1].lower())) if last is not None else set()
+    words = set(_WORD.findall(_HUMP.sub(" ", last[1]).lower())) if last is not None else set()
     fitting = [(len(need), one.id) for one in _recipes(spoken()).values() for said in one.words
                if (need := set(said.split())) <= words]  # fmt: skip
     most = max((count for count, _ in fitting), default=0)
     named = {method for count, method in fitting if count == most}
     return named.pop() if len(named) == 1 else ""
+
+
+def method_spelled(keys: Iterable[str]) -> str:
+    """The method of whose runs alone one of the settings is known to be; "" where it is of none.
+
+    A rollout's settings tell more than those of a batch, which runs that roll out have, too.
+    """
+    last = {key.rpartition(".")[2].lower().replace("-", "_") for key in keys}
+    spelled = ((one.id, re.compile(one.spelled)) for one in _recipes(spoken()).values() if one.spelled)
+    return next((method for method, pattern in spelled if any(map(pattern.fullmatch, last))), "")

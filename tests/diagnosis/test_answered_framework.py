@@ -91,3 +91,22 @@ def test_a_shortage_of_which_the_log_does_not_say_the_memory_is_told_as_such_and
 @pytest.mark.parametrize("memory", ["gpu", "host"])
 def test_the_users_word_on_the_memory_decides_which_it_was(tmp_path: Path, memory: str) -> None:
     assert opened(tmp_path, log=WRAPPER, memory=memory).diagnosis.memory == memory
+
+
+@pytest.mark.parametrize(
+    ("libraries", "framework"),
+    [
+        (("llamafactory=0.8.3", "trl=0.9.6", "transformers=4.42.0"), "llamafactory"),
+        (("verl=0.4.1", "vllm=0.8.4"), "verl"),
+        (("trl=0.9.6", "transformers=4.42.0"), "unknown"),
+        (("verl=0.4.1", "openrlhf=0.8.0"), "unknown"),
+    ],
+)
+def test_the_version_told_of_a_framework_s_own_package_names_it(
+    tmp_path: Path, libraries: tuple[str, ...], framework: str
+) -> None:
+    (tmp_path / "train.log").write_text(LINE)
+    asked = SessionRequest(logs=(tmp_path / "train.log",), libraries=libraries)
+    assert open_session(asked).run.framework == framework
+    beside_an_answer = open_session(SessionRequest(logs=asked.logs, libraries=libraries, answers={"framework": "roll"}))
+    assert beside_an_answer.run.framework == "roll"

@@ -65,3 +65,8 @@ def test_an_evaluation_that_died_scoring_is_cut_by_its_own_batch_size(tmp_path: 
     assert state.diagnosis.cause == "logits-too-big"
     steps = {step.id: step for step in state.plan.steps}
     assert steps["lower-evaluation-batch"].selected
+
+
+def test_where_nobody_knows_of_an_engine_none_is_blamed_for_the_validation(tmp_path: Path) -> None:
+    asked = SessionRequest(answers={"memory": "gpu", "phase": "validation"}, gpus="8xA100-80GB")
+    assert session.open_session(asked).diagnosis.cause == "batch-or-states"

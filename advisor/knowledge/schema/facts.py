@@ -170,6 +170,8 @@ class RecipeFact(Strict, frozen=True):
     """A second model scores the answers."""
     words: tuple[str, ...] = ()
     """Words of a program's name that tell the method, in any order; of several that fit, the most words tell."""
+    spelled: str = ""
+    """Regular expression of settings (the last part of a key) that only such a run has, whoever wrote its program."""
     head: Literal["vocabulary", "score", "none"] = "vocabulary"
     """What stands in place of the language head; without one there are no logits and no weights of it."""
     loss: Literal["log_probs", "tokens", "distributions"] = "log_probs"

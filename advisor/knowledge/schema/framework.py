@@ -438,6 +438,8 @@ class Framework(Strict, frozen=True):
     """Distribution whose version gives the era."""
     syntax: Literal["hydra", "dotlist", "argparse", "dataclass", "yaml"]
     recognised_by: tuple[Recognition, ...]
+    serves_others: bool = False
+    """Other frameworks are built on the package: that somebody names its version does not tell what was run."""
     algorithm: AlgorithmFact = AlgorithmFact()
     eras: tuple[Era, ...] = ()
     settings: dict[str, SettingFact] = {}
