@@ -33,7 +33,7 @@ from advisor.crash.log_facts import (
 from advisor.crash.logged_runs import newest_crash, runs_in
 from advisor.crash.patterns import FieldValue, catalogue_of
 from advisor.crash.phase import PhaseRules, ProgressLine, last_progress, open_phases, phase_of, preceding
-from advisor.crash.scan import scan, unanchored_finds
+from advisor.crash.scan import cut_finds, scan, unanchored_finds
 from advisor.crash.screen_copy import unwrapped
 from advisor.crash.snapshot import readable
 from advisor.crash.sources import PREVIEW, LogSource, open_sources, tail_source, text_source
@@ -181,6 +181,8 @@ class _CrashReader:
         self.signatures = signatures
         marks = unanchored_finds(ready, self.lines)
         self.placed = self._ordered(marks)
+        if not any(one.role in FAILURES for one in self.placed):
+            self.placed = self._ordered([*marks, *cut_finds(ready, self.lines)])
         runs = runs_in(self.lines, [source.changed for source in sources])
         self.run, self.earlier = newest_crash(self.placed, marks, runs)
 

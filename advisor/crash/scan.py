@@ -16,7 +16,7 @@ import ahocorasick_rs
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from advisor.crash.finds import AFTER, BEFORE, ContextStore, Find, FindStore, LogFind
+from advisor.crash.finds import AFTER, BEFORE, FAILURES, ContextStore, Find, FindStore, LogFind
 from advisor.crash.lines import SEGMENT_LIMIT, TEXT_LIMIT, LogLine, without_codes
 from advisor.crash.literals import Searcher
 from advisor.crash.log_reader import LogReader
@@ -52,6 +52,8 @@ _ALIKE, _SHAPES = 3, 4_096
 """Lines that read alike and were looked at in vain before the next ones are not; how many such."""
 _ANY_DIGIT = bytes.maketrans(b"123456789", b"000000000")
 _NUMBER = re.compile(r"\d+")
+_LEAST_REST = 24
+"""Characters of a message that break off at the end of a log and still tell which one it was: three words or more."""
 _LAST_LINES = 12
 """Lines before the end of a log in which an ordinary exception may be what ended the run."""
 
@@ -314,6 +316,27 @@ def unanchored_finds(catalogue: Catalogue, logs: Sequence[Sequence[LogLine]]) ->
     """Finds of signatures without anchors. An ordinary end without a traceback only warns, at the end."""
     entries = _UnanchoredSignatures(catalogue.ready)
     return [LogFind(index, find) for index, lines in enumerate(logs) for find in _unanchored_in(entries, lines)]
+
+
+def cut_finds(catalogue: Catalogue, logs: Sequence[Sequence[LogLine]]) -> list[LogFind]:
+    """Finds in last lines that break off inside a message: what is left of it agrees with the sample of a signature."""
+    samples = [(_shape(ready.signature.sample), ready.signature) for ready in catalogue.ready]
+    ends = [(index, lines[-1]) for index, lines in enumerate(logs) if lines]
+    return [LogFind(index, find) for index, line in ends for find in _cut_in(line, samples)]
+
+
+def _cut_in(line: LogLine, samples: Sequence[tuple[str, Signature]]) -> Iterator[Find]:
+    """The longest rest that one verdict's samples alone hold; the signature that is tested first gives it its name."""
+    text = line.text.rstrip()
+    for word in re.finditer(r"(?<!\S)\S", text):
+        rest = _shape(text[word.start() :])
+        if len(rest) < _LEAST_REST:
+            return
+        holding = [one for sample, one in samples if one.role in FAILURES and f" {rest}" in f" {sample}"]
+        if len({(one.verdict, one.memory) for one in holding}) == 1:
+            first = min(holding, key=lambda one: one.rank)
+            yield Find(first, {}, line, line.number, line.printed, line.number, word.start())
+            return
 
 
 def _unanchored_in(entries: _UnanchoredSignatures, lines: Sequence[LogLine]) -> Iterator[Find]:

@@ -7,6 +7,7 @@ from typing import Literal
 from msgspec.structs import replace
 
 from advisor.diagnosis.conditions import all_hold
+from advisor.diagnosis.vendor import vendor_of
 from advisor.knowledge.schema import Framework, KnownAs, Remedy, SettingFact
 from advisor.language import ENGLISH, listed, say, sentences, spoken
 from advisor.plan.candidates import at_most, candidates, printed_now
@@ -17,6 +18,7 @@ from advisor.plan.plan import Change, PlanStep
 from advisor.plan.situation import Situation
 from advisor.plan.steps import change_of, since
 from advisor.plan.trial import trial_of
+from advisor.plan.vendor import in_words_of
 from advisor.run.natives import OF_ROLLOUTS, Native
 from advisor.run.resume import keys_to_resume
 from advisor.run.run import KnobValue
@@ -37,7 +39,8 @@ def elsewhere(situation: Situation) -> tuple[PlanStep, ...]:
     named = [by_id[name] for name in dict.fromkeys((*by_line, *by_cause))]
     useful = [remedy for remedy in named if all_hold(remedy.applies_when, facts) is not None]
     useful.sort(key=lambda remedy: not remedy.leads_when or all_hold(remedy.leads_when, facts) is None)
-    steps = (advice_step(remedy, situation) for remedy in useful)
+    vendor = vendor_of(situation.predictor.crash, situation.predictor.inputs.machine, known.gpus)
+    steps = (in_words_of(vendor, advice_step(remedy, situation)) for remedy in useful)
     return tuple(replace(step, rank=number) for number, step in enumerate(steps, 1))
 
 
@@ -67,9 +70,18 @@ def advice_step(remedy: Remedy, situation: Situation) -> PlanStep:
 
 def _title(remedy: Remedy, situation: Situation, changes: tuple[Change, ...]) -> str:
     title = _with_names(remedy, situation, changes)
-    if situation.now.built.natives.framework is None and needs_engine(remedy, situation) == "unseen":
-        return say("Where a rollout engine shares the card: {title}", title=title)
-    return title
+    condition = condition_of(remedy, situation)
+    return say("{condition}: {title}", condition=condition, title=title) if condition else title
+
+
+def condition_of(remedy: Remedy, situation: Situation) -> str:
+    """What must be so for a remedy to do anything, in a launch that no dialect knows and that does not show it."""
+    if situation.now.built.natives.framework is not None:
+        return ""
+    if needs_engine(remedy, situation) == "unseen":
+        return say("Where a rollout engine shares the card")
+    off = remedy.value is not None and remedy.value.to is False
+    return say("Where the launch switches it on") if off and stated_by_name(remedy, situation) is None else ""
 
 
 def _known_as(remedy: Remedy, situation: Situation) -> KnownAs | None:

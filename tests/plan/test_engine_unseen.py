@@ -45,3 +45,11 @@ def test_settings_tell_whether_answers_are_generated(keys: tuple[str, ...], meth
 )
 def test_a_class_tells_the_method_as_a_program_does(name: str, method: str) -> None:
     assert method_named(name) == method
+
+
+def test_what_would_be_switched_off_is_conditional_where_nobody_saw_it_on(planned: Planned) -> None:
+    steps = planned("python tune.py --my_batch 4\n", "Killed\n", "--answer", "seen=killed", "--answer", "memory=host")
+    titles = [str(step["title"]) for step in steps.values()]
+    conditional = [number for number, title in enumerate(titles) if title.startswith("Where the launch switches it on")]
+    assert conditional
+    assert conditional == list(range(len(titles) - len(conditional), len(titles)))
