@@ -12,14 +12,21 @@ from advisor.bash.conditions import Condition, Operand
 from advisor.bash.expand import Expander
 from advisor.bash.output import printed
 from advisor.bash.parameters import SEPARATORS
-from advisor.bash.run import Shell, assigned_names
+from advisor.bash.run import Shell
 from advisor.bash.state import CommandWord, Flow, FlowStatus, Variable
 from advisor.bash.syntax import Assignment, Simple
 from advisor.bash.text import Piece, ShellValue, cut, joined, known, sources, unknown, why_unknown, without_end
-from advisor.bash.words import Word
+from advisor.bash.words import Substitution, Word
 from advisor.language import say
 
 _ELEMENT = re.compile(rb"([A-Za-z_]\w*)\[(.+)\]")
+_NAMED = re.compile(rb"[A-Za-z_]\w*=")
+_NAME = re.compile(rb"[A-Za-z_]\w*")
+_HOOK = re.compile(
+    rb"[$`]\(?\s*(?:\"?[\w./${}~-]*/)?"
+    rb"(?:conda|mamba|micromamba|ssh-agent|pyenv|rbenv|direnv|brew|poetry|pixi|dircolors|lesspipe|modulecmd)\b"
+)
+"""Programs whose output sets up a shell, and none of a run's own variables."""
 
 Builtin = Callable[[Shell, Simple, "list[CommandWord]", Expander], FlowStatus]
 
@@ -46,6 +53,8 @@ def _declare(shell: Shell, command: Simple, fields: list[CommandWord], expander:
             expander.state.variables[word.name] = expander.state.variables[joined(value)] = Variable((why,))
     for item in fields[1:]:
         text = item.text
+        if not known(item.pieces) and not _NAMED.match(text):  # `export $(cat .env)`
+            shell.overwritten(expander.state, f"`{name.decode()}`")
         if re.fullmatch(rb"[A-Za-z_]\w*", text):
             _mark(expander, text, options, local)
             _export(shell, expander, text, exported, withdrawn=name == b"export" and b"n" in options)
@@ -136,13 +145,12 @@ def _getopts(shell: Shell, command: Simple, fields: list[CommandWord], expander:
 
 
 def _trap(shell: Shell, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
+    """What a trap sets is not known from here on, whenever a signal comes; what it runs at the end is followed then."""
     if len(fields) > 2 and any(item.text in (b"EXIT", b"0") for item in fields[2:]):
         shell.at_exit = () if fields[1].text == b"-" else fields[1].pieces
-    if len(fields) > 2 and any(item.text in (b"DEBUG", b"ERR", b"RETURN") for item in fields[2:]):
-        names = assigned_names(fields[1].text)
-        shell.trapped |= names
-        for name in names:
-            expander.state.assign(name, (unknown(say("a trap sets it while the script runs")),))
+    if len(fields) > 2 and any(item.text not in (b"EXIT", b"0") for item in fields[2:]):
+        shell.handlers += (fields[1].text,)
+        shell.spring(expander.state)
     return _next()
 
 
@@ -150,6 +158,8 @@ def _shopt(shell: Shell, command: Simple, fields: list[CommandWord], expander: E
     texts = [item.text for item in fields[1:]]
     if b"lastpipe" in texts and texts[0] in (b"-s", b"-u"):
         shell.lastpipe = texts[0] == b"-s"
+    if b"expand_aliases" in texts and texts[0] in (b"-s", b"-u"):
+        shell.expands_aliases = texts[0] == b"-s"
     return _next()
 
 
@@ -176,6 +186,9 @@ def _read(shell: Shell, command: Simple, fields: list[CommandWord], expander: Ex
                 whole = whole or (text[-1:] == b"d" and texts[index + 1 : index + 2] == [b""])
         else:
             names.append(text)
+    if any(not _NAME.fullmatch(name) for name in names):
+        shell.overwritten(expander.state, "`read`")
+        return _next(None)
     body = expander.heredoc(command)
     own = [joined(expander.value(assignment.value)) for assignment in command.assignments if assignment.name == b"IFS"]
     separators = own[0] if own else SEPARATORS
@@ -246,9 +259,12 @@ def _eval(shell: Shell, command: Simple, fields: list[CommandWord], expander: Ex
         pieces += [Piece(b" ")] if index else []
         pieces += item.pieces
     home = fields[1].home if len(fields) == 2 else None
-    hook = any(b"$(" in expander.text.data[word.start : word.start + 3] for word in command.words[1:])  # of conda
-    if not known(pieces) and not joined(tuple(pieces)).strip() and not hook:
-        shell.notes.append(say("what `eval` runs is not known; it may start and set more."))
+    if (
+        pieces
+        and pieces[0].reason
+        and not any(_HOOK.search(expander.text.data, w.start, w.end) for w in command.words[1:])
+    ):
+        shell.overwritten(expander.state, "`eval`", say("what `eval` runs is not known; it may start and set more."))
     return shell.nested(tuple(pieces), expander.state, home), None
 
 
@@ -259,14 +275,35 @@ def _source(shell: Shell, command: Simple, fields: list[CommandWord], expander: 
     positional = state.positional
     if len(fields) > 2:
         state.positional = tuple(fields[2:])
-    flow = shell.follow(fields[1].pieces, state)
+    body = _fed(command, fields[1], expander)
+    if body is None:
+        flow = shell.follow(fields[1].pieces, state)
+    elif known(body):
+        flow = shell.nested(body, state)
+    else:
+        shell.overwritten(state, "`source`")
+        flow = Flow.NEXT
     state.positional = positional
     return (Flow.EXIT if flow is Flow.EXIT else Flow.NEXT), None
+
+
+def _fed(command: Simple, file: CommandWord, expander: Expander) -> ShellValue | None:
+    """What `source <(command)` and `source /dev/stdin` read; None where it is a file."""
+    if file.text in (b"/dev/stdin", b"/dev/fd/0"):
+        return expander.heredoc(command)
+    word = command.words[1]
+    made = word.parts[0] if isinstance(word, Word) and word.parts else None
+    if not isinstance(made, Substitution) or expander.text.data[made.start : made.start + 1] != b"<":
+        return None
+    return expander.substitute(expander.text.part(*made.body), expander.state)
 
 
 def _exit(shell: Shell, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
     name = fields[0].text
     flow = {b"exit": Flow.EXIT, b"return": Flow.RETURN, b"break": Flow.BREAK}.get(name, Flow.CONTINUE)
+    if name in (b"break", b"continue"):
+        levels = fields[1].text if len(fields) > 1 else b"1"
+        shell.levels = int(levels) if re.fullmatch(rb"[1-9]\d?", levels) else 1
     if name not in (b"exit", b"return") or len(fields) == 1:
         return flow, True if name in (b"break", b"continue") else shell.last
     given = fields[1].pieces
@@ -303,6 +340,9 @@ def _echo(shell: Shell, command: Simple, fields: list[CommandWord], expander: Ex
     if texts[:2] == [b"printf", b"-v"] and len(texts) == 3 and re.fullmatch(rb"[A-Za-z_]\w*", texts[2]):
         expander.state.assign(texts[2], tuple(printed([fields[0], *fields[3:]])))
         return _next()
+    if texts[:2] == [b"printf", b"-v"]:
+        shell.overwritten(expander.state, "`printf`")
+        return _next()
     for redirect in command.redirects:
         if redirect.operator in (b">", b">>", b">|"):
             target = expander.value(redirect.target)
@@ -321,17 +361,14 @@ def _nothing(shell: Shell, command: Simple, fields: list[CommandWord], expander:
 def _cd(shell: Shell, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
     """`cd`, `pushd` and `popd`: the folder is remembered where it is known, or a guess is (`$(dirname "$0")`)."""
     pieces = fields[-1].pieces if len(fields) > 1 else ()
-    guessed = bool(pieces) and all(piece.text or not piece.reason for piece in pieces)
-    target, state, name = joined(pieces) if guessed else b"", expander.state, fields[0].text
+    state, name, text = expander.state, fields[0].text, joined(pieces)
     here = state.folder
     if name == b"popd" and not pieces:
         state.folder, state.left = (state.left[-1], state.left[:-1]) if state.left else (b"", ())
-    elif target == b"-" and name == b"cd":
+    elif text == b"-" and name == b"cd":
         state.folder = state.before
-    elif target and name != b"popd" and not target.startswith((b"+", b"-")):
-        state.folder = state.path(target)
     else:
-        state.folder = b""
+        state.go(() if name == b"popd" or text.startswith((b"+", b"-")) else pieces)
     state.left = (*state.left, here) if name == b"pushd" else state.left
     state.before = here
     return _next(None)
@@ -358,6 +395,21 @@ def _mapfile(shell: Shell, command: Simple, fields: list[CommandWord], expander:
     return _next(None)
 
 
+def _alias(shell: Shell, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
+    """A script follows its aliases only where it says so (`shopt -s expand_aliases`)."""
+    shell.aliases.update(item.text.partition(b"=")[0] for item in fields[1:])
+    return _next()
+
+
+def _builtin(shell: Shell, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
+    """`builtin NAME` and `command NAME`: past the functions of that name."""
+    own = BUILTINS.get(fields[1].text) if len(fields) > 1 else None
+    if own is None:
+        shell.external(command, tuple(fields), expander)
+        return _next(None)
+    return own(shell, replace(command, words=command.words[1:]), fields[1:], expander)
+
+
 def _exec(shell: Shell, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
     if len(fields) < 2:
         return _next()
@@ -371,10 +423,12 @@ BUILTINS: dict[bytes, Builtin] = {
     **dict.fromkeys((b"[", b"test"), _test),
     **dict.fromkeys((b"source", b"."), _source),
     **dict.fromkeys((b"echo", b"printf"), _echo),
-    **dict.fromkeys(b": true false ulimit umask alias wait hash".split(), _nothing),
+    **dict.fromkeys(b": true false ulimit umask wait hash".split(), _nothing),
     **dict.fromkeys((b"pwd", b"type", b"kill", b"jobs"), _unknown_status),
     **dict.fromkeys((b"cd", b"pushd", b"popd"), _cd),
     **dict.fromkeys((b"mapfile", b"readarray"), _mapfile),
+    b"alias": _alias,
+    **dict.fromkeys((b"builtin", b"command"), _builtin),
     b"getopts": _getopts,
     b"trap": _trap,
     b"shopt": _shopt,

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from advisor.bash.parameters import SEPARATORS, Parameters
 from advisor.bash.state import CommandWord, ShellState
 from advisor.bash.syntax import Simple
-from advisor.bash.text import HOLE, ByteRange, Piece, ShellValue, Text, nested_text, sources, unknown
+from advisor.bash.text import HOLE, ByteRange, Piece, ShellValue, Text, cut, nested_text, sources, unknown
 from advisor.bash.words import ArithmeticPart, Exhausted, Literal, Parameter, Substitution, Word, WordPart, scan_quoted
 from advisor.language import say
 
@@ -214,12 +214,16 @@ class Expander(Parameters):
         return self.literal(part)
 
     def substitution(self, part: Substitution) -> ShellValue:
-        if part.body == (part.start, part.start):
+        if self.text.data[part.start : part.start + 1] in b"<>":  # the name of a pipe
             return (unknown(say("an expansion that cannot be read without running it")),)
         body = self.text.part(*part.body)
         if self.text.data[part.start : part.start + 1] == b"`" and _ESCAPED_IN_BACKTICKS.search(body.data):
             plain = _ESCAPED_IN_BACKTICKS.sub(rb"\1", body.data)
             body = nested_text((Piece(plain, None, self.text.deps(*part.body)),))
+        if body.data.lstrip().startswith(b"<") and not body.data.lstrip().startswith(
+            (b"<(", b"<<")
+        ):  # a file's content
+            body = nested_text((Piece(b"cat "), *cut(tuple(s.piece for s in body.segments), body.data.find(b"<") + 1)))
         return self.substitute(body, self.state)
 
     def heredoc(self, command: Simple) -> ShellValue | None:

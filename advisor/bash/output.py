@@ -94,8 +94,9 @@ def command_output(fields: tuple[CommandWord, ...], command: Simple, expander: E
     texts = [item.text for item in fields]
     pieces = tuple(p for item in fields[1:] for p in item.pieces)
     name, deps = texts[0], sources(pieces)
-    if name == b"cat" and len(texts) == 1:
-        body = expander.heredoc(command)
+    if name == b"cat" and len(texts) < 3:
+        state = expander.state
+        body = expander.heredoc(command) if len(texts) == 1 else state.files.get(state.path(texts[1]))
         return None if body is None else list(body)
     if name in (b"basename", b"dirname") and len(texts) > 1:
         return _path_output(name, fields, deps)

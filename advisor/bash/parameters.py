@@ -234,6 +234,8 @@ class Parameters:
         argument = tuple(self.argument(part))
         if kind == b"=":
             self.state.assign(part.name, argument)
+        if self.state.doubted and pieces is None:  # it counts only where nothing that ran has set the variable
+            return [Piece(p.text, None, p.sources(), p.reason, p.quoted) for p in argument]
         return argument
 
     def argument(self, part: Parameter) -> list[Piece]:

@@ -66,8 +66,22 @@ _PIECES_A_WORD = 16
 """Pieces of a value that are as much work as a word: `A+=$A` in a loop has thousands."""
 _LAUNCH_COST = 3
 """How much more work a word of a launch is than another: it becomes a setting."""
+WRITES = (b">", b">>", b">|", b"&>", b"&>>")
+"""Redirections into a file."""
 _READ_COMMANDS = {b"bash", b"sh", b"sbatch", b"ssh", b"docker", b"sudo", b"srun"}
 """Commands that take shell text on their standard input where they are given none otherwise."""
+_SET_UP_SHELLS = frozenset(
+    b"activate deactivate .bashrc .bash_profile .profile bashrc profile conda.sh mamba.sh modules.sh init.sh "
+    b"setvars.sh set_env.sh nvm.sh bash_completion".split()
+)
+"""Files that set up a shell or a toolkit, and none of a run's own variables."""
+_ONLY_READ = frozenset(
+    b"cat grep egrep ls head tail wc diff cmp stat file less chmod chown mkdir touch find which realpath readlink "
+    b"basename dirname md5sum sha256sum du awk cut sort uniq tr xargs git pip dos2unix".split()
+)
+"""Commands that leave what is in the files that they are given, so far as bash would read it."""
+_WRITES_LAST = {b"cp", b"mv", b"ln", b"install", b"rsync"}
+_IN_PLACE = re.compile(rb"-[a-zA-Z]*i|--in-?place")
 _PREFIX = re.compile(rb"^[ \t]*((?:[A-Za-z_]\w*=[^\s$(`]*[ \t]+)+)[\w./~-]+(?:[ \t]|$)", re.MULTILINE)
 """What stands before a command and is set for it alone."""
 _COMMENT_LINE = re.compile(rb"^[ \t]*#.*$", re.MULTILINE)
@@ -101,8 +115,15 @@ class Shell(Struct):
     """Whether the function that runs may have returned earlier than it was followed."""
     lastpipe: bool = False
     """Whether the last command of a pipeline runs in the shell itself (`shopt -s lastpipe`)."""
+    handlers: tuple[bytes, ...] = ()
+    """What traps run while the script does, but for the one at its end."""
     trapped: frozenset[bytes] = frozenset()
     """Names that a trap sets, before or behind any command."""
+    aliases: set[bytes] = field(default_factory=set)
+    expands_aliases: bool = False
+    """Whether the script follows its aliases (`shopt -s expand_aliases`)."""
+    levels: int = 1
+    """Loops that the last `break` or `continue` is about."""
     at_exit: ShellValue = ()
     """What the script runs when it ends (`trap … EXIT`)."""
     leaning: bool | None = None
@@ -131,6 +152,38 @@ class Shell(Struct):
     def as_given(self, state: ShellState) -> ShellState:
         """For conditions: arguments that were not given are empty."""
         return state if state.positional is not None else replace(state, positional=())
+
+    def spring(self, state: ShellState) -> None:
+        """Forget what the traps set: they may run before or behind any command."""
+        names = frozenset(name for text in self.handlers for name in self.set_by(text, state))
+        for name in names - self.trapped:
+            state.assign(name, (unknown(say("a trap sets it while the script runs")),))
+        self.trapped |= names
+
+    def set_by(self, text: bytes, state: ShellState, depth: int = 0) -> frozenset[bytes]:
+        """Every name that a text sets, or a function that it names."""
+        names = assigned_names(text)
+        called = [] if depth > 3 else [name for name in re.findall(rb"[\w:.-]+", text) if name in state.functions]
+        for name in dict.fromkeys(called):
+            body, function = state.functions[name]
+            start = body[0].start if body else 0
+            end = function.data.find(b"\n}", start)
+            names |= self.set_by(function.data[start : end if end >= 0 else None][:_LONGEST_READ], state, depth + 1)
+        return names
+
+    def overwritten(self, state: ShellState, by: str, told: str = "") -> None:
+        """Note that something ran of which nobody knows what it set: what the literals of variables decide is not
+        certain from here on, so that no change can rest on them.
+        """
+        told = told or say("What {by} sets is not known: variables may have other values from there on.", by=by)
+        if told not in self.notes:
+            self.notes.append(told)
+        label = say("a variable that {by} may set, too", by=by)
+        for variable in state.variables.values():
+            held = [variable.value or (), *(item.pieces for item in (variable.elements or {}).values())]
+            self.used(sources(piece for value in held for piece in value), label)
+        self.words += len(state.variables)
+        state.doubted = True
 
     def used(self, places: tuple[ByteRange, ...], label: str) -> None:
         """Note that literals have a part in something that is no command."""
@@ -242,14 +295,20 @@ class Shell(Struct):
                 return Flow.NEXT, True
             shown = fields[0].text.decode("utf-8", "replace")[:40]
             self.capture.append(unknown(say("the output of {name}", name=shown)))
-        self.heredoc_file(command, fields, expander)
+        wrote = self.heredoc_file(command, fields, expander)
         fields = filled_later(fields)
         found = self.find_command([item.text.decode("utf-8", "replace") for item in fields])
+        if not wrote and (found is None or (found.kind == "program" and not found.trains)):
+            self.may_write(command, fields, expander)
         environment, own = self.environment(command, expander)
         if found is not None:
             environment, own = _wrapped_environment(found.wrapped, fields, environment, own)
-        number = len(self.commands)
-        stands = (command, expander.text, found, expander.state.files, expander.state.folder)
+        number, state = len(self.commands), expander.state
+        if found is not None and found.wrapped.folder is not None:
+            word, start = found.wrapped.folder
+            state = state.copy()
+            state.go(cut(fields[word].pieces, start))
+        stands = (command, expander.text, found, state.files, state.folder, state.changed)
         self.commands.append(TracedCommand(number, fields, environment, own, *stands))
         self.words += _LAUNCH_COST * len(fields) if found is not None else 0
         for index, item in enumerate(fields if found is None or found.kind == "program" else ()):
@@ -257,14 +316,20 @@ class Shell(Struct):
         for name in own:
             self.uses += [Use(p, number, -1, "$" + name.decode("utf-8", "replace")) for p in sources(environment[name])]
         if found is not None and found.kind != "program":
-            self.inner(found, fields, self.shell_of_its_own(environment, expander.state))
+            inside = self.shell_of_its_own(environment, state)
+            if b"BASH_ENV" in environment:
+                self.follow(environment[b"BASH_ENV"], inside)
+            self.inner(found, fields, inside)
         elif found is None and fields[0].text in _READ_COMMANDS:
             self.fed(command, environment, expander)
         return Flow.NEXT, None
 
     def fed(self, command: Simple, environment: Mapping[bytes, ShellValue], expander: Expander) -> None:
-        """`bash <<EOF`: shell text on the standard input of a shell of its own."""
+        """`bash <<EOF`, `bash < file`: shell text on the standard input of a shell of its own."""
         body = expander.heredoc(command)
+        for redirect in command.redirects if body is None else ():
+            if redirect.operator == b"<":
+                self.follow(expander.value(redirect.target), self.shell_of_its_own(environment, expander.state))
         if body is not None:
             inside = self.shell_of_its_own(environment, expander.state)
             words = [word.literal() if isinstance(word, Word) else None for word in command.words]
@@ -292,6 +357,7 @@ class Shell(Struct):
         """What a shell that a command starts knows: the environment, and files that were written."""
         variables = {name: Variable(value, None, True) for name, value in environment.items()}
         inside = ShellState(variables, files=dict(state.files), script=state.script, folder=state.folder)
+        inside.lost, inside.changed, inside.doubted = state.lost, state.changed, state.doubted
         inside.assigned, inside.batch, inside.known_end = set(state.assigned), state.batch, state.known_end
         return inside
 
@@ -308,21 +374,30 @@ class Shell(Struct):
 
     def follow(self, path: ShellValue, state: ShellState) -> Flow:
         """Run another script in `state`: one on disk, or one that this script wrote from a heredoc."""
-        written = state.files.get(state.path(joined(path)))
+        name = joined(path)
+        written = state.files.get(state.path(name))
         if written is not None:
             return self.nested(written, state)
-        loaded = self.load(joined(path), state.folder) if self.depth < MAX_DEPTH else None
+        loaded = self.load(name, state.folder) if self.depth < MAX_DEPTH else None
+        shown = name.decode("utf-8", "replace")
         if loaded is None:
-            written = state.files.get(posixpath.normpath(joined(path)))  # the folder may be a guess
+            written = state.files.get(posixpath.normpath(name))  # the folder may be a guess
             if written is not None:
                 return self.nested(written, state)
-            shown = joined(path).decode("utf-8", "replace")
             self.file_missing = True
             nameless = say("a script is run by this script and was not found; what it sets is not known.")
             named = say("{file} is run by this script and was not found; what it sets is not known.", file=shown)
-            self.notes.append(named if shown else nameless)
+            if posixpath.basename(name) in _SET_UP_SHELLS:
+                self.notes.append(named)
+            else:
+                self.overwritten(state, shown or say("a script"), named if shown else nameless)
             return Flow.NEXT
         doc, data = loaded
+        certain = name.startswith(b"/") or not state.lost  # else it may be another file of that name
+        if b"/" not in name and b"PATH" in state.variables:  # where `source` looks first
+            certain = False
+        if not certain or state.path(name) in state.changed:
+            self.overwritten(state, shown, say("What {file} holds when the script runs it is not certain.", file=shown))
         state.assigned |= assigned_names(data)
         self.depth += 4
         outer, state.source = state.source, joined(path)
@@ -357,18 +432,28 @@ class Shell(Struct):
         state.positional, state.inside_function, state.local_names = positional, inside, outer
         return Flow.EXIT if flow is Flow.EXIT else Flow.NEXT
 
-    def heredoc_file(self, command: Simple, fields: tuple[CommandWord, ...], expander: Expander) -> None:
-        """`cat > file <<EOF`: remember what the script writes, for when it runs or reads it."""
-        if fields[0].text not in (b"cat", b"tee"):
-            return
-        paths = [expander.value(r.target) for r in command.redirects if r.operator in (b">", b">>", b">|")]
+    def heredoc_file(self, command: Simple, fields: tuple[CommandWord, ...], expander: Expander) -> bool:
+        """`cat > file <<EOF`: remember what the script writes, for when it runs or reads it; whether it does so."""
+        paths = [expander.value(r.target) for r in command.redirects if r.operator in WRITES]
         if fields[0].text == b"tee":
             paths = [item.pieces for item in fields[1:] if not item.text.startswith(b"-")]
-        body = expander.heredoc(command) if paths else None
+        body = expander.heredoc(command) if paths and fields[0].text in (b"cat", b"tee") else None
         if body is not None:
             append = any(r.operator == b">>" for r in command.redirects) or b"-a" in [f.text for f in fields]
             for path in paths:
                 self.write(path, body, append, expander.state)
+        return body is not None
+
+    def may_write(self, command: Simple, fields: tuple[CommandWord, ...], expander: Expander) -> None:
+        """Files that a command of which we know no more writes, or may write: what was read of them counts no more."""
+        state, name, texts = expander.state, fields[0].text, [item.text for item in fields[1:]]
+        written = [joined(expander.value(r.target)) for r in command.redirects if r.operator in WRITES]
+        if name in _WRITES_LAST or any(_IN_PLACE.match(text) for text in texts if name in (b"sed", b"perl", b"yq")):
+            written += texts[-1:]
+        for path in map(state.path, written):
+            state.files.pop(path, None)
+        named = [] if name in _ONLY_READ else [text for text in texts if not text.startswith(b"-") and b"." in text]
+        state.changed |= {state.path(text) for text in (*written, *named) if len(text) < _LONGEST_PATH}
 
     def write(self, path: ShellValue, body: ShellValue, append: bool, state: ShellState) -> None:
         """What a file of the script holds from here on."""
@@ -377,6 +462,7 @@ class Shell(Struct):
             before = state.files.pop(name, ()) if append else ()
             state.files.pop(name, None)
             state.files[name] = bounded((*before, *body))
+            state.changed -= {name}
 
     def substitute(self, text: Text, state: ShellState) -> ShellValue:
         """What `$( … )` would print, as far as it can be known."""

@@ -99,6 +99,12 @@ class ShellState(Struct):
     """Folders that `pushd` left, for `popd`, the last one last."""
     before: bytes = b""
     """The folder before the last `cd`, for `cd -`."""
+    lost: bool = False
+    """Whether `folder` is one of several, or only a guess: what it is called in relation to, nobody knows."""
+    changed: frozenset[bytes] = frozenset()
+    """Files that a command may have written since: what they hold is not what was read."""
+    doubted: bool = False
+    """Whether something ran that may have set any variable: one that was not set before may have a value."""
     inside_function: bool = False
     exports: frozenset[bytes] = frozenset()
     """Names exported before they have a value."""
@@ -124,6 +130,14 @@ class ShellState(Struct):
         """A file as it is named here, from where the script was started."""
         return posixpath.normpath(posixpath.join(self.folder, name))
 
+    def go(self, pieces: ShellValue) -> None:
+        """To another folder, as far as its name is known or can be guessed; else where the script was started."""
+        guessed = bool(pieces) and all(piece.text or not piece.reason for piece in pieces)
+        target = joined(pieces) if guessed else b""
+        searched = not target.startswith((b"/", b"./", b"../")) and target and b"CDPATH" in self.variables
+        self.lost = bool(searched) or not target or (self.lost and not target.startswith(b"/"))
+        self.folder = self.path(target) if target else b""
+
     def is_exported(self, name: bytes) -> bool:
         """Whether what is assigned to a name goes into the environment."""
         old = self.variables.get(name)
@@ -137,7 +151,8 @@ class ShellState(Struct):
         """Take over another state's content."""
         self.variables, self.functions = other.variables, other.functions
         self.positional, self.files, self.folder = other.positional, other.files, other.folder
-        self.left, self.before = other.left, other.before
+        self.left, self.before, self.lost = other.left, other.before, other.lost
+        self.changed, self.doubted = other.changed, other.doubted
         self.exports, self.exports_all = other.exports, other.exports_all
 
 
@@ -156,6 +171,8 @@ def merge(left: ShellState, right: ShellState, reason: str) -> ShellState:
     out.functions = {**right.functions, **left.functions}
     out.files = {**right.files, **left.files}
     out.folder = left.folder if left.folder == right.folder else b""
+    out.lost = left.lost or right.lost or left.folder != right.folder
+    out.changed, out.doubted = left.changed | right.changed, left.doubted or right.doubted
     out.before = left.before if left.before == right.before else b""
     out.left = left.left if left.left == right.left else ()
     for path in left.files.keys() & right.files.keys():
@@ -234,6 +251,8 @@ class Wrapped(Struct):
     elsewhere: bool = False
     """The command does not inherit the shell's variables."""
     runtime: int | None = None
+    folder: tuple[int, int] | None = None
+    """Word and character from which on it names the folder that the command runs in (`env -C`)."""
 
 
 class LauncherMatch(Struct, frozen=True):
@@ -277,6 +296,8 @@ class TracedCommand(Struct, frozen=True):
     files: Mapping[bytes, ShellValue]
     folder: bytes = b""
     """Where the script had gone with `cd` by then."""
+    changed: frozenset[bytes] = frozenset()
+    """Files that a command before it may have written."""
 
 
 class Use(Struct, frozen=True):

@@ -50,11 +50,13 @@ class _Follower(Shell):
         name = fields[0].text if fields else b""
         if not fields:
             return Flow.NEXT, True
+        if name in self.aliases and self.expands_aliases:
+            self.overwritten(state, say("the alias {name}", name=name.decode("utf-8", "replace")))
+        if name in state.functions:
+            return self.call(name, command, fields, expander), self.last
         builtin = BUILTINS.get(name)
         if builtin is not None:
             return builtin(self, command, fields, expander)
-        if name in state.functions:
-            return self.call(name, command, fields, expander), self.last
         return self.external(command, tuple(fields), expander)
 
     def block(self, statements: Statements, text: Text, state: ShellState) -> Flow:
@@ -78,7 +80,8 @@ class _Follower(Shell):
     def dispatch(self, statement: Statement, text: Text, state: ShellState) -> FlowStatus:
         match statement:
             case Simple():
-                return self.simple(statement, text, state)
+                behind = statement.operator == b"&"  # it runs beside the script, in a shell of its own
+                return self.simple(statement, text, state.copy() if behind else state)
             case syntax.If():
                 self.last = True
                 return self.branches(list(statement.branches), statement.otherwise, text, state), self.last
@@ -90,6 +93,8 @@ class _Follower(Shell):
                 return self.case(statement, text, state), None
             case syntax.Function():
                 state.functions[statement.name] = (statement.body, text)
+                if self.handlers:
+                    self.spring(state)
                 return Flow.NEXT, True
             case syntax.CommandGroup():
                 inner = state.copy() if statement.subshell else state
@@ -296,13 +301,18 @@ class _Follower(Shell):
         for item in items[:_MAX_ROUNDS]:
             state.assign(statement.name, item.pieces)
             flow = self.block(statement.body, text, state)
-            if flow in (Flow.EXIT, Flow.RETURN):
-                return flow
-            if flow is Flow.BREAK:
-                return Flow.NEXT
+            if (ends := self.leaves(flow)) is not None:
+                return ends
         if len(items) > _MAX_ROUNDS:
             state.become(merge(before, state, say(_TOO_LONG)))
         return Flow.NEXT
+
+    def leaves(self, flow: Flow) -> Flow | None:
+        """How a loop ends whose body ended so; None where it goes on."""
+        if flow in (Flow.BREAK, Flow.CONTINUE) and self.levels > 1:
+            self.levels -= 1
+            return flow
+        return Flow.NEXT if flow is Flow.BREAK else flow if flow in (Flow.EXIT, Flow.RETURN) else None
 
     def counted(self, statement: syntax.For, text: Text, state: ShellState) -> Flow:
         """`for ((first; condition; step))`."""
@@ -321,9 +331,9 @@ class _Follower(Shell):
             if not going.reason and going.text == b"0":
                 return Flow.NEXT
             flow = self.block(statement.body, text, state)
-            if flow in (Flow.EXIT, Flow.RETURN):
-                return flow
-            if flow is Flow.BREAK or going.reason:
+            if (ends := self.leaves(flow)) is not None:
+                return ends
+            if going.reason:
                 break
             expander.arithmetic(spans[2])
         state.become(merge(before, state, say(_TOO_LONG)))
@@ -341,10 +351,9 @@ class _Follower(Shell):
             before = state.copy()
             commands = len(self.commands)
             flow = self.block(statement.body, text, state)
-            if flow in (Flow.EXIT, Flow.RETURN) and status is True:
-                return flow
-            if flow is Flow.BREAK:
-                return Flow.NEXT
+            ends = self.leaves(flow)
+            if ends is not None and (status is True or flow not in (Flow.EXIT, Flow.RETURN)):
+                return ends
             if status is None:
                 self.unsure = True
                 state.become(merge(before, state, undecided(statement.start, text)))

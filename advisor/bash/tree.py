@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import lru_cache
-from itertools import takewhile
+from itertools import takewhile, zip_longest
 from time import process_time
 from typing import TYPE_CHECKING
 
@@ -92,8 +92,8 @@ def read_statements(data: bytes) -> Iterator[Statement]:
     elif root.has_error and len(data) < _LARGE:
         check_balance(data)
     converter = _Converter(data)
-    for node in nodes:
-        yield from converter.block([node], 0)
+    for node, behind in zip_longest(nodes, nodes[1:]):
+        yield from converter.block([node, behind] if behind is not None and behind.type == "&" else [node], 0)
     if readable < len(data):
         raise Exhausted
 
@@ -128,6 +128,8 @@ class _Converter:
         if depth > _MAX_DEPTH:
             return ()
         for node in nodes:
+            if node.type == "&" and out and not isinstance(out[-1], Simple):  # it runs beside the script
+                out[-1] = syntax.CommandGroup((out[-1],), True, out[-1].start)
             if node.start_byte < self.cursor or not node.is_named or node.type == "comment":
                 continue
             out += self.statements(node, depth)

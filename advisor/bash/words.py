@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from advisor.bash.text import Context
 from advisor.language import mark
 
-_PLAIN = re.compile(rb"[^\s\\'\"$`;&|<>()]+")
+_PLAIN = re.compile(rb"(?:[^ \t\r\n\\'\"$`;&|<>()]|\r(?!\n))+")
 _BLANK = re.compile(rb"(?:[ \t]|\\\r?\n|\\\Z|\r(?=\n))+")
 _SPECIAL = re.compile(rb"\d+|[@*#?$!_-]")
 _NAME = re.compile(rb"[A-Za-z_][A-Za-z0-9_]*")
@@ -68,7 +68,7 @@ class Parameter(Struct, frozen=True):
 
 
 class Substitution(Struct, frozen=True):
-    """`$( … )` or backticks: `body[0]:body[1]` is shell text."""
+    """`$( … )`, backticks, or `<( … )`: `body[0]:body[1]` is shell text."""
 
     body: tuple[int, int]
     start: int
@@ -146,7 +146,7 @@ def scan_word(data: bytes, at: int, stop: bytes = b"") -> Word:
             at += 1
         elif byte in b"<>" and data[at + 1 : at + 2] == b"(" and not parts:
             end = closing(data, at + 1)
-            parts.append(Substitution((at, at), at, end, quoted=True))
+            parts.append(Substitution((at + 2, end - 1), at, end, quoted=True))
             at = end
         else:
             break

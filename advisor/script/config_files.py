@@ -17,7 +17,7 @@ from msgspec import Struct, field
 from advisor.bash.state import LauncherMatch, TracedCommand
 from advisor.bash.text import why_unknown
 from advisor.hostile import clean_line
-from advisor.language import say
+from advisor.language import mark, say
 from advisor.script.arguments import read_arguments
 from advisor.script.document import Document, DocumentKind, ScriptError, Setting, effective
 from advisor.script.files import Files
@@ -81,6 +81,8 @@ def follow(
     """
     out = Followed()
     for named in _named(launcher, own, positional):
+        if may_be_written(command, named.name):
+            out.notes += (say(WRITTEN_BEFORE, file=clean_line(named.name)),)
         written = find_written(command.files, named.name, command.folder)
         if written is None:
             beside = posixpath.dirname(program) if named.composed and program.endswith(".py") else ""
@@ -89,6 +91,15 @@ def follow(
             _read_written(files, named, written, out)
     follow_linked(files, base, command.folder.decode("utf-8", "surrogateescape"), out, own)
     return out
+
+
+WRITTEN_BEFORE = mark("A command before the launch may write {file}: what it holds then is not known.")
+
+
+def may_be_written(command: TracedCommand, name: str) -> bool:
+    """Whether a command before this one may have written the file of that name."""
+    path = posixpath.join(command.folder, name.encode("utf-8", "surrogateescape"))
+    return posixpath.normpath(path) in command.changed
 
 
 def follow_linked(files: Files, base: Path, folder: str, out: Followed, own: Sequence[Setting] = ()) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
@@ -132,6 +133,8 @@ def apply_edits(data: bytes, edits: tuple[Edit, ...]) -> bytes:
 
 
 COMMENT = "rl-oom-advisor: "
+_ODD = re.compile(rb"\A\xef\xbb\xbf|\r(?=\n)")
+"""Bytes that editors of other systems put into a text."""
 
 
 class Changes(Struct):
@@ -150,6 +153,23 @@ class Changes(Struct):
         if key:
             low, high = value or (0, len(new))
             self.values[key] = (doc, edit, low, high)
+
+    def as_bash_reads_it(self, doc: int) -> None:
+        """What stands there as it was read: without the byte order mark and the carriage returns of Windows, which bash
+        takes for text. Nothing where nothing is changed.
+        """
+        data, made = self.documents[doc].data, self.edits.get(doc, [])
+        if not made:
+            return
+        for edit in [item for item in made if b"\r\n" in item.new]:
+            made[made.index(edit)] = plain = replace(edit, new=edit.new.replace(b"\r\n", b"\n"))
+            for key, (number, other, low, high) in self.values.items():
+                if other is edit:
+                    low, high = (at - edit.new.count(b"\r\n", 0, at) for at in (low, high))
+                    self.values[key] = (number, plain, low, high)
+        covered = [(edit.start, edit.end) for edit in made]
+        odd = [(found.start(), found.end()) for found in _ODD.finditer(data)]
+        made += [Edit(*one, b"") for one in odd if not any(start <= one[0] < end for start, end in covered)]
 
     def rewrites(self) -> tuple[Rewrite, ...]:
         """All edits applied. Raises EditRefused where two want the same bytes."""

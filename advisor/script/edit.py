@@ -121,16 +121,19 @@ def _shell(script: Script, launch_index: int, wanted: Sequence[EditRequest], cha
         inside = [item for item in wanted if item.kind == "setting" and item.key.startswith(prefix)]
         if inside:
             _followed_file(script, launch, inside, changes, prefix)
+    changes.as_bash_reads_it(0)
 
 
 def _followed_file(
     script: Script, launch: ShellLaunch, wanted: Sequence[EditRequest], changes: Changes, prefix: str
 ) -> None:
     """Keys of a file that the launch names: on disk, or written by the script itself."""
-    from advisor.script.config_files import named_file
+    from advisor.script.config_files import WRITTEN_BEFORE, may_be_written, named_file
     from advisor.script.written_file import edit_written, find_written
 
     name = named_file(launch.launch, prefix)
+    if name is not None and may_be_written(launch.command, name):
+        raise EditRefused(say(WRITTEN_BEFORE, file=clean_line(name)))
     written = None if name is None else find_written(launch.command.files, name, launch.command.folder)
     if written is None:
         _keyed(script, _followed(script, launch.launch.index, prefix), wanted, changes, prefix)

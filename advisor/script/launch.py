@@ -71,6 +71,8 @@ class Launch(Struct, frozen=True):
     """Name of a script that was not found, and the bare words it is given: all that is known of this launch."""
     not_found: tuple[NotFound, ...] = ()
     """Every config file that the launch names and that is not there."""
+    loose: tuple[str | None, ...] = ()
+    """Arguments that belong to no setting; None where one is not known."""
 
     def effective(self) -> dict[str, Setting]:
         """key → the setting in force."""
@@ -88,6 +90,8 @@ class Script(Struct, frozen=True):
     """Arguments that the script was read with."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """Variables that a Python file was read with: those of the command that runs it."""
+    others: tuple[tuple[str | None, ...], ...] = ()
+    """The words of the commands that are no launch: what a change leaves as it is, too."""
     hinted: Launch | None = None
     """What is known of a script that this one runs and that was not found, where it starts no launch itself."""
     starter: Launch | None = None

@@ -68,11 +68,15 @@ def find_launcher(words: Sequence[str]) -> LauncherMatch | None:
                 return replace(python, wrapped=wrapped, trains=_is_training(words, python))
             at += 1
         elif name == "env":
-            at = past_env(words, at + 1, wrapped)
+            start = past_env(words, at + 1, wrapped)
+            _go(words, at, start, wrapped)
+            at = start
         elif name == "ray":
             at = past_ray(words, at, wrapped)
         elif name == "uv":
-            at = past_uv(words, at)
+            command = past_uv(words, at)
+            _go(words, at, command or at, wrapped)
+            at = command
         elif name in _ENVIRONMENTS and "run" not in words[at + 1 :]:
             return None  # `conda shell.bash hook`, `conda activate`
         elif name in _WRAPPERS:
@@ -260,6 +264,15 @@ _GIVES = {
     **dict.fromkeys(("srun", "sbatch"), ("--export",)),
 }
 """Options that give variables to the command: NAME=value, for Slurm several with commas between them."""
+_GOES_TO = {
+    **dict.fromkeys(("docker", "nvidia-docker", "podman"), ("-w", "--workdir")),
+    **dict.fromkeys(("srun", "sbatch", "sudo"), ("-D", "--chdir")),
+    **dict.fromkeys(("apptainer", "singularity"), ("--pwd", "--cwd")),
+    "env": ("-C", "--chdir"),
+    "uv": ("--directory",),
+    "systemd-run": ("--working-directory",),
+}
+"""Options that name the folder in which the command runs."""
 PYTHON = re.compile(r"python[\d.]*$|pypy[\d.]*$")
 
 
@@ -281,7 +294,19 @@ def past_wrapper(words: Sequence[str], at: int, out: Wrapped) -> int:
             _give(index, len(flag) + 1, word, flag == "--export", out)
         elif words[index - 1] in flags or name == "sudo":
             _give(index, 0, word, words[index - 1] == "--export", out)
+    _go(words, at, start, out)
     return start
+
+
+def _go(words: Sequence[str], at: int, end: int, out: Wrapped) -> None:
+    """Note the folder that an option of the wrapper at `at` names."""
+    flags = _GOES_TO.get(base(words[at]), ())
+    for index in range(at + 1, end):
+        flag, equals, _ = words[index].partition("=")
+        if equals and flag in flags and flag.startswith("--"):
+            out.folder = index, len(flag) + 1
+        elif words[index - 1] in flags:
+            out.folder = index, 0
 
 
 def _give(index: int, start: int, word: str, slurm: bool, out: Wrapped) -> None:

@@ -51,15 +51,18 @@ def check(
 
 
 def _endings(rewrites: Sequence[Rewrite]) -> Check:
+    what = say("line endings kept")
     for item in rewrites:
         old, new = item.document.data, item.new
-        windows = b"\r\n" in old and b"\n" not in old.replace(b"\r\n", b"")
-        mixed = windows and new.count(b"\n") != new.count(b"\r\n")
+        windows, shell = b"\r\n" in old and b"\n" not in old.replace(b"\r\n", b""), item.document.kind == "shell"
+        if shell and b"\r\n" in old:
+            what = say("line endings as bash takes them")
+        mixed = b"\r\n" in new if shell else windows and new.count(b"\n") != new.count(b"\r\n")
         if mixed or old.endswith(b"\n") != new.endswith(b"\n"):
-            return Check(say("line endings kept"), False, clean_line(str(item.document.path)))
+            return Check(what, False, clean_line(str(item.document.path)))
         if apply_edits(old, item.edits) != new:
-            return Check(say("line endings kept"), False, say("the edits do not give the new bytes"))
-    return Check(say("line endings kept"), True)
+            return Check(what, False, say("the edits do not give the new bytes"))
+    return Check(what, True)
 
 
 def _syntax(item: Rewrite) -> Check:
@@ -102,6 +105,8 @@ def differences(
         counts = {"found": len(again.launches), "expected": len(script.launches)}
         return [Difference(say("the result has {found} launches, not {expected}", **counts))]
     out: list[Difference] = []
+    if again.others != script.others:
+        out.append(Difference(say("a command that is no launch changed")))
     target = script.launches[launch_index]
     for old, new in zip(script.launches, again.launches, strict=True):
         together = old.index == launch_index or (old.span is not None and old.span == target.span)
@@ -129,7 +134,7 @@ def _compare(old: Launch, new: Launch, wanted: Sequence[EditRequest]) -> list[Di
     for changed, before, after in (
         (mark("the program changed"), old.program, new.program),
         (mark("the launcher options changed"), dict(old.launcher), dict(new.launcher)),
-        (mark("the arguments that are no settings changed"), _rest(old), _rest(new)),
+        (mark("the arguments that are no settings changed"), (_rest(old), old.loose), (_rest(new), new.loose)),
     ):
         if before != after:
             out.append(Difference(say(changed)))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 from msgspec.structs import replace
 
 from advisor.hostile import clean_line
-from advisor.language import say
+from advisor.language import mark, say
 from advisor.script.config_files import Followed, follow_linked, read_config
 from advisor.script.document import Document, DocumentKind, Rewrite, ScriptError, effective
 from advisor.script.files import Files, is_file, load
@@ -86,7 +86,7 @@ def _shell(files: Files, path: Path, positional: tuple[str, ...]) -> Script:
     from advisor.bash.words import Unterminated
     from advisor.script.fragment import read_fragment, read_pasted
     from advisor.script.not_found import hinted_launch
-    from advisor.script.shell import read_shell
+    from advisor.script.shell import other_commands, read_shell
 
     try:
         reading = read_shell(files, path, positional)
@@ -103,21 +103,40 @@ def _shell(files: Files, path: Path, positional: tuple[str, ...]) -> Script:
             raise ScriptError(problem) from error
         return Script(tuple(files.documents), (pasted,), (problem,), positional)
     notes = [clean_line(note) for note in dict.fromkeys(reading.trace.notes)]
-    if b"\r\n" in files.documents[0].data:
-        notes.append(say("The file has Windows line endings; bash on Linux takes the carriage returns for text."))
-        if b"\\\r\n" in files.documents[0].data:
-            notes.append(
-                say("A line that ends in a backslash does not go on there: what follows is no part of its command.")
-            )
-    if files.documents[0].data.startswith(b"\xef\xbb\xbf"):
-        notes.append(say("The file begins with a byte order mark; bash takes it for a part of the first word."))
+    for document in [each for each in files.documents if each.kind == "shell"]:
+        notes += _odd_bytes(
+            document.data, "" if document is files.documents[0] else clean_line(str(document.path.name))
+        )
     launches, hinted = tuple(item.launch for item in reading.launches), None
     if not launches and reading.trace.whole:
         hinted = hinted_launch(reading, path.parent)
         pasted = read_fragment(files, path, positional)
         pasted = pasted or (read_pasted(files.documents[0]) if hinted is None or not hinted.settings else None)
         launches = (pasted,) if pasted is not None else ()
-    return Script(tuple(files.documents), launches, tuple(notes), positional, hinted=None if launches else hinted)
+    others, hinted = other_commands(reading), None if launches else hinted
+    return Script(tuple(files.documents), launches, tuple(notes), positional, others=others, hinted=hinted)
+
+
+_RETURNS = mark(
+    "The file has Windows line endings; bash on Linux takes the carriage returns for text. A change takes them out."
+)
+_OF_OTHER = mark("{file} has Windows line endings; bash on Linux takes the carriage returns for text.")
+_MARK = mark(
+    "The file begins with a byte order mark; bash takes it for a part of the first word. A change takes it out."
+)
+_MARK_OF_OTHER = mark("{file} begins with a byte order mark; bash takes it for a part of the first word.")
+
+
+def _odd_bytes(data: bytes, other: str) -> Iterator[str]:
+    """What bash makes of the bytes that editors of other systems put into a script; `other`: its name, if it is not
+    the script itself. A change of the script takes them out.
+    """
+    if b"\r\n" in data:
+        yield say(_OF_OTHER, file=other) if other else say(_RETURNS)
+        if b"\\\r\n" in data and not other:
+            yield say("A line that ends in a backslash does not go on there: what follows is no part of its command.")
+    if data.startswith(b"\xef\xbb\xbf"):
+        yield say(_MARK_OF_OTHER, file=other) if other else say(_MARK)
 
 
 def config_launch(files: Files, number: int, environment: Mapping[str, str] | None = None) -> Launch:

@@ -239,6 +239,7 @@ def _complete(reading: ShellReading, draft: ShellLaunch, base: Path) -> ShellLau
         missing=followed.missing,
         leaves_open=bool(unlisted) or bool(followed.not_found),
         not_found=followed.not_found,
+        loose=tuple(map(_text, _loose(draft))),
         folder=command.folder.decode("utf-8", "surrogateescape"),
         launcher_unread=_launcher_unread(draft),
         spreads=_spreads(draft),
@@ -256,7 +257,10 @@ def _text(pieces: ShellValue) -> str | None:
 
 
 def _setting(reading: ShellReading, draft: ShellLaunch, argument: Argument) -> Setting:
-    value = None if argument.value is None else clean_value(argument.value)
+    given, reason = argument.value, str(clean(argument.reason))
+    value = None if given is None else clean_value(given)
+    if value != given:  # what cannot be shown is part of it, too
+        value, reason = None, say("it holds characters that are no text")
     place = setting_place(reading, draft, argument)
     return Setting(
         clean(argument.key),
@@ -264,7 +268,7 @@ def _setting(reading: ShellReading, draft: ShellLaunch, argument: Argument) -> S
         "command",
         value is not None,
         span=None if place is None else reading.span(place),
-        reason=str(clean(argument.reason)),
+        reason=reason,
         shared_with=() if place is None else reading.shared(place, draft, argument.fields),
         marker=argument.marker,
         ending="" if value is not None else clean(argument.ending, _LONGEST_VALUE),
@@ -379,7 +383,18 @@ def _loose(draft: ShellLaunch) -> list[ShellValue]:
 
 def _positional(draft: ShellLaunch) -> list[str]:
     """Arguments that belong to no setting, as far as they are known."""
-    return [text for pieces in _loose(draft) if (text := _text(pieces)) is not None]
+    return [text for text in map(_text, _loose(draft)) if text is not None]
+
+
+def other_commands(reading: ShellReading) -> tuple[tuple[str | None, ...], ...]:
+    """The words of the commands that are no launch and run none."""
+    launched = {number for launch in reading.launches for number in launch.group}
+    others = (
+        command
+        for command in reading.trace.commands
+        if command.number not in launched and (command.found is None or command.found.kind == "program")
+    )
+    return tuple(tuple(_text(word.pieces) for word in command.fields) for command in others)
 
 
 def _not_exported(reading: ShellReading, command: TracedCommand) -> list[str]:

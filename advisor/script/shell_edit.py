@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from advisor.bash.run import FILLERS
 from advisor.bash.syntax import Assignment
-from advisor.bash.text import ByteRange, ShellValue, cut, joined, known
+from advisor.bash.text import ByteRange, NotSet, ShellValue, cut, joined, known
 from advisor.bash.words import Word
 from advisor.bash.writing import Site, is_safe, quote, within
 from advisor.hostile import clean_line
@@ -83,9 +83,21 @@ class ShellEditor:
             return
         place = setting_place(self.reading, self.launch, argument)
         alone = place is not None and place.doc == 0 and not self.reading.shared(place, self.launch, argument.fields)
+        alone = alone and not self.may_be_outdone(argument)
         if not (alone and self.in_place(argument, wanted, value)):
             marker = "++" if argument.marker == "+" else argument.marker
             self.add(marker, argument.key, wanted, value, argument.style == "joined")
+
+    def may_be_outdone(self, argument: Argument) -> bool:
+        """Whether words behind an argument, of which nothing is known, may set it again: `key=4 $(cat more.txt)`.
+        What comes from outside (`$EXTRA`) is none of the script's.
+        """
+        behind = self.launch.command.fields[argument.fields[-1] + 1 :]
+        return any(
+            piece.reason and not piece.quoted and not piece.sources() and not isinstance(piece.reason, NotSet)
+            for word in behind
+            for piece in word.pieces[:1]
+        )
 
     def in_place(self, argument: Argument, wanted: EditRequest, value: Value) -> bool:
         """Edit the deciding literal; False where the new value cannot stand there."""

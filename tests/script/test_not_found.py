@@ -41,9 +41,10 @@ def test_a_file_that_is_there_or_a_word_of_the_framework_is_not_missing(tmp_path
     assert any(setting.key == "fsdp:min_num_params" for setting in there.settings)
 
 
-def test_the_name_is_made_harmless(tmp_path: Path) -> None:
-    found = launched(tmp_path, "torchrun train.py --deepspeed $'a\\e[31mb.json'").not_found
-    assert [one.file for one in found] == ["ab.json"]
+def test_a_name_with_control_characters_is_none_that_is_told(tmp_path: Path) -> None:
+    found = launched(tmp_path, "torchrun train.py --deepspeed $'a\\e[31mb.json'")
+    assert found.not_found == ()
+    assert [(s.value, s.reason) for s in found.settings] == [(None, "it holds characters that are no text")]
 
 
 def test_a_script_that_is_not_found_is_no_training_command_by_its_name(tmp_path):

@@ -81,10 +81,10 @@ def test_options_are_changed_added_and_removed(
     assert edited(OPTIONS, EditRequest(key, value)) == OPTIONS.replace(old, new)
 
 
-def test_line_endings_and_a_missing_final_newline_are_kept(edited: Edited) -> None:
+def test_a_missing_final_newline_stays_missing_and_windows_line_endings_become_those_of_bash(edited: Edited) -> None:
     script = "python3 train_ppo.py \\\r\n  --a 1 \\\r\n  --b 2"
     assert edited(script, EditRequest("--c", "3", "why"), EditRequest("--a", "5")) == (
-        "# rl-oom-advisor: why\r\npython3 train_ppo.py \\\r\n  --a 5 \\\r\n  --b 2 \\\r\n  --c 3"
+        "# rl-oom-advisor: why\npython3 train_ppo.py \\\n  --a 5 \\\n  --b 2 \\\n  --c 3"
     )
 
 
