@@ -12,6 +12,8 @@ from collections.abc import Collection, Iterator
 
 from msgspec import Struct, field
 
+from advisor.script.python_names import NameValues
+
 TRAINER = "Trainer"
 LOADER = "from_pretrained"
 ADAPTER = "get_peft_model"
@@ -34,8 +36,10 @@ class Setup(Struct):
     configs: list[ast.Call] = field(default_factory=list)
     parts: list[tuple[str, ast.Call]] = field(default_factory=list)
     trainer: str = ""
+    trained: tuple[str, ...] = ()
+    """The classes of all trainers that are made, the last one last."""
     rivals: bool = False
-    """Whether several configs of one class are made, and no trainer takes one of them, or each takes its own."""
+    """Whether several configs are made, and nothing tells which of them the run gets."""
 
 
 def called(call: ast.Call) -> str:
@@ -112,10 +116,53 @@ def changes_of(tree: ast.Module, holders: Collection[str]) -> Iterator[Attribute
                 yield AttributeChange(key, node, value)
             case ast.AugAssign(target=ast.Attribute(value=holder, attr=key)) if _is_one(holder, holders):
                 yield AttributeChange(key, node)
-            case ast.Call(func=ast.Name(id="setattr"), args=[holder, name, _]) if _is_one(holder, holders):
+            case ast.Call(args=[holder, name, _]) if called(node) in _SETS and _is_one(holder, holders):
                 yield AttributeChange(str(name.value) if isinstance(name, ast.Constant) else "", node)
+            case ast.Subscript(value=inside, ctx=ast.Store(), slice=name) if _is_dictionary_of(inside, holders):
+                yield AttributeChange(str(name.value) if isinstance(name, ast.Constant) else "", node)
+            case ast.Attribute(value=inside, attr=method) if method in _CHANGES and _is_dictionary_of(inside, holders):
+                yield AttributeChange("", node)
             case ast.Call(args=[holder], keywords=keywords) if called(node) == "replace" and _is_one(holder, holders):
                 yield from (AttributeChange(keyword.arg or "", node) for keyword in keywords)
+
+
+_SETS = ("setattr", "__setattr__")
+_CHANGES = ("update", "setdefault", "pop", "clear", "popitem", "__setitem__", "__ior__")
+"""Methods that change a dictionary."""
+
+
+def _is_dictionary_of(node: ast.expr, holders: Collection[str]) -> bool:
+    """Whether an expression is the dictionary of an object's attributes: `vars(config)`, `config.__dict__`."""
+    match node:
+        case ast.Call(func=ast.Name(id="vars"), args=[holder]) | ast.Attribute(value=holder, attr="__dict__"):
+            return _is_one(holder, holders)
+    return False
+
+
+def changes_inside(tree: ast.Module, setup: Setup, holders: Collection[str]) -> Iterator[AttributeChange]:
+    """Where functions of the file that are handed the run's own config, and classes of the file that it or its trainer
+    is one of, set its attributes: when that is, only running the file would tell.
+    """
+    own = {id(call) for call in setup.configs}
+    functions = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+    for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
+        function = functions.get(called(call))
+        if function is None:
+            continue
+        named = [argument.arg for argument in (*function.args.posonlyargs, *function.args.args)]
+        handed = [*zip(named, call.args, strict=False), *((k.arg or "", k.value) for k in call.keywords)]
+        taken = {name for name, value in handed if id(value) in own or _is_one(value, holders)}
+        yield from (AttributeChange(each.key, each.node) for each in _changes_in(function, taken))
+    made = {called(call) for call in setup.configs}
+    for node in (each for each in ast.walk(tree) if isinstance(each, ast.ClassDef)):
+        if node.name in made:
+            yield from (AttributeChange(each.key, each.node) for each in _changes_in(node, {"self"}))
+        elif node.name == setup.trainer or any(ast.unparse(base).endswith(TRAINER) for base in node.bases):
+            yield from (AttributeChange(each.key, each.node) for each in _changes_in(node, {"self.args", "args"}))
+
+
+def _changes_in(node: ast.FunctionDef | ast.ClassDef, holders: Collection[str]) -> Iterator[AttributeChange]:
+    return changes_of(ast.Module(node.body, []), holders)
 
 
 def _is_one(node: ast.expr, holders: Collection[str]) -> bool:
@@ -125,6 +172,9 @@ def _is_one(node: ast.expr, holders: Collection[str]) -> bool:
 def config_names(tree: ast.Module, setup: Setup) -> set[str]:
     """Names by which a file reaches the run's own config: the variable, and the trainer's `args`."""
     bound, own = _Bound(tree), {id(call) for call in setup.configs}
+    for loop in (node for node in ast.walk(tree) if isinstance(node, ast.For) and isinstance(node.target, ast.Name)):
+        for item in loop.iter.elts if isinstance(loop.iter, (ast.List, ast.Tuple)) else ():
+            bound.values.setdefault(ast.unparse(loop.target), []).append(item)
     made = {(name, call) for name, values in bound.values.items() for value in values for call in bound.reached(value)}
     return {name for name, call in made if id(call) in own} | {
         f"{name}.args" for name, call in made if setup.trainer and called(call) == setup.trainer
@@ -140,14 +190,42 @@ def unchanged_dictionaries(tree: ast.Module) -> dict[str, ast.expr]:
     return {name: value for name, value in _once_set(tree) if name not in read}
 
 
-def find_setup(tree: ast.Module) -> Setup:
-    """The calls of a file that say what is trained and how."""
+def _taken(trainer: ast.Call, configs: list[ast.Call], bound: _Bound, values: NameValues) -> set[int]:
+    """Which of the configs a trainer may get: the last one that is surely made before it, and what comes behind."""
+    made = {id(call) for call in configs}
+    out: set[int] = set()
+    for handed in _own_config(trainer):
+        for call in bound.reached(handed):
+            if id(call) in made:
+                out.add(id(call))
+                if values.is_certain(call) and not isinstance(handed, ast.IfExp):
+                    break
+    return out
+
+
+def _of_another(call: ast.Call, others: list[set[int]], tree: ast.Module) -> bool:
+    """Whether a config is the one of another training: another trainer gets it, or could by its name."""
+    if any(id(call) in other for other in others):
+        return True
+    name = called(call)
+    trainer = name.removesuffix("Config") + TRAINER if name.endswith("Config") else TRAINER
+    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    return name.endswith("TrainingArguments") or trainer in names
+
+
+def _runs_after(before: ast.Call, trainer: ast.Call, values: NameValues) -> bool:
+    """Whether a file that trains with one trainer surely trains with another, too: both stand in one block."""
+    return values.is_certain(before) and values.is_certain(trainer) and values.scope(before) is values.scope(trainer)
+
+
+def find_setup(tree: ast.Module, values: NameValues) -> Setup:
+    """The calls of a file that say what is trained and how. `values` are those of its variables."""
     bound = _Bound(tree)
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
     calls.sort(key=lambda call: (call.lineno, call.col_offset))
     configs = [call for call in calls if _is_config(call)]
     parts = {id(call) for handed in _handed_over(tree, calls) for call in bound.reached(handed) if _is_config(call)}
-    taken = False
+    taken, ambiguous = False, False
     trainers = [call for call in calls if called(call).endswith(TRAINER) and called(call)[:1].isupper()]
     out = Setup([call for call in configs if id(call) not in parts])
     out.configs.sort(key=lambda call: len(call.keywords))
@@ -156,13 +234,20 @@ def find_setup(tree: ast.Module) -> Setup:
             out.parts.append((called(call), call))
     if trainers:
         trainer = trainers[-1]
-        out.trainer = called(trainer)
+        out.trainer, out.trained = called(trainer), tuple(map(called, trainers))
         out.parts.append((TRAINER, trainer))
-        own, *others = ({id(c) for v in _own_config(each) for c in bound.reached(v)} for each in reversed(trainers))
+        own, *others = (_taken(each, out.configs, bound, values) for each in reversed(trainers))
+        same = {called(call) for call in out.configs if id(call) in own}
+        apart = not all(_runs_after(before, trainer, values) for before in trainers[:-1])
+        others = [other - own for other in others]
+        alike = any(called(call) in same for call in out.configs for other in others if id(call) in other)
+        ambiguous = len(own) > 1 or alike or (apart and any(others))
+        if own and not ambiguous:
+            out.configs = [c for c in out.configs if id(c) in own or not _of_another(c, others, tree)]
         out.configs.sort(key=lambda call: id(call) in own)
-        taken = any(id(call) in own for call in out.configs) and all(other <= own for other in others)
+        taken = any(id(call) in own for call in out.configs)
     names = [called(call) for call in out.configs]
-    out.rivals = not taken and bool(names) and names.count(names[-1]) > 1
+    out.rivals = ambiguous or (not taken and bool(names) and names.count(names[-1]) > 1)
     load = _model_load(calls, trainers, bound)
     out.parts += [] if load is None else [(LOADER, load)]
     out.parts += [(ADAPTER, call) for call in calls if called(call) == ADAPTER]

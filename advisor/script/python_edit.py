@@ -33,6 +33,7 @@ class PythonEditor:
         if line is not None:
             told = {"key": clean_line(wanted.key), "line": line}
             raise EditRefused(say("{key} may be changed by line {line} while the file runs: change it there.", **told))
+        self.in_one_config(wanted)
         if wanted.value is None:
             if source is not None:
                 self.remove(source, wanted)
@@ -43,15 +44,50 @@ class PythonEditor:
             if not source.found.known or text_of(self.reading, source.found) != new:
                 self.change(source, wanted, wanted.value)
 
+    def in_one_config(self, wanted: EditRequest) -> None:
+        """Raises EditRefused where nothing tells which config the run gets, or every round of a loop makes another."""
+        key = clean_line(wanted.key)
+        if "." in wanted.key:
+            return
+        rivals, made = self.reading.rivals.get(wanted.key, []), self.reading.rivals.get("", [])
+        lines = listed(map(str, sorted(rivals if len(rivals) > 1 else made)))
+        if len(rivals) > 1:
+            raise EditRefused(
+                say(
+                    "{key} is set in lines {lines}, and nothing tells which of them the run gets.", key=key, lines=lines
+                )
+            )
+        if made:
+            raise EditRefused(
+                say(
+                    "The file makes several configs (lines: {lines}), and nothing tells which the run gets.",
+                    lines=lines,
+                )
+            )
+        source, line = self.reading.find(wanted.key), self.reading.rounds.get(id(self.reading.holder))
+        if line is not None and source is not None and not source.found.known:
+            raise EditRefused(say("{key} is another one in every round of line {line}.", key=key, line=line))
+
+    def alone(self, source: FieldSource, wanted: EditRequest) -> None:
+        """Raises EditRefused where what stands in a field's statement decides other things, too."""
+        name, key = self.reading.handed.get(id(source.own)), wanted.key
+        if name is not None:
+            raise EditRefused(say("{key} stands in {name}, which other calls are handed, too.", key=key, name=name))
+        computed = (other for other in self.reading.fields if other.key != key and not other.found.known)
+        for other in computed:
+            read = (node for node in ast.walk(other.own) if isinstance(node, ast.Attribute))
+            if any(node.attr == key for node in read):
+                raise EditRefused(
+                    say("{key} also decides {others}.", key=clean_line(key), others=clean_line(other.key))
+                )
+        if isinstance(source.own, ast.NamedExpr):
+            others = source.own.target.id
+            raise EditRefused(say("{key} also decides {others}.", key=clean_line(key), others=clean_line(others)))
+
     def change(self, source: FieldSource, wanted: EditRequest, value: Value) -> None:
         """Replace what decides the field in its own statement: its literal, or the name or sum that stands there."""
         node = source.own
-        rivals = self.reading.rivals.get(wanted.key, [])
-        if len(rivals) > 1:
-            names = {"key": clean_line(wanted.key), "lines": listed(map(str, sorted(rivals)))}
-            raise EditRefused(
-                say("{key} is set in lines {lines}, and nothing tells which of them the run gets.", **names)
-            )
+        self.alone(source, wanted)
         if isinstance(node, ast.IfExp):
             raise EditRefused(
                 say("{key} depends on a condition that only running the file would tell.", key=clean_line(wanted.key))

@@ -11,7 +11,7 @@ from contextlib import suppress
 from msgspec import Struct, field
 
 from advisor.hostile import clean, clean_line
-from advisor.language import say
+from advisor.language import listed, say
 from advisor.script.document import Document, ScriptError, Setting, Span, Value
 from advisor.script.launch import Launch
 from advisor.script.python_calls import (
@@ -19,14 +19,15 @@ from advisor.script.python_calls import (
     AttributeChange,
     Setup,
     called,
+    changes_inside,
     changes_of,
     config_names,
     find_setup,
     unchanged_dictionaries,
 )
 from advisor.script.python_names import NameValues, assignments
-from advisor.script.python_options import is_filled, option_defaults, read_names
-from advisor.script.python_value import Evaluated, Evaluator
+from advisor.script.python_options import is_filled, later_defaults, option_defaults, read_names
+from advisor.script.python_value import Evaluated, Evaluator, FileEnvironment
 
 _NEWLINE = re.compile(rb"\r\n|\n|\r")
 _CONFIG_NAME = re.compile(r"(Config|Arguments|Args)$")
@@ -60,8 +61,14 @@ class PythonReading(Struct):
     """Calls beside the run's own config, by what their settings' keys begin with: "LoraConfig"."""
     spread: dict[int, str] = field(default_factory=dict)
     """`id` of a call → what it is handed with `**` and nobody can read: any key may be among it."""
+    trained: tuple[str, ...] = ()
+    """The classes of all trainers that are made, the last one last."""
     rivals: dict[str, list[int]] = field(default_factory=dict)
-    """Key → lines of the configs that set it, where nothing tells which of them the run gets."""
+    """Key → lines of the configs that set it, where nothing tells which of them the run gets; "": of all of them."""
+    rounds: dict[int, int] = field(default_factory=dict)
+    """`id` of a config's call → line of the loop that makes it anew in every round."""
+    handed: dict[int, str] = field(default_factory=dict)
+    """`id` of a value in a dictionary that several calls are handed → the dictionary."""
     changed: dict[str, int] = field(default_factory=dict)
     """Key → the line that may change it once the config is made; "": any key, where its name is computed."""
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -104,7 +111,7 @@ def read_python(document: Document, environment: Mapping[str, str] | None = None
         raise ScriptError(say("{file}: not a Python file that can be parsed.", file=name)) from error
     lines = [0, *(found.end() for found in _NEWLINE.finditer(document.data))]
     reading = PythonReading(document, lines, 3 if document.data.startswith(b"\xef\xbb\xbf") else 0)
-    reading.environment = environment or {}
+    reading.environment = FileEnvironment(environment or {}, tree)
     try:
         _read_module(reading, tree)
     except RecursionError as error:
@@ -134,7 +141,7 @@ def _read_module(reading: PythonReading, tree: ast.Module) -> None:
     values = NameValues(tree, reading.environment)
     names = values.at(tree)
     candidates = [node for node in classes.values() if _is_config(node)]
-    setup = find_setup(tree)
+    setup = find_setup(tree, values)
     if candidates:
         holder = max(candidates, key=lambda node: (sum(1 for _ in _fields(node)), node.lineno))
         _read_class(reading, holder, classes, names)
@@ -148,17 +155,27 @@ def _read_module(reading: PythonReading, tree: ast.Module) -> None:
         options = {key: evaluator.evaluate(value) for key, value in option_defaults(tree, classes)}
         for option in options:
             owner, _, name = option.rpartition(".")
-            if any(change.key in ("", name) for change in changes_of(tree, {owner})):
+            defaults = name in later_defaults(tree)
+            if defaults or any(change.key in ("", name) for change in changes_of(tree, {owner})):
                 options[option] = Evaluated(reason=say("{name} is set in several places", name=option))
         values.options = options
         _read_setup(reading, setup, values, unchanged_dictionaries(tree))
-        for change in changes_of(tree, config_names(tree, setup)):
-            _read_change(reading, change, values)
+        holders, last = config_names(tree, setup), _last_training(tree, values)
+        for change in (*changes_of(tree, holders), *changes_inside(tree, setup, holders)):
+            if last is None or values.scope(change.node) is not None or change.node.lineno <= last:
+                _read_change(reading, change, values)
         return
     for statement in tree.body:  # a fragment of a config class
         if isinstance(statement, ast.AnnAssign):
             for key, value in assignments(statement):
                 _add(reading, key, statement, value, names)
+
+
+def _last_training(tree: ast.Module, values: NameValues) -> int | None:
+    """The last line that trains, where all of that is the file's own: what it sets behind it, no training gets."""
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and called(node) == "train"]
+    own = bool(calls) and all(values.scope(call) is None for call in calls)
+    return max(call.lineno for call in calls) if own else None
 
 
 def _fields(node: ast.ClassDef) -> Iterator[tuple[str, ast.AnnAssign | ast.Assign, ast.expr]]:
@@ -235,6 +252,7 @@ def _read_setup(reading: PythonReading, setup: Setup, values: NameValues, dictio
             if keyword.arg is None and _pairs(_behind(keyword.value, dictionaries)) is None:
                 reading.spread[id(call)] = clean_line(ast.unparse(keyword.value), 60)
     reading.holder = setup.configs[-1] if setup.configs else reading.holder
+    reading.trained = setup.trained
     classes = [called(call) for call in reversed(setup.configs)] + [setup.trainer] * bool(setup.trainer)
     reading.bases = tuple(dict.fromkeys((*(clean(name, 200) for name in classes), *reading.bases)))
     for prefix, call in setup.parts:
@@ -252,8 +270,13 @@ def _read_setup(reading: PythonReading, setup: Setup, values: NameValues, dictio
         own = setup.configs[-1].func
         taken = Evaluated(called(setup.configs[-1]), own, "", (own,))
         reading.fields.append(FieldSource(f"{TRAINER}.args", own, own, taken))
+    if setup.rivals:
+        reading.rivals[""] = [call.lineno for call in setup.configs]
+    before = len(reading.fields)
     for call in setup.configs:
         names = values.at(call)
+        if (loop := values.loop(call)) is not None:
+            reading.rounds[id(call)] = loop.lineno
         for keyword in call.keywords:
             if keyword.arg and setup.rivals:
                 reading.rivals.setdefault(keyword.arg, []).append(keyword.value.lineno)
@@ -263,6 +286,20 @@ def _read_setup(reading: PythonReading, setup: Setup, values: NameValues, dictio
                 continue
             for name, node, value in _pairs(_behind(keyword.value, dictionaries)) or ():
                 _add(reading, name, node, value, values.at(value))
+                if isinstance(keyword.value, ast.Name) and values.handed(keyword.value.id) > 1:
+                    reading.handed[id(value)] = keyword.value.id
+    if setup.rivals:
+        _doubt(reading, reading.fields[before:], len(setup.configs))
+
+
+def _doubt(reading: PythonReading, sources: list[FieldSource], configs: int) -> None:
+    """What several configs set, of which the run gets one, is known only where all of them agree."""
+    for key in dict.fromkeys(source.key for source in sources):
+        same = [source for source in sources if source.key == key]
+        texts = {str(text_of(reading, source.found)) if source.found.known else None for source in same}
+        if len(same) != configs or len(texts) > 1:
+            found = Evaluated(reason=say("nothing tells which of several configs the run gets"))
+            reading.fields.append(FieldSource(key, same[-1].node, same[-1].own, found))
 
 
 def _add_part(
@@ -330,6 +367,9 @@ def python_launch(reading: PythonReading) -> Launch:
         )  # fmt: skip
     assumed = dict.fromkeys(name for source in reading.fields for name in source.found.assumed)
     notes = tuple(say("${name} is taken as not set in the environment.", name=clean(name, 100)) for name in assumed)
+    if len(reading.trained) > 1:
+        names = listed(clean_line(name, 60) for name in reading.trained)
+        notes = (*notes, say("The file makes several trainers ({names}): what is told is of the last.", names=names))
     program = clean_line(reading.document.path.stem)
     return Launch(0, program, (), reading.environment, tuple(settings), files=(path,), bases=reading.bases, notes=notes)
 

@@ -26,7 +26,7 @@ class NameValues:
         self._global: set[str] = set()
         for node in ast.walk(tree):
             self._parents.update((id(child), node) for child in ast.iter_child_nodes(node))
-            self._global.update(node.names if isinstance(node, ast.Global) else ())
+            self._global.update(node.names if isinstance(node, ast.Global) else _set_by_name(node))
 
     def _around(self, node: ast.AST) -> list[ast.AST]:
         """What a node stands in, the file first."""
@@ -38,12 +38,29 @@ class NameValues:
         return found[::-1]
 
     def is_certain(self, node: ast.AST) -> bool:
-        """Whether a statement is run once whenever its function is, or the file."""
-        inner = [each for each in self._around(node) if isinstance(each, ast.stmt)]
+        """Whether a statement, or an expression of it, is run once whenever its function is, or the file."""
+        inner = [each for each in self._around(node) if isinstance(each, ast.stmt) and any(_blocks(each))]
         while inner and not isinstance(inner[-1], _FunctionNode):
             if not _is_straight(inner.pop()):
                 return False
         return True
+
+    def handed(self, name: str) -> int:
+        """How many calls are handed what a name stands for, as keywords: `call(**name)`."""
+        calls = (node for node in ast.walk(self.tree) if isinstance(node, ast.Call))
+        spread = (keyword.value for call in calls for keyword in call.keywords if keyword.arg is None)
+        return sum(isinstance(value, ast.Name) and value.id == name for value in spread)
+
+    def scope(self, node: ast.AST) -> ast.AST | None:
+        """The function that a node stands in; None: the file."""
+        return next((each for each in reversed(self._around(node)) if isinstance(each, _FunctionNode)), None)
+
+    def loop(self, node: ast.AST) -> ast.For | ast.While | None:
+        """The loop in whose every round a node is run anew."""
+        around = [
+            each for each in self._around(node) if isinstance(each, (*_FunctionNode.__args__, ast.For, ast.While))
+        ]
+        return around[-1] if around and isinstance(around[-1], (ast.For, ast.While)) else None
 
     def at(self, node: ast.AST) -> _Names:
         """What each variable is worth at a node; what is worth at the file's end for the file itself."""
@@ -51,7 +68,7 @@ class NameValues:
         functions = [each for each in around if isinstance(each, _FunctionNode)]
         names = dict(self.options)
         self._follow(self.tree.body, None if functions or node is self.tree else node, names, _counted(self.tree.body))
-        for name in self._global:
+        for name in names if "" in self._global else self._global:
             names[name] = _unknown(name)
         for function in functions:
             names |= {name: Evaluated(reason=say("{name} is handed over", name=name)) for name in _parameters(function)}
@@ -92,6 +109,18 @@ class NameValues:
             for name, value in assignments(inner) if isinstance(inner, ast.stmt) else ():
                 if counts[name] == 1:  # whoever reaches its use came by here
                     names[name] = Evaluator(names, self.environment).evaluate(value)
+
+
+def _set_by_name(node: ast.AST) -> Iterator[str]:
+    """Variables of the file that a node sets otherwise than by their name alone; "": any of them."""
+    match node:
+        case ast.Subscript(value=ast.Call(func=ast.Name(id="globals")), slice=name, ctx=ast.Store()):
+            yield str(name.value) if isinstance(name, ast.Constant) else ""
+        case (
+            ast.Attribute(value=ast.Call(func=ast.Name(id="globals")), attr="update")
+            | ast.Call(func=ast.Name(id="exec"))
+        ):
+            yield ""
 
 
 def assignments(statement: ast.stmt) -> Iterator[tuple[str, ast.expr]]:

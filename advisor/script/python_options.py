@@ -98,6 +98,12 @@ def _flags(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
                 yield name.replace("-", "_"), default
 
 
+def later_defaults(tree: ast.Module) -> frozenset[str]:
+    """Options whose default is set anew: `parser.set_defaults(batch=8)`."""
+    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call) and called(node) == "set_defaults")
+    return frozenset(keyword.arg for call in calls for keyword in call.keywords if keyword.arg)
+
+
 def _text(node: ast.expr | None) -> str:
     return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
 

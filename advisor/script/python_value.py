@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import operator
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -57,12 +57,42 @@ class Evaluated(Struct, frozen=True):
         return not self.reason
 
 
+class FileEnvironment(dict[str, str]):
+    """The variables that a file is run with; those that it sets itself are not known."""
+
+    def __init__(self, given: Mapping[str, str], tree: ast.Module) -> None:
+        super().__init__(given)
+        self.own = {name for node in ast.walk(tree) for name in _set_variables(node)}
+
+    def sets(self, name: str) -> bool:
+        """Whether the file may set a variable."""
+        return name in self.own or "" in self.own
+
+
+def _set_variables(node: ast.AST) -> Iterator[str]:
+    """Environment variables that a node sets; "": any."""
+    name: ast.expr | None = None
+    match node:
+        case ast.Subscript(value=ast.Attribute(attr="environ") | ast.Name(id="environ"), slice=name, ctx=ast.Store()):
+            pass
+        case ast.Call(func=ast.Attribute(value=ast.Attribute(attr="environ"), attr="setdefault"), args=[name, *_]):
+            pass
+        case ast.Call(func=ast.Attribute(attr="putenv"), args=[name, *_]):
+            pass
+        case ast.Call(func=ast.Attribute(value=ast.Attribute(attr="environ"), attr="update")):
+            yield ""
+        case ast.Call(func=ast.Name(id="load_dotenv")):
+            yield ""
+    if name is not None:
+        yield name.value if isinstance(name, ast.Constant) and isinstance(name.value, str) else ""
+
+
 class Evaluator:
     """Evaluates expressions over names that are already known."""
 
     def __init__(self, names: Mapping[str, Evaluated], environment: Mapping[str, str] | None = None) -> None:
         self.names = names
-        self.environment = environment or {}
+        self.environment = {} if environment is None else environment
 
     def evaluate(self, node: ast.expr, depth: int = 0) -> Evaluated:
         """The value of one expression; unknown, with a reason, where it needs running."""
@@ -201,6 +231,8 @@ class Evaluator:
         variable = self.evaluate(node.args[0], depth + 1)
         if not isinstance(variable.value, str):
             return Evaluated(reason=say("an environment variable"))
+        if isinstance(self.environment, FileEnvironment) and self.environment.sets(variable.value):
+            return Evaluated(reason=say("${name} is set by the file itself", name=variable.value))
         if variable.value in self.environment:
             return Evaluated(self.environment[variable.value])
         if len(node.args) < 2:

@@ -45,6 +45,21 @@ OPEN = {
     "setattr of anything": "cfg = GRPOConfig(batch_size=8)\nfor k in ('batch_size',):\n    setattr(cfg, k, 4)",
     "replaced": "cfg = GRPOConfig(batch_size=8)\ncfg = dataclasses.replace(cfg, batch_size=4)",
     "spread and changed": "common = dict(batch_size=8)\ncommon.update(batch_size=4)\ncfg = GRPOConfig(**common)",
+    "by a function's parameter": "def f(c):\n    c.batch_size = 4\ncfg = GRPOConfig(batch_size=8)\nf(cfg)",
+    "by a function around it": "def f(c):\n    c.batch_size = 4\n    return c\ncfg = f(GRPOConfig(batch_size=8))",
+    "by a class": "class My(GRPOConfig):\n    def __post_init__(self):\n        self.batch_size = 4\ncfg = My()",
+    "in a loop over it": "cfg = GRPOConfig(batch_size=8)\nfor c in [cfg]:\n    c.batch_size = 4",
+    "vars": "cfg = GRPOConfig(batch_size=8)\nvars(cfg).update(batch_size=4)",
+    "its dictionary": "cfg = GRPOConfig(batch_size=8)\ncfg.__dict__['batch_size'] = 4",
+    "a method of it": "cfg = GRPOConfig(batch_size=8)\nf = cfg.__dict__.update\nf(batch_size=4)",
+    "object.__setattr__": "cfg = GRPOConfig(batch_size=8)\nobject.__setattr__(cfg, 'batch_size', 4)",
+    "one of two by a condition": "cfg = GRPOConfig(batch_size=4)\nif len('x'):\n    cfg = GRPOConfig(batch_size=8)",
+    "one of two by a failure": "try:\n    cfg = GRPOConfig(x=1)\nexcept TypeError:\n    cfg = GRPOConfig(batch_size=8)",
+    "one of a list": "a = [GRPOConfig(batch_size=4), GRPOConfig(batch_size=8)]\ncfg = a[0]",
+    "named on the way": "cfg = GRPOConfig(batch_size=(n := 8))\nprint(end=str(n)[:0])",
+    "by globals": f"n = 4\ndef f():\n    globals()['n'] = 8\nf()\n{MAKE}",
+    "by exec": f"n = 4\nexec('n = 8')\n{MAKE}",
+    "its own environment": "os.environ['N'] = '8'\ncfg = GRPOConfig(batch_size=int(os.environ.get('N', 4)))",
     "by a trainer's args": "cfg = GRPOConfig(batch_size=8)\nt = GRPOTrainer(args=cfg)\nt.args.batch_size //= 2",
 }
 
@@ -107,3 +122,68 @@ def test_of_two_trainers_with_a_config_each_nobody_guesses(tmp_path: Path) -> No
         rewrite(read(tmp_path, body), 0, [EditRequest(KEY, "2")])
     body = "cfg = GRPOConfig(batch_size=8)\nGRPOTrainer(args=cfg).train()"
     assert rewrite(read(tmp_path, body), 0, [EditRequest(KEY, "2")])
+
+
+OTHER = "class SFTConfig(GRPOConfig):\n    pass\nclass SFTTrainer(GRPOTrainer):\n    pass\n"
+FIRST = "a = SFTConfig(batch_size=8)\nSFTTrainer(args=a).train()\n"
+
+
+def test_of_two_trainings_of_other_kinds_the_last_one_is_told_and_changed(tmp_path: Path) -> None:
+    for own in ("batch_size=4", "output_dir='x'"):
+        script = read(tmp_path, f"{OTHER}{FIRST}cfg = GRPOConfig({own})")
+        found = script.launches[0].effective().get(KEY)
+        assert (found.value if found else None) == ("4" if own == "batch_size=4" else None)
+        assert any("SFTTrainer, GRPOTrainer" in note for note in script.launches[0].notes)
+        (done,) = rewrite(script, 0, [EditRequest(KEY, "2")])
+        assert b"SFTConfig(batch_size=8)" in done.new
+        assert run(done.new.decode()) == 2
+
+
+def test_of_two_trainings_in_functions_nobody_guesses(tmp_path: Path) -> None:
+    functions = (
+        "def f():\n    a = SFTConfig(batch_size=8)\n    SFTTrainer(args=a).train()\n"
+        "def g():\n    cfg = GRPOConfig(batch_size=4)\n    GRPOTrainer(args=cfg).train()\n"
+    )
+    (tmp_path / "run.py").write_text(f"{HEAD}{OTHER}{functions}f() if os.environ.get('SFT') else g()\n")
+    script = read_script(tmp_path / "run.py")
+    assert not script.launches[0].effective()[KEY].resolved
+    with pytest.raises(EditRefused, match="nothing tells which"):
+        rewrite(script, 0, [EditRequest(KEY, "2")])
+
+
+def test_a_config_that_no_trainer_gets_says_nothing_of_the_run(tmp_path: Path) -> None:
+    script = read(
+        tmp_path,
+        "from trl import TrainingArguments\nargs = TrainingArguments(batch_size=4)\ncfg = GRPOConfig(output_dir='x')",
+    )
+    assert KEY not in script.launches[0].effective()
+
+
+def test_what_is_set_behind_the_training_no_training_gets(tmp_path: Path) -> None:
+    body = "cfg = GRPOConfig(batch_size=8)\nt = GRPOTrainer(args=cfg)\nt.train()\nt.args.batch_size = 4\n"
+    (tmp_path / "run.py").write_text(HEAD + body)
+    assert read_script(tmp_path / "run.py").launches[0].effective()[KEY].value == "8" == str(run(HEAD + body))
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        ("cfg = GRPOConfig(batch_size=8)\ncfg.output_dir = str(cfg.batch_size * 3)", "also decides output_dir"),
+        ("c = dict(batch_size=8)\nother = GRPOTrainer(**c)\ncfg = GRPOConfig(**c)", "stands in c, which other calls"),
+        (
+            "for n in (4, 8):\n    cfg = GRPOConfig(batch_size=n)\n    GRPOTrainer(args=cfg).train()",
+            "every round of line 3",
+        ),
+    ],
+)
+def test_what_decides_more_than_the_setting_is_refused(body: str, why: str, tmp_path: Path) -> None:
+    with pytest.raises(EditRefused, match=why):
+        rewrite(read(tmp_path, body), 0, [EditRequest(KEY, "2")])
+
+
+def test_a_default_that_is_set_anew_is_not_the_first_one(tmp_path: Path) -> None:
+    body = (
+        "import argparse\np = argparse.ArgumentParser()\np.add_argument('--n', type=int, default=4)\n"
+        "p.set_defaults(n=8)\nargs = p.parse_args([])\ncfg = GRPOConfig(batch_size=args.n)"
+    )
+    assert not read(tmp_path, body).launches[0].effective()[KEY].resolved
