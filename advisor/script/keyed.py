@@ -72,6 +72,11 @@ class Keyed(Struct):
         if entry.key:
             self.entries.append(entry)
 
+    def forget(self, key: str) -> None:
+        """What stood below a key that stands there again: of two mappings a loader keeps the last one, whole."""
+        self.entries = [entry for entry in self.entries if not entry.key.startswith(f"{key}.")]
+        self.tables = {k: table for k, table in self.tables.items() if k != key and not k.startswith(f"{key}.")}
+
     def find(self, key: str) -> KeyedEntry | None:
         """The entry in force for a key: the last one."""
         return next((entry for entry in reversed(self.entries) if entry.key == key), None)
@@ -187,6 +192,7 @@ class _JsonReader:
     def table(self, key: str, at: int, depth: int) -> None:
         start = self.at = at + 1
         end, indent, count = start, 0, 0
+        names: set[str] = set()
         while True:
             at = self.blank(self.at)
             if self.data[at : at + 1] == b"}" and not count:
@@ -202,7 +208,11 @@ class _JsonReader:
             if self.data[colon : colon + 1] != b":":
                 self.fail(colon, say("a colon is missing"))
             self.at = colon + 1
-            self.value(f"{key}.{name}" if key else name, at, self.blank(self.at), depth + 1)
+            below = f"{key}.{name}" if key else name
+            if name in names:
+                self.keyed.forget(below)
+            names.add(name)
+            self.value(below, at, self.blank(self.at), depth + 1)
             end = self.at
             at = self.blank(self.at)
             if self.data[at : at + 1] != b",":
@@ -311,6 +321,7 @@ class _YamlReader:
         inside = flow or bool(node.flow_style)
         end = start = self.at(node.start_mark.index)
         stood = key in self.keyed.tables  # what is merged into this one is no place for its keys
+        names: set[str] = set()
         for name, value in sorted(node.value, key=lambda pair: pair[0].value != "<<"):  # what stands here itself wins
             if name.id != "scalar":
                 continue
@@ -318,6 +329,9 @@ class _YamlReader:
             if merged and type(value).__name__ == "SequenceNode":
                 merged = [*reversed(value.value)]  # of several the first wins
             below = f"{key}.{name.value}" if key else name.value
+            if name.value in names and not merged:
+                self.keyed.forget(below)
+            names.add(name.value)
             for each in merged or [value]:
                 end = max(end, self.node(key if merged else below, each, name, depth + 1, inside))
             end = max(end, self.at(name.end_mark.index))

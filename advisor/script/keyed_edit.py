@@ -73,6 +73,8 @@ class KeyedEditor:
         if entry.style == "block":
             self.change_block(entry, wanted, value)
             return
+        if self.data[entry.start : entry.end].startswith(b"!"):
+            raise EditRefused(say("{key} has a type of its own (!…); edit it by hand.", key=name))
         if entry.style == "list" and b"#" in self.data[entry.start : entry.end] and not self.is_json:
             raise EditRefused(say("{key} is a list with comments in it; edit it by hand.", key=name))
         new = encoded(self.text(value, entry.style, entry.flow))

@@ -59,3 +59,25 @@ def test_a_trainer_tells_which_config_it_gets(tmp_path: Path) -> None:
     (done,) = rewrite(script, 0, [EditRequest("per_device_train_batch_size", "2")])
     assert b'"x", per_device_train_batch_size=2' in done.new
     assert b'"y", per_device_train_batch_size=4' in done.new
+
+
+TWICE = {
+    "run.yaml": "a:\n  mb: 4\n  x: 1\na:\n  mb: 8\n",
+    "flow.yaml": "a: {mb: 4, x: 1}\na: {mb: 8}\n",
+    "then.yaml": "a: {x: 1}\na: 8\n",
+    "run.json": '{"a": {"mb": 4, "x": 1}, "a": {"mb": 8}}',
+}
+
+
+@pytest.mark.parametrize("name", TWICE)
+def test_of_a_mapping_that_stands_twice_the_last_one_counts_whole(name: str, tmp_path: Path) -> None:
+    script = read(tmp_path, TWICE[name], name)
+    assert "a.x" not in script.launches[0].effective()
+    if name != "then.yaml":
+        (done,) = rewrite(script, 0, [EditRequest("a.new", "2"), EditRequest("a.mb", "3")])
+        assert yaml.safe_load(done.new) == {"a": {"mb": 3, "new": 2}}
+
+
+def test_a_value_with_a_type_of_its_own_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(EditRefused, match="a type of its own"):
+        rewrite(read(tmp_path, 'mb: !!int "8"\nx: 1\n'), 0, [EditRequest("mb", "2")])
