@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from advisor.commands.live_events import LiveEvents
 from advisor.commands.retry_choice import No, NoRetry, Retry, RetryRules, RunDeath, choose
-from advisor.commands.watch import Finished, opened, script_of
+from advisor.commands.watch import Finished, diagnosis_event, longest_answer, opened, script_of
 from advisor.exits import Refusal
 from advisor.hostile import clean_line
 from advisor.language import listed, say
@@ -68,7 +68,7 @@ def run_with_retries(asked: WatchRequest, rules: RetryRules, notifier: Notifier,
     tell(_cost(asked, folder))
     attempt, died, seen = Attempt(1, asked), list[RunDeath](), list[Path]()
     while True:
-        notifier.attempt, live = attempt.number, LiveEvents(notifier, tell)
+        notifier.attempt, live = attempt.number, LiveEvents(notifier, tell, lambda: longest_answer(asked))
         notifier.send("retry" if attempt.before else "start", changes=attempt.lines)
         ended = watch(attempt.asked._replace(on_alert=live.alert, on_steps=live.look), tell)
         release_signals()
@@ -129,9 +129,8 @@ def _after(
         return NoRetry(No.NOT_PROVEN)
     _keep_what_worked(attempt, ended, died, state, tell)
     died.append(_died(attempt, state))
-    told = {"verdict": state.crash.verdict, "cause": state.diagnosis.cause, "title": state.diagnosis.title}
     add_told(ended.folder, verdict=state.crash.verdict, memory=state.diagnosis.memory, phase=died[-1].phase)
-    notifier.send("diagnosis", phase=died[-1].phase, step=died[-1].step, **told)
+    notifier.send("diagnosis", **{**diagnosis_event(state), "step": died[-1].step})
     chosen = choose(state, died, rules, Path.cwd(), begun.earliest())
     if isinstance(chosen, NoRetry):
         return chosen

@@ -17,6 +17,8 @@ from advisor.words import os_words
 
 if TYPE_CHECKING:
     from advisor.state import State
+    from advisor.watch.events import Notifier
+    from advisor.watch.launcher import WatchResult
     from advisor.watch.request import WatchRequest
 
 PROGRAM = "rl-oom-advisor watch"
@@ -27,7 +29,7 @@ _SCRIPTS = (".sh", ".bash", ".slurm", ".sbatch")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command or the process, the record's folder, and what to warn of."""
-    parser.usage = f"{PROGRAM} [-o DIR] [--alert 95%%] [--retry [N]] (-- COMMAND ... | --attach PID)"
+    parser.usage = f"{PROGRAM} [-o DIR] [--alert 95%%] [--notify COMMAND] [--retry [N]] (-- COMMAND ... | --attach PID)"
     parser.add_argument(
         "-o", "--output", metavar="DIR", help=say("directory of the record (default: watch-TIME, here)")
     )
@@ -53,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--from-scratch", action="store_true", help=say("let --retry start from the beginning, without a checkpoint")
     )
     parser.add_argument(
-        "--notify", metavar="COMMAND", help=say("command of --retry that gets each event as JSON on standard input")
+        "--notify", metavar="COMMAND", help=say("command that gets each event as JSON on standard input")
     )
     add_knowledge(parser)
     parser.add_argument("command", nargs=argparse.REMAINDER, metavar="COMMAND", help=say("command to run, behind --"))
@@ -97,23 +99,31 @@ def run(parsed: argparse.Namespace) -> Finished:
     if bool(argv) == (parsed.attach is not None):
         raise Refusal(say("give a COMMAND behind --, or --attach PID"))
     knowledge = tuple(Path(own) for own in parsed.knowledge)
-    if parsed.retry is None and parsed.notify is not None:
-        raise Refusal(say("--notify goes with --retry"))
     if parsed.attach is not None:
         if parsed.retry is not None:
             raise Refusal(say("--retry needs a COMMAND behind --: what runs already cannot be started again"))
+        if parsed.notify is not None:
+            raise Refusal(say("--notify needs a COMMAND behind --"))
         return _attached(parsed.attach, folder, parsed.alert, knowledge)
     asked = WatchRequest(tuple(argv), folder, parsed.alert, knowledge)
     if parsed.retry is not None:
         return _retried(asked, parsed)
     from advisor.watch.launcher import watch
 
+    if parsed.notify is not None:
+        return _notified(asked, parsed.notify)
     if parsed.alert is not None:
         from advisor.commands.live_events import LiveEvents
         from advisor.watch.events import Notifier
 
-        asked = asked._replace(on_steps=LiveEvents(Notifier(None), _say).look)
-    ended = watch(asked, _say)
+        live = LiveEvents(Notifier(None), _say, lambda: longest_answer(asked))
+        asked = asked._replace(on_steps=live.look)
+    return _finished(asked, watch(asked, _say))
+
+
+def _finished(asked: WatchRequest, ended: WatchResult, notifier: Notifier | None = None) -> Finished:
+    """What is said of a run that ended; `notifier` is told of its death first."""
+    argv, knowledge = [*asked.argv], asked.knowledge
     if ended.folder is None or ended.not_started:
         _say(clean_line(ended.not_started))
         return Finished(None, code=ended.code)
@@ -122,20 +132,57 @@ def run(parsed: argparse.Namespace) -> Finished:
     if ended.status == 0 or ended.was_sent_away:
         _say(say("record: {folder}", folder=clean_line(str(folder))))
         return Finished(ended.status)
-    return _diagnosed(Finished(ended.status, record=folder, script=script), knowledge)
+    return _diagnosed(Finished(ended.status, record=folder, script=script), knowledge, notifier)
+
+
+def _notified(asked: WatchRequest, command: str) -> Finished:
+    """Run the command once, and hand its events to another."""
+    from advisor.commands.live_events import LiveEvents
+    from advisor.watch.launcher import watch
+
+    notifier = _notifier(command)
+    live = LiveEvents(notifier, _say, lambda: longest_answer(asked))
+    notifier.send("start")
+    ended = watch(asked._replace(on_alert=live.alert, on_steps=live.look), _say)
+    finished = _finished(asked, ended, notifier)
+    notifier.send("end", record=str(ended.folder), status=ended.status)
+    notifier.finish()
+    if notifier.failed:
+        _say(say("--notify: {error}", error=clean_line(notifier.failed)))
+    return finished
+
+
+def _notifier(command: str | None) -> Notifier:
+    """Raises Refusal where the command cannot be split into words."""
+    from advisor.watch.events import Notifier
+
+    try:
+        return Notifier(command)
+    except ValueError as error:
+        raise Refusal(say("--notify {command}: {error}", command=clean_line(command or ""), error=error)) from error
+
+
+def longest_answer(asked: WatchRequest) -> int | None:
+    """The most tokens that an answer may have, by the launch script; None where it does not say so, or is not there."""
+    script = script_of([*asked.argv], Path.cwd())
+    if script is None:
+        return None
+    from advisor.session import SessionRequest, open_session
+
+    try:
+        state = open_session(SessionRequest(script=script, knowledge=asked.knowledge))
+    except Exception:  # noqa: BLE001 - the run is watched all the same
+        return None
+    tokens = None if state.situation is None else state.situation.predictor.built().run.number("data.response_tokens")
+    return None if tokens is None else int(tokens)
 
 
 def _retried(asked: WatchRequest, parsed: argparse.Namespace) -> Finished:
     from advisor.commands.retry import run_with_retries
     from advisor.commands.retry_choice import RetryRules
-    from advisor.watch.events import Notifier
 
-    try:
-        notifier = Notifier(parsed.notify)
-    except ValueError as error:
-        raise Refusal(say("--notify {command}: {error}", command=clean_line(parsed.notify), error=error)) from error
     rules = RetryRules(parsed.retry, parsed.accept, parsed.from_scratch)
-    return run_with_retries(asked, rules, notifier, _say)
+    return run_with_retries(asked, rules, _notifier(parsed.notify), _say)
 
 
 def _attached(pid: int, wanted: Path | None, alert: float | None, knowledge: tuple[Path, ...]) -> Finished:
@@ -151,7 +198,7 @@ def _attached(pid: int, wanted: Path | None, alert: float | None, knowledge: tup
     return _diagnosed(Finished(None, code=0, record=folder), knowledge)
 
 
-def _diagnosed(finished: Finished, knowledge: tuple[Path, ...]) -> Finished:
+def _diagnosed(finished: Finished, knowledge: tuple[Path, ...], notifier: Notifier | None = None) -> Finished:
     """Whether it died of memory; where no app can be opened, the report goes to standard error."""
     from advisor.commands.streams import tell
     from advisor.report.short_report import short_report
@@ -161,6 +208,10 @@ def _diagnosed(finished: Finished, knowledge: tuple[Path, ...]) -> Finished:
     state = opened(finished, knowledge)
     if state is not None and record is not None:
         add_told(record, verdict=state.crash.verdict, memory=state.diagnosis.memory, phase=state.diagnosis.phase)
+    if notifier is not None:
+        notifier.send("death", record=str(record), status=finished.status)
+        if state is not None:
+            notifier.send("diagnosis", **diagnosis_event(state))
     if state is None or state.crash.verdict != "oom":
         _say(say("record: {folder} (rl-oom-advisor --record opens it)", folder=clean_line(str(record))))
         return finished
@@ -204,6 +255,12 @@ def script_of(argv: list[str], folder: Path) -> Path | None:
     from advisor.watch.record_files import COMMAND
 
     return folder / COMMAND if (folder / COMMAND).is_file() else None
+
+
+def diagnosis_event(state: State) -> dict[str, object]:
+    """What --notify is told of a diagnosis."""
+    found = state.diagnosis
+    return {"phase": found.phase, "verdict": state.crash.verdict, "cause": found.cause, "title": found.title}
 
 
 def _has_terminal() -> bool:

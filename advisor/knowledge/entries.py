@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from advisor.knowledge.schema import (
     Advisory,
+    AnswerLength,
     Case,
     Cause,
     DataSetFact,
@@ -70,6 +71,7 @@ class LinesPart(Strict, frozen=True):
     signatures: tuple[Signature, ...] = ()
     frames: tuple[FrameRule, ...] = ()
     progress: tuple[Progress, ...] = ()
+    answers: tuple[AnswerLength, ...] = ()
     versions: tuple[VersionMark, ...] = ()
     engine_figures: tuple[EngineFigure, ...] = ()
     counts: tuple[LogCount, ...] = ()

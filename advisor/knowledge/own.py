@@ -98,6 +98,7 @@ def _lines_over(ours: Signatures, entries: Sequence[KnowledgeEntry], signatures:
         signatures=signatures,
         frames=(*ours.frames, *(rule for part in parts for rule in part.frames)),
         progress=(*ours.progress, *(mark for part in parts for mark in part.progress)),
+        answers=(*(length for part in parts for length in part.answers), *ours.answers),
         engine_figures=(*ours.engine_figures, *(figure for part in parts for figure in part.engine_figures)),
         counts=(*(count for part in parts for count in part.counts), *ours.counts),
         versions=(*ours.versions, *(mark for part in parts for mark in part.versions)),

@@ -16,7 +16,7 @@ from advisor.crash.evidence import Crash
 from advisor.language import say, spoken
 from advisor.watch.gauges import SHM, STORE, shown_name
 from advisor.watch.growth import LEAST, Growth, growth_of
-from advisor.watch.record_files import SAMPLES, STEP_COUNTERS
+from advisor.watch.record_files import LONGEST, SAMPLES, STEP_COUNTERS
 from advisor.watch.recording import Recording, Series, read_record
 from advisor.words import Phase
 
@@ -97,6 +97,8 @@ class Measured(Struct, frozen=True):
     """Seconds since the record began when that phase did."""
     last_step: int | None = None
     """The last step as the output counts them, those before a resumption with it."""
+    answers: Growth | None = None
+    """How the longest answer went from step to step, in tokens; None where the output does not show it."""
 
     def peak(self, place: PeakPlace, phase: Phase) -> PhasePeak | None:
         """Of one phase."""
@@ -162,7 +164,17 @@ def measure_recording(recording: Recording) -> Measured:
         last_phase,
         last_phase_at,
         _last_step(recording),
+        _answers(recording, borders),
     )
+
+
+def _answers(recording: Recording, borders: Sequence[float]) -> Growth | None:
+    """What the output shows of the longest answers, a value a step: the last one before the next step begins."""
+    marks = recording.steps.get(LONGEST, [])
+    times = [at for at, _ in marks]
+    ends = [bisect_right(times, end) for end in (*borders[1:], recording.length)]
+    values = [marks[place - 1][1] for place in ends if place]
+    return growth_of(values) if values else None
 
 
 def _last_step(recording: Recording) -> int | None:

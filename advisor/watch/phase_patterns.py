@@ -40,6 +40,8 @@ class Patterns(Struct, frozen=True):
     step: str = ""
     step_words: tuple[str, ...] = ()
     """One of these stands in every line that counts steps."""
+    longest: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """Patterns of the longest answer of a step, each with words of which one stands in its line."""
 
     def phase_of(self, line: str) -> Phase | None:
         """The phase that the first pattern means that knows the line."""
@@ -69,6 +71,7 @@ def patterns_of(knowledge: tuple[Path, ...] = ()) -> Patterns:
         tuple(PhasePattern(pattern, phase, required_words(pattern)) for pattern, phase in phases),
         expand(step) if step is not None else "",
         tuple(step.within) if step is not None else (),
+        tuple((one.pattern, one.within) for one in known.signatures.answers),
     )
 
 

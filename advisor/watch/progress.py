@@ -14,6 +14,7 @@ from msgspec import Struct, field
 
 from advisor.hostile import clean
 from advisor.watch.phase_patterns import Fetching, Patterns, fetch, patterns_of
+from advisor.watch.record_files import LONGEST
 from advisor.words import Phase
 
 _DIGITS = re.compile(r"[\d█▏▎▍▌▋▊▉#]+| {2,}")
@@ -27,7 +28,7 @@ _MOST = 200
 
 
 class ProgressMark(Struct, frozen=True):
-    """A phase that begins, or a step that a counter shows ("step" 12, "done" 4, "epoch" 0.25)."""
+    """A phase that begins, or what a counter shows: a step ("step" 12, "done" 4, "epoch" 0.25), or LONGEST."""
 
     phase: Phase | None = None
     counter: str = ""
@@ -99,6 +100,9 @@ class OutputProgress(Struct):
                 continue
             if self.patterns.step and any(word in line for word in self.patterns.step_words):
                 yield from self._counted(re.search(self.patterns.step, line))
+            for pattern, words in self.patterns.longest:
+                if any(word in line for word in words) and (found := re.search(pattern, line)):
+                    yield from self._moved(LONGEST, _number(found.group(1)))
             phase = self._phase_of(line, self.patterns)
             if phase is not None and phase != self.phase:
                 self.phase = phase
@@ -115,10 +119,12 @@ class OutputProgress(Struct):
 
     def _counted(self, match: re.Match[str] | None) -> Iterator[ProgressMark]:
         for name, text in match.groupdict().items() if match is not None else ():
-            counter, count = name.rstrip("_"), _number(text)
-            if count is not None and self._counts.get(counter) != count:
-                self._counts[counter] = count
-                yield ProgressMark(counter=counter, count=count)
+            yield from self._moved(name.rstrip("_"), _number(text))
+
+    def _moved(self, counter: str, count: float | None) -> Iterator[ProgressMark]:
+        if count is not None and self._counts.get(counter) != count:
+            self._counts[counter] = count
+            yield ProgressMark(counter=counter, count=count)
 
 
 def _number(text: str | None) -> float | None:

@@ -16,6 +16,8 @@ RAY_LOGS = "ray-logs"
 ATTEMPT = "attempt.json"
 CASE = "case.yaml"
 STEP_COUNTERS = ("step", "done", "iteration")
+LONGEST = "longest"
+"""The counter of tokens in the longest answer of a step."""
 """Counters of the output that count steps, the most trusted first."""
 
 

@@ -18,6 +18,7 @@ from advisor.watch.kernel_log import KillCounts
 from advisor.watch.process_tree import ProcessTree
 from advisor.watch.progress import OutputProgress
 from advisor.watch.record import Record, Ring
+from advisor.watch.record_files import LONGEST
 
 FAST, WHOLE = 0.1, 0.5
 """Seconds from one row of the ring to the next, and from one reading of all of the host's gauges to the next."""
@@ -190,7 +191,7 @@ class Sampler(Struct):
                 self.record.mark(self.latest, phase=mark.phase)
             else:
                 self.record.mark(self.latest, counter=mark.counter, count=mark.count)
-                self._counted[mark.counter] = self._counted.get(mark.counter, 0) + 1
+                self._counted[mark.counter] = self._counted.get(mark.counter, 0) + (mark.counter != LONGEST)
         steps = max(self._counted.values(), default=0)
         if self.on_steps is not None and steps >= self._look_at:
             self._look_at = steps + max(1, steps // 2)

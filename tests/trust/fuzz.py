@@ -3,7 +3,7 @@
     python -m tests.trust.fuzz 100000 [SEED]        (so many executions of each target, weighted)
 
 A target may refuse in the one way its docstring names; anything else that is raised is a fault, as is an answer that
-takes longer than a second of processor time (a whole sitting, as a run file is one: five; undamaged ones take 0.3 to 0.5
+takes longer than a second of processor time (a sitting, as a run file is one: five; undamaged ones take 0.3 to 0.5 s
 where two cores are shared by eight). Faults are printed with the input that caused them. A short run is
 part of the tests.
 """

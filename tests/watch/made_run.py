@@ -50,7 +50,9 @@ def search_path() -> list[str]:
     return [str(ROOT), str(Path(__file__).parent / "made_verl")]
 
 
-def start(folder: Path, *options: str, dies_at: int = 5, **environment: str) -> subprocess.Popen[str]:
+def start(
+    folder: Path, *options: str, dies_at: int = 5, retry: bool = True, **environment: str
+) -> subprocess.Popen[str]:
     """`watch --retry` over the script of that folder."""
     made = {
         **os.environ,
@@ -60,7 +62,7 @@ def start(folder: Path, *options: str, dies_at: int = 5, **environment: str) -> 
         "MADE_STEPS": str(folder / "steps.txt"),
         **environment,
     }
-    argv = [*WATCH, "--retry", *options, "-o", str(folder / "record"), "--", "bash", "run.sh"]
+    argv = [*WATCH, *["--retry"] * retry, *options, "-o", str(folder / "record"), "--", "bash", "run.sh"]
     streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "stdin": subprocess.DEVNULL}
     return subprocess.Popen(argv, env=made, cwd=folder, text=True, **streams)  # type: ignore[call-overload, no-any-return]
 

@@ -9,6 +9,7 @@ import pytest
 
 from advisor.commands.live_events import LiveEvents
 from advisor.watch.events import Notifier
+from advisor.watch.record_files import LONGEST, SAMPLES
 from tests.watch.made_record import made_record
 
 
@@ -50,3 +51,45 @@ def test_a_record_that_cannot_be_read_costs_the_events_only(tmp_path: Path, text
     if text is not None:
         (tmp_path / "samples.jsonl").write_text(text)
     LiveEvents(Notifier(None), print).look(tmp_path)
+
+
+def answers(folder: Path, lengths: list[float], cap: int | None) -> tuple[list[dict[str, object]], list[str]]:
+    """What is sent and said of a run whose longest answers have these lengths, step by step."""
+    record = made_record(folder / "record", steps=len(lengths), leak=0.0, ends=False)
+    lines = (record / SAMPLES).read_text().splitlines()
+    steps = iter(enumerate(lengths))
+    with (record / SAMPLES).open("w") as file:
+        for line in lines:
+            mark = json.loads(line)
+            if isinstance(mark, dict) and mark.get("counter") == "step":
+                file.write(json.dumps({"t": mark["t"], "counter": LONGEST, "count": next(steps)[1]}) + "\n")
+            file.write(line + "\n")
+    said, told = list[str](), folder / "told"
+    notifier = Notifier(f"tee -a '{told}'")
+    live = LiveEvents(notifier, said.append, lambda: cap)
+    live.look(record)
+    live.look(record)
+    notifier.finish()
+    return [json.loads(line) for line in told.read_text().splitlines()], said
+
+
+def test_answers_that_grow_toward_their_cap_are_foreseen_once(tmp_path: Path) -> None:
+    sent, said = answers(tmp_path, [600.0 + 40 * step + step % 3 for step in range(24)], 2048)
+    (grown,) = [one for one in sent if one["event"] == "longer_answers"]
+    assert grown["cap"] == 2048
+    soon, late = grown["steps_left"]  # type: ignore[misc]
+    assert soon <= (2048 - 600 - 40 * 24) / 40 + 1 <= late + 2
+    (sentence,) = said
+    assert sentence.startswith("The longest answers grow: ")
+    assert "of 2048 tokens" in sentence
+
+
+@pytest.mark.parametrize(
+    ("lengths", "cap"),
+    [([600.0 + step % 5 for step in range(24)], 2048), ([600.0 + 40 * step for step in range(24)], None)],
+    ids=["they stay", "no cap is known"],
+)
+def test_of_answers_that_stay_or_have_no_cap_nothing_is_said(tmp_path: Path, lengths: list[float], cap: int) -> None:
+    sent, said = answers(tmp_path, lengths, cap)
+    assert {one["event"] for one in sent} == {"phase_peak"}
+    assert not said

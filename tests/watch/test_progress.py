@@ -116,3 +116,16 @@ def test_any_bytes_are_read_without_complaint(data):
     watched = OutputProgress(Patterns())
     watched.feed(data)
     list(watched.marks())
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"step:3 - actor/loss:0.1 - response_length/mean:310.5 - response_length/max:1024.000 - timing_s/gen:3.1\n",
+        b"step:3 - response_length/max:np.float64(1024.0) - x:1\n",
+        b"{'loss': 0.1, 'completions/mean_length': 310.5, 'completions/max_length': 1024.0, 'epoch': 0.1}\n",
+        b"{'loss': '0.1', 'completions/max_length': '1024', 'epoch': '0.1'}\n",
+    ],
+)
+def test_the_longest_answer_of_a_step_is_read(patterns, line):
+    assert [mark.count for mark in marks_of(patterns, line) if mark.counter == "longest"] == [1024.0]

@@ -79,3 +79,16 @@ def test_what_a_person_stopped_stays_stopped(tmp_path: Path) -> None:
     end = read_record(tmp_path / "record").end
     assert end is not None
     assert end["sent"] == signal.SIGTERM
+
+
+def test_events_of_a_run_that_is_not_started_again_are_told_too(tmp_path: Path) -> None:
+    write_script(tmp_path)
+    process = start(tmp_path, "--notify", f"tee -a {tmp_path}/events.txt", retry=False)
+    _, said = process.communicate(timeout=120)
+    assert process.returncode == 1, said
+    assert steps_in(tmp_path) == [1, 2, 3, 4, 5]
+    events = {event["event"]: event for event in map(json.loads, (tmp_path / "events.txt").read_text().splitlines())}
+    assert set(events) == {"start", "phase_peak", "death", "diagnosis", "end"}
+    assert events["diagnosis"]["verdict"] == "oom"
+    assert not any("attempt" in event for event in events.values())
+    assert events["end"]["record"] == str(tmp_path / "record")

@@ -88,6 +88,16 @@ class Progress(Strict, frozen=True):
     """The line is the end of something, and `phase` what comes next."""
 
 
+class AnswerLength(Strict, frozen=True):
+    """How a framework prints the longest answer of a step."""
+
+    pattern: str
+    """Its one group is the number of tokens."""
+    within: tuple[str, ...]
+    """As of VersionMark."""
+    source: str
+
+
 class VersionMark(Strict, frozen=True):
     """A version as a log prints it: the regex has one group."""
 
@@ -143,6 +153,7 @@ class Signatures(Strict, frozen=True):
     signatures: tuple[Signature, ...]
     frames: tuple[FrameRule, ...]
     progress: tuple[Progress, ...] = ()
+    answers: tuple[AnswerLength, ...] = ()
     versions: tuple[VersionMark, ...] = ()
     engine_figures: tuple[EngineFigure, ...] = ()
     counts: tuple[LogCount, ...] = ()
