@@ -22,10 +22,10 @@ _SENTENCE_END = re.compile(r"\. |[。！？][”」）]?")
 
 
 def size(count: int | None) -> str:
-    """Whole GiB from ten on, "GB" as cards and RAM are sold; "?" for None."""
+    """Whole GiB from ten on; "?" for None."""
     if count is None:
         return "?"
-    return f"{count / GIB:.0f} GB" if count >= 10 * GIB else f"{count / GIB:.1f} GB"
+    return f"{count / GIB:.0f} GiB" if count >= 10 * GIB else f"{count / GIB:.1f} GiB"
 
 
 def short_name(path: str) -> str:
@@ -42,7 +42,7 @@ def where(setting: Setting) -> str:
 
 
 def gpu_words(machine: Machine) -> str:
-    """Like "8 × A100 40 GB", with the nodes; "no GPU known". A name that ends in a size needs no second one."""
+    """Like "8 × A100 40 GiB", with the nodes; "no GPU known". A name that ends in a size needs no second one."""
     if not machine.gpus:
         return say("no GPU known")
     name = machine.usable[0].name.removeprefix("NVIDIA ")
@@ -54,7 +54,7 @@ def gpu_words(machine: Machine) -> str:
 
 
 def host_words(machine: Machine) -> str:
-    """Like "760 GB RAM, no container limit"."""
+    """Like "760 GiB RAM, no container limit"."""
     host = machine.host
     if host.total_bytes is None and host.limit_bytes is None:
         return say("host RAM unknown")

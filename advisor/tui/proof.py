@@ -7,7 +7,20 @@ from typing import TYPE_CHECKING
 
 from advisor.crash.evidence import Crash, Evidence, EvidenceRole, TopUser
 from advisor.language import listed, mark, say
-from advisor.tui.ui_text import BLANK, Row, Tone, cut, cut_left, grouped, heading, line, paragraph, span, spread
+from advisor.tui.ui_text import (
+    BLANK,
+    COUNTED_FROM_THE_END,
+    Row,
+    Tone,
+    cut,
+    cut_left,
+    grouped,
+    heading,
+    line,
+    paragraph,
+    span,
+    spread,
+)
 from advisor.units import GIB, show_bytes
 from advisor.words import MEMORY_TITLES, when, when_either
 
@@ -17,6 +30,8 @@ if TYPE_CHECKING:
 Titles = Mapping[str, str]
 """Signature id → what such a line means."""
 _RANK: dict[EvidenceRole, int] = {"cause": 0, "telemetry": 1, "progress": 2}
+FULL = 4
+"""Lines of the decisive line itself on the first frame: the log has all of it (o)."""
 TOP_USERS = "ray-top-users"
 """Signature of Ray's table of memory users."""
 _LETTERS: dict[EvidenceRole, str] = {"telemetry": "M", "warning": "M", "progress": "P"}
@@ -57,9 +72,12 @@ def headline(crash: Crash, logs: bool = True) -> str:
 
 
 def first_verdict_rows(crash: Crash, width: int) -> list[Row]:
-    """The headline and the line that proves it, before a session knows more."""
-    out = paragraph(headline(crash), width, tone="strong")
-    return [*out, BLANK, *paragraph(crash.evidence[0].text, width)] if crash.evidence else out
+    """The headline and the lines that prove it, before a session knows more: where they will stand, and in full."""
+    out = [*paragraph(headline(crash), width, tone="strong"), BLANK, *proof_rows(crash, {}, width, 3)]
+    if not crash.evidence:
+        return out
+    end = [BLANK, *paragraph(say(COUNTED_FROM_THE_END), width, tone="dim")] if crash.preliminary else []
+    return [*out, BLANK, *paragraph(crash.evidence[0].text, width, tone="dim")[:FULL], *end]
 
 
 def _ran_out(crash: Crash, during: str) -> str:
@@ -158,7 +176,7 @@ def holder_words(users: Sequence[TopUser]) -> str:
     for user in users:
         by_command.setdefault(user.command, []).append(user.used_bytes)
     command, sizes = max(by_command.items(), key=lambda item: sum(item[1]))
-    average = f"{sum(sizes) / len(sizes) / GIB:.1f} GB"
+    average = f"{sum(sizes) / len(sizes) / GIB:.1f} GiB"
     if len(sizes) == 1:
         return say("top: {command}, {size}", command=command, size=average)
     return say("top holders: {count} × {command}, {size} each", count=len(sizes), command=command, size=average)

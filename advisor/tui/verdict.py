@@ -40,6 +40,7 @@ from advisor.tui.ui_text import (
     BOX,
     Row,
     Toned,
+    cut_key,
     cut_left,
     flow,
     heading,
@@ -105,7 +106,7 @@ def script_rows(state: State, width: int, most: int = 3) -> list[Row]:
         value = setting.text if setting.resolved else unresolved
         out += rows(
             line(
-                f"  {pad(cut_left(setting.key, key_width), key_width)}  {pad(value, value_width)}  ",
+                f"  {pad(cut_key(setting.key, key_width), key_width)}  {pad(value, value_width)}  ",
                 span(cut_left(where(setting), place_width), "dim"),
             )
         )
