@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from advisor.crash.evidence import Crash, Evidence, EvidenceRole, TopUser
 from advisor.language import listed, mark, say
+from advisor.tui.facts import lead
 from advisor.tui.ui_text import (
     BLANK,
     COUNTED_FROM_THE_END,
@@ -65,7 +66,7 @@ def headline(crash: Crash, logs: bool = True) -> str:
         return say("No log was given, so nothing is proved about a crash.")
     if not crash.lines_read:
         return say("The log is empty, so nothing is proved about a crash.")
-    why = crash.unclear_because or say("no decisive line was found")
+    why = lead(crash.unclear_because, 0)[0].rstrip(".。") or say("no decisive line was found")
     if during:
         return say("The log does not prove what ran out {when}: {why}.", when=during, why=why)
     return say("The log does not prove what ran out: {why}.", why=why)
@@ -171,7 +172,7 @@ def proof_rows(crash: Crash, titles: Titles, width: int, most: int = 6) -> list[
 
 
 def holder_words(users: Sequence[TopUser]) -> str:
-    """ "top holders: 8 × WorkerDict.update_actor, 68.4 GB each": the command that holds most, and how often it runs."""
+    """ "top holders: 8 × WorkerDict.update_actor, 68.4 GiB each": the command that holds most, and how often it runs."""
     by_command: dict[str, list[int]] = {}
     for user in users:
         by_command.setdefault(user.command, []).append(user.used_bytes)

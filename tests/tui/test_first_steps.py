@@ -109,3 +109,10 @@ def test_signs_are_drawn_only_where_the_terminal_has_them(
     monkeypatch.setenv("TERM", term)
     monkeypatch.setattr("advisor.tui.terminal.sys.stdout", out)
     assert draws_signs() is signs
+
+
+def test_a_verdict_that_is_open_says_its_first_sentence_once() -> None:
+    open_end = replace(
+        no_log().crash, lines_read=3, verdict="unclear", unclear_because="Somebody sent SIGKILL. So do operators."
+    )
+    assert headline(open_end).endswith("Somebody sent SIGKILL.")
