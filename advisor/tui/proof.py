@@ -172,7 +172,7 @@ def proof_rows(crash: Crash, titles: Titles, width: int, most: int = 6) -> list[
 
 
 def holder_words(users: Sequence[TopUser]) -> str:
-    """ "top holders: 8 × WorkerDict.update_actor, 68.4 GiB each": the command that holds most, and how often it runs."""
+    """ "top holders: 8 × Worker.update_actor, 68.4 GiB each": the command that holds most, and how often it runs."""
     by_command: dict[str, list[int]] = {}
     for user in users:
         by_command.setdefault(user.command, []).append(user.used_bytes)
