@@ -127,10 +127,12 @@ def _sizes(per_node: int, most_nodes: int | None) -> Iterator[tuple[int, int]]:
 
 
 def _tried(start: Start, nodes: int, gpus: int, card: str, asked: SessionRequest, knowledge: Knowledge) -> Layout:
+    given = str(asked.model)
+    model = next((one.repository for one in knowledge.models if one.name.lower() == given.lower()), "") or given
     with tempfile.TemporaryDirectory(prefix="rl-oom-advisor-start-") as folder:
         files = [Path(folder, name) for name in start.files]
         for file, text in zip(files, start.files.values(), strict=True):
-            file.write_text(filled(text, start, str(asked.model), nodes, gpus), encoding="utf-8")
+            file.write_text(filled(text, start, model, nodes, gpus), encoding="utf-8")
         package = next(one.package for one in knowledge.frameworks if one.framework == start.framework)
         request = replace(
             asked,

@@ -74,7 +74,8 @@ def recent_in(folder: Path, ray: Path = RAY) -> Recent:
         elif found.size and any(fnmatch(name, pattern) for pattern in LOGS):
             logs.append(found)
     newest = [sorted(found, key=lambda one: -one.changed) for found in (scripts, logs)]
-    launching = [one for one in newest[0][: 4 * MOST] if launches(one.path)][:MOST]
+    launching = [one for one in newest[0][: 4 * MOST] if launches(one.path)]
+    launching = _not_run_by_others(launching)[:MOST]
     runs = [RecentRun(one, _log_of(one, logs)) for one in launching]
     taken = {run.log.path for run in runs if run.log is not None}
     others = [RecentRun(_script_of(log, launching), log) for log in newest[1] if log.path not in taken]
@@ -86,12 +87,27 @@ def recent_in(folder: Path, ray: Path = RAY) -> Recent:
 
 def launches(path: Path) -> bool:
     """Whether a file reads like one that starts training."""
+    text = _beginning(path)
+    return _LAUNCH.search(text) is not None and _STARTS.search(text) is not None
+
+
+def _beginning(path: Path) -> bytes:
     try:
         with path.open("rb") as file:
-            text = file.read(LOOKED_AT)
+            return file.read(LOOKED_AT)
     except OSError:
-        return False
-    return _LAUNCH.search(text) is not None and _STARTS.search(text) is not None
+        return b""
+
+
+def _not_run_by_others(scripts: list[FoundFile]) -> list[FoundFile]:
+    """Without programs that a shell script beside or above them names: they are followed from there."""
+    shells = {one.path: _beginning(one.path) for one in scripts if one.path.suffix.lower() != ".py"}
+
+    def is_run(program: Path) -> bool:
+        name = re.compile(rb"(?<![\w-])%s(?![\w-])" % re.escape(os.fsencode(program.name)))
+        return any(shell.parent in program.parents and name.search(text) for shell, text in shells.items())
+
+    return [one for one in scripts if one.path in shells or not is_run(one.path)]
 
 
 def _log_of(script: FoundFile, logs: list[FoundFile]) -> FoundFile | None:

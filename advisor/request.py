@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -12,7 +13,8 @@ from advisor.crash.evidence import Crash, no_log
 from advisor.crash.read import read_logs
 from advisor.hostile import clean, clean_line
 from advisor.knowledge import Knowledge
-from advisor.language import say
+from advisor.language import listed, say
+from advisor.machine.batch import batch_memory, within
 from advisor.machine.describe import described, from_log, merge
 from advisor.machine.inventory import Machine
 from advisor.machine.measure import measure
@@ -172,6 +174,14 @@ def _logged_launch(crash: Crash) -> Launch | None:
         "No script that starts the training was given: the command is read from line {line} of the log.",
         line=command.line.number,
     )
+    if launch.not_found:
+        files = listed(one.file for one in launch.not_found)
+        told += " " + say(
+            "No file that a log names is opened. Write that command into a file beside {files} and give it, too: "
+            "rl-oom-advisor FILE --log {log}",
+            files=files,
+            log=shlex.quote(crash.evidence[0].file) if crash.evidence else "LOG",
+        )
     return replace(launch, notes=(told, *launch.notes))
 
 
@@ -231,7 +241,7 @@ def machine_for(
 ) -> Machine:
     launch = script.launches[index] if script is not None and script.launches else None
     host = crash.evidence[0].fields.get("node_total_bytes") if crash.evidence else None
-    return merge(
+    machine = merge(
         measure(launch.interpreter if launch is not None else None),
         described_machine(asked, knowledge, tell),
         from_log(
@@ -243,6 +253,11 @@ def machine_for(
             libraries=crash.libraries,
         ),
     )
+    if script is None or asked.host_ram is not None:
+        return machine
+    shells = (one.data.decode(errors="replace") for one in script.documents if one.kind == "shell")
+    limit = next(filter(None, map(batch_memory, shells)), None)
+    return within(machine, limit) if limit is not None else machine
 
 
 def described_machine(asked: SessionRequest, knowledge: Knowledge, tell: OnProgress = silent) -> Machine:

@@ -75,3 +75,13 @@ def test_links_in_a_circle_do_not_hold_it_up(tmp_path: Path) -> None:
     (tmp_path / "again").symlink_to(tmp_path)
     write(tmp_path / "run.sh", TRAIN)
     assert len(recent_in(tmp_path, ray=tmp_path / "no-ray").runs) == 1
+
+
+def test_a_program_that_a_script_beside_it_runs_is_no_run_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "dpo.sbatch").write_text("#!/bin/bash\n#SBATCH --mem=160G\nsrun accelerate launch train_dpo.py\n")
+    (tmp_path / "train_dpo.py").write_text("from trl import DPOTrainer\nif __name__ == '__main__':\n    main()\n")
+    (tmp_path / "dpo.out").write_text("step 1\n")
+    scripts = [
+        run.script.path.name for run in recent_in(tmp_path, ray=tmp_path / "no-ray").runs if run.script is not None
+    ]
+    assert scripts == ["dpo.sbatch"]

@@ -170,11 +170,12 @@ def _sharding_question(unread: Unread, known: Sequence[Sharding]) -> QuestionSte
     source: dict[str, AnsweredBy] = {"user": "user", "name": "script", "option": "script", "nothing": "unknown"}
     because = {
         "user": say("you said so"),
-        "name": say("{file} was not found; its name says so", file=unread.file)
+        "name": say("{file} {absent}; its name says so", file=unread.file, absent=unread.absent)
         if not unread.against
         else say(
-            "{file} was not found; its name says so, but the traceback has {frame}, which is not there with it",
+            "{file} {absent}; its name says so, but the traceback has {frame}, which is not there with it",
             file=unread.file,
+            absent=unread.absent,
             frame=unread.against,
         ),
         "option": unread.key,
@@ -184,9 +185,10 @@ def _sharding_question(unread: Unread, known: Sequence[Sharding]) -> QuestionSte
         question=SHARDING,
         asks=say("How does {file} shard the training states?", file=unread.file),
         why=say(
-            "The file ({key}) was not found. Weights, gradients and moments take 16 bytes per parameter on every GPU "
+            "The file ({key}) {absent}. Weights, gradients and moments take 16 bytes per parameter on every GPU "
             "unless they are sharded; all sums rest on it.",
             key=unread.key,
+            absent=unread.absent,
         ),
         choices=tuple(Choice(one.id, one.title) for one in known if one.id in unread.choices),
         answer=unread.choice or UNKNOWN,

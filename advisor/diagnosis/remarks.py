@@ -117,14 +117,14 @@ def _victim(crash: Crash, facts: Facts) -> Iterator[str]:
         sizes = {"held": held / GIB, "used": used / GIB}
         yield (
             say(
-                "{task} was killed while it held {held:.2f} of {used:.2f} GB in use: it is the victim, not the cause. "
+                "{task} was killed while it held {held:.2f} of {used:.2f} GiB in use: it is the victim, not the cause. "
                 "Ray kills the newest task, not the largest; look at the top users.",
                 task=name,
                 **sizes,
             )
             if name
             else say(
-                "The task was killed while it held {held:.2f} of {used:.2f} GB in use: it is the victim, not the "
+                "The task was killed while it held {held:.2f} of {used:.2f} GiB in use: it is the victim, not the "
                 "cause. Ray kills the newest task, not the largest; look at the top users.",
                 **sizes,
             )
@@ -143,9 +143,9 @@ def _explained(ledger: Ledger, found: tuple[Correction, ...]) -> Iterator[str]:
         largest = sorted(known, key=lambda cell: -cell.expected)[:4]
         parts = listed(f"{TITLES[cell.owner]} {cell.expected / GIB:.0f}" for cell in largest)
         yield say(
-            "The ledger explains {expected:.0f} GB ({low:.0f}–{high:.0f}) of the {measured:.0f} GB in use ({parts}); "
-            "the other {extra:.0f} GB are not explained by any setting. If RAM grows from step to step, that part is a "
-            "leak, and these changes only delay it.",
+            "The ledger explains {expected:.0f} GiB ({low:.0f}–{high:.0f}) of the {measured:.0f} GiB in use ({parts}); "
+            "the other {extra:.0f} GiB are not explained by any setting. If RAM grows from step to step, that part is "
+            "a leak, and these changes only delay it.",
             expected=expected / GIB,
             low=low / GIB,
             high=high / GIB,

@@ -200,15 +200,14 @@ def leaves_after(tree: Tree, question_id: str | None) -> set[str]:
 
 
 def _clause(step: QuestionStep, taken: Answer) -> str:
-    """Like "the log says Host RAM, line 10 of train.log"; a plain yes or no needs its question beside it."""
+    """Like "the log says Host RAM, line 10 of train.log"; what says less by itself has its question beside it."""
     told = {"asks": step.asks, "answer": taken.title, "because": step.because}
-    if step.answer in ("yes", "no") and taken.title.isalpha():
-        return say("{asks} {answer}: {because}", **told)
-    if step.source == "user":
+    plain = step.answer in ("yes", "no") and taken.title.isalpha()
+    if step.source == "user" and not plain:
         return say("you answered {answer}", **told)
-    if step.source == "log":
+    if step.source == "log" and not plain:
         return say("the log says {answer}, {because}", **told)
-    return say("{answer}, by {because}", **told)
+    return say("{asks} {answer}: {because}", **told)
 
 
 def ruled_out(tree: Tree, cause: str, facts: Facts) -> tuple[RuledOut, ...]:

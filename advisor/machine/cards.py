@@ -76,7 +76,7 @@ class AllCards:
     def _started(self, reader: CardReader) -> str | None:
         trouble = reader.open()
         if trouble is None:
-            taken = sum(len(one.snapshot(processes=False)) for one in self._open)
+            taken = 1 + max((gpu.index for gpu in self.snapshot(processes=False)), default=-1)  # parts of one share it
             self._open.append(reader)
             self._first.append(taken)
         return trouble

@@ -274,7 +274,7 @@ def laid_over(shape: ModelShape, gpus: int) -> ModelShape:
 def missing_inputs(run: Run, machine: Machine, crash: Crash | None) -> tuple[str, ...]:
     """Inputs without which nothing can be computed, in words."""
     missing = [run.undescribed] if run.undescribed else []
-    missing += [say("the settings in {file}, which was not found", file=name) for name in run.missing_files]
+    missing += [say("the settings in {file}", file=name) for name in run.missing_files]
     if run.model is None:
         missing.append(
             say("the shape of the model {model} (--model NAME or a config.json)", model=run.model_name)

@@ -25,7 +25,11 @@ def layouts_report(found: Layouts) -> str:
     smallest = found.smallest
     shown = smallest or found.tried[-1]
     told = {"start": shown.state.run.title, "version": found.start.version, "source": found.start.source}
-    script = [line for name, text in shown.files.items() for line in ("", f"# {name}", *text.rstrip("\n").split("\n"))]
+    script = [
+        line
+        for name, text in shown.files.items()
+        for line in ("", f"# {name}, {told['start']} {told['version']}", *text.rstrip("\n").split("\n"))
+    ]
     return join(
         [
             *wrap(headline(found)),

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from advisor.crash.evidence import Crash, Evidence
-from advisor.diagnosis.diagnosis import QuestionStep
+from advisor.diagnosis.diagnosis import QuestionStep, RuledOut
 from advisor.hostile import clean_line
 from advisor.language import Sayings, clauses, listed, say, sentences
 from advisor.machine.inventory import Machine
@@ -21,7 +21,7 @@ from advisor.memory.fit import (
     room_of,
     worst_of_each_place,
 )
-from advisor.plan.plan import Change, Plan, PlanStep, grouped
+from advisor.plan.plan import Change, NotProposed, Plan, PlanStep, grouped
 from advisor.run.run import Run
 from advisor.units import GIB, show_bytes, show_gib, show_params
 from advisor.words import MEMORY_TITLES, PHASE_TITLES, Basis, Memory, Phase, filled, sentence, when, when_either
@@ -269,6 +269,14 @@ def because(step: QuestionStep) -> str:
 def answer_title(step: QuestionStep) -> str:
     """The answer in words."""
     return next((choice.title for choice in step.choices if choice.id == step.answer), say("I don't know"))
+
+
+def by_reason(refused: Sequence[NotProposed | RuledOut]) -> dict[str, list[str]]:
+    """Reason → the titles of all that it speaks against."""
+    titles: dict[str, list[str]] = {}
+    for each in refused:
+        titles.setdefault(each.because, []).append(each.title)
+    return titles
 
 
 def results_word(step: PlanStep) -> str:

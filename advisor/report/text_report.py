@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -295,10 +296,8 @@ def _phase_lines(alike: Sequence[PhaseSum]) -> list[str]:
 
 def _reasons(refused: Sequence[NotProposed | RuledOut]) -> list[str]:
     """One line a reason, with all that it speaks against."""
-    titles: dict[str, list[str]] = {}
-    for each in refused:
-        titles.setdefault(each.because, []).append(each.title)
-    told = (say("{title}: {because}", title=clauses(names), because=because) for because, names in titles.items())
+    reasons = phrases.by_reason(refused).items()
+    told = (say("{title}: {because}", title=clauses(names), because=because) for because, names in reasons)
     return [line for text in told for line in wrap(text, 2, 4)]
 
 
@@ -344,6 +343,8 @@ def _reach(reach: Reach) -> str:
 def _smallest(sizes: Sizes, machine: Machine) -> str:
     """Bytes needed, and the smallest card: an engine's share of the card is smaller on a smaller one."""
     need = _needed(sizes)
+    if sizes.gpu_bytes <= (machine.gpu_bytes or 0) and sizes.host_bytes > (machine.host.ceiling_bytes or math.inf):
+        return say("{need}, the margin included. The cards hold it; the RAM of a node does not.", need=need)
     if sizes.card is None:
         return say("{need}, the margin included: more than any known card has.", need=need)
     count = f"{len(machine.gpus)} x " if len(machine.gpus) > 1 else ""

@@ -86,8 +86,10 @@ def _said(text: str, indent: int = 0) -> list[str]:
 
 
 def _told(state: State) -> list[Evidence]:
+    """The first lines that tell it, each once: one line may be evidence of two things."""
     telling = [one for one in state.crash.evidence if one.role in ("cause", "victim", "telemetry")]
-    return telling[:3]
+    lines = {(one.file, one.line): one for one in reversed(telling)}
+    return list(reversed(lines.values()))[:3]
 
 
 def _quoted(evidence: Evidence) -> str:

@@ -158,6 +158,8 @@ class Unread(Struct, frozen=True):
     file: str
     key: str
     """The option that names it: "--config_file"."""
+    absent: str
+    """"was not found", or "was not given" where nobody looked for it."""
     choice: str = ""
     """A Sharding's id; "": nothing suggests one."""
     title: str = ""

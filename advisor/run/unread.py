@@ -33,12 +33,12 @@ def unread_sharding(
     open_to = tuple(one.id for one in _possible(file, known))
     told = next((one for one in known if one.id == answer), None)
     if told is not None:
-        return Unread(file.file, file.key, told.id, told.title, "user", told.knobs, open_to)
+        return Unread(file.file, file.key, file.absent, told.id, told.title, "user", told.knobs, open_to)
     if by_name is not None and (answer is None or len(open_to) == 1):
         by: Literal["option", "name"] = "option" if len(open_to) == 1 else "name"
         against = _against(by_name, frames)
-        return Unread(file.file, file.key, by_name.id, by_name.title, by, by_name.knobs, open_to, against)
-    return Unread(file.file, file.key, choices=open_to)
+        return Unread(file.file, file.key, file.absent, by_name.id, by_name.title, by, by_name.knobs, open_to, against)
+    return Unread(file.file, file.key, file.absent, choices=open_to)
 
 
 def suggested_by(missing: NotFound, known: Sequence[Sharding]) -> Sharding | None:
@@ -102,31 +102,41 @@ def doubts_of(missing: Sequence[NotFound], unread: Unread | None) -> tuple[str, 
     """What missing files leave in doubt, a sentence each."""
     own = [one for one in missing if not one.holds and one.key != "--config-name"]
     whole = [
-        say("The file {file} was not found; what it sets is not known, so memory cannot be counted.", file=one.file)
+        say(
+            "The file {file} {absent}; what it sets is not known, so memory cannot be counted.",
+            file=one.file,
+            absent=one.absent,
+        )
         for one in own
     ]
     return (*([_doubt(unread)] if unread is not None else []), *whole)
 
 
 def _doubt(unread: Unread) -> str:
-    told = {"file": unread.file, "key": unread.key, "choice": unread.title, "frame": unread.against}
+    told = {
+        "file": unread.file,
+        "key": unread.key,
+        "choice": unread.title,
+        "frame": unread.against,
+        "absent": unread.absent,
+    }
     if unread.told_by == "user":
-        return say("The file {file} ({key}) was not found; as you said, memory is counted for {choice}.", **told)
+        return say("The file {file} ({key}) {absent}; as you said, memory is counted for {choice}.", **told)
     if unread.told_by == "option":
         return say(
-            "The file {file} ({key}) was not found; memory is counted for {choice}, without what else it may set.",
+            "The file {file} ({key}) {absent}; memory is counted for {choice}, without what else it may set.",
             **told,
         )
     if unread.told_by == "nothing":
         return say(
-            "The file {file} ({key}) was not found, so how the states are sharded is not known: answer the question on "
+            "The file {file} ({key}) {absent}, so how the states are sharded is not known: answer the question on "
             "it, the sums may be far off.",
             **told,
         )
     if unread.against:
         return say(
-            "The file {file} ({key}) was not found; by its name, memory is counted for {choice}, though the log speaks "
+            "The file {file} ({key}) {absent}; by its name, memory is counted for {choice}, though the log speaks "
             "against it. The frame {frame} is never there with it: answer the question on the file.",
             **told,
         )
-    return say("The file {file} ({key}) was not found; by its name, memory is counted for {choice}, a guess.", **told)
+    return say("The file {file} ({key}) {absent}; by its name, memory is counted for {choice}, a guess.", **told)

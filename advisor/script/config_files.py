@@ -203,13 +203,9 @@ def _read(files: Files, named: _Named, base: Path, folder: str, out: Followed, b
     if number is None:
         if named.guessed:
             return
-        if named.key:
-            where = {"key": named.key, "file": shown}
-            note = say("{key} names {file}, which was not found.", **where)
-        else:
-            note = say("The launch names {file}, which was not found.", file=shown)
-        out.notes += (note,)
-        out.not_found += (NotFound(named.key, shown, named.prefix.rstrip(":")),)
+        absent = NotFound(named.key, shown, named.prefix.rstrip(":"))
+        out.notes += (absent.note,)
+        out.not_found += (absent,)
         out.missing += (shown,) if named.whole else ()
         return
     try:

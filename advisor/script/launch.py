@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct, field
 
+from advisor.language import say
 from advisor.script.document import Document, Setting, Span
 
 
@@ -17,6 +18,20 @@ class NotFound(Struct, frozen=True):
     file: str
     holds: str = ""
     """Whose settings it has: "accelerate", "deepspeed", "fsdp"; "": the run's own."""
+    sought: bool = True
+    """False: a log alone names it, and no file that a log names is opened."""
+
+    @property
+    def absent(self) -> str:
+        """What goes with its name in a sentence."""
+        return say("was not found") if self.sought else say("was not given")
+
+    @property
+    def note(self) -> str:
+        """Who names it, as a sentence."""
+        if self.key:
+            return say("{key} names {file}, which {absent}.", key=self.key, file=self.file, absent=self.absent)
+        return say("The launch names {file}, which {absent}.", file=self.file, absent=self.absent)
 
 
 class Launch(Struct, frozen=True):

@@ -38,9 +38,12 @@ def printed_launch(text: str, spreads: str = "", whole: bool = True) -> Launch |
     launch = next((one.launch for one in launches if one.launch.program), None)
     if launch is None:
         return None
+    unsought = {one.note: replace(one, sought=False) for one in launch.not_found}
     return replace(
         launch,
         index=0,
+        notes=tuple(unsought[note].note if note in unsought else note for note in launch.notes),
+        not_found=tuple(unsought.values()),
         span=None,
         settings=tuple(replace(setting, span=None) for setting in launch.settings),
         exports=tuple(replace(setting, span=None) for setting in launch.exports),

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
 
-from advisor.diagnosis.diagnosis import CaseMatch
+from advisor.diagnosis.diagnosis import CaseMatch, RuledOut
 from advisor.hostile import cells
 from advisor.language import clauses, listed, mark, say
 from advisor.memory.cells import OWNERS, TITLES, Cell, Ledger, PhaseSum, Place
-from advisor.plan.plan import PlanStep, grouped
+from advisor.plan.plan import NotProposed, PlanStep, grouped
 from advisor.report.explain_report import UnknownIdError, explain_report
+from advisor.report.phrases import by_reason
 from advisor.tui.facts import briefly
 from advisor.tui.memory_bars import phases_of
 from advisor.tui.screen import READABLE, Overlay
@@ -162,17 +164,14 @@ def _sum_rows(now: PhaseSum, then: PhaseSum | None, width: int) -> list[Row]:
 def why_not_rows(state: State, width: int) -> list[Row]:
     """Causes ruled out or less likely, and remedies that people try and the plan does not propose, with the reasons."""
     out = [heading(say("Causes that were ruled out"))]
-    for ruled in state.diagnosis.ruled_out:
-        out += [Row(line(span(f"  {ruled.title}", "strong"))), *paragraph(briefly(state, ruled.because), width, 4)]
+    out += _reason_rows(state, state.diagnosis.ruled_out, width)
     if not state.diagnosis.ruled_out:
         out += paragraph(say("none: nothing in the log or the script excludes another cause"), width, 2)
     if state.diagnosis.less_likely:
         out += [BLANK, heading(say("Less likely"))]
-    for other in state.diagnosis.less_likely:
-        out += [Row(line(span(f"  {other.title}", "strong"))), *paragraph(briefly(state, other.because), width, 4)]
+    out += _reason_rows(state, state.diagnosis.less_likely, width)
     out += [BLANK, heading(say("What the plan does not propose"))]
-    for one in state.plan.not_proposed:
-        out += [Row(line(span(f"  {one.title}", "strong"))), *paragraph(one.because, width, 4)]
+    out += _reason_rows(state, state.plan.not_proposed, width)
     if not state.plan.not_proposed:
         out += paragraph(say("nothing that is often tried was held back"), width, 2)
     others = state.diagnosis.cases[1:]
@@ -187,6 +186,15 @@ def why_not_rows(state: State, width: int) -> list[Row]:
             differs=listed(case.differs),
         )
         out += paragraph(told, width, 2)
+    return out
+
+
+def _reason_rows(state: State, refused: Sequence[NotProposed | RuledOut], width: int) -> list[Row]:
+    """Each reason once, below all that it speaks against."""
+    out: list[Row] = []
+    for because, titles in by_reason(refused).items():
+        out += [Row(line(span(f"  {title}", "strong"))) for title in titles]
+        out += paragraph(briefly(state, because), width, 4)
     return out
 
 

@@ -22,10 +22,10 @@ _SENTENCE_END = re.compile(r"\. |[。！？][”」）]?")
 
 
 def size(count: int | None) -> str:
-    """Whole GiB from ten on, "GB" as cards and RAM are sold; "?" for None."""
+    """Whole GiB from ten on; "?" for None."""
     if count is None:
         return "?"
-    return f"{count / GIB:.0f} GB" if count >= 10 * GIB else f"{count / GIB:.1f} GB"
+    return f"{count / GIB:.0f} GiB" if count >= 10 * GIB else f"{count / GIB:.1f} GiB"
 
 
 def short_name(path: str) -> str:
@@ -41,20 +41,25 @@ def where(setting: Setting) -> str:
     return _DECIDED_BY.get(setting.origin) or say("from other settings")
 
 
-def gpu_words(machine: Machine) -> str:
-    """Like "8 × A100 40 GB", with the nodes; "no GPU known". A name that ends in a size needs no second one."""
+def gpu_words(machine: Machine, asked: int | None = None) -> str:
+    """Like "8 × A100 40 GiB", with the nodes; "no GPU known". A name that ends in a size needs no second one.
+
+    `asked`: GPUs of a node that the launch asks for, told where nobody counted them.
+    """
     if not machine.gpus:
-        return say("no GPU known")
+        return say("{count} GPUs of unknown size", count=asked) if asked else say("no GPU known")
     name = machine.usable[0].name.removeprefix("NVIDIA ")
     sized = _SIZED.search(name) is not None
     cards = f"{len(machine.usable)} × {name}" + ("" if sized else f" {size(machine.gpu_bytes)}")
+    if machine.more_gpus and (asked or 0) > len(machine.usable):
+        return say("{count} GPUs by the script, one of {size} by the log", count=asked, size=size(machine.gpu_bytes))
     if machine.more_gpus:
         return say("at least {cards}", cards=cards)
     return say("{nodes} nodes, each {cards}", nodes=machine.nodes, cards=cards) if (machine.nodes or 1) > 1 else cards
 
 
 def host_words(machine: Machine) -> str:
-    """Like "760 GB RAM, no container limit"."""
+    """Like "760 GiB RAM, no container limit"."""
     host = machine.host
     if host.total_bytes is None and host.limit_bytes is None:
         return say("host RAM unknown")

@@ -209,14 +209,16 @@ def _host_row(
 def left_behind(snapshot: GaugeSnapshot, now: float, ended: float | None) -> dict[int, str]:
     """pid → how much it holds, of training processes that began before the run of the log ended and are still there.
 
-    `ended` (epoch seconds): when the log was last written; None: no run is known to have died, and nothing is flagged.
+    `ended` (epoch seconds): when the log was last written; None: no run is known to have died here, and nothing is
+    flagged. Of a process whose beginning the system does not tell, nobody knows that it was there.
     """
     from advisor.machine.processes import leftovers
 
     if ended is None:
         return {}
     cards = [gauge.gpu for gauge in snapshot.gpus]
-    return {left.process.pid: show_bytes(left.process.used_bytes) for left in leftovers(cards, now, ended)}
+    known = [left for left in leftovers(cards, now, ended) if left.age_seconds is not None]
+    return {left.process.pid: show_bytes(left.process.used_bytes) for left in known}
 
 
 def process_rows(snapshot: GaugeSnapshot, now: float, width: int, ended: float | None = None) -> list[Row]:

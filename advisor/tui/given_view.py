@@ -13,13 +13,12 @@ from textual.widgets import Input
 from advisor.given import FORMS, GivenName, text_of
 from advisor.language import Sayings, clauses, mark, say
 from advisor.tui.facts import gpu_words
+from advisor.tui.field_view import FieldView
 from advisor.tui.gauges_view import SHM
-from advisor.tui.keys import Hint
 from advisor.tui.machine_view import SOURCE_WORDS, source_of_field
 from advisor.tui.memory_bars import fit_words
 from advisor.tui.page import Page
 from advisor.tui.plan_rows import after_answer
-from advisor.tui.screen import Overlay
 from advisor.tui.ui_state import SaidOtherwise, UiState
 from advisor.tui.ui_text import BLANK, Row, heading, line, pad, paragraph, span, spread
 from advisor.units import show_bytes, show_params
@@ -118,7 +117,7 @@ def rests_rows(state: State, width: int) -> list[Row]:
     return [*out, *(row for one in dict.fromkeys(told) for row in paragraph(one, width, 2))]
 
 
-class GivenView(Overlay):
+class GivenView(FieldView):
     """What a command line says, said in the app; the ledger follows."""
 
     OPENED_BY = Binding(
@@ -126,7 +125,7 @@ class GivenView(Overlay):
     )
     RANK = 15
     TITLE_WORDS = mark("The facts")
-    CLICKED_AGAIN = "change"
+    CLICKED_AGAIN = TAKES = "change"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "change", "say it otherwise", tooltip="write the marked fact; empty takes it back"),
         Binding("up,down", "nothing", "fact", key_display="↑↓", tooltip="choose a fact"),
@@ -147,9 +146,7 @@ class GivenView(Overlay):
         """The facts; what else the sums assume; the field that Enter opens."""
         yield self.page(self.main_rows, "main")
         yield self.page(self.side_rows, "second")
-        field = Input(id="fact", compact=True, select_on_focus=False)
-        field.cursor_blink, field.display = False, False
-        yield field
+        yield self.field("fact")
 
     def main_rows(self, width: int) -> list[Row]:
         """The facts."""
@@ -166,41 +163,21 @@ class GivenView(Overlay):
         key = self.query_one("#main", Page).wanted
         return next((name for name in FORMS if name == key), "gpus")
 
-    @property
-    def typing(self) -> bool:
-        """Letters belong to the field while it is open."""
-        return any(field.display for field in self.query(Input))
-
     def words(self) -> dict[str, str]:
         """While a fact is written."""
         return {"change": say("take it"), "back": say("leave it as it was")} if self.typing else {}
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """While a fact is written, letters are no keys."""
-        return not self.typing or action in ("back", "change")
-
-    def shared_hints(self) -> list[Hint]:
-        """No single letters while they are typed."""
-        return [] if self.typing else super().shared_hints()
-
     def action_change(self) -> None:
         """Open the field on the marked fact."""
-        name, field = self.marked, self.query_one(Input)
-        field.placeholder = FORMS[name]
-        field.display, field.value = True, self._written.get(name, text_of(self.state.asked, name))
-        field.cursor_position = len(field.value)
-        field.focus()
-        self.reload()
-
-    def action_nothing(self) -> None:
-        """The page moves its cursor itself."""
+        name = self.marked
+        self.open_field(self._written.get(name, text_of(self.state.asked, name)), FORMS[name])
 
     @on(Input.Submitted)
     def _submitted(self, event: Input.Submitted) -> None:
         event.stop()
         name = self.marked
         self._written[name] = event.value
-        self._close_field()
+        self.close_field()
         self.post_message(SaidOtherwise(name, event.value))
 
     def reload(self) -> None:
@@ -211,15 +188,3 @@ class GivenView(Overlay):
                 n: t for n, t in self._written.items() if any(n == f and t != text_of(asked, f) for f in FORMS)
             }
         super().reload()
-
-    def _close_field(self) -> None:
-        self.query_one(Input).display = False
-        self.query_one("#main", Page).focus()
-        self.reload()
-
-    def action_back(self) -> None:
-        """Close the field, then return."""
-        if self.typing:
-            self._close_field()
-        else:
-            self.dismiss()

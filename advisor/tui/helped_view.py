@@ -18,6 +18,7 @@ class HelpedView(Overlay):
     """One question with two keys; Esc leaves it open and it is not asked again."""
 
     TITLE_WORDS = mark("Did it help?")
+    TYPES = True
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "helped(True)", "it helped", tooltip="it got past where it had died: kept as a case of yours"),
         Binding("n", "helped(False)", "it did not", tooltip="nothing is kept"),

@@ -146,7 +146,8 @@ class OpeningApp(TonedApp):
             self._read_on(state)
             return
         ui.state = state
-        ui.run_ended = _last_written(state.asked.logs) if state.crash.verdict == "oom" else None
+        here = state.machine.sources.get("gpus") == "measured"
+        ui.run_ended = _last_written(state.asked.logs) if here and state.crash.verdict == "oom" else None
         if not state.crash.preliminary:
             ui.reading = ""
         if self.resume is not None:

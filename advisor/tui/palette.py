@@ -12,7 +12,7 @@ from textual.widget import Widget
 from textual.widgets import Input
 
 from advisor.config import THEMES
-from advisor.language import mark, say
+from advisor.language import clauses, mark, say
 from advisor.tui.breadcrumb import STAGE_TITLES, STAGES
 from advisor.tui.keys import Hint
 from advisor.tui.page import Page
@@ -65,6 +65,22 @@ def questions_of(ui: UiState) -> list[Hint]:
     ]
 
 
+def steps_of(ui: UiState) -> list[Hint]:
+    """One command a step of the plan: to stand on it, found by its title and by its keys."""
+    steps = ui.state.plan.steps if ui.state is not None else ()
+    return [
+        Hint(
+            "",
+            say("step {number}", number=number),
+            clauses([*(change.key for change in step.changes), step.title]),
+            False,
+            f"app.step('{step.id}')",
+            english=f"step {number}",
+        )
+        for number, step in enumerate(steps, start=1)
+    ]
+
+
 def matching(commands: list[Hint], typed: str) -> list[Hint]:
     """Commands in which every typed word stands; those whose own words begin with it come first."""
     parts = typed.lower().split()
@@ -113,7 +129,7 @@ class Palette(Overlay):
     def over(cls, screen: BaseScreen) -> Self:
         """With what can be done on the screen underneath, as long as that is the one on top."""
         made = super().over(screen)
-        made._commands = [*commands_of(screen), *stages_of(screen.ui), *questions_of(screen.ui)]
+        made._commands = [*commands_of(screen), *stages_of(screen.ui), *questions_of(screen.ui), *steps_of(screen.ui)]
         return made
 
     def panes(self) -> Iterable[Widget]:

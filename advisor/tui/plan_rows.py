@@ -30,8 +30,9 @@ from advisor.tui.ui_text import (
     Tone,
     Toned,
     TonedLine,
+    crop,
     cut,
-    cut_left,
+    cut_key,
     line,
     pad,
     pad_left,
@@ -171,17 +172,26 @@ def _step(
     first = step.changes[0] if step.changes else None
     own_key = first is not None and step.kind in ("setting", "environment")
     name = first.key if first and own_key else step.title
-    shorten = cut_left if own_key else cut
-    out = [Row(one, step.id) for one in _head(step, name, shorten, saving_words(step, phase), width)]
+    shorten = cut_key if own_key else cut
+    yours = span("  " + say("your number"), "mark") if step.own else Toned("")
+    beneath = line(change_words(first), yours) if first is not None and own_key and field is None else ()
+    shared = bool(beneath) and NARROW <= _name_width(width) < cells(name)
+    head = _head(step, name, shorten, saving_words(step, phase), width, beneath if shared else ())
+    out = [Row(one, step.id) for one in head]
     for number, change in enumerate(step.changes):
         if number == 0 and field is not None:
             named = "" if own_key else f"{change.key}  "
             out.append(Row(line("      ", named, *field.words(change.old_words or say("unset"))), step.id))
             out += [Row(row.line, step.id) for row in field.rows(width, 6)]
             continue
-        words = change_words(change) if number == 0 and own_key else f"{change.key}  {change_words(change)}"
-        yours = span("  " + say("your number"), "mark") if number == 0 and step.own else Toned("")
-        out.append(Row(line("      ", words, yours, span(f"   {place_words(change)}", "dim")), step.id))
+        words = beneath or line(f"{change.key}  {change_words(change)}", yours)
+        if number:
+            words = line(f"{change.key}  {change_words(change)}")
+        place = span(place_words(change), "dim")
+        if number or not shared:
+            out.append(Row(line("      ", *words, "   ", place), step.id))
+        elif in_full:
+            out.append(Row(line("      ", place), step.id))
     clash = _clash(step, plan)
     if because and not clash:
         out += [Row(row.line, step.id) for row in paragraph(because, width, 6, "mark")]
@@ -206,12 +216,14 @@ def chosen_rows(step: PlanStep, width: int) -> list[Row]:
     out = []
     for change in step.changes:
         words = change_words(change)
-        out += rows(line("  ", cut_left(change.key, max(8, width - cells(words) - 4)), "  ", span(words, "strong")))
+        out += rows(line("  ", cut_key(change.key, max(8, width - cells(words) - 4)), "  ", span(words, "strong")))
     return out
 
 
-def _head(step: PlanStep, name: str, shorten: Callable[[str, int], str], saves: str, width: int) -> list[TonedLine]:
-    """Switch, name, and the three columns; under the name where there is no room beside it."""
+def _head(
+    step: PlanStep, name: str, shorten: Callable[[str, int], str], saves: str, width: int, beneath: TonedLine
+) -> list[TonedLine]:
+    """Switch, name, and the three columns; under the name, and behind what stands `beneath` it, without room there."""
     box = Toned(BOX if step.selected else "[ ]", "mark" if step.selected else "plain")
     results = Toned(RESULT_WORDS[step.results], "warn" if step.results == "changed" else "plain")
     basis = span(f"  {BASIS_TITLES[step.basis]}", "dim")
@@ -221,6 +233,10 @@ def _head(step: PlanStep, name: str, shorten: Callable[[str, int], str], saves: 
         return [line(box, f" {shorten(name, width - 4)}"), numbers]
     gap = " " * (_RESULTS - cells(results.text) + 1)
     numbers = line(results, f"{gap}{pad_left(saves, _SAVES)}", basis)
+    if beneath:
+        under = crop(line("      ", *beneath), len(BOX) + 1 + room)
+        under = (*under, Toned(" " * (len(BOX) + 2 + room - width_of(under))))
+        return [line(box, f" {shorten(name, width - 4)}"), (*under, *numbers)]
     return [line(box, f" {pad(shorten(name, room), room)} ", *numbers)]
 
 

@@ -7,7 +7,21 @@ from typing import TYPE_CHECKING
 
 from advisor.crash.evidence import Crash, Evidence, EvidenceRole, TopUser
 from advisor.language import listed, mark, say
-from advisor.tui.ui_text import BLANK, Row, Tone, cut, cut_left, grouped, heading, line, paragraph, span, spread
+from advisor.tui.facts import lead
+from advisor.tui.ui_text import (
+    BLANK,
+    COUNTED_FROM_THE_END,
+    Row,
+    Tone,
+    cut,
+    cut_left,
+    grouped,
+    heading,
+    line,
+    paragraph,
+    span,
+    spread,
+)
 from advisor.units import GIB, show_bytes
 from advisor.words import MEMORY_TITLES, when, when_either
 
@@ -17,6 +31,8 @@ if TYPE_CHECKING:
 Titles = Mapping[str, str]
 """Signature id → what such a line means."""
 _RANK: dict[EvidenceRole, int] = {"cause": 0, "telemetry": 1, "progress": 2}
+FULL = 4
+"""Lines of the decisive line itself on the first frame: the log has all of it (o)."""
 TOP_USERS = "ray-top-users"
 """Signature of Ray's table of memory users."""
 _LETTERS: dict[EvidenceRole, str] = {"telemetry": "M", "warning": "M", "progress": "P"}
@@ -50,16 +66,19 @@ def headline(crash: Crash, logs: bool = True) -> str:
         return say("No log was given, so nothing is proved about a crash.")
     if not crash.lines_read:
         return say("The log is empty, so nothing is proved about a crash.")
-    why = crash.unclear_because or say("no decisive line was found")
+    why = lead(crash.unclear_because, 0)[0].rstrip(".。") or say("no decisive line was found")
     if during:
         return say("The log does not prove what ran out {when}: {why}.", when=during, why=why)
     return say("The log does not prove what ran out: {why}.", why=why)
 
 
 def first_verdict_rows(crash: Crash, width: int) -> list[Row]:
-    """The headline and the line that proves it, before a session knows more."""
-    out = paragraph(headline(crash), width, tone="strong")
-    return [*out, BLANK, *paragraph(crash.evidence[0].text, width)] if crash.evidence else out
+    """The headline and the lines that prove it, before a session knows more: where they will stand, and in full."""
+    out = [*paragraph(headline(crash), width, tone="strong"), BLANK, *proof_rows(crash, {}, width, 3)]
+    if not crash.evidence:
+        return out
+    end = [BLANK, *paragraph(say(COUNTED_FROM_THE_END), width, tone="dim")] if crash.preliminary else []
+    return [*out, BLANK, *paragraph(crash.evidence[0].text, width, tone="dim")[:FULL], *end]
 
 
 def _ran_out(crash: Crash, during: str) -> str:
@@ -153,12 +172,12 @@ def proof_rows(crash: Crash, titles: Titles, width: int, most: int = 6) -> list[
 
 
 def holder_words(users: Sequence[TopUser]) -> str:
-    """ "top holders: 8 × WorkerDict.update_actor, 68.4 GB each": the command that holds most, and how often it runs."""
+    """ "top holders: 8 × Worker.update_actor, 68.4 GiB each": the command that holds most, and how often it runs."""
     by_command: dict[str, list[int]] = {}
     for user in users:
         by_command.setdefault(user.command, []).append(user.used_bytes)
     command, sizes = max(by_command.items(), key=lambda item: sum(item[1]))
-    average = f"{sum(sizes) / len(sizes) / GIB:.1f} GB"
+    average = f"{sum(sizes) / len(sizes) / GIB:.1f} GiB"
     if len(sizes) == 1:
         return say("top: {command}, {size}", command=command, size=average)
     return say("top holders: {count} × {command}, {size} each", count=len(sizes), command=command, size=average)

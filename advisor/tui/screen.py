@@ -87,7 +87,7 @@ class BaseScreen(Screen[None]):
     WIDEST: ClassVar[int] = 0
     """Columns that its words take at most, where lines that are longer would be hard to read; 0: all there are."""
     TYPES: ClassVar[bool] = False
-    """Letters are typed into a field here: they are no keys."""
+    """Letters are its own here, typed into a field or answers: those of every screen are no keys."""
     STAGE: ClassVar[str] = ""
     """The stage that it is the screen of."""
     OPENED_BY: ClassVar[Binding | None] = None

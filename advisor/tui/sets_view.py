@@ -19,11 +19,11 @@ from advisor.language import mark, say
 from advisor.memory.fit import PLACES
 from advisor.plan.plan import Plan
 from advisor.tui.driver import expected_trouble
-from advisor.tui.keys import Hint
+from advisor.tui.field_view import FieldView
 from advisor.tui.memory_bars import PLACE_WORDS, fit_words, fullness, phases_of
 from advisor.tui.page import POINTER, Page
 from advisor.tui.plan_rows import RESULT_WORDS
-from advisor.tui.screen import READABLE, Overlay
+from advisor.tui.screen import READABLE
 from advisor.tui.ui_state import SetForgotten, SetNamed, SetTaken, UiState
 from advisor.tui.ui_text import (
     BLANK,
@@ -32,7 +32,7 @@ from advisor.tui.ui_text import (
     TonedLine,
     crop,
     cut,
-    cut_left,
+    cut_key,
     heading,
     line,
     pad,
@@ -81,7 +81,7 @@ def compared_rows(left: Plan, right: Plan, names: tuple[str, str], width: int) -
     out = [Row(head)]
     for key, both in _changes(left, right).items():
         out.append(
-            _beside(cut_left(key, room), [(Toned(f" {cut(one or '–', column - 1)}"),) for one in both], room, column)
+            _beside(cut_key(key, room), [(Toned(f" {cut(one or '–', column - 1)}"),) for one in both], room, column)
         )
     results = [_results(plan) for plan in (left, right)]
     out.append(_beside(say("training results"), [(Toned(f" {one.text}", one.tone),) for one in results], room, column))
@@ -128,12 +128,12 @@ def after_set(before: State, after: State) -> str:
     return fit_words(after.plan).text if before.plan is not after.plan else ""
 
 
-class SetsView(Overlay):
+class SetsView(FieldView):
     """Sets of changes: the present one beside the marked one."""
 
     TITLE_WORDS = mark("Sets of changes")
     WIDEST = READABLE
-    CLICKED_AGAIN = "take"
+    CLICKED_AGAIN = TAKES = "take"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(
             "enter", "take", "switch to it", tooltip="switch the plan to the marked set; u on the plan takes it back"
@@ -160,10 +160,7 @@ class SetsView(Overlay):
     def panes(self) -> Iterable[Widget]:
         """Sets, the comparison, and the field for a name."""
         yield self.page(self.main_rows, "main", PROPOSED)
-        field = Input(id="name", compact=True, select_on_focus=False, max_length=LONGEST_NAME)
-        field.cursor_blink, field.display = False, False
-        field.placeholder = say("a name for what is on, such as no offload")
-        yield field
+        yield self.field("name", LONGEST_NAME)
 
     def main_rows(self, width: int) -> list[Row]:
         """The sets; below them the present one beside the marked one."""
@@ -186,26 +183,15 @@ class SetsView(Overlay):
         wanted = pages.first(Page).wanted if pages else None
         return wanted if wanted in self._sets else PRESENT
 
-    @property
-    def typing(self) -> bool:
-        """Letters belong to the field while it is open."""
-        return any(field.display for field in self.query(Input))
-
     def words(self) -> dict[str, str]:
         """While a name is written."""
         return {"take": say("keep it"), "back": say("leave it")} if self.typing else {}
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """What is on needs no taking; only what the user named is forgotten."""
-        if self.typing:
-            return action in ("back", "take")
-        if action == "take":
+        if not self.typing and action == "take":
             return self.marked in self._known
-        return action != "forget" or self.marked.startswith(NAMED)
-
-    def shared_hints(self) -> list[Hint]:
-        """No single letters while they are typed."""
-        return [] if self.typing else super().shared_hints()
+        return super().check_action(action, parameters) and (action != "forget" or self.marked.startswith(NAMED))
 
     def on_mount(self) -> None:
         """Count the sets."""
@@ -254,16 +240,13 @@ class SetsView(Overlay):
 
     def action_name(self) -> None:
         """Open the field."""
-        field = self.query_one(Input)
-        field.display, field.value = True, ""
-        field.focus()
-        self.reload()
+        self.open_field("", say("a name for what is on, such as no offload"))
 
     @on(Input.Submitted)
     def _submitted(self, event: Input.Submitted) -> None:
         event.stop()
         name = clean_line(event.value).strip()
-        self._close_field()
+        self.close_field()
         if name:
             self._for = None  # the new set is to be counted, too
             self.post_message(SetNamed(name))
@@ -271,18 +254,3 @@ class SetsView(Overlay):
     def action_forget(self) -> None:
         """Keep it no longer."""
         self.post_message(SetForgotten(self.marked.removeprefix(NAMED)))
-
-    def action_nothing(self) -> None:
-        """The page moves its cursor itself."""
-
-    def _close_field(self) -> None:
-        self.query_one(Input).display = False
-        self.query_one("#main", Page).focus()
-        self.reload()
-
-    def action_back(self) -> None:
-        """Close the field, then return."""
-        if self.typing:
-            self._close_field()
-        else:
-            self.dismiss()

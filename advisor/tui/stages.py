@@ -14,6 +14,7 @@ from advisor.language import say
 from advisor.tui.breadcrumb import STAGES, Stage
 from advisor.tui.driver import Preview, expected_trouble
 from advisor.tui.opening import OpeningApp
+from advisor.tui.page import Page
 from advisor.tui.screen import SCREENS, StageScreen
 from advisor.tui.ui_state import (
     Answered,
@@ -85,6 +86,14 @@ class StagesApp(OpeningApp):
     def action_stage(self, stage: Stage) -> None:
         """To a stage, from wherever we are."""
         self.post_message(StageAsked(stage))
+
+    def action_step(self, step_id: str) -> None:
+        """To a step of the plan, from wherever we are."""
+        self.ui.cursors["plan"] = step_id
+        if isinstance(self.screen, StageScreen) and self.screen.STAGE == "plan":
+            self.screen.query_one("#main", Page).move_to(step_id)
+        else:
+            self.post_message(StageAsked("plan"))
 
     def action_question(self, number: int) -> None:
         """To a question of the path, from wherever we are."""

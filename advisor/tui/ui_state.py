@@ -13,6 +13,7 @@ from textual.message import Message
 from advisor.language import say, sentences
 from advisor.tui.breadcrumb import Stage
 from advisor.tui.driver import Preview, Saved, SessionDriver
+from advisor.tui.ui_text import COUNTED_FROM_THE_END
 
 if TYPE_CHECKING:
     from advisor.crash.evidence import Crash
@@ -104,7 +105,7 @@ class UiState(Struct):
         """One line while only the end of a long log is shown, and the rest of it is being read."""
         if self.state is None or not self.state.crash.preliminary:
             return ""
-        end = say("This is the end of the log; lines are counted from there.")
+        end = say(COUNTED_FROM_THE_END)
         return sentences([end, self.reading[:1].upper() + self.reading[1:]])
 
     @property

@@ -108,6 +108,14 @@ def cut_left(text: str, width: int) -> str:
     return "…" + cut(text[::-1], width)[:-1][::-1]
 
 
+def cut_key(key: str, width: int) -> str:
+    """Like `cut_left`, but between the parts of a dotted name where a whole part is left: "…offload.params"."""
+    shown = cut_left(key, width)
+    if not shown.startswith("…"):
+        return shown
+    return "…" + (shown.partition(".")[2] or shown[1:])
+
+
 def pad(text: str, width: int) -> str:
     """Exactly `width` columns, left-aligned, cut where too long."""
     text = cut(text, width)
@@ -211,6 +219,7 @@ def ascii_only(text: str) -> str:
 
 
 BOX = mark("What this box has")
+COUNTED_FROM_THE_END = mark("This is the end of the log; lines are counted from there.")
 SCRIPT, LOG = mark("script"), mark("log")
 CHOSEN_SCRIPT, CHOSEN_LOG = mark("chosen as the script: {name}"), mark("chosen as the log: {name}")
 RUNS_HERE, NEWEST_FIRST = mark("Recent runs in this folder"), mark("newest first")

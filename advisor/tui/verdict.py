@@ -40,6 +40,7 @@ from advisor.tui.ui_text import (
     BOX,
     Row,
     Toned,
+    cut_key,
     cut_left,
     flow,
     heading,
@@ -70,12 +71,15 @@ TALL = 30
 _DIVIDED = "÷"
 """Stands in a sentence that is a sum."""
 _LIKE = mark("{title}; {agree} of {of} facts agree")
+_NO_SETTING = mark("No setting of the script bears on it.")
 
 
 def verdict_rows(state: State, width: int) -> list[Row]:
     """The headline, and as much of the most important remark as two lines hold."""
-    top = paragraph(headline(state.crash, bool(state.asked.logs)), width, tone="strong")
-    said = _beneath(state)
+    head, said = headline(state.crash, bool(state.asked.logs)), _beneath(state)
+    first, rest = lead(said, 0)
+    said = rest.lstrip() if first and first.rstrip(".。") in head else said
+    top = paragraph(head, width, tone="strong")
     return [*top, *(paragraph(lead(said, 2 * width - 8)[0], width) if said else [])]
 
 
@@ -93,10 +97,11 @@ def script_rows(state: State, width: int, most: int = 3) -> list[Row]:
     """The settings that decide, each with the place where it is decided."""
     found, out = deciding_settings(state, most), [heading(say("What the script decides"))]
     if not found:
-        missing = say(
-            "No launch script was given." if state.script is None else "No setting of the script bears on it."
-        )
-        return [*out, *paragraph(missing, width, 2, "dim")]
+        missing = mark("No launch script was given.")
+        if state.script is not None:
+            unclear = state.crash.verdict == "unclear"
+            missing = mark("Not known before it is known what ran out.") if unclear else _NO_SETTING
+        return [*out, *paragraph(say(missing), width, 2, "dim")]
     unresolved = say("unresolved")
     value_width = min(12, max(cells(setting.text if setting.resolved else unresolved) for setting in found))
     place_width = min(26, max(cells(where(setting)) for setting in found))
@@ -105,7 +110,7 @@ def script_rows(state: State, width: int, most: int = 3) -> list[Row]:
         value = setting.text if setting.resolved else unresolved
         out += rows(
             line(
-                f"  {pad(cut_left(setting.key, key_width), key_width)}  {pad(value, value_width)}  ",
+                f"  {pad(cut_key(setting.key, key_width), key_width)}  {pad(value, value_width)}  ",
                 span(cut_left(where(setting), place_width), "dim"),
             )
         )
@@ -114,7 +119,8 @@ def script_rows(state: State, width: int, most: int = 3) -> list[Row]:
 
 def box_rows(state: State, width: int) -> list[Row]:
     """What this box has, in one or two lines."""
-    facts = [gpu_words(state.machine), host_words(state.machine), *library_words(state.machine, state.run)]
+    asked = state.run.topology.asked
+    facts = [gpu_words(state.machine, asked), host_words(state.machine), *library_words(state.machine, state.run)]
     return [heading(say(BOX)), *flow(facts, width, 2, gap=" · ")]
 
 

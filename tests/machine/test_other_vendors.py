@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from advisor.machine.inventory_json import from_json, to_json
 from advisor.machine.live import Gauges
 from advisor.machine.measure import measure
 from advisor.machine.nvml import NvmlReader
+from advisor.machine.processes import unseen_bytes
 from advisor.machine.tool import ToolAnswer, run_tool
 
 from . import fake_amdsmi
@@ -183,6 +185,20 @@ def test_a_box_of_two_vendors_numbers_its_cards_through_and_gauges_show_all() ->
         (3, "ascend"),
     ]
     assert [row.peak_bytes for row in rows[2:]] == [100 * MIB, 200 * MIB]
+
+
+def test_cards_in_parts_leave_no_number_out() -> None:
+    parts = [Card(name="A100 MIG 3g.20gb"), Card(name="A100 MIG 4g.20gb")]
+    both = cards(npus(ToolAnswer(table(100))), nvml=FakeNvml(Card(), Card(mig=parts, uuid="GPU-1")))
+    assert both.open() is None
+    assert [gpu.index for gpu in both.snapshot()] == [0, 1, 1, 2]
+
+
+def test_what_the_driver_keeps_of_an_idle_npu_is_held_by_nobody() -> None:
+    line = "| 1       0                 | 4242          | python3    | 50000      |\n"
+    idle, full = read_table(table(3372, 61000, processes=line)).gpus
+    assert unseen_bytes(full) == (61000 - 50000) * MIB - (64 * GIB - int(60.96 * GIB))
+    assert (unseen_bytes(replace(idle, processes=())) or 0) < GIB
 
 
 def test_a_box_without_nvidia_says_nothing_of_nvml() -> None:

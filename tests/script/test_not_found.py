@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from advisor.script.launch import Launch, NotFound
+from advisor.script.printed import printed_launch
 from advisor.script.reader import read_script
 
 
@@ -55,3 +56,14 @@ def test_a_script_that_is_not_found_is_no_training_command_by_its_name(tmp_path)
     assert [setting.key for setting in found.launches[0].settings] == [
         "actor_rollout_ref.rollout.gpu_memory_utilization"
     ]
+
+
+def test_a_file_that_a_log_alone_names_was_not_given_also_where_it_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "acc.yaml").write_text("num_processes: 2\n")
+    monkeypatch.chdir(tmp_path)
+    launch = printed_launch("accelerate launch --config_file acc.yaml train.py")
+    assert launch is not None
+    assert [one.absent for one in launch.not_found] == ["was not given"]
+    assert launch.notes == ("--config_file names acc.yaml, which was not given.",)

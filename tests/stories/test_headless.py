@@ -227,7 +227,7 @@ def test_easyr1_turns_offload_off_in_the_launch_checks_the_cards_and_does_not_cl
     assert fields["node_used_bytes"] == round(726.33 * 2**30)
     remarks = " ".join(answer["diagnosis"]["remarks"])
     assert "victim, not the cause" in remarks
-    assert "0.87 of 726.33 GB" in remarks
+    assert "0.87 of 726.33 GiB" in remarks
     assert "not explained by any setting" in remarks
     selected = changes(answer, selected=True)
     assert selected["worker.actor.offload.offload_params"] == ("true", "false")

@@ -1,10 +1,14 @@
-"""Draw the screens as SVG for the README: `python -m tests.tui.draw_screenshots [FOLDER]` in the repository's root."""
+"""Draw the screens as SVG for the README: `python -m tests.tui.draw_screenshots [FOLDER]` in the repository's root.
+
+`--every FOLDER` draws every screen at three sizes, in both languages, dark and light, as SVG and text, to be looked at.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import sys
+import tempfile
 from pathlib import Path
 from unittest.mock import patch
 
@@ -19,7 +23,7 @@ from advisor.tui.save_view import DiffScreen
 from advisor.tui.screen import BaseScreen
 from advisor.tui.verdict import VerdictScreen
 
-from .screen_text import opened, press
+from .screen_text import opened, press, screen_text
 
 os.environ.setdefault("TEXTUAL_ANIMATIONS", "none")
 SIZE = (100, 28)
@@ -37,6 +41,34 @@ SHOTS: dict[str, Shot] = {
 """Name → Enter until this screen, then these keys."""
 IN_CHINESE: dict[str, Shot] = {"verdict": (VerdictScreen, []), "plan": (PlanScreen, [])}
 """The same, drawn as NAME.zh.svg."""
+EVERY: dict[str, tuple[list[str], list[str]]] = {
+    "verdict": ([], []),
+    "log": (["o"], ["escape"]),
+    "case": (["d"], ["escape"]),
+    "answers": (["r"], []),
+    "question": (["enter"], ["escape"]),
+    "why-not": (["w"], ["escape"]),
+    "facts": (["i"], []),
+    "fact": (["enter"], ["escape", "escape"]),
+    "ticket": (["y"], ["escape"]),
+    "gauges": (["g"], ["escape"]),
+    "help": (["question_mark"], ["escape"]),
+    "palette": ([":"], ["escape"]),
+    "run": (["escape"], []),
+    "machine": (["escape"], ["enter", "enter"]),
+    "plan": (["enter"], []),
+    "number": (["down", "down", "="], ["escape"]),
+    "explained": (["e"], ["escape"]),
+    "arithmetic": (["a"], ["escape"]),
+    "memory": (["m"], ["escape"]),
+    "named": (["s", "n", "a"], []),
+    "sets": (["enter", "up"], ["escape"]),
+    "diff": (["enter"], []),
+    "elsewhere": (["s"], []),
+    "saved": (["enter"], []),
+}
+"""Name → the keys that lead there from the screen before, and those that leave it."""
+SIZES = ((80, 24), (120, 40), (200, 50))
 
 
 def demo() -> SessionDriver:
@@ -57,6 +89,23 @@ async def draw(folder: Path) -> list[Path]:
     return drawn
 
 
+async def draw_every(folder: Path) -> None:
+    """One walk through the app for each size, language and theme."""
+    for language in (ENGLISH, CHINESE):
+        for size in SIZES:
+            for theme in ("dark", "light"):
+                speak(language)
+                into = folder / f"{size[0]}x{size[1]}-{language}-{theme}"
+                into.mkdir(parents=True, exist_ok=True)
+                async with opened(driver=demo(), size=size, theme=theme) as pilot:
+                    for name, (there, back) in EVERY.items():
+                        await press(pilot, *there)
+                        (into / f"{name}.svg").write_text(drawing_of(pilot), encoding="utf-8")
+                        (into / f"{name}.txt").write_text(screen_text(pilot.app), encoding="utf-8")
+                        await press(pilot, *back)
+    speak(ENGLISH)
+
+
 async def _drawn(path: Path, screen: type[BaseScreen], keys: list[str]) -> Path:
     async with opened(driver=demo(), size=SIZE) as pilot:
         while not isinstance(pilot.app.screen, screen):
@@ -75,6 +124,12 @@ def drawing_of(pilot: Pilot[int]) -> str:
 
 def main() -> None:
     """Into the folder given, else `screenshots`."""
+    if "--every" in sys.argv:
+        with tempfile.TemporaryDirectory() as here:  # what is saved on the way
+            folder = Path(sys.argv[sys.argv.index("--every") + 1]).absolute()
+            os.chdir(here)
+            asyncio.run(draw_every(folder))
+        return
     for path in asyncio.run(draw(Path(sys.argv[1] if len(sys.argv) > 1 else "screenshots"))):
         print(path)
 

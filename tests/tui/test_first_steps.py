@@ -80,11 +80,11 @@ def test_a_card_whose_name_says_its_size_is_not_sized_twice() -> None:
     sized = machine(2)
     sized = replace(sized, gpus=tuple(replace(gpu, name="A100-80GB") for gpu in sized.gpus))
     assert gpu_words(sized) == "2 × A100-80GB"
-    assert gpu_words(machine(2)) == "2 × A100 40 GB"
+    assert gpu_words(machine(2)) == "2 × A100 40 GiB"
 
 
 def test_gauges_say_which_machine_the_diagnosis_counts_with_unless_it_is_this_one() -> None:
-    assert "8 × A100 40 GB · 760 GB RAM" in texts(counted_rows(machine(), 78))
+    assert "8 × A100 40 GiB · 760 GiB RAM" in texts(counted_rows(machine(), 78))
     assert counted_rows(replace(machine(), sources={"gpus": "measured", "host.total": "measured"}), 78) == []
 
 
@@ -109,3 +109,10 @@ def test_signs_are_drawn_only_where_the_terminal_has_them(
     monkeypatch.setenv("TERM", term)
     monkeypatch.setattr("advisor.tui.terminal.sys.stdout", out)
     assert draws_signs() is signs
+
+
+def test_a_verdict_that_is_open_says_its_first_sentence_once() -> None:
+    open_end = replace(
+        no_log().crash, lines_read=3, verdict="unclear", unclear_because="Somebody sent SIGKILL. So do operators."
+    )
+    assert headline(open_end).endswith("Somebody sent SIGKILL.")

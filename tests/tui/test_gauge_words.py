@@ -6,6 +6,7 @@ import pytest
 
 from advisor.machine.inventory import Gpu, GpuProcess, Host
 from advisor.machine.live import GaugeSnapshot, GpuGauge
+from advisor.machine.processes import UNKNOWN_PROCESS
 from advisor.tui.gauge_strip import strip
 from advisor.tui.gauges_view import Expected, gauge_rows, left_behind, load_words
 from advisor.tui.ui_text import plain, texts
@@ -69,6 +70,7 @@ def test_what_a_dead_run_left_behind_is_flagged_and_nothing_else_is() -> None:
         process(13, NOW - 5000, "/usr/bin/gnome-shell"),
         process(os.getpid(), NOW - 5000),
         process(14, NOW - 5000, size=0),
+        GpuProcess(15, 30 * G, None, None, None, UNKNOWN_PROCESS),  # perhaps of another container, which goes on
     )
     gauge = card(processes=found)
     taken = GaugeSnapshot(100.0, (gauge,), Host())

@@ -65,3 +65,11 @@ async def test_colours_are_tried_on_under_the_cursor_and_left_as_they_were() -> 
         assert pilot.app.theme == "nord"
         await press(pilot, ":", *"quit", "backspace", "escape")
         assert pilot.app.theme == "nord"
+
+
+async def test_a_step_is_found_by_its_key_and_the_cursor_stands_on_it() -> None:
+    async with opened() as pilot:
+        await press(pilot, ":", *"rollout_batch", "enter")
+        shown = screen_text(pilot.app)
+        assert "Plan ●" in shown
+        assert "▸ [ ] data.rollout_batch_size" in shown

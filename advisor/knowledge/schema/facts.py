@@ -80,6 +80,12 @@ class ModelFact(Strict, frozen=True):
     linear_heads: int = 0
     """Theirs: value heads."""
 
+    @property
+    def repository(self) -> str:
+        """Where it is published, "Qwen/Qwen3-32B", where its source begins with that; else ""."""
+        first = self.source.partition(" ")[0]
+        return first if first.lower().endswith(f"/{self.name.lower()}") else ""
+
 
 class GpuFact(Strict, frozen=True):
     """A card: names it goes by, and what the driver reports as its memory."""

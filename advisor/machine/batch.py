@@ -1,0 +1,90 @@
+"""Reads what a batch script asks of Slurm: the RAM of a node beyond which its job is killed."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from dataclasses import replace
+
+from msgspec import Struct
+
+from advisor.hostile import clean_line
+from advisor.machine.inventory import Machine
+
+_UNITS = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+_SIZE = re.compile(r"(\d{1,9})([KMGT]?)B?", re.IGNORECASE)
+"""Megabytes where nothing else is said (sbatch(1), --mem)."""
+_COUNT = re.compile(r"(?:gpu:)?(?:[\w.-]+:)?(\d{1,4})(?:\([^)]*\))?")
+"""4, gpu:4, gpu:a100:4 and a100:4 (sbatch(1), --gres and --gpus-per-node)."""
+_SHORT = {"-N": "--nodes", "-c": "--cpus-per-task", "-n": "--ntasks", "-G": "--gpus"}
+
+
+class BatchMemory(Struct, frozen=True):
+    """What a node gives the job, and the option that says so."""
+
+    limit_bytes: int
+    source: str
+
+
+def batch_memory(script: str) -> BatchMemory | None:
+    """The limit that the script's own #SBATCH lines set; None where they set none, or all of a node (`--mem=0`)."""
+    asked = dict(_options(script))
+    for name, each_of in (("--mem", None), ("--mem-per-gpu", _gpus), ("--mem-per-cpu", _cpus)):
+        found = _SIZE.fullmatch(asked.get(name, ""))
+        if found is None:
+            continue
+        count = 1 if each_of is None else each_of(asked)
+        size = int(found[1]) * _UNITS[found[2].upper() or "M"] * (count or 0)
+        if size:
+            times = f" × {count}" if each_of is not None else ""
+            return BatchMemory(size, clean_line(f"#SBATCH {name}={asked[name]}{times}", 60))
+    return None
+
+
+def within(machine: Machine, asked: BatchMemory) -> Machine:
+    """The machine with that limit, where it is less than is known of a node."""
+    host = machine.host
+    if host.ceiling_bytes is not None and host.ceiling_bytes <= asked.limit_bytes:
+        return machine
+    host = replace(host, limit_bytes=asked.limit_bytes, limit_used_bytes=None, limit_source=asked.source)
+    return replace(machine, host=host, sources={**machine.sources, "host.limit": "described"})
+
+
+def _options(script: str) -> Iterator[tuple[str, str]]:
+    """(name, value) in the lines before the first command: Slurm reads no others."""
+    for line in script.splitlines():
+        if line.strip() and not line.startswith("#"):
+            return
+        if not re.match(r"#SBATCH\s", line):
+            continue
+        try:
+            words = shlex.split(line.removeprefix("#SBATCH"), comments=True)
+        except ValueError:
+            continue
+        for word, following in zip(words, [*words[1:], ""], strict=True):
+            if word.startswith("--"):
+                name, is_joined, value = word.partition("=")
+                yield name, value if is_joined else following
+            elif word[:2] in _SHORT:
+                yield _SHORT[word[:2]], word[2:] or following
+
+
+def _gpus(asked: dict[str, str]) -> int | None:
+    """GPUs of a node."""
+    told = asked.get("--gpus-per-node") or asked.get("--gres")
+    if told is None and asked.get("--nodes", "1") == "1":
+        told = asked.get("--gpus")
+    return _counted(told)
+
+
+def _cpus(asked: dict[str, str]) -> int | None:
+    """Processors of a node; of one task a node where nothing else is said."""
+    tasks = asked.get("--ntasks-per-node") or (asked.get("--ntasks") if asked.get("--nodes", "1") == "1" else None)
+    each, count = _counted(asked.get("--cpus-per-task")), _counted(tasks or "1")
+    return each * count if each and count else None
+
+
+def _counted(told: str | None) -> int | None:
+    found = _COUNT.fullmatch(told) if told else None
+    return int(found[1]) if found else None

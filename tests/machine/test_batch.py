@@ -1,0 +1,68 @@
+"""What a batch script asks of Slurm limits the RAM of a node, whatever the node has."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from advisor.machine.batch import batch_memory
+from advisor.request import SessionRequest
+from advisor.session import open_session
+
+GIB = 2**30
+
+
+@pytest.mark.parametrize(
+    ("lines", "size", "source"),
+    [
+        ("#SBATCH --mem=160G", 160 * GIB, "#SBATCH --mem=160G"),
+        ("#SBATCH --mem 64000  # megabytes", 64000 * 2**20, "#SBATCH --mem=64000"),
+        ("#SBATCH --gres=gpu:a100:4 --mem-per-gpu=40G", 160 * GIB, "#SBATCH --mem-per-gpu=40G × 4"),
+        ("#SBATCH -N 1 -G 8\n#SBATCH --mem-per-gpu=20G", 160 * GIB, "#SBATCH --mem-per-gpu=20G × 8"),
+        (
+            "#SBATCH -c 16\n#SBATCH --ntasks-per-node=4\n#SBATCH --mem-per-cpu=4G",
+            256 * GIB,
+            "#SBATCH --mem-per-cpu=4G × 64",
+        ),
+    ],
+)
+def test_the_limit_of_a_node_is_computed(lines: str, size: int, source: str) -> None:
+    found = batch_memory(f"#!/bin/bash\n{lines}\nsrun python train.py\n")
+    assert found is not None
+    assert (found.limit_bytes, found.source) == (size, source)
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "python train.py --mem=160G",
+        "#SBATCH --mem=0",  # all of the node
+        "export A=1\n#SBATCH --mem=160G",  # Slurm reads no line below the first command
+        "#SBATCH --mem-per-gpu=40G",  # of how many
+        "#SBATCH --nodes=2 --gpus=8 --mem-per-gpu=40G",  # however they lie
+        "#SBATCH --mem-per-cpu=4G",
+        "#SBATCH --mem=$MEM",
+        "## #SBATCH --mem=160G",
+        "#SBATCH --comment='open",
+    ],
+)
+def test_what_says_no_limit_of_a_node_sets_none(script: str) -> None:
+    assert batch_memory(f"#!/bin/bash\n{script}\n") is None
+
+
+def test_a_job_that_was_killed_at_its_own_limit_is_told_to_raise_it(tmp_path: Path) -> None:
+    (tmp_path / "job.sbatch").write_text(
+        "#!/bin/bash\n#SBATCH --mem=160G\nsrun trl dpo --model_name_or_path meta-llama/Llama-3.1-8B --bf16\n"
+    )
+    (tmp_path / "job.out").write_text(
+        "CPU Virtual Memory:  used = 118.4 GB, percent = 15.7%\n"
+        "slurmstepd: error: Detected 1 oom_kill event in StepId=4417823.0. Some of the step tasks have been OOM "
+        "Killed.\n"
+    )
+    asked = SessionRequest(tmp_path / "job.sbatch", (tmp_path / "job.out",))
+    state = open_session(asked)
+    assert state.machine.host.limit_bytes == 160 * GIB
+    assert state.diagnosis.cause == "host-limit"
+    assert open_session(replace(asked, host_ram="700GB")).machine.host.limit_bytes is None
