@@ -128,6 +128,8 @@ def _beyond(
     if situation.now.run.no_launch and holder_unknown(situation, cause):
         asked = say("Give the whole command that starts the training: {why}", why=situation.now.run.no_launch)
         return sentences([f"{asked}.", *situation.predictor.inputs.script_notes[:1]])
+    if situation.refuted:
+        return say("Nothing is switched on before it is known which input the log contradicts.")
     if situation.now.run.lost:
         return say("Nothing is switched on before the command is whole: what the comment keeps from it may be enough.")
     if picked.too_little and situation.now.run.quoted:
@@ -217,7 +219,8 @@ def _of_any_holder(situation: Situation) -> Sequence[str]:
 def _concerns(remedy: Remedy, situation: Situation) -> bool:
     if remedy.memory != situation.place and remedy.memory != "shm":
         return False
-    return not remedy.phases or situation.phase == "unknown" or situation.phase in remedy.phases
+    anywhere = not remedy.phases or situation.phase == "unknown" or remedy.id in situation.led
+    return anywhere or situation.phase in remedy.phases
 
 
 def _propose_all(situation: Situation, cause: Cause) -> tuple[list[Proposal], tuple[NotProposed, ...]]:
@@ -291,7 +294,12 @@ def _leading(steps: Sequence[PlanStep], situation: Situation) -> list[PlanStep]:
     quoted = situation.now.run.quoted and len(told) < FIRST_FEW
     usual = {r.id for r in situation.remedies if r.leads_when and all_hold(r.leads_when, facts) is not None}
     first = 0 if _uncapped(situation) else FIRST_FEW - 1
-    at = max(first, *(i + 1 for i, step in enumerate(steps) if step.selected), 0)
+    chosen = max((i + 1 for i, step in enumerate(steps) if step.selected), default=0)
+    named = sorted(
+        (step for step in steps[chosen:] if step.id in situation.led), key=lambda step: situation.led.index(step.id)
+    )
+    steps = [*steps[:chosen], *named, *(step for step in steps[chosen:] if step not in named)]
+    at = max(first, chosen, chosen + len(named))
     led = [step for step in steps[at:] if step.id in usual or (quoted and step in told)]
     return [*steps[:at], *led, *(step for step in steps[at:] if step not in led)]
 
