@@ -88,7 +88,9 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
     steps = maybe + steps  # a version nobody named is worth one look before anything else is given up
     told = _each_key_once([advice_step(remedy, situation) for remedy in _advice(situation, cause)])
     if situation.now.built.natives.framework is None:  # a list, not a catalogue
-        told = (in_turns(told, situation, cause) if holder_unknown(situation, cause) else told)[:MOST_BY_HAND]
+        told = in_turns(told, situation, cause) if holder_unknown(situation, cause) else told
+        usual_first = sorted(told, key=lambda step: step.id not in _usual(situation))[:MOST_BY_HAND]
+        told = [step for step in told if step in usual_first]
     steps = merged(steps, told, cause)
     steps = in_turns(steps, situation, cause) if holder_unknown(situation, cause) else steps
     # a bad version that this crash does not show is no reason to change an environment before a setting
@@ -290,9 +292,9 @@ def _leading(steps: Sequence[PlanStep], situation: Situation) -> list[PlanStep]:
 
     So are the settings of a few that somebody quoted of a launch: the rest seemed beside the point.
     """
-    facts, told = situation.facts, [step for step in steps if stated(step)]
+    told = [step for step in steps if stated(step)]
     quoted = situation.now.run.quoted and len(told) < FIRST_FEW
-    usual = {r.id for r in situation.remedies if r.leads_when and all_hold(r.leads_when, facts) is not None}
+    usual = _usual(situation)
     first = 0 if _uncapped(situation) else FIRST_FEW - 1
     chosen = max((i + 1 for i, step in enumerate(steps) if step.selected), default=0)
     named = sorted(
@@ -302,6 +304,12 @@ def _leading(steps: Sequence[PlanStep], situation: Situation) -> list[PlanStep]:
     at = max(first, chosen, chosen + len(named))
     led = [step for step in steps[at:] if step.id in usual or (quoted and step in told)]
     return [*steps[:at], *led, *(step for step in steps[at:] if step not in led)]
+
+
+def _usual(situation: Situation) -> set[str]:
+    """Remedies that are the usual way out of this kind of run."""
+    facts = situation.facts
+    return {one.id for one in situation.remedies if one.leads_when and all_hold(one.leads_when, facts) is not None}
 
 
 def _with_companions(steps: list[PlanStep], companions: list[PlanStep]) -> list[PlanStep]:
