@@ -188,8 +188,8 @@ def room_of(now: PhaseSum, capacity: int | None, fit: Fit, margin: float) -> Roo
         return "engine"
     if capacity is None:
         return None
-    if where in fit.set_aside and now.expected - now.of("unexplained") <= capacity:
-        return "unsure"  # `fit` is of what is after: before the changes the same phase may truly be over
+    if where in fit.set_aside:
+        return "unsure"
     if now.expected > capacity * (1 - margin):
         return "over" if now.expected > capacity else "tight"
     return "unsure" if now.of("unexplained") > capacity * margin else "fits"  # it may grow as well as stay

@@ -181,7 +181,7 @@ def finish(situation: Situation, steps: list[PlanStep], refused: tuple[NotPropos
     short = _shortfall(situation, after, chosen=any(step.selected for step in ranked))
     told = sentences([sentence(short), beyond]) if beyond and after.fit.verdict != "fits" else short
     margin = situation.predictor.margin
-    return Plan(ranked, situation.now.ledger, after.ledger, margin, after.fit, refused, told, beyond)
+    return Plan(ranked, situation.now.ledger, after.ledger, margin, after.fit, situation.now.fit, refused, told, beyond)
 
 
 def overrides_of(steps: Iterable[PlanStep]) -> dict[str, str | None]:
