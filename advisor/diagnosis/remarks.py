@@ -47,7 +47,7 @@ def remarks(
     crash, run, ledger = known.crash, known.run, known.ledger
     return (
         *ledger.doubts,
-        *(_made(made, facts) if made is not None else ()),
+        *(_made(made, facts) if made is not None and made.leads else ()),  # else its cause has said it
         *(_counted(known, facts, cause) if (run.settings or crash.settings) and not run.quoted else ()),
         *_address(crash),
         *_victim(crash, facts),
