@@ -12,7 +12,7 @@ from advisor.crash.evidence import Crash, stopped_without_a_word
 from advisor.diagnosis.advise import suspects
 from advisor.diagnosis.deciding import DecidingQuestion, deciding_question
 from advisor.diagnosis.diagnose import Diagnosed, diagnose
-from advisor.diagnosis.diagnosis import UNKNOWN, Diagnosis
+from advisor.diagnosis.diagnosis import UNKNOWN, Diagnosis, QuestionStep
 from advisor.diagnosis.facts import DiagnosisInputs
 from advisor.diagnosis.from_record import peaks_in
 from advisor.diagnosis.leaks import Faults
@@ -37,6 +37,7 @@ from advisor.machine.libraries import normalised
 from advisor.memory.attribution import attribute
 from advisor.memory.cells import Ledger, Match, Place
 from advisor.memory.fit import PLACES, Died, Fit
+from advisor.memory.ledger import refuted
 from advisor.memory.otherwise import otherwise
 from advisor.memory.predict import Predictor
 from advisor.plan.by_hand import elsewhere
@@ -56,7 +57,7 @@ from advisor.run.dialect import Recognised, no_place
 from advisor.run.implied import shown_by_frames
 from advisor.run.natives import native
 from advisor.run.run import Run
-from advisor.run.unread import unread_sharding
+from advisor.run.unread import accelerates_own, unread_sharding
 from advisor.script.launch import Launch, Script
 from advisor.watch.measured import Measured, measured_in, with_phase
 from advisor.words import GENERATING, PHASES, speak_of
@@ -105,6 +106,12 @@ class State(Struct, frozen=True):
             return None
         return deciding_question(path, self.knowledge.tree, self.situation.facts, tree_answers(self.answers))
 
+    def settling(self) -> QuestionStep | None:
+        """The open question that would settle sums which the log contradicts; None where they stand."""
+        if self.situation is None or not self.situation.refuted or SHARDING not in self.diagnosis.open_questions:
+            return None
+        return next((step for step in self.diagnosis.path if step.question == SHARDING), None)
+
     def to_ask(self) -> tuple[str, ...]:
         """Ids of the open questions on which cause or sums rest, the one that decides most first.
 
@@ -113,7 +120,9 @@ class State(Struct, frozen=True):
         deciding, opened = self.deciding(), self.diagnosis.open_questions
         known = any(case.agree == case.of for case in self.diagnosis.cases)
         asked = [deciding.step.question] if deciding is not None and not known else []
-        return tuple(one for one in (*asked, *(SHARDING,) * (SHARDING in opened)) if one not in self.answers)
+        sums = [SHARDING] if SHARDING in opened else []
+        first = [*sums, *asked] if self.settling() is not None else [*asked, *sums]
+        return tuple(one for one in first if one not in self.answers)
 
 
 def state_of(
@@ -194,7 +203,9 @@ def state_of(
     done = diagnose(inputs, knowledge, tree_answers(answers), predictor.measured.corrections)
     asks = done.cause.memory != "none"
     versioned = with_was(with_version(done.diagnosis, recognised, wanted=asks), recognised, answers)
-    done = replace(done, diagnosis=with_sharding(versioned, run.unread, shardings, wanted=asks))
+    # a file that nothing names is asked for where the sums without it cannot be
+    standing = accelerates_own(launch, shardings) if refuted(seen.ledger, _ran(crash, answers)) else None
+    done = replace(done, diagnosis=with_sharding(versioned, run.unread or standing, shardings, wanted=asks))
     predictor.died = _died(died_at, done.diagnosis, _said_place(crash, answers))
     situation = replace(_situation(predictor, faults, knowledge, done), ran_with=ran_with)
     if not asked.planned or done.cause.memory == "none":  # what is not a shortage gets no memory advice

@@ -15,6 +15,8 @@ _POOL = ("allocated_bytes", "reserved_unallocated_bytes", "private_bytes")
 """What torch's pool consists of where its sum is not printed."""
 _NAMED = 6
 """Processes of a card that are named."""
+_ALIKE = 0.25
+"""Part by which another process of the card may differ from this one and still have loaded the same (judgement)."""
 _MANY = 4
 """A card with so many times the request free was not full (judgement)."""
 
@@ -110,6 +112,8 @@ def _process_bytes(rows: str, fields: Mapping[str, FieldValue]) -> dict[str, Fie
         mine = min(holders)
         known.pop(sizes.index(mine))
         sizes.remove(mine)
+    alike = sum(abs(size - mine) <= _ALIKE * mine for size in sizes)
     named = ", ".join(f"{show_bytes(size)} (pid {pid})" for size, pid in sorted(known, reverse=True)[:_NAMED])
     others: dict[str, FieldValue] = {"other_process_bytes": sum(sizes)} if sizes else {}
-    return {"process_bytes": mine, **others, **({"other_processes": named} if named else {})}
+    named_too = {"other_processes": named} if named else {}
+    return {"process_bytes": mine, **others, **named_too, **({"alike_processes": alike} if alike else {})}

@@ -131,6 +131,12 @@ def peel(printed: str, number: int = 1) -> LogLine:
     return LogLine(number, text, printed, " ".join(labels), repeats, stamp)
 
 
+def glued_bar(line: LogLine) -> str:
+    """The tqdm bar to which the text of a line is glued; "" where there is none."""
+    bar = _BAR.match(line.printed) if "%|" in line.printed and "%|" not in line.text else None
+    return bar[0].rstrip() if bar is not None else ""
+
+
 def without_codes(raw: bytes) -> bytes:
     """The bytes without colour codes, which may stand between the words of an anchor."""
     return _CODE.sub(b"", raw) if b"\x1b[" in raw or b"^[[" in raw else raw

@@ -193,6 +193,11 @@ class Health(Struct, frozen=True):
         """The highest count of the trainer's own progress ("step:12", "Training Progress: 0%| 0/105")."""
         return max((int(one.count) for one in self.counts if one.group in ("step", "done")), default=None)
 
+    @property
+    def bar_done(self) -> int | None:
+        """The count of the last bar without a title; whose bar it is, its caller knows."""
+        return next((int(one.count) for one in reversed(self.counts) if one.group == "done_"), None)
+
     def outlived(self, failure: LogFind) -> bool:
         """Whether the run did several further steps after a failure, as it does after one it caught, or quoted."""
         last = failure.find.last_number

@@ -59,6 +59,8 @@ _EVIDENCE = 40
 """Pieces of evidence that are given."""
 _TABLE_COMMAND = re.compile(r"\bray logs raylet\.out -ip [0-9A-Za-z.:-]{3,64}")
 """Ray names it where it tells of killed workers."""
+_LOOP = ("train", "_inner_training_loop", "training_step")
+"""Functions of transformers' Trainer between which its bar moves on (transformers@v4.57.1 trainer.py)."""
 _SOURCE = 200
 """Characters kept of a source line."""
 _CODE = re.compile(r"^\s*(?:return |[\w.\[\], ]{1,80} = )?[\w.]{1,80}\(")
@@ -252,7 +254,7 @@ class _CrashReader:
             settle_by=settle_by,
             lines_read=sum(log.lines_read for log in self.logs),
             readings=readings_in(self.placed, self.names, self.every_rule.frames),
-            steps_done=self.run.health.steps_done,
+            steps_done=self._steps_done(trace),
             line_index={log.name: tuple(log.line_index) for log in self.logs if log.line_index},
             phase_among=among,
             finished=self.run.health.finished,
@@ -261,6 +263,12 @@ class _CrashReader:
             table_command=match[0] if (match := _TABLE_COMMAND.search(self.text)) else "",
             doubts=(*self._unread(), *self._unordered(cause)),
         )
+
+    def _steps_done(self, trace: Trace) -> int | None:
+        """The trainer's own count; inside the loop of transformers' Trainer the bar without a title is that one's."""
+        counted = self.run.health.steps_done
+        in_loop = any(frame.function in _LOOP and frame.file.endswith("trainer.py") for frame in trace.frames)
+        return self.run.health.bar_done if counted is None and in_loop else counted
 
     def _unread(self) -> Iterator[str]:
         """What of the logs was not read."""

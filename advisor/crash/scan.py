@@ -17,7 +17,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from advisor.crash.finds import AFTER, BEFORE, FAILURES, ContextStore, Find, FindStore, LogFind
-from advisor.crash.lines import SEGMENT_LIMIT, TEXT_LIMIT, LogLine, without_codes
+from advisor.crash.lines import SEGMENT_LIMIT, TEXT_LIMIT, LogLine, glued_bar, without_codes
 from advisor.crash.literals import Searcher
 from advisor.crash.log_reader import LogReader
 from advisor.crash.match import SignatureMatch, Surroundings, beside, match_around, tries_in_vain
@@ -343,6 +343,8 @@ def _unanchored_in(entries: _UnanchoredSignatures, lines: Sequence[LogLine]) -> 
     in_trace: set[str] = set()
     last = lines[-1].number if lines else 0
     for line in lines:
+        if bar := glued_bar(line):
+            yield from _unanchored_in(entries, [replace(line, text=bar, printed=bar)])
         below = line.process in in_trace
         if frame_in(line):
             in_trace.add(line.process)

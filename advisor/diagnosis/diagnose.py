@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from advisor.crash.evidence import Crash
 from advisor.diagnosis.advise import Concern, advice_of, concern_facts, concerns, suspects, suspicion
+from advisor.diagnosis.allocation import allocation_facts, allocation_of, in_order, led
 from advisor.diagnosis.cases import MatchedCase, match_cases
 from advisor.diagnosis.diagnosis import UNKNOWN, Diagnosis, QuestionStep
 from advisor.diagnosis.fact import Fact
@@ -49,7 +50,7 @@ def diagnose(
 ) -> Diagnosed:
     """Diagnose from what is known and what the user answered. Raises AnswerError for answers the tree does not have."""
     check_answers(knowledge.tree, answers)
-    facts = gather_facts(known)
+    facts = {**gather_facts(known), **allocation_facts(known.crash, knowledge.allocations)}
     proved = dict(facts)
     ending = next((answers[name] for name in ENDINGS if answers.get(name, UNKNOWN) != UNKNOWN), None)
     if answers.get("killer") == "kernel":  # the kernel kills for host RAM alone
@@ -70,7 +71,7 @@ def diagnose(
     facts.update(concern_facts(worries))
     walked = _walked(knowledge.tree, facts, answers, known, proved)
     matched = match_cases(knowledge.cases, facts, known.run, knowledge.own_cases)
-    cause = walked.cause
+    cause = in_order(walked.cause, led(walked.cause, facts, knowledge))
     path = tuple(_with_command(_suspecting(step, worries, facts), known.crash) for step in walked.steps)
     diagnosis = Diagnosis(
         cause=cause.id,
@@ -84,7 +85,7 @@ def diagnose(
         less_likely=less_likely(knowledge.tree, walked, facts),
         cases=tuple(m.match for m in matched[:3]),
         advisories=advice_of(worries),
-        remarks=remarks(known, facts, found, cause.id),
+        remarks=remarks(known, facts, found, cause.id, allocation_of(facts, knowledge)),
         is_verdict=cause.is_verdict,
         record_next_time=" ".join(cause.record_next_time.split()),
         open_questions=tuple(step.question for step in walked.steps if step.answer == UNKNOWN),

@@ -48,11 +48,16 @@ than what was asked for (judgement)."""
 DOMINATES, MINOR = 0.5, 0.1
 """Others dominate a card where they hold more than half of it and the process less than a tenth of that; a task is the
 victim that held less than a tenth of what was in use (judgement)."""
+RANKS = 2
+"""Processes of a card that hold as much as the one that failed: ranks that were sent to it, no stranger (judgement)."""
+FULL, EMPTY = 0.5, 0.05
+"""Parts of a card in use, by nvidia-smi: taken by somebody, while another card of the node stands idle (judgement)."""
 MINOR_BESIDE = 0.25
 """Of what this process holds: another rank that loaded the same would hold as much (judgement)."""
 NEARLY_ALL, ROOMY = 90, 50
 """Percent of a node's RAM in use at the last reading: from the first on no limit below it was what the run met, below
 the second one may have been (judgement)."""
+SMI = "nvidia-smi-reading"
 ADAM = 3 * FP32
 """Bytes a parameter of Adam in mixed precision: fp32 weights and two moments."""
 BELOW_RAM = 0.95
@@ -164,6 +169,7 @@ def _crash_facts(crash: Crash) -> dict[str, Fact]:
         facts["phase"] = Fact(crash.phase, "log", crash.phase_because or where, index)
     for number, evidence in enumerate(crash.evidence):
         facts.setdefault(f"line.{evidence.signature}", Fact(True, "log", _line(evidence), (number,)))
+    facts.update(taken_before(crash))
     facts.update(_shared_memory(crash.evidence))
     facts.update(_full_disk(crash))
     if crash.frames:
@@ -258,6 +264,9 @@ def _printed(first: Evidence, where: str) -> dict[str, Fact]:
         dominate = others / total > DOMINATES and mine < others * MINOR
         facts["gpu.others_dominate"] = Fact(dominate, "log", because, (0,))
         facts.update(_engine_beside(fields.get("engine_process"), number("engine_process_bytes"), others, where))
+        alike = fields.get("alike_processes", 0)
+        because = say("{count} other processes of the card hold as much as this one ({line})", count=alike, line=where)
+        facts["gpu.others_alike"] = Fact(isinstance(alike, int) and alike >= RANKS, "log", because, (0,))
     share = fields.get("share")
     if first.signature == "engine-share-not-free" and isinstance(share, (int, float)):
         facts["engine.share"] = Fact(float(share), "log", where, (0,))
@@ -271,6 +280,32 @@ def _printed(first: Evidence, where: str) -> dict[str, Fact]:
         because = say("the killed task held {size} of {total} ({line})", **sizes, line=where)
         facts["host.victim"] = Fact(task < used * MINOR, "log", because, (0,))
     return facts
+
+
+def taken_before(crash: Crash) -> dict[str, Fact]:
+    """What nvidia-smi showed above a failure whose own message names no sizes: a card that was taken before.
+
+    Where several cards are full and none is idle, the table may be one of the run itself.
+    """
+    first = crash.evidence[0] if crash.evidence else None
+    if first is None or crash.memory != "gpu" or "total_bytes" in first.fields or crash.steps_done:
+        return {}
+    shown = [(one, one.fields.get("used_bytes"), one.fields.get("total_bytes")) for one in crash.evidence
+             if one.signature == SMI and one.line < first.line]  # fmt: skip
+    rows = [(used / total, one, used, total) for one, used, total in shown
+            if isinstance(used, int) and isinstance(total, int) and total]  # fmt: skip
+    shares = [row[0] for row in rows]
+    several = len(rows) > 1 or any(row[1].repeats for row in rows)  # rows that are alike are folded
+    if not shares or max(shares) < FULL or (several and min(shares) > EMPTY):
+        return {}
+    share, one, used, total = max(rows, key=lambda row: row[0])
+    told = {"size": show_bytes(used), "total": show_bytes(total), "line": _line(one)}
+    because = say("nvidia-smi showed {size} of {total} in use before ({line})", **told)
+    index = (crash.evidence.index(one),)
+    return {
+        "gpu.others_share": Fact(share, "log", because, index),
+        "gpu.others_bytes": Fact(used, "log", because, index),
+    }
 
 
 def _engine_beside(name: object, held: int | None, others: int, where: str) -> dict[str, Fact]:

@@ -56,9 +56,9 @@ def frame_facts(frames: Sequence[Frame]) -> dict[str, Fact]:
     near = list(reversed(frames[-NEAREST:]))
     product = next((frame for frame in near if _is_product(frame)), None)
     facts = {
-        "frame.gather": _true(gathering[-1]) if gathering else Fact(False, "log", _frame(frames[-1])),
+        "frame.gather": _true(gathering[-1]) if gathering else Fact(False, "log", frame_words(frames[-1])),
         "frame.pass": _pass(frames),
-        "frame.matmul": _true(product) if product is not None else Fact(False, "log", _frame(frames[-1])),
+        "frame.matmul": _true(product) if product is not None else Fact(False, "log", frame_words(frames[-1])),
     }
     for name, found in {
         "frame.gathers_all": _gathers_all(frames),
@@ -81,7 +81,7 @@ def source_facts(text: str, line: int) -> dict[str, Fact]:
 
 
 def _true(frame: Frame) -> Fact:
-    return Fact(True, "log", _frame(frame))
+    return Fact(True, "log", frame_words(frame))
 
 
 def _gathers_all(frames: Sequence[Frame]) -> Frame | None:
@@ -101,7 +101,7 @@ def _pass(frames: Sequence[Frame]) -> Fact:
     within = next((frame for frame in reversed(frames) if _computes(frame)), None)
     loading = any(LOADS.match(frame.function) for frame in frames)
     if within is None or loading or _engine(frames):
-        return Fact(False, "log", _frame(frames[-1]))
+        return Fact(False, "log", frame_words(frames[-1]))
     return _true(within)
 
 
@@ -140,7 +140,7 @@ def _engine(frames: Sequence[Frame]) -> dict[str, Fact]:
         parts = frame.file.replace("\\", "/").split("/")
         name = next((engine for engine in ENGINES if engine in parts[:-1]), None)
         if name is not None:
-            return {"frame.engine": Fact(name, "log", _frame(frame))}
+            return {"frame.engine": Fact(name, "log", frame_words(frame))}
     return {}
 
 
@@ -155,12 +155,13 @@ def _scoring(frames: Sequence[Frame]) -> dict[str, Fact]:
         found = frames[-1]
     if found is None:
         return {}
-    because = _frame(found)
+    because = frame_words(found)
     whole = {"frame.logits_cast": Fact(True, "log", because)} if cast is not None else {}
     return {"frame.logits": Fact(True, "log", because), **whole}
 
 
-def _frame(frame: Frame) -> str:
+def frame_words(frame: Frame) -> str:
+    """A frame in words: its file, function and line of the log."""
     if not frame.file:
         return say("source line {text}, line {line}", text=frame.text, line=frame.log_line)
     file = frame.file.replace("\\", "/").rsplit("/", 1)[-1]

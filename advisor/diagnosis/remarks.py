@@ -6,9 +6,11 @@ import re
 from collections.abc import Iterator, Sequence
 
 from advisor.crash.evidence import Crash, Evidence
+from advisor.diagnosis.allocation import FACT
 from advisor.diagnosis.fact import Facts
 from advisor.diagnosis.facts import DiagnosisInputs
 from advisor.diagnosis.model_facts import names_adapters
+from advisor.knowledge.schema import Allocation
 from advisor.language import clauses, listed, say, sentences
 from advisor.memory.attribution import completes, tried_bytes, usual_vocabularies
 from advisor.memory.calibrate import Correction
@@ -22,6 +24,7 @@ from advisor.words import PHASE_TITLES, sentence, when
 
 SAID_ALREADY = ("not-in-the-settings", "not-memory", "nothing-failed", "unclear")
 """Causes that say so themselves, or without a shortage."""
+LOGITS = "logits-too-big"
 LARGE = 4 * GIB
 """Bytes of logits from which they are worth a word where the model is not known (judgement)."""
 MANY = 2
@@ -37,11 +40,14 @@ _ADDRESS = re.compile(r"\bip=([0-9A-Fa-f.:]{3,45}|[\w.-]{1,60})")
 """Ray's way of saying where a worker runs: "(pid=67842, ip=10.0.0.11, …"."""
 
 
-def remarks(known: DiagnosisInputs, facts: Facts, found: tuple[Correction, ...], cause: str) -> tuple[str, ...]:
-    """All remarks, the most important first."""
+def remarks(
+    known: DiagnosisInputs, facts: Facts, found: tuple[Correction, ...], cause: str, made: Allocation | None = None
+) -> tuple[str, ...]:
+    """All remarks, the most important first. `made`: what the failing line was making."""
     crash, run, ledger = known.crash, known.run, known.ledger
     return (
         *ledger.doubts,
+        *(_made(made, facts) if made is not None and made.leads else ()),  # else its cause has said it
         *(_counted(known, facts, cause) if (run.settings or crash.settings) and not run.quoted else ()),
         *_address(crash),
         *_victim(crash, facts),
@@ -49,7 +55,7 @@ def remarks(known: DiagnosisInputs, facts: Facts, found: tuple[Correction, ...],
         *_contradiction(crash, facts),
         *_unsharded(run),
         *(_one_pass(run) if _in_a_pass(facts) else ()),
-        *_in_tokens(run, [] if "frame.attention" in facts else known.attribution),
+        *_in_tokens(run, known.attribution if _may_be_logits(facts) else []),
         *_as_weights(known),
         *_models(run, cause),
         *_algebra(run, facts),
@@ -89,6 +95,18 @@ def _counted(known: DiagnosisInputs, facts: Facts, cause: str) -> Iterator[str]:
         "weights or a process that no setting shows: RAM per process right before it fails tells which.",
         **told,
     )
+
+
+def _made(made: Allocation, facts: Facts) -> Iterator[str]:
+    """What the failing line was making, and what that follows."""
+    yield say("What failed is {title} ({where}).", title=made.title, where=facts[FACT].because)
+    yield " ".join(made.says.split())
+
+
+def _may_be_logits(facts: Facts) -> bool:
+    """Whether what was asked for may be logits, by the failing line."""
+    named = facts.get("frame.cause")
+    return "frame.attention" not in facts and (named is None or named.value == LOGITS)
 
 
 def _address(crash: Crash) -> Iterator[str]:

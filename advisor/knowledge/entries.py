@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from advisor.knowledge.schema import (
     Advisory,
+    Allocation,
     AnswerLength,
     Case,
     Cause,
@@ -47,6 +48,7 @@ EntryKind = Literal[
     "recipe",
     "data set",
     "start",
+    "allocation",
     "signature",
     "question",
     "cause",
@@ -115,6 +117,7 @@ _LISTS: dict[str, tuple[EntryKind, Any]] = {
     "recipes.yaml": ("recipe", tuple[RecipeFact, ...]),
     "data_sets.yaml": ("data set", tuple[DataSetFact, ...]),
     "starts.yaml": ("start", tuple[Start, ...]),
+    "allocations.yaml": ("allocation", tuple[Allocation, ...]),
 }
 _FOLDERS: dict[str, tuple[EntryKind, Any, str]] = {
     "frameworks": ("framework", Framework, "framework"),
@@ -203,6 +206,7 @@ def entries_of(knowledge: Knowledge) -> list[KnowledgeEntry]:
         ("recipe", knowledge.recipes),
         ("data set", knowledge.data_sets),
         ("start", knowledge.starts),
+        ("allocation", knowledge.allocations),
         ("signature", lines.signatures),
         ("question", tree.questions),
         ("cause", tree.causes),

@@ -11,6 +11,7 @@ import msgspec
 from advisor.knowledge.entries import LinesPart, TreePart
 from advisor.knowledge.schema import (
     Advisory,
+    Allocation,
     Case,
     DataSetFact,
     Framework,
@@ -34,6 +35,7 @@ FILES: dict[str, Any] = {
     "recipes": tuple[RecipeFact, ...],
     "data_sets": tuple[DataSetFact, ...],
     "starts": tuple[Start, ...],
+    "allocations": tuple[Allocation, ...],
     "decision_tree": TreePart,
     "signatures": LinesPart,
 }

@@ -13,6 +13,7 @@ import msgspec
 from advisor.folders import cache_file, keep, knowledge_folder, own_bytes, own_knowledge
 from advisor.knowledge.schema import (
     Advisory,
+    Allocation,
     Case,
     DataSetFact,
     Framework,
@@ -101,6 +102,7 @@ def compile_knowledge(folder: Path, language: str = ENGLISH) -> Knowledge:
         recipes=_typed(folder / "recipes.yaml", words, tuple[RecipeFact, ...]),
         data_sets=_typed(folder / "data_sets.yaml", words, tuple[DataSetFact, ...]),
         starts=_typed(folder / "starts.yaml", words, tuple[Start, ...]),
+        allocations=_typed(folder / "allocations.yaml", words, tuple[Allocation, ...]),
     )
 
 

@@ -80,6 +80,7 @@ def _over(ours: Knowledge, entries: Sequence[KnowledgeEntry]) -> Knowledge:
         recipes=over("recipe", ours.recipes, _id),
         data_sets=over("data set", ours.data_sets, _name),
         starts=over("start", ours.starts, _id),
+        allocations=over("allocation", ours.allocations, _id),
         tree=Tree(
             start=start,
             questions=over("question", ours.tree.questions, _id),

@@ -14,6 +14,7 @@ import msgspec
 
 PROSE: Mapping[str, frozenset[str]] = {
     "advisories": frozenset({"title", "says"}),
+    "allocations": frozenset({"title", "says"}),
     "cases": frozenset(
         {"title", "mechanism", "folklore"}
         | {"advised", "also_advised", "confirmed_by", "failed", "tried", "worked"}  # in `reported`

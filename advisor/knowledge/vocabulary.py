@@ -21,26 +21,27 @@ RUN_NAMES = frozenset({
 FACTS = frozenset({
     "advisory.checked", "algorithm", "attribution", "batch.binds", "colocated", "cpu_adam", "disk.holds", "ended",
     "engine.free_share", "engine.share", "era", "experts", "failed", "first_step", "frame.attention", "frame.bucket",
-    "frame.engine", "frame.engine_weights", "frame.gather", "frame.gathers_all", "frame.loads", "frame.logits",
-    "frame.logits_cast", "frame.matmul", "frame.pass", "frame.pins", "frame.wakes", "framework",
+    "frame.cause", "frame.engine", "frame.engine_weights", "frame.gather", "frame.gathers_all", "frame.loads",
+    "frame.logits", "frame.logits_cast", "frame.matmul", "frame.pass", "frame.pins", "frame.wakes", "framework",
     "gathered_weights.share", "gpu.allocated_share", "gpu.empty", "gpu.fragmented", "gpu.free_exceeds_request",
-    "gpu.grows", "gpu.missing_share", "gpu.name", "gpu.others_bytes", "gpu.others_dominate", "gpu.others_engine",
-    "gpu.others_minor", "gpu.others_most", "gpu.others_share", "gpu.total_bytes", "gpu.tried_bytes", "gpus",
-    "gradient_checkpointing", "has_critic", "has_engine", "host.beyond_states", "host.driver_large", "host.grows",
-    "host.held_by", "host.largest", "host.limit_below_ram", "host.one_holds_states", "host.roomy", "host.threshold",
-    "host.top_user", "host.victim", "idle_cards", "images", "ledger.batch_share", "ledger.engine_share",
-    "ledger.gathered_share", "ledger.gpu_fits", "ledger.gpu_room", "ledger.host_fits", "ledger.largest",
-    "ledger.logits_larger", "ledger.states_share", "log_prob_pass", "lora", "memory", "model", "model.parameters",
-    "nothing_given", "one_process", "optimizer.card_share", "phase", "prequantised", "ran", "ran_with", "right_after",
-    "rolls_out", "samples.bind", "samples.in_pass", "shm.roomy", "signature", "sleep", "sleep_copies",
-    "sleeping_engine_in_process", "states.least_share", "steps_done", "trainer", "trains", "verdict", "zero3",
+    "gpu.grows", "gpu.missing_share", "gpu.name", "gpu.others_alike", "gpu.others_bytes", "gpu.others_dominate",
+    "gpu.others_engine", "gpu.others_minor", "gpu.others_most", "gpu.others_share", "gpu.total_bytes",
+    "gpu.tried_bytes", "gpus", "gradient_checkpointing", "has_critic", "has_engine", "host.beyond_states",
+    "host.driver_large", "host.grows", "host.held_by", "host.largest", "host.limit_below_ram", "host.one_holds_states",
+    "host.roomy", "host.threshold", "host.top_user", "host.victim", "idle_cards", "images", "ledger.batch_share",
+    "ledger.engine_share", "ledger.gathered_share", "ledger.gpu_fits", "ledger.gpu_room", "ledger.host_fits",
+    "ledger.largest", "ledger.logits_larger", "ledger.states_share", "log_prob_pass", "lora", "memory", "model",
+    "model.parameters", "nothing_given", "one_process", "optimizer.card_share", "phase", "prequantised", "ran",
+    "ran_with", "right_after", "rolls_out", "samples.bind", "samples.in_pass", "shm.roomy", "signature", "sleep",
+    "sleep_copies", "sleeping_engine_in_process", "states.least_share", "steps_done", "trainer", "trains", "verdict",
+    "zero3",
 })  # fmt: skip
 """Facts that a condition may ask; besides them answer.QUESTION, knob.KNOB, library.NAME, line.SIGNATURE,
 advisory.cause.CAUSE and advisory.clear.CAUSE."""
 NAMING_FACTS = frozenset({
-    "algorithm", "attribution", "disk.holds", "ended", "era", "frame.engine", "framework", "gpu.name", "host.held_by",
-    "host.largest", "host.top_user", "ledger.largest", "memory", "model", "phase", "right_after", "signature",
-    "trainer", "verdict",
+    "algorithm", "attribution", "disk.holds", "ended", "era", "frame.cause", "frame.engine", "framework", "gpu.name",
+    "host.held_by", "host.largest", "host.top_user", "ledger.largest", "memory", "model", "phase", "right_after",
+    "signature", "trainer", "verdict",
 })  # fmt: skip
 """Facts that are a name, never true or false: a condition says what they are to be."""
 SITUATION_WORDS = frozenset({"model", "gpu"})

@@ -60,6 +60,10 @@ ASIDE: dict[Place, tuple[Phase, ...]] = {"gpu": (), "host": ("model_load", "chec
 """Short peaks outside the step: what a log measured in the step beyond the prediction is not known to be there too."""
 
 
+_ALIKE: tuple[Phase, ...] = ("optimizer_step",)
+"""Phases that hold the same in each step: no batch goes through them."""
+
+
 class Died(Struct, frozen=True):
     """Where the run of the log ran out: what it passed before that is proven, as long as nothing is added to it."""
 
@@ -184,8 +188,8 @@ def room_of(now: PhaseSum, capacity: int | None, fit: Fit, margin: float) -> Roo
         return "engine"
     if capacity is None:
         return None
-    if where in fit.set_aside and now.expected - now.of("unexplained") <= capacity:
-        return "unsure"  # `fit` is of what is after: before the changes the same phase may truly be over
+    if where in fit.set_aside:
+        return "unsure"
     if now.expected > capacity * (1 - margin):
         return "over" if now.expected > capacity else "tight"
     return "unsure" if now.of("unexplained") > capacity * margin else "fits"  # it may grow as well as stay
@@ -242,6 +246,8 @@ def fit_of(ledger: Ledger, walls: Walls, run: Run, gpus: tuple[int, int] | None 
             elif stands == "fits" and _highest(now, walls) > capacity and not _lived(now, walls):
                 found = _finding("high", now, capacity, walls, run)
                 perhaps.append(replace(found, reason="lengths") if found.rows else found)
+    wrong = {one.place for one in unknown if one.reason == "contradicted"}  # whose sums are not the run's
+    against = [one for one in against if one.place not in wrong]
     against.sort(key=lambda one: (one.reason != "engine", -one.short))
     perhaps.sort(key=lambda one: (_DOUBTS.get(one.reason, len(_DOUBTS)), -one.short))
     if gpus is not None:
@@ -477,7 +483,8 @@ def _lived(now: PhaseSum, walls: Walls) -> bool:
     ):
         return False
     earlier = died.phase != "unknown" and _rank(now.phase) < _rank(died.phase)
-    return earlier or (died.place != now.place and died.stepped)
+    alike = now.phase in _ALIKE and now.phase != died.phase  # in each step that was done
+    return earlier or (died.stepped and (alike or died.place != now.place))
 
 
 def _rank(phase: Phase) -> int:

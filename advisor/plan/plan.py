@@ -8,7 +8,7 @@ from typing import Literal
 from msgspec import Struct, field
 
 from advisor.language import say
-from advisor.memory.cells import Ledger
+from advisor.memory.cells import Ledger, PhaseSum
 from advisor.memory.fit import Fit
 from advisor.run.run import KnobSource
 from advisor.words import Basis, Phase, Results
@@ -124,6 +124,8 @@ class Plan(Struct, frozen=True):
     """Fraction of the capacity to be left free."""
     fit: Fit
     """After the selected steps, on GPU and host."""
+    fit_now: Fit = Fit("cannot_be_said")
+    """Of the run as it stands."""
     not_proposed: tuple[NotProposed, ...] = ()
     shortfall: str = ""
     """Where it does not fit: by how much, and what would do; else what stands in doubt."""
@@ -134,6 +136,11 @@ class Plan(Struct, frozen=True):
     def fits(self) -> bool | None:
         """The contract's word; None where it cannot be said."""
         return self.fit.fits
+
+    def fit_at(self, phase: PhaseSum) -> Fit:
+        """The fit that judges a phase: of the run as it stands where it is one of `before`, else after the steps."""
+        now = self.before.phase(phase.place, phase.phase) if self.before is not None else None
+        return self.fit_now if now == phase else self.fit
 
     def selected(self) -> tuple[PlanStep, ...]:
         """The steps that are switched on."""

@@ -15,6 +15,8 @@ from advisor.plan.propose import Proposal, propose
 from advisor.plan.situation import Situation
 from advisor.plan.steps import step_of
 
+OF_DATA = "data."
+"""Knobs that a launch of any kind may have: it reads its data in processes of its own."""
 MOST_PROVISIONAL = 4
 """A short list: the first thing to do is to find the witness."""
 
@@ -39,6 +41,8 @@ def _provided(situation: Situation, provision: Provision) -> Iterator[PlanStep]:
                 yield advice_step(remedy, seen)
         elif dialect and (step := _harmless(remedy, seen)) is not None:
             yield step
+        elif not dialect and (remedy.knob or "").startswith(OF_DATA) and remedy.results == "unchanged":
+            yield advice_step(remedy, seen)
 
 
 def _harmless(remedy: Remedy, seen: Situation) -> PlanStep | None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
+from advisor.diagnosis.allocation import led
 from advisor.diagnosis.facts import Facts
 from advisor.diagnosis.leaks import Faults
 from advisor.knowledge.schema import Advisory, Case, Knowledge, Remedy
@@ -46,14 +47,20 @@ class Situation(Struct, frozen=True):
         return self.predictor.predict()
 
     @property
+    def led(self) -> tuple[str, ...]:
+        """Remedies of what the failing line made, best first."""
+        cause = next((one for one in self.knowledge.tree.causes if one.id == self.cause), None)
+        return () if cause is None else led(cause, self.facts, self.knowledge)
+
+    @property
     def fullest(self) -> Phase:
         """The phase that ran out, else the fullest by prediction."""
         return died_in(self.now.ledger, self.place, self.phase, self.now.run.topology.colocated)
 
     @property
     def uncounted(self) -> bool:
-        """The sums are not the run's: of nothing but defaults, or of a part of it that no card could hold."""
-        return self.now.fit.of_defaults or implausible(self.now.run, self.now.ledger)
+        """The sums are not the run's: of nothing but defaults, of a part of it that no card could hold, or refuted."""
+        return self.now.fit.of_defaults or implausible(self.now.run, self.now.ledger) or self.refuted
 
     @property
     def refuted(self) -> bool:

@@ -88,7 +88,9 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
     steps = maybe + steps  # a version nobody named is worth one look before anything else is given up
     told = _each_key_once([advice_step(remedy, situation) for remedy in _advice(situation, cause)])
     if situation.now.built.natives.framework is None:  # a list, not a catalogue
-        told = (in_turns(told, situation, cause) if holder_unknown(situation, cause) else told)[:MOST_BY_HAND]
+        told = in_turns(told, situation, cause) if holder_unknown(situation, cause) else told
+        usual_first = sorted(told, key=lambda step: step.id not in _usual(situation))[:MOST_BY_HAND]
+        told = [step for step in told if step in usual_first]
     steps = merged(steps, told, cause)
     steps = in_turns(steps, situation, cause) if holder_unknown(situation, cause) else steps
     # a bad version that this crash does not show is no reason to change an environment before a setting
@@ -128,6 +130,8 @@ def _beyond(
     if situation.now.run.no_launch and holder_unknown(situation, cause):
         asked = say("Give the whole command that starts the training: {why}", why=situation.now.run.no_launch)
         return sentences([f"{asked}.", *situation.predictor.inputs.script_notes[:1]])
+    if situation.refuted:
+        return say("Nothing is switched on before it is known which input the log contradicts.")
     if situation.now.run.lost:
         return say("Nothing is switched on before the command is whole: what the comment keeps from it may be enough.")
     if picked.too_little and situation.now.run.quoted:
@@ -177,7 +181,7 @@ def finish(situation: Situation, steps: list[PlanStep], refused: tuple[NotPropos
     short = _shortfall(situation, after, chosen=any(step.selected for step in ranked))
     told = sentences([sentence(short), beyond]) if beyond and after.fit.verdict != "fits" else short
     margin = situation.predictor.margin
-    return Plan(ranked, situation.now.ledger, after.ledger, margin, after.fit, refused, told, beyond)
+    return Plan(ranked, situation.now.ledger, after.ledger, margin, after.fit, situation.now.fit, refused, told, beyond)
 
 
 def overrides_of(steps: Iterable[PlanStep]) -> dict[str, str | None]:
@@ -217,7 +221,8 @@ def _of_any_holder(situation: Situation) -> Sequence[str]:
 def _concerns(remedy: Remedy, situation: Situation) -> bool:
     if remedy.memory != situation.place and remedy.memory != "shm":
         return False
-    return not remedy.phases or situation.phase == "unknown" or situation.phase in remedy.phases
+    anywhere = not remedy.phases or situation.phase == "unknown" or remedy.id in situation.led
+    return anywhere or situation.phase in remedy.phases
 
 
 def _propose_all(situation: Situation, cause: Cause) -> tuple[list[Proposal], tuple[NotProposed, ...]]:
@@ -287,13 +292,24 @@ def _leading(steps: Sequence[PlanStep], situation: Situation) -> list[PlanStep]:
 
     So are the settings of a few that somebody quoted of a launch: the rest seemed beside the point.
     """
-    facts, told = situation.facts, [step for step in steps if stated(step)]
+    told = [step for step in steps if stated(step)]
     quoted = situation.now.run.quoted and len(told) < FIRST_FEW
-    usual = {r.id for r in situation.remedies if r.leads_when and all_hold(r.leads_when, facts) is not None}
+    usual = _usual(situation)
     first = 0 if _uncapped(situation) else FIRST_FEW - 1
-    at = max(first, *(i + 1 for i, step in enumerate(steps) if step.selected), 0)
+    chosen = max((i + 1 for i, step in enumerate(steps) if step.selected), default=0)
+    named = sorted(
+        (step for step in steps[chosen:] if step.id in situation.led), key=lambda step: situation.led.index(step.id)
+    )
+    steps = [*steps[:chosen], *named, *(step for step in steps[chosen:] if step not in named)]
+    at = max(first, chosen, chosen + len(named))
     led = [step for step in steps[at:] if step.id in usual or (quoted and step in told)]
     return [*steps[:at], *led, *(step for step in steps[at:] if step not in led)]
+
+
+def _usual(situation: Situation) -> set[str]:
+    """Remedies that are the usual way out of this kind of run."""
+    facts = situation.facts
+    return {one.id for one in situation.remedies if one.leads_when and all_hold(one.leads_when, facts) is not None}
 
 
 def _with_companions(steps: list[PlanStep], companions: list[PlanStep]) -> list[PlanStep]:

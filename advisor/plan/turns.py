@@ -18,6 +18,8 @@ def holder_unknown(situation: Situation, cause: Cause) -> bool:
     if situation.place != "gpu" or cause.memory != "gpu":
         return False
     now = situation.now
+    if situation.led:
+        return False  # the failing line names it
     if situation.phase == "unknown" and now.built.natives.framework is None:
         return cause.counted
     if situation.phase == "unknown" and now.enough is False and not now.run.seen_whole:

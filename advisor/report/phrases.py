@@ -349,7 +349,7 @@ def savings(saves: Mapping[Phase, int], place: str) -> list[str]:
 
 def room_word(phase: PhaseSum, room: int | None, plan: Plan) -> str:
     """What a phase lacks of its place, in a word; "" where it fits, as far as anybody knows."""
-    word = room_of(phase, room, plan.fit, plan.margin)
+    word = room_of(phase, room, plan.fit_at(phase), plan.margin)
     return "" if word in (None, "fits", "unsure") else ROOM_WORDS[word]
 
 

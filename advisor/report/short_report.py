@@ -67,6 +67,7 @@ def short_report(state: State) -> str:
         [
             *_head(state),
             *_cause(state, guessed=asked is not None),
+            *_settling(state),
             *(_asked(asked, state) if asked is not None else []),
             *section(say("Change"), _changes(state)),
             *memory_section(state),
@@ -192,6 +193,16 @@ def _asked(asked: DecidingQuestion, state: State) -> list[str]:
     how = say("To find out: {how}", how=_brief(step.if_unknown, 1)) if step.if_unknown else ""
     lines += wrap(sentences((how, say("Answer: --answer {question}=…", question=step.question))), 2, 4)
     return lines + _right_either_way(asked, state.plan)
+
+
+def _settling(state: State) -> list[str]:
+    """What the log contradicts is asked first: its answer decides every sum."""
+    step = state.settling()
+    if step is None:
+        return []
+    lines = ["", *wrap(say("First: {asks}", asks=step.asks), 0, 2)]
+    lines += wrap(say("The log contradicts the sums without it: {why}", why=step.why), 2, 4)
+    return lines + wrap(say("Answer: --answer {question}=…", question=step.question), 2, 4)
 
 
 def _right_either_way(asked: DecidingQuestion, plan: Plan) -> list[str]:

@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
+from msgspec.structs import replace
+
 from advisor.knowledge.schema import Mechanics, Sharding
 from advisor.language import say
 from advisor.run.natives import Natives, native
@@ -16,6 +18,17 @@ STAGE = "actor.zero_stage"
 TRAINERS = ("deepspeed", "ddp")
 """Trainers (see Mechanics) whose sharding a launcher's file may choose; the others have settings for it."""
 _LAUNCHERS = ("accelerate", "deepspeed", "fsdp")
+_SAYS_IT = (
+    "--config_file",
+    "--config-file",
+    "--use_deepspeed",
+    "--use_fsdp",
+    "--zero_stage",
+    "--multi_gpu",
+    "--deepspeed_config_file",
+)
+"""Options of accelerate that say how it shards."""
+_OWN_FILE = "~/.cache/huggingface/accelerate/default_config.yaml"
 
 
 def unread_sharding(
@@ -27,18 +40,33 @@ def unread_sharding(
     """
     files = [one for one in launch.not_found if one.holds in _LAUNCHERS] if launch is not None else []
     if not files:
-        return None
+        own = accelerates_own(launch, known)
+        told = next((one for one in known if one.id == answer), None)
+        return None if own is None or told is None else _as_told(own, told)
     named = [(one, found) for one in files if (found := suggested_by(one, known)) is not None]
     file, by_name = named[0] if named else (files[0], None)
     open_to = tuple(one.id for one in _possible(file, known))
     told = next((one for one in known if one.id == answer), None)
     if told is not None:
-        return Unread(file.file, file.key, file.absent, told.id, told.title, "user", told.knobs, open_to)
+        return _as_told(Unread(file.file, file.key, file.absent, choices=open_to), told)
     if by_name is not None and (answer is None or len(open_to) == 1):
         by: Literal["option", "name"] = "option" if len(open_to) == 1 else "name"
         against = _against(by_name, frames)
         return Unread(file.file, file.key, file.absent, by_name.id, by_name.title, by, by_name.knobs, open_to, against)
     return Unread(file.file, file.key, file.absent, choices=open_to)
+
+
+def accelerates_own(launch: Launch | None, known: Sequence[Sharding]) -> Unread | None:
+    """The file that `accelerate config` writes, which a launch without one of its own reads from the user's cache
+    (huggingface/accelerate@v1.15.0 src/accelerate/commands/config/config_args.py); None where another says it."""
+    if launch is None or launch.spreads != "accelerate" or set(launch.launcher) & set(_SAYS_IT):
+        return None
+    file = NotFound("accelerate launch without --config_file", _OWN_FILE, "accelerate", sought=False)
+    return Unread(file.file, file.key, file.absent, choices=tuple(one.id for one in _possible(file, known)))
+
+
+def _as_told(unread: Unread, told: Sharding) -> Unread:
+    return replace(unread, choice=told.id, title=told.title, told_by="user", knobs=told.knobs)
 
 
 def suggested_by(missing: NotFound, known: Sequence[Sharding]) -> Sharding | None:

@@ -99,7 +99,7 @@ def figures(of: PhaseSum | None, capacity: int | None, plan: Plan) -> list[Toned
 
 
 def _judged(of: PhaseSum, capacity: int | None, plan: Plan) -> list[Toned]:
-    room = room_of(of, capacity, plan.fit, plan.margin)
+    room = room_of(of, capacity, plan.fit_at(of), plan.margin)
     return [] if room is None else [Toned("  " + ROOM_WORDS[room], _ROOM_TONES[room])]
 
 

@@ -90,3 +90,14 @@ def test_bars_of_the_data_set_are_no_steps_of_the_training() -> None:
     )
     assert not judge(bars + "  0%|          | 0/3820 [00:00<?, ?it/s]\nCUDA out of memory.\n").steps_done
     assert judge(bars + "Train:   1%|          | 12/4999 [03:10<22:15:01, 16.1s/it]\n").steps_done == 12
+
+
+def test_a_bar_without_a_title_counts_inside_the_trainers_loop_alone() -> None:
+    """tqdm ends its bar without a line break, so that the traceback is glued to it."""
+    bar = "  0%|          | 6/600 [00:22<35:01]\n  2%|▏         | 12/600 [00:44<35:01,  3.57s/it]"
+    trace = (
+        'Traceback (most recent call last):\n  File "/x/{file}", line 9, in train\n    return inner_training_loop(\n'
+    )
+    died = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
+    assert judge(bar + trace.format(file="transformers/trainer.py") + died).steps_done == 12
+    assert judge(bar + trace.format(file="mine/loop.py") + died).steps_done is None

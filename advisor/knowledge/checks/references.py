@@ -9,7 +9,16 @@ from advisor.knowledge.checks.shelf import Shelf, found, settings
 from advisor.knowledge.entries import EntryKind, Finding, KnowledgeEntry
 from advisor.knowledge.schema import AlgorithmFact, Cause, Framework, Remedy
 
-_WITH_SOURCE: tuple[EntryKind, ...] = ("remedy", "advisory", "case", "signature", "gpu", "model", "recipe")
+_WITH_SOURCE: tuple[EntryKind, ...] = (
+    "remedy",
+    "advisory",
+    "case",
+    "signature",
+    "gpu",
+    "model",
+    "recipe",
+    "allocation",
+)
 APPLIED_BY_KEY = ("setting", "data")
 """Kinds of remedies that need a native key; the others are done outside the script."""
 
@@ -25,6 +34,11 @@ def check_references(shelf: Shelf) -> Iterator[Finding]:
         yield from _missing(entry, entry.value.remedies, shelf.ids("remedy"), "remedy", "remedies")
     for entry in shelf.of("signature"):
         yield from _missing(entry, entry.value.remedies, shelf.ids("remedy"), "remedy", "remedies")
+    for entry in shelf.of("allocation"):
+        yield from _missing(entry, entry.value.leads, shelf.ids("remedy"), "remedy", "leads")
+        yield from _missing(
+            entry, [entry.value.cause] if entry.value.cause else [], shelf.ids("cause"), "cause", "cause"
+        )
     for entry in shelf.of("advisory"):
         named = [entry.value.cause] if entry.value.cause else []
         yield from _missing(entry, named, shelf.ids("cause"), "cause", "cause")
@@ -58,6 +72,7 @@ def check_remedies_applied(shelf: Shelf) -> Iterator[Finding]:
     """Remedies that no dialect can apply, and those that nothing leads to."""
     carried = {knob for setting in settings(shelf) for knob in (setting.fact.knob, *setting.fact.also) if knob}
     named = {name for entry in shelf.of("cause") for name in (*entry.value.remedies, *entry.value.folklore)}
+    named |= {name for entry in shelf.of("allocation") for name in entry.value.leads}
     named |= {name for kind in ("case", "signature") for entry in shelf.of(kind) for name in entry.value.remedies}
     for entry in shelf.of("remedy"):
         remedy: Remedy = entry.value

@@ -22,6 +22,7 @@ from advisor.knowledge.schema.advice import (
 )
 from advisor.knowledge.schema.base import OWN_MARK, Grade, Scalar, Strict
 from advisor.knowledge.schema.crash import (
+    Allocation,
     AnswerLength,
     CountName,
     EngineFigure,
@@ -55,58 +56,13 @@ from advisor.knowledge.schema.framework import (
 )
 
 __all__ = [
-    "OWN_MARK",
-    "Advisory",
-    "AlgorithmFact",
-    "Answer",
-    "AnswerLength",
-    "Case",
-    "Cause",
-    "Constraint",
-    "CountName",
-    "DataSetFact",
-    "DefaultWhen",
-    "EngineFigure",
-    "EnvironmentFact",
-    "Era",
-    "FrameRule",
-    "FrameTier",
-    "Framework",
-    "FrameworkMark",
-    "GpuFact",
-    "Grade",
-    "Idle",
-    "KnobFact",
-    "Knowledge",
-    "KnownAs",
-    "LogCount",
-    "Mechanics",
-    "MechanicsWhen",
-    "ModelFact",
-    "NewValue",
-    "NewestRead",
-    "Partners",
-    "Progress",
-    "Provision",
-    "Question",
-    "RecipeFact",
-    "Recognition",
-    "Remedy",
-    "RemedyEvidence",
-    "RemedyWords",
-    "Scalar",
-    "SettingFact",
-    "Sharding",
-    "ShownByFrame",
-    "Signature",
-    "Signatures",
-    "Start",
-    "StatedMechanics",
-    "Strict",
-    "TopologyFact",
-    "Tree",
-    "VersionMark",
-    "WorstFirst",
+    "OWN_MARK", "Advisory", "AlgorithmFact", "Allocation", "Answer", "AnswerLength", "Case", "Cause", "Constraint",
+    "CountName", "DataSetFact", "DefaultWhen", "EngineFigure", "EnvironmentFact", "Era", "FrameRule", "FrameTier", "Framework",
+    "FrameworkMark", "GpuFact", "Grade", "Idle", "KnobFact", "Knowledge", "KnownAs", "LogCount", "Mechanics",
+    "MechanicsWhen", "ModelFact", "NewValue", "NewestRead", "Partners", "Progress", "Provision", "Question",
+    "RecipeFact", "Recognition", "Remedy", "RemedyEvidence", "RemedyWords", "Scalar", "SettingFact", "Sharding",
+    "ShownByFrame", "Signature", "Signatures", "Start", "StatedMechanics", "Strict", "TopologyFact", "Tree",
+    "VersionMark", "WorstFirst",
 ]  # fmt: skip
 
 
@@ -126,6 +82,7 @@ class Knowledge(Strict, frozen=True):
     recipes: tuple[RecipeFact, ...] = ()
     data_sets: tuple[DataSetFact, ...] = ()
     starts: tuple[Start, ...] = ()
+    allocations: tuple[Allocation, ...] = ()
     refused: tuple[str, ...] = ()
     """Files of a user's own knowledge that were left out, one sentence each: file, line and reason."""
     own_cases: tuple[str, ...] = ()

@@ -138,6 +138,27 @@ class LogCount(Strict, frozen=True):
     """As of VersionMark."""
 
 
+class Allocation(Strict, frozen=True, kw_only=True):
+    """What a failing line was making, by the innermost frames of its traceback, and which lever makes it smaller."""
+
+    id: str
+    title: str
+    at: str
+    """Regex over one of the innermost frames, "path/file.py:function source line"."""
+    under: str = ""
+    """Regex that some frame must match as well, that one or a caller."""
+    not_under: str = ""
+    """Regex that no frame may match."""
+    cause: str = ""
+    """Where the questions end, unless an answer proves another cause; "": the questions decide."""
+    leads: tuple[str, ...] = ()
+    """Remedies that stand before all others, best first."""
+    sets: dict[str, bool] = {}
+    """Facts that the frame proves."""
+    says: str
+    source: str
+
+
 class FrameworkMark(Strict, frozen=True):
     """What only one framework prints."""
 

@@ -1,0 +1,71 @@
+"""Finds what the failing line was making among the allocations that the knowledge knows, and lets its lever lead."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import islice
+
+from msgspec.structs import replace
+
+from advisor.crash.evidence import Crash, Frame
+from advisor.diagnosis.fact import Fact, Facts
+from advisor.diagnosis.frame_facts import frame_words
+from advisor.knowledge.schema import Allocation, Cause, Knowledge
+
+INNERMOST = 3
+"""Frames in which the allocation is looked for; further out stands what called it."""
+_PLUMBING = re.compile(r"^(?:_?(?:wrapped_)?call_impl|decorate_context|inner|wrapper|wrapped_fn|_fn|ret_val_func)$")
+"""Functions that only call what they wrap (torch, DeepSpeed, transformers)."""
+OPEN = ("batch-or-states", "batch-too-big", "long-sequence", "not-in-the-settings")
+"""Causes that leave open what the failing line made, or say only that there was too much of it."""
+FACT = "frame.allocation"
+
+
+def allocation_facts(crash: Crash, known: Sequence[Allocation]) -> dict[str, Fact]:
+    """frame.allocation, the cause it leads to (frame.cause), and what else its frame proves; {} where none is known."""
+    found = _found(crash.failing, known) if crash.memory in ("gpu", "unknown") else None
+    if found is None:
+        return {}
+    one, frame = found
+    because = frame_words(frame)
+    facts = {FACT: Fact(one.id, "log", because), **{name: Fact(to, "log", because) for name, to in one.sets.items()}}
+    return {**facts, "frame.cause": Fact(one.cause, "log", because)} if one.cause else facts
+
+
+def allocation_of(facts: Facts, knowledge: Knowledge) -> Allocation | None:
+    """The allocation that a fact names."""
+    fact = facts.get(FACT)
+    return None if fact is None else next((one for one in knowledge.allocations if one.id == fact.value), None)
+
+
+def led(cause: Cause, facts: Facts, knowledge: Knowledge) -> tuple[str, ...]:
+    """The remedies that lead the plan of a cause, because the failing line names what they make smaller."""
+    one = allocation_of(facts, knowledge)
+    return (
+        one.leads
+        if one is not None and cause.memory == "gpu" and cause.id in ("", one.cause or cause.id, *OPEN)
+        else ()
+    )
+
+
+def in_order(cause: Cause, first: Sequence[str]) -> Cause:
+    """The cause with these remedies before its own; they keep their place although they change results."""
+    remedies = tuple(dict.fromkeys((*first, *cause.remedies)))
+    return replace(cause, remedies=remedies, leads=(*first, *cause.leads)) if first else cause
+
+
+def _found(frames: Sequence[Frame], known: Sequence[Allocation]) -> tuple[Allocation, Frame] | None:
+    names = [f"{frame.file}:{frame.function} {frame.text}".replace("\\", "/") for frame in frames]
+    near = [i for i in range(len(frames) - 1, -1, -1) if not _PLUMBING.match(frames[i].function)]
+    for i in islice(near, INNERMOST):
+        for one in known:
+            if re.search(one.at, names[i]) and _among(one, names[: i + 1]):
+                return one, frames[i]
+    return None
+
+
+def _among(one: Allocation, names: Sequence[str]) -> bool:
+    """Whether the callers are those that this allocation has."""
+    under = not one.under or any(re.search(one.under, name) for name in names)
+    return under and not (one.not_under and any(re.search(one.not_under, name) for name in names))
