@@ -57,12 +57,12 @@ from advisor.knowledge.schema.framework import (
 
 __all__ = [
     "OWN_MARK", "Advisory", "AlgorithmFact", "Allocation", "Answer", "AnswerLength", "Case", "Cause", "Constraint",
-    "CountName", "DataSetFact", "DefaultWhen", "EngineFigure", "EnvironmentFact", "Era", "FrameRule", "FrameTier", "Framework",
-    "FrameworkMark", "GpuFact", "Grade", "Idle", "KnobFact", "Knowledge", "KnownAs", "LogCount", "Mechanics",
-    "MechanicsWhen", "ModelFact", "NewValue", "NewestRead", "Partners", "Progress", "Provision", "Question",
-    "RecipeFact", "Recognition", "Remedy", "RemedyEvidence", "RemedyWords", "Scalar", "SettingFact", "Sharding",
-    "ShownByFrame", "Signature", "Signatures", "Start", "StatedMechanics", "Strict", "TopologyFact", "Tree",
-    "VersionMark", "WorstFirst",
+    "CountName", "DataSetFact", "DefaultWhen", "EngineFigure", "EnvironmentFact", "Era", "FrameRule", "FrameTier",
+    "Framework", "FrameworkMark", "GpuFact", "Grade", "Idle", "KnobFact", "Knowledge", "KnownAs", "LogCount",
+    "Mechanics", "MechanicsWhen", "ModelFact", "NewValue", "NewestRead", "Partners", "Progress", "Provision",
+    "Question", "RecipeFact", "Recognition", "Remedy", "RemedyEvidence", "RemedyWords", "Scalar", "SettingFact",
+    "Sharding", "ShownByFrame", "Signature", "Signatures", "Start", "StatedMechanics", "Strict", "TopologyFact",
+    "Tree", "VersionMark", "WorstFirst",
 ]  # fmt: skip
 
 
